@@ -3,7 +3,7 @@
  * whatever comes of it; a port that does not go back is lost, and opened anew as it is configured.
  */
 import type { Clock } from '../contract/driver.ts';
-import type { Bus } from './bus.ts';
+import type { Exchange, Order } from './exchange.ts';
 import type { BusOptions, LineSettings } from './options.ts';
 import type { Port } from './port.ts';
 import { rtuGapMs } from './wire.ts';
@@ -64,8 +64,13 @@ export function openTuning({ options, port, clock, lose }: TuningOptions): Tunin
   };
 }
 
+/** What a bus offers to those who ask on it (bus.ts). */
+interface Asking {
+  exchange<Reply>(exchange: Exchange<Reply>, order: Order, signal: AbortSignal): Promise<Reply>;
+}
+
 /** Asks with these characters, whoever was taken for dead with those of the configuration. */
-export function tuned({ exchange: ask }: Pick<Bus, 'exchange'>, line: LineSettings): Pick<Bus, 'exchange'> {
+export function tuned({ exchange: ask }: Asking, line: LineSettings): Asking {
   return {
     exchange: (exchange, order, signal) => ask({ ...exchange, line }, { ...order, insists: true }, signal),
   };

@@ -2,7 +2,13 @@
 
 import { areasOf, settingsBlock } from './profile-areas.ts';
 import { overwriteFaults } from './profile-overwrites.ts';
-import { type Profile, REGISTER_MAX, WATCHDOG_MIN_MS, type Watchdog } from './profile-shape.ts';
+import {
+  type Profile,
+  type ProfileFault,
+  REGISTER_MAX,
+  WATCHDOG_MIN_MS,
+  type Watchdog,
+} from './profile-shape.ts';
 import { isBitTable } from './registers.ts';
 
 /** Registers one write can carry, application protocol 1.1b3, 6.12. */
@@ -11,13 +17,6 @@ const REGISTERS_WRITTEN_MAX = 123;
 const HW_ID_REGISTERS_MAX = 32;
 const ADDRESSES = 0x1_0000;
 const REGISTER_BITS = 16;
-
-export interface ProfileFault {
-  path: PropertyKey[];
-  message: string;
-  /** The other one of two that cannot be together. */
-  see?: PropertyKey[];
-}
 
 /**
  * `sound`: what is wrong otherwise was left out of the profile, so that nothing is said to be missing. What follows from

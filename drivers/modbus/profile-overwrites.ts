@@ -1,6 +1,5 @@
 /** Of a watchdog: one write of its profile undoes what another one set, so that it opens nothing, or another time later. */
-import type { ProfileFault } from './profile-faults.ts';
-import type { Profile, Watchdog } from './profile-shape.ts';
+import type { Profile, ProfileFault, Watchdog } from './profile-shape.ts';
 
 export function overwriteFaults({ pulse }: Profile): ProfileFault[] {
   if (pulse?.way !== 'switched') return [];

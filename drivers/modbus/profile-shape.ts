@@ -2,6 +2,13 @@
 import { z } from 'zod';
 import { HOLD_MS } from '../contract/rs485.ts';
 
+export interface ProfileFault {
+  path: PropertyKey[];
+  message: string;
+  /** The other one of two that cannot be together. */
+  see?: PropertyKey[];
+}
+
 /** What one read can bring, application protocol 1.1b3, 6.3. */
 export const REGISTERS_READ_MAX = 125;
 /** The same of coils and discrete inputs, 6.1. */

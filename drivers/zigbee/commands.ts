@@ -1,43 +1,19 @@
 /** The commands of a Zigbee gateway (drivers/contract/zgate.ts, drivers/contract/settings.ts). */
+
 import { z } from 'zod';
-import { type Driver, type DriverContext, DriverError, type Plain } from '../contract/driver.ts';
+import { type Driver, DriverError, type Plain } from '../contract/driver.ts';
 import { type ChannelsApplied, channelsApply, lockApply } from '../contract/settings.ts';
 import { valid } from '../contract/valid.ts';
 import { settles } from '../contract/waiting.ts';
 import { cancelUpdate, moveChannel, permitJoin, removeLock, updateLock } from '../contract/zgate.ts';
 import { applyConfiguration } from './apply.ts';
 import { openBoltCommands } from './bolt-commands.ts';
-import type { Firmware } from './firmware.ts';
-import type { Joining } from './joining.ts';
-import type { Locks } from './locks.ts';
 import { mapNetwork } from './map.ts';
-import { lost as lostOf, type Network } from './network.ts';
-import type { ZigbeeOptions } from './options.ts';
+import { lost as lostOf } from './network.ts';
 import { KNOWN, type Radio, type ZclReply, type ZclRequest } from './radio.ts';
-import type { Recovery } from './recovery.ts';
-import { removeLock as askToLeave } from './removal.ts';
-import type { SharedAddresses } from './shared-addresses.ts';
+import { removeLock as askToLeave, type Gateway } from './removal.ts';
 import type { Snapshots } from './snapshots.ts';
-import type { StateReader } from './state-reader.ts';
 import { UNSETTLED_MS } from './unlocking.ts';
-
-export interface Gateway {
-  options: ZigbeeOptions;
-  context: DriverContext;
-  network: Network;
-  locks: Locks;
-  joining: Joining;
-  firmware: Firmware;
-  recovery: Recovery;
-  states: StateReader;
-  addresses: SharedAddresses;
-  link: {
-    /** Ends it. */
-    lost(reason: string): void;
-    /** Fires when it ends: nothing more is heard of its locks. */
-    ended: AbortSignal;
-  };
-}
 
 export interface Commands {
   execute: Driver['execute'];

@@ -12,7 +12,7 @@ import {
 } from '../contract/driver.ts';
 import type { GatewayReport } from '../contract/settings.ts';
 import { within } from '../contract/waiting.ts';
-import { commandsOf, type Gateway } from './commands.ts';
+import { commandsOf } from './commands.ts';
 import { openConfigurer } from './configure.ts';
 import { openFirmware } from './firmware.ts';
 import { type JoiningOptions, openJoining } from './joining.ts';
@@ -24,6 +24,7 @@ import { type ZigbeeOptions, zigbeeOptions } from './options.ts';
 import { openOutbox } from './outbox.ts';
 import type { Radio, RadioEvent } from './radio.ts';
 import { openRecovery } from './recovery.ts';
+import type { Gateway } from './removal.ts';
 import { openSharedAddresses } from './shared-addresses.ts';
 import { openSnapshots } from './snapshots.ts';
 import { openStateReader } from './state-reader.ts';

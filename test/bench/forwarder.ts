@@ -11,7 +11,8 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/platform/database/database.ts';
 import { silentLog } from '../../src/platform/log.ts';
 import { supervise } from '../../src/platform/supervise.ts';
-import { openEvents, type WriteProgress } from '../../src/services/events/events.ts';
+import type { WriteProgress } from '../../src/services/events/cloud-event.ts';
+import { openEvents } from '../../src/services/events/events.ts';
 import { openForwarder } from '../../src/services/events/forward.ts';
 
 const ENCODERS = 50;

@@ -1,6 +1,7 @@
 /** Has a lock locked by an order that is stored now, or carried out from memory and stored when the disk is well. */
 import type { LiveEvents } from '../../services/events/events.ts';
-import type { ClosingOrder, Closings, Watch } from './closing.ts';
+import type { Closings } from './closing.ts';
+import type { ClosingOrder, Watch } from './closing-orders.ts';
 import type { StoredLater } from './stored-later.ts';
 
 export interface CloseUnstoredOptions {

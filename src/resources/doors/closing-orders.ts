@@ -1,9 +1,95 @@
 /** What the gateway has to lock: stored, and kept in memory, from which it is carried out also while the disk fails. Part of closing.ts. */
+
 import type { Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
 import { openLastRead } from '../../platform/database/last-read.ts';
-import type { Closing, ClosingOrder, ClosingsOptions, Watch } from './closing.ts';
-import type { ClosingRow } from './openings-table.ts';
-import type { DoorTable } from './table.ts';
+import type { Log } from '../../platform/log.ts';
+import type { Caller } from '../../platform/principal.ts';
+import type { Audit } from '../../services/audit/audit.ts';
+import type { LiveEvents } from '../../services/events/events.ts';
+import type { LockAddress } from './configuration.ts';
+import type { ActuateLock, Outcome } from './lock-commands.ts';
+import type { ClosingPurpose, ClosingRow } from './openings-table.ts';
+import type { DoorRow, DoorTable } from './table.ts';
+
+/** For …/state. */
+export interface PendingClosing {
+  mac: string;
+  purpose: ClosingPurpose;
+  reason: string;
+  since: number;
+  attempts: number;
+  failure: { message: string; at: number } | null;
+  alarm: boolean;
+}
+
+export interface ClosingsOptions {
+  database: Database;
+  table: DoorTable;
+  audit: Audit;
+  events: LiveEvents;
+  clock: Clock;
+  log: Log;
+  unreachable(lock: LockAddress): string | undefined;
+  actuateLock: ActuateLock;
+  /** What the lock requires; null: none is stored. */
+  pinOf(mac: string): string | null;
+  /** It stands open, and the end of that locks it. A lock that was locked since is locked after an unlock as any other. */
+  keepsOpen(mac: string): boolean;
+  /** As it was read last; throws when it never was and cannot be. */
+  doorOf(doorId: string): DoorRow | undefined;
+}
+
+export interface ClosingOrder {
+  door: Pick<DoorRow, 'id' | 'gateway_id' | 'network_id'>;
+  mac: string;
+  purpose: ClosingPurpose;
+  reason: string;
+  /** What opens it may still be on its way to the lock. */
+  uncertain: boolean;
+  caller: Pick<Caller, 'principal' | 'correlationId'>;
+}
+
+export interface Watch {
+  /** So long what opens it may still be on its way. NOT_OPENED: it was not opened again. */
+  settlesMs?: number;
+  relocksItself?: boolean;
+  /** A lock that reports itself open while what opens it may be on its way is locked after so long, and not at the end of that time. */
+  openForMs?: number;
+  /** It is being opened again: that it is seen locked meanwhile ends nothing. */
+  isOpening?: boolean;
+}
+
+/** waiting: nothing was sent. */
+export interface ClosingOutcome {
+  outcome: Outcome['outcome'] | 'waiting';
+  reason: string | null;
+}
+
+export interface Closing {
+  row: ClosingRow;
+  /** Monotonic milliseconds, as are the next two. */
+  nextAt: number;
+  /** When it is locked unless it is seen locked before. */
+  dueAt: number;
+  /** What the lock showed before does not count. */
+  settledAt: number;
+  /** The lock locks by itself: nothing is sent when it has reported in time that it is locked. */
+  relocksItself: boolean;
+  /** After its report that it is open. */
+  openForMs: number;
+  /** It is being opened again. */
+  isOpening: boolean;
+  /** Its last report of the bolt. */
+  shown: { isLocked: boolean; at: number } | undefined;
+  attempts: number;
+  /** It was seen locked, and that is not stored yet. */
+  isLocked: boolean;
+  /** The correlation id of the standing open of which the end is not stored yet. */
+  endOf: string | undefined;
+  failure: PendingClosing['failure'];
+  underWay: Promise<ClosingOutcome> | undefined;
+}
 
 /** By MAC address, as stored last: also while it cannot be read. Only of use with all rows of the start. */
 export type ClosingRowOf = (mac: string) => ClosingRow | undefined;

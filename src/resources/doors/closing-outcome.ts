@@ -2,8 +2,7 @@
 import { whenUnreadable } from '../../platform/database/last-read.ts';
 import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import { waitBefore } from '../../platform/supervise.ts';
-import type { Closing, ClosingOutcome, ClosingsOptions } from './closing.ts';
-import type { ClosingRowOf } from './closing-orders.ts';
+import type { Closing, ClosingOutcome, ClosingRowOf, ClosingsOptions } from './closing-orders.ts';
 import { giveUpClosing } from './gone-locks.ts';
 import { doorAlarm, standingChanged } from './live-events.ts';
 import type { ClosingRow } from './openings-table.ts';

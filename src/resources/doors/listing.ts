@@ -6,7 +6,8 @@ import type { Configuration, Relay } from './configuration.ts';
 import type { Directory, Entry } from './directory.ts';
 import type { DoorQuery, DoorSummary } from './list-schema.ts';
 import type { Locks, Presence } from './locks.ts';
-import type { DoorPresence, Offline, OfflineReason } from './offline.ts';
+import type { DoorPresence, Offline } from './offline.ts';
+import type { OfflineReason } from './schema.ts';
 import type { ListedRow } from './table.ts';
 
 export interface ListingOptions {

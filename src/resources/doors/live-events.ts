@@ -1,8 +1,8 @@
 /** What live readers are told of doors. */
 import type { LockReport } from '../../../drivers/contract/settings.ts';
 import type { LockEvent } from '../../../drivers/contract/zgate.ts';
-import type { LiveEvent } from '../../services/events/events.ts';
-import type { OfflineReason } from './offline.ts';
+import type { LiveEvent } from '../../services/events/cloud-event.ts';
+import type { OfflineReason } from './schema.ts';
 import type { DoorRow } from './table.ts';
 
 /** The lock put it in force · the lock said no. */

@@ -5,7 +5,8 @@ import { GatehouseError } from '../../platform/errors.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Caller } from '../../platform/principal.ts';
 import type { Actuations, Intent, LastActuation } from '../../services/actuations/actuations.ts';
-import type { ClosingOutcome, Closings } from './closing.ts';
+import type { Closings } from './closing.ts';
+import type { ClosingOutcome } from './closing-orders.ts';
 import { addressOf, type LockAddress, type Relay } from './configuration.ts';
 import {
   type ActuateLock,

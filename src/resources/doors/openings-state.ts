@@ -1,6 +1,7 @@
 /** How a door stands open and who locks it again, as …/state shows it. */
 import type { Clock } from '../../platform/clock.ts';
-import type { Closings, PendingClosing } from './closing.ts';
+import type { Closings } from './closing.ts';
+import type { PendingClosing } from './closing-orders.ts';
 import type { Relay } from './configuration.ts';
 import type { Locks } from './locks.ts';
 import type { StandingOpenState } from './openings-schema.ts';

@@ -9,8 +9,30 @@ import {
   printable,
   unknownReferences,
 } from '../../platform/http/fields.ts';
-import { OFFLINE_CODES } from './offline.ts';
 import { connectionType, lockConditions, relockState, standingOpen } from './openings-schema.ts';
+
+/**
+ * NO_GATEWAY: none is known for its lock, or not by the configuration · GATEWAY_LOST: the gateway is not connected ·
+ * NOT_REPORTED: the gateway has not told of the lock yet · LOCK_LEFT: the lock left its network · STAYED_BEHIND: the network
+ * is on another channel than the lock was heard on · BATTERY_LOW, WEAK_LINK: the lock is silent, and that is what it told
+ * last · NOT_ANSWERING: the lock or the device is silent · BUS_DOWN: the bus of the device is down
+ */
+export const OFFLINE_CODES = [
+  'NO_GATEWAY',
+  'GATEWAY_LOST',
+  'NOT_REPORTED',
+  'LOCK_LEFT',
+  'STAYED_BEHIND',
+  'BATTERY_LOW',
+  'WEAK_LINK',
+  'NOT_ANSWERING',
+  'BUS_DOWN',
+] as const;
+
+export interface OfflineReason {
+  code: (typeof OFFLINE_CODES)[number];
+  message: string;
+}
 
 const NAME_MAX = 128;
 /** Doors whose keys open another one: a floor, generously. */

@@ -1,13 +1,28 @@
 /** What opens a door for a time: the command to its lock, or the first pulse of its relay. Part of stand-open.ts. */
+
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
+import type { Actuations } from '../../services/actuations/actuations.ts';
+import type { Busy } from './busy.ts';
+import type { LockAddress } from './configuration.ts';
 import { addressOf } from './configuration.ts';
 import { type ActuateLock, deadlineOf, type End, endOf, HELD_AT_MOST_MS } from './lock-commands.ts';
 import type { StandOpenPhase } from './openings-table.ts';
-import type { RelayHolds } from './relay-hold.ts';
+import type { RelayHoldOptions, RelayHolds } from './relay-hold.ts';
+import type { TargetOptions } from './stand-open-order.ts';
 import { relayOf } from './stand-open-order.ts';
-import type { Moment } from './stand-open-time.ts';
-import type { Delivery, Standing, StandingChanges, Standings } from './standing.ts';
+import type { Moment, MomentOptions } from './stand-open-time.ts';
+import type { Delivery, Standing, StandingChanges, StandingOptions, Standings } from './standing.ts';
+
+export interface StandOpenOptions extends StandingOptions, TargetOptions, RelayHoldOptions, MomentOptions {
+  actuations: Actuations;
+  clock: Clock;
+  busy: Busy;
+  unreachable(lock: LockAddress): string | undefined;
+  /** Throws WATCHDOG_NOT_PROVEN, NO_RELAY or IN_PROGRESS (a watchdog test) when it is known that the relay is not fired. */
+  assertRelayProven(deviceId: string): void;
+  actuateLock: ActuateLock;
+}
 
 export interface DeliveryOptions {
   clock: Clock;

@@ -3,8 +3,7 @@ import { whenUnreadable } from '../../platform/database/last-read.ts';
 import { addressOf } from './configuration.ts';
 import { DEADLINE_MS } from './lock-commands.ts';
 import type { StandOpenRow } from './openings-table.ts';
-import type { StandOpenOptions } from './stand-open.ts';
-import type { Deliver, StandOpenParts as Parts } from './stand-open-delivery.ts';
+import type { Deliver, StandOpenParts as Parts, StandOpenOptions } from './stand-open-delivery.ts';
 import { endedBy, notFiredBecause, relayOf } from './stand-open-order.ts';
 import { isOutdated, keptTime, type Moment } from './stand-open-time.ts';
 import {

@@ -13,26 +13,28 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Caller } from '../../platform/principal.ts';
 import { openWaking } from '../../platform/waking.ts';
-import type { Actuations } from '../../services/actuations/actuations.ts';
-import type { Busy } from './busy.ts';
-import { addressOf, type LockAddress, type WiredRelay } from './configuration.ts';
-import { type ActuateLock, answerInTime, HELD_AT_MOST_MS, offline } from './lock-commands.ts';
+import { addressOf, type WiredRelay } from './configuration.ts';
+import { answerInTime, HELD_AT_MOST_MS, offline } from './lock-commands.ts';
 import type { StandOpenBody } from './lock-schema.ts';
 import type { StandOpenPhase, StandOpenRow } from './openings-table.ts';
-import { openRelayHolds, RELAY_REPORTED_OPEN, type RelayHoldOptions } from './relay-hold.ts';
-import { type Deliver, deliverIn, type StandOpenParts as Parts } from './stand-open-delivery.ts';
+import { openRelayHolds, RELAY_REPORTED_OPEN } from './relay-hold.ts';
+import {
+  type Deliver,
+  deliverIn,
+  type StandOpenParts as Parts,
+  type StandOpenOptions,
+} from './stand-open-delivery.ts';
 import { endedStrictly, lookIn, retryIn } from './stand-open-look.ts';
 import {
   assertAllowed,
   auditedTarget,
   isSameTarget,
   orderedRow,
-  type TargetOptions,
   targetOf,
   untilOf,
 } from './stand-open-order.ts';
 import { type Order, type Orders, openOrders } from './stand-open-orders.ts';
-import { keptTime, leftAfterStart, type MomentOptions, momentOf } from './stand-open-time.ts';
+import { keptTime, leftAfterStart, momentOf } from './stand-open-time.ts';
 import {
   auditedAs,
   closedMeanwhile,
@@ -42,21 +44,10 @@ import {
   postpone,
   SENT_UNANSWERED,
   type Standing,
-  type StandingOptions,
   type Standings,
   standingChanges,
 } from './standing.ts';
 import { existing } from './table.ts';
-
-export interface StandOpenOptions extends StandingOptions, TargetOptions, RelayHoldOptions, MomentOptions {
-  actuations: Actuations;
-  clock: Clock;
-  busy: Busy;
-  unreachable(lock: LockAddress): string | undefined;
-  /** Throws WATCHDOG_NOT_PROVEN, NO_RELAY or IN_PROGRESS (a watchdog test) when it is known that the relay is not fired. */
-  assertRelayProven(deviceId: string): void;
-  actuateLock: ActuateLock;
-}
 
 /** That a relay is held is stored after its first pulse. */
 const UNSTORED =

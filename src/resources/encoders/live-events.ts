@@ -1,5 +1,5 @@
 /** What live readers are told of encoders besides the progress of their writes. */
-import type { LiveEvent } from '../../services/events/events.ts';
+import type { LiveEvent } from '../../services/events/cloud-event.ts';
 
 /** `at` in epoch milliseconds, as the resource shows it in connectionState.changedOn. */
 export function connectionChanged(encoderId: string, connected: boolean, at: number): LiveEvent {

@@ -4,7 +4,7 @@ import { manualClock } from '../../../test/manual-clock.ts';
 import { temporaryDatabase } from '../../../test/temporary.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { LOCAL_ADMINISTRATOR } from '../../platform/principal.ts';
-import type { AuditEntry } from '../../services/audit/audit.ts';
+import type { AuditEntry } from '../../services/audit/entry.ts';
 import { openEncoders } from './encoders.ts';
 import { openRegistration, type RegistrationPki } from './registration.ts';
 import type { RegistrationRequest } from './schema.ts';

@@ -3,7 +3,7 @@ import type { DownChannel, EncoderConnection } from '../../../drivers/encoder/li
 import { manualClock } from '../../../test/manual-clock.ts';
 import { temporaryDatabase, temporaryFolder } from '../../../test/temporary.ts';
 import { silentLog } from '../../platform/log.ts';
-import type { LiveEvent } from '../../services/events/events.ts';
+import type { LiveEvent } from '../../services/events/cloud-event.ts';
 import { toEncoder } from './encoders.ts';
 import { BIRTH_DEADLINE_MS, openSessions, type SessionsOptions } from './sessions.ts';
 import { openEncoderTable } from './table.ts';

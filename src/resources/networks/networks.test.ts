@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { manualClock } from '../../../test/manual-clock.ts';
 import { temporaryDatabase, temporaryFolder } from '../../../test/temporary.ts';
 import { lanApp, send } from '../../../test/things-app.ts';
-import type { AuditEntry } from '../../services/audit/audit.ts';
+import type { AuditEntry } from '../../services/audit/entry.ts';
 import { type DeclaredNetwork, openNetworks } from './networks.ts';
 import { networkOperations } from './operations.ts';
 

@@ -6,7 +6,7 @@ import { temporaryDatabase } from '../../../test/temporary.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { silentLog } from '../../platform/log.ts';
 import { LOCAL_ADMINISTRATOR } from '../../platform/principal.ts';
-import type { AuditEntry } from '../../services/audit/audit.ts';
+import type { AuditEntry } from '../../services/audit/entry.ts';
 import { openJobs } from '../../services/jobs/jobs.ts';
 import { type CommunicationOptions, openCommunication } from './communication.ts';
 import { openPairing, type PairingOptions } from './pairing.ts';

@@ -6,7 +6,7 @@ import { temporaryDatabase } from '../../../test/temporary.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { silentLog } from '../../platform/log.ts';
 import { LOCAL_ADMINISTRATOR } from '../../platform/principal.ts';
-import type { AuditEntry } from '../../services/audit/audit.ts';
+import type { AuditEntry } from '../../services/audit/entry.ts';
 import type { JobOrder } from '../../services/jobs/job-order.ts';
 import { openJobs } from '../../services/jobs/jobs.ts';
 import { COMMUNICATION, type CommunicationOptions, openCommunication } from './communication.ts';

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
+import type { LiveEvent } from '../../services/events/cloud-event.ts';
 import { liveEvent } from '../../services/events/cloud-event.ts';
-import type { LiveEvent } from '../../services/events/events.ts';
 import { alarmChanged, connectionChanged, credentialShown, inputActivated } from './live-events.ts';
 
 const DEVICE = 'aaaaaaaa-0000-4000-8000-00000000000a';

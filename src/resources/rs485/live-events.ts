@@ -1,6 +1,6 @@
 /** The live events of RS-485 devices (GET /events). */
 import type { AlarmEvent, CredentialEvent, InputEvent } from '../../../drivers/contract/rs485.ts';
-import type { LiveEvent } from '../../services/events/events.ts';
+import type { LiveEvent } from '../../services/events/cloud-event.ts';
 
 /** `at` in epoch milliseconds, as the resource shows it in connectionState.changedOn. */
 export function connectionChanged(deviceId: string, connected: boolean, at: number): LiveEvent {

@@ -8,7 +8,7 @@ import { manualClock } from '../../../test/manual-clock.ts';
 import { temporaryDatabase } from '../../../test/temporary.ts';
 import { silentLog } from '../../platform/log.ts';
 import { LOCAL_ADMINISTRATOR, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
-import type { AuditEntry } from '../../services/audit/audit.ts';
+import type { AuditEntry } from '../../services/audit/entry.ts';
 import { openJobs } from '../../services/jobs/jobs.ts';
 import { openKeys } from './keys.ts';
 import { openPairing, type PairingOptions } from './pairing.ts';

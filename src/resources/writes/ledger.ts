@@ -6,7 +6,8 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
-import type { Audit, AuditEntry } from '../../services/audit/audit.ts';
+import type { Audit } from '../../services/audit/audit.ts';
+import type { AuditEntry } from '../../services/audit/entry.ts';
 import type { Events } from '../../services/events/events.ts';
 import {
   type Entry,

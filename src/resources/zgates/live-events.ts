@@ -1,5 +1,5 @@
 /** What live readers are told of Zigbee gateways. */
-import type { LiveEvent } from '../../services/events/events.ts';
+import type { LiveEvent } from '../../services/events/cloud-event.ts';
 import type { ShownFailedJoin } from './action-schema.ts';
 
 /** `at` in epoch milliseconds, as the resource shows it in connectionState.changedOn. */

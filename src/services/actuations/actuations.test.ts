@@ -5,7 +5,7 @@ import { measuredActuations } from '../../../test/measured.ts';
 import { temporaryDatabase } from '../../../test/temporary.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { silentLog } from '../../platform/log.ts';
-import type { AuditEntry } from '../audit/audit.ts';
+import type { AuditEntry } from '../audit/entry.ts';
 import { openMeters } from '../metrics/meters.ts';
 import { type Intent, openActuations } from './actuations.ts';
 

@@ -8,7 +8,8 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Principal } from '../../platform/principal.ts';
-import type { Audit, AuditEntry } from '../audit/audit.ts';
+import type { Audit } from '../audit/audit.ts';
+import type { AuditEntry } from '../audit/entry.ts';
 import { type ActuationRow, actuationTable } from './table.ts';
 
 const STOPPED = 'the gateway was stopped before the outcome was known';

@@ -7,29 +7,18 @@
  * first row names the database, so that the log of one cannot stand in for that of another. It is written when the
  * system is drawn and never again, so that an audit without it was emptied.
  */
+
 import { createHmac, createSecretKey, randomUUID } from 'node:crypto';
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Log } from '../../platform/log.ts';
-import { type Principal, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
+import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import { type CheckpointOptions, type Checkpoints, openCheckpoints } from './checkpoints.ts';
+import type { AuditEntry } from './entry.ts';
 import { type AuditRetention, openRetention, type RetentionOptions } from './retention.ts';
 import { type AuditContent, type AuditFilter, type AuditRow, auditTable, databaseIdOf } from './table.ts';
 import { type Anchor, type AuditFault, BEGIN, openVerifier, type VerifiedPage } from './verify.ts';
-
-export interface AuditEntry {
-  principal: Pick<Principal, 'id' | 'label'>;
-  /** Dotted verb, such as encoder.register. */
-  action: string;
-  /** What it was done to, such as encoder/desk-1. */
-  object: string;
-  /** accepted, done, refused, failed, unknown … one word. */
-  outcome: string;
-  /** Never a secret. */
-  detail?: Record<string, unknown>;
-  correlationId: string;
-}
 
 export interface Audit {
   /** Inside a commit job. */

@@ -12,7 +12,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { EARLIEST_MS, type KnownTime } from '../../platform/known-time.ts';
 import type { Log } from '../../platform/log.ts';
 import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
-import type { AuditEntry } from './audit.ts';
+import type { AuditEntry } from './entry.ts';
 import { type AuditTable, type CheckpointRow, databaseIdOf } from './table.ts';
 import { PRUNE } from './verify.ts';
 

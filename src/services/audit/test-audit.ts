@@ -5,7 +5,8 @@ import { temporaryDatabase, temporaryFolder, temporarySystem } from '../../../te
 import type { Database } from '../../platform/database/database.ts';
 import { silentLog } from '../../platform/log.ts';
 import { openSiteCa } from '../pki/site-ca.ts';
-import { type AuditEntry, type AuditOptions, type OpenAudit, openAudit } from './audit.ts';
+import { type AuditOptions, type OpenAudit, openAudit } from './audit.ts';
+import type { AuditEntry } from './entry.ts';
 
 const SYSTEM_ID = '3c8f7a52-6a25-4be8-9f0a-0a2d6c1b7e11';
 

@@ -6,7 +6,7 @@ import { type Database, openDatabase } from '../../platform/database/database.ts
 import { createApp } from '../../platform/http/app.ts';
 import { silentLog } from '../../platform/log.ts';
 import { LOCAL_ADMINISTRATOR, type Role } from '../../platform/principal.ts';
-import type { AuditEntry } from '../audit/audit.ts';
+import type { AuditEntry } from '../audit/entry.ts';
 import type { Auth } from './auth.ts';
 import { authOperations } from './operations.ts';
 import { bearer, cookie, openTestAuth, pass } from './testbed.ts';

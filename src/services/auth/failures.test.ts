@@ -3,7 +3,7 @@ import { type ManualClock, manualClock } from '../../../test/manual-clock.ts';
 import { temporaryDatabase } from '../../../test/temporary.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { LOCAL_ADMINISTRATOR } from '../../platform/principal.ts';
-import type { AuditEntry } from '../audit/audit.ts';
+import type { AuditEntry } from '../audit/entry.ts';
 import type { Auth } from './auth.ts';
 import { bearer, openTestAuth } from './testbed.ts';
 

@@ -6,7 +6,7 @@ import { type ManualClock, manualClock } from '../../../test/manual-clock.ts';
 import { temporaryDatabase, temporaryFolder } from '../../../test/temporary.ts';
 import type { ConfigInput } from '../../platform/config/config.ts';
 import type { Database } from '../../platform/database/database.ts';
-import type { AuditEntry } from '../audit/audit.ts';
+import type { AuditEntry } from '../audit/entry.ts';
 import type { Auth } from './auth.ts';
 import { AUDIENCE, ISSUER, type IssuerKey, issue, issuerKey, keySet } from './test-issuer.ts';
 import { bearer, openTestAuth, SYSTEM_ID } from './testbed.ts';

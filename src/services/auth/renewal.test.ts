@@ -3,8 +3,8 @@ import { type ManualClock, manualClock } from '../../../test/manual-clock.ts';
 import { temporaryDatabase } from '../../../test/temporary.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { LOCAL_ADMINISTRATOR, type Role } from '../../platform/principal.ts';
-import type { AuditEntry } from '../audit/audit.ts';
-import type { LiveEvent } from '../events/events.ts';
+import type { AuditEntry } from '../audit/entry.ts';
+import type { LiveEvent } from '../events/cloud-event.ts';
 import type { Auth } from './auth.ts';
 import { bearer, openTestAuth, pass } from './testbed.ts';
 

@@ -5,7 +5,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { createApp } from '../../platform/http/app.ts';
 import { silentLog } from '../../platform/log.ts';
 import { LOCAL_ADMINISTRATOR, type Role } from '../../platform/principal.ts';
-import type { AuditEntry } from '../audit/audit.ts';
+import type { AuditEntry } from '../audit/entry.ts';
 import type { Auth } from './auth.ts';
 import { drawCode, readCode } from './login-code.ts';
 import { authOperations } from './operations.ts';

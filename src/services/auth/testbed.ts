@@ -9,8 +9,8 @@ import type { Database } from '../../platform/database/database.ts';
 import type { Credentials } from '../../platform/http/app.ts';
 import { CONFIRM_MS, knownTimeTable, openKnownTime } from '../../platform/known-time.ts';
 import { silentLog } from '../../platform/log.ts';
-import type { AuditEntry } from '../audit/audit.ts';
-import type { LiveEvent } from '../events/events.ts';
+import type { AuditEntry } from '../audit/entry.ts';
+import type { LiveEvent } from '../events/cloud-event.ts';
 import { type Auth, openAuth } from './auth.ts';
 
 export const SYSTEM_ID = '5c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e';

@@ -5,8 +5,8 @@ import { openTestGateway } from '../../../test/gateway.ts';
 import { manualClock } from '../../../test/manual-clock.ts';
 import { readConfig } from '../../platform/config/config-file.ts';
 import { silentLog } from '../../platform/log.ts';
-import type { AuditEntry } from '../audit/audit.ts';
-import type { LiveEvent } from '../events/events.ts';
+import type { AuditEntry } from '../audit/entry.ts';
+import type { LiveEvent } from '../events/cloud-event.ts';
 import { archiveName, removable } from './names.ts';
 import { isDue, openBackups } from './schedule.ts';
 

@@ -1,7 +1,34 @@
 /** What an event looks like on the wire: CloudEvents 1.0 in structured JSON. Pure. */
 import { randomUUID } from 'node:crypto';
 import { uuidV5 } from '../../platform/uuid.ts';
-import type { LiveEvent, WriteProgress } from './events.ts';
+
+/** A step of one key of one write request (interface specification, section 6). */
+export interface WriteProgress {
+  encoderId: string;
+  requestId: string;
+  jobId: string;
+  keyId: string;
+  /** From 0, in the order of the request's data. */
+  entryIndex: number;
+  entryCount: number;
+  status: string;
+  error?: { code: string; message?: string };
+  /** The whole request: how many entries are in which terminal status, and how many in none. */
+  totals: Record<string, number>;
+  correlationId: string;
+}
+
+/** A change for live readers alone (GET /events); it is not forwarded upstream. */
+export interface LiveEvent {
+  /** `gatehouse.<kind>.<what>.v1`; the kind decides who may read it (live.ts). */
+  type: string;
+  /** Whose change it is, as a path below the system, such as encoders/desk-1. */
+  source: string;
+  /** Id of what has changed. */
+  subject: string;
+  data: Record<string, unknown>;
+  correlationId?: string;
+}
 
 /** Namespace of our event ids (RFC 9562, section 6.6), drawn once. It never changes: consumers know events by id. */
 const EVENT_NAMESPACE = '8f0f6a0e-6c3a-4c56-9d7a-2b1a3c1f5e42';

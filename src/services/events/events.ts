@@ -1,26 +1,12 @@
 /** The log of events: recorded in the transaction of the fact, forwarded upstream by forward.ts, streamed by live.ts. */
+
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Log } from '../../platform/log.ts';
+import type { LiveEvent, WriteProgress } from './cloud-event.ts';
 import { openRecorder, type Recorder } from './recorder.ts';
 import { openRetention, type Retention, type WaitingBounds } from './retention.ts';
-import { type EventTable, openEventTable, type Waiting } from './table.ts';
-
-/** A step of one key of one write request (interface specification, section 6). */
-export interface WriteProgress {
-  encoderId: string;
-  requestId: string;
-  jobId: string;
-  keyId: string;
-  /** From 0, in the order of the request's data. */
-  entryIndex: number;
-  entryCount: number;
-  status: string;
-  error?: { code: string; message?: string };
-  /** The whole request: how many entries are in which terminal status, and how many in none. */
-  totals: Record<string, number>;
-  correlationId: string;
-}
+import { type EventTable, type LinkState, openEventTable } from './table.ts';
 
 export interface Events {
   /**
@@ -30,18 +16,6 @@ export interface Events {
   writeProgress(progress: WriteProgress): void;
   /** After the commit: tells the forwarder that there is something to send. */
   wake(): void;
-}
-
-/** A change for live readers alone (GET /events); it is not forwarded upstream. */
-export interface LiveEvent {
-  /** `gatehouse.<kind>.<what>.v1`; the kind decides who may read it (live.ts). */
-  type: string;
-  /** Whose change it is, as a path below the system, such as encoders/desk-1. */
-  source: string;
-  /** Id of what has changed. */
-  subject: string;
-  data: Record<string, unknown>;
-  correlationId?: string;
 }
 
 export interface LiveEvents {
@@ -64,22 +38,6 @@ export interface Backlog {
   /** Events that will never be delivered, since this start. */
   dropped: number;
   /** Epoch milliseconds; null while there is no connection. */
-  connectedSince: number | null;
-  lastError: string | null;
-}
-
-/** What the forwarder knows and the rest of this slice needs. */
-export interface LinkState {
-  /** Everything up to here is in the hands of the open connection; 0 without one. */
-  heldThrough: number;
-  /** Everything up to here may have been sent, now or in an earlier run, apart from `ahead`. */
-  sentThrough: number;
-  /** Beyond both: events that have overtaken the backlog (queue.ts), in the hands of the connection or acknowledged. */
-  ahead: Set<number>;
-  /** The newest of them that may have been sent. */
-  aheadThrough: number;
-  /** Acknowledged, and on the disk at the next save (outbox.ts): how many, and the last of those without a gap. */
-  unsaved: Waiting & { through: number };
   connectedSince: number | null;
   lastError: string | null;
 }

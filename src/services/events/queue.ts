@@ -9,8 +9,7 @@
  *
  * So everything before an event of the backlog that is sent was sent before it, on a lane or as backlog.
  */
-import type { LinkState } from './events.ts';
-import type { EventRow, EventTable } from './table.ts';
+import type { EventRow, EventTable, LinkState } from './table.ts';
 
 /** Rows of the backlog read at a time: bounds memory, and how long one read holds the event loop. */
 const PAGE_ROWS = 64;

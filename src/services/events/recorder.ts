@@ -1,5 +1,6 @@
 /** Appends to the log of events. Everything here runs inside a commit job, so a fact and its event are durable together. */
 import type { Clock } from '../../platform/clock.ts';
+import type { LiveEvent, WriteProgress } from './cloud-event.ts';
 import {
   type EncodedEvent,
   type Gap,
@@ -8,8 +9,7 @@ import {
   type Recorded,
   writeProgressEvent,
 } from './cloud-event.ts';
-import type { LinkState, LiveEvent, WriteProgress } from './events.ts';
-import type { EventTable } from './table.ts';
+import type { EventTable, LinkState } from './table.ts';
 
 export interface Recorder {
   writeProgress(progress: WriteProgress): void;

@@ -7,9 +7,8 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Gap, GapReason } from './cloud-event.ts';
-import type { LinkState } from './events.ts';
 import type { Recorder } from './recorder.ts';
-import type { EventHead, EventTable } from './table.ts';
+import type { EventHead, EventTable, LinkState } from './table.ts';
 
 const DAY_MS = 86_400_000;
 /** A burst may exceed the bounds for this long. */

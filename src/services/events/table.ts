@@ -2,6 +2,22 @@
 import type { Prepare } from '../../platform/database/database.ts';
 import type { EncodedEvent, Gap } from './cloud-event.ts';
 
+/** What the forwarder knows and the rest of this slice needs. */
+export interface LinkState {
+  /** Everything up to here is in the hands of the open connection; 0 without one. */
+  heldThrough: number;
+  /** Everything up to here may have been sent, now or in an earlier run, apart from `ahead`. */
+  sentThrough: number;
+  /** Beyond both: events that have overtaken the backlog (queue.ts), in the hands of the connection or acknowledged. */
+  ahead: Set<number>;
+  /** The newest of them that may have been sent. */
+  aheadThrough: number;
+  /** Acknowledged, and on the disk at the next save (outbox.ts): how many, and the last of those without a gap. */
+  unsaved: Waiting & { through: number };
+  connectedSince: number | null;
+  lastError: string | null;
+}
+
 /** An event as it waits to be sent. */
 export interface EventRow {
   seq: number;

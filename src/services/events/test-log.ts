@@ -8,7 +8,8 @@ import { systemClock } from '../../platform/clock.ts';
 import { type Database, openDatabase } from '../../platform/database/database.ts';
 import { silentLog } from '../../platform/log.ts';
 import { supervise } from '../../platform/supervise.ts';
-import { type EventLog, openEvents, type WriteProgress } from './events.ts';
+import type { WriteProgress } from './cloud-event.ts';
+import { type EventLog, openEvents } from './events.ts';
 import { type Forwarder, type ForwarderOptions, openForwarder } from './forward.ts';
 import type { WaitingBounds } from './retention.ts';
 

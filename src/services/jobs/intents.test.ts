@@ -7,7 +7,7 @@ import { temporaryDatabase } from '../../../test/temporary.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { silentLog } from '../../platform/log.ts';
 import { LOCAL_ADMINISTRATOR } from '../../platform/principal.ts';
-import type { AuditEntry } from '../audit/audit.ts';
+import type { AuditEntry } from '../audit/entry.ts';
 import type { JobOrder, JobWork, ResumeJob } from './job-order.ts';
 import { openJobs } from './jobs.ts';
 

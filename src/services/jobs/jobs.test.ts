@@ -9,7 +9,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { storageUnavailable } from '../../platform/database/faults.ts';
 import { silentLog } from '../../platform/log.ts';
 import { LOCAL_ADMINISTRATOR, type Principal, type Role } from '../../platform/principal.ts';
-import type { AuditEntry } from '../audit/audit.ts';
+import type { AuditEntry } from '../audit/entry.ts';
 import type { JobOrder, Progress, ResumeJob } from './job-order.ts';
 import { openJobs } from './jobs.ts';
 import { jobOperations } from './operations.ts';

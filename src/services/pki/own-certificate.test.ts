@@ -5,7 +5,7 @@ import { type ManualClock, manualClock } from '../../../test/manual-clock.ts';
 import { temporaryFolder } from '../../../test/temporary.ts';
 import { runUntilTestEnds } from '../../../test/until-test-ends.ts';
 import { type Log, silentLog } from '../../platform/log.ts';
-import type { LiveEvent } from '../events/events.ts';
+import type { LiveEvent } from '../events/cloud-event.ts';
 import { openOwnCertificate } from './own-certificate.ts';
 import { hasOpenssl, type Minted, openOpenssl } from './test-openssl.ts';
 

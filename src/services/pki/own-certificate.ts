@@ -7,7 +7,8 @@ import type { Clock } from '../../platform/clock.ts';
 import { NotRegularFile, readRegularFile } from '../../platform/host/regular-file.ts';
 import { dateFault, isFor, type KeyPair, KeyPairFault, keyPairIn } from '../../platform/key-pair.ts';
 import type { Log } from '../../platform/log.ts';
-import type { LiveEvent, LiveEvents } from '../events/events.ts';
+import type { LiveEvent } from '../events/cloud-event.ts';
+import type { LiveEvents } from '../events/events.ts';
 
 const LOOK_EVERY_MS = 60_000;
 const DAY_MS = 86_400_000;

@@ -5,17 +5,10 @@
 
 import type { Device } from '../bus/protocol.ts';
 import type { ReplyFault } from './faults.ts';
-import {
-  ACK,
-  type Answer,
-  nak,
-  openPeripheral,
-  type Peripheral,
-  type PeripheralOptions,
-} from './peripheral.ts';
+import { ACK, nak, openPeripheral, type Peripheral, type PeripheralOptions } from './peripheral.ts';
 import { openSequence } from './sequence.ts';
 import { CHALLENGE, openVault, plainly, type Vault, type VaultOptions } from './vault.ts';
-import { type CommandFrame, readCommand, rechecked } from './wire.ts';
+import { type Answer, type CommandFrame, readCommand, rechecked } from './wire.ts';
 
 export interface OsdpDeviceOptions extends PeripheralOptions, Omit<VaultOptions, 'id'> {
   address: number;

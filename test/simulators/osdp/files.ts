@@ -1,5 +1,5 @@
 /** Receives files by osdp_FILETRANSFER, with every kind of flow control a device may ask for (SIA OSDP 2.2, 6.26). */
-import type { Answer } from './peripheral.ts';
+import type { Answer } from './wire.ts';
 
 export interface FileOptions {
   /** Most bytes of a message that the device asks for in its replies; 0: it does not say. */

@@ -1,5 +1,5 @@
 /** The maker's own messages of a Gatehouse I/O device: drivers/osdp/README.md describes them. */
-import type { Answer } from './peripheral.ts';
+import type { Answer } from './wire.ts';
 
 /** As in registers 0x0100 to 0x0106 of the Modbus map. */
 export interface IoSettings {

@@ -5,6 +5,7 @@ import { epochMs } from '../bus/time.ts';
 import { type FileOptions, openFileStore } from './files.ts';
 import { type IoSettings, openMaker } from './maker.ts';
 import { openReports } from './reports.ts';
+import type { Answer } from './wire.ts';
 
 export interface PeripheralOptions {
   /** The maker's OUI, first octet highest; ours unless told. */
@@ -19,11 +20,6 @@ export interface PeripheralOptions {
   app?: { name: string; version: string };
   settings?: Partial<IoSettings>;
   files?: FileOptions;
-}
-
-export interface Answer {
-  code: number;
-  data: Buffer;
 }
 
 /** Something that was done, and may be done once only. */

@@ -1,5 +1,5 @@
 /** The key of a simulated device, and its session: the handshake, and what is inside. */
-import { ACK, type Answer, nak } from './peripheral.ts';
+import { ACK, nak } from './peripheral.ts';
 import {
   acceptCommand,
   answerChallenge,
@@ -10,7 +10,7 @@ import {
   type Sealing,
   signReply,
 } from './sealing.ts';
-import { type CommandFrame, writeReply } from './wire.ts';
+import { type Answer, type CommandFrame, writeReply } from './wire.ts';
 
 export interface VaultOptions {
   key?: Uint8Array;

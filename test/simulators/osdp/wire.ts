@@ -3,6 +3,11 @@
  * nothing taken from the gateway's codec.
  */
 
+export interface Answer {
+  code: number;
+  data: Buffer;
+}
+
 const SOM = 0x53;
 const MARK = 0xff;
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import type { Aps, Node, Station } from './air/air.ts';
 import { openDownlink } from './air/downlink.ts';
+import type { Aps, Node, Station } from './air/frames.ts';
 import type { Losses } from './air/losses.ts';
 import type { Time } from './time.ts';
 

@@ -1,7 +1,7 @@
 /** A simulated lock: a node with the clusters of one, and what a person does to it. */
 
 import { type Ailments, openAilments } from './ailments.ts';
-import type { Air } from './air/air.ts';
+import type { Air } from './air/frames.ts';
 import { type OpenNode, openNode, type Routers } from './air/node.ts';
 import type { Executed } from './clusters/door-lock/bolt.ts';
 import type { Battery, Firmware } from './clusters/general.ts';

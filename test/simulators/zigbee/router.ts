@@ -1,5 +1,5 @@
 /** A simulated router: it relays, and tells what it is. */
-import type { Air } from './air/air.ts';
+import type { Air } from './air/frames.ts';
 import { type OpenNode, openNode, type Routers } from './air/node.ts';
 import { basicCluster, identifyCluster } from './clusters/general.ts';
 import type { RouterPlan } from './plan.ts';

@@ -1,7 +1,8 @@
 /** A simulated Zigbee network in this process: a stick behind a port, and locks around it. gateway.ts runs it in one of its own. */
 import { openRandom } from '../bus/random.ts';
 import { openPtyTransport, type Transport } from '../bus/transport.ts';
-import { type Air, type AirCounters, openAir } from './air/air.ts';
+import { openAir } from './air/air.ts';
+import type { Air, AirCounters } from './air/frames.ts';
 import type { OpenNode } from './air/node.ts';
 import { type Lock, type LockState, openLock } from './lock.ts';
 import { openMemoryFile } from './memory-file.ts';

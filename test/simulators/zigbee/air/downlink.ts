@@ -1,7 +1,7 @@
 /** From the coordinator to its nodes: which way a frame goes, when it is heard, and what the confirm says. */
 import { CONFIRM_FAULTS, STATUS } from '../mt/status.ts';
 import type { Time } from '../time.ts';
-import type { Air, AirCounters, Aps, Node, Station } from './air.ts';
+import type { Air, AirCounters, Aps, Node, Station } from './frames.ts';
 import type { Losses } from './losses.ts';
 
 /** nwkcTransactionPersistenceTime of Z-Stack: so long a parent keeps a frame for a child that sleeps. */

@@ -1,7 +1,7 @@
 /** What is lost by chance, what fails because it was told to, and how well a frame is heard. */
 import { openRandom } from '../../bus/random.ts';
 import type { ConfirmFaults } from '../plan.ts';
-import type { AirOptions, Node } from './air.ts';
+import type { AirOptions, Node } from './frames.ts';
 
 export interface Losses {
   isLost(): boolean;

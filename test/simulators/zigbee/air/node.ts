@@ -7,7 +7,7 @@ import { PAYLOAD_MAX } from '../stick/af.ts';
 import type { Network } from '../stick/nib.ts';
 import type { Stick } from '../stick/stick.ts';
 import type { Time } from '../time.ts';
-import type { Air, Aps, Node } from './air.ts';
+import type { Air, Aps, Node } from './frames.ts';
 import {
   answerZdo,
   type Binding,

@@ -1,5 +1,5 @@
 /** Who is let in, and who goes: the trust center, and the parent that the coordinator is. */
-import type { Aps, LastHop, Node } from '../air/air.ts';
+import type { Aps, LastHop, Node } from '../air/frames.ts';
 import { ZDO } from '../air/zdo.ts';
 import { bytes, ieee, openReader, u16 } from '../bytes.ts';
 import { SUBSYSTEM } from '../mt/frame.ts';

@@ -1,5 +1,5 @@
 /** AF of SWRA198: endpoints, and messages to and from those of others. */
-import type { Aps, LastHop } from '../air/air.ts';
+import type { Aps, LastHop } from '../air/frames.ts';
 import { bytes, ieeeText, type Reader, u16, u32 } from '../bytes.ts';
 import { SUBSYSTEM } from '../mt/frame.ts';
 import { STATUS } from '../mt/status.ts';

@@ -1,5 +1,5 @@
 /** What the subsystems of a stick share. */
-import type { Air } from '../air/air.ts';
+import type { Air } from '../air/frames.ts';
 import type { Reader } from '../bytes.ts';
 import type { Time } from '../time.ts';
 import type { Network } from './nib.ts';

@@ -2,7 +2,7 @@
  * A Z-Stack 3.x.0 network processor: what comes over its port, and what it does about it. SWRA198 has the commands; what
  * it does not know it answers with the error response of clause 3.1.
  */
-import type { Air, Aps, LastHop } from '../air/air.ts';
+import type { Air, Aps, LastHop } from '../air/frames.ts';
 import { ieee, ieeeText, openReader } from '../bytes.ts';
 import { type MtFrame, SUBSYSTEM } from '../mt/frame.ts';
 import type { Time } from '../time.ts';

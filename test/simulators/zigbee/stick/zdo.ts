@@ -1,5 +1,5 @@
 /** ZDO of SWRA198: requests of the host become frames of the device profile, and their answers AREQs. */
-import type { Aps } from '../air/air.ts';
+import type { Aps } from '../air/frames.ts';
 import { answerZdo, CHANGE_CHANNEL, ZDO, ZDO_RESPONSE } from '../air/zdo.ts';
 import { bytes, openReader, type Reader, u16 } from '../bytes.ts';
 import { SUBSYSTEM } from '../mt/frame.ts';

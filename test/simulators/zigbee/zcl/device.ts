@@ -1,5 +1,5 @@
 /** The application of a device: endpoint 1 with its clusters, and the foundation commands of ZCL for all of them. */
-import type { Aps } from '../air/air.ts';
+import type { Aps } from '../air/frames.ts';
 import type { Application, OpenNode } from '../air/node.ts';
 import { bytes, openReader, u16 } from '../bytes.ts';
 import type { Time } from '../time.ts';

@@ -1,5 +1,5 @@
 /** What the application of a device says: to who is bound to a cluster, to the coordinator, and in answer. */
-import type { Aps } from '../air/air.ts';
+import type { Aps } from '../air/frames.ts';
 import type { OpenNode } from '../air/node.ts';
 import type { Time } from '../time.ts';
 import type { Cluster } from './cluster.ts';
