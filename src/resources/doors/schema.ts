@@ -17,7 +17,7 @@ import { connectionType, lockConditions, relockState, standingOpen } from './ope
  * is on another channel than the lock was heard on · BATTERY_LOW, WEAK_LINK: the lock is silent, and that is what it told
  * last · NOT_ANSWERING: the lock or the device is silent · BUS_DOWN: the bus of the device is down
  */
-export const OFFLINE_CODES = [
+const OFFLINE_CODES = [
   'NO_GATEWAY',
   'GATEWAY_LOST',
   'NOT_REPORTED',
