@@ -35,31 +35,37 @@ const unanswered = (unlocking: Promise<unknown>) =>
 interface Attempt {
   door: SiteDoor;
   askedMs: number;
-  /** How often it had been told to open before. */
+  /** How often it had been told to open before, and how many entries of the audit there were. */
   before: number;
+  auditedBefore: number;
   answer: Promise<string>;
 }
 
 async function ask(door: SiteDoor): Promise<Attempt> {
   const before = (await door.heard()).length;
-  return { door, before, askedMs: now(), answer: unanswered(door.unlock()) };
+  const auditedBefore = (await door.audited()).length;
+  return { door, before, auditedBefore, askedMs: now(), answer: unanswered(door.unlock()) };
 }
 
 /** The next life: what it says of the attempt, and that the door can be unlocked again. */
-async function check({ door, before, askedMs }: Attempt, expected: { outcome: string; times: number[] }) {
+async function check(
+  { door, before, auditedBefore, askedMs }: Attempt,
+  expected: { outcome: string; times: number[] },
+) {
   await door.isReady();
   const known = { outcome: expected.outcome, reason: expected.outcome === 'unknown' ? STOPPED : null };
   expect(await door.lastUnlock()).toMatchObject({ ...known, via: door.via });
-  const [intent, outcome] = (await door.audited()).slice(-2);
-  expect([intent?.outcome, outcome?.outcome]).toEqual([
-    'accepted',
-    expected.outcome === 'unknown' ? 'unknown' : 'done',
-  ]);
-  expect(outcome?.correlationId).toBe(intent?.correlationId);
+  const entries = (await door.audited()).slice(auditedBefore);
+  const outcomes = ['accepted', expected.outcome === 'unknown' ? 'unknown' : 'done'];
+  // A lock repeats its event until it is acknowledged: the next life may learn by it that the lock has opened.
+  if (entries.length === 3 && expected.outcome === 'unknown') outcomes.push('done');
+  expect(entries.map((entry) => entry.outcome)).toEqual(outcomes);
+  expect(new Set(entries.map(({ correlationId }) => correlationId)).size).toBe(1);
 
   expect(await door.unlock()).toMatchObject({ status: 200, body: { outcome: 'confirmed', via: door.via } });
   const heard = (await door.heard()).slice(before, -1);
   expect(expected.times).toContain(heard.length);
+  if (entries.length === 3) expect(heard).toHaveLength(1);
   for (const heardMs of heard) expect(heardMs - askedMs).toBeLessThan(door.deadlineMs);
 }
 
