@@ -151,6 +151,9 @@ function firingOf(works: Works, { relay, milliseconds }: Pulse) {
       // It would switch it on again behind the request that has switched it off.
       if (endsAt !== undefined && now >= endsAt)
         throw new DriverError('NO_REPLY', 'it was sent, and not answered before the end of the pulse');
+      // A poll has asked away what the module tells of a restart: it would switch it on a second time (scripts.ts).
+      if (requests > 0 && state.upsets !== upsets)
+        throw new DriverError('NO_REPLY', 'it was sent, and the module may have been restarted since');
       endsAt ??= now + milliseconds;
       requests += 1;
       if (!takeBack) wasOn = state.maybeOn & bit;

@@ -53,7 +53,7 @@ export class StaysOn extends DriverError {}
 
 /** Rounds of telling and looking before a switch is given up; each costs up to two timeouts. */
 const ROUNDS_MAX = 3;
-/** The bus takes a device for dead after as many misses. */
+/** Each is followed by a look at the module. */
 const SWITCH_ATTEMPTS = 3;
 /** The host watchdog counts tenths of a second in one byte. */
 const TENTHS_MAX = 0xff;
@@ -117,8 +117,10 @@ export function* switchOff(
 }
 
 /**
- * One output on, as read back. Throws OUTCOME_UNKNOWN when an attempt may have switched it and the read-back failed, or shows it
- * off after a restart; NO_REPLY when the read-back shows it off, or the error of an attempt that switched nothing.
+ * One output on, as read back. Carried out once at most: a power dip or the watchdog switches it off, and a repetition would switch it
+ * on a second time. So it is repeated only while the module shows that it is off and that neither has happened. Throws
+ * OUTCOME_UNKNOWN when an attempt may have switched it; NO_REPLY when the module shows that none has, or the error of an attempt
+ * that switched nothing.
  */
 export function* switchOn(
   address: number,
@@ -126,23 +128,29 @@ export function* switchOn(
   channel: number,
   watchdogMs: number,
 ): Script<Pins> {
-  const sent: Sent = { mayBeDone: false };
-  try {
-    yield* tellUnlessIgnored(address, channel, watchdogMs, sent);
-  } catch (error) {
-    if (!(error instanceof DriverError) || !sent.mayBeDone) throw error;
+  let isSent = false;
+  for (let attempt = 1; ; attempt += 1) {
+    let isHeard = true;
+    try {
+      isHeard = (yield* tellUnlessIgnored(address, channel, watchdogMs)) === 'done';
+    } catch (error) {
+      // What became of the attempts before, the module shows.
+      if (!(error instanceof DriverError) || !isSent) throw error;
+    }
+    isSent = true;
+    const pins = yield* seen(readPins(address, type));
+    if (((pins.outputs >> channel) & 1) === 1) return pins;
+    if (yield* mayHaveRestarted(address, type))
+      throw new DriverError(
+        'OUTCOME_UNKNOWN',
+        `output ${channel} of module ${aa(address)} is off, and may have been on: the module was restarted since, or its watchdog ran out, or it does not say that neither happened`,
+      );
+    if (isHeard || attempt === SWITCH_ATTEMPTS)
+      throw new DriverError(
+        'NO_REPLY',
+        `module ${aa(address)} was told to switch output ${channel} on and did not`,
+      );
   }
-  const pins = yield* seen(readPins(address, type));
-  if (((pins.outputs >> channel) & 1) === 1) return pins;
-  if (yield* mayHaveRestarted(address, type))
-    throw new DriverError(
-      'OUTCOME_UNKNOWN',
-      `output ${channel} of module ${aa(address)} is off, and may have been on: the module was restarted since, or its watchdog ran out`,
-    );
-  throw new DriverError(
-    'NO_REPLY',
-    `module ${aa(address)} was told to switch output ${channel} on and did not`,
-  );
 }
 
 /** Since the last bring-up: what is off then may have been on. */
@@ -172,34 +180,28 @@ export function* whyNotRunOut(address: number, type: ModuleType): Script<string 
   return undefined;
 }
 
-/** `mayBeDone`: an attempt to switch an output on was sent, and its answer is not known. */
-interface Sent {
-  mayBeDone: boolean;
-}
-
-function* tellUnlessIgnored(address: number, channel: number, watchdogMs: number, sent: Sent): Script<void> {
-  if ((yield* tell(address, channel, sent)) !== 'ignored') return;
+function* tellUnlessIgnored(
+  address: number,
+  channel: number,
+  watchdogMs: number,
+): Script<'done' | 'unheard'> {
+  const heard = yield* tell(address, channel);
+  if (heard !== 'ignored') return heard;
   // Its watchdog ran out, and what is ignored was not done.
   yield* ask(clearHostWatchdogFlag(address));
   yield* startHost(address, watchdogMs);
-  if ((yield* tell(address, channel, sent)) !== 'ignored') return;
+  const again = yield* tell(address, channel);
+  if (again !== 'ignored') return again;
   throw new DriverError('REFUSED', `module ${aa(address)} ignores commands: its host watchdog is not fed`);
 }
 
-/**
- * The script repeats the command itself, as the answer to the last attempt says nothing of the attempts before it: a
- * module may have closed the relay, and refuse the repetition.
- */
-function* tell(address: number, channel: number, sent: Sent): Script<Switched | 'unheard'> {
-  for (let attempt = 0; attempt < SWITCH_ATTEMPTS; attempt += 1) {
-    try {
-      return yield* ask(switchOne(address, channel, true));
-    } catch (error) {
-      if (!(error instanceof DriverError) || !isUnheard(error)) throw error;
-      sent.mayBeDone = true;
-    }
+function* tell(address: number, channel: number): Script<Switched | 'unheard'> {
+  try {
+    return yield* ask(switchOne(address, channel, true));
+  } catch (error) {
+    if (error instanceof DriverError && isUnheard(error)) return 'unheard';
+    throw error;
   }
-  return 'unheard';
 }
 
 function* seen(question: Question<Pins>): Script<Pins> {

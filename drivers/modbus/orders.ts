@@ -3,7 +3,7 @@ import type { Bus } from '../bus/bus.ts';
 import { type Attempt, type Exchange, FAULTS, type Order, type OrderClass } from '../bus/exchange.ts';
 import { type Clock, DriverError, type DriverErrorCode } from '../contract/driver.ts';
 import { type Device, exchangeOf } from './device.ts';
-import { bitsAt, type Span } from './registers.ts';
+import { bitsAt, numberAt, type Span, spanOf } from './registers.ts';
 
 const READ_BACK_ATTEMPTS = 3;
 
@@ -58,6 +58,53 @@ export async function sent(
         : new DriverError('DEADLINE_PASSED', 'nothing was sent in time', { cause: error });
     if (!(error instanceof DriverError) || (!isUnclear && !UNCLEAR.includes(error.code))) throw error;
     return error;
+  }
+}
+
+/** Each is followed by a look at the device. */
+const FIRING_ATTEMPTS = 3;
+
+/** What came of a request that closes a relay. */
+export interface SentOnce {
+  /** Undefined: the last attempt was acknowledged. */
+  failure: DriverError | undefined;
+  isTaken: boolean;
+  /** The device was restarted meanwhile, or does not tell: what it shows as not taken may have been carried out before. */
+  isDoubtful: boolean;
+}
+
+/**
+ * Carried out once at most, though its reply may be lost. A power dip opens the relay and lets the device forget the pulse, so that
+ * a repetition would close it a second time. So it is sent again only while the device shows that it has not taken it, and
+ * by its boot count that it was not restarted since; a device that counts no restarts is sent it once. Throws as `sent` and
+ * `isTaken` do, and then nothing is sent again.
+ */
+export async function sentOnce(
+  { bus, device }: { bus: Pick<Bus, 'exchange'>; device: Device },
+  exchange: Exchange<unknown>,
+  order: Pick<Order, 'deadline'> & { signal: AbortSignal },
+  isTaken: () => Promise<boolean>,
+): Promise<SentOnce> {
+  const { bootCount } = device.profile;
+  const boots = () => bootCount && numberAt(device.image(), bootCount);
+  const before = boots();
+  let failure: DriverError | undefined;
+  for (let attempt = 1; ; attempt += 1) {
+    let isOver = attempt === FIRING_ATTEMPTS;
+    try {
+      failure = await sent(bus, exchange, { ...order, attempts: 1 });
+      isOver ||= failure === undefined;
+    } catch (error) {
+      // What became of the attempts before, the device shows.
+      if (!failure || !(error instanceof DriverError)) throw error;
+      failure = error;
+      isOver = true;
+    }
+    if (await isTaken()) return { failure, isTaken: true, isDoubtful: false };
+    // After that look: a restart before it made the device forget what it had taken.
+    if (bootCount) await readBack(bus, device, spanOf(bootCount), { deadline: order.deadline });
+    const isDoubtful = before === undefined || boots() !== before;
+    if (isOver || isDoubtful) return { failure, isTaken: false, isDoubtful };
   }
 }
 

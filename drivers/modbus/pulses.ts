@@ -11,13 +11,11 @@ import type { RelayFaults } from '../rs485/relay-faults.ts';
 import type { Device, Safety } from './device.ts';
 import { write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
-import { isClosed, readBack, sent } from './orders.ts';
+import { isClosed, readBack, sent, sentOnce } from './orders.ts';
 import { numberAt, putNumber, readsOf, spanOf } from './registers.ts';
 import type { RelayWatch } from './relay-watch.ts';
 import { effectiveMs, longestPulseMs, pulseBlock } from './settings-block.ts';
 
-/** A repetition is harmless where the device knows the pulse by its id, or the relay is only told again to be closed. */
-const REPEATED_ATTEMPTS = 3;
 /** Pulse ids are registers; 0 is what a device shows that never had one. */
 const ID_MAX = 0xffff;
 
@@ -104,7 +102,7 @@ function wayOf(options: PulsesOptions) {
   }
 }
 
-/** The device knows a pulse by its id, so that it may be sent again until an answer comes. */
+/** The device shows by its id which pulse it has taken last, until it is restarted. */
 function byBlock({ device, bus, clock, live, relays }: PulsesOptions) {
   const { unit, profile } = device;
   const { pulse } = profile;
@@ -130,19 +128,15 @@ function byBlock({ device, bus, clock, live, relays }: PulsesOptions) {
     putNumber(values, block.address, pulse.milliseconds, milliseconds);
     const begin = write(unit, { functionCode: 16, address: block.address, values });
     const request = watchedFrom(begin, () => relays.fired(relay, milliseconds));
-    const failure = await sent(bus, request, { ...order, attempts: REPEATED_ATTEMPTS });
-    live.began(relay, clock.monotonic() + milliseconds, id);
-    for (const span of readsOf([spanOf(pulse.lastId), spanOf(pulse.remaining)]))
-      await readBack(bus, device, span, untilDeadline(order));
-    if (numberAt(device.image(), pulse.lastId) === id) {
-      relays.began(relay, milliseconds);
-      return;
-    }
+    const { failure, isTaken, isDoubtful } = await sentOnce({ bus, device }, request, order, async () => {
+      live.began(relay, clock.monotonic() + milliseconds, id);
+      for (const span of readsOf([spanOf(pulse.lastId), spanOf(pulse.remaining)]))
+        await readBack(bus, device, span, untilDeadline(order));
+      return numberAt(device.image(), pulse.lastId) === id;
+    });
+    if (isTaken) return relays.began(relay, milliseconds);
     live.ended(relay);
-    // It forgets the id of its last pulse without power, and a power cut opens the relay.
-    const boots = bootCountOf(device);
-    if (profile.bootCount) await readBack(bus, device, spanOf(profile.bootCount), untilDeadline(order));
-    if (boots === undefined || bootCountOf(device) !== boots)
+    if (isDoubtful)
       throw new DriverError('OUTCOME_UNKNOWN', 'the device was restarted, or does not tell whether it was', {
         cause: failure,
       });
@@ -150,10 +144,6 @@ function byBlock({ device, bus, clock, live, relays }: PulsesOptions) {
       ? new DriverError('NO_REPLY', 'the device did not take the pulse, as it shows', { cause: failure })
       : new DriverError('OUTCOME_UNKNOWN', 'the device acknowledged the pulse and shows another one');
   };
-}
-
-function bootCountOf({ profile, image }: Device): number | undefined {
-  return profile.bootCount && numberAt(image(), profile.bootCount);
 }
 
 /** One attempt: again would be a second pulse. */
@@ -234,15 +224,17 @@ function bySwitching({ device, bus, clock, live, relays, safety }: PulsesOptions
       live.began(relay, end);
       relays.fired(relay, milliseconds);
     });
-    const failure = await sent(bus, watched, { ...order, attempts: REPEATED_ATTEMPTS }).catch(
-      (error: unknown) => {
-        if (live.endsAt(relay) !== undefined) lasts(relay, before);
-        throw error;
-      },
-    );
     const isCut = () => live.endsAt(relay) === undefined && !isOver();
-    if (!isCut()) lasts(relay, end);
-    await readBack(bus, device, spanOf(outputs), untilDeadline(order));
+    let isReadBack = false;
+    const { failure, isTaken, isDoubtful } = await sentOnce({ bus, device }, watched, order, async () => {
+      isReadBack = true;
+      if (!isCut()) lasts(relay, end);
+      await readBack(bus, device, spanOf(outputs), untilDeadline(order));
+      return isClosed(device, relay);
+    }).catch((error: unknown) => {
+      if (!isReadBack && live.endsAt(relay) !== undefined) lasts(relay, before);
+      throw error;
+    });
     if (isCut() || !goesOn()) {
       live.ended(relay);
       throw new DriverError(
@@ -251,12 +243,16 @@ function bySwitching({ device, bus, clock, live, relays, safety }: PulsesOptions
         { cause: failure },
       );
     }
-    if (isClosed(device, relay)) return;
+    if (isTaken) return;
     if (isOver())
       throw new DriverError('OUTCOME_UNKNOWN', 'the relay was read after its pulse was over', {
         cause: failure,
       });
     live.ended(relay);
+    if (failure && !isDoubtful)
+      throw new DriverError('NO_REPLY', 'the device did not close the relay, as it shows', {
+        cause: failure,
+      });
     throw readOpen(failure);
   };
 }

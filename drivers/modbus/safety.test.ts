@@ -5,6 +5,7 @@ import type { Plain } from '../contract/driver.ts';
 import { openTestLink, sent, type TestDevice } from './test-link.ts';
 
 const WATCHDOG = 0x0010;
+const BOOTS = 0x0020;
 const PROFILE: Plain = {
   name: 'switched',
   product: 'Board',
@@ -52,12 +53,12 @@ function board(outputs = 0) {
   return { device, behave: undefined as TestDevice['behave'], state };
 }
 
-async function openLink(one: ReturnType<typeof board>) {
+async function openLink(one: ReturnType<typeof board>, profile: Plain = PROFILE) {
   const stations = new Map<number, TestDevice>([[1, one]]);
   const link = await openTestLink({
     stations,
     options: { devices: [{ unitId: 1 }] },
-    profiles: { switched: PROFILE },
+    profiles: { switched: profile },
   });
   await link.clock.advance(2_000);
   return link;
@@ -111,7 +112,7 @@ describe('a product whose pulses the gateway times', () => {
     expect(link.report(hwId)).toMatchObject({ levels: { output2: false }, pulse: null });
   });
 
-  it('closes it for no longer when the answer is lost and the request is repeated', async () => {
+  it('closes it for no longer when the answer is lost, and is not asked twice', async () => {
     const one = board();
     await using link = await openLink(one);
     let closedAt: number | undefined;
@@ -122,8 +123,42 @@ describe('a product whose pulses the gateway times', () => {
       return null;
     };
     await link.execute('pulse', pulse(2_000));
-    expect(sent(link, 5)).toBe(2);
+    expect(sent(link, 5)).toBe(1);
     await link.clock.advance((closedAt ?? 0) + 2_000 - 1 - link.clock.monotonic());
+    expect(one.state.outputs).toBe(0b0100);
+    await link.clock.advance(OPENS_WITHIN_MS);
+    expect(one.state.outputs).toBe(0);
+  });
+
+  it('is not told again to close a relay that is open after a lost answer: a power dip may have opened it', async () => {
+    const one = board();
+    await using link = await openLink(one);
+    let closings = 0;
+    one.behave = (request, answer) => {
+      if (request[1] !== 5 || request[4] === 0) return answer();
+      answer();
+      closings += 1;
+      // Its watchdog keeps its time without power.
+      one.state.outputs = 0;
+      return null;
+    };
+    await expect(link.execute('pulse', pulse(2_000))).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+    await link.clock.advance(5_000);
+    expect(closings).toBe(1);
+  });
+
+  it('that counts its restarts is told again when it did not hear, and closes its relay for no longer', async () => {
+    const one = board();
+    await using link = await openLink(one, { ...PROFILE, bootCount: { address: BOOTS } });
+    let askedAt: number | undefined;
+    one.behave = (request, answer) => {
+      if (request[1] !== 5 || askedAt !== undefined) return answer();
+      askedAt = link.clock.monotonic();
+      return null;
+    };
+    await link.execute('pulse', pulse(2_000));
+    expect(sent(link, 5)).toBe(2);
+    await link.clock.advance((askedAt ?? 0) + 2_000 - 1 - link.clock.monotonic());
     expect(one.state.outputs).toBe(0b0100);
     await link.clock.advance(OPENS_WITHIN_MS);
     expect(one.state.outputs).toBe(0);
@@ -291,11 +326,12 @@ describe('a product whose pulses the gateway times', () => {
     let lost = 0;
     one.behave = (request, answer) => {
       const reply = answer();
-      if (request[1] !== 5 || lost >= 3) return reply;
+      if ((request[1] !== 5 && lost === 0) || lost >= 3) return reply;
       lost += 1;
       return null;
     };
     await link.execute('pulse', pulse(3_000));
+    expect(link.history(hwId).some(({ connected }) => !connected)).toBe(true);
     await link.clock.advance(2_000);
     expect(lost).toBe(3);
     expect(one.state.outputs).toBe(0b0100);
