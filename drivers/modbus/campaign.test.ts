@@ -55,16 +55,14 @@ function openLateReplies(clock: ManualClock, deliver: (bytes: Uint8Array) => voi
 function faultsOf(
   { relay, begunAt, deadline, wasOn }: { relay: number; begunAt: number; deadline: number; wasOn: boolean },
   code: string,
-  { history, cuts }: { history: readonly Switching[]; cuts: readonly number[] },
+  history: readonly Switching[],
 ): string[] {
   const closings = history.filter(
     ({ output, on, monotonicMs }) => on && output === relay && monotonicMs >= begunAt,
   );
   const what = `pulse of relay ${relay} at ${begunAt}, ${code}`;
   const faults: string[] = [];
-  // A request that is repeated, as its answer was lost, closes a relay again that a power cut has opened.
-  const again = cuts.filter((at) => at >= begunAt).length;
-  if (closings.length > 1 + again) faults.push(`${what}: it closed ${closings.length} times`);
+  if (closings.length > 1) faults.push(`${what}: it closed ${closings.length} times`);
   if (closings.some(({ monotonicMs }) => monotonicMs > deadline + REQUEST_MS))
     faults.push(`${what}: it closed late`);
   if (code === 'confirmed' && closings.length === 0 && !wasOn) faults.push(`${what}: it never closed`);
@@ -102,7 +100,6 @@ async function campaign(kind: Board, profile: string, seed: number) {
   };
   const late = openLateReplies(clock, (bytes) => link.wire.deliver(bytes));
   const faults: string[] = [];
-  const cuts: number[] = [];
   let link = await open();
   await clock.advance(2_000);
   await apply();
@@ -127,7 +124,7 @@ async function campaign(kind: Board, profile: string, seed: number) {
       () => 'confirmed',
       (error: DriverError) => error.code ?? String(error),
     );
-    faults.push(...faultsOf(pulse, code, { history: pins.history, cuts }));
+    faults.push(...faultsOf(pulse, code, pins.history));
     judged =
       before +
       pins.history.filter(({ on, output, monotonicMs }) => on && output === relay && monotonicMs >= begunAt)
@@ -151,7 +148,6 @@ async function campaign(kind: Board, profile: string, seed: number) {
       const isDone = fate < (2 * share) / 3 && answer() !== null;
       if (isDone && random() < POWER_CUTS) {
         device.device.restart(clock.monotonic());
-        cuts.push(clock.monotonic());
         return null;
       }
       const isTold = draw(2) === 1 && (isDone || REFUSALS.includes(code));
