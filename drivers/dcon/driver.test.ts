@@ -90,8 +90,54 @@ describe('a module', () => {
 
   it('that does not know a command is well all the same', async () => {
     await using bench = await openTestDriver({ 1: { ...ADAM_4055, unknown: /^\$01[F5]/ } });
-    await bench.clock.advance(3_000);
+    await bench.clock.advance(8_000);
     expect(bench.report('lobby-01')).toMatchObject({ connected: true, type: 'ADAM-4055', platform: null });
+  });
+
+  it.each([
+    ['$AAF', '$01F', I_7060],
+    ['$AAX1', '$01X', ADAM_4055],
+  ])('whose answers to %s are lost is not said to lack it', async (_, command, given) => {
+    await using bench = await openTestDriver({ 1: given });
+    await bench.clock.advance(3_000);
+    const before = bench.report('lobby-01');
+    let lost = 0;
+    bench.site.answer = (request) => {
+      const answer = bench.modules.answer(request);
+      if (!Buffer.from(request).toString('latin1').startsWith(command) || lost >= 4) return answer;
+      lost += 1;
+      return null;
+    };
+    bench.modules.module(1).restart();
+    await bench.clock.advance(20_000);
+    expect(lost).toBe(4);
+    const { platform, unsupported, watchdog } = bench.report('lobby-01');
+    expect({ platform, unsupported, watchdog }).toEqual({
+      platform: before.platform,
+      unsupported: before.unsupported,
+      watchdog: before.watchdog,
+    });
+    expect(bench.wire.complaints.join()).not.toMatch(/does not know/);
+  });
+
+  it('whose answer to a poll for a reset is lost is brought up again', async () => {
+    await using bench = await openTestDriver({ 1: ADAM_4055 });
+    await bench.clock.advance(3_000);
+    const module = bench.modules.module(1);
+    let isLost = false;
+    bench.site.answer = (request) => {
+      const answer = bench.modules.answer(request);
+      const isAsked = Buffer.from(request).toString('latin1').startsWith('$015');
+      if (!isAsked || isLost) return answer;
+      isLost = true;
+      return null;
+    };
+    module.restart();
+    module.heard.length = 0;
+    await bench.clock.advance(10_000);
+    expect(isLost).toBe(true);
+    expect(module.heard.some((text) => text.startsWith('$01X0'))).toBe(true);
+    expect(bench.report('lobby-01')).toMatchObject({ connected: true });
   });
 
   it('that is not in the table is reported by its name, and told of', async () => {

@@ -57,8 +57,10 @@ export function moduleName(address: number): Question<string> {
 }
 
 export function firmwareVersion(address: number): Question<string> {
-  return question(address, '$F', `$${aa(address)}F`, 3 + VERSION_MAX, (text) =>
-    match(text, new RegExp(`^!${aa(address)}([\\x21-\\x7e]{1,${VERSION_MAX}})$`), ([version]) => version),
+  return reading(
+    question(address, '$F', `$${aa(address)}F`, 3 + VERSION_MAX, (text) =>
+      match(text, new RegExp(`^!${aa(address)}([\\x21-\\x7e]{1,${VERSION_MAX}})$`), ([version]) => version),
+    ),
   );
 }
 

@@ -127,10 +127,12 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
     settle(outcome) {
       if ('reply' in outcome) asked?.hear(outcome.reply);
       else {
+        const isRefused = outcome.error.code === 'REFUSED';
         // It tells that once: an answer that is lost may have said so.
-        if (asked?.question.operation === RESET_OPERATION) state.upsets += 1;
+        if (asked?.question.operation === RESET_OPERATION && !isRefused && state.stage.kind !== 'silent')
+          bringUpAgain(works, 'what it told of a reset was not heard', true);
         // Refused or not: somebody is there.
-        if (outcome.error.code === 'REFUSED') hearAgain(works);
+        if (isRefused) hearAgain(works);
       }
     },
     alive(isAlive) {

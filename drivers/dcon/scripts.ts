@@ -55,6 +55,10 @@ export class StaysOn extends DriverError {}
 const ROUNDS_MAX = 3;
 /** Each is followed by a look at the module. */
 const SWITCH_ATTEMPTS = 3;
+/** In a row, until a module does not know a command. */
+const SILENCES = 6;
+/** Until a module that answers now and then is left for later. */
+const ASKED_MAX = 2 * SILENCES;
 /** The host watchdog counts tenths of a second in one byte. */
 const TENTHS_MAX = 0xff;
 
@@ -69,14 +73,15 @@ export function* bringUp(
 ): Script<BroughtUp> {
   const name = yield* ask(moduleName(address));
   const version = yield* unlessUnknown(firmwareVersion(address), null);
-  const type = moduleTypeOf(name);
-  if (!type) {
+  const product = moduleTypeOf(name);
+  if (!product) {
     const reason = `module ${aa(address)} calls itself ${name}, which is not in the table of modules`;
     const pins = { outputs: 0, inputs: 0 };
-    return { name, version, type, pins, guard: { kind: 'none', reason } };
+    return { name, version, type: null, pins, guard: { kind: 'none', reason } };
   }
   // What it says of the time before does not matter: what follows is done anyway. Asking clears it.
-  if (type.resetStatus) yield* unlessUnknown(resetStatus(address), false);
+  const tellsResets = product.resetStatus && (yield* unlessUnknown(resetStatus(address), null)) !== null;
+  const type = { ...product, resetStatus: tellsResets };
   const hadTimedOut = type.watchdog === 'host' && (yield* ask(hostWatchdogFlag(address)));
   const { pins } = yield* switchOff(address, type, hadTimedOut ? () => 0 : live, maybeOn);
   if (hadTimedOut) yield* ask(clearHostWatchdogFlag(address));
@@ -156,13 +161,21 @@ export function* switchOn(
 /** Since the last bring-up: what is off then may have been on. */
 function* mayHaveRestarted(address: number, type: ModuleType): Script<boolean> {
   try {
-    // Asked once: an answer that is lost has cleared it.
-    const once = { ...resetStatus(address), mayBeUnknown: true };
-    if (!type.resetStatus || (yield* ask(once))) return true;
+    if (!type.resetStatus || (yield* toldOnce(resetStatus(address))) !== false) return true;
     return type.watchdog === 'host' && (yield* ask(hostWatchdogFlag(address)));
   } catch (error) {
     if (!(error instanceof DriverError)) throw error;
     return true;
+  }
+}
+
+/** The answer, though it is lost, clears what it tells: it is asked for once. */
+function* toldOnce<Reply>(question: Question<Reply>): Script<Reply | 'unheard'> {
+  try {
+    return yield* ask({ ...question, mayBeUnknown: true });
+  } catch (error) {
+    if (error instanceof DriverError && isUnheard(error)) return 'unheard';
+    throw error;
   }
 }
 
@@ -173,8 +186,9 @@ export function* lookAt(address: number, type: ModuleType): Script<Pins> {
 
 /** Why what the outputs show after a silence is not the work of the watchdog; undefined: it has run out. */
 export function* whyNotRunOut(address: number, type: ModuleType): Script<string | undefined> {
-  if (type.resetStatus && (yield* unlessUnknown(resetStatus(address), false)))
-    return 'it was restarted during the test';
+  const restarted = type.resetStatus && (yield* toldOnce(resetStatus(address)));
+  if (restarted === 'unheard') return 'it could not be heard whether it was restarted during the test';
+  if (restarted) return 'it was restarted during the test';
   if (type.watchdog === 'host' && !(yield* ask(hostWatchdogFlag(address))))
     return 'its host watchdog does not say that it has run out';
   return undefined;
@@ -275,14 +289,16 @@ function* ask<Reply>(question: Question<Reply>): Script<Reply> {
 }
 
 /**
- * For commands that some modules do not have: they refuse them, or say nothing. Silence may also be a lost answer, so it
- * is asked twice, with a question between that is always answered: a module is taken for dead after three misses.
+ * For commands that some modules do not have: they refuse them, or say nothing. Silence may also be a lost answer, so each is
+ * followed by a question that every module answers, once. A wire that loses a share p of all exchanges makes one silence with an answer
+ * after it as often as p(1-p), which is a quarter at most, and SILENCES of them in a row 1 time in 4,096.
  */
 function* unlessUnknown<Reply, Otherwise>(
   question: Question<Reply>,
   otherwise: Otherwise,
 ): Script<Reply | Otherwise> {
-  for (const again of [true, false]) {
+  let silences = 0;
+  for (let asked = 0; asked < ASKED_MAX; asked += 1) {
     try {
       return yield* ask({ ...question, mayBeUnknown: true });
     } catch (error) {
@@ -290,9 +306,10 @@ function* unlessUnknown<Reply, Otherwise>(
       if (error.code === 'REFUSED') return otherwise;
       if (!isUnheard(error)) throw error;
     }
-    if (again) yield* ask(moduleName(question.address));
+    silences = (yield* toldOnce(moduleName(question.address))) === 'unheard' ? 0 : silences + 1;
+    if (silences === SILENCES) return otherwise;
   }
-  return otherwise;
+  throw new DriverError('NO_REPLY', `module ${aa(question.address)} answers now and then: see to its wire`);
 }
 
 /** It was sent, and nothing sound came back. */

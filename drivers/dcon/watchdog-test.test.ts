@@ -79,6 +79,26 @@ it.each([I_7060, ADAM_4068])('of a $name that was without power meanwhile is no 
   });
 });
 
+it('is not proved where the answer is lost that would tell of a restart', async () => {
+  await using bench = await openTestDriver({ 1: ADAM_4068 });
+  await bench.clock.advance(5_000);
+  const tested = bench.execute('testWatchdog', TEST, { withinMs: PATIENCE_MS });
+  tested.catch(() => undefined);
+  await bench.clock.advance(3_000);
+  bench.modules.module(1).restart();
+  let isLost = false;
+  bench.site.answer = (request) => {
+    const answer = bench.modules.answer(request);
+    const isFirst = !isLost && Buffer.from(request).toString('latin1').startsWith('$015');
+    isLost ||= isFirst;
+    return isFirst ? null : answer;
+  };
+  await expect(bench.settled(tested, PATIENCE_MS)).rejects.toMatchObject({
+    code: 'OUTCOME_UNKNOWN',
+    message: expect.stringMatching(/is off, but .* Nothing is proven/),
+  });
+});
+
 it('is not tested while another module of the bus has an output on, and none is fired during the test', async () => {
   await using bench = await openTestDriver({ 1: I_7060, 2: I_7060 });
   await bench.clock.advance(5_000);
