@@ -1,12 +1,12 @@
 /**
  * The desk: encoders, their registration, and the write requests for them. A part of the composition root (gateway.ts).
  */
-import { readFileSync } from 'node:fs';
 import { openEmbeddedLink } from '../../drivers/encoder/embedded.ts';
 import { type EncoderLink, MAX_UP_PACKET_BYTES } from '../../drivers/encoder/link.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config/config.ts';
 import { announcedHost } from '../platform/host/host-names.ts';
+import { readNamedFile } from '../platform/host/regular-file.ts';
 import { sealTo } from '../platform/jose.ts';
 import { DEFAULT_BACKOFF } from '../platform/supervise.ts';
 import { openEncoders } from '../resources/encoders/encoders.ts';
@@ -89,7 +89,7 @@ export async function openDesk(
 /** Vendor roots are read and checked now: a mistake shows at the start and not at the desk. */
 function registrationPki(config: Config, ca: SiteCa, clock: Clock): RegistrationPki {
   const roots = config.encoders.vendorRoots.map((file) => {
-    const pem = readFileSync(file, 'utf8');
+    const pem = readNamedFile(file);
     try {
       checkVendorRoots(pem);
     } catch (error) {

@@ -2,6 +2,8 @@
 import { configJsonSchema } from '../platform/config/config.ts';
 import { readConfig } from '../platform/config/config-file.ts';
 import { FileError } from '../platform/yaml/yaml-file.ts';
+import { readKeySet } from '../services/auth/key-set.ts';
+import { checkVendorRoots } from '../services/pki/device-chain.ts';
 import { configFile } from './client.ts';
 import { readerFor } from './service-user.ts';
 import { printJson, type Shell } from './shell.ts';
@@ -15,7 +17,7 @@ export function checkConfig(option: string | undefined, { json }: { json?: boole
     readConfig(file, {
       reader,
       checkFiles: true,
-      checkContents: { now: shell.clock.now() },
+      checkContents: { now: shell.clock.now(), vendorRoots: checkVendorRoots, keySet: readKeySet },
       checkAdapters: true,
     });
   } catch (error) {

@@ -1,8 +1,9 @@
 /** Every certificate the gateway shows, or trusts: until when, and for which names. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
+import { NotRegularFile, readNamedFile } from '../../platform/host/regular-file.ts';
 import { KeyPairFault, keyPairIn } from '../../platform/key-pair.ts';
 import { certificatesIn } from '../../platform/pem.ts';
 import type { Diagnosis, Patient } from './diagnosis.ts';
@@ -80,7 +81,7 @@ function ownCertificate(certFile: string, keyFile: string, now: number): Diagnos
         ]
       : [];
   try {
-    const { certificate } = keyPairIn(readFileSync(certFile, 'utf8'), readFileSync(keyFile, 'utf8'));
+    const { certificate } = keyPairIn(readNamedFile(certFile), readNamedFile(keyFile));
     const dates = dated(subject, certificate, now, remedy);
     return [...open, { ...dates, text: `${dates.text}, for ${certificate.subjectAltName}` }];
   } catch (error) {
@@ -89,7 +90,9 @@ function ownCertificate(certFile: string, keyFile: string, now: number): Diagnos
     const text =
       error instanceof KeyPairFault
         ? `${files[error.file]} ${error.message}`
-        : `${path} cannot be read (${code})`;
+        : error instanceof NotRegularFile
+          ? error.message
+          : `${path} cannot be read (${code})`;
     return [
       ...open,
       { severity: 'bad', subject, text, remedy: 'correct http.certFile and http.keyFile, or the files' },
@@ -100,14 +103,14 @@ function ownCertificate(certFile: string, keyFile: string, now: number): Diagnos
 function dates(subject: string, file: string, now: number, remedy: string): Diagnosis[] {
   const [, ...problems] = read(subject, file, remedy);
   if (problems.length > 0) return problems;
-  return certificatesIn(readFileSync(file, 'utf8')).map((pem) =>
+  return certificatesIn(readNamedFile(file)).map((pem) =>
     dated(subject, new X509Certificate(pem), now, remedy),
   );
 }
 
 /** Throws when there is none that can be read. */
 function firstIn(file: string): X509Certificate {
-  return new X509Certificate(certificatesIn(readFileSync(file, 'utf8'))[0] ?? '');
+  return new X509Certificate(certificatesIn(readNamedFile(file))[0] ?? '');
 }
 
 function read(subject: string, file: string, remedy: string): [X509Certificate | undefined, ...Diagnosis[]] {
@@ -137,7 +140,7 @@ function dated(subject: string, certificate: X509Certificate, now: number, remed
 
 function keyPair(certFile: string, keyFile: string): Diagnosis[] {
   const certificate = firstIn(certFile);
-  if (certificate.checkPrivateKey(createPrivateKey(readFileSync(keyFile)))) return [];
+  if (certificate.checkPrivateKey(createPrivateKey(readNamedFile(keyFile)))) return [];
   const remedy = 'correct upstream.certFile or upstream.keyFile';
   return [{ severity: 'bad', subject: 'upstream certificate', text: `${keyFile} is not its key`, remedy }];
 }

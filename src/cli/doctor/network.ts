@@ -1,8 +1,8 @@
 /** The gateway's ports, and the way to the notification service. */
-import { readFileSync } from 'node:fs';
 import { connect as connectPlain, createServer, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { Clock } from '../../platform/clock.ts';
+import { readNamedFile } from '../../platform/host/regular-file.ts';
 import type { Diagnosis, Patient } from './diagnosis.ts';
 
 const CONNECT_DEADLINE_MS = 5_000;
@@ -69,7 +69,7 @@ export async function checkUpstream({
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const port = url.port ? Number(url.port) : DEFAULT_PORT[secure ? 'mqtts:' : 'mqtt:'];
   const { caFile, certFile, keyFile } = upstream;
-  const contents = (file: string | undefined) => file && readFileSync(file);
+  const contents = (file: string | undefined) => file && readNamedFile(file);
   const trust = { ca: contents(caFile), cert: contents(certFile), key: contents(keyFile) };
   // An address is no server name (RFC 6066, 3).
   const open = () =>

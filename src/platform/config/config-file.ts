@@ -2,12 +2,13 @@
  * Reads the configuration and explains every mistake in it (yaml-file.ts). What a single setting may be is
  * src/platform/config/config.ts; here are the checks across settings and against the file system.
  */
-import { closeSync, constants, openSync, realpathSync, statSync } from 'node:fs';
+import { realpathSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { NotRegularFile, readNamedFile, reasonOf } from '../host/regular-file.ts';
 import type { Problem } from '../yaml/problem.ts';
-import { FileError, parseText, readText, reasonOf, roughlyParsed } from '../yaml/yaml-file.ts';
+import { FileError, parseText, readText, roughlyParsed } from '../yaml/yaml-file.ts';
 import { ADMIN_SOCKET, adminSocketOf, type Config, configJsonSchema, configSchema } from './config.ts';
-import { unfitFiles } from './contents.ts';
+import { type Judging, unfitFiles } from './contents.ts';
 import { isProfilePath, profileFiles, profileProblems } from './profiles.ts';
 
 /** A site's file has a few kilobytes; this is not one. */
@@ -51,8 +52,8 @@ export interface ReadOptions {
   reader?: (config: Config) => FileReader | undefined;
   /** Also check that the files the configuration names can be read. */
   checkFiles?: boolean;
-  /** Also check that they hold certificates, keys and so on (contents.ts says why not for a start); `now` in epoch milliseconds. */
-  checkContents?: { now: number };
+  /** Also check that they hold certificates, keys and so on (contents.ts says why not for a start). */
+  checkContents?: Judging;
   /** Also check that no adapter has two names. Not for a start: what is plugged in wrongly costs its own links alone. */
   checkAdapters?: boolean;
 }
@@ -75,9 +76,10 @@ export function parseConfig(text: string, file: string, options: ReadOptions = {
     check(written) {
       const config = resolved(written, folder);
       const { links } = config;
-      const denied = new Set<string>();
-      const files = options.checkFiles ? fileProblems(file, config, options, denied) : [];
-      const unfit = options.checkContents ? unfitFiles(config, options.checkContents.now, denied) : [];
+      const texts = new Map<string, string>();
+      const isChecked = options.checkFiles || options.checkContents;
+      const files = isChecked ? fileProblems(file, config, options, texts) : [];
+      const unfit = options.checkContents ? unfitFiles(config, options.checkContents, texts) : [];
       const adapters = options.checkAdapters ? sharedAdapters(links) : [];
       return [...contradictions(config), ...files, ...unfit, ...adapters];
     },
@@ -328,17 +330,28 @@ export function filesNamedBy({ http, auth, encoders, upstream, links }: Config):
   ];
 }
 
-/** Adds to `denied` what may not be read. */
-function fileProblems(file: string, config: Config, options: ReadOptions, denied: Set<string>): Problem[] {
-  const found = deniedFiles(file, config, options, denied);
-  return [...found, ...profileProblems(config.links, denied)];
+/** Adds to `texts` what is in each file that can be read. */
+function fileProblems(
+  file: string,
+  config: Config,
+  options: ReadOptions,
+  texts: Map<string, string>,
+): Problem[] {
+  const named = filesOf(config, options);
+  const found = unreadableFiles(file, config, named, options, texts);
+  const isKnown = (name: string) => !texts.has(name) && named.some(({ file }) => file === name);
+  return [...found, ...profileProblems(config.links, isKnown)];
 }
 
-function deniedFiles(file: string, config: Config, options: ReadOptions, denied: Set<string>): Problem[] {
+function unreadableFiles(
+  file: string,
+  config: Config,
+  named: ReturnType<typeof filesOf>,
+  options: ReadOptions,
+  texts: Map<string, string>,
+): Problem[] {
   using reader = options.reader?.(config);
-  const files = filesOf(config, options).flatMap(({ path, file }) =>
-    problem(path, unreadable(file, reader, denied)),
-  );
+  const files = named.flatMap(({ path, file }) => problem(path, unreadable(file, reader, texts)));
   if (!reader) return files;
   const ports = portsOf(config.links).flatMap((port, index) =>
     typeof port === 'string' && port.startsWith('/dev/')
@@ -346,7 +359,7 @@ function deniedFiles(file: string, config: Config, options: ReadOptions, denied:
       : [],
   );
   return [
-    ...problem([], unreadable(file, reader, denied)).map((whole) => ({ ...whole, others: [] })),
+    ...problem([], unreadable(file, reader, texts)).map((whole) => ({ ...whole, others: [] })),
     ...problem(['dataDirectory'], reader.folderFault(config.dataDirectory)),
     ...files,
     ...ports,
@@ -374,14 +387,17 @@ function filesOf(
   return files.flatMap(({ path, file }) => (file === undefined ? [] : [{ path, file }]));
 }
 
-/** By opening it: access(2) asks for the user who has started this, and not for the one whose rights it has. */
-function unreadable(file: string, reader: FileReader | undefined, denied: Set<string>): string | undefined {
+/** By reading it: access(2) asks for the user who has started this, and not for the one whose rights it has. */
+function unreadable(
+  file: string,
+  reader: FileReader | undefined,
+  texts: Map<string, string>,
+): string | undefined {
   try {
-    closeSync(openSync(file, constants.O_RDONLY | constants.O_NONBLOCK));
-    return statSync(file).isFile() ? undefined : `${file} is not a file`;
+    texts.set(file, readNamedFile(file));
+    return undefined;
   } catch (error) {
-    denied.add(file);
     if (reader && (error as NodeJS.ErrnoException).code === 'EACCES') return reader.refusal(file);
-    return `cannot read ${file}: ${reasonOf(error)}`;
+    return error instanceof NotRegularFile ? error.message : `cannot read ${file}: ${reasonOf(error)}`;
   }
 }

@@ -3,7 +3,6 @@
  * own part alone, and the vendors' roots are read strictly by whoever goes by them (src/services/pki/device-chain.ts).
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { readRegularFile } from '../host/regular-file.ts';
 import { dateFault, KeyPairFault, keyIn, keyPairIn, serverCertificatesIn } from '../key-pair.ts';
 import { certificatesIn } from '../pem.ts';
 import type { Problem } from '../yaml/problem.ts';
@@ -13,12 +12,23 @@ import type { Config } from './config.ts';
 type Fault = (text: string) => string | undefined;
 type Check = [path: PropertyKey[], file: string | undefined, fault: Fault];
 
-/** Files that cannot be read are left to others. */
+/** Services judge strictly, and a start goes by them: what they refuse is no valid configuration. Each throws with the reason. */
+export interface Judging {
+  /** Epoch milliseconds. */
+  now: number;
+  vendorRoots(pem: string): void;
+  keySet(text: string): void;
+}
+
+/** `texts`: what is in each file that can be read; of the others more was said before. */
 export function unfitFiles(
   { http, auth: { oidc }, encoders, upstream }: Config,
-  now: number,
-  denied: ReadonlySet<string>,
+  judging: Judging,
+  texts: ReadonlyMap<string, string>,
 ): Problem[] {
+  const notRoots: Fault = (text) =>
+    notCertificates(text) ?? notAuthorities(text) ?? refusal(judging.vendorRoots, text);
+  const notKeySet: Fault = (text) => refusal(judging.keySet, text);
   const roots = encoders.vendorRoots.map(
     (file, index): Check => [['encoders', 'vendorRoots', index], file, notRoots],
   );
@@ -31,21 +41,20 @@ export function unfitFiles(
     [['upstream', 'keyFile'], upstream?.keyFile, notPrivateKey],
   ];
   const others = checks.flatMap(([path, file, fault]) => {
-    const text = file === undefined ? undefined : read(file);
+    const text = file === undefined ? undefined : texts.get(file);
     const found = text === undefined ? undefined : fault(text);
     return found === undefined ? [] : [{ path, message: `${file} ${found}` }];
   });
-  return [...unfitPair(http, now, denied), ...others];
+  return [...unfitPair(http, judging.now, texts), ...others];
 }
 
 function unfitPair(
   { certFile, keyFile }: Config['http'],
   now: number,
-  denied: ReadonlySet<string>,
+  texts: ReadonlyMap<string, string>,
 ): Problem[] {
   const files = { certFile, keyFile };
-  const textOf = (file: string | undefined) =>
-    file === undefined || denied.has(file) ? undefined : read(file);
+  const textOf = (file: string | undefined) => (file === undefined ? undefined : texts.get(file));
   const certificates = textOf(certFile);
   const key = textOf(keyFile);
   const faultOf = (action: () => unknown): Problem[] => {
@@ -68,11 +77,12 @@ function unfitPair(
   });
 }
 
-function read(file: string): string | undefined {
+function refusal(judge: (text: string) => void, text: string): string | undefined {
   try {
-    return readRegularFile(file, { followLinks: true }).toString('utf8');
-  } catch {
+    judge(text);
     return undefined;
+  } catch (error) {
+    return `cannot be used: ${(error as Error).message}`;
   }
 }
 
@@ -85,13 +95,9 @@ function notCertificates(text: string): string | undefined {
     : undefined;
 }
 
-function notRoots(text: string): string | undefined {
-  const blocks = certificatesIn(text);
-  const isLeaf = blocks.some((block) => certificateIn(block)?.ca === false);
-  return (
-    notCertificates(text) ??
-    (isLeaf ? "holds a certificate that is no authority's: ask the vendor for its root" : undefined)
-  );
+function notAuthorities(text: string): string | undefined {
+  const isLeaf = certificatesIn(text).some((block) => certificateIn(block)?.ca === false);
+  return isLeaf ? "holds a certificate that is no authority's: ask the vendor for its root" : undefined;
 }
 
 function certificateIn(block: string): X509Certificate | undefined {
@@ -108,15 +114,5 @@ function notPrivateKey(text: string): string | undefined {
     return undefined;
   } catch {
     return 'holds no private key in PEM that can be read without a password';
-  }
-}
-
-function notKeySet(text: string): string | undefined {
-  try {
-    return Array.isArray((JSON.parse(text) as { keys?: unknown } | null)?.keys)
-      ? undefined
-      : 'holds no list "keys" (RFC 7517, 5)';
-  } catch {
-    return 'is not JSON';
   }
 }

@@ -56,10 +56,10 @@ export function profileFiles(links: readonly Link[]): { path: PropertyKey[]; fil
     .map(({ path, name }) => ({ path, file: profileFile(name) }));
 }
 
-/** What is wrong with the profiles that links name, each at the name; but for files that this user may not read. */
-export function profileProblems(links: readonly Link[], denied: ReadonlySet<string>): Problem[] {
+/** What is wrong with the profiles that links name, each at the name; but for files of which it is known already. */
+export function profileProblems(links: readonly Link[], isKnown: (file: string) => boolean): Problem[] {
   return usesOf(links).flatMap(({ path, name }) => {
-    const reason = denied.has(name) ? undefined : faultOf(name);
+    const reason = isKnown(name) ? undefined : faultOf(name);
     return reason === undefined ? [] : [{ path, message: reason }];
   });
 }

@@ -9,7 +9,6 @@
  * are: the configuration (config-file.ts) and what `gatehouse import` takes (site-file.ts). Only where the text is no
  * YAML, so that nobody can tell what the settings are, are other mistakes not looked for.
  */
-import { readFileSync, statSync } from 'node:fs';
 import {
   Composer,
   type Document,
@@ -24,6 +23,7 @@ import {
   type YAMLMap,
 } from 'yaml';
 import type { z } from 'zod';
+import { readRegularFile, reasonOf } from '../host/regular-file.ts';
 import { named, type Problem } from './problem.ts';
 import { schemaProblems } from './schema-problems.ts';
 import { type Placeholders, soundPart } from './sound-part.ts';
@@ -81,10 +81,9 @@ export interface Parsed<Value> {
 /** The text of a file. `what` it is, for messages, such as "the configuration". Throws FileError. */
 export function readText(file: string, what: string, maxBytes: number): string {
   try {
-    const status = statSync(file);
-    if (!status.isFile()) throw new Error('it is not a file');
-    if (status.size > maxBytes) throw new Error(`it has more than ${maxBytes} bytes`);
-    return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file));
+    return new TextDecoder('utf-8', { fatal: true }).decode(
+      readRegularFile(file, { followLinks: true, maxBytes }),
+    );
   } catch (error) {
     throw new FileError(`cannot read ${what} ${file}: ${reasonOf(error)}`, [], { cause: error });
   }
@@ -97,15 +96,6 @@ export function roughlyParsed(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-/** Why a file cannot be read, in words. */
-export function reasonOf(error: unknown): string {
-  const { code, message } = error as NodeJS.ErrnoException;
-  if (code === 'ENOENT') return 'there is no such file';
-  if (code === 'EACCES') return 'you may not read it (try sudo)';
-  if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return 'it is not text in UTF-8';
-  return message;
 }
 
 /** `file` is the name in messages. Throws FileError. */

@@ -4,8 +4,8 @@
  * withdrawn meanwhile.
  */
 import type { JsonWebKey } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import type { Clock } from '../../platform/clock.ts';
+import { readNamedFile } from '../../platform/host/regular-file.ts';
 import type { KnownTime } from '../../platform/known-time.ts';
 import type { Log } from '../../platform/log.ts';
 import { fetchKeySet, loadKeySet, readKeySet, type StoredKeySet, storeKeySet } from './key-set.ts';
@@ -132,7 +132,7 @@ async function read(options: IssuerKeysOptions, signal: AbortSignal): Promise<St
 }
 
 function fromFile(issuer: string, file: string, now: number): StoredKeySet {
-  return { issuer, url: file, fetchedAt: now, keys: explained(file, readFileSync(file, 'utf8')) };
+  return { issuer, url: file, fetchedAt: now, keys: explained(file, readNamedFile(file)) };
 }
 
 function explained(from: string, text: string): JsonWebKey[] {

@@ -6,6 +6,7 @@ import { request as tlsRequest } from 'node:https';
 import { dirname } from 'node:path';
 import type { Clock } from '../../platform/clock.ts';
 import { writeDurably } from '../../platform/host/durable-file.ts';
+import { readNamedFile } from '../../platform/host/regular-file.ts';
 
 /** Providers publish two to ten keys, some with certificates: a few kilobytes each. */
 const SET_MAX_BYTES = 256 * 1_024;
@@ -86,7 +87,7 @@ function get(url: string, caFile: string | undefined, signal: AbortSignal): Prom
   const options = { signal, agent: false as const, headers: { accept: 'application/json' } };
   const asked = url.startsWith('http:')
     ? plainRequest(url, options)
-    : tlsRequest(url, { ...options, ...(caFile !== undefined && { ca: readFileSync(caFile) }) });
+    : tlsRequest(url, { ...options, ...(caFile !== undefined && { ca: readNamedFile(caFile) }) });
   const giveUp = (reason: string) => {
     reject(new Error(reason));
     asked.destroy();

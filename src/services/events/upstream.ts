@@ -3,10 +3,10 @@
  * MQTT.js never reconnects, queues or repeats anything here, because its queue is in memory, loses messages beyond
  * 65 535 in flight and ignores the server's limits. What is sent, and sent again, is forward.ts's business.
  */
-import { readFile } from 'node:fs/promises';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, getCACertificates } from 'node:tls';
 import type { IConnackPacket, MqttClient } from 'mqtt';
+import { readNamedFile } from '../../platform/host/regular-file.ts';
 import { ANSWER_BYTES_MAX, guardAnswers } from './answer-guard.ts';
 import { CONTENT_TYPE } from './cloud-event.ts';
 
@@ -72,7 +72,8 @@ export async function connectUpstream(
   signal: AbortSignal,
 ): Promise<Upstream> {
   const { url, protocolVersion } = settings;
-  const [openSocket, password] = await Promise.all([socketOpener(settings), readPassword(settings)]);
+  const openSocket = socketOpener(settings);
+  const password = read(settings.passwordFile)?.split(/\r?\n/, 1)[0];
   // Loaded when it is needed: it takes 19 MB, which a site without a notification service shall not pay for.
   const mqtt = await import('mqtt');
   signal.throwIfAborted();
@@ -198,16 +199,12 @@ function disposer(client: MqttClient): Disposable {
 }
 
 /** Without the delay of Nagle's algorithm a small window waits for the peer's delayed ACK at every turn. */
-async function socketOpener(settings: UpstreamSettings): Promise<() => Socket> {
+function socketOpener(settings: UpstreamSettings): () => Socket {
   const { protocol, hostname, port: given } = new URL(settings.url);
   const host = hostname.replace(/^\[|\]$/g, '');
   const port = Number(given) || DEFAULT_PORT[protocol as keyof typeof DEFAULT_PORT];
   if (protocol === 'mqtt:') return () => connectTcp({ host, port, noDelay: true });
-  const [ca, cert, key] = await Promise.all([
-    read(settings.caFile),
-    read(settings.certFile),
-    read(settings.keyFile),
-  ]);
+  const [ca, cert, key] = [read(settings.caFile), read(settings.certFile), read(settings.keyFile)];
   return () => {
     const socket = connectTls({
       host,
@@ -222,12 +219,8 @@ async function socketOpener(settings: UpstreamSettings): Promise<() => Socket> {
   };
 }
 
-async function readPassword({ passwordFile }: UpstreamSettings): Promise<string | undefined> {
-  return (await read(passwordFile))?.split(/\r?\n/, 1)[0];
-}
-
-async function read(file: string | undefined): Promise<string | undefined> {
-  return file === undefined ? undefined : readFile(file, 'utf8');
+function read(file: string | undefined): string | undefined {
+  return file === undefined ? undefined : readNamedFile(file);
 }
 
 /** Of the network or the service, not of this program: where it was noticed says nothing. */

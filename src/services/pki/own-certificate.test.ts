@@ -75,7 +75,7 @@ describe.skipIf(!hasOpenssl)("the site's own certificate", () => {
     ['of which the key is gone', /site\.key cannot be read \(ENOENT\)/, () => rmSync(files.keyFile)],
     [
       'in the place of which is a pipe',
-      /site\.key is not a file/,
+      /site\.key is a pipe, not a file/,
       () => {
         rmSync(files.keyFile);
         execFileSync('mkfifo', [files.keyFile]);

@@ -4,7 +4,7 @@
  * there was no good one since the start, a pair that is only out of its dates is used: the fault may be that of our clock.
  */
 import type { Clock } from '../../platform/clock.ts';
-import { NotRegularFile, readRegularFile } from '../../platform/host/regular-file.ts';
+import { NotRegularFile, readNamedFile } from '../../platform/host/regular-file.ts';
 import { dateFault, isFor, type KeyPair, KeyPairFault, keyPairIn } from '../../platform/key-pair.ts';
 import type { Log } from '../../platform/log.ts';
 import type { LiveEvent } from '../events/cloud-event.ts';
@@ -90,7 +90,7 @@ function read(
 ): { pair?: KeyPair; fault: string | null } {
   const paths = { certFile, keyFile };
   try {
-    const pair = keyPairIn(textOf(certFile), textOf(keyFile));
+    const pair = keyPairIn(readNamedFile(certFile), readNamedFile(keyFile));
     const fault = dateFault(pair, now);
     return { pair, fault: fault === undefined ? null : `${certFile} ${fault}` };
   } catch (error) {
@@ -99,10 +99,6 @@ function read(
     const { path = certFile, code = '' } = error as NodeJS.ErrnoException;
     return { fault: `${path} cannot be read (${code})` };
   }
-}
-
-function textOf(file: string): string {
-  return readRegularFile(file, { followLinks: true }).toString('utf8');
 }
 
 /** Once at each of WARNED_DAYS, and once after a start. */
