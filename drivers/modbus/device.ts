@@ -2,10 +2,10 @@
  * One device as it is polled. First contact, a restart and the end of a spell offline are one thing: everything is read
  * anew (who it is, its settings whole, its state), and only then is it connected, under the name it has told.
  */
+
 import type { Exchange, Poll } from '../bus/exchange.ts';
-import type { DriverError, DriverLog } from '../contract/driver.ts';
+import type { DriverLog } from '../contract/driver.ts';
 import type { Rs485Settings } from '../contract/settings.ts';
-import { OFF_TRIES_MS } from '../rs485/relay-faults.ts';
 import type { Unfed } from '../rs485/watchdog-pauses.ts';
 import { type DeviceState, openState, type StateOptions } from './device-state.ts';
 import { readBits, readRegisters } from './exchanges.ts';
@@ -13,6 +13,8 @@ import { identitySpans, pollSpans, settingsBlock } from './profile-areas.ts';
 import type { Profile } from './profile-shape.ts';
 import { FUNCTION_CODES, type Image, isBitTable, readsOf, type Span } from './registers.ts';
 import { openStandIn } from './stand-in.ts';
+import type { Step } from './step.ts';
+import { isRefusal, openTries } from './tries.ts';
 
 export interface Device extends Disposable {
   readonly unit: number;
@@ -32,21 +34,6 @@ export interface Device extends Disposable {
   report(): void;
   /** What a technician should mend. */
   warning(): string | undefined;
-}
-
-/** One exchange of a contact. */
-export interface Step {
-  /** Asked for when its turn has come, which may be long after the contact began. */
-  exchange(): Exchange<unknown>;
-  take(reply: unknown): void;
-  /** Whether the contact goes on although the device answered with this error. */
-  bears?(error: DriverError): boolean;
-  /** What is to follow it at once, as its reply shows. */
-  more?(): readonly Step[];
-  /** Why the contact must begin again after this step; undefined: it goes on. */
-  hindrance?(): string | undefined;
-  /** It opens relays, or sees that they are open. */
-  opens?: true;
 }
 
 /** What must be so before a device is used, and as long as it is (safety.ts). */
@@ -87,6 +74,8 @@ export interface DeviceOptions extends Omit<StateOptions, 'unfed'> {
   safety: Safety;
   /** Takes the name for this device; false: another one that is connected has it. */
   claim(hwId: string): boolean;
+  /** Another one that is connected has the name. */
+  isTaken(hwId: string): boolean;
   /** All that a poll reads has been read. */
   polled(): void;
   /** Contacts have not opened every relay for too long. */
@@ -95,15 +84,12 @@ export interface DeviceOptions extends Omit<StateOptions, 'unfed'> {
 
 type Phase = { kind: 'contact'; steps: readonly Step[] } | { kind: 'known'; next: number };
 
-/** As many as it may miss before it is taken for dead (drivers/bus/breaker.ts). */
-const REFUSALS_MAX = 3;
-
 export function openDevice(options: DeviceOptions): Device {
   const { unit, profile, log, safety } = options;
   const state = openState({ ...options, unfed: safety.unfed });
   let connected = false;
-  /** As it was read, but once: a name is believed when it was read twice. */
-  let claimed: string | undefined;
+  /** It has restarted, perhaps in another place: nothing is sent to it by its name until that was read. */
+  let isInDoubt = false;
   let warning: string | undefined;
 
   function warn(message: string | undefined): void {
@@ -115,37 +101,28 @@ export function openDevice(options: DeviceOptions): Device {
   function disconnect(): void {
     const was = connected;
     connected = false;
+    isInDoubt = false;
     if (was) state.report(connected);
   }
 
   const poll = openPoll(options, state, {
-    /** Everything was read: whether the device may be used. */
-    met() {
-      const fault = safety.fault(state.image());
-      const hwId = state.identify();
-      if (hwId === undefined) {
-        warn(
-          `the device at address ${unit} tells no name where profile ${profile.name} has it: compare the two`,
-        );
-        return 'unfit';
-      }
-      const isSure = !profile.identity.hwId || hwId === claimed || hwId === state.hwId();
-      claimed = hwId;
-      if (!isSure) return 'unsure';
-      const isFree = options.claim(hwId);
-      warn(
-        fault ??
-          (isFree ? undefined : `another device answers as ${hwId} too, besides the one at address ${unit}`),
-      );
-      if (fault !== undefined || !isFree) return 'unfit';
-      state.adopt(hwId);
-      connected = true;
-      return 'met';
-    },
+    met: meetingOf(options, state, {
+      warn,
+      disconnect,
+      connect(hwId) {
+        state.adopt(hwId);
+        connected = true;
+        isInDoubt = false;
+      },
+    }),
     whole() {
       state.settle();
       state.report(connected);
       options.polled();
+    },
+    doubted() {
+      log.info({ address: unit }, 'a device has restarted, or has other settings: it is read again');
+      isInDoubt = true;
     },
     hindered: warn,
     refused: (reason) =>
@@ -163,14 +140,61 @@ export function openDevice(options: DeviceOptions): Device {
     image: state.image,
     settings: state.settings,
     read: state.take,
-    connected: () => connected,
+    connected: () => connected && !isInDoubt,
     applied(settings, version, registers) {
       state.applied({ settings, version, registers });
       state.report(connected);
     },
-    report: () => state.report(connected, true),
+    report() {
+      const hwId = state.hwId();
+      // It is elsewhere now.
+      if (!connected && hwId !== undefined && options.isTaken(hwId)) return;
+      state.report(connected, true);
+    },
     warning: () => warning ?? safety.warning(),
     [Symbol.dispose]: disconnect,
+  };
+}
+
+interface Presence {
+  warn(message: string | undefined): void;
+  disconnect(): void;
+  connect(hwId: string): void;
+}
+
+/** Everything was read: whether the device may be used. */
+function meetingOf(
+  { unit, profile, safety, claim }: DeviceOptions,
+  state: DeviceState,
+  { warn, disconnect, connect }: Presence,
+): Listener['met'] {
+  /** As it was read, but once: a name is believed when it was read twice. */
+  let claimed: string | undefined;
+  return () => {
+    const fault = safety.fault(state.image());
+    const hwId = state.identify();
+    // Under the name of the one before, commands for another door would reach it.
+    if (hwId !== state.hwId()) disconnect();
+    if (hwId === undefined) {
+      warn(
+        `the device at address ${unit} tells no name where profile ${profile.name} has it: compare the two`,
+      );
+      return 'unfit';
+    }
+    const isSure = !profile.identity.hwId || hwId === claimed || hwId === state.hwId();
+    claimed = hwId;
+    if (!isSure) return 'unsure';
+    const isFree = claim(hwId);
+    warn(
+      fault ??
+        (isFree ? undefined : `another device answers as ${hwId} too, besides the one at address ${unit}`),
+    );
+    if (fault !== undefined || !isFree) {
+      disconnect();
+      return 'unfit';
+    }
+    connect(hwId);
+    return 'met';
   };
 }
 
@@ -179,6 +203,8 @@ interface Listener {
   met(): 'met' | 'unsure' | 'unfit';
   /** All that a poll reads has been read. */
   whole(): void;
+  /** It has restarted, or has other settings. */
+  doubted(): void;
   /** The contact has to begin again. */
   hindered(reason: string): void;
   refused(reason: string): void;
@@ -187,23 +213,20 @@ interface Listener {
 }
 
 function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener): Poll {
-  const { unit, profile, everyMs, log, safety } = options;
+  const { unit, profile, everyMs, safety } = options;
   const reading = readStep(unit, state);
   const polls = readsOf(pollSpans(profile)).map(reading);
   const checks = readsOf(safety.spans).map(reading);
+  const contact = (): Phase => ({ kind: 'contact', steps: [...contactSteps(options, reading), ...polls] });
   const standIn = openStandIn();
   let rounds = 0;
   let phase = contact();
   let asked: Step | undefined;
   /** A device that answers is met as fast as the wire lets; one that does not waits for its time. */
   let hurries = true;
-  const tries = openTries(options);
+  const tries = openTries(options, state, reading);
   /** What is asked now reads; else it feeds the watchdog. */
   let isPoll = true;
-
-  function contact(): Phase {
-    return { kind: 'contact', steps: [...contactSteps(options, reading), ...polls] };
-  }
 
   const stepOf = (now: Phase) =>
     now.kind === 'contact' ? now.steps[0] : (polls[now.next] ?? checks[rounds % checks.length]);
@@ -234,7 +257,7 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
     if (next !== 0) return { kind: 'known', next };
     rounds += 1;
     if (phase.kind === 'known' && state.hasChanged()) {
-      log.info({ address: unit }, 'a device has restarted, or has other settings: it is read anew');
+      listener.doubted();
       return contact();
     }
     const lapse = phase.kind === 'known' ? safety.lapse(state.image()) : undefined;
@@ -251,7 +274,7 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
     begin() {
       const starved = phase.kind === 'known' ? safety.starved(state.image()) : undefined;
       if (starved !== undefined) phase = lost(starved);
-      const due = phase.kind === 'known' ? safety.due(state.image()) : undefined;
+      const due = phase.kind === 'known' ? (safety.due(state.image()) ?? tries.due()) : undefined;
       isPoll = due === undefined;
       asked = due ?? stepOf(phase);
       if (!asked) throw new Error(`profile ${profile.name} has neither inputs nor outputs to read`);
@@ -262,8 +285,9 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
       if (!asked || (phase.kind === 'contact' && asked !== phase.steps[0])) return;
       hurries = 'reply' in outcome;
       if ('reply' in outcome) {
-        tries.answered();
         asked.take(outcome.reply);
+        const another = tries.answered(asked);
+        if (another !== undefined) phase = lost(another);
         if (isPoll) phase = after(phase);
         return;
       }
@@ -271,50 +295,10 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
       if (isBorne) phase = after(phase);
       if (isBorne) return;
       if (isRefusal(outcome.error) || standIn.reason() !== undefined) listener.refused(outcome.error.message);
-      if (tries.failed(asked, phase, outcome.error)) phase = lost();
+      if (tries.failed(asked, phase.kind === 'contact', outcome.error)) phase = lost();
     },
     alive(isAlive) {
       if (!isAlive) phase = lost();
-    },
-  };
-}
-
-function isRefusal({ code }: DriverError): boolean {
-  return code === 'REFUSED' || code === 'BUSY';
-}
-
-/** What was asked and not done. */
-function openTries({ clock, staysClosed }: Pick<DeviceOptions, 'clock' | 'staysClosed'>) {
-  /** Of one step, in a row. */
-  let failures = 0;
-  /** Monotonic: the first try that did not open every relay, until one does. */
-  let closedSince: number | undefined;
-
-  /** Each try feeds the watchdog that is to open the relay. */
-  function closed(): void {
-    closedSince ??= clock.monotonic();
-    if (clock.monotonic() - closedSince < OFF_TRIES_MS) return;
-    closedSince = undefined;
-    staysClosed();
-  }
-
-  return {
-    closed,
-    opened(): void {
-      closedSince = undefined;
-    },
-    answered(): void {
-      failures = 0;
-    },
-    /**
-     * Returns whether all has to be read anew: what is known of a device that keeps refusing its polls
-     * grows old, and one whose watchdog has run out meanwhile may take nothing but the first steps of a contact.
-     */
-    failed(step: Step, { kind }: Phase, error: DriverError): boolean {
-      if (!isRefusal(error) && (kind === 'known' || error.code === 'NO_REPLY')) return false;
-      failures += 1;
-      if (step.opens) closed();
-      return failures % REFUSALS_MAX === 0;
     },
   };
 }

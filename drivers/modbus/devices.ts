@@ -38,10 +38,17 @@ interface Member {
   silence: Silence;
 }
 
+interface MemberOptions {
+  claim(unit: number, hwId: string): boolean;
+  /** Another unit has this name. */
+  isTaken(unit: number, hwId: string): boolean;
+  closing: AbortSignal;
+}
+
 function openMember(
   options: DevicesOptions,
   unit: number,
-  { claim, closing }: { claim(unit: number, hwId: string): boolean; closing: AbortSignal },
+  { claim, isTaken, closing }: MemberOptions,
 ): Member {
   const { clock, log } = options;
   const profile = options.profileAt(unit);
@@ -65,6 +72,7 @@ function openMember(
     relayFault: faults.shown,
     safety,
     claim: (hwId) => claim(unit, hwId),
+    isTaken: (hwId) => isTaken(unit, hwId),
     polled: () => relays.polled(),
     staysClosed: () => void silence.keep().catch(() => undefined),
   });
@@ -86,10 +94,14 @@ export function openDevices(options: DevicesOptions) {
     return [...members.values()].find(({ device }) => device.connected() && device.hwId() === hwId);
   }
 
+  function isTaken(unit: number, hwId: string): boolean {
+    const holder = holderOf(hwId);
+    return holder !== undefined && holder.device.unit !== unit;
+  }
+
   /** Only one device can be the one of that name: else a command for it might reach another door. */
   function claim(unit: number, hwId: string): boolean {
-    const holder = holderOf(hwId);
-    if (holder && holder.device.unit !== unit) return false;
+    if (isTaken(unit, hwId)) return false;
     const awaited = expected.get(unit);
     if (awaited !== undefined && awaited !== hwId && !holderOf(awaited)) tellGone(unit, awaited);
     return true;
@@ -113,7 +125,7 @@ export function openDevices(options: DevicesOptions) {
     for (const [unit, member] of members) if (!wanted.has(unit)) leave(unit, member);
     for (const unit of wanted) {
       if (!members.has(unit))
-        members.set(unit, openMember(options, unit, { claim, closing: closing.signal }));
+        members.set(unit, openMember(options, unit, { claim, isTaken, closing: closing.signal }));
       const device = members.get(unit)?.device;
       const awaited = expected.get(unit);
       const isOther = device?.connected() && awaited !== undefined && device.hwId() !== awaited;

@@ -111,6 +111,71 @@ describe('who is where', () => {
     await expect(link.execute('pulse', pulse())).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
   });
 
+  describe('two devices that change places between two polls', () => {
+    /** GIO-0001 at 17 and GIO-0002 at 18, met. */
+    async function openTwo() {
+      const [first, second] = [io('GIO-0001'), io('GIO-0002')];
+      const stations = new Map<number, TestDevice>([
+        [17, first],
+        [18, second],
+      ]);
+      const link = await openTestLink({
+        stations,
+        profiles: { 'gatehouse-io': IO },
+        options: { devices: [{ unitId: 17 }, { unitId: 18 }] },
+      });
+      await link.clock.advance(2_000);
+      const devices = [
+        { address: 17, hwId: 'GIO-0001' },
+        { address: 18, hwId: 'GIO-0002' },
+      ];
+      await link.execute('watch', { devices });
+      return { link, stations, first, second };
+    }
+    const pulsesOf = ({ device }: ReturnType<typeof io>) =>
+      (device.describe(0).pulse as { takenMs: number[] }).takenMs.length;
+
+    it.each([
+      ['and restart', true],
+      ['with equal boot counts, when one reply was missed', false],
+    ])('%s: each is known by its name again, and no order reaches the other door', async (_, restarts) => {
+      const { link, stations, first, second } = await openTwo();
+      await using _link = link;
+      if (restarts) for (const { device } of [first, second]) device.restart(link.clock.monotonic());
+      else {
+        stations.clear();
+        await link.clock.advance(250);
+      }
+      stations.set(17, second).set(18, first);
+      await link.clock.advance(1_000);
+      for (const hwId of ['GIO-0001', 'GIO-0001'])
+        await link.execute('pulse', pulse({ hwId })).catch((error: unknown) => error);
+      expect(pulsesOf(second)).toBe(0);
+      await link.clock.advance(60_000);
+      expect(link.report('GIO-0001')).toMatchObject({ connected: true, address: 18 });
+      expect(link.report('GIO-0002')).toMatchObject({ connected: true, address: 17 });
+      expect(await link.execute('pulse', pulse())).toMatchObject({ relay: 2 });
+      expect([pulsesOf(first) > 0, pulsesOf(second)]).toEqual([true, 0]);
+    });
+
+    it('nor where one of them is gone and the other has its address', async () => {
+      const { link, stations, second } = await openTwo();
+      await using _ = link;
+      second.device.restart(link.clock.monotonic());
+      stations.delete(18);
+      stations.set(17, second);
+      await link.clock.advance(1_000);
+      for (let tries = 0; tries < 5; tries += 1) {
+        await link.execute('pulse', pulse()).catch((error: unknown) => error);
+        await link.clock.advance(1_000);
+      }
+      expect(pulsesOf(second)).toBe(0);
+      await link.clock.advance(60_000);
+      expect(link.report('GIO-0001')).toMatchObject({ connected: false });
+      expect(link.report('GIO-0002')).toMatchObject({ connected: true, address: 17 });
+    });
+  });
+
   it('two that have one name: the first is it, and the other is complained of', async () => {
     const stations = new Map<number, TestDevice>([
       [17, io()],

@@ -87,6 +87,7 @@ export async function sentOnce(
 ): Promise<SentOnce> {
   const { bootCount } = device.profile;
   const boots = () => bootCount && numberAt(device.image(), bootCount);
+  const hwId = device.hwId();
   const before = boots();
   let failure: DriverError | undefined;
   for (let attempt = 1; ; attempt += 1) {
@@ -103,7 +104,9 @@ export async function sentOnce(
     if (await isTaken()) return { failure, isTaken: true, isDoubtful: false };
     // After that look: a restart before it made the device forget what it had taken.
     if (bootCount) await readBack(bus, device, spanOf(bootCount), { deadline: order.deadline });
-    const isDoubtful = before === undefined || boots() !== before;
+    // Another device may be in its place, with the same count.
+    const isOther = !device.connected() || device.hwId() !== hwId;
+    const isDoubtful = before === undefined || boots() !== before || isOther;
     if (isOver || isDoubtful) return { failure, isTaken: false, isDoubtful };
   }
 }

@@ -6,7 +6,7 @@ import type { Exchange } from '../bus/exchange.ts';
 import type { Clock } from '../contract/driver.ts';
 import { openWatchdogFeed, RUN_OUT_SHARE } from '../rs485/watchdog-feed.ts';
 import { openWatchdogPauses } from '../rs485/watchdog-pauses.ts';
-import type { Safety, Step } from './device.ts';
+import type { Safety } from './device.ts';
 import { write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { offUnlessLive } from './off-steps.ts';
@@ -14,6 +14,7 @@ import { watchdogSpans } from './profile-areas.ts';
 import type { Profile, Watchdog } from './profile-shape.ts';
 import { bitsAt, type Image, numberAt } from './registers.ts';
 import { releaseWhenOpen, step, writeStep } from './release.ts';
+import type { Step } from './step.ts';
 
 const NOTHING: Safety = {
   everyMs: undefined,

@@ -1,0 +1,73 @@
+/** What was asked of a device and not done, or not answered. */
+import type { Clock, DriverError } from '../contract/driver.ts';
+import { OFF_TRIES_MS } from '../rs485/relay-faults.ts';
+import type { DeviceState } from './device-state.ts';
+import type { Profile } from './profile-shape.ts';
+import type { Span } from './registers.ts';
+import type { Step } from './step.ts';
+
+/** As many as it may miss before it is taken for dead (drivers/bus/breaker.ts). */
+const REFUSALS_MAX = 3;
+
+export function isRefusal({ code }: DriverError): boolean {
+  return code === 'REFUSED' || code === 'BUSY';
+}
+
+interface TriesOptions {
+  profile: Profile;
+  clock: Clock;
+  /** Contacts have not opened every relay for too long. */
+  staysClosed(): void;
+}
+
+/** Of what was asked. `reading`: the step that reads it. */
+export function openTries(
+  { profile, clock, staysClosed }: TriesOptions,
+  state: Pick<DeviceState, 'hwId' | 'identify'>,
+  reading: (span: Span) => Step,
+) {
+  const { hwId } = profile.identity;
+  const name = hwId && reading({ table: hwId.table, address: hwId.address, quantity: hwId.registers });
+  /** A reply was missed: from then on another device may be in its place. */
+  let isNameDue = false;
+  /** Of one step, in a row. */
+  let failures = 0;
+  /** Monotonic: the first try that did not open every relay, until one does. */
+  let closedSince: number | undefined;
+
+  /** Each try feeds the watchdog that is to open the relay. */
+  function closed(): void {
+    closedSince ??= clock.monotonic();
+    if (clock.monotonic() - closedSince < OFF_TRIES_MS) return;
+    closedSince = undefined;
+    staysClosed();
+  }
+
+  return {
+    closed,
+    opened(): void {
+      closedSince = undefined;
+    },
+    /** What is to be asked in place of the next poll. */
+    due: () => (isNameDue ? name : undefined),
+    /** Its reply is taken. Returns why all has to be read again. */
+    answered(asked: Step): string | undefined {
+      failures = 0;
+      if (asked !== name) return undefined;
+      isNameDue = false;
+      if (state.identify() === state.hwId()) return undefined;
+      return 'another device answers where one was: it is read again';
+    },
+    /**
+     * Returns whether all has to be read anew: what is known of a device that keeps refusing its polls
+     * grows old, and one whose watchdog has run out meanwhile may take nothing but the first steps of a contact.
+     */
+    failed(step: Step, isContact: boolean, error: DriverError): boolean {
+      isNameDue ||= error.code === 'NO_REPLY';
+      if (!isRefusal(error) && (!isContact || error.code === 'NO_REPLY')) return false;
+      failures += 1;
+      if (step.opens) closed();
+      return failures % REFUSALS_MAX === 0;
+    },
+  };
+}
