@@ -21,6 +21,8 @@ export interface DevicesOptions {
   settings: Settings;
   upgradeOf: Firmware['upgradeOf'];
   groupName(groupId: string): string | undefined;
+  /** Pulses that a host has. */
+  callOff(deviceId: string): Promise<void>;
   /** A door's relay was bound or taken away, or has other settings now. */
   relayChanged(doorId: string): void;
 }
@@ -46,14 +48,15 @@ export function openDevices(options: DevicesOptions) {
       { principal, correlationId, ifMatch }: Caller & { ifMatch: string | undefined },
     ) {
       assertSameId('deviceId', edit.deviceId, deviceId);
-      const doors = await database.commit(() => {
+      const { doors, isElsewhere } = await database.commit(() => {
         const row = existing(table, deviceId);
         assertIfMatch(ifMatch, row.revision);
         const before = wantedOf(row);
         const after = edited(before, edit);
         const changed = changedFields(before, after);
         const doors = new Set([before.doorId, after.doorId]);
-        if (changed.length === 0) return doors;
+        const isElsewhere = changed.includes('relayIndex') || changed.includes('doorId');
+        if (changed.length === 0) return { doors, isElsewhere };
         refuseTakenDoor(table, after.doorId, new Set([deviceId]));
         refuseUnsupported(before, after, settings.reported.get(deviceId)?.state?.carries);
         const write = { bumpSettings: isTravelling(changed), now: clock.now(), principalId: principal.id };
@@ -61,8 +64,9 @@ export function openDevices(options: DevicesOptions) {
         const object = `rs485/${deviceId}`;
         const detail = { fields: changed };
         audit.record({ principal, action: 'rs485.update', object, outcome: 'done', detail, correlationId });
-        return doors;
+        return { doors, isElsewhere };
       });
+      if (isElsewhere) await options.callOff(deviceId);
       reconciler.wake(deviceId);
       // The former door too: what stands open there ends.
       for (const doorId of doors) if (doorId !== null) options.relayChanged(doorId);

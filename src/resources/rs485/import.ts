@@ -28,6 +28,9 @@ import {
 
 const RESOURCE = 'rs485 device';
 
+/** A pulse is aimed by these. */
+const AIMED_BY: readonly string[] = ['bus', 'hwId', 'doorId', 'relayIndex'];
+
 export interface ImportOptions {
   table: Rs485Table;
   audit: Audit;
@@ -37,6 +40,8 @@ export interface ImportOptions {
   /** What is known of a device that was found is known of this one now. */
   merged(found: string, deviceId: string): void;
   changed(deviceId: string): void;
+  /** Pulses that a host has: they are withdrawn at once. */
+  callOff(deviceId: string): Promise<void>;
 }
 
 /** What the file wants of one device, and what is there. */
@@ -74,7 +79,8 @@ export function importRs485(options: ImportOptions): MakeImportPlan<Rs485Entry> 
         for (const step of open) write(options, step, now, caller);
       },
       written() {
-        for (const { deviceId, row, found, entry } of open) {
+        for (const { deviceId, row, found, entry, change } of open) {
+          if (change.fields.some(({ field }) => AIMED_BY.includes(field))) void options.callOff(deviceId);
           if (!row || isElsewhere(row, entry)) options.added(deviceId, now);
           if (found) options.merged(found.device_id, deviceId);
           options.changed(deviceId);

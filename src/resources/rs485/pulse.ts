@@ -14,6 +14,7 @@ import type { Actuations } from '../../services/actuations/actuations.ts';
 import type { Known } from '../../services/reconcile/reported.ts';
 import type { PulseResult } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
+import { changedMeanwhile, openHandedOver } from './handed-over.ts';
 import { noRelay, settingsInForce } from './relay.ts';
 import type { WiredRelay } from './relays.ts';
 import { existing, type Rs485Row, type Rs485Table } from './table.ts';
@@ -61,6 +62,8 @@ const LATE = 'the disk was too slow, or the gateway stood still, for it to come 
 const HUNG_UP = 'the client hung up before it was sent';
 
 interface Pulses {
+  /** Before a change of the device, of its relay or of its door is answered: none that a host has fires the former relay afterwards. */
+  callOff(deviceId: string): Promise<void>;
   pulse: FirePulse;
   holdRelay: HoldRelay;
   /** Throws WATCHDOG_NOT_PROVEN, NO_RELAY, or IN_PROGRESS during a watchdog test. A device that does not answer passes. */
@@ -70,6 +73,9 @@ interface Pulses {
 export function openPulse(options: PulseOptions): Pulses {
   const { table, actuations, clock } = options;
   const firing = new Set<string>();
+  const handedOver = openHandedOver();
+  const execute = ({ row, pulse }: Aim, timeoutMs: number, withdrawn: AbortSignal) =>
+    handedOver.fire(row.device_id, withdrawn, (signal) => handOver(options, row, pulse, timeoutMs, signal));
 
   async function fire(
     aimed: Aim,
@@ -87,7 +93,7 @@ export function openPulse(options: PulseOptions): Pulses {
     const timeoutMs = Math.floor(DEADLINE_MS - (clock.monotonic() - startedAt));
     const late = hasHungUp ? HUNG_UP : timeoutMs < 1 && LATE;
     const refusal = late ? unsent(late) : misaimed(options, aimed);
-    const end = refusal ? { refusal } : await execute(options, row, pulse, timeoutMs, hungUp);
+    const end = refusal ? { refusal } : await execute(aimed, timeoutMs, hungUp);
     const [outcome, detail] =
       'result' in end
         ? [end.result.outcome === 'confirmed' ? 'done' : 'unknown', { ...end.result, reason: end.reason }]
@@ -98,6 +104,7 @@ export function openPulse(options: PulseOptions): Pulses {
   }
 
   return {
+    callOff: handedOver.callOff,
     async pulse(deviceId, caller) {
       const aimed = aim(options, deviceId);
       if (firing.has(deviceId))
@@ -123,7 +130,7 @@ export function openPulse(options: PulseOptions): Pulses {
         throw noRelay(
           `Nothing was fired: output${relay.relayIndex} of ${relay.hwId} on bus ${relay.bus} is not the relay in force of device ${row.device_id}.`,
         );
-      const end = await execute(options, row, { ...pulse, milliseconds }, timeoutMs, signal);
+      const end = await execute({ row, pulse: { ...pulse, milliseconds } }, timeoutMs, signal);
       if ('refusal' in end) throw end.refusal;
       return end.result;
     },
@@ -167,9 +174,7 @@ function misaimed(options: PulseOptions, aimed: Aim): GatehouseError | undefined
     if (error instanceof GatehouseError) return error;
     throw error;
   }
-  return noRelay(
-    `Nothing was fired: device ${deviceId} was replaced, or given another relay or door, before output${relay} was fired. Send it again.`,
-  );
+  return changedMeanwhile(deviceId);
 }
 
 /** Throws NO_RELAY. */
@@ -179,7 +184,7 @@ function pulseOf(row: Rs485Row, told: Rs485Report | undefined, inForce: boolean)
   return { hwId: row.hw_id, relay: relayIndex, milliseconds: Math.min(milliseconds, LONGEST_MS) };
 }
 
-async function execute(
+async function handOver(
   { execute, log }: PulseOptions,
   row: Rs485Row,
   pulse: Pulse,
@@ -199,7 +204,8 @@ async function execute(
       : unknown('the driver answered what is no answer');
   } catch (error) {
     // Only what was not handed over to a driver rejects with the reason of the signal.
-    if (signal.aborted && error === signal.reason) return { refusal: unsent(HUNG_UP) };
+    if (signal.aborted && error === signal.reason)
+      return { refusal: error instanceof GatehouseError ? error : unsent(HUNG_UP) };
     if (!(error instanceof DriverError)) {
       log.error({ device: row.device_id, err: error }, 'a relay pulse failed for a reason of ours');
       return unknown('the gateway itself failed; its log says why');
@@ -208,7 +214,7 @@ async function execute(
       case 'LINK_LOST':
       case 'DEVICE_OFFLINE':
       case 'DEADLINE_PASSED':
-        return { refusal: offline(row, error.message) };
+        return { refusal: calledOff(signal) ?? offline(row, error.message) };
       case 'BUSY':
         return { refusal: new GatehouseError('QUEUE_FULL', `Nothing was fired: ${error.message}.`) };
       case 'REFUSED':
@@ -222,6 +228,11 @@ async function execute(
         return unknown(error.message);
     }
   }
+}
+
+/** The device was changed meanwhile. */
+function calledOff({ reason }: AbortSignal): GatehouseError | undefined {
+  return reason instanceof GatehouseError ? reason : undefined;
 }
 
 /** Neither the device nor its bus is in the way. */

@@ -19,6 +19,8 @@ export interface ReplaceOptions {
   clock: Clock;
   buses: Pick<Buses, 'assertKnown' | 'overview'>;
   reported: Pick<Reported<unknown>, 'add' | 'move' | 'get'>;
+  /** Pulses that a host has. */
+  callOff(deviceId: string): Promise<void>;
   /** After the commit. */
   replaced(row: Rs485Row, busBefore: string): void;
 }
@@ -57,6 +59,7 @@ export function openReplace(options: ReplaceOptions): Replace {
       return { found, busBefore: row.bus, now };
     });
     if (!done) return;
+    await options.callOff(deviceId);
     reported.add(deviceId, done.now);
     if (done.found) reported.move(done.found.device_id, deviceId);
     replaced(existing(table, deviceId), done.busBefore);

@@ -67,16 +67,17 @@ export function openRs485(options: Rs485Options) {
   });
   const { settings, discovery, polled } = tracking;
   const { reconciler, reported, isInForce } = settings;
-  const parts = { ...options, table, buses, keys, settings, discovery, polled, known: reported.get };
+  const told = { reported, known: reported.get, isInForce };
+  const parts = { ...options, table, buses, keys, settings, discovery, polled, ...told };
   const firmware = openFirmware(parts);
-  const devices = openDevices({ ...parts, upgradeOf: firmware.upgradeOf });
   const isFedTogether = (id: string) => buses.speaks(id, 'dcon');
-  const watchdogs = openWatchdogs({ ...parts, proofs, isInForce, isFedTogether });
+  const watchdogs = openWatchdogs({ ...parts, proofs, isFedTogether });
   const { assertNotTested } = watchdogs;
-  const pulses = openPulse({ ...parts, proofs, isInForce, assertNotTested });
+  const { callOff, ...pulses } = openPulse({ ...parts, proofs, assertNotTested });
+  const devices = openDevices({ ...parts, upgradeOf: firmware.upgradeOf, callOff });
   const replace = openReplace({
     ...parts,
-    reported,
+    callOff,
     replaced(row, busBefore) {
       for (const bus of new Set([row.bus, busBefore])) polled.changed(bus);
       reconciler.wake(row.device_id);
@@ -84,8 +85,7 @@ export function openRs485(options: Rs485Options) {
     },
   });
 
-  const relays = openRelays({ ...parts, isInForce });
-
+  const relays = openRelays(parts);
   return {
     ...devices,
     state: stateFrom({ ...parts, watchdogs }),
@@ -98,7 +98,6 @@ export function openRs485(options: Rs485Options) {
     updateFirmware: firmware.start,
     retire: openRetire({
       ...parts,
-      reported,
       shown: (deviceId) => devices.get(deviceId).device,
       changed: polled.changed,
     }),
@@ -114,6 +113,7 @@ export function openRs485(options: Rs485Options) {
     importPlan: importRs485({
       ...parts,
       changed: reconciler.wake,
+      callOff,
       merged: reported.move,
       added(deviceId, since) {
         reported.add(deviceId, since);
