@@ -245,6 +245,7 @@ function playedParts(clock: ManualClock) {
     }),
     firmwareDirectory: temporaryFolder(),
     jobs: [] as PlayedJob[],
+    failedQueued: [] as { kind: string; object: string; code: string }[],
     commands: [] as { kind: string; data: Plain }[],
     command: async (kind: string): Promise<Plain> => (kind === 'removeLock' ? { outcome: 'left' } : null),
     rs485: (() => ({ changes: [], write() {} })) as MakeImportPlan<Rs485Entry>,
@@ -277,6 +278,9 @@ function openPlayedDoors({ played, ...common }: Common) {
     networkOf: (id) => ([...GATEWAYS.values()].includes(id) ? 'n' : null),
     firmwareDirectory: played.firmwareDirectory,
     firmware: { batteryMin: 4_800, batteryPercentMin: 30 },
+    async failQueuedJob(kind, object, error) {
+      played.failedQueued.push({ kind, object, code: error.code });
+    },
     async startJob({ kind, object, queue, run }) {
       const stop = new AbortController();
       const job: PlayedJob = { kind, object, queue, progress: undefined, stop, ended: Promise.resolve({}) };

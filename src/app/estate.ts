@@ -26,7 +26,7 @@ import { openActuations } from '../services/actuations/actuations.ts';
 import type { Audit } from '../services/audit/audit.ts';
 import { type Catalogue, openCatalogue } from '../services/catalogue/catalogue.ts';
 import type { LiveEvents } from '../services/events/events.ts';
-import type { StartJob } from '../services/jobs/job-order.ts';
+import type { FailQueuedJob, StartJob } from '../services/jobs/job-order.ts';
 import { openJobs } from '../services/jobs/jobs.ts';
 import type { Meters } from '../services/metrics/meters.ts';
 import { openReconciler } from '../services/reconcile/reconcile.ts';
@@ -63,7 +63,8 @@ export async function openEstate(options: EstateOptions) {
   const execute: Field['execute'] = (linkId, command, signal) => field.execute(linkId, command, signal);
   const linkState = (linkId: string) => linkStateOf(linkId, field);
   const startJob: StartJob = (order) => jobs.start(order);
-  const common = { database, audit, events, actuations, vault, clock, log, execute, startJob };
+  const failQueuedJob: FailQueuedJob = (kind, object, error) => jobs.failQueued(kind, object, error);
+  const common = { database, audit, events, actuations, vault, clock, log, execute, startJob, failQueuedJob };
   const networks = await openNetworks({
     database,
     audit,
@@ -200,7 +201,7 @@ function openImport(
 
 interface DoorNeeds
   extends EstateOptions,
-    Pick<DoorSliceOptions, 'catalogue' | 'actuations' | 'startJob'>,
+    Pick<DoorSliceOptions, 'catalogue' | 'actuations' | 'startJob' | 'failQueuedJob'>,
     Pick<LockLinksOptions, 'execute'> {
   zgates: Zgates;
   rs485: Rs485;
@@ -209,8 +210,8 @@ interface DoorNeeds
 type Doors = ReturnType<typeof openDoors>;
 
 function openDoors({ config, zgates, rs485, execute, ...needs }: DoorNeeds) {
-  const { database, audit, events, vault, clock, clockSynchronised, log, catalogue, actuations, startJob } =
-    needs;
+  const { database, audit, events, vault, clock, clockSynchronised, log, catalogue, actuations } = needs;
+  const { startJob, failQueuedJob } = needs;
   const lockLinks = openLockLinks({ linkOf: zgates.linkOf, execute });
   const doors = openDoorSlice({
     database,
@@ -222,6 +223,7 @@ function openDoors({ config, zgates, rs485, execute, ...needs }: DoorNeeds) {
     catalogue,
     actuations,
     startJob,
+    failQueuedJob,
     thresholds: config.doors,
     firmware: config.firmware,
     firmwareDirectory: config.firmwareDirectory,

@@ -105,6 +105,29 @@ describe('new firmware for a lock', () => {
     expect(estate.doors.upgradeOf(GATEWAY)).toBeNull();
   });
 
+  it.each([
+    ['is retired', 'NO_LOCK', () => estate.desk('DELETE', `/doors/${id}/zigbee-lock`)],
+    ['is replaced', 'NO_LOCK', () => estate.desk('POST', `/doors/${id}/replace-lock`, { mac: OTHER })],
+    ['leaves by itself', 'DEVICE_OFFLINE', () => estate.tell('lockLeft', { hwId: MAC })],
+  ])('that waits in its queue fails at once when its lock %s', async (_name, code, happen) => {
+    const input = { doorId: id, mac: MAC, file: 'lock.ota', ignoreBattery: false };
+    const run = estate.doors.resumeFirmware(input, 'job');
+    await happen();
+    const failed = { kind: 'lock-firmware', object: `door/${id}`, code };
+    expect(estate.played.failedQueued).toEqual([failed]);
+    // Its turn may come in the same moment, and nothing is waited for then.
+    estate.played.unreachable = 'link zb-1 is down';
+    const never = new AbortController().signal;
+    if (code === 'NO_LOCK')
+      await expect(
+        run(
+          () => {},
+          never,
+          () => {},
+        ),
+      ).rejects.toMatchObject({ code });
+  });
+
   it('is given to one lock of a network at a time', async () => {
     const other = await create(OTHER);
     estate.report(OTHER, { dueBatteryUnderLoad: 6_000 });

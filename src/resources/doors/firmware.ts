@@ -24,7 +24,13 @@ import { GatehouseError } from '../../platform/errors.ts';
 import type { LinkCommand } from '../../platform/execute.ts';
 import { firmwarePath } from '../../platform/firmware-file.ts';
 import { type Caller, TECHNICIANS } from '../../platform/principal.ts';
-import type { JobWork, ReportProgress, ResumeJob, StartJob } from '../../services/jobs/job-order.ts';
+import type {
+  FailQueuedJob,
+  JobWork,
+  ReportProgress,
+  ResumeJob,
+  StartJob,
+} from '../../services/jobs/job-order.ts';
 import { addressOf, type LockAddress } from './configuration.ts';
 import type { LockFirmware } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
@@ -57,6 +63,7 @@ export interface FirmwareOptions {
   gatewayOfLink(linkId: string): string | undefined;
   unreachable(lock: LockAddress): string | undefined;
   startJob: StartJob;
+  failQueuedJob: FailQueuedJob;
   /** Has the gateway of a lock execute a command; rejects with a DriverError. */
   command(lock: LockAddress, command: LinkCommand, signal: AbortSignal): Promise<Plain>;
 }
@@ -102,6 +109,8 @@ export function openFirmware(options: FirmwareOptions) {
   const { table, clock, startJob } = options;
   /** By gateway and lock. */
   const updates = new Map<string, Update>();
+  /** By door, the lock that waits in the queue of its network, or did. */
+  const queued = new Map<string, string>();
 
   async function update(
     row: DoorRow,
@@ -140,9 +149,10 @@ export function openFirmware(options: FirmwareOptions) {
   /** Its turn may come long after it was accepted, or after a restart, when links are not up yet. */
   function workOf(input: Input, id: string | Promise<string>): JobWork {
     const { doorId, mac, file, ignoreBattery } = input;
+    queued.set(doorId, mac);
     return async (progress, signal) => {
-      await reachable(options, doorId, signal);
-      assertStillAt(table, doorId, mac);
+      queued.delete(doorId);
+      await reachable(options, input, signal);
       const path = await firmwarePath(file, options.firmwareDirectory);
       const jobId = await id;
       // Again: from here to its entry in `updates`, which ends with its lock, nothing may come between.
@@ -184,17 +194,29 @@ export function openFirmware(options: FirmwareOptions) {
       return [...updates.values()].find((one) => one.gatewayId === gatewayId)?.shown ?? null;
     },
 
-    ...toldIn(updates, options),
+    ...toldIn(updates, queued, options),
   };
 }
 
 /** What gateways and their links say of updates, and doors that get another lock. */
-function toldIn(updates: ReadonlyMap<string, Update>, { clock, gatewayOfLink, table }: FirmwareOptions) {
+function toldIn(
+  updates: ReadonlyMap<string, Update>,
+  queued: Map<string, string>,
+  { clock, gatewayOfLink, table, failQueuedJob }: FirmwareOptions,
+) {
+  function failQueued(doorId: string, error: GatehouseError | DriverError): void {
+    queued.delete(doorId);
+    void failQueuedJob(LOCK_FIRMWARE, `door/${doorId}`, error);
+  }
+
   return {
     /** After the commit: the door may have another lock, or none. */
     lockChanged(doorId: string): void {
       for (const { shown, stop, mac } of updates.values())
         if (shown.door === doorId && table.door.get(doorId)?.mac !== mac) stop.abort(otherLock(doorId, mac));
+      const mac = queued.get(doorId);
+      if (mac !== undefined && table.door.get(doorId)?.mac !== mac)
+        failQueued(doorId, otherLock(doorId, mac));
     },
 
     report(linkId: string, { subject, state }: StateReport): void {
@@ -218,7 +240,12 @@ function toldIn(updates: ReadonlyMap<string, Update>, { clock, gatewayOfLink, ta
       const gatewayId = gatewayOfLink(linkId);
       if (gatewayId === undefined) return false;
       const { data: gone } = kind === 'lockLeft' ? lockLeft.safeParse(data) : {};
-      if (gone) updates.get(`${gatewayId}/${gone.hwId}`)?.stop.abort(lockGone(gone.hwId));
+      if (gone) {
+        updates.get(`${gatewayId}/${gone.hwId}`)?.stop.abort(lockGone(gone.hwId));
+        for (const [doorId, mac] of queued)
+          if (mac === gone.hwId && table.door.get(doorId)?.gateway_id === gatewayId)
+            failQueued(doorId, lockGone(mac));
+      }
       if (kind !== 'lockUpdated') return false;
       const { data: told } = lockUpdated.safeParse(data);
       // The end of its job is what is stored; without one nobody waits for it.
@@ -245,15 +272,15 @@ function lockGone(mac: string): DriverError {
   return new DriverError('DEVICE_OFFLINE', message);
 }
 
-/** Resolves when a command can be sent to the gateway of the lock. Rejects when that takes too long, or with the signal. */
+/** Resolves when a command can be sent to the gateway of the lock. Rejects when that takes too long, with the signal, or with NO_LOCK. */
 async function reachable(
   { table, clock, unreachable }: FirmwareOptions,
-  doorId: string,
+  { doorId, mac }: Input,
   signal: AbortSignal,
 ) {
   const end = clock.monotonic() + GATEWAY_WAIT_MS;
   for (;;) {
-    const reason = unreachable(addressOf(existing(table, doorId)));
+    const reason = unreachable(addressOf(assertStillAt(table, doorId, mac)));
     if (reason === undefined) return;
     if (clock.monotonic() >= end) throw offline(reason);
     await clock.sleep(CHECK_MS, signal);

@@ -55,7 +55,7 @@ export interface DoorSliceOptions
     Pick<StandOpenOptions, 'holdRelay' | 'assertRelayProven' | 'bootId'>,
     Pick<ClosingsOptions, 'actuateLock'>,
     Pick<RfPinOptions, 'vault'>,
-    Pick<FirmwareOptions, 'firmwareDirectory' | 'firmware' | 'startJob' | 'command'> {
+    Pick<FirmwareOptions, 'firmwareDirectory' | 'firmware' | 'startJob' | 'failQueuedJob' | 'command'> {
   database: Database;
   audit: Audit;
   events: LiveEvents;

@@ -1,4 +1,6 @@
 /** How a slice has long work done without knowing the slice that does it (src/services/jobs/jobs.ts). */
+import type { DriverError } from '../../../drivers/contract/driver.ts';
+import type { GatehouseError } from '../../platform/errors.ts';
 import type { Caller, Role } from '../../platform/principal.ts';
 
 export interface Progress {
@@ -55,6 +57,13 @@ export type ResumeJob = (input: unknown, id: string) => JobWork;
 
 /** Resolves with the job as the interface shows it, once it is stored and has begun. Throws QUEUE_FULL. */
 export type StartJob = (order: JobOrder) => Promise<unknown>;
+
+/** Ends the job of this kind on this object with the error, if it waits in a queue. Resolves once that is stored. */
+export type FailQueuedJob = (
+  kind: string,
+  object: string,
+  error: GatehouseError | DriverError,
+) => Promise<void>;
 
 /** Where a job that was started can be followed (GET /jobs/{id}). */
 export function jobPath(started: unknown): string {

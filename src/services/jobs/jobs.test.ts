@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { principalWith } from '../../../test/access-matrix.ts';
 import { heldCommits } from '../../../test/held-commits.ts';
@@ -302,28 +302,25 @@ describe('a queue', () => {
     expect(id).toBeTruthy();
   });
 
-  it('gives up a job that is cancelled while it waits, which never begins', async () => {
+  it.each([
+    ['is cancelled', 'cancelled', 'CANCELLED'],
+    ['cannot be done any more', 'failed', 'DEVICE_OFFLINE'],
+  ])('gives up a job that %s while it waits, which never begins', async (_, status, code) => {
     const bed = await openTestbed();
     const { begin, get, jobs, clock } = bed;
     const first = await begin('a', queued('a'));
-    let hasBegun = false;
-    const run = async () => {
-      hasBegun = true;
-      return null;
-    };
+    const run = vi.fn(async () => null);
     const second = await begin('b', { ...queued('b'), run });
     const third = await begin('c', queued('c'));
-    await jobs.cancel(second.id, { principal: TECHNICIAN, correlationId: 'c2' });
-    expect(get(second.id)).toMatchObject({
-      status: 'cancelled',
-      position: null,
-      error: { code: 'CANCELLED' },
-    });
+    const gone = new DriverError('DEVICE_OFFLINE', '');
+    if (status === 'cancelled') await jobs.cancel(second.id, { principal: TECHNICIAN, correlationId: 'c2' });
+    else await Promise.all(['a', 'b'].map((object) => jobs.failQueued('firmware', object, gone)));
+    expect(get(second.id)).toMatchObject({ status, position: null, error: { code } });
     expect(placesOf(bed, [first.id, third.id])).toEqual(['running', 'queued 1']);
     first.work.resolve(null);
     await clock.advance(0);
     expect(placesOf(bed, [first.id, third.id])).toEqual(['done', 'running']);
-    expect(hasBegun).toBe(false);
+    expect(run).not.toHaveBeenCalled();
   });
 
   it('survives a restart: what was interrupted is next again, with its input, until that ends the gateway each time', async () => {

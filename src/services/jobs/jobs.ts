@@ -10,7 +10,7 @@ import { DriverError } from '../../../drivers/contract/driver.ts';
 import { settlesWithin } from '../../platform/clock.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Caller, Principal, Role } from '../../platform/principal.ts';
-import type { Conclusion, JobOrder, Progress } from './job-order.ts';
+import type { Conclusion, FailQueuedJob, JobOrder, Progress } from './job-order.ts';
 import { openQueues, type Queues, type Task } from './queues.ts';
 import type { Job, ListQuery } from './schema.ts';
 import {
@@ -37,6 +37,7 @@ export interface Jobs extends AsyncDisposable {
   list(query: ListQuery, principal: Principal): { items: Job[]; next: string | null };
   /** Those that run, for the status. */
   running(): Job[];
+  failQueued: FailQueuedJob;
   /** Asks the job to end; cancelling a finished one changes nothing. Throws NOT_FOUND or FORBIDDEN. */
   cancel(id: string, caller: Caller): Promise<Job>;
 }
@@ -113,6 +114,13 @@ export async function openJobs(options: JobsOptions): Promise<Jobs> {
         else if (before === 'running') running.get(id)?.stop.abort(cancelled());
       }
       return shown(existing(id, caller.principal));
+    },
+    async failQueued(kind, object, error) {
+      for (const id of queues.remove(kind, object))
+        await store.end(id, { done: 0, total: null }, failedBy(error), {
+          result: null,
+          concluded: undefined,
+        });
     },
     async [Symbol.asyncDispose]() {
       closing.abort();
@@ -229,7 +237,10 @@ function isTaken({ queue }: Task, running: ReadonlyMap<string, Running>, queues:
 
 /** What was told to end has failed for that reason; the rest for its own, which a client reads if it is for clients. */
 function endOf(error: unknown, signal: AbortSignal): End {
-  if (signal.reason instanceof End) return signal.reason;
+  return signal.reason instanceof End ? signal.reason : failedBy(error);
+}
+
+function failedBy(error: unknown): End {
   const code = (error as { code?: unknown } | null)?.code;
   const isTellable = error instanceof GatehouseError || error instanceof DriverError;
   const end = isTellable

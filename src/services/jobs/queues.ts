@@ -20,6 +20,8 @@ export interface Queues {
   /** 1 is next; null: it does not wait. */
   positionOf(id: string): number | null;
   tasks(): IterableIterator<[string, Task]>;
+  /** Takes those out that are stored and are of this kind on this object; their ids. */
+  remove(kind: string, object: string): string[];
   /** Takes the first out whose queue is not in `busy`; undefined: none has its turn. */
   take(busy: ReadonlySet<string | null>): [string, Task] | undefined;
 }
@@ -48,6 +50,13 @@ export function openQueues(): Queues {
       return task ? inQueue(task.queue).findIndex(([other]) => other === id) + 1 : null;
     },
     tasks: () => waiting.entries(),
+    remove(kind, object) {
+      const found = [...waiting].filter(([id, task]) => {
+        return task.kind === kind && task.object === object && !unstored.has(id);
+      });
+      for (const [id] of found) waiting.delete(id);
+      return found.map(([id]) => id);
+    },
     take(busy) {
       const passed = new Set(busy);
       for (const [id, task] of waiting) {
