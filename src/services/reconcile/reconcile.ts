@@ -323,15 +323,17 @@ function openWantedList({ name, due, clock, log, random = Math.random }: Reconci
     /** Those whose time has come; who waits longest comes first, so that nobody is passed over for ever. */
     ready(): Wanted[] {
       const now = clock.monotonic();
-      return [...list.values()]
-        .filter(({ notBefore }) => notBefore <= now)
-        .sort((a, b) => a.notBefore - b.notBefore);
+      const those: Wanted[] = [];
+      // Each wake asks, of thousands of which few are ready: a loop takes a third of a filtered copy.
+      for (const one of list.values()) if (one.notBefore <= now) those.push(one);
+      return those.sort((a, b) => a.notBefore - b.notBefore);
     },
     /** Milliseconds until the next one's time comes, of those who are not being attempted. */
     restMs(isAttempted: (id: string) => boolean): number {
       let earliest = Number.POSITIVE_INFINITY;
       for (const { id, notBefore } of list.values()) {
-        if (!isAttempted(id)) earliest = Math.min(earliest, notBefore);
+        // The look-up by an id takes longer than all the rest.
+        if (notBefore < earliest && !isAttempted(id)) earliest = notBefore;
       }
       const waitMs = earliest - clock.monotonic();
       return waitMs <= 0 ? 0 : Math.min(RECHECK_MS, Math.max(TOGETHER_MS, waitMs));
