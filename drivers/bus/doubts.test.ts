@@ -93,6 +93,22 @@ it('of whom one speaks behind the other are told of, and heard out before anybod
   expect(answered()).toBe(7);
 });
 
+it('of whom one answers while nobody is asked are told of, and a late reply makes none', async () => {
+  const bench = await openTestBus((request) => {
+    void bench.clock.sleep(30).then(() => bench.wire.deliver(frame(TWIN, 3, 8)));
+    return says(7)(request);
+  });
+  bench.bus.poll(pollOf(TWIN, 200));
+  await bench.clock.advance(20_000);
+  expect(bench.bus.report().warnings).toEqual([DUPLICATE]);
+  const late = await openTestBus((request) => ({ bytes: says(7)(request), turnaroundMs: 150 }), {
+    turnaroundMaxMs: 100,
+  });
+  late.bus.poll(pollOf(TWIN, 200));
+  await late.clock.advance(20_000);
+  expect(late.bus.report().warnings.filter((warning) => warning.includes('two devices'))).toEqual([]);
+});
+
 /** Address 1 answers after `lateMs`; the others are healthy. */
 async function openBusWithLatecomer(lateMs: () => number) {
   const bench = await openTestBus(

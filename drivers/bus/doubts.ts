@@ -15,6 +15,8 @@ export interface Doubts {
   yielded(station: Station, conversation: Conversation): void;
   /** A reply of it was heard late. */
   spokeLate(station: Station): void;
+  /** They answered with no question open. */
+  answeredAgain(addresses: readonly number[]): void;
   /** How long not to poll it again. */
   spacingMs(station: Station): number;
   warnings(): string[];
@@ -74,6 +76,12 @@ export function openDoubts({ stations, clock, turnaroundMaxMs }: DoubtsOptions):
       last = isAnswer(outcome.kind) ? { station, endedAt } : undefined;
     },
     yielded: ({ address }, { sentAt }) => unheard.missed(address, sentAt),
+    answeredAgain(addresses) {
+      for (const address of addresses) {
+        const station = stations.get(address);
+        if (station) station.isDoubted = true;
+      }
+    },
     spokeLate: ({ address }) => unheard.spokeLate(address),
     spacingMs(station) {
       // No sooner than it may listen on again, so that each poll does.

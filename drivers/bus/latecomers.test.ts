@@ -76,7 +76,7 @@ it('are the second voice of the address that was asked only when no question tha
   expect(latecomers.isSecondVoice(behind, 1_000, 2)).toBe(true);
   latecomers.asked(1, false, 1_000);
   expect(latecomers.isSecondVoice(behind, 1_220, 2)).toBeUndefined();
-  expect(latecomers.take()).toEqual([{ address: 1, delayMs: 220 }]);
+  expect(latecomers.take().late).toEqual([{ address: 1, delayMs: 220 }]);
   expect(latecomers.isSecondVoice(behind, 1_240, 2)).toBe(true);
 });
 
@@ -86,5 +86,5 @@ it('explain damaged bytes behind a reply, and not a second reply of the address 
   expect(latecomers.isSecondVoice(Uint8Array.of(2, 0xff), 1_220, 2)).toBeUndefined();
   expect(latecomers.isSecondVoice(Uint8Array.of(2, 2), 1_220, 2)).toBe(true);
   expect(latecomers.isSecondVoice(Uint8Array.of(2, 1), 1_220, 2)).toBe(false);
-  expect(latecomers.take()).toEqual([{ address: 1, delayMs: 220 }]);
+  expect(latecomers.take().late).toEqual([{ address: 1, delayMs: 220 }]);
 });

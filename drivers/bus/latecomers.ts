@@ -27,8 +27,8 @@ export interface Latecomers {
   isSecondVoice(received: Uint8Array, at: number, asked: number): boolean | undefined;
   /** Sound replies of other addresses are in what was received. */
   strangers(received: Uint8Array, asked: number): readonly number[];
-  /** Those since the last time. */
-  take(): Late[];
+  /** Since the last time. `unasked`: addresses that answered again with no question open; a second device may have them. */
+  take(): { late: Late[]; unasked: number[] };
 }
 
 /** A device server that holds replies back for longer counts as gone. */
@@ -42,6 +42,7 @@ export function openLatecomers(senders: Senders | undefined): Latecomers {
   /** By address: when the request was sent that was not answered. */
   const missed = new Map<number, number>();
   let late: Late[] = [];
+  const unasked = new Set<number>();
   let pieces: number[] = [];
   let heardAt = Number.NEGATIVE_INFINITY;
 
@@ -83,11 +84,15 @@ export function openLatecomers(senders: Senders | undefined): Latecomers {
       else missed.set(address, sentAt);
     },
     stray(bytes, at, asked) {
-      if (!senders || missed.size === 0) return 0;
+      if (!senders) return 0;
       if (at - heardAt > PIECES_MS || pieces.length + bytes.length > PIECES_MAX_BYTES) pieces = [];
       heardAt = at;
       pieces.push(...bytes.subarray(0, PIECES_MAX_BYTES));
-      if (!isLate(Uint8Array.from(pieces), at, asked)) return 0;
+      const received = Uint8Array.from(pieces);
+      if (!isLate(received, at, asked)) {
+        if (asked === undefined) for (const address of senders(received)) unasked.add(address);
+        return 0;
+      }
       const { length } = pieces;
       pieces = [];
       return length;
@@ -96,8 +101,9 @@ export function openLatecomers(senders: Senders | undefined): Latecomers {
     isSecondVoice,
     strangers: (received, asked) => (senders?.(received) ?? []).filter((address) => address !== asked),
     take() {
-      const taken = late;
+      const taken = { late, unasked: [...unasked] };
       late = [];
+      unasked.clear();
       return taken;
     },
   };

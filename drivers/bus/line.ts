@@ -1,7 +1,7 @@
 /** A port as a wire with one owner: a request, the reply inside its own time, and the silence before the next one. */
 import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import type { Exchange } from './exchange.ts';
-import { type Late, type Latecomers, openLatecomers, type Senders } from './latecomers.ts';
+import { type Latecomers, openLatecomers, type Senders } from './latecomers.ts';
 import { type Ear, listen, type Patience, type Times, timesOf } from './listening.ts';
 import { openLogOnce } from './log-once.ts';
 import type { BusOptions } from './options.ts';
@@ -55,7 +55,7 @@ export interface Line extends AsyncDisposable {
   /** What a technician should mend. */
   warnings(): string[];
   /** Replies that came after their time, since this was asked last. */
-  takeLate(): Late[];
+  takeLate: Latecomers['take'];
   /** Bytes that came while no question was open, or sooner than a reply can. */
   strayBytes(): number;
   readonly trace: Tap['trace'];

@@ -72,7 +72,9 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
 
   function takeLate(): void {
     const at = clock.monotonic();
-    for (const { address, delayMs } of line.takeLate()) {
+    const { late, unasked } = line.takeLate();
+    doubts.answeredAgain(unasked);
+    for (const { address, delayMs } of late) {
       const station = stations.get(address);
       if (!station) continue;
       spokeLate(station, { at, delayMs });
@@ -125,12 +127,10 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
       takeLate();
       const now = clock.monotonic();
       const all = [...stations.values()];
-      const echo = echoes >= ECHOES_TO_WARN ? [ECHO] : [];
-      const late = lateWarnings(all, now, options);
       return {
         ...load.of(now),
         strayBytes: line.strayBytes(),
-        warnings: [...line.warnings(), ...doubts.warnings(), ...late, ...echo],
+        warnings: [...line.warnings(), ...doubts.warnings(), ...furtherWarnings(all, now, echoes, options)],
         devices: all
           .filter(({ isPolled, lastOperation }) => isPolled || lastOperation !== undefined)
           .toSorted((a, b) => a.address - b.address)
@@ -176,6 +176,15 @@ function endedAs(outcome: Outcome['kind']): Ended {
   if (outcome === 'crc') return 'damaged';
   // A gateway on the way answers in the place of the device.
   return isAnswer(outcome) || outcome === 'unreached' || outcome === 'unanswered' ? 'answered' : 'missed';
+}
+
+function furtherWarnings(
+  stations: readonly Station[],
+  now: number,
+  echoes: number,
+  options: Pick<BusOptions, 'turnaroundMaxMs'>,
+): string[] {
+  return [...lateWarnings(stations, now, options), ...(echoes >= ECHOES_TO_WARN ? [ECHO] : [])];
 }
 
 /** One that was only probed too shortly has done nothing wrong. */
