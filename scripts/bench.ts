@@ -1,6 +1,6 @@
 /**
  * `npm run bench [-- [--charts] [--cache FOLDER] [--minutes N] [--events N] NAME …]`: the figures of docs/performance.md, on
- * this machine. Exits 1 when a target is missed. `--charts` draws the charts of docs anew; peers that npm installs go to
+ * this machine. Exits 1 when a target is missed. `--charts` draws the charts of docs again; peers that npm installs go to
  * the folder; `soak` takes so many minutes; `start-full` and `live-lane` store so many events.
  */
 import { writeFileSync } from 'node:fs';

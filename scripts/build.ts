@@ -94,7 +94,7 @@ function folders(root: string): Plugin {
 }
 
 /**
- * An import of a module of Node's reads all that it exports, and so loads what nobody asked for: the streams of node:fs, the
+ * An import of a module of Node's reads all that it exports, and so loads what no one asked for: the streams of node:fs, the
  * WebSocket client behind node:http. 10 ms in all.
  */
 const builtins: Plugin = {

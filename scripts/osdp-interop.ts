@@ -74,7 +74,7 @@ async function run(port: string): Promise<number> {
 interface Seen {
   reports: Rs485Report[];
   alarms: AlarmEvent[];
-  /** How often its session began anew. */
+  /** How often its session began again. */
   restarts: number;
 }
 type Execute = (kind: string, data: Plain) => Promise<Plain>;
@@ -143,11 +143,11 @@ async function stays(seen: Seen, milliseconds: number): Promise<void> {
   if (seen.reports.slice(before.reports).some(({ connected }) => !connected))
     throw new Error('it was lost meanwhile');
   if (seen.restarts > before.restarts)
-    throw new Error(`its session began anew ${seen.restarts - before.restarts} times`);
+    throw new Error(`its session began again ${seen.restarts - before.restarts} times`);
 }
 
 function countRestart(seen: Seen, fields: Record<string, unknown>): void {
-  // Only a session that begins anew has a reason.
+  // Only a session that begins again has a reason.
   if ('reason' in fields) seen.restarts += 1;
 }
 

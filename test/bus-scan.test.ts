@@ -70,17 +70,17 @@ it('finds the devices, says what to configure, and leaves the bus as it was', as
     ...['scan', 'lobby', ...RANGE, '--baud-rates', '9600,38400', '--parities', 'none'],
   );
   expect(exitCode, stderr).toBe(0);
-  expect(stdout).toMatch(/^19200 +none +nobody +configured$/m);
+  expect(stdout).toMatch(/^19200 +none +none +configured$/m);
   expect(stdout).toMatch(/^9600 +none +1 3$/m);
-  expect(stdout).toMatch(/^38400 +none +nobody$/m);
+  expect(stdout).toMatch(/^38400 +none +no one$/m);
   expect(stdout).toContain('Put baudRate: 9600 and parity: none into the options of link lobby');
   expect(stderr).toContain('its devices are read less often until this ends');
-  // Nothing was written to a device, nobody became a row, and the port is as it is configured.
+  // Nothing was written to a device, no one became a row, and the port is as it is configured.
   expect(await bus.state(1)).toMatchObject({ writes: 0 });
   const { body } = await site.daemon.callLocally('GET', '/network/rs485');
   expect(body.items).toEqual([]);
   const again = await gatehouse('scan', 'lobby', ...RANGE);
-  expect(again.stdout).toBe('Nobody answers with the settings of the configuration.\n');
+  expect(again.stdout).toBe('No one answers with the settings of the configuration.\n');
 });
 
 it('finds OSDP devices too, which it asks nothing but who they are', async () => {
@@ -88,7 +88,7 @@ it('finds OSDP devices too, which it asks nothing but who they are', async () =>
     ...['scan', 'readers', '--from', '0', '--to', '2', '--baud-rates', '38400', '--parities', 'none'],
   );
   expect(exitCode, stderr).toBe(0);
-  expect(stdout).toMatch(/^9600 +none +nobody +configured$/m);
+  expect(stdout).toMatch(/^9600 +none +none +configured$/m);
   expect(stdout).toMatch(/^38400 +none +1$/m);
   expect(stdout).toContain('Put baudRate: 38400 and parity: none into the options of link readers');
   expect(await readers.state(1)).toMatchObject({ writes: 0, sessions: 0 });
@@ -130,7 +130,7 @@ it('goes back when it is cancelled, and when the host is killed meanwhile', asyn
   }, 30_000);
 }, 120_000);
 
-it('says so where the baud rate is in nobody else than a serial device server', async () => {
+it('says so where the baud rate is in no one else than a serial device server', async () => {
   const { exitCode, stderr } = await gatehouse('scan', 'far', '--detect');
   expect(exitCode).toBe(1);
   expect(stderr).toMatch(/behind a serial device server, which keeps its own baud rate/);

@@ -46,7 +46,7 @@ interface Failure {
   permanent: boolean;
 }
 
-/** Whoever calls, on the network. */
+/** Any caller on the network. */
 export const CALLER = '70000000-0000-4000-8000-000000000007';
 
 export type Estate = Awaited<ReturnType<typeof openEstate>>;

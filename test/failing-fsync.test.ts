@@ -1,4 +1,4 @@
-/** An fsync that fails: what was answered as not stored is not there after a restart, or the answer says that nobody knows. */
+/** An fsync that fails: what was answered as not stored is not there after a restart, or the answer says that no one knows. */
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';

@@ -29,7 +29,7 @@ const SECRET = 'AGE-SECRET-KEY-1YNY5P8GSYD2FQ4N5NKJVAQSU49JMWYH7VNWES2UL7CSUSQMP
 const PUBLIC = 'age1dldg3765c9d5a000xk5q794fxzfxtekmdyarghp3fvg9yy3g5clsdc8lct';
 const isRoot = process.getuid?.() === 0;
 
-/** The closed data directory of a service that runs as nobody, and a folder of root's beside it. */
+/** The closed data directory of a service that runs as no one, and a folder of root's beside it. */
 async function service() {
   const gateway = await openTestGateway();
   await gateway.close();

@@ -4,7 +4,7 @@ import type { Clock } from '../drivers/contract/driver.ts';
 export interface ManualClock extends Clock {
   /** Moves both clocks on and wakes, in order, every sleeper whose time has come; lets promise chains run between. */
   advance(milliseconds: number): Promise<void>;
-  /** Moves both clocks on and wakes nobody, as a process that is stopped sees it. */
+  /** Moves both clocks on and wakes no one, as a process that is stopped sees it. */
   hold(milliseconds: number): void;
   /** Moves the wall clock alone, as a time server or an operator does. */
   jumpWall(milliseconds: number): void;

@@ -16,7 +16,7 @@ function parsed(exposition: string): Map<string, number> {
   return samples;
 }
 
-it('is for whoever administers the host, and for a token with the role monitor', async () => {
+it('is for anyone who administers the host, and for a token with the role monitor', async () => {
   const { local, token, lan } = await gateway();
   expect(await local('GET', '/metrics')).toMatch(/^# HELP gatehouse_info /);
   expect((await lan('/metrics')).status).toBe(401);

@@ -60,7 +60,7 @@ const EXECUTED = {
 
 /** By a part of each block. */
 const WITHOUT = {
-  'npm ci --omit=dev': 'needs a copy of the project that nobody works in; scripts/build.test.ts makes dist',
+  'npm ci --omit=dev': 'needs a copy of the project that no one works in; scripts/build.test.ts makes dist',
   'mkdir -p /usr/lib/gatehouse\n': 'needs the root of a machine',
   'certFile: /etc/gatehouse/https.pem': 'part of a configuration; test/own-certificate.test.ts',
   'privkey.pem /etc/gatehouse': 'needs a certificate of an authority; test/own-certificate.test.ts',

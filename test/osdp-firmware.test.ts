@@ -170,7 +170,7 @@ it('gives a device another address, and says what became of one that has another
   });
   await connected();
   expect(await state()).toMatchObject({ address: 9, security: 'secure' });
-  // Nobody is looked for where it was.
+  // No one is looked for where it was.
   await waitFor(async () =>
     expect((await call('GET', `${PATH}/buses`)).body).toMatchObject({
       items: [{ warnings: [], devices: [{ address: 9, alive: true }] }],

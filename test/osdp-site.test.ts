@@ -91,10 +91,10 @@ it('gives a device its key within a window, and keeps it, also over a new daemon
   expect((await device()).connectionState.connected).toBe(false);
   const refused = await call('POST', `${PATH}/buses/readers/pair`, { address: 3 }, 'front-desk');
   expect(refused.status).toBe(403);
-  const nobody = await pairByHand('readers', '9', '--seconds', '1');
-  expect(nobody).toMatchObject({
+  const unanswered = await pairByHand('readers', '9', '--seconds', '1');
+  expect(unanswered).toMatchObject({
     exitCode: 1,
-    stderr: expect.stringContaining('nobody answers at address 9'),
+    stderr: expect.stringContaining('no one answers at address 9'),
   });
   const byHand = await pairByHand('readers', '3', '--seconds', '20');
   expect(byHand).toMatchObject({ exitCode: 0, stdout: expect.stringContaining(`${NAME} has its key`) });
@@ -114,7 +114,7 @@ it('gives a device its key within a window, and keeps it, also over a new daemon
   const told = items.filter(({ action }) => action === 'rs485.pair');
   expect(told.map(({ outcome }) => outcome).toSorted()).toEqual(['accepted', 'accepted', 'done', 'failed']);
 
-  // Another one stands there now, with a key that nobody here knows.
+  // Another one stands there now, with a key that no one here knows.
   await bus.set(3, { osdp: { key: '00112233445566778899aabbccddeeff' } });
   await bus.set(3, { restart: true });
   await waitFor(async () => expect(await state()).toMatchObject({ security: 'none' }));

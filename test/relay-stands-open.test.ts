@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { CELLAR, LOBBY, openRs485Site, READERS, type Rs485Site, waitFor } from './rs485-site.ts';
 import type { SimulatedBus } from './simulators/bus/bus.ts';
 
-/** As the interface promises: by then a relay that nobody looks after has let go. */
+/** As the interface promises: by then a relay that no one looks after has let go. */
 const LETS_GO_MS = 20_000;
 const READER = '0a4748-1-4711';
 const RELAY = 2;
@@ -92,7 +92,7 @@ it('close by themselves when the bus is cut, and stand open again when it is bac
   await areHeld();
 }, 60_000);
 
-it('close by themselves when nobody lives to close them, and stand open again after a start', async () => {
+it('close by themselves when no one lives to close them, and stand open again after a start', async () => {
   const host = all.hostPid();
   // Left alone, it would end the pulses as it goes.
   process.kill(host, 'SIGSTOP');

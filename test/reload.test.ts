@@ -24,7 +24,7 @@ async function reload({ configFile, local }: TestGateway, changes: ConfigInput |
   return JSON.parse(await local('POST', '/local/reload'));
 }
 
-it('opens what is new, closes what is gone and opens anew what has changed; other links go on', async () => {
+it('opens what is new, closes what is gone and opens again what has changed; other links go on', async () => {
   const site = await openTestGateway({ links: [link('a') as never, link('b') as never] });
   await isUp(site, 'a');
   await isUp(site, 'b');

@@ -107,7 +107,7 @@ it('another device in its place has a row of its own, until it takes over the on
   expect(await isConnected('IO-2')).toBe(false);
   const found = await all.device('IO-NEW');
   expect(found).toMatchObject({ settingsVersion: 0, relayIndex: null });
-  // Nobody wants anything of it yet.
+  // No one wants anything of it yet.
   expect((await all.lobby.state(2)).writes).toBe(writes);
   const { status, body } = await all.post('IO-2', 'replace', { hwId: 'IO-NEW' });
   expect([status, body.deviceId, body.name]).toEqual([200, before.deviceId, 'Back door']);

@@ -67,7 +67,7 @@ it.each([
   ['an I-7060 (DCON)', 'cellar', 'cellar-01', 1, WATCHDOG_MS],
   ['a tM-R5 (Modbus)', 'lobby', 'lobby-3', 3, 5_000],
 ] as const)(
-  'a pulse that nobody lives to end is ended by the watchdog of %s, and by nobody begun again',
+  'a pulse that no one lives to end is ended by the watchdog of %s, and by no one begun again',
   async (_, id, hwId, address, watchdogMs) => {
     const bus = all[id];
     const history = async () => (await bus.state(address)).history;

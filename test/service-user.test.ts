@@ -12,7 +12,7 @@ const NOBODY = 65_534;
 const START = join(import.meta.dirname, '../src/start.js');
 const PROFILE = join(import.meta.dirname, '../config/profiles/gatehouse-io.yaml');
 
-/** The files of a service that runs as nobody, all of them root's and closed. */
+/** The files of a service that runs as no one, all of them root's and closed. */
 function installation() {
   const folder = temporaryFolder();
   chmodSync(folder, 0o755);

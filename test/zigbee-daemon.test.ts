@@ -10,7 +10,7 @@ import { type Gateway, openZigbeeSite, waitFor, type ZigbeeSite } from './zigbee
 const [ROOM, SUITE, SPA] = ['00158d0001000001', '00158d0001000002', '00158d0002000001'] as const;
 const NEW_STICK = '00124b0014d9a0ff';
 const OTHERS_MAY = 0o077;
-/** Hosts are started anew in most tests, and a coordinator takes its seconds to begin. */
+/** Hosts are started again in most tests, and a coordinator takes its seconds to begin. */
 vi.setConfig({ testTimeout: 120_000 });
 
 let all: ZigbeeSite;
@@ -46,7 +46,7 @@ async function unlocksOnce(gateway: Gateway, mac: string): Promise<void> {
 
 const statusOf = async (mac: string) => ((await all.doorState(mac)).connection as { status: string }).status;
 
-it('a gateway tells who it is, forms a network of its own, and lets nobody in unasked', async () => {
+it('a gateway tells who it is, forms a network of its own, and lets no one in unasked', async () => {
   const network = await networkOf(first);
   expect(await first.read()).toMatchObject({
     hwId: '00124b0014d9a001',
@@ -179,7 +179,7 @@ it('a gateway whose host hangs leaves the other and its doors alone, and is repl
 it('a stick that hangs leaves the other and its doors alone, and opens no door when it wakes', async () => {
   process.kill(first.simulated.pid, 'SIGSTOP');
   for (let time = 0; time < 3; time += 1) await unlocksOnce(second, SPA);
-  // Nobody knows yet.
+  // No one knows yet.
   expect(await statusOf(ROOM)).toBe('connected');
   expect(await all.unlock(ROOM)).toMatchObject({ status: 503, body: { error: 'DEVICE_OFFLINE' } });
   await unlocksOnce(second, SPA);
@@ -231,7 +231,7 @@ it('a new stick is left alone until somebody has the network restored on it', as
   expect([await all.door(ROOM), await all.door(SUITE)].map(({ id }) => id)).toEqual(doors);
 });
 
-it('shows the key of a network to nobody', () => {
+it('shows the key of a network to no one', () => {
   const state = join(all.site.directory, 'data/zigbee', first.deviceId);
   const data = join(all.site.directory, 'data');
   const key = networkKeyOf(data, first.deviceId);

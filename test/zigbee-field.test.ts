@@ -161,13 +161,13 @@ it('a network moves as a job, and takes its locks along', async () => {
 it('the join window closes when the gateway does not close it', async () => {
   const { first } = await openFieldSite();
   await isUp(first);
-  // Nobody asked for it.
+  // No one asked for it.
   await first.play('permitJoin', { seconds: 254, allowed: [], installCodes: [] });
   await waitFor(() => expect(first.zgates.get(ZGATE).zgate.permitJoin).toBe(true));
   await waitFor(() => expect(first.zgates.get(ZGATE).zgate.permitJoin).toBe(false));
 });
 
-it('a gateway keeps the secrets of its network, gets its snapshots back, and connects anew with new certificates', async () => {
+it('a gateway keeps the secrets of its network, gets its snapshots back, and connects again with new certificates', async () => {
   const { first, open } = await openFieldSite();
   await isUp(first);
   const started = async (site: Site) => (await site.play('started')) as Record<string, unknown>;

@@ -49,7 +49,7 @@ it('reports how long commands took from the queue to their replies, and nothing 
   expect(atMost.at(-1)).toEqual({ bound: 5, count: 2 });
 });
 
-it('gives a device that nobody knows all the time of the options, and no more', async () => {
+it('gives a device that no one knows all the time of the options, and no more', async () => {
   const { bus, clock, soon } = await openTestBus(() => null, { turnaroundMaxMs: 60 });
   const outcome = outcomeOf(bus.exchange(ask(17), command(soon()), forever));
   await clock.advance(WIRE_MS + 60 + MARGIN_MS - 0.1);
@@ -205,7 +205,7 @@ it('sends nothing after the deadline, and too much at once neither', async () =>
   expect(wire.sent).toHaveLength(4);
 });
 
-it('forgets an order nobody wants any more; one that was sent keeps the wire for its time', async () => {
+it('forgets an order no one wants any more; one that was sent keeps the wire for its time', async () => {
   const { bus, clock, soon, wire } = await openTestBus(() => null);
   const ending = new AbortController();
   const sent = outcomeOf(bus.exchange(ask(1), command(soon(), 3), ending.signal));
@@ -268,7 +268,7 @@ it('runs until its signal fires, and works until it is disposed', async () => {
   expect(waiting()).toBe('LINK_LOST');
 });
 
-it('has broadcasts that nobody answers, and lets devices work on them', async () => {
+it('has broadcasts that no one answers, and lets devices work on them', async () => {
   const { bus, clock, soon, wire } = await openTestBus(() => null, { turnaroundMaxMs: 100 });
   const broadcast = { ...ask(0), replyLength: 0, read: () => ({ kind: 'reply' as const, reply: 'sent' }) };
   const outcome = outcomeOf(bus.exchange(broadcast, command(soon()), forever));

@@ -18,7 +18,7 @@ import { rtuGapMs } from './wire.ts';
 export interface Bus extends AsyncDisposable {
   /**
    * Resolves with the reply. Rejects with a DriverError: DEVICE_OFFLINE, DEADLINE_PASSED, BUSY, LINK_LOST (nothing was
-   * sent) · NO_REPLY, BAD_REPLY (it was sent, and nobody knows more) · REFUSED; or with the signal's reason, whether
+   * sent) · NO_REPLY, BAD_REPLY (it was sent, and no one knows more) · REFUSED; or with the signal's reason, whether
    * it was sent or not.
    */
   exchange<Reply>(exchange: Exchange<Reply>, order: Order, signal: AbortSignal): Promise<Reply>;

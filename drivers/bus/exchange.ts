@@ -31,7 +31,7 @@ export interface Exchange<Reply> {
   /** Turnarounds are learned per address and this: the function code, the command. */
   readonly operation: string;
   /**
-   * Most characters the reply can have, for the time it takes on the wire; 0: a broadcast, which nobody answers: the bus
+   * Most characters the reply can have, for the time it takes on the wire; 0: a broadcast, which no one answers: the bus
    * waits, and then reads no bytes once.
    */
   readonly replyLength: number;

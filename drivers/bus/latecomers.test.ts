@@ -62,7 +62,7 @@ it('show that a device is there that was probed too shortly: it is given all its
   expect(bus.report().warnings).toEqual([]);
 });
 
-it('are noise when nobody was asked', async () => {
+it('are noise when no one was asked', async () => {
   const { bus, clock, wire } = await openTestBus(says(7));
   wire.deliver(says(7)(Uint8Array.of(SLOW, 3, 0, 0)));
   await clock.advance(10);

@@ -163,7 +163,7 @@ describe('bytes that come sooner than the request can have left', () => {
     expect(bus.report().warnings).toEqual([expect.stringContaining('sooner than the baud rate')]);
   });
 
-  it('are nothing when nobody was asked', async () => {
+  it('are nothing when no one was asked', async () => {
     const { bus, clock, wire } = await openTestBus(() => null);
     wire.deliver(frame(17, 3, 9));
     await clock.advance(100);
@@ -207,7 +207,7 @@ describe('local echo', () => {
     expect(outcome()).toBe(9);
   });
 
-  it('is told to a technician when nobody configured it', async () => {
+  it('is told to a technician when no one configured it', async () => {
     const { bus, clock, soon } = await openTestBus((request) => request, {}, { paced: false });
     const read = { ...ask(17), request: () => frame(17, 99, 0) };
     for (let time = 0; time < 3; time += 1) {
@@ -278,7 +278,7 @@ describe('a peer that is gone without a word', () => {
     expect(running()).toBe('LINK_LOST');
   });
 
-  it('is not meant when a port would tell, when others answer, or when nobody ever did', async () => {
+  it('is not meant when a port would tell, when others answer, or when no one ever did', async () => {
     const serial = await openTestBus(answering({ value: true }), {});
     const half = await openTestBus(
       ([address = 0]) => (address === 1 ? frame(1, 3, 7) : null),

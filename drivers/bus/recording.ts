@@ -18,7 +18,7 @@ export interface Revealed {
 
 /**
  * The same in clear, of what is encrypted; undefined where it is not, or cannot be told. Asked only while a trace wants it,
- * when the bytes were sent, and when a reply was heard and nobody has taken it in yet. Throws nothing.
+ * when the bytes were sent, and when a reply was heard and no one has taken it in yet. Throws nothing.
  */
 export type Reveal = (bytes: Uint8Array, sent: boolean) => Revealed | undefined;
 

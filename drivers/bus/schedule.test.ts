@@ -142,7 +142,7 @@ describe('polls', () => {
     expect(poll.told).toEqual([]);
   });
 
-  it('of a defective driver harm nobody else', async () => {
+  it('of a defective driver harm no one else', async () => {
     const { bus, clock, wire } = await openTestBus(says(7));
     const defect = () => {
       throw new Error('defect');
@@ -291,7 +291,7 @@ describe('dead devices', () => {
     expect(later()).toBe('NO_REPLY');
   });
 
-  it('are asked time after time by whoever wants to see how they fail', async () => {
+  it('are asked time after time by anyone who wants to see how they fail', async () => {
     const { bus, clock, soon } = await openTestBus(dead(2));
     bus.poll(pollOf(2, 100));
     await clock.advance(10_000);
@@ -314,7 +314,7 @@ describe('dead devices', () => {
     expect(poll.told.slice(-2)).toEqual(['alive', 'reply 7']);
   });
 
-  it('that nobody polls can be asked as often as one likes', async () => {
+  it('that no one polls can be asked as often as one likes', async () => {
     const { bus, clock, soon } = await openTestBus(() => null);
     for (let time = 0; time < 10; time += 1) {
       const outcome = outcomeOf(bus.exchange(ask(2), { ...command(soon()), class: 'settings' }, forever));

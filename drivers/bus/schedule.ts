@@ -16,7 +16,7 @@ export interface Polled {
 export type Grant =
   | { kind: 'order'; queued: QueuedOrder }
   | { kind: 'poll'; polled: Polled }
-  /** To nobody before this monotonic time, which may be Infinity. */
+  /** To no one before this monotonic time, which may be Infinity. */
   | { kind: 'idle'; until: number };
 
 export interface Schedule {
@@ -39,7 +39,7 @@ export interface Schedule {
 const QUEUE_MAX: Record<OrderClass, number> = {
   /** One for each relay at most. */
   off: Number.POSITIVE_INFINITY,
-  /** A person waits for each of them: more than this is nobody's wish. */
+  /** A person waits for each of them: more than this is no one's wish. */
   command: 64,
   /** A few devices' settings and a scan, which asks for sixteen addresses at once. */
   settings: 128,

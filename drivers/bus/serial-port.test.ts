@@ -41,7 +41,7 @@ function pluggedIn(): Pty {
   return pty;
 }
 
-/** More than a pty takes while nobody reads. */
+/** More than a pty takes while no one reads. */
 function writeALot(port: Port): void {
   for (let time = 0; time < 1_000; time += 1) port.write(new Uint8Array(256));
 }
@@ -124,7 +124,7 @@ it('takes the port for lost when nothing leaves any more', async () => {
 
 it('hears nothing of what came before it was opened', async () => {
   const pty = pluggedIn();
-  // What a device said to whoever had the port before: it waits in the device, and would pass for a reply.
+  // What a device said to anyone who had the port before: it waits in the device, and would pass for a reply.
   pty.master.write('said long ago');
   await vi.waitFor(() => expect(pty.master.writableLength).toBe(0));
   const { received } = await open(pty.path);

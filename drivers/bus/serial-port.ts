@@ -7,7 +7,7 @@ import type { OpenPort, PortListener } from './port.ts';
 import { openWire, type SerialWire } from './serial-binding.ts';
 
 /**
- * Bytes really leave at the baud rate. Of others nobody can say: /dev/pts has no wire, and behind /dev/ttyACM there
+ * Bytes really leave at the baud rate. Of others no one can say: /dev/pts has no wire, and behind /dev/ttyACM there
  * often is none.
  */
 const UART = /^\/dev\/tty(USB|S|AMA|O|mxc|XRUSB)\d+$/;
@@ -54,7 +54,7 @@ export const openSerialPort: OpenPort = async (options, listener, _context, sign
       }
       wire.write(bytes);
     },
-    // Opened anew, for only the baud rate of an open one can be changed (serialport 13).
+    // Opened again, for only the baud rate of an open one can be changed (serialport 13).
     async retune(line) {
       if (isOver) throw new DriverError('LINK_LOST', `${name}: the port is closed`);
       await wire.close();

@@ -18,7 +18,7 @@ function tapOf({
   return { clock, tap: openTap({ clock, characterMs: 1, conceal, reveal }) };
 }
 
-it('tells of requests and replies, with their times and directions, and of what nobody asked for', async () => {
+it('tells of requests and replies, with their times and directions, and of what no one asked for', async () => {
   const { bus, clock, wire, soon } = await openTestBus(says(7));
   const epoch = clock.now();
   const begun = bus.trace(first, forever);
@@ -67,7 +67,7 @@ it('puts the pieces of a frame together, and parts what comes after a silence', 
   expect((await told).packets.map(({ bytes }) => [...bytes])).toEqual([[1, 2], [3]]);
 });
 
-it('drops the oldest of what nobody comes for, counts it, and stays within its bounds', async () => {
+it('drops the oldest of what no one comes for, counts it, and stays within its bounds', async () => {
   const { tap, clock } = tapOf();
   const begun = tap.trace(first, forever);
   await clock.advance(250);
@@ -97,7 +97,7 @@ it('cuts noise without end into packets', async () => {
   expect(Math.max(...packets.map(({ bytes }) => bytes.length))).toBe(2_000);
 });
 
-it('refuses a second one while the first goes on, and forgets one that nobody comes for', async () => {
+it('refuses a second one while the first goes on, and forgets one that no one comes for', async () => {
   const { tap, clock } = tapOf();
   const begun = tap.trace(first, forever);
   await clock.advance(250);

@@ -1,6 +1,6 @@
 /**
- * What goes over a bus, kept for whoever asks for it (drivers/contract/rs485.ts `trace`). Nobody does, mostly: then each call
- * looks at one variable. What is kept has a bound (recording.ts). It ends by itself when nobody comes for it any more.
+ * What goes over a bus, kept for anyone who asks for it (drivers/contract/rs485.ts `trace`). No one does, mostly: then each call
+ * looks at one variable. What is kept has a bound (recording.ts). It ends by itself when no one comes for it any more.
  */
 import { type Clock, DriverError } from '../contract/driver.ts';
 import type { Trace, Traced } from '../contract/rs485.ts';
@@ -29,7 +29,7 @@ export interface TapOptions {
 
 /** Between two batches: a person who looks at it does not notice, and commands are few. */
 const GATHER_MS = 250;
-/** Nobody came for it: whoever asked is gone. Longer than the daemon's disk may hold it up. */
+/** No one came for it: anyone who asked is gone. Longer than the daemon's disk may hold it up. */
 const ABANDONED_MS = 30_000;
 interface Tracing {
   readonly id: string;

@@ -95,7 +95,7 @@ it('says why there is no connection', async () => {
 
 it('does not wait for a connection for ever', async () => {
   const clock = manualClock();
-  // RFC 5737: nobody has this address. Some networks say so at once.
+  // RFC 5737: no one has this address. Some networks say so at once.
   const opening = open('tcp://192.0.2.1:4001', { clock });
   const refused = expect(opening).rejects.toMatchObject({ code: 'LINK_LOST' });
   await clock.advance(5_000);

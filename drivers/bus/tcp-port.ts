@@ -16,7 +16,7 @@ const CLOSED = 'the serial device server closed the connection';
 const CLOSED_UNHEARD =
   'the server closed the connection and has answered nothing: it may be a Modbus TCP server. Use a serial device server in raw TCP server mode, or set this one to that';
 
-/** Throws LINK_LOST when nobody accepts the connection. */
+/** Throws LINK_LOST when no one accepts the connection. */
 export const openTcpPort: OpenPort = async ({ port: name }, listener, { clock }, signal) => {
   signal.throwIfAborted();
   const { hostname, port } = new URL(name);

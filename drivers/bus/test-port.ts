@@ -23,7 +23,7 @@ export interface TestPort {
   openPort: OpenPort;
   /** Newest last; `at` is monotonic, `line` what the port had. */
   sent: { bytes: Uint8Array; at: number; line: LineSettings }[];
-  /** Bytes that nobody asked for, now. */
+  /** Bytes that no one asked for, now. */
   deliver(bytes: Uint8Array): void;
   /** The port is lost, as on a hang-up. */
   lose(error?: Error): void;

@@ -1,6 +1,6 @@
 /**
  * The characters a port has: those of the configuration, but for the time of an exchange that wants others. Back again
- * whatever comes of it; a port that does not go back is lost, and opened anew as it is configured.
+ * whatever comes of it; a port that does not go back is lost, and opened again as it is configured.
  */
 import type { Clock } from '../contract/driver.ts';
 import type { Exchange, Order } from './exchange.ts';
@@ -69,7 +69,7 @@ interface Asking {
   exchange<Reply>(exchange: Exchange<Reply>, order: Order, signal: AbortSignal): Promise<Reply>;
 }
 
-/** Asks with these characters, whoever was taken for dead with those of the configuration. */
+/** Asks with these characters, no matter who was taken for dead with those of the configuration. */
 export function tuned({ exchange: ask }: Asking, line: LineSettings): Asking {
   return {
     exchange: (exchange, order, signal) => ask({ ...exchange, line }, { ...order, insists: true }, signal),

@@ -83,7 +83,7 @@ export type OpenDriver = (options: Plain, context: DriverContext, signal: AbortS
 /**
  * LINK_LOST: the link itself broke · DEVICE_OFFLINE: not sent, for the device has not answered for a while · NO_REPLY: the device did not answer · BAD_REPLY: it answered nonsense ·
  * REFUSED: it understood and said no · DEADLINE_PASSED: not sent any more · BUSY: a bound was reached ·
- * INVALID_OPTIONS, INVALID_COMMAND: what the caller sent is wrong · OUTCOME_UNKNOWN: sent, and nobody knows
+ * INVALID_OPTIONS, INVALID_COMMAND: what the caller sent is wrong · OUTCOME_UNKNOWN: sent, and no one knows
  */
 export const DRIVER_ERROR_CODES = [
   'LINK_LOST',

@@ -30,7 +30,7 @@ export const sendFile = z.strictObject({
   /** Bytes that the device has confirmed; `data` are the next ones. */
   offset,
   data: z.instanceof(Uint8Array).refine(({ length }) => length <= FILE_PIECE_MAX, 'expected a smaller piece'),
-  /** As the answer before said; absent: nobody has asked it. */
+  /** As the answer before said; absent: no one has asked it. */
   messageMax: z.int().min(0).max(65_535).optional(),
 });
 export type SendFile = z.infer<typeof sendFile>;

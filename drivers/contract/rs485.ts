@@ -4,7 +4,7 @@
  * Commands (DriverCommand.kind, data → answer):
  *  - `watch`   Watch → null        poll these devices too, besides those of the options; a new list replaces the old
  *  - `probe`   Probe → Probed      ask addresses who is there, and how well it can be heard: discovery and bus doctor
- *  - `pulse`   Pulse → Pulsed      close a relay for a time. At most once: OUTCOME_UNKNOWN when nobody knows whether
+ *  - `pulse`   Pulse → Pulsed      close a relay for a time. At most once: OUTCOME_UNKNOWN when no one knows whether
  *  - `testWatchdog` WatchdogTest → WatchdogTested   close a relay that the gateway times, ask its device nothing, and see that its
  *                                  watchdog has opened it. REFUSED: it has not
  *  - `pair`    Pair → Paired       OSDP: give the device at an address its key, within a window of time. NO_REPLY, REFUSED:
@@ -90,7 +90,7 @@ export const probed = z.object({
       counters: wireCounters,
       /** Between the end of the request and the beginning of the reply. */
       turnaroundMs: z.object({ min: milliseconds, median: milliseconds, max: milliseconds }).nullable(),
-      /** null: nobody answered, or it cannot say who it is by this protocol. */
+      /** null: no one answered, or it cannot say who it is by this protocol. */
       identity: z
         .object({ hwId, type: text.nullable(), version: text.nullable(), profile: text.nullable() })
         .nullable(),
@@ -149,7 +149,7 @@ export const trace = z.strictObject({
 });
 export type Trace = z.infer<typeof trace>;
 export const traced = z.object({
-  /** Packets that went over the bus before these and were not kept, for nobody came for them in time. */
+  /** Packets that went over the bus before these and were not kept, for no one came for them in time. */
   dropped: count,
   /** Packets that are kept for the next answer. */
   left: count,

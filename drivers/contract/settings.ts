@@ -131,7 +131,7 @@ export const rs485Report = z.object({
     .optional(),
   /**
    * A relay that did not open at the end of its pulse. stillClosed: it was read as closed, and is told to open until it does ·
-   * notRead: nobody knows, for it cannot be read · openedByGateway: the device was to open it by itself, and the gateway had
+   * notRead: no one knows, for it cannot be read · openedByGateway: the device was to open it by itself, and the gateway had
    * to: nothing is fired any more. `at`: epoch milliseconds.
    */
   relayFault: z

@@ -1,4 +1,4 @@
-/** Waiting for a library that takes no signal: what it began goes on, whoever waits. */
+/** Waiting for a library that takes no signal: what it began goes on, no matter who waits. */
 import type { Clock } from './driver.ts';
 
 /** Given, since a reason of the platform's own is an error with a stack, which takes longer to make than all the rest. */
@@ -37,7 +37,7 @@ export async function within<T>(
   signal?: AbortSignal,
 ): Promise<T> {
   if (await settles(promise, milliseconds, clock, signal)) return promise;
-  // Nobody waits for it any more.
+  // No one waits for it any more.
   promise.catch(() => undefined);
   signal?.throwIfAborted();
   throw late();

@@ -3,7 +3,7 @@
  * `applyConfiguration`, GatewayReport, LockReport). A lock is named by its IEEE address, 16 lower-case hex digits.
  *
  * Commands (DriverCommand.kind, data → answer):
- *  - `unlock`      Unlock → Unlocked         actuates at most once; OUTCOME_UNKNOWN when nobody knows
+ *  - `unlock`      Unlock → Unlocked         actuates at most once; OUTCOME_UNKNOWN when no one knows
  *  - `lock`        LockNow → Locked          actuates at most once; safe to send again
  *  - `standOpen`   StandOpen → StandingOpen  the lock stays unlocked until `endStandOpen`. Actuates at most once
  *  - `endStandOpen` LockNow → StandingEnded  the lock works as before, and is locked. Safe to send again
@@ -84,7 +84,7 @@ export type LockRemoved = z.infer<typeof lockRemoved>;
 export const PERMIT_JOIN_MAX_SECONDS = 254;
 export const permitJoin = z.strictObject({
   seconds: z.int().min(0).max(PERMIT_JOIN_MAX_SECONDS),
-  /** Who may join; empty: whoever asks. */
+  /** Who may join; empty: anyone who asks. */
   allowed: z.array(ieeeAddress).max(256),
   /** Joiners with a key of their own (install code with its CRC, hex). */
   installCodes: z
@@ -138,7 +138,7 @@ export const firmwareProgress = z.object({
 });
 export type FirmwareProgress = z.infer<typeof firmwareProgress>;
 
-/** After its interview; not when it merely comes back to the network it is in. It is configured anew. */
+/** After its interview; not when it merely comes back to the network it is in. It is configured again. */
 export const lockJoined = z.object({
   hwId: ieeeAddress,
   manufacturer: text.nullable(),

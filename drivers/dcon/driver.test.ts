@@ -266,7 +266,7 @@ describe('an activation of an input', () => {
     module.latched = 0b1;
     await bench.settled(bench.execute('applySettings', apply(1, { useInputPinMemory: true })));
     await bench.clock.advance(2_000);
-    // What it remembered before nobody wanted to know.
+    // What it remembered before no one wanted to know.
     expect(bench.report('lobby-01').edges).toEqual({});
     module.latched = 0b10;
     await bench.clock.advance(2_000);

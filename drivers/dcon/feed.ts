@@ -1,6 +1,6 @@
 /**
  * Whether the host watchdogs may be fed. `~**` goes to every module, so it also keeps on what a module has left on: it
- * is withheld while an output may be on that nobody wants on, until that module's own watchdog has switched it off.
+ * is withheld while an output may be on that no one wants on, until that module's own watchdog has switched it off.
  */
 import { RUN_OUT_SHARE } from '../rs485/watchdog-feed.ts';
 
@@ -8,7 +8,7 @@ import { RUN_OUT_SHARE } from '../rs485/watchdog-feed.ts';
 const NOTICED_MS = 60_000;
 
 export interface Feed {
-  /** Since when each module, by address, may have an output on that nobody wants on; those that have none are absent. */
+  /** Since when each module, by address, may have an output on that no one wants on; those that have none are absent. */
   allowed(unsafe: ReadonlyMap<number, number>, now: number): boolean;
   fed(now: number): void;
   /** On purpose, for a watchdog is tested. */

@@ -46,7 +46,7 @@ describe('what is asked', () => {
     expect(Buffer.from(exchangeOf(question, plain).request()).toString()).toBe(`${text}\r`);
   });
 
-  it('of all at once is ~**, which nobody answers', () => {
+  it('of all at once is ~**, which no one answers', () => {
     const exchange = hostOkExchange(plain);
     expect(Buffer.from(exchange.request()).toString()).toBe('~**\r');
     expect(exchange.replyLength).toBe(0);

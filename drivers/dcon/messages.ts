@@ -179,7 +179,7 @@ export function readSafety(address: number): Question<Safety> {
   );
 }
 
-/** "The host is well", to all modules at once; nobody answers. */
+/** "The host is well", to all modules at once; no one answers. */
 export const HOST_OK = '~**';
 
 const THREE_BYTES = /^!([0-9A-F]{2})([0-9A-F]{2})00$/;

@@ -51,7 +51,7 @@ export function openModules(configured: readonly number[], open: (address: numbe
     }
     const go = () => leave.abort(LET_GO);
     const { signal } = running;
-    // Whoever is no module of ours is not looked after, and the watchdogs of all are fed in one.
+    // A device that is no module of ours is not looked after, and the watchdogs of all are fed in one.
     const isOff = module.close(signal).catch(() => module.outputsGone(signal));
     isOff.then(go, go);
   }

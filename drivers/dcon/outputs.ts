@@ -39,7 +39,7 @@ export async function keepUp(works: Works, signal: AbortSignal): Promise<never> 
 
 /**
  * Side by side, a dozen modules on a slow bus would each wait for their next question until its time is over, and begin
- * anew. One whose outputs may be on waits for nobody.
+ * again. One whose outputs may be on waits for no one.
  */
 async function inTurn(works: Works, signal: AbortSignal): Promise<void> {
   const { state, mutex, turns } = works;
@@ -117,7 +117,7 @@ export async function pulseOutput(
         state.unknownSince ??= works.clock.monotonic();
         state.stage = { kind: 'heard' };
       }
-      // Off at once, unless it was on before: whoever opened the door is told that nobody knows.
+      // Off at once, unless it was on before: anyone who opened the door is told that no one knows.
       if (firing.takenBack(error)) throw error;
       throw new DriverError('OUTCOME_UNKNOWN', `switching output ${relay} on was not confirmed`, {
         cause: error,

@@ -40,7 +40,7 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
   let asked: Asked | undefined;
   /**
    * What the latch told, and what it held before it was used, is cleared at once: what it remembers meanwhile is lost.
-   * `asked`: nobody confirmed that.
+   * `asked`: no one confirmed that.
    */
   let latch: 'stale' | 'asked' | 'clear' = 'stale';
   let isUnsure = false;

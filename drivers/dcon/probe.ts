@@ -10,7 +10,7 @@ import { moduleTypeOf } from './module-types.ts';
 import { ASKED_MAX, type Unheard } from './sure.ts';
 import { exchangeOf } from './wire.ts';
 
-/** Nobody there: more questions would only cost time. */
+/** No one there: more questions would only cost time. */
 const REPEATS_UNHEARD_MAX = 2;
 /** How long one question may wait for its turn. */
 const PATIENCE_MS = 2_000;

@@ -1,4 +1,4 @@
-/** What opens a door, and what closes it again whoever dies. On a manual clock, 9600 baud, watchdog 10 s. */
+/** What opens a door, and what closes it again no matter which process dies. On a manual clock, 9600 baud, watchdog 10 s. */
 import { describe, expect, it } from 'vitest';
 import { openTestDriver } from './test-driver.ts';
 
@@ -33,7 +33,7 @@ describe('a driver that starts', () => {
     expect((next?.at ?? 0) - fedAt).toBeLessThan(15);
   });
 
-  it('feeds nobody while a module keeps on what it was told to switch off, until its watchdog has run out', async () => {
+  it('feeds no one while a module keeps on what it was told to switch off, until its watchdog has run out', async () => {
     await using bench = await openTestDriver({
       1: { ...I_7060, outputs: 1, armedTenths: 100 },
       2: I_7060,
@@ -173,7 +173,7 @@ describe('a pulse', () => {
     expect(module.now().outputs).toBe(0);
   });
 
-  it('is switched off again and again until it is seen off, and nobody is fed meanwhile', async () => {
+  it('is switched off again and again until it is seen off, and no one is fed meanwhile', async () => {
     await using bench = await openTestDriver({ 1: I_7060, 2: I_7060 });
     await bench.clock.advance(2_000);
     await bench.settled(bench.execute('pulse', pulse(1_000)));
@@ -213,7 +213,7 @@ describe('a pulse', () => {
     await expect(bench.settled(pending)).resolves.toMatchObject({ relay: 0 });
   });
 
-  it('whose end nobody knows is switched off at once, and said to be unknown', async () => {
+  it('whose end no one knows is switched off at once, and said to be unknown', async () => {
     await using bench = await openTestDriver({ 1: I_7060 });
     await bench.clock.advance(2_000);
     const module = bench.modules.module(1);
@@ -296,7 +296,7 @@ describe('a pulse', () => {
     expect(told.lastIndexOf('#011001')).toBeGreaterThan(told.indexOf('~013164'));
   });
 
-  it('is refused where nobody would end it if the gateway died', async () => {
+  it('is refused where no one would end it if the gateway died', async () => {
     await using bench = await openTestDriver({
       1: { ...ADAM_4050, outputs: 1 },
       2: { name: '4060', kind: 'safety', unknown: /^\$02X/ },

@@ -44,7 +44,7 @@ export interface BroughtUp extends Known {
 
 export interface SwitchedOff {
   pins: Pins;
-  /** Its watchdog had run out: it is to be armed anew. */
+  /** Its watchdog had run out: it is to be armed again. */
   hadTimedOut: boolean;
 }
 
@@ -235,7 +235,7 @@ function* arm(address: number, type: ModuleType, pins: Pins, watchdogMs: number)
   });
   if (!type.outputs) return none('has no outputs');
   if (type.watchdog === null)
-    return none('has no watchdog: nobody would switch its outputs off if the gateway died');
+    return none('has no watchdog: no one would switch its outputs off if the gateway died');
   try {
     if (type.watchdog === 'safety') yield* armSafety(address, watchdogMs);
     else yield* armHost(address, type, pins, watchdogMs);

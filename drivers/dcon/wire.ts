@@ -15,10 +15,10 @@ export function exchangeOf<Reply>(question: Question<Reply>, framing: Framing): 
   };
 }
 
-/** Modules only start a timer anew: what they take between a request and its reply is time enough. */
+/** Modules only start a timer again: what they take between a request and its reply is time enough. */
 const HOST_OK_QUIET_MS = 5;
 
-/** To all modules; nobody answers. */
+/** To all modules; no one answers. */
 export function hostOkExchange(framing: Framing): Exchange<null> {
   return {
     address: 0,

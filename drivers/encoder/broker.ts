@@ -162,7 +162,7 @@ function listen(aedes: Aedes, connections: Connections): void {
   const failed = (client: Client, error: Error) => void peers.get(client)?.close(error.message);
   aedes.on('clientError', failed);
   aedes.on('connectionError', failed);
-  // The types of aedes leave out the one event that would end the process if nobody listened.
+  // The types of aedes leave out the one event that would end the process if no one listened.
   (aedes as NodeJS.EventEmitter).on('error', (error) =>
     log.error({ error: String(error) }, 'MQTT broker failed'),
   );
@@ -182,7 +182,7 @@ function tellRefused(
   encoderId: string,
   { reason }: Refusal,
 ): void {
-  // Told apart by the certificate also: many encoders may share one address, and whoever is refused may say any id.
+  // Told apart by the certificate also: many encoders may share one address, and anyone who is refused may say any id.
   const proven = stage.at === 'connecting' ? stage.identity?.encoderId : undefined;
   refused(`${remoteAddress} ${proven}`, { encoderId, remoteAddress, reason });
 }

@@ -123,7 +123,7 @@ describeEmbedded('bounds', (site) => {
     expect(most).toBe(32);
   });
 
-  it('lets nobody wait for an encoder that floods', async () => {
+  it('lets no one wait for an encoder that floods', async () => {
     const flooding = await site().enter('flood');
     const calm = await site().enter('calm');
     let isFlooding = true;

@@ -2,7 +2,7 @@
  * Bounds what a peer can make the MQTT parser hold: aedes has no maximum packet size (its parser would collect 256 MB)
  * and hands every packet of a chunk to its handlers at once. The guard stands between the socket and the parser, walks
  * the fixed headers (MQTT 3.1.1, 2.2) and lets through as many whole packets as the connection may have in hand; the
- * rest stays in the socket, where TCP slows down this peer and nobody else.
+ * rest stays in the socket, where TCP slows down this peer and no one else.
  */
 import type { Socket } from 'node:net';
 

@@ -238,7 +238,7 @@ function messages(site: () => Site): void {
 }
 
 function credentials(site: () => Site): void {
-  it('kicks the live connection and resolves when it is lost; nobody there is no error', async () => {
+  it('kicks the live connection and resolves when it is lost; no one there is no error', async () => {
     const { enter, host, link } = site();
     const peer = await enter('kicked');
     await link.kick('kicked', 'credential revoked');

@@ -46,7 +46,7 @@ export interface EncoderLinkHost {
 }
 
 export interface EncoderLink extends AsyncDisposable {
-  /** Sends JSON to `enc/<id>/down/<channel>`, QoS 1. Resolves when handed to the transport; throws DriverError LINK_LOST when nobody is connected. */
+  /** Sends JSON to `enc/<id>/down/<channel>`, QoS 1. Resolves when handed to the transport; throws DriverError LINK_LOST when no one is connected. */
   send(encoderId: string, channel: DownChannel, payload: Buffer): Promise<void>;
   /** Closes the live connection, if any, and resolves when it is closed. */
   kick(encoderId: string, reason: string): Promise<void>;

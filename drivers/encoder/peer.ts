@@ -5,7 +5,7 @@ import { UNACCEPTABLE_LEVEL, unparsedLevel } from './connect-level.ts';
 import { type FrameBounds, guardFrames } from './frame-guard.ts';
 import { ENCODER_ID, MAX_UP_PACKET_BYTES } from './link.ts';
 
-/** A CONNECT needs below 400 bytes; the rest is room for a user name that nobody asked for. */
+/** A CONNECT needs below 400 bytes; the rest is room for a user name that no one asked for. */
 const MAX_CONNECT_BYTES = 2 * 1024;
 
 /** Who the client certificate says it is. */
@@ -85,7 +85,7 @@ function frameBounds(peer: Peer, refuseLevel: (level: number) => void): FrameBou
   return {
     packetBytes: () => (peer.stage.at === 'admitted' ? MAX_UP_PACKET_BYTES : MAX_CONNECT_BYTES),
     packets() {
-      // Whoever does not read its answers is not read either: from 64 KiB on, the high-water mark of a Node socket.
+      // Anyone who does not read its answers is not read either: from 64 KiB on, the high-water mark of a Node socket.
       if (peer.socket.writableNeedDrain) return 0;
       if (peer.stage.at === 'admitted') return MAX_UP_IN_HAND - peer.stage.session.inHand();
       // What follows the CONNECT waits for its answer: aedes would handle it before it has authenticated.

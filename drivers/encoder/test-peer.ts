@@ -24,7 +24,7 @@ export interface TestPeer extends AsyncDisposable {
   reset(): void;
   /** Takes the oldest packet of that type, waiting for it. */
   next(type: number): Promise<Packet>;
-  /** Resolves when the connection has ended, whoever ended it. */
+  /** Resolves when the connection has ended, no matter who ended it. */
   ended(): Promise<void>;
 }
 

@@ -1,7 +1,7 @@
 /**
  * The TCP connections on which no encoder has been admitted yet. Anybody can open them, so they are bounded apart from
  * those of admitted encoders. At the bound the one that has waited longest gives way: an encoder is admitted within a
- * fraction of a second, and one that only holds connections open keeps nobody out.
+ * fraction of a second, and one that only holds connections open keeps no one out.
  */
 import type { Socket } from 'node:net';
 

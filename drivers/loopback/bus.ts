@@ -81,7 +81,7 @@ function inSteps(milliseconds: number): number {
   return Math.ceil(milliseconds / PULSE_STEP_MS) * PULSE_STEP_MS;
 }
 
-/** A wire nobody waits for: figures that never change. */
+/** A wire no one waits for: figures that never change. */
 export function busReportOf(devices: readonly PlayedDevice[]): StateReport {
   const report: BusReport = {
     utilisation: 0,
@@ -221,7 +221,7 @@ async function probed(
   return { address, counters: { ...SILENCE, replies: repeats }, turnaroundMs, identity };
 }
 
-/** As a driver that waits for the echo of a command: what was sent and not answered, nobody knows of. */
+/** As a driver that waits for the echo of a command: what was sent and not answered, no one knows of. */
 async function refuseOrWait(one: PlayedDevice, clock: Clock, signal: AbortSignal): Promise<void> {
   if (one.connected === false) throw new DriverError('DEVICE_OFFLINE', 'the device has not answered lately');
   if (one.delayMs) await clock.sleep(one.delayMs, signal);

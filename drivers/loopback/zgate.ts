@@ -69,7 +69,7 @@ export interface PlayedNode extends Conduct {
   lost?: { at: number; channel: number };
 }
 
-/** The channel a coordinator takes when nobody told it one. */
+/** The channel a coordinator takes when no one told it one. */
 export function channelOf(one: PlayedNode | undefined): number {
   return one?.zigbeeChannel ?? 11;
 }

@@ -76,7 +76,7 @@ describe('settings', () => {
     expect(link.report('GIO-0001')?.settings).toEqual(settingsWith(wanted));
   });
 
-  it('of a device that has restarted or was changed by others are read anew', async () => {
+  it('of a device that has restarted or was changed by others are read again', async () => {
     const { link, device } = await openOne();
     await using _ = link;
     await link.execute('applySettings', apply(9));

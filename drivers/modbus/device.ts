@@ -1,6 +1,6 @@
 /**
  * One device as it is polled. First contact, a restart and the end of a spell offline are one thing: everything is read
- * anew (who it is, its settings whole, its state), and only then is it connected, under the name it has told.
+ * again (who it is, its settings whole, its state), and only then is it connected, under the name it has told.
  */
 
 import type { Exchange, Poll } from '../bus/exchange.ts';
@@ -54,7 +54,7 @@ export interface Safety {
   starved(image: Image): string | undefined;
   /** Why no relay may be closed at this moment; undefined: the watchdog was fed in time. */
   unarmed(): string | undefined;
-  /** Outputs that it shows as on, and that nobody wants on. */
+  /** Outputs that it shows as on, and that no one wants on. */
   strayOutputs(image: Image): readonly number[];
   /** Monotonic: its last answer, of whatever kind. */
   heardAt(): number;

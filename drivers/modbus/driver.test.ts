@@ -216,7 +216,7 @@ describe('who is where', () => {
     expect(new Set(link.wire.sent.map(({ bytes }) => bytes[0]))).toEqual(new Set([17]));
   });
 
-  it('a device of another product is complained of, and told of by nobody', async () => {
+  it('a device of another product is complained of, and told of by no one', async () => {
     const { link } = await openOne(station({ kind: 'waveshare-relay-8' }) as ReturnType<typeof io>);
     await using _ = link;
     await link.clock.advance(6_000);
@@ -230,7 +230,7 @@ describe('who is where', () => {
 });
 
 describe('a device that answers its polls with exceptions', () => {
-  it('is said to have failed, not to be another product, and is read anew', async () => {
+  it('is said to have failed, not to be another product, and is read again', async () => {
     const { link, device } = await openOne();
     await using _ = link;
     device.behave = (request) => framed(17, [(request[1] ?? 0) | 0x80, 4]);
@@ -312,7 +312,7 @@ describe('a wire that damages replies', () => {
   }
   const HW_IDS = Array.from({ length: 12 }, (_, index) => `GIO-${index}`);
 
-  it('makes nobody of a device that a scan could not read, and never another one', async () => {
+  it('makes no one of a device that a scan could not read, and never another one', async () => {
     const random = openRandom(485);
     await using link = await openDamaged(() => random() < 0.3, HW_IDS);
     const addresses = HW_IDS.map((_, index) => index + 1);
@@ -326,7 +326,7 @@ describe('a wire that damages replies', () => {
     expect(named.filter((wrong) => wrong !== undefined)).toEqual([]);
   });
 
-  it('gives nobody a name that was read once', async () => {
+  it('gives no one a name that was read once', async () => {
     // As a damage that the CRC does not show: one of 65536.
     const device = io('GIO-0001');
     let names = 0;

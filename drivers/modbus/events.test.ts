@@ -43,7 +43,7 @@ describe('inputs and alarms', () => {
     ]);
   });
 
-  it('of a device that has restarted begin anew', async () => {
+  it('of a device that has restarted begin again', async () => {
     const { link, device } = await openOne(remembering());
     await using _ = link;
     device.device.pins.pulseInput(0, 10, link.clock.monotonic());

@@ -37,7 +37,7 @@ export function encode(unit: number, request: Request): Uint8Array {
 
 /** `frame`: whole, of sound CRC, and the answer to `request` (frame.ts). Throws on what modbus-serial makes nothing of. */
 export function decode(unit: number, request: Request, frame: Uint8Array): Answer {
-  // modbus-serial would ask for the next part by itself, past whoever owns the bus.
+  // modbus-serial would ask for the next part by itself, past the owner of the bus.
   if (frame[1] === 43) return identification(frame);
   const { error, data } = exchange(unit, request).receive(frame);
   const code = error?.modbusCode;

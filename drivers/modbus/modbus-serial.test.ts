@@ -244,7 +244,7 @@ it('an adapter with local echo, before a device that answers', async () => {
   expect(await here(echo, (ask) => ask(register(100)), { localEcho: true })).toEqual([100]);
 });
 
-it('a broadcast, which nobody answers', async () => {
+it('a broadcast, which no one answers', async () => {
   const silent: Peer = () => undefined;
   const plain = await plainly(silent, (client) => {
     client.setID(0);

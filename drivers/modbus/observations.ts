@@ -9,7 +9,7 @@ import { bitsAt, type Image, numberAt } from './registers.ts';
 export interface Observations {
   /** Takes the readings of a whole poll as they are. */
   settle(hwId: string, image: Image, settings: Rs485Settings | null): void;
-  /** Since the last ones: another restart counter, or settings that nobody here has written. */
+  /** Since the last ones: another restart counter, or settings that no one here has written. */
   hasChanged(image: Image): boolean;
   /** This version was written here. */
   expect(version: number): void;
@@ -56,7 +56,7 @@ export function openObservations({ profile, clock, tellEvent }: ObservationsOpti
         tamper: flagAt(image, profile.tamper) === true,
         supply: flagAt(image, profile.supplyFault) === true,
       };
-      // Counters begin anew with the device.
+      // Counters begin again with the device.
       if (last && last.bootCount !== bootCount(image)) last.inputs = undefined;
       if (inputs) count(hwId, inputs, settings);
       for (const alarm of ['tamper', 'supply'] as const)

@@ -79,7 +79,7 @@ function extent({ table, address, quantity, bits }: Area) {
     : { from: start, to: start + quantity * REGISTER_BITS };
 }
 
-/** A block that is written whole carries each of its registers, or it would put zeros where nobody knows what they do. */
+/** A block that is written whole carries each of its registers, or it would put zeros where no one knows what they do. */
 function blockFaults(profile: Profile, isSound: (field: 'settings' | 'pulse') => boolean): ProfileFault[] {
   const faults: ProfileFault[] = [];
   for (const [field, spans] of [

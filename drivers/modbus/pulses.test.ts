@@ -76,7 +76,7 @@ describe('a pulse', () => {
     expect(sent(link, 16)).toBe(1);
   });
 
-  it('has another id than the one before, also when nobody knows what became of that', async () => {
+  it('has another id than the one before, also when no one knows what became of that', async () => {
     const { link, device } = await openOne();
     await using _ = link;
     device.behave = (request, answer) => {

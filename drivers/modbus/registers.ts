@@ -49,7 +49,7 @@ export function spanOf(place: BitsPlace | NumberPlace | TextPlace): Span {
   return { table, address, quantity: isBitTable(table) ? place.count : 1 };
 }
 
-/** The fewest requests that read all of these and nothing else: a register nobody asked for may not be there. */
+/** The fewest requests that read all of these and nothing else: a register no one asked for may not be there. */
 export function readsOf(spans: readonly Span[]): Span[] {
   const reads: Span[] = [];
   const ordered = spans.toSorted((a, b) => a.table.localeCompare(b.table) || a.address - b.address);

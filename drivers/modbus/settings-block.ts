@@ -62,7 +62,7 @@ const isRelay = (value: number | undefined): value is number => value !== undefi
 const isUnlock = (value: number | undefined): value is number =>
   value !== undefined && value >= UNLOCK_MIN_MS && value <= UNLOCK_MAX_MS;
 
-/** The block to write. null leaves what the product has; bits that are nobody's stay as they are. */
+/** The block to write. null leaves what the product has; bits that are no one's stay as they are. */
 export function registersOf(
   profile: Profile,
   own: { registers: readonly number[]; image: Image },

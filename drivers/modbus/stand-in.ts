@@ -4,7 +4,7 @@ import type { Exchange } from '../bus/exchange.ts';
 export interface StandIn {
   /** The same exchange, listened to. */
   begin(exchange: Exchange<unknown>): Exchange<unknown>;
-  /** What it said in the last one; undefined: nobody stood in. */
+  /** What it said in the last one; undefined: no one stood in. */
   reason(): string | undefined;
 }
 

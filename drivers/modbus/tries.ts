@@ -59,7 +59,7 @@ export function openTries(
       return 'another device answers where one was: it is read again';
     },
     /**
-     * Returns whether all has to be read anew: what is known of a device that keeps refusing its polls
+     * Returns whether all has to be read again: what is known of a device that keeps refusing its polls
      * grows old, and one whose watchdog has run out meanwhile may take nothing but the first steps of a contact.
      */
     failed(step: Step, isContact: boolean, error: DriverError): boolean {

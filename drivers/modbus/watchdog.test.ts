@@ -47,7 +47,7 @@ describe.each(['icp-das-tm-r5', 'wago-750-do8'] as const)('%s', (kind) => {
   it('is armed again when it has lost its watchdog, and fires nothing until then', async () => {
     const { link, device } = await openBoard(kind);
     await using _ = link;
-    // Nobody asks for so long: a host that stood still.
+    // No one asks for so long: a host that stood still.
     device.behave = () => null;
     await link.clock.advance(2 * WATCHDOG_MS);
     device.behave = undefined;

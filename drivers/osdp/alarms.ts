@@ -15,7 +15,7 @@ export interface AlarmsOptions {
   address: number;
   log: DriverLog;
   tellEvent(event: DeviceEvent): void;
-  /** undefined: nobody knows whose address it is. */
+  /** undefined: no one knows whose address it is. */
   hwId(): string | undefined;
 }
 

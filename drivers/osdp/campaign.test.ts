@@ -258,7 +258,7 @@ describe('relays of readers', () => {
   it.each(SEEDS)('are fired by their pulses alone, in secure channels (seed %d)', async (seed) => {
     const { host, site, faults, outcomes, events } = await campaign(seed);
     await site.clock.advance(QUIET_MS);
-    // Nobody attacks. Power cuts alone end sessions by refusals that nobody signed.
+    // No one attacks. Power cuts alone end sessions by refusals that no one signed.
     expect([...events, ...host.events].filter(isFalse)).toEqual([]);
     expect(faults).toEqual([]);
     expect(outcomes.get('confirmed')).toBeGreaterThan(0);

@@ -24,7 +24,7 @@ export interface DeviceState {
   outputs(): readonly number[] | undefined;
   /** Asked at this time or later (monotonic), it has shown this output as off. */
   isReadOff(output: number, since: number): boolean;
-  /** How many there are; undefined while nobody knows. */
+  /** How many there are; undefined while no one knows. */
   outputCount(): number | undefined;
   ledCount(): number;
   buzzerCount(): number;

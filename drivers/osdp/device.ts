@@ -269,7 +269,7 @@ function openEffects({ address, log }: Pick<DeviceOptions, 'address' | 'log'>, p
     else if (what.kind === 'keyed') pairing()?.keyed();
     else if (what.kind === 'unproven') unproven();
     else if (what.kind === 'restarted')
-      log.info({ address, reason: what.reason }, 'a session with a device begins anew');
+      log.info({ address, reason: what.reason }, 'a session with a device begins again');
     // `odd`: many devices answer under the security block of a command, and their MAC is good.
   };
 }

@@ -74,7 +74,7 @@ export function openDevices({ clock, log, bus, options, tell, tellEvent }: Devic
       isTaken: (hwId) => holderOf(hwId) !== undefined,
       awaited: () => roster.awaited(address),
       pulse: () => ends.shown(device.state),
-      // Nobody sends the rest of a file before it was polled.
+      // No one sends the rest of a file before it was polled.
       lost: () => reservation.end(),
     });
     const poll = () => bus.poll(device.poll);
@@ -108,7 +108,7 @@ export function openDevices({ clock, log, bus, options, tell, tellEvent }: Devic
   return {
     ...openAccess({ members, holderOf }),
     ...openMaintenance({ ...options, roster, holderOf, at, settle, clock, closing: closing.signal }),
-    /** Nobody is polled before the first list: it brings the keys. */
+    /** No one is polled before the first list: it brings the keys. */
     watch(list: Watch): void {
       roster.watch(list);
       settle();
@@ -127,7 +127,7 @@ interface MaintenanceOptions extends Pick<OsdpOptions, 'baudRate'> {
   holderOf(hwId: string): Member | undefined;
   /** The device there, polled from now on. */
   at(address: number): Device;
-  /** Polls whoever the roster has. */
+  /** Polls every device that the roster has. */
   settle(): void;
   clock: Clock;
   closing: AbortSignal;

@@ -1,5 +1,5 @@
 /**
- * Files to devices, a piece at a time: whoever has the file keeps what is confirmed, and goes on from there, also with
+ * Files to devices, a piece at a time: anyone who has the file keeps what is confirmed, and goes on from there, also with
  * another host. Between two fragments everybody else has his turn on the bus.
  */
 import { type Clock, DriverError } from '../contract/driver.ts';
@@ -46,7 +46,7 @@ export function openFiles({ clock, characterMs, named }: FilesOptions): Files {
     try {
       return await sendPiece(member, wanted, signal);
     } catch (error) {
-      // Nobody sends it the rest.
+      // No one sends it the rest.
       member.reservation.end();
       throw error;
     }

@@ -14,7 +14,7 @@ export interface Inputs {
   counters(counts: readonly number[], settings: Rs485Settings | undefined): void;
   /** The pin memory was off so far, and its counters 0. */
   startCounters(): void;
-  /** They began anew. */
+  /** They began again. */
   forgetCounters(): void;
   /** A pin with a fault shows nothing. */
   shown(): Rs485Report['levels'];

@@ -24,7 +24,7 @@ export interface MeetingOptions {
   state: DeviceState;
   /** Everything was read. False: it cannot count as met yet. */
   met(): boolean;
-  /** Something was read anew. */
+  /** Something was read again. */
   changed(): void;
 }
 

@@ -55,7 +55,7 @@ export const osdpOptions = z.strictObject({
         secure: z
           .enum(['required', 'off'])
           .default('required')
-          .describe('off speaks to it in clear text: whoever reaches the wire can open its doors'),
+          .describe('off speaks to it in clear text: anyone who reaches the wire can open its doors'),
       }),
     )
     .max(HIGHEST_ADDRESS + 1)

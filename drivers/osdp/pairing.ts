@@ -78,7 +78,7 @@ function failure(device: Device, hasKey: boolean): DriverError {
   if (device.isGone())
     return new DriverError(
       'NO_REPLY',
-      `nobody answers at address ${device.address}: look at the address that is set at the device, its power and its wires`,
+      `no one answers at address ${device.address}: look at the address that is set at the device, its power and its wires`,
     );
   return new DriverError(
     'NO_REPLY',

@@ -1,6 +1,6 @@
 /**
  * Gives a device another address or baud rate (osdp_COMSET), and looks where it answers then. Its reply
- * still comes from the old place; when that is lost nobody can know, so both places are asked.
+ * still comes from the old place; when that is lost no one can know, so both places are asked.
  */
 import { type Clock, DriverError } from '../contract/driver.ts';
 import type { Readdress, Readdressed } from '../contract/osdp.ts';

@@ -1,4 +1,4 @@
-/** A reservation lapses, but not the one that was begun anew meanwhile. */
+/** A reservation lapses, but not the one that was begun again meanwhile. */
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openReservation } from './reservation.ts';
@@ -42,7 +42,7 @@ function openHeld() {
   };
 }
 
-it('is given back by whoever has it, or after some time', async () => {
+it('is given back by anyone who has it, or after some time', async () => {
   const { clock, held, reservation } = openHeld();
   expect(held).toEqual({ isPolled: true, isReserved: false });
   reservation.begin();

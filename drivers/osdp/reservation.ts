@@ -18,7 +18,7 @@ export interface ReservationOptions {
   poll(): Disposable;
 }
 
-/** Longer than a device may ask for between two fragments (65.5 s); after that nobody sends it any more. */
+/** Longer than a device may ask for between two fragments (65.5 s); after that no one sends it any more. */
 const LAPSES_MS = 70_000;
 
 /** Begins with the device polled. */
@@ -44,7 +44,7 @@ export function openReservation({ clock, talk, poll }: ReservationOptions): Rese
       polling?.[Symbol.dispose]();
       polling = undefined;
       const lapse = () => {
-        // It may have been begun anew in the very moment.
+        // It may have been begun again in the very moment.
         if (!signal.aborted) end();
       };
       clock.sleep(LAPSES_MS, signal).then(lapse, () => undefined);

@@ -96,7 +96,7 @@ function replyData(
   return { data, masked: from < data.length };
 }
 
-/** What makers' messages say nobody knows, but of our own. */
+/** What makers' messages say no one knows, but of our own. */
 function isHarmless(reply: Reply): boolean {
   const isMakers = reply.kind === 'MFGREP' || reply.kind === 'MFGERRR';
   return isMakers ? reply.vendorCode === GATEHOUSE_VENDOR_CODE : HARMLESS.includes(reply.kind);

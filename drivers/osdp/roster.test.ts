@@ -45,7 +45,7 @@ it('expects a device that moved twice where it came to last', () => {
   expect([...roster.addresses()]).toEqual([5]);
 });
 
-it('asks also where only a key is listed: the device may have gone there while nobody could see it', () => {
+it('asks also where only a key is listed: the device may have gone there while no one could see it', () => {
   const roster = openRoster([]);
   const keys = [3, 9].map((address) => ({ address, key }));
   roster.watch({ devices: [device], keys });

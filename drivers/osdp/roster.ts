@@ -57,7 +57,7 @@ export function openRoster(devices: OsdpOptions['devices']): Roster {
         else settled.delete(address);
       }
     },
-    // Also where only a key is listed: the device may have gone there while nobody could see it.
+    // Also where only a key is listed: the device may have gone there while no one could see it.
     addresses: () =>
       new Set([
         ...configured.keys(),

@@ -163,7 +163,7 @@ describe('a session', () => {
     expect((await bus.state(0)).deeds).toMatchObject({ '68': 1 });
   });
 
-  it('is there again after a restart of the device, which nobody takes for another one', async () => {
+  it('is there again after a restart of the device, which no one takes for another one', async () => {
     const { bus, link } = await openPair([io(0)]);
     await link.connected(NAME(0));
     await bus.set(0, { restart: true });
@@ -250,8 +250,8 @@ describe('a device without a key', () => {
     await link.connected(NAME(0));
     const other = link.execute('pair', { address: 0, key: keyAt(9), milliseconds: 1_000 }, 10_000);
     await expect(other).rejects.toMatchObject({ code: 'REFUSED' });
-    const nobody = link.execute('pair', { address: 7, key: keyAt(9), milliseconds: 1_000 }, 10_000);
-    await expect(nobody).rejects.toMatchObject({ code: 'NO_REPLY' });
+    const unanswered = link.execute('pair', { address: 7, key: keyAt(9), milliseconds: 1_000 }, 10_000);
+    await expect(unanswered).rejects.toMatchObject({ code: 'NO_REPLY' });
     await link.connected(NAME(0));
     expect(await bus.state(0)).toMatchObject({ isSecure: true });
   });

@@ -31,7 +31,7 @@ export interface Talk {
   conclude(): void;
   /**
    * Resolves with what the device answered, in its session. Rejects with a DriverError; OUTCOME_UNKNOWN: it was sent, and
-   * whether it was done nobody knows. It is not sent any more then.
+   * whether it was done no one knows. It is not sent any more then.
    */
   ask(command: Command, asking: Asking): Promise<Reply>;
   /** Starts a new session under this security. */

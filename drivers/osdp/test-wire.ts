@@ -9,7 +9,7 @@ import { type Rs485Report, rs485Report } from '../contract/settings.ts';
 import { openOsdpOn } from './driver.ts';
 
 export interface WireOptions {
-  /** What answers; null: nobody. */
+  /** What answers; null: no one. */
   answer(request: Uint8Array, now: number): Answer;
   /** Addresses of the configuration. */
   devices?: { [key: string]: Plain }[];

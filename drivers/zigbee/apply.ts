@@ -43,7 +43,7 @@ async function transfer(
 ): Promise<LockApplied> {
   const { unfinished, lock } = options;
   // A lock is busy for half a minute with a transfer that broke off, as each does that is superseded; under its number it
-  // begins anew.
+  // begins again.
   const transferId = unfinished.get(lock.ieee) ?? options.next() % TRANSFER_IDS;
   unfinished.set(lock.ieee, transferId);
   const payloads: string[] = [];

@@ -25,7 +25,7 @@ it('goes on with a plain unlock when the lock proves to have no timed one, and r
   expect(sent.slice(2)).toEqual(['unlockDoor']);
 });
 
-it('opens nothing when the timed unlock is refused and nobody else locks the door again', async () => {
+it('opens nothing when the timed unlock is refused and no one else locks the door again', async () => {
   const { run, sent, memory } = await open({ reply: lacksTimed, memory: { timedUnlock: true } });
   await expect(run('unlock', unlockOf(LOCK))).rejects.toMatchObject({ code: 'REFUSED' });
   expect(sent).toEqual(['unlockWithTimeout']);

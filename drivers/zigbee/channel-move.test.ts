@@ -17,7 +17,7 @@ it('tells the bolt as it is after a move, which it read again', { timeout: 60_00
   await joined(gateway, site, FOLLOWS);
   const bolt = () => lockReport.parse(gateway.reports.get(`device:${FOLLOWS}`)).lockState?.value;
   await vi.waitFor(() => expect(bolt()).toBe('locked'), TIMEOUT);
-  // Turned by hand while nobody hears it.
+  // Turned by hand while no one hears it.
   await site.set(FOLLOWS, { faults: { lostResponses: 1_000 }, manual: 'unlock' });
   await expect.poll(async () => (await site.state(FOLLOWS)).lockState).toBe(2);
   expect(bolt()).toBe('locked');

@@ -153,7 +153,7 @@ describe('a gateway', () => {
     expect(map.silent).toEqual([]);
   });
 
-  it('lets nobody in while its window is closed, and only who is on the list while it is open', async () => {
+  it('lets no one in while its window is closed, and only who is on the list while it is open', async () => {
     expect(await site.join(STRANGER)).toBe('closed');
     await gateway.execute('permitJoin', { seconds: 30, allowed: [CODED], installCodes: [] });
     await site.join(STRANGER);

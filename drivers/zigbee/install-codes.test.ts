@@ -5,7 +5,7 @@ const HUB = '00124b0014d9a001';
 const LOCKS = ['00158d0001000001', '00158d0001000002', '00158d0001000003'] as const;
 const codes = LOCKS.map((hwId) => ({ hwId, code: '83fed3407a939723a5c639b26916d505c3b5' }));
 
-/** A coordinator whose memory outlasts whoever talks to it. */
+/** A coordinator whose memory outlasts anyone who talks to it. */
 function openTestbed() {
   let memory: Record<string, unknown> = {};
   const has = new Set<string>();
@@ -34,7 +34,7 @@ function openTestbed() {
   return { has, played, logged, open: () => openInstallCodes(() => radio, log), memory: () => memory };
 }
 
-const nobody = () => false;
+const noneJoined = () => false;
 
 it('those that no lock has used are taken back, also by who comes after', async () => {
   const { has, open, memory } = openTestbed();
@@ -46,8 +46,8 @@ it('those that no lock has used are taken back, also by who comes after', async 
   const after = open();
   expect(await after.takeBack((ieee) => ieee === third)).toEqual([first]);
   expect([...has]).toEqual([second, third]);
-  expect(await after.takeBack(nobody)).toEqual([third]);
-  expect(await after.takeBack(nobody)).toEqual([]);
+  expect(await after.takeBack(noneJoined)).toEqual([third]);
+  expect(await after.takeBack(noneJoined)).toEqual([]);
 });
 
 it('what a coordinator does not take back is said, and tried again', async () => {
@@ -55,7 +55,7 @@ it('what a coordinator does not take back is said, and tried again', async () =>
   const keys = open();
   await keys.give(codes);
   played.takesBack = false;
-  expect([await keys.takeBack(nobody), logged.length, has.size]).toEqual([[], 1, 3]);
+  expect([await keys.takeBack(noneJoined), logged.length, has.size]).toEqual([[], 1, 3]);
   played.takesBack = true;
-  expect(await keys.takeBack(nobody)).toEqual(LOCKS);
+  expect(await keys.takeBack(noneJoined)).toEqual(LOCKS);
 });

@@ -73,7 +73,7 @@ it('locks that join at once are all configured and told of, a few at a time', as
   expect(told.toSorted()).toEqual(expected);
 });
 
-it('a lock that joins again is configured anew and not told of again', async () => {
+it('a lock that joins again is configured again and not told of again', async () => {
   const { introductions, locks, told, running, finish } = openTestbed();
   const [lock] = locks;
   if (!lock) return;
@@ -96,7 +96,7 @@ it('what a lock has refused counts no more when it joins again, for it may have 
   expect(memory.get(lock.ieee)).toMatchObject({ timedUnlock: null, standOpenRefused: null });
 });
 
-it('a lock that joins again while it is configured is configured anew, for it may have forgotten the half of it', async () => {
+it('a lock that joins again while it is configured is configured again, for it may have forgotten the half of it', async () => {
   const { introductions, locks, told, memory, running, finish } = openTestbed();
   const [lock] = locks;
   if (!lock) return;
@@ -162,7 +162,7 @@ it('locks that an earlier start left half configured are all tried again, a few 
   expect([...memory.values()].map(({ configuration }) => configuration)).toEqual(locks.map(() => 3));
 });
 
-it('a lock that joins again has all steps done anew', async () => {
+it('a lock that joins again has all steps done again', async () => {
   const { introductions, locks, only, finish } = openTestbed();
   const [lock] = locks;
   if (!lock) return;

@@ -27,9 +27,9 @@ export interface Joining {
   spoke(ieee: string): void;
   /** It is at no door any more: it takes an open window to come back. */
   retire(ieee: string): void;
-  /** A router is on the network: it lets nobody in of whom it was not told itself. */
+  /** A router is on the network: it lets no one in of whom it was not told itself. */
   routerJoined(): void;
-  /** The radio has begun anew, with its window closed. */
+  /** The radio has begun again, with its window closed. */
   restarted(): void;
 }
 
@@ -46,7 +46,7 @@ export interface JoiningOptions {
 
 interface Window {
   until: number;
-  /** undefined: whoever asks. */
+  /** undefined: anyone who asks. */
   allowed: ReadonlySet<string> | undefined;
   codes: ReadonlySet<string>;
   turnedAway: Set<string>;
@@ -64,7 +64,7 @@ export function openJoining(options: JoiningOptions): Joining {
   const isOpen = () => window !== undefined && clock.monotonic() < window.until;
   const { takeBack, takeBackAll, comes } = openTakingBack(options, codes, (ieee) => window?.codes.has(ieee));
   const say = openSaying(radio);
-  /** Not what was closed, or opened anew, or has come to its end meanwhile. */
+  /** Not what was closed, or opened again, or has come to its end meanwhile. */
   const sayOpen = (own: Window) =>
     say(() => (window === own && isOpen() ? Math.ceil((own.until - clock.monotonic()) / 1_000) : undefined));
 
@@ -79,7 +79,7 @@ export function openJoining(options: JoiningOptions): Joining {
     }
   }
 
-  /** A window that was opened anew, or closed, meanwhile is not this one. */
+  /** A window that was opened again, or closed, meanwhile is not this one. */
   async function closeAtItsEnd(own: Window): Promise<void> {
     await clock.sleep(own.until - clock.monotonic(), signal);
     if (window === own) await close();
@@ -106,7 +106,7 @@ export function openJoining(options: JoiningOptions): Joining {
       for (const { hwId, code } of installCodes) refuseWrongCode(hwId, code);
       const coded = installCodes.map(({ hwId }) => hwId);
       const list = [...allowed, ...coded];
-      // Before the radio opens: whoever comes at once is judged by this window.
+      // Before the radio opens: anyone who comes at once is judged by this window.
       const own: Window = {
         until: clock.monotonic() + seconds * 1_000,
         allowed: list.length > 0 ? new Set(list) : undefined,
@@ -205,7 +205,7 @@ function openSaying(radio: JoiningOptions['radio']) {
 /** What the library says of it names a frame. */
 function unanswered(error: unknown): never {
   if (error instanceof DriverError) throw error;
-  const advice = 'see whether its stick has power and answers, else plug it in anew';
+  const advice = 'see whether its stick has power and answers, else plug it in again';
   throw new DriverError('NO_REPLY', `the coordinator did not answer: ${advice}`, { cause: error });
 }
 

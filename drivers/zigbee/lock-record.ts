@@ -36,7 +36,7 @@ export interface LockRecord {
   readonly listeners: Set<(facts: Facts) => void>;
 }
 
-/** Undefined: it is no lock, or nobody knows yet. `before`: what was known of it, which stays. */
+/** Undefined: it is no lock, or no one knows yet. `before`: what was known of it, which stays. */
 export function recordOf(
   device: RadioDevice | undefined,
   usesOwnCluster: boolean,

@@ -71,7 +71,7 @@ function openTestbed({ heardOn = {}, missed = [], restore = false }: Partial<Ear
   };
 }
 
-it('bears a look at the locks while the radio is opened anew and does not know their cluster yet', () => {
+it('bears a look at the locks while the radio is opened again and does not know their cluster yet', () => {
   const { locks, reports, knows } = openTestbed();
   locks.begin();
   expect(reports).toHaveLength(1);

@@ -96,7 +96,7 @@ export function openLocks(options: LocksOptions): Locks {
       return (answered) => {
         const lock = locks.get(ieee);
         if (!lock) return;
-        // Whoever spoke meanwhile is there, whatever became of the answer. That an answer came is told by its frame
+        // Anyone who spoke meanwhile is there, whatever became of the answer. That an answer came is told by its frame
         // (takeSeen): one of before a channel move proves nothing of the channel that the network is on now.
         lock.isMissed ||= !answered && lock.frames === before;
         if (answered) lock.report.lastContact = clock.now();
@@ -161,7 +161,7 @@ function openTeller({ context, radio }: LocksOptions, locks: ReadonlyMap<string,
       const state = lockReportOf(lock, radio(), clock) as Plain;
       context.report({ subject: `device:${lock.ieee}`, state });
     } catch (error) {
-      // While the radio is opened anew, as by a channel move, it knows no lock, or not all of it: `begin` tells then.
+      // While the radio is opened again, as by a channel move, it knows no lock, or not all of it: `begin` tells then.
       log.debug({ lock: lock.ieee, err: error }, 'nothing can be told of a lock now');
     }
   }

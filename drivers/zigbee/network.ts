@@ -23,12 +23,12 @@ export interface Network {
   radio(): Radio;
   readonly files: Prepared;
   /**
-   * What was heard since the radio was opened, or opened anew by a move, is passed on now, and the rest as it comes. Not
-   * before: whoever hears it has to know which radio, and which channel, it came from.
+   * What was heard since the radio was opened, or opened again by a move, is passed on now, and the rest as it comes. Not
+   * before: anyone who hears it has to know which radio, and which channel, it came from.
    */
   listen(): void;
   /**
-   * Starts anew on the channel, which is stored (files.storeChannel), and tells the locks to follow. Rejects with LINK_LOST
+   * Starts again on the channel, which is stored (files.storeChannel), and tells the locks to follow. Rejects with LINK_LOST
    * when it does not come back.
    */
   move(channel: number, signal: AbortSignal): Promise<void>;
@@ -61,7 +61,7 @@ export async function openNetwork(needs: NetworkOptions, signal: AbortSignal): P
   const tellRepairs = () => {
     for (const repair of files.repairs) context.log.warn({}, repair);
   };
-  // A restore is prepared anew with each attempt.
+  // A restore is prepared again with each attempt.
   if (!options.restore) tellRepairs();
   const [first = 11] = options.allowedChannels;
   const channel = files.channel() ?? first;
@@ -201,7 +201,7 @@ export function lost(error: unknown): DriverError {
   if (error instanceof DriverError) return error;
   const reason = redact(error instanceof Error ? error.message : String(error));
   const advice =
-    'see that its port is that of a Z-Stack coordinator, and that it has power, else plug it in anew';
+    'see that its port is that of a Z-Stack coordinator, and that it has power, else plug it in again';
   return new DriverError('LINK_LOST', `the coordinator cannot be used (${reason}): ${advice}`);
 }
 

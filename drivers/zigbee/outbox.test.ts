@@ -23,7 +23,7 @@ function openTestbed() {
   return { outbox, stored, logged, room, ended };
 }
 
-it('are stored all the same, and nobody waits for it', async () => {
+it('are stored all the same, and no one waits for it', async () => {
   const { outbox, stored, room, ended } = openTestbed();
   outbox.tell('lockEvent', null);
   const snapshot = outbox.told('snapshot', null);

@@ -12,7 +12,7 @@ export interface Outbox {
 }
 
 /**
- * `name` tells this life of the driver from others: ids are not used twice. Nobody waits any more once the signal fires;
+ * `name` tells this life of the driver from others: ids are not used twice. No one waits any more once the signal fires;
  * what was told goes its way all the same, for it has happened.
  */
 export function openOutbox(
@@ -56,7 +56,7 @@ export function openOutbox(
     tell(kind, data, durable) {
       store(kind, data)
         .then(durable, () => undefined)
-        // As while a channel move opens the radio anew, which knows no lock then.
+        // As while a channel move opens the radio again, which knows no lock then.
         .catch((error) => log.debug({ kind, err: error }, 'that an event is stored could not be noted'));
     },
   };

@@ -1,4 +1,4 @@
-/** Locks behind routers of which nobody knows how long they hold a frame. */
+/** Locks behind routers of which no one knows how long they hold a frame. */
 import { expect, it, vi } from 'vitest';
 import { CONFIRMED, joined, LOCK, OTHER_LOCK, opened, simulated, unlockOf } from './test-gateway.ts';
 

@@ -88,7 +88,7 @@ export type ZclReply =
   | { kind: 'late' }
   /** Not sent, for another reason: it never reached the radio. */
   | { kind: 'unsent'; reason: string }
-  /** Sent, and nobody knows more. That the coordinator saw no acknowledgement proves nothing: it may be what was lost. */
+  /** Sent, and no one knows more. That the coordinator saw no acknowledgement proves nothing: it may be what was lost. */
   | { kind: 'unanswered'; reason: string };
 
 export interface Neighbour {
@@ -139,7 +139,7 @@ export interface Radio {
   remember(ieee: string, values: Record<string, unknown>): void;
   /** Before something that only these values can undo. Throws REFUSED, with nothing remembered, when it cannot be stored. */
   rememberFirst(ieee: string, values: Record<string, unknown>): void;
-  /** Asks the network for the address of a device, and takes it over. Rejects when nobody answers. */
+  /** Asks the network for the address of a device, and takes it over. Rejects when no one answers. */
   locate(ieee: string): Promise<void>;
   /** Other devices of the network that are taken to have its network address. */
   sharing(ieee: string): string[];

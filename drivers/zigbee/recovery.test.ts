@@ -1,4 +1,4 @@
-/** Locks that moved while nobody heard them: with another address, or from the coordinator to a router. */
+/** Locks that moved while no one heard them: with another address, or from the coordinator to a router. */
 import { expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
@@ -110,7 +110,7 @@ function searching() {
       },
       send({ known }) {
         const { promise, resolve } = Promise.withResolvers<ZclReply>();
-        known?.addEventListener('abort', () => resolve({ kind: 'unanswered', reason: 'nobody waits' }));
+        known?.addEventListener('abort', () => resolve({ kind: 'unanswered', reason: 'no one waits' }));
         asked.push({ known, reply: resolve });
         return promise;
       },

@@ -122,7 +122,7 @@ async function round(ieee: string, { back, asking }: Search, options: RecoveryOp
   else await disowning?.restore();
 }
 
-/** `over`: nothing is asked any more. `known`: nobody waits for the answer. */
+/** `over`: nothing is asked any more. `known`: no one waits for the answer. */
 async function ask(
   ieee: string,
   over: AbortSignal,

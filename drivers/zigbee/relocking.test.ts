@@ -14,7 +14,7 @@ it.each([
     ['timedUnlock', 'autoRelock'],
     ['timedUnlock', 'autoRelock'],
   ],
-  // Nobody knows yet: it is tried.
+  // No one knows yet: it is tried.
   [undefined, undefined, undefined, ['timedUnlock'], ['timedUnlock', 'gateway']],
   [
     undefined,

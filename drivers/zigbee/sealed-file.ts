@@ -1,6 +1,6 @@
 /**
  * A text that is sealed at rest: AES-256-GCM (NIST SP 800-38D) under a key derived (RFC 5869) from the network key, which the
- * daemon hands over at each start and keeps sealed itself. Whoever has the file alone has no key of the network.
+ * daemon hands over at each start and keeps sealed itself. Anyone who has the file alone has no key of the network.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 

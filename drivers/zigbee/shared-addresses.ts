@@ -47,7 +47,7 @@ export function openSharedAddresses({
     try {
       return radio().sharing(ieee);
     } catch {
-      // While the radio is opened anew, as by a channel move; no door is opened meanwhile (commands.ts).
+      // While the radio is opened again, as by a channel move; no door is opened meanwhile (commands.ts).
       return undefined;
     }
   }

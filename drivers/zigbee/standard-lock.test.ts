@@ -28,7 +28,7 @@ describe('a standard lock', () => {
       ...['onlineEnabled', 'accessInternal', 'outputs', 'schedule', 'relaySetup', 'type', 'number', 'name'],
     ]);
     expect(unsupportedOf(PLAIN)).toEqual([]);
-    // Of nobody, at no time: nothing is asked for.
+    // Of no one, at no time: nothing is asked for.
     expect(unsupportedOf({ ...PLAIN, accessInternal: { doors: [], interval: null } })).toEqual([]);
   });
 

@@ -38,7 +38,7 @@ function archived(database: string, coordinator = backup(), networkKey = NETWORK
 }
 
 describe('the files of a network', () => {
-  it('are for nobody else, and none at first', () => {
+  it('are for no one else, and none at first', () => {
     const directory = join(folder(), 'zigbee', 'state');
     const files = prepare(directory);
     expect(files).toMatchObject({ devices: 0, hasBackup: false, repairs: [] });
@@ -77,7 +77,7 @@ describe('the files of a network', () => {
     expect(counterOf(madeAt(NOW - day), false)).toBe(1);
   });
 
-  it('are refused when doors have locks and nobody knows of them', () => {
+  it('are refused when doors have locks and no one knows of them', () => {
     expect(() => prepare(folder(), { knownLocks: [LOCK] })).toThrow('holds no device');
   });
 

@@ -142,7 +142,7 @@ export function prepareFiles(options: {
   if (database.records.length === 0 && database.isDamaged)
     throw new DriverError(
       'REFUSED',
-      `${databaseFile} is damaged and there is no snapshot of it: put the folder back from a backup, or delete the file and have every lock join anew`,
+      `${databaseFile} is damaged and there is no snapshot of it: put the folder back from a backup, or delete the file and have every lock join again`,
     );
   if (database.records.length === 0 && options.knownLocks.length > 0) {
     throw new DriverError(

@@ -1,4 +1,4 @@
-/** What a lock does while nobody hears it is known after the next start. */
+/** What a lock does while no one hears it is known after the next start. */
 import { expect, it, vi } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import type { LockReport } from '../contract/settings.ts';

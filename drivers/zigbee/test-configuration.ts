@@ -1,6 +1,6 @@
 import type { LockConfiguration } from '../contract/settings.ts';
 
-/** Of a door that nobody wanted anything of. */
+/** Of a door that no one wanted anything of. */
 export const PLAIN: LockConfiguration = {
   name: null,
   number: null,

@@ -23,7 +23,7 @@ export async function openWire(coordinator: string, cleanup: Cleanup = onTestFin
     inject: (bytes: Uint8Array) =>
       new Promise<void>((resolve, reject) => {
         if (driver) driver.write(bytes, (error) => (error ? reject(error) : resolve()));
-        else reject(new Error('nobody is there'));
+        else reject(new Error('no one is there'));
       }),
   };
   const server = createServer({ noDelay: true }, (socket) => {

@@ -90,7 +90,7 @@ describe('unlocking', () => {
     expect(await unlocked(POLLING_LOCK)).toBe(0);
   });
 
-  it('is not sent twice when the answer is lost, and says that nobody knows', async () => {
+  it('is not sent twice when the answer is lost, and says that no one knows', async () => {
     await fresh(LOSING_LOCK);
     await site.set(LOSING_LOCK, { faults: { lostResponses: 20 } });
     await expect(unlock(LOSING_LOCK, SHORT_MS)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });

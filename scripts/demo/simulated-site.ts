@@ -208,7 +208,7 @@ export function describe(site: Site, doors: DemoDoor[]): DemoFile {
   };
 }
 
-/** Throws when the daemon, an encoder, a bus or a gateway ends though nobody asked for it. */
+/** Throws when the daemon, an encoder, a bus or a gateway ends though no one asked for it. */
 export async function unexpectedEnd({ daemon, encoders, buses, gateways }: Site): Promise<never> {
   const ends = [
     ...encoders.map(({ id, process }) => process.exited.then(() => `encoder ${id}`)),

@@ -71,7 +71,7 @@ export async function openEstate(options: EstateOptions) {
     clock,
     declared: config.networks,
     changed(netId) {
-      log.info({ network: netId }, 'the certificates of a network were changed: its gateways connect anew');
+      log.info({ network: netId }, 'the certificates of a network were changed: its gateways connect again');
       for (const { link, networkId } of wiring.zgates)
         if (networkId === netId && isByTls(wiring, link)) field.restart(link);
     },

@@ -56,13 +56,13 @@ export function isFirstStart(databaseFile: string, pkiDirectory: string, vaultFi
   if (statSync(databaseFile, { throwIfNoEntry: false })) return false;
   if (statSync(pkiDirectory, { throwIfNoEntry: false }) && readdirSync(pkiDirectory).length > 0) {
     throw new Error(
-      `${databaseFile} is missing, but ${pkiDirectory} is there: restore it from its backup, or move the whole dataDirectory away to begin anew`,
+      `${databaseFile} is missing, but ${pkiDirectory} is there: restore it from its backup, or move the whole dataDirectory away to begin again`,
     );
   }
   const isThere = (file: string) => statSync(file, { throwIfNoEntry: false }) !== undefined;
   if (vaultFile !== undefined && isThere(vaultFile) && !isThere(firstStartMark(vaultFile))) {
     throw new Error(
-      `${databaseFile} and ${pkiDirectory} are missing, but ${vaultFile} is there: restore them from their backup, or move the whole dataDirectory away to begin anew`,
+      `${databaseFile} and ${pkiDirectory} are missing, but ${vaultFile} is there: restore them from their backup, or move the whole dataDirectory away to begin again`,
     );
   }
   return true;
@@ -139,7 +139,7 @@ function assertOnePiece(row: Row, { vault, vaultFile, configuredId }: Parts): vo
   }
   if (row.vault_check !== checkOf(vault)) {
     throw new Error(
-      `${vaultFile} is not the key this database was written with: restore it from its backup, or move the whole dataDirectory away to begin anew`,
+      `${vaultFile} is not the key this database was written with: restore it from its backup, or move the whole dataDirectory away to begin again`,
     );
   }
 }

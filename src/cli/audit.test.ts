@@ -32,7 +32,7 @@ const lines = () =>
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
 describe('audit export', () => {
-  it('writes every entry and a checkpoint, for nobody else to read', async () => {
+  it('writes every entry and a checkpoint, for no one else to read', async () => {
     expect(await audit('export', '--out', file)).toBe(0);
     expect(lines().map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6, 6]);
     expect(lines()[3]).toMatchObject({ object: 'encoder/2', principal: { label: 'Ada' } });

@@ -33,7 +33,7 @@ export async function encryptionKey(
   const recipients = given ?? config.backup?.recipients;
   if (!recipients)
     throw new CommandFailed(
-      'Nobody could read the archive: set backup.recipients in the configuration, or name one with --recipient age1…; gatehouse backup key makes one.',
+      'No one could read the archive: set backup.recipients in the configuration, or name one with --recipient age1…; gatehouse backup key makes one.',
       EXIT.usage,
     );
   for (const each of recipients) {

@@ -55,13 +55,13 @@ describe('what a scan says', () => {
       { up: false, lastError: 'no such file' },
       [/^bad bus bus-1: down: no such file/],
     ],
-    ['nobody at all', [silent(1)], {}, [/^bad bus bus-1: nobody answers at all: .*A and B/]],
+    ['no one at all', [silent(1)], {}, [/^bad bus bus-1: no one answers at all: .*A and B/]],
     [
-      'nobody in a range, though the bus is well',
+      'no one in a range, though the bus is well',
       [],
       { devices: [3, 4, 5].map((address) => ({ address, alive: address > 3 })) },
       [
-        /^doubtful bus bus-1: nobody answers in this range; on the bus, address 4, 5 does$/,
+        /^doubtful bus bus-1: no one answers in this range; on the bus, address 4, 5 does$/,
         /^doubtful address 3: a device is known to be here and does not answer/,
       ],
     ],
@@ -69,19 +69,19 @@ describe('what a scan says', () => {
       'a device in a range of its own',
       [silent(3)],
       { devices: [{ address: 4, alive: true }] },
-      [/^bad address 3: .*does not answer/, /^doubtful bus bus-1: nobody answers in this range/],
+      [/^bad address 3: .*does not answer/, /^doubtful bus bus-1: no one answers in this range/],
     ],
     [
       'noise on the wire',
       [...well, ...[5, 6, 7, 8].map((address) => ({ ...silent(address, { framing: 10 }), deviceId: null }))],
       { strayBytes: 2_196 },
-      [/^doubtful bus bus-1: 2196 bytes came while nobody was asked/],
+      [/^doubtful bus bus-1: 2196 bytes came while no one was asked/],
     ],
     [
-      'nobody that can be understood',
+      'no one that can be understood',
       [silent(1, { timeouts: 1, framing: 1 })],
       {},
-      [/^bad bus bus-1: nobody can be understood.*baudRate/],
+      [/^bad bus bus-1: no one can be understood.*baudRate/],
     ],
     [
       'damage at one address',
@@ -176,7 +176,7 @@ describe('what a scan says', () => {
       'a dead device behind noise',
       [...well, { ...silent(5), deviceId: null }],
       { strayBytes: 3, devices: [{ address: 5, alive: false }] },
-      [/^doubtful bus bus-1: 3 bytes came while nobody/, /^bad address 5: a device is known to be here/],
+      [/^doubtful bus bus-1: 3 bytes came while no one/, /^bad address 5: a device is known to be here/],
     ],
     [
       'an adapter that waits, and noise',
@@ -184,7 +184,7 @@ describe('what a scan says', () => {
       { warnings: ['latency timer 16 ms'], strayBytes: 9 },
       [
         /^doubtful bus bus-1: latency timer 16 ms$/,
-        /^doubtful bus bus-1: 9 bytes came while nobody was asked/,
+        /^doubtful bus bus-1: 9 bytes came while no one was asked/,
       ],
     ],
   ])('is what to check for %s', (_name, addresses, bus, expected) => {

@@ -1,4 +1,4 @@
-/** What the figures of a bus say to whoever has to mend it. Pure: a scan and the state of its bus in, findings out. */
+/** What the figures of a bus say to anyone who has to mend it. Pure: a scan and the state of its bus in, findings out. */
 import type { Finding } from './findings.ts';
 
 /** Of one address, as a scan tells it (docs/openapi.json, scanRs485Bus). */
@@ -16,7 +16,7 @@ export interface ScannedAddress {
     collisions: number;
     late: number;
   };
-  /** null: nobody is known to be there. */
+  /** null: no one is known to be there. */
   deviceId: string | null;
   isNew: boolean;
 }
@@ -56,10 +56,10 @@ export function busFindings(bus: BusState, scanned: readonly ScannedAddress[]): 
     return [{ severity: 'bad', subject, text: `down: ${why}. Check the adapter and port ${bus.port ?? ''}` }];
   }
   const isNoisy = (bus.strayBytes ?? 0) > 0;
-  // Noise is heard at every address that is asked, also where nobody is.
+  // Noise is heard at every address that is asked, also where no one is.
   const addresses = scanned.filter(({ answered, deviceId }) => !isNoisy || answered || deviceId !== null);
   const general: Finding[] = bus.warnings.map((text) => ({ severity: 'doubtful', subject, text }));
-  // Bytes of replies that came too late are heard by the next listener, when nobody is asked: they are no noise.
+  // Bytes of replies that came too late are heard by the next listener, when no one is asked: they are no noise.
   const late = new Set(scanned.filter(({ counters }) => counters.late > 0).map(({ address }) => address));
   for (const address of bus.lateAddresses) late.add(address);
   if (isNoisy && late.size > 0)
@@ -72,11 +72,11 @@ export function busFindings(bus: BusState, scanned: readonly ScannedAddress[]): 
     general.push({
       severity: 'doubtful',
       subject,
-      text: `${bus.strayBytes} bytes came while nobody was asked: no bias resistors, noise on the cable, or a second master`,
+      text: `${bus.strayBytes} bytes came while no one was asked: no bias resistors, noise on the cable, or a second master`,
     });
   const answering = addresses.filter(({ answered }) => answered);
   const dead = deadOutside(bus, scanned, addresses);
-  if (answering.length === 0) return [...nobody(subject, bus, scanned, addresses), ...dead, ...general];
+  if (answering.length === 0) return [...noAnswers(subject, bus, scanned, addresses), ...dead, ...general];
   const common = (['crc', 'framing'] as const).filter((kind) => isEverywhere(kind, addresses));
   return [
     ...common.map((kind): Finding => ({ severity: 'bad', subject, text: EVERYWHERE_TEXT[kind] })),
@@ -111,16 +111,16 @@ const EVERYWHERE_TEXT = {
     'characters that are none at most addresses: compare baudRate, parity and stopBits of the bus with what the devices are set to',
 } as const;
 
-function nobody(
+function noAnswers(
   subject: string,
   bus: BusState,
   scanned: readonly ScannedAddress[],
   addresses: readonly ScannedAddress[],
 ): Finding[] {
-  // The wire is well where others answer: a range was asked in which nobody is.
+  // The wire is well where others answer: a range was asked in which no one is.
   const alive = bus.devices.filter((device) => device.alive).map(({ address }) => address);
   if (alive.length > 0) {
-    const text = `nobody answers in this range; on the bus, address ${alive.join(', ')} does`;
+    const text = `no one answers in this range; on the bus, address ${alive.join(', ')} does`;
     return [
       ...addresses.flatMap((one) => deviceFindings(one, addresses, [])),
       { severity: 'doubtful', subject, text },
@@ -128,8 +128,8 @@ function nobody(
   }
   const isGarbled = scanned.some(({ counters }) => counters.crc + counters.framing > 0);
   const text = isGarbled
-    ? 'nobody can be understood, though something answers: compare baudRate, parity and stopBits with the devices; then see whether A and B are swapped'
-    : 'nobody answers at all: see whether A and B are swapped (makers name them differently), whether the devices have power, and whether baudRate is theirs';
+    ? 'no one can be understood, though something answers: compare baudRate, parity and stopBits with the devices; then see whether A and B are swapped'
+    : 'no one answers at all: see whether A and B are swapped (makers name them differently), whether the devices have power, and whether baudRate is theirs';
   return [{ severity: 'bad', subject, text }];
 }
 

@@ -49,7 +49,7 @@ export async function scanBus(
   stdout.write(
     answering.length > 0
       ? table(devicesOf(answering))
-      : 'Nobody answers with the settings of the configuration.\n',
+      : 'No one answers with the settings of the configuration.\n',
   );
   if (result.settings) stdout.write(`\n${table(settingsOf(result.settings))}\n${result.advice}\n`);
 }
@@ -74,7 +74,7 @@ function settingsOf(settings: readonly Setting[]): string[][] {
     ...settings.map(({ baudRate, parity, answered, configured }) => [
       String(baudRate),
       parity,
-      answered.join(' ') || 'nobody',
+      answered.join(' ') || 'none',
       configured ? 'configured' : '',
     ]),
   ];

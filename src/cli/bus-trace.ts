@@ -117,7 +117,7 @@ function toFile(file: string, json: boolean, shell: Shell): Sink {
   };
 }
 
-/** Cards and keypads may be in it: nobody else reads it. */
+/** Cards and keypads may be in it: no one else reads it. */
 async function opened(file: string): Promise<Writable> {
   const out = createWriteStream(file, { flags: 'wx', mode: 0o600 });
   try {
@@ -168,7 +168,7 @@ function asLines({ stdout, stderr }: Shell): Sink {
   };
 }
 
-/** What nobody is to take for the wire. */
+/** What no one is to take for the wire. */
 function notesOf({ concealed, decrypted }: { concealed: boolean; decrypted: boolean }): string[] {
   return [
     ...(decrypted ? ['decrypted: on the wire this is encrypted, under another length and check'] : []),

@@ -15,7 +15,7 @@ interface Tested {
   waitedMilliseconds: number;
 }
 
-/** Throws CommandFailed when the relay stayed closed, or nobody saw it open. */
+/** Throws CommandFailed when the relay stayed closed, or no one saw it open. */
 export async function testWatchdog(
   device: string,
   { yes = false, json = false, opened }: WatchdogTestOptions,

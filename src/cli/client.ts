@@ -38,7 +38,7 @@ export interface ClientOptions {
 }
 
 export interface Client {
-  /** Throws CommandFailed, with EXIT.notRunning when nobody listens. */
+  /** Throws CommandFailed, with EXIT.notRunning when no one listens. */
   call<Answer>(method: 'GET' | 'POST' | 'DELETE', path: string, body?: unknown): Promise<Answer>;
   /** The text of an event stream, as it comes, until the daemon ends it. Throws also when `signal` fires. */
   stream(path: string, signal: AbortSignal): AsyncIterable<string>;
@@ -78,7 +78,7 @@ export function openClient(options: ClientOptions, shell: Shell): Client {
   };
 }
 
-/** A mistake that was just made keeps nobody from asking the daemon, which runs by the file of before. */
+/** A mistake that was just made keeps no one from asking the daemon, which runs by the file of before. */
 function configuredSocket({ config }: ClientOptions, shell: Shell): string {
   const file = configFile(config, shell);
   try {
@@ -192,7 +192,7 @@ function refusal({ status, body }: Answer): string {
   const { error, message } = (body ?? {}) as { error?: unknown; message?: unknown };
   if (typeof message !== 'string') return `The daemon answered with status ${status}.`;
   const details = detailsOf({ body });
-  // Its message names the fields of a request, which nobody at a command line has written.
+  // Its message names the fields of a request, which no one at a command line has written.
   if (error === 'VALIDATION_FAILED' && details.length > 0)
     return `Not valid:${details.map((one) => `\n  ${spoken(one.path)}${one.message}`).join('')}`;
   return message + details.map((one) => `\n  ${one.message}`).join('');
@@ -239,7 +239,7 @@ function unreachable(error: NodeJS.ErrnoException, socket: string): CommandFaile
     case 'ENOENT':
     case 'ECONNREFUSED':
       return new CommandFailed(
-        `Gatehouse is not running: nobody listens on ${socket}.\nStart it with: systemctl start gatehouse (or: gatehouse serve). If it runs with another configuration, name that with --config.`,
+        `Gatehouse is not running: no one listens on ${socket}.\nStart it with: systemctl start gatehouse (or: gatehouse serve). If it runs with another configuration, name that with --config.`,
         EXIT.notRunning,
         options,
       );

@@ -28,7 +28,7 @@ export function holdDataDirectory(directory: string): Disposable {
 }
 
 /**
- * A lock file that was removed is still held by whoever has it open, and the one made in its place is free. The kernel
+ * A lock file that was removed is still held by anyone who has it open, and the one made in its place is free. The kernel
  * lists the open files of each process that this user may look at (proc_pid_fd(5)), removed ones too.
  */
 function holderOfRemoved(directory: string): number | undefined {

@@ -303,7 +303,7 @@ describe('of the network', () => {
     });
   });
 
-  it('does not trust a notification service with a certificate of nobody known', async () => {
+  it('does not trust a notification service with a certificate of no one known', async () => {
     const gateway = await openTestGateway({ http: { listen: '127.0.0.1:0' } });
     const url = gateway.gateway.baseUrl.replace('https:', 'mqtts:');
     const { of } = await examined(configure({ upstream: { url } }));

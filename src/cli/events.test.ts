@@ -97,7 +97,7 @@ describe('events tail', () => {
     );
   });
 
-  it('refuses what is no id, and says when nobody listens', async () => {
+  it('refuses what is no id, and says when no one listens', async () => {
     expect(await tail('--after', 'x')).toBe(1);
     expect(shell.written.stderr).toContain('expected the id of an event');
     await daemon.close();

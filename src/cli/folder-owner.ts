@@ -1,5 +1,5 @@
 /**
- * Root works in a folder of another user with the rights of that user. Whoever may write there may also plant links, and
+ * Root works in a folder of another user with the rights of that user. Anyone who may write there may also plant links, and
  * with them lead root to any file of the system.
  */
 import { lstatSync, realpathSync } from 'node:fs';

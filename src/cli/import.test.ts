@@ -112,11 +112,11 @@ describe('gatehouse import', () => {
     expect(await doorNames()).toEqual(['Side gate']);
   });
 
-  it('writes nothing when nobody can be asked, and says what to do', async () => {
+  it('writes nothing when no one can be asked, and says what to do', async () => {
     for (const options of [[], ['--json']]) {
       expect(await imported(SITE, ...options)).toBe(2);
       expect(shell.written.stderr).toBe(
-        'Write these 2 changes? Nobody is there to answer: add --yes to go on.\n',
+        'Write these 2 changes? No one is there to answer: add --yes to go on.\n',
       );
       expect(await doorNames()).toEqual([]);
     }
@@ -132,7 +132,7 @@ describe('gatehouse import', () => {
     expect((await estate.desk('GET', `/doors/${DRAWN}`)).body).toMatchObject({ accessPointId: 7 });
   });
 
-  it('stores what nobody knows, and says so at its place', async () => {
+  it('stores what no one knows, and says so at its place', async () => {
     expect(await imported(SITE.replace('groupId: lobby', 'groupId: loby'), '--yes')).toBe(0);
     expect(shell.written.stdout).toMatch(
       /! .*site\.yaml:6:14: doors\[0\]\.groupId: there is no group loby, in the file or on the site \(did you mean "lobby"\?\): stored as unknown\nWritten: 2 added/,
@@ -162,7 +162,7 @@ describe('a file that cannot be used ends with 2 and shows the place', () => {
     ['what only the daemon can see', SITE.replace('groupId: lobby', `gatewayId: ${NOWHERE}`), 6, 16],
     ['a duplicate', `${SITE}  - accessPointId: 7\n`, 7, 20],
     ['a circle', 'templates:\n  - { id: a, extends: b }\n  - { id: b, extends: a }\n', 2, 23],
-    ['a setting nobody knows', 'doors:\n  - accesPointId: 7\n', 2, 5],
+    ['a setting no one knows', 'doors:\n  - accesPointId: 7\n', 2, 5],
     ['a value out of bounds', 'doors:\n  - accessPointId: 0\n', 2, 20],
     [
       'a time that is none',

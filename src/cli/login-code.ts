@@ -25,6 +25,6 @@ export async function createLoginCode(
   if (options.json) return printJson(shell, made);
   shell.stdout.write(`${made.code}\n`);
   shell.stderr.write(
-    `Good once, within 10 minutes, for ${roles}. Whoever signs in sends POST /session of the interface with {"code": "${made.code}"}; the cookie in the answer is the session.\n`,
+    `Good once, within 10 minutes, for ${roles}. Anyone who signs in sends POST /session of the interface with {"code": "${made.code}"}; the cookie in the answer is the session.\n`,
   );
 }

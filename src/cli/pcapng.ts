@@ -84,7 +84,7 @@ export function sectionHeader(application: string): Buffer {
 export interface SerialInterface {
   name: string;
   description: string;
-  /** Bits per second; null where nobody knows. */
+  /** Bits per second; null where no one knows. */
   speed: number | null;
 }
 

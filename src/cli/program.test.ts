@@ -284,7 +284,7 @@ describe('login-code', () => {
 describe('a daemon that does not answer as hoped', () => {
   it('is told from one that is not running', async () => {
     expect(await command('token', 'list', '-s', socket)).toBe(3);
-    expect(shell.written.stderr).toContain(`Gatehouse is not running: nobody listens on ${socket}.`);
+    expect(shell.written.stderr).toContain(`Gatehouse is not running: no one listens on ${socket}.`);
     // What kill -9 leaves: a socket file without a listener.
     const left = createSocket().listen(socket);
     await new Promise((resolve) => left.once('listening', resolve));
@@ -313,7 +313,7 @@ describe('a daemon that does not answer as hoped', () => {
     expect(await command('token', 'revoke', 'x', '-s', socket)).toBe(1);
     expect(shell.written.stderr).toBe('Bad.\n  too long\n');
 
-    // As the options are spelt, for nobody here has written a request.
+    // As the options are spelt, for no one here has written a request.
     const places = ['/expiresInDays', '/baudRates/0', '?seconds', '{tokenId}', ''];
     body = {
       error: 'VALIDATION_FAILED',
@@ -358,11 +358,11 @@ describe('a daemon that does not answer as hoped', () => {
     await using _served = await daemon(() => ({ status: 200, body: {} }));
     chmodSync(folder, 0o755);
     chmodSync(socket, 0);
-    const nobody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+    const unprivileged = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
     const { stderr, status } = spawnSync(
       process.execPath,
       [join(import.meta.dirname, '../start.js'), 'status', '-s', socket],
-      { ...nobody, env: { HOME: folder }, encoding: 'utf8' },
+      { ...unprivileged, env: { HOME: folder }, encoding: 'utf8' },
     );
     expect(stderr).toMatch(/You may not open .*admin\.sock: use sudo/);
     expect(status).toBe(1);

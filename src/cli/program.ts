@@ -138,7 +138,7 @@ function addTokens(parent: Command, shell: Shell): void {
   );
   example(
     addressed(parent.command('revoke'))
-      .description('Shut out whoever uses a token, at once')
+      .description('Shut out anyone who uses a token, at once')
       .argument('<id>', 'as token list shows it')
       .option('-y, --yes', 'do not ask')
       .action(async (id: string, options: { yes?: boolean } & ClientOptions) => {
@@ -174,7 +174,7 @@ function addStatus(parent: Command, shell: Shell): void {
   example(
     addressed(parent.command('status'))
       .description('Show how the installation is, what needs attention first')
-      .addOption(new Option('-w, --watch', 'draw it anew every second, until Ctrl-C').conflicts('json'))
+      .addOption(new Option('-w, --watch', 'draw it again every second, until Ctrl-C').conflicts('json'))
       .option(...JSON_OPTION)
       .action(async (options: { json?: boolean; watch?: boolean } & ClientOptions) => {
         const { printStatus, watchStatus } = await import('./status.ts');

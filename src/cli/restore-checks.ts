@@ -65,7 +65,7 @@ export async function openCopy({ name, data, manifest, configuredId }: Copy): Pr
   return database;
 }
 
-/** Whoever has the public key can make an archive with any manifest. */
+/** Anyone who has the public key can make an archive with any manifest. */
 function assertTrue({ systemId, databaseId, schema }: Said, system: SystemRow, found: number): void {
   const said = [
     ['the system', systemId, system.system_id],

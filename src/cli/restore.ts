@@ -3,7 +3,7 @@
  * runs. Everything is checked in a folder beside it first; what is replaced is kept.
  *
  * A restored database goes back in time, and others remember what it has forgotten. So it gets a new identity (readers
- * of live events start anew; the audit says so in a row of its own), an epoch far beyond any that was used since the
+ * of live events start again; the audit says so in a row of its own), an epoch far beyond any that was used since the
  * copy (encoders ignore messages of an epoch lower than the highest they know: docs/encoder-protocol.md, Messages), and
  * sequence numbers of events that were never used (docs/interface.md, Events upstream).
  */

@@ -24,7 +24,7 @@ export interface Shell {
   readonly stopping: AbortSignal;
   /** Calls it at each SIGHUP, which ends the process otherwise. */
   onHangup(listener: () => void): void;
-  /** Where an error nobody caught is told from now on; the process ends after it. */
+  /** Where an error no one caught is told from now on; the process ends after it. */
   reportCrashes(report: (error: unknown) => void): void;
 }
 
@@ -64,7 +64,7 @@ export function styled(stream: Writable, format: Format, text: string): string {
   return styleText(format, text, { stream });
 }
 
-/** Asks on the terminal, where Ctrl-C and Ctrl-D mean no; without one nobody can answer, and yes is taken for granted. */
+/** Asks on the terminal, where Ctrl-C and Ctrl-D mean no; without one no one can answer, and yes is taken for granted. */
 export async function confirmed(shell: Shell, question: string): Promise<boolean> {
   if (!shell.stdin.isTTY) return true;
   const readline = createInterface({ input: shell.stdin, output: shell.stderr });
@@ -79,7 +79,7 @@ export async function confirmed(shell: Shell, question: string): Promise<boolean
   }
 }
 
-/** Goes on with --yes, or a yes on the terminal: nobody to ask is no yes. Throws CommandFailed, with what was left as it is. */
+/** Goes on with --yes, or a yes on the terminal: no one to ask is no yes. Throws CommandFailed, with what was left as it is. */
 export async function askFirst(
   shell: Shell,
   yes: boolean | undefined,
@@ -88,7 +88,7 @@ export async function askFirst(
 ): Promise<void> {
   if (yes) return;
   if (!shell.stdin.isTTY)
-    throw new CommandFailed(`${question} Nobody is there to answer: add --yes to go on.`, EXIT.usage);
+    throw new CommandFailed(`${question} No one is there to answer: add --yes to go on.`, EXIT.usage);
   if (!(await confirmed(shell, question))) throw new CommandFailed(unchanged);
 }
 

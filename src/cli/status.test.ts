@@ -359,13 +359,13 @@ it('names who is missing', async () => {
   const texts = findingsOf(status, await absentOf(status, client)).map(({ text }) => text);
   expect(texts).toContainEqual(expect.stringMatching(/^2 of 3 connected, .*; not connected: desk-2$/));
   expect(texts).toContainEqual(expect.stringMatching(/polls\/s; silent: 17, 20; /));
-  // Nobody is asked where nobody is missing, and an answer that does not come costs the names alone.
+  // No one is asked where no one is missing, and an answer that does not come costs the names alone.
   const away = { call: () => Promise.reject(new Error('gone')) } as unknown as Client;
   expect(await absentOf(WELL, away)).toEqual({ encoders: [], zgates: [], buses: {} });
   expect(await absentOf(status, away)).toEqual({ encoders: [], zgates: [], buses: {} });
 });
 
-it('draws the status anew every second on a terminal, also while the daemon is away, until a signal', async () => {
+it('draws the status again every second on a terminal, also while the daemon is away, until a signal', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-status-'));
   const socket = join(folder, 'admin.sock');
   let registered = 2;

@@ -26,7 +26,7 @@ export async function printStatus(options: { json?: boolean }, client: Client, s
   shell.stdout.write(shown(status, await absentOf(status, client), shell.stdout));
 }
 
-/** Draws the status anew every second until a signal; a daemon that is being restarted is waited for. */
+/** Draws the status again every second until a signal; a daemon that is being restarted is waited for. */
 export async function watchStatus(client: Client, { stdout, stopping, clock }: Shell): Promise<void> {
   if (!stdout.isTTY) throw new CommandFailed('--watch draws on a terminal, and this is none.', EXIT.usage);
   stdout.write(HIDE_CURSOR);
@@ -305,7 +305,7 @@ export function tokenFinding({ id, label, expiresAt, daysLeft }: Status['tokens'
   const remedy = `gatehouse token renew ${id}`;
   const text =
     daysLeft < 0
-      ? `ended on ${until}, whoever uses it is refused: ${remedy}, or revoke it`
+      ? `ended on ${until}, its user is refused: ${remedy}, or revoke it`
       : `ends on ${until}, in ${plural(daysLeft, 'day')}: ${remedy}`;
   return { severity: daysLeft < TOKEN_ALARM_DAYS ? 'bad' : 'doubtful', subject: `token ${label}`, text };
 }

@@ -78,7 +78,7 @@ export function flipped(bytes: Buffer, at: number): Buffer {
   return changed;
 }
 
-/** The archive put together again, as whoever has the public key can. `change` gets its folder and its manifest. */
+/** The archive put together again, as anyone who has the public key can. `change` gets its folder and its manifest. */
 export async function repack(
   archive: string,
   change: (folder: string, manifest: Manifest) => unknown,

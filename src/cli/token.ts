@@ -89,7 +89,10 @@ export async function revokeToken(
   client: Client,
   shell: Shell,
 ): Promise<void> {
-  if (!options.yes && !(await confirmed(shell, `Revoke token ${id}? Whoever uses it is shut out at once.`)))
+  if (
+    !options.yes &&
+    !(await confirmed(shell, `Revoke token ${id}? Anyone who uses it is shut out at once.`))
+  )
     throw new CommandFailed('Nothing was revoked.');
   await client.call('DELETE', `/local/tokens/${encodeURIComponent(id)}`);
   shell.stderr.write(`Token ${id} is revoked.\n`);

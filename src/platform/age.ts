@@ -1,7 +1,7 @@
 /**
  * Encryption of archives in the age format (C2SP, age-encryption.org/v1), and the only importer of its library, which is
  * loaded when an archive is made or read. The format authenticates all it holds: what was changed, cut short or
- * put together from two archives is refused. It does not say who made an archive: whoever has the recipient can.
+ * put together from two archives is refused. It does not say who made an archive: anyone who has the recipient can.
  */
 import { z } from 'zod';
 

@@ -1,4 +1,4 @@
-/** What zod finds wrong with a value, in words for whoever has to correct it. Messages that a schema gives itself stay. */
+/** What zod finds wrong with a value, in words for anyone who has to correct it. Messages that a schema gives itself stay. */
 import type { z } from 'zod';
 
 type Issue = z.core.$ZodIssue;

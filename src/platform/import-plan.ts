@@ -29,7 +29,7 @@ export interface ImportPlan {
   changes: Change[];
   /** Inside the commit job the plan was made in; audit rows included. */
   write(): void;
-  /** After that commit: wakes whoever sends what was written. */
+  /** After that commit: wakes the loops that send what was written. */
   written?(): void;
 }
 

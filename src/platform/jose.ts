@@ -4,7 +4,7 @@
  */
 import { createHash, type JsonWebKey, type KeyObject, X509Certificate } from 'node:crypto';
 
-/** What a sealed document may show to whoever carries it: all an encoder with a key that only signs can be told. */
+/** What a sealed document may show to anyone who carries it: all an encoder with a key that only signs can be told. */
 const OPEN_FIELDS: ReadonlySet<string> = new Set(['type', 'clientId', 'generation', 'certFingerprint']);
 
 /** The `typ` of what an encoder is told at its registration. */

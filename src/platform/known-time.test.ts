@@ -116,7 +116,7 @@ describe('the known time', () => {
     expect(time.now()).toBe(START);
   });
 
-  it('does not go back with a clock nobody vouches for, and goes on meanwhile', async () => {
+  it('does not go back with a clock no one vouches for, and goes on meanwhile', async () => {
     await clock.advance(DAY_MS);
     expect(time.now()).toBe(START + DAY_MS);
     clock.jumpWall(-10 * DAY_MS);

@@ -12,7 +12,7 @@ export const WIRING_READERS: readonly [Role, ...Role[]] = [
   'monitor',
 ];
 
-/** Whoever may have hardware do what is not a clerk's business. */
+/** Anyone who may have hardware do what is not a clerk's business. */
 export const TECHNICIANS: readonly [Role, ...Role[]] = ['service-tool'];
 
 export interface Principal {
@@ -36,7 +36,7 @@ export interface Caller {
   correlationId: string;
   /** Monotonic milliseconds: the request did not arrive before. Deadlines of an actuation count from here; absent: from now. */
   askedAt?: number | undefined;
-  /** Whether the client has hung up. An actuation is not sent then: nobody at the door expects it any more. */
+  /** Whether the client has hung up. An actuation is not sent then: no one at the door expects it any more. */
   isGone?(): Promise<boolean>;
   /** Fires when the client hangs up, also while an actuation waits for its turn. */
   hungUp?: AbortSignal;
@@ -58,7 +58,7 @@ export const ANYONE: Principal = {
   via: 'system',
 };
 
-/** Whoever can open the admin socket. */
+/** Anyone who can open the admin socket. */
 export const LOCAL_ADMINISTRATOR: Principal = {
   id: '00000000-0000-4000-8000-000000000002',
   label: 'local administrator',

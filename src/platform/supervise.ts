@@ -37,7 +37,7 @@ export interface SuperviseOptions {
 
 /**
  * Runs the task again and again until the signal fires; resolves once the running task has ended. Never rejects. A
- * task that returns although nobody asked it to has failed, too.
+ * task that returns although no one asked it to has failed, too.
  */
 export async function supervise(options: SuperviseOptions): Promise<void> {
   const { name, signal, clock, log, backoff = DEFAULT_BACKOFF, random = Math.random } = options;
@@ -97,7 +97,7 @@ async function runOnce(options: SuperviseOptions, healthyMs: number, healthy: ()
   clock.sleep(healthyMs, attempt.signal).then(healthy, () => undefined);
   try {
     await run(attempt.signal);
-    return new Error('ended although nobody asked it to');
+    return new Error('ended although no one asked it to');
   } catch (error) {
     return error;
   } finally {

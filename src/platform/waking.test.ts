@@ -1,4 +1,4 @@
-/** The loop of whoever is woken, or wakes by himself. */
+/** A loop that is woken, or wakes by itself. */
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openWaking } from './waking.ts';

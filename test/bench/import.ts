@@ -49,18 +49,20 @@ export async function benchImport(): Promise<BenchTable> {
   const before = residentMegabytes(site.daemon.pid);
   const { document } = drawEstate({ doors: DOORS, accessPointId: ACCESS_POINT, devices: 0 });
   const first = await watched(site.daemon.pid, desk, () => site.daemon.importSite(document));
-  const anew = await watched(site.daemon.pid, desk, () => site.daemon.importSite({ systemConfigVersion: 2 }));
+  const again = await watched(site.daemon.pid, desk, () =>
+    site.daemon.importSite({ systemConfigVersion: 2 }),
+  );
   const after = residentMegabytes(site.daemon.pid);
   return {
     title: `An import of ${DOORS} doors while ${ENCODERS} encoders take ${PER_SECOND} write requests/s and ${PER_SECOND} doors/s are read`,
     rows: [
       ...rowsOf('nothing is imported', quiet),
       ...rowsOf(`${DOORS} doors are imported`, first.samples, quiet),
-      ...rowsOf(`a new system configuration version reaches all doors`, anew.samples, quiet),
+      ...rowsOf(`a new system configuration version reaches all doors`, again.samples, quiet),
       { what: 'the import takes', figure: `${(first.milliseconds / 1_000).toFixed(1)} s` },
       {
         what: 'memory before, at most while importing, after',
-        figure: `${before}, ${Math.max(first.most, anew.most)}, ${after} MB`,
+        figure: `${before}, ${Math.max(first.most, again.most)}, ${after} MB`,
       },
     ],
     notes: ['client, encoders, notification service and daemon share the machine'],

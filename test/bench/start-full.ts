@@ -11,7 +11,7 @@ import type { BenchTable, Row } from './table.ts';
 
 const EVENTS_PER_COMMIT = 1_000;
 const TARGET_MS = 1_000;
-/** Nobody listens there: what waits goes on waiting. */
+/** No one listens there: what waits goes on waiting. */
 const NOWHERE = 'mqtt://127.0.0.1:9';
 
 export async function benchStartFull({ events }: { events: number }): Promise<BenchTable> {

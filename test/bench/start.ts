@@ -28,7 +28,7 @@ export async function benchStart(): Promise<BenchTable> {
     title: `Start: ${STARTS} warm starts after kill -9`,
     rows: [
       row,
-      { what: 'memory when ready, nobody connected', figure: `median ${quantile(resident, 0.5)} MB` },
+      { what: 'memory when ready, no one connected', figure: `median ${quantile(resident, 0.5)} MB` },
     ],
   };
 }

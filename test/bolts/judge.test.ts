@@ -51,7 +51,7 @@ it.each<[string, Command[], Parameters<typeof judge>[1]]>([
     ],
     moved(10, 2_000),
   ],
-  ['a movement that nobody asked for', [], moved(1_050)],
+  ['a movement that no one asked for', [], moved(1_050)],
   ['a movement after the deadline', [unlock({ outcome: 'unknown' })], moved(11_100)],
   ['a movement although nothing was sent', [unlock({ outcome: 'unsent' })], moved(1_050)],
   [

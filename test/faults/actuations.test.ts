@@ -15,7 +15,7 @@ const TRIES_MAX = 240;
 const TURNS_TO_READ = 50;
 const STOPPED = 'the gateway was stopped before the outcome was known';
 
-/** The daemon and its hosts are started anew in each test. */
+/** The daemon and its hosts are started again in each test. */
 vi.setConfig({ testTimeout: 120_000 });
 
 let all: ActuationSite;
@@ -87,7 +87,7 @@ it('killed when the intent is stored and its host has not taken the command', as
   for (const attempt of attempts) await check(attempt, { outcome: 'unknown', times: [0, 1] });
 });
 
-it('killed when lock and relay have done it and nobody has heard so', async () => {
+it('killed when lock and relay have done it and no one has heard so', async () => {
   for (const door of all.doors) await door.mute(true);
   const attempts = await Promise.all(all.doors.map(ask));
   await Promise.all(

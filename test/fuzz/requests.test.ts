@@ -1,7 +1,7 @@
 /**
  * Requests made from the OpenAPI document: one that is valid, with one thing wrong. Whatever comes in, the answer is one
  * that the document has for the operation, its body fits the schema, nothing but 503 is a fault of ours, and what was
- * refused has written nothing. A promise that is rejected where nobody waits for it fails the run by itself.
+ * refused has written nothing. A promise that is rejected where no one waits for it fails the run by itself.
  *
  * FUZZ_SEED repeats the requests, FUZZ_RUNS makes them fewer or more.
  */

@@ -149,7 +149,7 @@ export type FuzzSite = Awaited<ReturnType<typeof openFuzzSite>>;
 export async function openFuzzSite() {
   const factory = await makeFactory();
   const { clock, database, auth, desk, jobs, local, lan } = await openParts(temporaryFolder(), factory);
-  // Nothing here is about a power loss, and nobody else opens the file.
+  // Nothing here is about a power loss, and no one else opens the file.
   database.prepare('PRAGMA synchronous = OFF').run();
   const caller = { principal: LOCAL_ADMINISTRATOR, correlationId: 'seed' };
   const tokens = {} as Record<Role, string>;

@@ -80,7 +80,7 @@ int main(int count, char **arguments) {
   if (count != 3) return 2;
   int master = posix_openpt(O_RDWR | O_NOCTTY);
   if (master < 0 || grantpt(master) || unlockpt(master)) return 1;
-  /* Held open, or reads fail while nobody has the port. */
+  /* Held open, or reads fail while no one has the port. */
   int slave = open(ptsname(master), O_RDWR | O_NOCTTY);
   struct termios raw;
   if (slave < 0 || tcgetattr(slave, &raw)) return 1;

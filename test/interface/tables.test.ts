@@ -30,7 +30,7 @@ function path({ path }: SpecifiedOperation, ids: Record<string, string> = {}): s
 const write = () => ({ data: [{ keyId: randomUUID(), blocks: ['00ff'] }], description: 'Room 101' });
 const reference = { id: at.BARE_DOOR, type: 'door' };
 
-/** Every field the specification lists for the body, each with a value; 4.1 and 4.3 make theirs anew. */
+/** Every field the specification lists for the body, each with a value; 4.1 and 4.3 make theirs again. */
 const BODIES: Record<string, () => object | Promise<object>> = {
   '4.1': async () => ({
     ...(await site.registration('desk-9')),
@@ -67,7 +67,7 @@ const BODIES: Record<string, () => object | Promise<object>> = {
   '4.7': () => ({ description: 'Wing', cert: null }),
 };
 const bodyOf = async ({ clause }: SpecifiedOperation) => BODIES[clause]?.() ?? {};
-/** Registrations of the tests are of an encoder nobody writes with. */
+/** Registrations of the tests are of an encoder no one writes with. */
 const pathOf = (operation: SpecifiedOperation) =>
   path(operation, operation.clause === '4.1' ? { encoderId: 'desk-9' } : {});
 

@@ -8,7 +8,7 @@ export interface DaemonProcess extends AsyncDisposable {
   /** Undefined while it does not run. */
   pid(): number | undefined;
   launch(): void;
-  /** Resolves when it has ended, whoever ended it. */
+  /** Resolves when it has ended, no matter who ended it. */
   exited(): Promise<void>;
   /** kill -9, and waits until it is gone. */
   kill(): Promise<void>;

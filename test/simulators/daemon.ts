@@ -56,7 +56,7 @@ export interface Daemon extends AsyncDisposable {
   start(): Promise<void>;
   /** Starts it, and waits for nothing. */
   launch(): void;
-  /** Resolves when it has ended, whoever ended it. */
+  /** Resolves when it has ended, no matter who ended it. */
   exited(): Promise<void>;
   /** kill -9, and waits until it is gone. */
   kill(): Promise<void>;
@@ -172,7 +172,7 @@ async function importSite(
   return body.result as Record<string, unknown>;
 }
 
-/** A port nobody listens on now. */
+/** A port no one listens on now. */
 export async function freePort(host = '127.0.0.1'): Promise<number> {
   const server = createServer();
   const { promise, resolve, reject } = Promise.withResolvers<void>();

@@ -197,7 +197,7 @@ function adversary(pd: OsdpDevice, next: () => { trick: string; pick: number }) 
   return wire;
 }
 
-/** What a card reader, an input and a relay can have said, if nobody else spoke. */
+/** What a card reader, an input and a relay can have said, if no one else spoke. */
 function expectNothingForged(panel: Panel, issued: readonly string[], pd: OsdpDevice): void {
   const deeds = pd.peripheral.deeds.map(({ data }) => data);
   expect(new Set(deeds).size).toBe(deeds.length);

@@ -111,7 +111,7 @@ describe('inside a session, unsigned', () => {
     expect({ deeds: pd.peripheral.deeds.length, sessions: pd.sessions() }).toEqual({ deeds: 1, sessions: 1 });
   });
   it.each([...LOST, ...REFUSING])(
-    '%i: a new session within two polls; nobody knows of the command',
+    '%i: a new session within two polls; no one knows of the command',
     (code) => {
       const { pd, panel, refuseOnce } = openPair(true);
       refuseOnce(code);

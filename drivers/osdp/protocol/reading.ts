@@ -8,7 +8,7 @@ import type { Incident } from './suspicion.ts';
 /** The one command that is on the wire. */
 export interface Outstanding {
   command: Command;
-  /** A step of the session itself, which nobody asked for. */
+  /** A step of the session itself, which no one asked for. */
   isOwn: boolean;
   sequence: Sequence;
   bytes: Uint8Array;
@@ -21,7 +21,7 @@ export interface Outstanding {
 
 export type Answer =
   | { kind: 'busy' }
-  /** `isProven` false: within a session, and nobody signed it. */
+  /** `isProven` false: within a session, and no one signed it. */
   | { kind: 'nak'; code: number; isProven: boolean }
   /** `value` of the security block, in the handshake. */
   | { kind: 'reply'; reply: Reply; value: number | null }

@@ -230,7 +230,7 @@ describe('what a device does wrong, or has done to it', () => {
     expect(panel.alarms()).toEqual([]);
   });
 
-  it('a restart under a command leaves it unknown, for nobody signed the refusal', () => {
+  it('a restart under a command leaves it unknown, for no one signed the refusal', () => {
     const { pd, panel } = openPair();
     panel.establish();
     pd.restart(0);

@@ -30,8 +30,8 @@ export interface SessionOptions {
 type BaseKey = 'own' | 'pending' | 'default';
 
 /**
- * While pairing: who says to be there, and how often in a row; `contested`: more than one does, and nobody is given a key
- * before the window is opened anew.
+ * While pairing: who says to be there, and how often in a row; `contested`: more than one does, and no one is given a key
+ * before the window is opened again.
  */
 export type Claim = { identity: Identity; times: number } | 'contested' | null;
 
@@ -93,7 +93,7 @@ export type Effect =
   | { kind: 'keyed' }
   /** The device does not have the tentative key. */
   | { kind: 'unproven' }
-  /** Why the session begins anew. */
+  /** Why the session begins again. */
   | { kind: 'restarted'; reason: string }
   /** States and events, whether asked for or brought by a POLL. */
   | { kind: 'told'; reply: Reply }
@@ -199,26 +199,26 @@ export function goOnline(session: Session, channel: Channel | null): Settled {
 export function failed(session: Session, alarm: Alarm): Settled {
   const { stage, options, failures } = session;
   const again = { kind: 'again' } as const;
-  const anew = { ...session, sequence: 0, outstanding: null } as const;
+  const restarted = { ...session, sequence: 0, outstanding: null } as const;
   if (options.security.secure === 'pairing' && 'base' in stage && stage.base === 'own')
     return {
-      session: { ...anew, stage: { kind: 'challenge', base: 'default', isKeyed: alarm === 'wrongKey' } },
+      session: { ...restarted, stage: { kind: 'challenge', base: 'default', isKeyed: alarm === 'wrongKey' } },
       effects: [],
       outcome: again,
     };
   const keys = pendingOf(session) ? 2 : 1;
   if (failures < 2 * keys - 1 && 'base' in stage) {
-    const next = { ...anew, failures: failures + 1 };
+    const next = { ...restarted, failures: failures + 1 };
     return { session: { ...next, stage: challenge(next) }, effects: [], outcome: again };
   }
   const turnsLeft = Math.min(2 ** (Math.floor(failures / keys) + 1), BARRED_TURNS_MAX);
   if (options.security.secure === 'required' && options.security.isTentative) {
     const stage: Stage = { kind: 'barred', turnsLeft: BARRED_TURNS_MAX };
-    return { session: { ...anew, stage }, effects: [{ kind: 'unproven' }], outcome: again };
+    return { session: { ...restarted, stage }, effects: [{ kind: 'unproven' }], outcome: again };
   }
   const { suspicions, effects } = afterFailure(session.suspicions, alarm);
   const barred: Session = {
-    ...anew,
+    ...restarted,
     stage: { kind: 'barred', turnsLeft },
     suspicions,
     failures: failures + 1,

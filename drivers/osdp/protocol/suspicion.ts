@@ -12,7 +12,7 @@ const ALARMS = [
   'replayed',
   /** Two devices answer to one address, or one to another's. */
   'duplicateAddress',
-  /** The session is lost again and again, by refusals that nobody signed. */
+  /** The session is lost again and again, by refusals that no one signed. */
   'sessionLost',
   /** The device does not know the key, or is another one. */
   'wrongKey',

@@ -103,7 +103,7 @@ export function openAddressing(
     hearAsItself(ieee) {
       const device = library.getDeviceByIeeeAddr(`0x${ieee}`);
       // Its setter enters the device in the library's table by network address, from which a device that gives up an
-      // address takes it, whoever else has it.
+      // address takes it, no matter who else has it.
       if (device) device.networkAddress = Number(device.networkAddress);
     },
     reroute: (ieee) => adapter.discoverRoute(find(ieee).networkAddress, false),

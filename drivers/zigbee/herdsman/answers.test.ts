@@ -47,7 +47,7 @@ describe('the answer of a device', () => {
     expect(await sent).toBeUndefined();
   });
 
-  it('is not waited for once nobody needs it any more', async () => {
+  it('is not waited for once no one needs it any more', async () => {
     const { adapter, waitAs } = openAdapter(0);
     const known = new AbortController();
     const sent = waitAs({ known: known.signal }, () => adapter.send());

@@ -24,7 +24,7 @@ describe('a connection', () => {
   });
 
   it('gives up on a peer that does not take the connection', async () => {
-    // A black hole by RFC 5737: nobody answers there.
+    // A black hole by RFC 5737: no one answers there.
     const clock = manualClock();
     const opening = openConnection(optionsOf('tcp://192.0.2.1:6638'), clock, never).catch((error) => error);
     await clock.advance(5_000);

@@ -18,7 +18,7 @@ describe('a frame', () => {
     expect([head(0xfc11, OWN), head(0xfc11, FOREIGN), head(0xfc11)]).toEqual([true, false, false]);
   });
 
-  it('of a cluster that nobody listens to is as it is', () => {
+  it('of a cluster that no one listens to is as it is', () => {
     expect([head(0x0000, FOREIGN), head(0xfc99, FOREIGN, false)]).toEqual([true, true]);
   });
 });

@@ -81,7 +81,7 @@ export interface RadioOptions {
   /** A line of the library's log, as it is: with secrets. */
   log(level: 'info' | 'warn' | 'error', line: string): void;
   clock: Clock;
-  /** Fires: nobody waits for the start any more. */
+  /** Fires: no one waits for the start any more. */
   signal: AbortSignal;
 }
 
@@ -112,7 +112,7 @@ export async function openRadio(options: RadioOptions): Promise<Radio> {
 /** Of the locks' own cluster; one per process, as everything of the library. */
 let ownCode: number | undefined;
 const { fromBuffer } = Zcl.Frame;
-// It takes an attribute for what its number says, whoever made it and of whatever type it is.
+// It takes an attribute for what its number says, no matter who made it and of whatever type it is.
 Zcl.Frame.fromBuffer = (cluster, header, ...others) => {
   const frame = fromBuffer.call(Zcl.Frame, cluster, header, ...others);
   const { manufacturerCode, frameControl, isGlobal } = frame.header;
@@ -357,7 +357,7 @@ function send(
   request: ZclRequest,
   { clock, log }: Pick<RadioOptions, 'clock' | 'log'>,
 ): Promise<ZclReply> {
-  // Its types know the payload of each command; this one is checked by whoever makes it.
+  // Its types know the payload of each command; this one is checked by anyone who makes it.
   const sender = endpoint as unknown as {
     zclCommand(...values: unknown[]): Promise<{ payload: unknown } | undefined>;
   };

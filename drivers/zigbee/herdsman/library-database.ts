@@ -46,7 +46,7 @@ export interface DatabaseOwner {
   database: { entries: ReadonlyMap<number, unknown>; path: string; write(): void };
   databaseSaveTimer: NodeJS.Timeout;
   backupTimer: NodeJS.Timeout;
-  /** Makes the entries anew, and writes them. */
+  /** Makes the entries again, and writes them. */
   databaseSave(): void;
   /** It is about to end. */
   stopping: boolean;

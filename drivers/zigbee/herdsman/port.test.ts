@@ -50,15 +50,15 @@ it('loses a coordinator at once that does not take an unlock, with what it has n
 }, 30_000);
 
 describe('a frame', () => {
-  const nobody = { on: () => undefined };
+  const listenerless = { on: () => undefined };
   /** A port that says what it is asked to, in order, as the library's does. */
   function openPort(answers: (command: string) => Promise<unknown>) {
     const written: string[] = [];
     let last: Promise<unknown> = Promise.resolve();
     const port: Port = {
       initialized: true,
-      unpiWriter: nobody,
-      unpiParser: { ...nobody, write: () => true },
+      unpiWriter: listenerless,
+      unpiParser: { ...listenerless, write: () => true },
       socketPort: undefined,
       onUnpiParsed: () => undefined,
       onPortClose: () => undefined,
@@ -155,7 +155,7 @@ describe('a frame', () => {
     hold.resolve();
     await clock.advance(0);
     expect(written).toEqual(['ping']);
-    // Nor where nobody waits for its release.
+    // Nor where no one waits for its release.
     expect(await send(false, hold.promise).sent).toContain('not released');
   });
 

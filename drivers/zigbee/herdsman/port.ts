@@ -1,6 +1,6 @@
 /**
  * The port to the coordinator, as the library writes to it: behind all of its queues, where one request at a time waits
- * for its answer (SRSP). What is written can sit in buffers that nobody empties, and nothing calls it back from there.
+ * for its answer (SRSP). What is written can sit in buffers that no one empties, and nothing calls it back from there.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock } from '../../contract/driver.ts';
@@ -9,7 +9,7 @@ import { field, integer } from '../values.ts';
 import type { Connection } from './connection.ts';
 import type { Gate } from './gate.ts';
 
-/** SYS_PING (Z-Stack Monitor and Test API, 3.8.1.2): answered by whoever reads the port. */
+/** SYS_PING (Z-Stack Monitor and Test API, 3.8.1.2): answered by anyone who reads the port. */
 const PING_SUBSYSTEM = 1;
 const PING = ['ping', { capabilities: 1 }] as const;
 /** AF_DATA_REQUEST (the same, 3.2.1.2), and what it may be answered with. */
@@ -52,7 +52,7 @@ export interface Port {
 
 /** For a frame of the coordinator. */
 interface Waiter {
-  /** undefined: nobody waits for it yet. */
+  /** undefined: no one waits for it yet. */
   timer?: NodeJS.Timeout;
   timedout: boolean;
   reject(error: Error): void;

@@ -7,7 +7,7 @@ import { type Gate, openGate } from './gate.ts';
 
 /** The library's own words say how it was called, with all that was: they are for its log. */
 const UNSENT =
-  'the coordinator did not take the frame; see whether its stick has power and answers, else plug it in anew';
+  'the coordinator did not take the frame; see whether its stick has power and answers, else plug it in again';
 
 interface Library {
   /** The payload is that of the gate. Undefined: no answer came. */

@@ -10,7 +10,7 @@ interface Manager {
   backup: { getStoredBackup(): unknown };
   options: { version: number };
 }
-/** Of the library's ZnpVersion. The library puts no backup on it: it makes the network anew. */
+/** Of the library's ZnpVersion. The library puts no backup on it: it makes the network again. */
 const Z_STACK_12 = 0;
 
 export interface Permitted {

@@ -31,7 +31,7 @@ export async function checkParts({ config }: Patient): Promise<Diagnosis[]> {
     if (refusal) found.push(refused('system', refusal.error));
   }
   const knownRoot = database.part?.knownRoot ?? null;
-  // Of a database that cannot be read nobody knows whether there must be a CA.
+  // Of a database that cannot be read no one knows whether there must be a CA.
   const mayBeNew = database.part !== undefined || database.found.severity === 'good';
   return [...found, ...(await lookAtSiteCa(pki, knownRoot, mayBeNew))];
 }

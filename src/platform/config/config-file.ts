@@ -48,7 +48,7 @@ export interface FileReader extends Disposable {
 }
 
 export interface ReadOptions {
-  /** Without it files are judged for whoever runs this. */
+  /** Without it files are judged for anyone who runs this. */
   reader?: (config: Config) => FileReader | undefined;
   /** Also check that the files the configuration names can be read. */
   checkFiles?: boolean;
@@ -370,7 +370,7 @@ function problem(path: PropertyKey[], message: string | undefined): Problem[] {
   return message === undefined ? [] : [{ path, message }];
 }
 
-/** The pair of HTTPS is no reason not to start (contents.ts), and profileProblems reads profiles for whoever runs this. */
+/** The pair of HTTPS is no reason not to start (contents.ts), and profileProblems reads profiles for anyone who runs this. */
 function filesOf(
   { http, auth, encoders, upstream, links }: Config,
   { reader, checkContents }: ReadOptions,

@@ -1,4 +1,4 @@
-/** Whoever corrects a configuration sees all of its faults in one run, each once and none that is not there. */
+/** Anyone who corrects a configuration sees all of its faults in one run, each once and none that is not there. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ interface Fault {
   /** Where it is planted. */
   path: Step[];
   plant(document: Section): void;
-  /** What it also depends on: where that has a mistake, nobody can tell whether this is one. */
+  /** What it also depends on: where that has a mistake, no one can tell whether this is one. */
   follows: Step[][];
 }
 

@@ -186,8 +186,8 @@ pulse:
   const inForce = 'inForce: [{ table: coil, address: 260, value: 1 }]';
 
   it.each([
-    ['nobody says how it is enabled', `${time}, fedBy: requests`, /enabledBy/],
-    ['nobody says how it is fed', `${time}, enabledBy: time`, /fedBy/],
+    ['no one says how it is enabled', `${time}, fedBy: requests`, /enabledBy/],
+    ['no one says how it is fed', `${time}, enabledBy: time`, /fedBy/],
     ['it was valid before', 'address: 488, unitMilliseconds: 100', /address/],
     ['nothing enables it', `${time}, enabledBy: writes, ${inForce}, fedBy: requests`, /enable: is needed/],
     [

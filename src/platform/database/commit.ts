@@ -30,7 +30,7 @@ const QUEUE_MAX = 2_560;
 const SLOW_MS = 2;
 /**
  * Turns of the event loop that the sockets then have to themselves: libuv accepts one connection a turn, so that with
- * 20 ms in each nobody could connect more often than 50 times a second. An idle turn takes microseconds, one of a drain
+ * 20 ms in each no one could connect more often than 50 times a second. An idle turn takes microseconds, one of a drain
  * of the backlog milliseconds: the turns together take no longer than the commit did.
  */
 const TURNS_AFTER_SLOW = 8;

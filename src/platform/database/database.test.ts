@@ -113,7 +113,7 @@ describe('a lock', () => {
 });
 
 describe('opening', () => {
-  it('makes the folder and the file for nobody else, and runs the migrations once', async () => {
+  it('makes the folder and the file for no one else, and runs the migrations once', async () => {
     const file = join(temporaryFolder(), 'data', 'gatehouse.db');
     const ran: string[] = [];
     for (let start = 0; start < 2; start += 1) {
@@ -134,7 +134,7 @@ describe('opening', () => {
     expect(statSync(file).mode & 0o777).toBe(0o600);
   });
 
-  it('begins anew after a first start that was cut short', async () => {
+  it('begins again after a first start that was cut short', async () => {
     const file = join(temporaryFolder(), 'gatehouse.db');
     writeFileSync(`${file}.new`, 'half');
     writeFileSync(`${file}.new-wal`, 'half');

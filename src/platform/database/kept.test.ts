@@ -49,7 +49,7 @@ it('shows a write to the job that makes it, to those after it, and to all once i
   expect(name()).toBe('after');
 });
 
-it('keeps nothing of a job that is rolled back, whoever read it meanwhile', async () => {
+it('keeps nothing of a job that is rolled back, no matter who read it meanwhile', async () => {
   const write = database.commit(() => {
     set('a', 'never');
     expect(name()).toBe('never');

@@ -2,13 +2,13 @@
  * Rows that every request needs and that change seldom, kept in memory.
  *
  * Never stale, and this is why: this process alone writes to the database (cli/serve.ts holds its folder), and a transaction
- * begins, runs its jobs and ends within one turn of the event loop (commit.ts). Whoever writes such a row forgets what
+ * begins, runs its jobs and ends within one turn of the event loop (commit.ts). Anyone who writes such a row forgets what
  * is kept in the same job; inside a transaction nothing is taken from here and nothing is added. So what is added later
  * was read after that transaction had ended, whichever way it ended.
  */
 import type { Database } from './database.ts';
 
-/** Then all are read anew: far more than the tokens, templates and schedules of a site. */
+/** Then all are read again: far more than the tokens, templates and schedules of a site. */
 const ROWS_MAX = 4_096;
 
 export interface KeptRows<Row> {

@@ -2,7 +2,7 @@
  * Copies the write-ahead log into the database file in a thread of its own: it takes some thousand writes and three fsyncs,
  * during which SQLite's own automatic checkpoint would hold up the event loop, and with it every encoder and request.
  *
- * Writers go on meanwhile (sqlite.org, Write-Ahead Logging, 2.2: a passive checkpoint waits for nobody and nobody for it).
+ * Writers go on meanwhile (sqlite.org, Write-Ahead Logging, 2.2: a passive checkpoint waits for no one and no one for it).
  * It copies committed frames alone, so that what a failed commit has left is never copied. A thread that fails leaves the
  * log longer, until SQLite's own, whose limit is in connection.ts, runs in a commit after all.
  */

@@ -33,7 +33,7 @@ export function truncateLog(file: string, committedFrames: number, pageBytes: nu
 }
 
 /**
- * Makes the log longer, so that later commits find room in it: nobody else can take that. SQLite writes over what lies after
+ * Makes the log longer, so that later commits find room in it: no one else can take that. SQLite writes over what lies after
  * the last frame, and a recovery ends at the first frame that does not match (section 4.5); page number 0 never does. Stops
  * where the disk is full.
  */

@@ -50,7 +50,7 @@ describe('a channel', () => {
     far.write(Buffer.concat([frame('hello'), bytes, frame('more')]));
     expect(await channel.closed).toBeInstanceOf(Error);
     expect(heard).toEqual(['hello']);
-    await channel.send('to nobody');
+    await channel.send('to no one');
   });
 
   it('closes without a reason when the other side goes', async () => {

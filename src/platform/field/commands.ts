@@ -24,7 +24,7 @@ export interface Commands {
   failed(id: number, error: Failure): void;
   /** Whether a command of this link is not settled. */
   isBusy(linkId: string): boolean;
-  /** Everything was handed over and nobody will answer. */
+  /** Everything was handed over and no one will answer. */
   hostEnded(): void;
 }
 

@@ -257,7 +257,7 @@ describe('a host', () => {
     expect(log.lines.join('\n')).toContain('thrown in a listener');
   });
 
-  it('that speaks nonsense is ended, again and again, and harms nobody', async () => {
+  it('that speaks nonsense is ended, again and again, and harms no one', async () => {
     const { field, log } = await opened([loopback('a', 'one')], {
       hostEntry: join(FIXTURES, 'babbling-host.ts'),
     });
@@ -374,7 +374,7 @@ describe('what drivers say', () => {
     expect(seen).toEqual(Array(3).fill('a p-0 emitted {"index":0}'));
   });
 
-  it('harms nobody when the reader of reports throws', async () => {
+  it('harms no one when the reader of reports throws', async () => {
     const { field, log } = await opened([loopback('a', 'one')], {
       onReport() {
         throw new Error('reader');

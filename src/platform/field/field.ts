@@ -60,10 +60,10 @@ export interface FieldState {
 export interface Field extends AsyncDisposable {
   /**
    * Has a link execute a command, at most once. Rejects with a DriverError: LINK_LOST when it was not handed over, or not released,
-   * OUTCOME_UNKNOWN when it was and nobody knows. Firing the signal asks the driver to stop; its word still decides.
+   * OUTCOME_UNKNOWN when it was and no one knows. Firing the signal asks the driver to stop; its word still decides.
    */
   execute(linkId: string, command: LinkCommand, signal: AbortSignal): Promise<Plain>;
-  /** Has the host of a link start anew, with the options there are then; its other links with it. */
+  /** Has the host of a link start again, with the options there are then; its other links with it. */
   restart(linkId: string): void;
   /** Whether a command of the link is being executed. */
   isBusy(linkId: string): boolean;

@@ -16,7 +16,7 @@ import { forgetProcess, predecessorGone, recordProcess } from './pid-file.ts';
 import { groupOf, type HostProcess, type ProcessOptions, startProcess } from './process.ts';
 
 /**
- * Buses and doors wait for it, so the first times it is started anew at once; one that dies each time at its start takes
+ * Buses and doors wait for it, so the first times it is started again at once; one that dies each time at its start takes
  * a second of a core each time, and is left in peace for longer.
  */
 const HOST_BACKOFF: Backoff = { firstMs: 100, longestMs: 10_000, healthyMs: 10_000 };
@@ -29,7 +29,7 @@ export interface LinkSpec {
   protocol: string;
   /** Links with the same host share one process. */
   host: string;
-  /** Or what makes them, anew at each start of the process; when it throws, the start is tried again later. */
+  /** Or what makes them, again at each start of the process; when it throws, the start is tried again later. */
   options: Plain | (() => Plain);
   /** What the configuration says of it, to tell whether it has changed; by default the options. */
   wiring?: Plain;
@@ -77,13 +77,13 @@ export function openHost(options: HostOptions): Host {
   let { first } = options;
   let starts = 0;
 
-  /** Returns when it was to be started anew. */
+  /** Returns when it was to be started again. */
   async function runProcess(signal: AbortSignal): Promise<void> {
     await predecessorGone({ file: pidFile, clock, log, kill: options.kill, signal });
     signal.throwIfAborted();
     const started = [...links.values()].map(startOf);
     const given = new Set(links.keys());
-    const anew = Promise.withResolvers<string>();
+    const restart = Promise.withResolvers<string>();
     const child = first ?? startProcess(groupOf(name, started), options);
     first = undefined;
     const ending = new AbortController();
@@ -100,10 +100,10 @@ export function openHost(options: HostOptions): Host {
       if (child.pid === undefined) throw new Error(await child.exited);
       starts += 1;
       recordProcess(pidFile, child.pid);
-      current = { pid: child.pid, conversation, given, restart: () => anew.resolve(ANEW) };
+      current = { pid: child.pid, conversation, given, restart: () => restart.resolve(ANEW) };
       log.info({ pid: child.pid }, `host ${name} runs as process ${child.pid}`);
       conversation.start(started);
-      reason = await Promise.race([child.exited, conversation.failed, fired(signal), anew.promise]);
+      reason = await Promise.race([child.exited, conversation.failed, fired(signal), restart.promise]);
     } catch (error) {
       reason = error instanceof Error ? error.message : String(error);
       throw error;
@@ -154,7 +154,7 @@ export function openHost(options: HostOptions): Host {
 }
 
 /** Why a process was ended. */
-const ANEW = 'to be started anew';
+const ANEW = 'to be started again';
 
 /** Throws when they are not plain data. */
 function startOf({ id, protocol, options }: LinkSpec): LinkStart {

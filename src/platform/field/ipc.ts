@@ -20,7 +20,7 @@ export const HOST_BEATS_MISSED_MAX = 6;
 export const DAEMON_BEATS_MISSED_MAX = 30;
 /** For all links of a host to close when the daemon asks. */
 export const CLOSING_DEADLINE_MS = 8_000;
-/** The same when nobody is there to wait: the next daemon wants the links soon. */
+/** The same when no one is there to wait: the next daemon wants the links soon. */
 export const ORPHAN_CLOSING_DEADLINE_MS = 1_500;
 /** Events of one link that are sent and not yet durable. Enough to fill a group commit, few enough to keep in memory. */
 export const EVENT_CREDITS = 32;

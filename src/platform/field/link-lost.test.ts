@@ -1,4 +1,4 @@
-/** What is said of a link once it is lost, or its host is to end, is of the past: nobody may take it for how things are. */
+/** What is said of a link once it is lost, or its host is to end, is of the past: no one may take it for how things are. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

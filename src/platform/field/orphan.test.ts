@@ -49,7 +49,7 @@ async function killDaemon({ process: child }: Daemon): Promise<void> {
   await exit;
 }
 
-/** A zombie, which nobody may reap here, is not alive. */
+/** A zombie, which no one may reap here, is not alive. */
 function isAlive(pid: number): boolean {
   try {
     return !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
@@ -109,7 +109,7 @@ describe('the recorded process', () => {
   const wait = (file: string, signal = never) =>
     predecessorGone({ file, clock: systemClock, log: silentLog, kill: (pid) => killed.push(pid), signal });
 
-  it('holds nobody up when there is none, or when its file was cut short', async () => {
+  it('holds no one up when there is none, or when its file was cut short', async () => {
     const file = join(temporaryDirectory(), 'field.pid');
     await wait(file);
     for (const content of ['', '{"pid":', '{}', 'null', '[]', '{"pid":"1"}']) {

@@ -94,8 +94,8 @@ const command = (clock: ManualClock, id: number, kind: string, data: Plain = nul
 describe('a host', () => {
   it.each([
     ['of a link it does not have', { type: 'link', linkId: 'b', up: true }],
-    ['of a command nobody gave', { type: 'done', id: 1, data: null }],
-    ['in words nobody knows', { type: 'evil' }],
+    ['of a command no one gave', { type: 'done', id: 1, data: null }],
+    ['in words no one knows', { type: 'evil' }],
     ['as the daemon would', { type: 'heartbeat', at: 1 }],
   ])('that speaks %s is given up', async (_what, message) => {
     const { conversation, send } = daemonSide();
@@ -169,7 +169,7 @@ describe('a host ends itself', () => {
   const faulty = [{ id: 'a', protocol: 'faulty', options: {} }];
 
   it.each([
-    ['words nobody knows', { type: 'evil' }],
+    ['words no one knows', { type: 'evil' }],
     ['an answer to an event it did not emit', { type: 'durable', seq: 1 }],
     ['a second start', { type: 'start', links: [] }],
   ])('when it hears %s', async (_what, message) => {

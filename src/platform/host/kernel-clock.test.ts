@@ -31,7 +31,7 @@ it('believes systemd-timesyncd, where the date is possible, without asking furth
   expect(open(manualClock(0)).isSynchronised()).toBe(false);
 });
 
-it('believes the kernel, whoever told it', async () => {
+it('believes the kernel, no matter who told it', async () => {
   const kernel = open();
   says('echo yes');
   await kernel.ask();
@@ -45,7 +45,7 @@ it.each([
   ['there is no timedatectl', () => {}],
   ['it cannot reach systemd', () => says('echo "Failed to connect to bus" >&2; exit 1')],
   ['it says something else', () => says('echo maybe')],
-])('believes nobody when %s', async (_what, play) => {
+])('believes no one when %s', async (_what, play) => {
   play();
   const kernel = open();
   await kernel.ask();

@@ -5,7 +5,7 @@ import { createConnection } from 'node:net';
 /** sockaddr_un.sun_path less its final zero (unix(7)). */
 const PATH_MAX_BYTES = 107;
 
-/** Removes a socket nobody answers on. Throws when one does, or when the path is something else. */
+/** Removes a socket no one answers on. Throws when one does, or when the path is something else. */
 export async function claimSocketPath(path: string): Promise<void> {
   if (Buffer.byteLength(path) > PATH_MAX_BYTES) {
     throw new Error(`${path} is longer than ${PATH_MAX_BYTES} bytes: set adminSocket to a shorter path`);

@@ -107,7 +107,7 @@ export function createApp(options: AppOptions): App {
     hono.on([operation.method], routerPattern(route), ({ req, env }) => exchanges.answer(req.raw, env, work));
   }
   const nowhere: Work = { route: 'none', work: refusePath(basePath) };
-  // Made for the first who needs it: nobody waits for it at the start.
+  // Made for the first who needs it: no one waits for it at the start.
   let paths: TrieRouter<Work> | undefined;
   hono.notFound(({ req, env }) => {
     paths ??= pathRouter(operations, basePath);
@@ -303,7 +303,7 @@ async function hasHungUp({ request, isLeaving }: Exchange): Promise<boolean> {
 
 type AnyCall = Parameters<Operation['handler']>[0];
 
-/** A HEAD opens nothing: nobody would close it. */
+/** A HEAD opens nothing: no one would close it. */
 async function streamReply(
   { status, handler }: Operation,
   { method, headers }: Request,

@@ -5,7 +5,7 @@ import { parseJson, parseLongJson } from './json.ts';
 /** application/json, with no parameter but charset=utf-8. */
 const JSON_TYPE = /^application\/json[ \t]*(;[ \t]*charset[ \t]*=[ \t]*"?utf-?8"?[ \t]*)?;?$/i;
 
-/** The client went away before its request was whole; nobody is there to answer. */
+/** The client went away before its request was whole; no one is there to answer. */
 export class ClientGone extends Error {
   constructor(cause: unknown) {
     super('the client went away while it sent its request', { cause });

@@ -1,5 +1,5 @@
 /**
- * How many connections an address may hold, so that one that opens hundreds and sends nothing keeps nobody out. Each
+ * How many connections an address may hold, so that one that opens hundreds and sends nothing keeps no one out. Each
  * is refused before its TLS handshake. Room is kept for addresses that authenticated lately and for this host; and when
  * all of it is taken, the address that holds most gives way, whichever it is.
  */
@@ -18,7 +18,7 @@ export interface ConnectionLimits {
 
 /**
  * Memory for 512 slow clients is some 20 MB. A browser opens 6 connections; 128 are a desk of many behind one router. This
- * host and a trusted proxy, which speak for many, may hold all that nobody else needs.
+ * host and a trusted proxy, which speak for many, may hold all that no one else needs.
  */
 export const CONNECTION_LIMITS: ConnectionLimits = {
   total: 512,
@@ -98,7 +98,7 @@ function admits(address: string, holders: Holders, { limits, isKnown, isProxy }:
   if (!isTrusted(address) && count(strangers) >= limits.total - limits.keptForKnown)
     return makesRoom(strangers, own);
   if (count(all) < limits.total) return true;
-  // Strangers before anybody else. Then whoever holds more than the one that comes would.
+  // Strangers first. Then the address that holds more than the one that comes would.
   return (isTrusted(address) && makesRoom(strangers, 0)) || makesRoom(all, own + 1);
 }
 
@@ -112,8 +112,8 @@ function count(holders: [string, Held][]): number {
 
 /**
  * The address that holds most, and of those with as many the one that came first, loses its oldest connection, of
- * those that never sent a request if there are any. So whoever comes with one request is served, however many addresses hold
- * on to theirs. False when nobody holds more than `atLeast`.
+ * those that never sent a request if there are any. So anyone who comes with one request is served, however many addresses hold
+ * on to theirs. False when no one holds more than `atLeast`.
  */
 function makesRoom(holders: [string, Held | undefined][], atLeast: number): boolean {
   const [, most] = holders.toSorted(([, a], [, b]) => sizeOf(b) - sizeOf(a))[0] ?? [];

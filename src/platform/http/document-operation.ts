@@ -1,4 +1,4 @@
-/** GET /openapi.json: made, serialised and compressed once, whoever asks how often. */
+/** GET /openapi.json: made, serialised and compressed once, however often it is asked for. */
 import { constants, gzipSync } from 'node:zlib';
 import { z } from '@hono/zod-openapi';
 import { type DocumentInfo, OPENAPI_VERSION, openApiDocument } from './openapi.ts';

@@ -52,7 +52,7 @@ export const clearableName = (max: number) =>
     .overwrite((name) => name || null)
     .openapi({ description: 'null or an empty text clears it' });
 
-/** Two ids that look the same must not be two, and a blank at either end is seen by nobody. */
+/** Two ids that look the same must not be two, and a blank at either end is seen by no one. */
 const UNPADDED = '(?!\\p{White_Space})(?!.*\\p{White_Space}$)';
 const ID = new RegExp(`^${UNPADDED}${PRINTABLE.source.slice(1)}`, 'u');
 const ID_MAX = 64;
@@ -72,7 +72,7 @@ export const looseId = plainId
   .max(ID_MAX)
   .overwrite((id) => (UUID.test(id) ? id.toLowerCase() : id));
 
-/** No device has them: all zeros is whoever is asked (Zigbee specification R22, 2.4.3.3.5), all ones one that is not known. */
+/** No device has them: all zeros is the device that is asked (Zigbee specification R22, 2.4.3.3.5), all ones one that is not known. */
 const NO_ADDRESS = /^(0{16}|f{16})$/;
 /** IEEE address of a lock, in either case. */
 export const ieeeAddress = z

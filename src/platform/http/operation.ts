@@ -24,7 +24,7 @@ export interface Call<Params, Query, Body> {
   address: string;
   /** Monotonic milliseconds: the request did not arrive before (arrivals.ts); undefined: it is not known. */
   askedAt?: number | undefined;
-  /** The caller has hung up: nobody waits for the answer any more. */
+  /** The caller has hung up: no one waits for the answer any more. */
   isGone(): Promise<boolean>;
   /** Fires when the caller hangs up. Unlike isGone it does not wait for what has arrived and was not read yet. */
   hungUp: AbortSignal;

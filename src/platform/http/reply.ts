@@ -8,7 +8,7 @@ import type { StoredBytes } from './operation.ts';
 
 /** Names the protection space (RFC 6750, 3). */
 const CHALLENGE = 'Bearer realm="gatehouse"';
-/** The number other servers log for a client that left; nobody receives it. */
+/** The number other servers log for a client that left; no one receives it. */
 const STATUS_CLIENT_GONE = 499;
 
 /** On every answer. No HSTS: with a site CA, an expired certificate could then not be clicked past on the site. */
@@ -67,7 +67,7 @@ export function storedReply(status: number, { plain, gzip }: StoredBytes, reques
   return { status, body: compressed ? gzip : plain, headers };
 }
 
-/** Whoever asked for what cannot be has been told; of our own trouble the operator learns all there is. */
+/** Anyone who asked for what cannot be has been told; of our own trouble the operator learns all there is. */
 function logCause({ code, message, cause }: GatehouseError, correlationId: string, log: Log): void {
   if (ERROR_STATUS[code] >= 500) {
     log.warn({ err: cause, code, correlationId }, message);

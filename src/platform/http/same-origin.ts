@@ -21,7 +21,7 @@ export function refuseForeignPage({ method, headers, url }: Request): void {
   );
 }
 
-/** The same, for a request that brings no cookie yet: whoever says nothing of a page is no browser. */
+/** The same, for a request that brings no cookie yet: anyone who says nothing of a page is no browser. */
 export function refuseForeignSignIn(request: Request): void {
   const { headers } = request;
   if (headers.has('sec-fetch-site') || headers.has('origin')) refuseForeignPage(request);

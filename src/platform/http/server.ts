@@ -88,9 +88,9 @@ export interface ServeOptions {
   app: App;
   clock: Clock;
   log: Log;
-  /** For whom room is kept; without it, for nobody but this host. */
+  /** For whom room is kept; without it, for no one but this host. */
   known?: Pick<KnownAddresses, 'has'>;
-  /** Whose X-Forwarded-For is believed; without it, nobody's. */
+  /** Whose X-Forwarded-For is believed; without it, no one's. */
   isProxy?: Proxies;
   /** In place of the standard ones. */
   times?: Partial<ServerTimes>;
@@ -152,7 +152,7 @@ export async function listenPlain(options: ServeOptions & { host: string; port: 
   return { ...listening, address: addressOf(server) };
 }
 
-/** Mode 0660: whoever can open the socket is the local administrator. */
+/** Mode 0660: anyone who can open the socket is the local administrator. */
 export async function listenUnix(options: ServeOptions & { path: string }): Promise<AsyncDisposable> {
   await claimSocketPath(options.path);
   const server = createServer(httpOptions(options));

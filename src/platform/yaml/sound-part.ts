@@ -1,6 +1,6 @@
 /**
  * A file with something sound in the place of each setting that has a mistake, so that the checks that need a whole file
- * are made in the same go: whoever corrects a file should not learn of the next mistake only then.
+ * are made in the same go: anyone who corrects a file should not learn of the next mistake only then.
  */
 import type { z } from 'zod';
 import { type Problem, valueAt } from './problem.ts';

@@ -125,7 +125,7 @@ describe('how mistakes are told', () => {
     expect(messages('links: [{ id: a, protocol: dcon, options: { port: /dev/a }, baudRate: 9600 }]')).toEqual(
       ['unknown setting "links[0].baudRate" (it belongs into "options")'],
     );
-    // Of several sections nobody knows which was meant.
+    // Of several sections no one knows which was meant.
     expect(messages('listen: 127.0.0.1:1')[0]).toMatch(/known here: /);
   });
 

@@ -7,7 +7,7 @@
  *
  * YAML 1.2 without aliases, so that what is written is what is meant and a small file stays small. The two files there
  * are: the configuration (config-file.ts) and what `gatehouse import` takes (site-file.ts). Only where the text is no
- * YAML, so that nobody can tell what the settings are, are other mistakes not looked for.
+ * YAML, so that no one can tell what the settings are, are other mistakes not looked for.
  */
 import {
   Composer,

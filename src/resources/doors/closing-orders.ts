@@ -143,7 +143,7 @@ export function scheduleIn(
     const row = rowOf(mac);
     if (!row) return void all.delete(mac);
     begin(options, all, row, { ...watch, delayMs });
-    // Behind the answer to whoever has the door opened.
+    // Behind the answer to anyone who has the door opened.
     setImmediate(wake);
   };
 }

@@ -101,7 +101,7 @@ export function doorConfiguration(options: ConfigurationOptions) {
   const record = recordIn(options);
   const send = sendBy(options);
 
-  /** Acknowledged, and the lock has not told another version since. A door on a relay has nobody to tell one. */
+  /** Acknowledged, and the lock has not told another version since. A door on a relay has no one to tell one. */
   function isInForce(row: DueRow, device: Relay | null = relay(row.id) ?? null): boolean {
     if (row.config_version !== row.applied_config_version) return false;
     if (device) return true;
@@ -215,7 +215,7 @@ function sendBy(options: ConfigurationOptions) {
     const unreachable = options.unreachable(lock);
     if (unreachable !== undefined) throw new DriverError('LINK_LOST', unreachable);
     const apply = lockApply(row, catalogue);
-    // Before it goes: from then on nobody can say that the lock does not have it.
+    // Before it goes: from then on no one can say that the lock does not have it.
     if (isQueued(table, row)) {
       const { id, config_version: version } = row;
       const { changes } = await database.commit(() => table.setSent.run(clock.now(), id, version));

@@ -2,8 +2,8 @@
  * What lists and counts ask of every door, in memory: at ten thousand doors a query that reads them all from the database
  * takes tens of milliseconds, in which nothing else is served.
  *
- * Never stale, as src/platform/database/kept.ts has it: whoever writes such a row notes its id in the table, and what was noted is
- * read anew before the next use, which is never inside a transaction.
+ * Never stale, as src/platform/database/kept.ts has it: anyone who writes such a row notes its id in the table, and what was noted is
+ * read again before the next use, which is never inside a transaction.
  */
 import type { Database } from '../../platform/database/database.ts';
 import { whenUnreadable } from '../../platform/database/last-read.ts';

@@ -161,7 +161,7 @@ describe('reads', () => {
       expect((await estate.desk('GET', `/doors?${query}`)).status).toBe(400);
   });
 
-  it('name what the door refers to and nobody knows', async () => {
+  it('name what the door refers to and no one knows', async () => {
     const id = await create();
     await put(id, {
       groupId: 'g',
@@ -186,7 +186,7 @@ describe('reads', () => {
   });
 });
 
-it('lets in the roles of each operation and nobody else', async () => {
+it('lets in the roles of each operation and no one else', async () => {
   const cases = accessMatrix(estate.operations);
   for (const { method, path, role, allowed } of cases) {
     const body = method === 'GET' ? {} : { body: '{"none": 1}' };

@@ -36,7 +36,7 @@ it('are told once, with what to do, and the door stays where it is until one of 
   expect(audited('door.lock-doubled')).toMatchObject([
     { object: `door/${id}`, detail: { mac: MAC, stays: GATEWAY, other: OTHER_GATEWAY } },
   ]);
-  // The other one is out of its network: nobody hears of it.
+  // The other one is out of its network: no one hears of it.
   for (let round = 0; round < 7; round += 1) await heardThrough(LINK);
   expect((await state()).doubled).toBe(null);
 });

@@ -204,7 +204,7 @@ describe('new firmware for a lock', () => {
   it.each<[string, Record<string, number>]>([
     ['too low a voltage', { dueBatteryUnderLoad: 4_799, dueBatteryWithoutLoad: 6_000 }],
     ['too little left', { battery: 29 }],
-    ['a battery nobody knows', {}],
+    ['a battery no one knows', {}],
   ])('is refused with %s, unless it is to be ignored', async (_name, battery) => {
     const door = await create(OTHER);
     estate.report(OTHER, battery);

@@ -248,7 +248,7 @@ function toldIn(
       }
       if (kind !== 'lockUpdated') return false;
       const { data: told } = lockUpdated.safeParse(data);
-      // The end of its job is what is stored; without one nobody waits for it.
+      // The end of its job is what is stored; without one no one waits for it.
       if (told) updates.get(`${gatewayId}/${told.hwId}`)?.end.resolve(told);
       return true;
     },

@@ -139,7 +139,7 @@ function joined(
   };
 }
 
-/** A lock nobody waited for: a door of which nothing is wanted yet. */
+/** A lock no one waited for: a door of which nothing is wanted yet. */
 function create(mac: string, { table, clock, deliveries }: LockEventsOptions): string {
   const doorId = randomUUID();
   const now = clock.now();

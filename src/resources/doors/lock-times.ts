@@ -8,7 +8,7 @@ import type { DoorTable, LockTimesRow } from './table.ts';
 const WRITE_EVERY_MS = 3_600_000;
 /** When a start, with all that it has to write, is over. */
 const FIRST_MS = 180_000;
-/** Rows of one commit, and the time between two: nobody waits long for one. */
+/** Rows of one commit, and the time between two: no one waits long for one. */
 const BATCH_MAX = 1_000;
 const PAUSE_MS = 2_000;
 

@@ -119,7 +119,7 @@ describe('what a lock reports', () => {
       lastEvent: null,
       lastSeen: START + 1,
       lqi: 9,
-      // A clock that was set back: nobody knows when that was.
+      // A clock that was set back: no one knows when that was.
       evaluatedStates: { recentlySeen: false },
     });
   });

@@ -1,6 +1,6 @@
 /**
  * What locks tell of themselves over their gateways: in memory with its age, written in batches. A lock is known through
- * one gateway only; with that one lost nobody can say whether it is there.
+ * one gateway only; with that one lost no one can say whether it is there.
  */
 import type { StateReport } from '../../../drivers/contract/driver.ts';
 import { type LockReport, lockReport } from '../../../drivers/contract/settings.ts';
@@ -170,7 +170,7 @@ function happenings(
       const { mac: hwId, gatewayId } = place;
       const told = { hwId, capabilities, ...(zigbeeFirmwareVersion !== null && { zigbeeFirmwareVersion }) };
       if (isLatest) return keep(place, { connected: true, lastSeen: clock.now(), ...told });
-      // Whether it is there now was told since, or nobody can say.
+      // Whether it is there now was told since, or no one can say.
       const { connected = false, state } = reported.get(idOf(hwId, gatewayId)) ?? {};
       const report = { connected, ...state?.report, ...told };
       reported.report(idOf(hwId, gatewayId), connected, { losses: -1, ...state, report });
@@ -211,7 +211,7 @@ function openMemory({ database, table, clock, log }: LocksOptions) {
     clock,
     known: [],
     facts: ({ report }) => factsOf(report),
-    // Whether a lock is there has to be said anew after each start.
+    // Whether a lock is there has to be said again after each start.
     keepsConnected: false,
     store(id, { state }) {
       const [gatewayId = '', mac = ''] = id.split('/');

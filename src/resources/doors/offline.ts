@@ -1,4 +1,4 @@
-/** Why a door cannot be reached: the first cause that explains it, for whoever is sent to mend it. */
+/** Why a door cannot be reached: the first cause that explains it, for anyone who is sent to mend it. */
 
 import type { LockReport } from '../../../drivers/contract/settings.ts';
 import type { Relay } from './configuration.ts';
@@ -79,7 +79,7 @@ function reasonOfDevice({ name, bus, isBusUp, connected, changedAt }: DeviceFact
   return { code: 'NOT_ANSWERING', message };
 }
 
-/** Nobody can say whether the lock is there. */
+/** No one can say whether the lock is there. */
 function reasonOfGateway(row: PlacedRow, { since }: Connection, options: OfflineOptions): OfflineReason {
   const { gateway_id: gatewayId } = row;
   if (gatewayId === null)

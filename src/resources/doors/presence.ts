@@ -91,7 +91,7 @@ export function openPresenceEvents(options: PresenceOptions): PresenceEvents {
   };
 }
 
-/** For whoever searches the log for a door by its name or number. */
+/** For anyone who searches the log for a door by its name or number. */
 function sayChanged({ id, name, accessPointId, status, reason }: DoorConnection, log: Log): void {
   const called = name === null ? `door ${accessPointId}` : `door ${accessPointId} (${name})`;
   const fields = { door: id, name, accessPointId, status, ...(reason && { reason: reason.code }) };

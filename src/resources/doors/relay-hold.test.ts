@@ -127,7 +127,7 @@ describe('a door on a relay that is to stand open', () => {
   });
 });
 
-it('a relay whose watchdog nobody proved is not held: it is refused, and nothing waits', async () => {
+it('a relay whose watchdog no one proved is not held: it is refused, and nothing waits', async () => {
   const message = 'run: gatehouse bus watchdog-test io-1';
   const unproven = new GatehouseError('WATCHDOG_NOT_PROVEN', message);
   estate.played.assertRelayProven = () => {
@@ -248,7 +248,7 @@ describe('a renewal that fails', () => {
     expect(told()).toEqual(['begun']);
   });
 
-  it('is one whose outcome nobody knows, or that broke here, too; the begin expires after 15 minutes', async () => {
+  it('is one whose outcome no one knows, or that broke here, too; the begin expires after 15 minutes', async () => {
     estate.played.hold = async () => ({ outcome: 'unknown' });
     expect((await stand()).body).toMatchObject({ outcome: 'waiting' });
     expect(await state()).toMatchObject({ on: false, failure: { code: 'OUTCOME_UNKNOWN' } });

@@ -117,14 +117,14 @@ describe('a lock that does not lock again by itself', () => {
     expect([kinds(), (await relock()).pending]).toEqual([['lock', 'lock'], []]);
   });
 
-  it('whose outcome nobody knows is locked, and once more when the frame can be held no longer', async () => {
+  it('whose outcome no one knows is locked, and once more when the frame can be held no longer', async () => {
     estate.played.unlock = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
     await unlock();
     await estate.clock.advance(MINUTE);
     expect([times(), (await relock()).pending]).toEqual([[5_000, 35_000], []]);
   });
 
-  it('whose outcome nobody knows, and which shows itself open later, is locked soon after that', async () => {
+  it('whose outcome no one knows, and which shows itself open later, is locked soon after that', async () => {
     estate.played.unlock = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
     await unlock();
     await estate.clock.advance(7_000);
@@ -133,7 +133,7 @@ describe('a lock that does not lock again by itself', () => {
     expect([times(), (await relock()).pending]).toEqual([[5_000, 15_000, 35_000], []]);
   });
 
-  it('is given its time anew by another unlock, also while it is being locked', async () => {
+  it('is given its time again by another unlock, also while it is being locked', async () => {
     await unlock();
     const { promise, resolve } = Promise.withResolvers<{ outcome: 'confirmed' }>();
     estate.played.actuate = () => promise;

@@ -86,7 +86,7 @@ export function openDoorSlice(options: DoorSliceOptions) {
     changed({ mac, gatewayId }, { isBack, configChanged }) {
       const rows = table.byLock.all(mac, gatewayId);
       for (const { id } of rows) presence.mark(id);
-      // What the lock has taken although nobody heard its answer is looked at again as well.
+      // What the lock has taken although no one heard its answer is looked at again as well.
       if (configChanged) for (const { id } of rows) wake(id);
       else if (isBack) wakeWaiting(rows);
       if (isBack) openings.closings.retry({ mac });

@@ -32,7 +32,7 @@ export function keptTime(leftMs: number, until: number, now: Moment): KeptTime {
   };
 }
 
-/** Milliseconds left of what an earlier run has kept; 0 where nobody can say how long the gateway was off. */
+/** Milliseconds left of what an earlier run has kept; 0 where no one can say how long the gateway was off. */
 export function leftAfterStart(kept: KeptTime, now: Moment): number {
   const byWall = kept.until_at - now.wall;
   if (kept.boot_id !== null && kept.boot_id === now.bootId)

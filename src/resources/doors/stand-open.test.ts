@@ -288,7 +288,7 @@ describe('a begin of which nothing was sent', () => {
     expect([kinds(), await standing(), changes()]).toEqual([[], null, ['expired']]);
   });
 
-  it('whose outcome nobody knows is not told again, and ends at its time', async () => {
+  it('whose outcome no one knows is not told again, and ends at its time', async () => {
     estate.played.actuate = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
     expect((await post()).body).toMatchObject({ outcome: 'unknown', standingOpen: { state: 'sent' } });
     await estate.clock.advance(599_000);

@@ -65,7 +65,7 @@ export function openStandOpen(options: StandOpenOptions) {
   /** Relays that a former run held: lost until a pulse of this run is confirmed. */
   const interrupted: Standing[] = [];
   for (const row of table.standOpens.all()) {
-    // Of what waits nothing was sent to a lock, and whoever asked may have gone.
+    // Of what waits nothing was sent to a lock, and anyone who asked may have gone.
     const giveUpAt = clock.monotonic();
     const mayArriveUntil = mayArriveAfterStart(row, clock);
     const standing = { ...newStanding(row, leftAfterStart(row, now()), clock), giveUpAt, mayArriveUntil };

@@ -201,7 +201,7 @@ export function standingChanges(options: StandingOptions, all: Standings, holds:
   };
 }
 
-/** Whoever closes the door meanwhile waits for the end that is under way. */
+/** Anyone who closes the door meanwhile waits for the end that is under way. */
 function noting<R extends unknown[]>(store: (standing: Standing, ...how: R) => Promise<void>) {
   return (standing: Standing, ...how: R): Promise<void> => {
     const ending = store(standing, ...how);

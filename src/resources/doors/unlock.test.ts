@@ -73,7 +73,7 @@ describe('unlocking a door with a lock', () => {
     ]);
   });
 
-  it('locks for nobody who has hung up meanwhile', async () => {
+  it('locks for no one who has hung up meanwhile', async () => {
     const caller = { principal: LOCAL_ADMINISTRATOR, correlationId: 'test', isGone: async () => true };
     await expect(estate.doors.lock(id, caller)).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
     expect(estate.played.actuated).toEqual([]);

@@ -1,6 +1,6 @@
 /**
  * Opens a door now or not at all: an intent in the audit before, the outcome after. Each request is sent once at most;
- * nothing is ever queued or sent again, and what nobody can know is said to be unknown.
+ * nothing is ever queued or sent again, and what no one can know is said to be unknown.
  */
 import type { RelockWay } from '../../../drivers/contract/settings.ts';
 import type { Unlock, Unlocked } from '../../../drivers/contract/zgate.ts';
@@ -73,7 +73,7 @@ export function openUnlock(options: UnlockOptions): UnlockDoor {
     const { promise: released, resolve: release, reject: withdraw } = Promise.withResolvers<void>();
     // The way to the radio takes as long as the disk does.
     const sending = way.send(released, Math.max(1, Math.floor(DEADLINE_MS - (now - askedAt))));
-    // Where nothing is sent, nobody waits for them.
+    // Where nothing is sent, no one waits for them.
     for (const promise of [released, sending]) promise.catch(() => undefined);
     await actuations
       .begin(intent, way.detail, () => way.relock?.store())

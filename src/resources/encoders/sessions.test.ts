@@ -304,7 +304,7 @@ test('reports are handed on once, inside the commit that stores them', async () 
   expect(told.filter(([what]) => what === 'progress')).toHaveLength(1);
 });
 
-test('after a restart nobody is connected, and changedOn is when that was so', async () => {
+test('after a restart no one is connected, and changedOn is when that was so', async () => {
   const { table, database, clock } = await desk();
   await database.commit(() => table.setConnected.run(1, clock.now(), 'desk-1'));
   await clock.advance(60_000);

@@ -297,7 +297,7 @@ export class Sessions implements EncoderLinkHost {
   }
 }
 
-/** Nobody is connected when the gateway starts: what the rows say is from before. */
+/** No one is connected when the gateway starts: what the rows say is from before. */
 export async function openSessions(options: SessionsOptions): Promise<Sessions> {
   const { database, table, events, clock } = options;
   await database.commit(() => {

@@ -21,7 +21,7 @@ export interface NetworksOptions {
   audit: Audit;
   clock: Clock;
   declared: readonly DeclaredNetwork[];
-  /** The certificates of a network are others now: its gateways connect anew. */
+  /** The certificates of a network are others now: its gateways connect again. */
   changed(netId: string): void;
 }
 

@@ -32,7 +32,7 @@ export const updateBody = z
     description: description.optional().openapi(clears),
     cert: z.string().min(1).max(CERT_MAX).nullable().optional().openapi({
       description:
-        'PEM of one or several certificates, of authorities or of the gateways themselves: what gateways of this network reached by TLS must show. A change connects them anew; null clears it.',
+        'PEM of one or several certificates, of authorities or of the gateways themselves: what gateways of this network reached by TLS must show. A change connects them again; null clears it.',
     }),
   })
   .openapi('NetworkUpdate');

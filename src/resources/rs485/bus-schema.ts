@@ -95,7 +95,7 @@ export const pulseResult = z
     milliseconds: z.int().openapi({ description: 'As the device can do it, rounded up' }),
     outcome: z.enum(['confirmed', 'unknown']).openapi({
       description:
-        'unknown: it was sent, and nobody knows whether it fired. It is never sent again by itself',
+        'unknown: it was sent, and no one knows whether it fired. It is never sent again by itself',
     }),
     timedBy: z.enum(['device', 'gateway']).nullable().openapi({
       description: 'Who opens the relay again; null when the outcome is unknown',

@@ -143,7 +143,7 @@ function doubtOf(state: Rs485Report | undefined, baudRate: number, ofBus: number
   if (baudRate !== ofBus)
     return `At ${baudRate} baud the device cannot be reached over this bus, which has ${ofBus}.`;
   if (state?.security !== 'secure')
-    return 'The device is spoken to in clear text: nobody can prove that it is the one that is meant.';
+    return 'The device is spoken to in clear text: no one can prove that it is the one that is meant.';
   return undefined;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Rows for devices that nobody told the gateway of: found on their bus, by what they say or by a scan. They are written
+ * Rows for devices that no one told the gateway of: found on their bus, by what they say or by a scan. They are written
  * in batches, and so many of a bus that one with a hostile device on it fills no disk.
  */
 import { randomUUID } from 'node:crypto';
@@ -45,7 +45,7 @@ export interface Discovery {
   unknown(bus: string, told: Rs485Report): void;
   /** The bus is down: what its devices without a row said is so no more. */
   lost(bus: string): void;
-  /** Writes rows for those that have none, now; on behalf of whoever looked for them. */
+  /** Writes rows for those that have none, now; on behalf of anyone who looked for them. */
   record(found: readonly Found[], caller: Caller): Promise<void>;
   /** Inside a commit job: the row of a device, made when there is none; undefined when its bus has too many. */
   row(found: Found): Rs485Row | undefined;

@@ -1,4 +1,4 @@
-/** Devices that nobody told the gateway of: rows by what they say. */
+/** Devices that no one told the gateway of: rows by what they say. */
 import { describe, expect, it } from 'vitest';
 import { inputEvent } from '../../../drivers/contract/rs485.ts';
 import { temporaryDatabase } from '../../../test/temporary.ts';
@@ -10,7 +10,7 @@ const devices = async (bed: Bed, query = '') =>
 const watched = (bed: Bed) =>
   bed.commands.filter(({ kind }) => kind === 'watch').map(({ link, data }) => ({ link, ...data }));
 
-describe('a device nobody told of', () => {
+describe('a device no one told of', () => {
   it('has a row within seconds, once, found by the gateway itself', async () => {
     const bed = await openTestbed();
     bed.run();

@@ -164,7 +164,7 @@ function busOperations(rs485: Rs485, job: z.ZodType): Operation[] {
       tag,
       summary: 'Give an OSDP device its key',
       description:
-        'Draws a key for the device at this address and gives it to it, as a job; the device must be in its install mode, or have no key yet. While the window is open whoever listens on that bus can learn the key: do it with a person at the device. `result` of the finished job: `{bus, address, hwId, deviceId}`. A job that failed before the key was sent changes nothing. One that ended later (`OUTCOME_UNKNOWN`, `INTERRUPTED`) leaves both the new key and the one before it to be tried: the one that the device proves is its key, without another window.',
+        'Draws a key for the device at this address and gives it to it, as a job; the device must be in its install mode, or have no key yet. While the window is open anyone who listens on that bus can learn the key: do it with a person at the device. `result` of the finished job: `{bus, address, hwId, deviceId}`. A job that failed before the key was sent changes nothing. One that ended later (`OUTCOME_UNKNOWN`, `INTERRUPTED`) leaves both the new key and the one before it to be tried: the one that the device proves is its key, without another window.',
       access: PAIRERS,
       params: z.object({ bus: busReference }),
       body: pairBody,
@@ -179,7 +179,7 @@ function busOperations(rs485: Rs485, job: z.ZodType): Operation[] {
   ];
 }
 
-/** Whoever reads a bus reads cards, and keypads too where a device is spoken to in clear text. */
+/** Anyone who reads a bus reads cards, and keypads too where a device is spoken to in clear text. */
 function traceOperation(rs485: Rs485): Operation {
   return eventStream({
     id: 'traceRs485Bus',

@@ -116,7 +116,7 @@ describe('a key that was drawn', () => {
     await pair(code);
     expect(told()).toEqual([{ address: ADDRESS, pending: sent[0] }]);
     expect(outcomes().at(-1)).toEqual(['unknown', BY]);
-    // A window in which nobody answered says nothing of the one before it.
+    // A window in which no one answered says nothing of the one before it.
     await pair('NO_REPLY');
     expect(told()).toEqual([{ address: ADDRESS, pending: sent[0] }]);
   });

@@ -1,5 +1,5 @@
 /**
- * Gives an OSDP device its key: as a job, in a window of time that a technician opens and watches. While it is open whoever
+ * Gives an OSDP device its key: as a job, in a window of time that a technician opens and watches. While it is open anyone who
  * listens on that bus can learn the key, so it is explicit, short, and in the audit.
  */
 import { DriverError, type DriverErrorCode } from '../../../drivers/contract/driver.ts';

@@ -146,14 +146,14 @@ describe('a pulse', () => {
     expect([pulses(bed), outcomes(bed)]).toEqual([[], ['accepted', 'failed']]);
   });
 
-  it('takes 5 s where nobody named a time', async () => {
+  it('takes 5 s where no one named a time', async () => {
     const bed = await ready({ relayIndex: 0, unlockDurationMilliseconds: null });
     await bed.post(`/${A}/pulse`);
     expect(pulses(bed)).toMatchObject([{ data: { relay: 0, milliseconds: 5_000 } }]);
   });
 
   it.each<[string, DriverErrorCode | Plain]>([
-    ['nobody knows', 'OUTCOME_UNKNOWN'],
+    ['no one knows', 'OUTCOME_UNKNOWN'],
     ['no reply came', 'NO_REPLY'],
     ['nonsense came back', 'BAD_REPLY'],
     ['the driver answered nonsense', { relay: 'two' }],
@@ -324,7 +324,7 @@ describe('a pulse', () => {
     const bed = await ready();
     for (const as of ['front-desk-admin', 'front-desk', 'pms'])
       expect((await bed.post(`/${A}/pulse`, undefined, as)).status).toBe(403);
-    expect((await bed.post('/nobody/pulse')).status).toBe(404);
+    expect((await bed.post('/no one/pulse')).status).toBe(404);
   });
 });
 
@@ -355,7 +355,7 @@ describe('a relay that is held', () => {
     expect(pulses(bed)).toEqual([]);
   });
 
-  it('keeps nobody from a pulse, and is kept by none', async () => {
+  it('keeps no one from a pulse, and is kept by none', async () => {
     const bed = await ready();
     const answered = Promise.withResolvers<Plain>();
     bed.answer(() => answered.promise);
@@ -367,7 +367,7 @@ describe('a relay that is held', () => {
     for (const one of all) expect(await one).toMatchObject({ outcome: 'confirmed' });
   });
 
-  it('says what was not fired, and what nobody knows', async () => {
+  it('says what was not fired, and what no one knows', async () => {
     const bed = await ready();
     bed.answer('LINK_LOST');
     await expect(bed.rs485.holdRelay(RELAY, HOLD, signal)).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });

@@ -1,6 +1,6 @@
 /**
  * Fires a device's relay, now or not at all: an intent in the audit before, the outcome after. Each request fires once at
- * most; nothing is ever sent again, and what nobody can know is said to be unknown.
+ * most; nothing is ever sent again, and what no one can know is said to be unknown.
  */
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { type Pulse, pulsed } from '../../../drivers/contract/rs485.ts';
@@ -45,7 +45,7 @@ export interface PulseOptions {
 export type FirePulse = (deviceId: string, caller: Caller) => Promise<PulseResult>;
 /**
  * Fires this relay for so long, or makes its pulse last so long, while it is the one in force. Nothing of it is audited here:
- * whoever holds a relay this way says when that begins and ends. It keeps nobody from a pulse of his own, which follows it.
+ * anyone who holds a relay this way says when that begins and ends. It keeps no one from a pulse of his own, which follows it.
  */
 export type HoldRelay = (
   relay: WiredRelay,

@@ -48,7 +48,7 @@ export function openRelays({ table, buses, known, isInForce, relayReported }: Re
       const told = shownRelay(row, report, isInForce(row));
       if (told) relayReported(doorId, { deviceId, bus, hwId, relayIndex: told.relayIndex }, told.isClosed);
     },
-    /** Of a device, for whoever asks why the door that it opens is not reached. */
+    /** Of a device, for anyone who asks why the door that it opens is not reached. */
     facts(deviceId: string) {
       const row = table.device.get(deviceId);
       if (!row) return undefined;

@@ -49,8 +49,8 @@ describe('what is tried', () => {
 
 describe('the advice', () => {
   it.each([
-    ['nobody', [], [], 'Nobody answers with any of these settings'],
-    ['all as configured', [1, 2], [], 'The configuration is right: whoever answers most does so with it.'],
+    ['no one', [], [], 'No one answers with any of these settings'],
+    ['all as configured', [1, 2], [], 'The configuration is right: anyone who answers most does so with it.'],
     [
       'most as configured',
       [1, 2],

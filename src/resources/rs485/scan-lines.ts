@@ -56,7 +56,7 @@ export function advice(bus: string, tried: readonly Tried[]): string {
   const heard = tried.filter(({ answered }) => answered.length > 0);
   const best = heard.toSorted((a, b) => b.answered.length - a.answered.length)[0];
   if (!best || !configured)
-    return 'Nobody answers with any of these settings: see whether A and B are swapped and the devices have power, or try more baudRates and parities.';
+    return 'No one answers with any of these settings: see whether A and B are swapped and the devices have power, or try more baudRates and parities.';
   const many = (addresses: readonly number[]) =>
     addresses.length === 1 ? `address ${addresses[0]}` : `addresses ${addresses.join(', ')}`;
   const settings = ({ line }: Tried) => `baudRate: ${line.baudRate} and parity: ${line.parity}`;
@@ -64,6 +64,6 @@ export function advice(bus: string, tried: readonly Tried[]): string {
   const odd = rest.map((one) => `${many(one.answered)} with ${settings(one)}`).join('; ');
   const differ = rest.length > 0 ? ` Set the others to the same: ${odd}.` : '';
   if (isSame(best.line, configured.line))
-    return `The configuration is right: whoever answers most does so with it.${differ}`;
+    return `The configuration is right: anyone who answers most does so with it.${differ}`;
   return `Put ${settings(best)} into the options of link ${bus}, and restart Gatehouse: ${many(best.answered)} answers so.${differ}`;
 }

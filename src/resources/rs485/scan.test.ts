@@ -86,7 +86,7 @@ describe('a scan', () => {
     expect(bed.audits).toMatchObject([{ action: 'rs485.found', principal: { label: 'service-tool' } }]);
   });
 
-  it('creates nothing, and moves nobody, where it is only to tell', async () => {
+  it('creates nothing, and moves no one, where it is only to tell', async () => {
     const bed = await bedWith({ 3: 'io-3', 9: 'io-9' });
     await bed.add({ deviceId: A, hwId: 'io-9', bus: 'bus-1' });
     const { result } = await scan(bed, { bus: 'bus-1', from: 0, to: 15, record: false });

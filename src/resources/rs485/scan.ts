@@ -117,7 +117,7 @@ interface ScanResult {
   addresses: Record<string, unknown>[];
 }
 
-/** With the settings of the configuration first, as any scan; with the others nobody becomes a row, for none can be polled so. */
+/** With the settings of the configuration first, as any scan; with the others no one becomes a row, for none can be polled so. */
 async function scanLines(
   job: Scan,
   [configured, ...others]: LineSettings[],

@@ -208,7 +208,7 @@ export const rs485DeviceState = z
       .nullable()
       .openapi({
         description:
-          'A relay that did not open at the end of its pulse. `stillClosed`: it was read as closed, and is told to open until it does; `notRead`: it cannot be read, and nobody knows; `openedByGateway`: the device was to open it by itself and did not, so the gateway opened it, and nothing is fired any more. Compare the pulse of its profile with the manual, mend it or exchange the device, and restart the gateway',
+          'A relay that did not open at the end of its pulse. `stillClosed`: it was read as closed, and is told to open until it does; `notRead`: it cannot be read, and no one knows; `openedByGateway`: the device was to open it by itself and did not, so the gateway opened it, and nothing is fired any more. Compare the pulse of its profile with the manual, mend it or exchange the device, and restart the gateway',
       }),
     effectiveUnlockMilliseconds: z.int().nullable().openapi({
       description: 'What unlockDurationMilliseconds becomes on this product; null: the device’s own',
@@ -220,7 +220,7 @@ export const rs485DeviceState = z
     unsupported: z
       .array(z.string())
       .openapi({ description: 'Settings and pins that the product cannot carry' }),
-    wire: wire.nullable().openapi({ description: 'How well it is heard; null: nobody asks it' }),
+    wire: wire.nullable().openapi({ description: 'How well it is heard; null: no one asks it' }),
   })
   .openapi('Rs485DeviceState');
 export type Rs485DeviceState = z.infer<typeof rs485DeviceState>;

@@ -204,7 +204,7 @@ describe('what a device reports', () => {
     expect(count()).toBe(before + 1);
   });
 
-  it('is ignored when it is nonsense, of another bus, or of nobody', async () => {
+  it('is ignored when it is nonsense, of another bus, or of no one', async () => {
     const bed = await oneDevice();
     bed.rs485.report('bus-1', { subject: 'device:io-1', state: { connected: 'yes' } });
     bed.rs485.report('bus-1', { subject: 'counter', state: { count: 1 } });

@@ -75,7 +75,7 @@ describe('of a device that is known', () => {
 describe('what is stored already', () => {
   const STORED = { relayIndex: 5, ioPins: { input3: true }, useInputPinMemory: true };
 
-  it('stays, and keeps nobody from changing something else', async () => {
+  it('stays, and keeps no one from changing something else', async () => {
     const bed = await openBed(CARRIES, STORED);
     const same = { ...STORED, name: 'Lobby', ioPins: { input3: true, input0: true } };
     expect((await bed.put(A, same)).status).toBe(200);

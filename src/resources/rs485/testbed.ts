@@ -113,7 +113,7 @@ export async function openTestbed(
   };
 }
 
-/** Of a device that is there, and that nobody wanted anything of. */
+/** Of a device that is there, and that no one wanted anything of. */
 function reportOf(hwId: string): Rs485Report {
   return {
     connected: true,

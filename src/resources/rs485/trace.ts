@@ -1,7 +1,7 @@
 /**
  * What goes over a bus, as a stream for the local administrator. The host keeps a bounded number of packets (drivers/
  * bus/tap.ts); each time the reader has taken a batch the next one is fetched, so that a slow reader loses the oldest
- * and delays nobody. It ends with its time, its packets or its bytes.
+ * and delays no one. It ends with its time, its packets or its bytes.
  */
 import { randomUUID } from 'node:crypto';
 import { DriverError, type DriverErrorCode, type Plain } from '../../../drivers/contract/driver.ts';
@@ -122,7 +122,7 @@ function openBatches(
 
   function take(batch: Traced, last: boolean): TraceEvent | undefined {
     const taken = batch.packets.slice(0, count - packets);
-    // After the last batch nobody comes for what is left.
+    // After the last batch no one comes for what is left.
     const lost = batch.dropped + (last ? batch.left : 0);
     packets += taken.length;
     dropped += lost;

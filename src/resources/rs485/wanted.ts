@@ -48,14 +48,14 @@ export function wantedOf(row: Rs485Row): Wanted {
   };
 }
 
-/** It was found, and nobody has wanted anything of it since: it may become part of another record. */
+/** It was found, and no one has wanted anything of it since: it may become part of another record. */
 export function isUnclaimed(row: Rs485Row): boolean {
   return row.settings_version === 0 && isDeepStrictEqual(wantedOf(row), NOTHING_WANTED);
 }
 
 /**
  * Inside a commit job: the row that a device was found with makes way for the record it belongs to. Returns where it is:
- * when nobody had found it, or it was not heard yet, in the place of the device before it.
+ * when no one had found it, or it was not heard yet, in the place of the device before it.
  */
 export function takeOver(
   table: Rs485Table,

@@ -132,7 +132,7 @@ function expected(test: Awaiting | undefined): Awaiting {
   );
 }
 
-/** Throws where there is nothing to test, or nobody has confirmed it. */
+/** Throws where there is nothing to test, or no one has confirmed it. */
 function testable({ known, isInForce }: WatchdogOptions, row: Rs485Row, confirm: boolean) {
   const { connected = false, state } = known(row.device_id) ?? {};
   if (!connected)

@@ -11,7 +11,7 @@ const idOf = (made: ImportPlan) => identifiedDevices([entry], made, SYSTEM_ID)[0
 it('draws the same id each time, and another for another system or place', () => {
   const id = idOf(plan(added('drawn')));
   expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-5/);
-  expect(idOf(plan(added('drawn anew')))).toBe(id);
+  expect(idOf(plan(added('drawn again')))).toBe(id);
   const others = [
     identifiedDevices([{ ...entry, bus: 'bus-2' }], plan(added('a')), SYSTEM_ID)[0]?.deviceId,
     identifiedDevices([{ ...entry, hwId: 'io-2' }], plan(added('a')), SYSTEM_ID)[0]?.deviceId,

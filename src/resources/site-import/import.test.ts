@@ -180,7 +180,7 @@ describe('an import', () => {
   });
 });
 
-describe('doors are configured anew', () => {
+describe('doors are configured again', () => {
   const versions = async () =>
     ((await list('doors')) as { configVersion: number }[]).map(({ configVersion }) => configVersion);
   beforeEach(async () => {

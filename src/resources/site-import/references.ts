@@ -1,5 +1,5 @@
 /**
- * What entries of a site's file refer to. Other entries may come later, as over the interface: an id that nobody knows
+ * What entries of a site's file refer to. Other entries may come later, as over the interface: an id that no one knows
  * yet is stored, and told, since in a file it is mostly a slip of the pen. Wiring is declared in the configuration, and
  * what it does not declare is not there.
  */

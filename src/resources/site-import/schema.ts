@@ -45,7 +45,7 @@ export const importResult = z
     changes: z.array(change),
     digest: z.string().openapi({ description: 'Of what is added and changed, value by value' }),
     warnings: z.array(z.object({ path: z.string(), message: z.string() })).openapi({
-      description: 'What the document names and nobody knows (yet); it is stored all the same',
+      description: 'What the document names and no one knows (yet); it is stored all the same',
     }),
   })
   .openapi('SiteImportResult');

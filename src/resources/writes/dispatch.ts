@@ -3,7 +3,7 @@
  * the next request when the one before is finished, and sends. "Sent" is committed before anything leaves (Rules 4), and
  * what leaves is read from what is committed; a lane knows what was sent last, so nothing is sent twice at a time.
  *
- * What is kept here is lost with the process and may be: deadlines begin anew from what the wall clock says remains
+ * What is kept here is lost with the process and may be: deadlines begin again from what the wall clock says remains
  * (never more than the whole), and a restarted gateway has no connection that anything was sent on.
  */
 import type { DownMessages } from '../../../drivers/encoder/messages.ts';

@@ -136,7 +136,7 @@ describe('one entry', () => {
       { type: 'graceOver' },
       ['unknown', 'unknown'],
     ],
-    ['that nobody can read any more fails before it is sent', waiting, { type: 'unreadable' }, ['failed']],
+    ['that no one can read any more fails before it is sent', waiting, { type: 'unreadable' }, ['failed']],
     [
       'that was sent is not failed for being unreadable',
       sent(open('queued')),

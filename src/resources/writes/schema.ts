@@ -63,7 +63,7 @@ const writeEntry = z
     keyId,
     status: z.enum([...OPEN_STATUSES, ...TERMINAL_STATUSES]).openapi({
       description:
-        'queued → started → cardRequested → cardDetected → writing → written | failed | cancelled | expired | unknown; only forward, steps may be skipped. unknown: nobody can say whether the card was written; read it before it is used.',
+        'queued → started → cardRequested → cardDetected → writing → written | failed | cancelled | expired | unknown; only forward, steps may be skipped. unknown: no one can say whether the card was written; read it before it is used.',
     }),
     error: error.optional().openapi({ description: 'With failed and unknown' }),
     lateOutcome: z

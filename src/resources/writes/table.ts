@@ -38,7 +38,7 @@ export type WriteTable = ReturnType<typeof openWriteTable>;
 
 /**
  * IN (?) and not = ?: an ORDER BY makes SQLite look at the value compared for equality when it plans, and so parse and
- * plan the statement anew each time it is run, which takes ten times as long as running it.
+ * plan the statement again each time it is run, which takes ten times as long as running it.
  */
 export function openWriteTable(database: Prepare) {
   return { ...requestStatements(database), ...entryStatements(database) };

@@ -19,7 +19,7 @@ export const permitJoinBody = z
       .openapi({ description: 'How long locks may join; 0 closes the window' }),
     allowed: z.array(ieeeAddress).max(JOINERS_MAX).optional().openapi({
       description:
-        'IEEE addresses of those who may. Without it: whoever asks, or those with an install code alone where there are any. A list that names nobody is refused',
+        'IEEE addresses of those who may. Without it: anyone who asks, or those with an install code alone where there are any. A list that names no one is refused',
     }),
     installCodes: z
       .array(
@@ -46,7 +46,7 @@ export const permitJoinBody = z
     const refuse = (path: PropertyKey[], message: string) =>
       context.addIssue({ code: 'custom', path, message });
     if (seconds > 0 && allowed?.length === 0 && installCodes.length === 0)
-      refuse(['allowed'], 'names nobody: leave it out to let in whoever asks, or name those who may join');
+      refuse(['allowed'], 'names no one: leave it out to let in anyone who asks, or name those who may join');
     for (const [index, { mac }] of installCodes.entries())
       if (installCodes.findIndex((one) => one.mac === mac) < index)
         refuse(['installCodes', index, 'mac'], 'is in the list already: a lock has one install code');
@@ -59,7 +59,7 @@ export const joinWindow = z
     openedAt: dateTime,
     until: dateTime,
     openedBy: z.guid(),
-    allowed: z.array(z.string()).openapi({ description: 'None: whoever asks' }),
+    allowed: z.array(z.string()).openapi({ description: 'None: anyone who asks' }),
   })
   .openapi('JoinWindow');
 export type ShownJoinWindow = z.infer<typeof joinWindow>;

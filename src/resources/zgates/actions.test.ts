@@ -177,7 +177,7 @@ describe('the join window', () => {
     expect(audited(bed)).toEqual(['accepted', 'done', 'accepted', 'failed']);
   });
 
-  it('that nobody knows to be open is none, and is closed', async () => {
+  it('that no one knows to be open is none, and is closed', async () => {
     const bed = await openTestbed();
     bed.run();
     bed.played.answer = () => {
@@ -197,7 +197,7 @@ describe('the join window', () => {
     ['255 seconds', { seconds: 255 }],
     ['an address that is none', { seconds: 9, allowed: ['lock'] }],
     ['a code that is none', { seconds: 9, installCodes: [{ mac: MAC, code: 'x' }] }],
-    ['the address of nobody', { seconds: 9, allowed: ['0000000000000000'] }],
+    ['the address of no one', { seconds: 9, allowed: ['0000000000000000'] }],
     ['the address of everybody', { seconds: 9, installCodes: [{ mac: 'FFFFFFFFFFFFFFFF', code: CODE }] }],
     [
       'two codes for one lock',
@@ -215,7 +215,7 @@ describe('the join window', () => {
     expect(commands).toEqual([]);
   });
 
-  it('is not opened to all by a list that names nobody, which means nobody besides with install codes', async () => {
+  it('is not opened to all by a list that names no one, which means no one besides with install codes', async () => {
     const { post, commands } = await openTestbed();
     expect(await post(`/${A}/permit-join`, { seconds: 9, allowed: [] })).toMatchObject({
       status: 400,

@@ -35,7 +35,7 @@ it('a lock that did not join is shown with what to do, audited and told, also af
   expect(await shown(again)).toEqual([failure]);
 });
 
-it('it is no more once it has joined, or nobody has looked for a week', async () => {
+it('it is no more once it has joined, or no one has looked for a week', async () => {
   const bed = await openTestbed();
   await failed(bed, MAC, 'installCode');
   await bed.clock.advance(MINUTE);

@@ -1,4 +1,4 @@
-/** Locks that somebody wanted to join, or that wanted to themselves, and did not: told to whoever stands before them. */
+/** Locks that somebody wanted to join, or that wanted to themselves, and did not: told to anyone who stands before them. */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { DriverEvent } from '../../../drivers/contract/driver.ts';
@@ -15,7 +15,7 @@ import type { ZgateRow, ZgateTable } from './table.ts';
 
 /** Of one gateway, the newest: more than a technician has in a box. */
 const KEPT_MAX = 32;
-/** What nobody has looked into by then is of the past. */
+/** What no one has looked into by then is of the past. */
 const KEPT_MS = 7 * 86_400_000;
 /** The same of the same device is told again after this, however often it asks. */
 const AGAIN_MS = 600_000;

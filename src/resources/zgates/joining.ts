@@ -1,6 +1,6 @@
 /**
  * The join window of a gateway: opened for a time by somebody the audit names, and closed at its end. The gateway closes
- * it by itself, also when it starts anew; one that is open without a window of ours is told to close it.
+ * it by itself, also when it starts again; one that is open without a window of ours is told to close it.
  */
 import { randomUUID } from 'node:crypto';
 import { DriverError } from '../../../drivers/contract/driver.ts';
@@ -30,7 +30,7 @@ export interface JoinWindow {
   openedAt: number;
   until: number;
   openedBy: string;
-  /** None: whoever asks. */
+  /** None: anyone who asks. */
   allowed: string[];
 }
 
@@ -57,7 +57,7 @@ export async function openJoining(options: JoiningOptions) {
 
   // A gateway closes its window when it starts, as its host did with the daemon.
   for (const { device_id, join_window } of table.all.all())
-    if (join_window !== null) await close(device_id, join_window, 'the gateway was started anew');
+    if (join_window !== null) await close(device_id, join_window, 'the gateway was started again');
 
   async function permit(deviceId: string, body: PermitJoinBody, caller: Caller): Promise<void> {
     const { seconds, allowed = [], installCodes } = body;
@@ -167,7 +167,7 @@ function closeStrayIn(options: JoiningOptions, ends: Ends) {
   return async (): Promise<void> => {
     for (const [link, gateway] of gatewayOfLink) {
       if (!stray.isDue(gateway, ends.lasts(gateway))) continue;
-      log.warn({ gateway }, 'a gateway lets locks join that nobody asked for: it is told not to');
+      log.warn({ gateway }, 'a gateway lets locks join that no one asked for: it is told not to');
       await tell({ link }, { seconds: 0, installCodes: [] }).catch((error) =>
         log.warn({ gateway, err: error }, 'a gateway did not close its join window'),
       );

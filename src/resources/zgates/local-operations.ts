@@ -65,7 +65,7 @@ export function zgateLocalOperations(zgates: Zgates): Operation[] {
       path: '/local/zgate/{deviceId}/restore',
       summary: 'Put the network of a snapshot on the coordinator of a gateway',
       description:
-        'Its link starts anew with the snapshot, which takes the place of what the coordinator and the driver have; until it is up the wish stands, also across restarts.',
+        'Its link starts again with the snapshot, which takes the place of what the coordinator and the driver have; until it is up the wish stands, also across restarts.',
       params: z.object({ deviceId }),
       body: restoreBody,
       status: 200,

@@ -23,7 +23,7 @@ export function overviewOf(options: OverviewOptions) {
         return behind ? [{ deviceId, name, zigbeeChannel: channels.channelOf(row), ...behind }] : [];
       }),
     }),
-    /** Of a gateway, for whoever asks why a door behind it is not reached. */
+    /** Of a gateway, for anyone who asks why a door behind it is not reached. */
     facts(deviceId: string) {
       const row = table.zgate.get(deviceId);
       if (!row) return undefined;

@@ -37,7 +37,7 @@ export function offline(
   );
 }
 
-/** Whether nobody can say what became of a command that failed so. */
+/** Whether no one can say what became of a command that failed so. */
 export function isUnknown(error: unknown): boolean {
   return !(error instanceof DriverError) || ['OUTCOME_UNKNOWN', 'NO_REPLY', 'BAD_REPLY'].includes(error.code);
 }

@@ -34,7 +34,7 @@ export interface SnapshotsOptions {
   vault: Pick<Vault, 'seal' | 'open'>;
   declared: readonly { deviceId: string }[];
   gatewayOfLink: ReadonlyMap<string, string>;
-  /** Has the host of a link start anew, with what it is given then. */
+  /** Has the host of a link start again, with what it is given then. */
   restartLink(linkId: string): void;
 }
 

@@ -36,7 +36,7 @@ interface StartedJob {
 
 export const A = 'aaaaaaaa-0000-4000-8000-00000000000a';
 export const B = 'bbbbbbbb-0000-4000-8000-00000000000b';
-/** Whoever calls, on the network. */
+/** Any caller on the network. */
 export const CALLER = '70000000-0000-4000-8000-000000000007';
 export const NETWORK = 'eeeeeeee-0000-4000-8000-00000000000e';
 export const GATEWAY: DeclaredGateway = {

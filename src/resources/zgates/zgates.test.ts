@@ -199,7 +199,7 @@ describe('allowed channels on their way', () => {
     expect((await get(`/${A}/state`)).body).toMatchObject({ inForce: true, failure: null });
   });
 
-  it('are told to nobody while there is no restriction', async () => {
+  it('are told to no one while there is no restriction', async () => {
     const { report, run, clock, commands, get } = await openTestbed();
     run();
     report();

@@ -2,7 +2,7 @@
  * The audit: who did what to which object, with what outcome. Rows are written in the transaction of the deed.
  *
  * Each row carries an HMAC-SHA256, under a key that is not in the database, over its content and the mac of the row
- * before it. So a row edited, inserted or deleted between others is found, by whoever has the key. The newest rows
+ * before it. So a row edited, inserted or deleted between others is found, by anyone who has the key. The newest rows
  * deleted together with SQLite's own counter are not: that takes a checkpoint kept elsewhere (checkpoints.ts). The
  * first row names the database, so that the log of one cannot stand in for that of another. It is written when the
  * system is drawn and never again, so that an audit without it was emptied.

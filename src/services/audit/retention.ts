@@ -3,7 +3,7 @@
  * stays verifiable from there on. One commit records `audit.prune` with the seq and mac of the checkpoint, and moves the
  * start of the audit (table.ts); rows before the start are then removed in small batches, also after a restart.
  *
- * Whoever can write the database, but has no key, cannot move the start: verify.ts wants the row `audit.prune` that
+ * Anyone who can write the database, but has no key, cannot move the start: verify.ts wants the row `audit.prune` that
  * names it, which is in the chain, and the signature of the checkpoint.
  */
 import { randomUUID } from 'node:crypto';

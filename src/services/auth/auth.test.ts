@@ -112,7 +112,7 @@ describe('a token', () => {
 });
 
 describe('the end of a token', () => {
-  it('is told to whoever holds something open for it', async () => {
+  it('is told to anyone who holds something open for it', async () => {
     const ended: string[] = [];
     auth = openTestAuth({ database, clock, audited, ended });
     const { id, principalId } = await create();
@@ -139,7 +139,7 @@ describe('the end of a token', () => {
     const { id, token } = await create();
     expect([await answerTo(token), await answerTo(token)]).toEqual(['PMS', 'PMS']);
     const revoked = auth.revoke(id, caller);
-    // Until the commit it is good; nobody was promised anything yet.
+    // Until the commit it is good; no one was promised anything yet.
     expect(await answerTo(token)).toBe('PMS');
     await revoked;
     expect(await answerTo(token)).toContain('was revoked');

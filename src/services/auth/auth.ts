@@ -91,7 +91,7 @@ export function openAuth(options: AuthOptions): Auth {
   });
 
   if (!provider && tokens.list({ limit: 1 }).items.length === 0)
-    log.info({}, 'nobody may use the interface yet: gatehouse token create and gatehouse login-code let in');
+    log.info({}, 'no one may use the interface yet: gatehouse token create and gatehouse login-code let in');
 
   function judge({ authorization, cookie }: Credentials): Principal | Promise<Principal> {
     // A program that says who it is means that, whatever cookie its library adds.

@@ -9,7 +9,7 @@ import type { Collect } from './upkeep.ts';
 const DAY_MS = 86_400_000;
 /** Days before the end; the first is when status and metrics begin to show it. */
 const WARNED_DAYS = [14, 7, 3, 1, 0] as const;
-/** Shown so long after its end, so that whoever looks for the reason finds it. */
+/** Shown so long after its end, so that anyone who looks for the reason finds it. */
 const SHOWN_AFTER_MS = 7 * DAY_MS;
 
 export interface EndingToken {

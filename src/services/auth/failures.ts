@@ -1,5 +1,5 @@
 /**
- * Slows guessing down, and shuts nobody out. An address has so many failures; beyond them each is answered with
+ * Slows guessing down, and shuts no one out. An address has so many failures; beyond them each is answered with
  * 429 in place of 401. Valid credentials count whatever was guessed from their address: a guess at a token's 256 bits
  * needs no further hindrance.
  *

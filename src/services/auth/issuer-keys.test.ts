@@ -137,7 +137,7 @@ describe('the keys of the identity provider', () => {
     expect(await answerTo(auth)).toContain('try again');
   });
 
-  it('are fetched early for a key nobody knows, once a minute however many ask, and no request waits', async () => {
+  it('are fetched early for a key no one knows, once a minute however many ask, and no request waits', async () => {
     const auth = await open();
     await fetched(auth);
     await idle();
@@ -253,7 +253,7 @@ async function serverIdentity() {
 }
 
 describe('keys laid down in a file', () => {
-  it('must be right at the start, are read again, and are missed by nobody when the file breaks', async () => {
+  it('must be right at the start, are read again, and are missed by no one when the file breaks', async () => {
     const file = join(temporaryFolder(), 'keys.json');
     writeFileSync(file, '{}');
     await expect(open({ jwksFile: file })).rejects.toThrow(`${file} cannot be used: it has no list of keys`);

@@ -1,6 +1,6 @@
 /**
  * The keys tokens are verified by, always at hand: fetched in the background, kept on the disk, never asked for while
- * a request waits. Without the provider they stay good up to a configured age; after that nobody knows what it has
+ * a request waits. Without the provider they stay good up to a configured age; after that no one knows what it has
  * withdrawn meanwhile.
  */
 import type { JsonWebKey } from 'node:crypto';
@@ -12,7 +12,7 @@ import { fetchKeySet, loadKeySet, readKeySet, type StoredKeySet, storeKeySet } f
 
 /** A withdrawn key is forgotten, and a new one known, after this at the latest. */
 const REFRESH_EVERY_MS = 15 * 60_000;
-/** A key nobody has heard of makes the refresh come early, but not more often than this: anybody can invent one. */
+/** A key no one has heard of makes the refresh come early, but not more often than this: anybody can invent one. */
 const EARLY_REFRESH_EVERY_MS = 60_000;
 /** How often it is seen whether a refresh is due. */
 const LOOK_EVERY_MS = 5_000;

@@ -176,7 +176,7 @@ describe('a forged token', () => {
     }
   });
 
-  it('with a key nobody knows, none at all, or an extension that must be understood, is refused', async () => {
+  it('with a key no one knows, none at all, or an extension that must be understood, is refused', async () => {
     expect(await claimed({}, { kid: 'k9' })).toContain('try again in a minute');
     expect(await answerTo(await issue(issuerKey('k1'), clock.now()))).toContain('it is not genuine');
     const critical = `${header({ alg: 'ES256', crit: ['exp'], exp: 1 })}.${payload}.AAAA`;

@@ -55,7 +55,7 @@ export function openRenewal({ database, time, audit, table, marks, ended }: Toke
 /** With the secret in use as the newest. Those that have ended stay while there is room, so that they are recognised. */
 function formerAfter(row: TokenRow, until: number, now: number): FormerSecret[] {
   const newest = { sha256: row.secret_sha256.toString('hex'), until };
-  // No overlap ends all of them: whoever has lost a secret cannot say which.
+  // No overlap ends all of them: anyone who has lost a secret cannot say which.
   const earlier = formerSecretsOf(row).map((one) =>
     until > now ? one : { ...one, until: Math.min(one.until, now) },
   );

@@ -103,7 +103,7 @@ describe('a login code', () => {
     expect(new Set(Array.from({ length: 1_000 }, drawCode)).size).toBe(1_000);
   });
 
-  it('is stored under a keyed digest alone, and told to nobody else', async () => {
+  it('is stored under a keyed digest alone, and told to no one else', async () => {
     const code = await newCode();
     const secret = await signIn(await newCode());
     const rows = JSON.stringify(database.prepare<[], object>('SELECT * FROM login_code').all());

@@ -1,4 +1,4 @@
-/** Archives that somebody else has put together: whoever has the public key can. */
+/** Archives that somebody else has put together: anyone who has the public key can. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

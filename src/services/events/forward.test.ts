@@ -275,7 +275,7 @@ describe('a connection that breaks', () => {
 });
 
 describe('ending', () => {
-  it('waits for nobody and keeps what is not acknowledged', async () => {
+  it('waits for no one and keeps what is not acknowledged', async () => {
     const broker = await openTestBroker({ answer: ({ count }) => (count <= 4 ? 0 : 'ignore') });
     const log = await openTestLog();
     await log.record(1, 10);

@@ -298,7 +298,7 @@ async function fill(delivery: Delivery): Promise<void> {
   }
 }
 
-/** Beside a suspect nothing else may be in flight, or nobody would know which of them broke the connection. */
+/** Beside a suspect nothing else may be in flight, or no one would know which of them broke the connection. */
 function limit({ window, outbox, limit: most }: Delivery, { row, isAhead }: Next): number {
   const suspected = window.sent.some(
     ({ failures, state }) =>

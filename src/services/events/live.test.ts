@@ -298,7 +298,7 @@ describe('who may read what', () => {
     expect(streams.count()).toBe(1);
   });
 
-  it('ends at once when its principal is looked at again, and nobody else is', async () => {
+  it('ends at once when its principal is looked at again, and no one else is', async () => {
     const stream = await follow();
     const other = await follow({ token: 'front-desk/other' });
     await Promise.all([stream.take(1), other.take(1)]);

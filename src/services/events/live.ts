@@ -22,7 +22,7 @@ export const STREAMS_PER_PRINCIPAL = 8;
 const RETRY_MS = 2_000;
 
 /**
- * Who may read events of a kind: whoever may read the resource. Of any other kind, whoever runs the site; and so of what
+ * Who may read events of a kind: those who may read the resource. Of any other kind, those who run the site; and so of what
  * readers read, for who has the bits of a card can make another one.
  */
 const READERS: Readonly<Record<string, readonly Role[]>> = {
@@ -100,7 +100,7 @@ export function openLiveStreams({ events, database, clock, log }: LiveOptions): 
     ring(stream);
   }
 
-  /** The caller's own oldest makes room, else the oldest of whoever has most. */
+  /** The caller's own oldest makes room, else the oldest of the caller with the most. */
   function makeRoom({ id }: Principal): void {
     const held = Map.groupBy(streams, ({ principal }) => principal.id);
     const own = held.get(id) ?? [];
@@ -223,7 +223,7 @@ function readable(next: () => Promise<string | undefined>, close: () => void): R
   );
 }
 
-/** Wakes whoever waits for the next chunk. */
+/** Wakes the reader that waits for the next chunk. */
 function ring(stream: Stream): void {
   stream.bell.resolve();
   stream.bell = Promise.withResolvers();

@@ -10,7 +10,7 @@ progress, and changes of what the caller may read (pms: encoders and doors). Fur
 
 - \`hello\` \`{cursor, lo, hi}\`, first: where the stream begins, the oldest and the newest place it could begin at.
 - \`reset\` \`{reason, cursor, lo, hi}\`: it could not begin where it was asked to, because the events are no longer kept
-  (NOT_KEPT) or the database is another one (UNKNOWN_ID). Read the resources anew; the stream goes on at \`cursor\`.
+  (NOT_KEPT) or the database is another one (UNKNOWN_ID). Read the resources again; the stream goes on at \`cursor\`.
 - \`heartbeat\` \`{at}\`, every 15 s, with the id of the place that the stream has reached. After 40 s without a word the connection is dead: open it again.
 - \`end\` \`{reason}\`, last: UNAUTHORIZED, TOO_MANY_STREAMS (8 per caller, 64 in all; the oldest goes) or SHUTTING_DOWN.
 

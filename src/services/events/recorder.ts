@@ -47,7 +47,7 @@ export function openRecorder({ table, clock, systemId, clockSynchronised, link }
     return seq;
   }
 
-  /** Takes back the encoder's latest gap if `gap` continues it and nobody can have seen it; returns where it began. */
+  /** Takes back the encoder's latest gap if `gap` continues it and no one can have seen it; returns where it began. */
   function takeBack({ encoderId, first, reason }: Gap): number | undefined {
     const latest = table.latestGap(
       encoderId,

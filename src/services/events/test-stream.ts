@@ -17,7 +17,7 @@ export interface TestStream {
   /** Resolves when the server has ended it, or the connection is gone. */
   readonly ended: Promise<void>;
   readonly response: IncomingMessage;
-  /** The next `count` events that nobody has taken yet. */
+  /** The next `count` events that no one has taken yet. */
   take(count: number): Promise<Told[]>;
   close(): void;
 }

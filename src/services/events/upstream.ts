@@ -102,7 +102,7 @@ export async function connectUpstream(
     reconnectPeriod: 0,
     queueQoSZero: false,
     resubscribe: false,
-    // Else the first packet of the process makes a Buffer for each of 65,536 numbers: 10 MB and 50 ms, whoever sends it.
+    // Else the first packet of the process makes a Buffer for each of 65,536 numbers: 10 MB and 50 ms, no matter who sends it.
     writeCache: false,
     timerVariant: 'native',
     // Its own debug log formats every packet, wanted or not.

@@ -5,7 +5,7 @@ import type { Caller, Role } from '../../platform/principal.ts';
 
 export interface Progress {
   done: number;
-  /** null while nobody knows. */
+  /** null while no one knows. */
   total: number | null;
 }
 
@@ -16,7 +16,7 @@ export interface JobOrder extends Caller {
   kind: string;
   /** What it works on: one job of a kind at a time on each. */
   object: string;
-  /** Who may start such a job, and so see and cancel it; none: whoever can open the admin socket. */
+  /** Who may start such a job, and so see and cancel it; none: anyone who can open the admin socket. */
   roles: readonly Role[];
   /**
    * Jobs of one queue run one after the other, in the order in which they were accepted, also across restarts; absent: it

@@ -24,7 +24,7 @@ export const job = z
       .openapi({ description: 'Its place in its queue while it is queued; 1 is next' }),
     progress: z.object({
       done: z.int(),
-      total: z.int().nullable().openapi({ description: 'null while nobody knows' }),
+      total: z.int().nullable().openapi({ description: 'null while no one knows' }),
       percent: z.int().min(0).max(100).nullable(),
     }),
     startedAt: dateTime.openapi({ description: 'When it began; while it is queued, when it was accepted' }),

@@ -118,7 +118,7 @@ export function openStore(options: JobsOptions, closing: AbortSignal) {
       unstored.delete(id);
     },
     /**
-     * Of a job that has ended and is still running in its row, because the disk is full: whoever waits for it is told why
+     * Of a job that has ended and is still running in its row, because the disk is full: anyone who waits for it is told why
      * it failed. One that is done is not shown as that before it is stored, for the next start would call it interrupted.
      */
     failedUnstored(id: string): UnstoredEnd | undefined {

@@ -134,7 +134,7 @@ async function explained<T>(path: string, access: Promise<T>): Promise<T> {
 
 export function restore(directory: string): string {
   return (
-    `restore ${directory} from its backup. Without one, move the whole dataDirectory away to begin anew: ` +
+    `restore ${directory} from its backup. Without one, move the whole dataDirectory away to begin again: ` +
     'then browsers must trust a new site CA, and every encoder must be registered again'
   );
 }

@@ -1,4 +1,4 @@
-/** The server certificate in force, for whoever shows it now and whoever has to show a new one. */
+/** The server certificate in force, for the listeners that show it and for those that have to show a new one. */
 import type { Clock } from '../../platform/clock.ts';
 import type { ServerIdentity } from './server-identity.ts';
 

@@ -121,7 +121,7 @@ describe('serverIdentity', () => {
     expect(new Set(identities.map(({ chain, key }) => chain + key)).size).toBe(1);
   });
 
-  it('is made anew when names come or go, with another key', async () => {
+  it('is made again when names come or go, with another key', async () => {
     const ca = await open();
     const first = await ca.serverIdentity(NAMES);
     const more = await ca.serverIdentity([...NAMES, 'door.example']);
@@ -150,7 +150,7 @@ describe('serverIdentity', () => {
     expect(warnings).toEqual([expect.stringContaining('the clock is behind')]);
   });
 
-  it.each([0, START])('is made anew once a clock that was ahead is right again', async (trustedTime) => {
+  it.each([0, START])('is made again once a clock that was ahead is right again', async (trustedTime) => {
     const ca = await open();
     await ca.serverIdentity([], trustedTime);
     clock.jumpWall(4 * 365 * DAY_MS);
@@ -162,7 +162,7 @@ describe('serverIdentity', () => {
     expect((await (await open()).serverIdentity([], trustedTime)).chain).toBe(right.chain);
   });
 
-  it('is made anew when the clock of the first start was ahead', async () => {
+  it('is made again when the clock of the first start was ahead', async () => {
     clock.jumpWall(4 * 365 * DAY_MS);
     await (await open()).serverIdentity([]);
     clock.jumpWall(-4 * 365 * DAY_MS);
@@ -192,7 +192,7 @@ describe('serverIdentity', () => {
     expect([renewed.notBefore, renewed.notAfter]).toEqual([0, encoders.notAfter + 267 * DAY_MS]);
   });
 
-  it('is made anew when its file is damaged, of another CA, or holds another key', async () => {
+  it('is made again when its file is damaged, of another CA, or holds another key', async () => {
     const file = join(directory, 'server.pem');
     const ca = await open();
     const first = await ca.serverIdentity([]);

@@ -21,7 +21,7 @@ import { assertPrivate, DAY_MS, EARLIEST_ISSUE, exists, exportKey, type Issuer }
 
 const LIFE_MS = 400 * DAY_MS;
 const RENEWED_BEFORE_END_MS = LIFE_MS / 3;
-/** Whoever works on the host itself reaches it by these. */
+/** Anyone who works on the host itself reaches it by these. */
 const LOCAL_NAMES = ['localhost', '127.0.0.1', '::1'];
 /** As lenient as resolvers are; an underscore is no host name by the book and found in many. */
 const HOST_NAME = /^[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?$/;

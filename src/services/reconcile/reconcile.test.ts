@@ -343,7 +343,7 @@ describe('openReconciler', () => {
     expect(reconciler.failure('a')).toBeUndefined();
   });
 
-  it('reads the table again after a quarter of an hour although nobody woke it', async () => {
+  it('reads the table again after a quarter of an hour although no one woke it', async () => {
     const { clock, wanted, attempts, run } = estate();
     run();
     await clock.advance(0);

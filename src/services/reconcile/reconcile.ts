@@ -320,7 +320,7 @@ function openWantedList({ name, due, clock, log, random = Math.random }: Reconci
       const one = list.get(id);
       return one !== undefined && one.version !== version;
     },
-    /** Those whose time has come; who waits longest comes first, so that nobody is passed over for ever. */
+    /** Those whose time has come; who waits longest comes first, so that no one is passed over for ever. */
     ready(): Wanted[] {
       const now = clock.monotonic();
       const those: Wanted[] = [];

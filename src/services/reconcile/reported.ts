@@ -8,7 +8,7 @@ import type { Database } from '../../platform/database/database.ts';
 
 /** Between two batches: what a power cut may cost of what devices will say again anyway. */
 const FLUSH_MS = 2_000;
-/** Rows of one batch: a thousand devices that come back at once take some seconds, and hold nobody up meanwhile. */
+/** Rows of one batch: a thousand devices that come back at once take some seconds, and hold no one up meanwhile. */
 const BATCH_MAX = 100;
 /**
  * After a start, for devices that were connected before it to be heard of again: hosts and links come up one after the
@@ -29,7 +29,7 @@ export interface Known<State> {
 export interface ReportedOptions<State> {
   database: Database;
   clock: Clock;
-  /** What is known from before this start; nobody is connected yet. */
+  /** What is known from before this start; no one is connected yet. */
   known: readonly { id: string; connected: boolean; changedAt: number }[];
   /** What of a state is written, and worth writing when it changed. */
   facts(state: State): unknown;
@@ -42,7 +42,7 @@ export interface ReportedOptions<State> {
 }
 
 /**
- * After a start nobody counts as connected until heard of. A device that was connected before and is heard of within
+ * After a start no one counts as connected until heard of. A device that was connected before and is heard of within
  * RETURN_MS has not changed: it is connected since when it was. Of any other one the start is the change.
  */
 export interface Reported<State> {

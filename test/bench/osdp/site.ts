@@ -79,7 +79,7 @@ export function openGatewayOn(
         id: 'readers',
         protocol: 'osdp',
         options: { port, baudRate, pollEveryMs, devices: addresses.map((address) => ({ address, secure })) },
-        // Nobody is polled before the first list of keys, even an empty one.
+        // No one is polled before the first list of keys, even an empty one.
         keys: security === 'plain' ? [] : addresses.map((address) => ({ address, key: keyOf(address) })),
       },
     ],

@@ -52,7 +52,7 @@ export async function benchBusRecovery(): Promise<BenchTable> {
       ...rows(`kill -9 of the host, ${KILLS} times`, kills, KILL_TARGET_MS),
       ...rows(`adapter pulled and plugged in again, ${HANG_UPS} times`, replugs, REPLUG_TARGET_MS),
     ],
-    notes: ['Met again: who it is, its settings and its state were read anew, at once for all ten.'],
+    notes: ['Met again: who it is, its settings and its state were read again, at once for all ten.'],
   };
 }
 

@@ -14,9 +14,9 @@ const STARTS = 5;
 const TARGET_RATIO = 0.5;
 const DROPS = 15;
 const DROP_TARGET_MS = 1_500;
-/** Between two attempts of whoever wants a door open. */
+/** Between two attempts of anyone who wants a door open. */
 const AGAIN_MS = 10;
-/** A command over MQTT that nobody was there to hear is sent again after so long. */
+/** A command over MQTT that no one was there to hear is sent again after so long. */
 const HEARD_MS = 30;
 const TIMEOUT_MS = 60_000;
 /** Of a link that has just come back, so that every loss is one of a link that has been up. */
@@ -39,7 +39,7 @@ export async function benchRestart({ cache }: { cache: string }): Promise<BenchT
   const [gateway] = site.gateways;
   if (!gateway) throw new Error('there is no gateway');
   const { simulated } = gateway;
-  // Whoever waits at the door does not ask first whether it is ready.
+  // Anyone who waits at the door does not ask first whether it is ready.
   const start = async () => site.site.daemon.launch();
   const ours: Contender = { simulated, unlock: site.unlock, stop: site.stop, start };
   const installed = installPeer(cache);
@@ -71,7 +71,7 @@ export async function benchRestart({ cache }: { cache: string }): Promise<BenchT
         ...(theirs && { theirs: quantile(theirStarts, 0.5) }),
       }),
     ],
-    notes: [`Whoever waits asks again every ${AGAIN_MS} ms until a lock has obeyed.`],
+    notes: [`Anyone who waits asks again every ${AGAIN_MS} ms until a lock has obeyed.`],
   };
 }
 

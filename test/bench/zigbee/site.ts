@@ -154,12 +154,12 @@ async function joinAll(
   await permit(0);
 }
 
-/** Resolves when whoever is their gateway has told all of them to report. */
+/** Resolves when their gateway has asked all of them to report. */
 export async function allReport(gateway: SimulatedGateway, macs: readonly string[]): Promise<void> {
   const silent = new Set(macs);
   await until('the locks are told to report', JOINED_TIMEOUT_MS, LOOK_EVERY_MS, async () => {
     for (const mac of silent) {
-      // To ask a simulated lock for all of its state is work for whoever plays it.
+      // To ask a simulated lock for all of its state is work for anyone who plays it.
       if ((await gateway.state(mac)).reporting.length === 0) return false;
       silent.delete(mac);
     }

@@ -224,7 +224,7 @@ it('hangs up and comes back at the same path', async () => {
   }
 });
 
-it('echoes, and makes noise while nobody speaks', async () => {
+it('echoes, and makes noise while no one speaks', async () => {
   const bus = await opened({ localEcho: true });
   const port = openPort(bus.port);
   port.write(REQUEST);

@@ -11,7 +11,7 @@ export interface SimulatedBus extends AsyncDisposable {
   /** Where people look and change things, over HTTP (control.ts). */
   readonly control: string;
   readonly pid: number;
-  /** Resolves when the process has ended, whoever ended it. */
+  /** Resolves when the process has ended, no matter who ended it. */
   readonly exited: Promise<unknown>;
   /** Changes a device and tells its state. Throws when there is none, or the change is wrong. */
   set(address: number, change: DeviceChange): Promise<DeviceState>;

@@ -13,7 +13,7 @@
  *                           {"skipMs": 20000} lets the devices' clocks go on ·
  *                           {"idleNoise": {"everyMs": 50, "bytes": "00ff"}} or null · {"resetStats": true}; answers the stats
  *
- * All fields are in plan.ts. What is wrong is answered 400 {"error": "…"}, an address nobody has 404.
+ * All fields are in plan.ts. What is wrong is answered 400 {"error": "…"}, an address no one has 404.
  */
 import type { IncomingMessage } from 'node:http';
 import { type Answer, type Control, readJson, serveControl } from '../control.ts';

@@ -137,7 +137,7 @@ export const deviceSchema = z.strictObject({
 });
 export type DevicePlan = z.infer<typeof deviceSchema>;
 
-/** Noise while nobody sends. */
+/** Noise while no one sends. */
 const noiseSchema = z.strictObject({ everyMs: z.number().min(1).max(LONGEST_MS), bytes: hexBytes });
 export type IdleNoise = z.infer<typeof noiseSchema>;
 
@@ -232,7 +232,7 @@ export const busChange = z.strictObject({
   idleNoise: noiseSchema.nullable().optional(),
   /** false: takes nothing more from the port until it is true again. */
   reading: z.boolean().optional(),
-  /** So much time passes at once for the devices, and for nobody else. */
+  /** So much time passes at once for the devices, and for no one else. */
   skipMs: milliseconds.optional(),
   resetStats: z.literal(true).optional(),
 });

@@ -15,7 +15,7 @@ export interface Pty extends AsyncDisposable {
   readonly master: Duplex;
   /** The same as a descriptor, for who cannot wait for an event loop. Non-blocking. */
   readonly fd: number;
-  /** What whoever has it open has set it to. Takes some milliseconds. */
+  /** What anyone who has it open has set it to. Takes some milliseconds. */
   baudRate(): number;
   /** What pulling a USB adapter does: who has the port open reads nothing and gets EIO when writing; the link is gone. */
   hangUp(): Promise<void>;
@@ -31,7 +31,7 @@ const addon: Addon = createRequire(import.meta.url)(
   `@lydell/node-pty-${process.platform}-${process.arch}/pty.node`,
 );
 
-/** Both ends of a raw pty. The slave is held so that the master does not read EIO while nobody has the port open. */
+/** Both ends of a raw pty. The slave is held so that the master does not read EIO while no one has the port open. */
 function openPair(): { master: number; slave: number; path: string } {
   const { master, slave, pty } = addon.open(80, 24);
   // A new pty echoes: what is written before the gateway has opened it would come back.

@@ -29,7 +29,7 @@ export interface Station {
   readonly address: number;
   /** Where its device is now; null: not on this bus. */
   place(): number | null;
-  /** `isForAll`: heard, carried out, and answered by nobody. */
+  /** `isForAll`: heard, carried out, and answered by no one. */
   hear(request: Uint8Array, isForAll: boolean, now: number): Reply[];
   change(change: DeviceChange, now: number): void;
   state(now: number): DeviceState;

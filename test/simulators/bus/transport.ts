@@ -6,7 +6,7 @@ import { openPty } from './pty.ts';
 export interface Transport extends AsyncDisposable {
   /** As the configuration of a link names it. */
   readonly port: string;
-  /** What nobody takes is lost, as in a UART without flow control. */
+  /** What no one takes is lost, as in a UART without flow control. */
   write(bytes: Uint8Array): void;
   /** What has come and was not told yet. Only where the process blocks. */
   readNow(): Uint8Array | undefined;

@@ -98,7 +98,7 @@ export function openWire(options: WireOptions): Wire {
     const rest = bytes.subarray(reading.length);
     if (rest.length > 0) append(rest, at);
   }
-  /** A device speaks when its time has come, whoever else does. */
+  /** A device speaks when its time has come, no matter who else does. */
   function reply(bytes: Uint8Array, at: number): void {
     const isTaken = talks.count('reply') > 0 || (sending.current()?.end ?? at) > at;
     speak('reply', bytes, at);

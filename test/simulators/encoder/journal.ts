@@ -88,7 +88,7 @@ interface State {
 
 /** A gateway asks again only for jobs it has not finished; it holds 9 per encoder at most. */
 const JOBS_KEPT = 64;
-/** The file is written anew, without what is over, after so many lines. */
+/** The file is written again, without what is over, after so many lines. */
 const LINES_BEFORE_COMPACTION = 5_000;
 
 export const isTerminal = (status: EntryStatus | undefined) =>

@@ -1,4 +1,4 @@
-/** Sends what the journal holds, in order, on each connection anew, until the gateway has acknowledged it (Rule 8). */
+/** Sends what the journal holds, in order, on each connection again, until the gateway has acknowledged it (Rule 8). */
 import type { Moment, Timings } from './commands.ts';
 import type { EntryStatus, Journal, UpMessage } from './journal.ts';
 import type { EncoderClock } from './time.ts';

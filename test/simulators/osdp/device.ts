@@ -14,7 +14,7 @@ export interface OsdpDeviceOptions extends PeripheralOptions, Omit<VaultOptions,
   address: number;
   /** Nothing but ID, CAP and the handshake in clear text. */
   requiresSecurity?: boolean;
-  /** Of the bus: a device that was told another one hears nobody. */
+  /** Of the bus: a device that was told another one hears no one. */
   baudRate?: number;
   /** Restarts once it has taken a key, and is silent for so long. */
   keyRestartMs?: number;

@@ -77,7 +77,7 @@ it(
       const expected = { outcome: expect.stringContaining(name), executed: 0, commands: 0 };
       expect(await during({ confirm: { status, frames: 1 } })).toEqual(expected);
     }
-    // Heard, although the confirm says that nobody acknowledged it.
+    // Heard, although the confirm says that no one acknowledged it.
     const unacknowledged = { status: 'NO_ROUTE', frames: 1, delivered: true } as const;
     expect(await during({ confirm: unacknowledged })).toEqual({
       outcome: expect.stringContaining('NWK_NO_ROUTE'),

@@ -12,7 +12,7 @@ export interface SimulatedGateway extends AsyncDisposable {
   /** Where people look and change things, over HTTP (control.ts). */
   readonly control: string;
   readonly pid: number;
-  /** Resolves when the process has ended, whoever ended it. */
+  /** Resolves when the process has ended, no matter who ended it. */
   readonly exited: Promise<unknown>;
   /** A lock or a router asks to join. */
   join(ieee: string): Promise<JoinOutcome>;

@@ -102,7 +102,7 @@ describe('events', () => {
     expect(await failure(events.emit('a', event('x'), never))).toMatchObject({ code: 'BUSY' });
   });
 
-  it('nobody waits for any more keep their credit until they are durable', async () => {
+  it('no one waits for any more keep their credit until they are durable', async () => {
     const { send, ids } = outgoing();
     const events = openEvents(send);
     const stop = new AbortController();
@@ -121,7 +121,7 @@ describe('events', () => {
     expect(ids()).toHaveLength(EVENT_CREDITS + 1);
   });
 
-  it('given up in the moment their credit comes take nobody else out of the queue', async () => {
+  it('given up in the moment their credit comes take no one else out of the queue', async () => {
     const { send, ids } = outgoing();
     const events = openEvents(send);
     const stop = new AbortController();

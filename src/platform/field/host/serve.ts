@@ -21,7 +21,7 @@ import { openHostLog } from './host-log.ts';
 import { openLinks } from './links.ts';
 import { openEvents, openReports } from './outbox.ts';
 
-/** Exit codes, for whoever reads the journal. */
+/** Exit codes, for anyone who reads the journal. */
 export const EXIT = { asked: 0, orphan: 3, nonsense: 4, stuck: 5 } as const;
 
 interface Ending {

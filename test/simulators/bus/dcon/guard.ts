@@ -68,7 +68,7 @@ export function openHostWatchdog(aa: string, outputs: Outputs, opened: number): 
     advance(now) {
       const expiry = hostOkAt + memory.timeout * UNIT_MS;
       if (!memory.isEnabled || now < expiry) return;
-      // From here on it waits for ~AA1, and to be enabled anew.
+      // From here on it waits for ~AA1, and to be enabled again.
       Object.assign(memory, { timedOut: true, isEnabled: false });
       outputs.set(memory.safe, expiry);
     },

@@ -40,7 +40,7 @@ it('knows when a request is whole', () => {
   expect(modbus.read(framed(0, bytes('10 0200 0004 08 0001 0002 00000064')))).toMatchObject({
     address: 'all',
   });
-  // A function nobody knows is refused, not ignored.
+  // A function no one knows is refused, not ignored.
   expect(modbus.read(framed(1, bytes('64 01')))).toMatchObject({ kind: 'request', length: 5 });
 });
 

@@ -45,7 +45,7 @@ function identification(pdu: Pdu, objects: readonly string[]): number[] {
   if (readCode < 1 || readCode > ONE_BY_ONE) return exception(functionCode, EXCEPTION.illegalValue);
   const isThere = object < objects.length;
   if (readCode === ONE_BY_ONE && !isThere) return exception(functionCode, EXCEPTION.illegalAddress);
-  // A stream that is asked for from an object which is not there begins anew.
+  // A stream that is asked for from an object which is not there begins again.
   const ids = readCode === ONE_BY_ONE ? [object] : [...objects.keys()].slice(isThere ? object : 0);
   const listed = ids.flatMap((id) => {
     const text = Buffer.from(objects[id] ?? '', 'latin1');

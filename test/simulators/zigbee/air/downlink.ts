@@ -8,7 +8,7 @@ import type { Losses } from './losses.ts';
 const INDIRECT_MS = 7_000;
 /** apscAckWaitDuration times its retries. */
 const APS_ACK_MS = 4_800;
-/** A route that nobody answers for is given up after so long. */
+/** A route that no one answers for is given up after so long. */
 const NO_ROUTE_MS = 60;
 
 interface Parts {

@@ -68,7 +68,7 @@ export interface Air {
   /** `confirm` is told a status of mt/status.ts, once. */
   unicast(frame: Aps, isAcknowledged: boolean, confirm: (status: number) => void): void;
   broadcast(frame: Aps): void;
-  /** From a node to the coordinator. False: nobody can hear it. */
+  /** From a node to the coordinator. False: no one can hear it. */
   up(node: Node, frame: Aps): boolean;
   nodes(): Node[];
   byIeee(ieee: string): Node | undefined;

@@ -23,7 +23,7 @@ const VENDOR_CLUSTER = 0xfc11;
 const STATUS = { ok: 0, unknownTransfer: 1, badSum: 2, notSupported: 3, busy: 4, older: 5 } as const;
 const CHUNK_MAX = 48;
 const CONFIGURATION_MAX = 8_192;
-/** A transfer that nobody goes on with makes room for another. */
+/** A transfer that no one goes on with makes room for another. */
 const TRANSFER_IDLE_MS = 30_000;
 
 export interface Applied {

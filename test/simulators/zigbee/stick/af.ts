@@ -41,7 +41,7 @@ export function afCommands(core: Core, hearZdo: (frame: Aps) => void): Subsystem
     ...dataCommands(core, hearZdo),
     // AF_DELETE.
     4: (input) => Buffer.of(memory().endpoints.delete(input.u8()) ? STATUS.success : STATUS.invalidParameter),
-    // AF_INTER_PAN_CTL: nobody outside the network is here.
+    // AF_INTER_PAN_CTL: no one outside the network is here.
     16: () => Buffer.of(STATUS.success),
     18(input) {
       const timestamp = input.u32();

@@ -108,7 +108,7 @@ export function openZdo(core: Core): Zdo {
       // The stack counts the update id by itself.
       const own = isUpdate ? bytes(body.subarray(0, 5), nextUpdateId(core)) : body;
       const answer = answerZdo(coordinatorSubject(core), cluster, own, isBroadcast);
-      // It answers its own broadcast, as it answers nobody else's.
+      // It answers its own broadcast, as it answers no one else's.
       const told = cluster === ZDO.permitJoin ? Buffer.of(STATUS.success) : answer;
       if (told) core.later(0, () => tell(0, cluster | ZDO_RESPONSE, tsn, told, false));
       if (isBroadcast) core.air.broadcast(zdoFrame(destination, cluster, bytes(tsn, own)));

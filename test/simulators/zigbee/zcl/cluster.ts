@@ -19,7 +19,7 @@ export interface Attribute {
 
 export type Answer =
   | { kind: 'response'; command: number; payload: Buffer }
-  /** A default response, unless it is a success that nobody wants to hear of. */
+  /** A default response, unless it is a success that no one wants to hear of. */
   | { kind: 'status'; status: number };
 
 /** Where a command came from. */

@@ -3,7 +3,7 @@ import { bytes, u16, u32 } from '../../bytes.ts';
 import type { Time } from '../../time.ts';
 import type { Executed, Source } from './bolt.ts';
 
-/** OperationEventSource; of what the lock does by itself it is that of whoever is at it. */
+/** OperationEventSource; of what the lock does by itself it is that of the person at it. */
 const SOURCE: Record<Source, number> = { keypad: 0, rf: 1, manual: 2, lock: 2, rfid: 3 };
 /** OperationEventCode. */
 export const OPERATION = {

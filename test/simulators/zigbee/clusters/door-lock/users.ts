@@ -6,7 +6,7 @@ export type Kind = 'pin' | 'rfid';
 
 export interface Credential {
   user: number;
-  /** 1 enabled, 3 disabled; 0 is nobody. */
+  /** 1 enabled, 3 disabled; 0 is no one. */
   status: number;
   /** 0 unrestricted, 1 year-day, 2 week-day, 3 master, 4 non-access. */
   type: number;
