@@ -17,10 +17,11 @@ const RUNS = Number(process.env.CRASH_RUNS ?? 200);
 const LANES = 6;
 const STATES = ['queued', 'started', 'cardRequested', 'cardDetected', 'writing', 'written'];
 const TIMINGS = {
-  startMs: 8,
-  placeMs: 8,
-  detectMs: 8,
-  writeMs: 12,
+  // Long enough that a process that shares its processor still strikes in each of them.
+  startMs: 60,
+  placeMs: 30,
+  detectMs: 30,
+  writeMs: 40,
   reconnectMs: 20,
   repeatMs: 500,
 };

@@ -47,7 +47,8 @@ export interface DeviceState {
   identify(): string | undefined;
   /** It is this one from now on; another one in its place is gone. */
   adopt(hwId: string): void;
-  hasChanged(): boolean;
+  /** `restart`: by a restart alone. */
+  hasChanged(by?: 'restart'): boolean;
   /** Takes the readings of a whole poll as they are. */
   settle(): void;
   applied(applied: Applied): void;
@@ -106,7 +107,7 @@ export function openState(options: StateOptions): DeviceState {
       }
       name = hwId;
     },
-    hasChanged: () => observations.hasChanged(image),
+    hasChanged: (by) => observations.hasChanged(image, by),
     settle() {
       const now = [image, applied];
       if (name === undefined || areSame(now, settled)) return;

@@ -122,7 +122,8 @@ export function openDevice(options: DeviceOptions): Device {
     },
     doubted() {
       log.info({ address: unit }, 'a device has restarted, or has other settings: it is read again');
-      isInDoubt = true;
+      // Other settings alone are those that were just written.
+      isInDoubt = state.hasChanged('restart');
     },
     hindered: warn,
     refused: (reason) =>

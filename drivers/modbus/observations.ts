@@ -10,7 +10,7 @@ export interface Observations {
   /** Takes the readings of a whole poll as they are. */
   settle(hwId: string, image: Image, settings: Rs485Settings | null): void;
   /** Since the last ones: another restart counter, or settings that no one here has written. */
-  hasChanged(image: Image): boolean;
+  hasChanged(image: Image, by?: 'restart'): boolean;
   /** This version was written here. */
   expect(version: number): void;
   /** It is another device from now on. */
@@ -64,8 +64,9 @@ export function openObservations({ profile, clock, tellEvent }: ObservationsOpti
           tellEvent({ kind: 'alarm', hwId, alarm, raised: alarms[alarm] });
       last = { bootCount: bootCount(image), version: version(image), inputs, alarms };
     },
-    hasChanged: (image) =>
-      last !== undefined && (bootCount(image) !== last.bootCount || version(image) !== last.version),
+    hasChanged: (image, by) =>
+      last !== undefined &&
+      (bootCount(image) !== last.bootCount || (by !== 'restart' && version(image) !== last.version)),
     expect(now) {
       if (last) last.version = now;
     },
