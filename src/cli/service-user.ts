@@ -5,7 +5,7 @@
 import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { Config } from '../platform/config/config.ts';
-import type { FileReader } from '../platform/config/config-file.ts';
+import type { FileReader } from '../platform/config/named-files.ts';
 import { ownerOf, type User } from './folder-owner.ts';
 import type { Shell } from './shell.ts';
 

@@ -1,15 +1,15 @@
 /**
  * Reads the configuration and explains every mistake in it (yaml-file.ts). What a single setting may be is
- * src/platform/config/config.ts; here are the checks across settings and against the file system.
+ * src/platform/config/config.ts; here are the checks across settings. Those against the file system are in named-files.ts and ports.ts.
  */
-import { realpathSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { NotRegularFile, readNamedFile, reasonOf } from '../host/regular-file.ts';
 import type { Problem } from '../yaml/problem.ts';
 import { FileError, parseText, readText, roughlyParsed } from '../yaml/yaml-file.ts';
 import { ADMIN_SOCKET, adminSocketOf, type Config, configJsonSchema, configSchema } from './config.ts';
-import { type Judging, unfitFiles } from './contents.ts';
-import { isProfilePath, profileFiles, profileProblems } from './profiles.ts';
+import { unfitFiles } from './contents.ts';
+import { type FileChecks, fileProblems, HTTP_FILES, OIDC_FILES, UPSTREAM_FILES } from './named-files.ts';
+import { portAt, portsOf, sharedAdapters, twice } from './ports.ts';
+import { isProfilePath } from './profiles.ts';
 
 /** A site's file has a few kilobytes; this is not one. */
 const FILE_MAX_BYTES = 256 * 1024;
@@ -33,27 +33,9 @@ const SEGMENTS_TAKEN = [
   'local',
 ];
 
-const OIDC_FILES = ['jwksFile', 'caFile'] as const;
-const HTTP_FILES = ['certFile', 'keyFile'] as const;
-const UPSTREAM_FILES = ['caFile', 'certFile', 'keyFile', 'passwordFile'] as const;
-
-/** The user for whom files are judged, with whose rights they are opened until it is disposed. */
-export interface FileReader extends Disposable {
-  /** Why this user may not read the file, and what mends it; undefined: it is not for this user to judge. */
-  refusal(file: string): string | undefined;
-  /** As refusal, of a serial port that is there; undefined: it may be opened. */
-  deviceFault(port: string): string | undefined;
-  /** As refusal, of the data directory, in which this user is to write. */
-  folderFault(folder: string): string | undefined;
-}
-
-export interface ReadOptions {
-  /** Without it files are judged for anyone who runs this. */
-  reader?: (config: Config) => FileReader | undefined;
+export interface ReadOptions extends FileChecks {
   /** Also check that the files the configuration names can be read. */
   checkFiles?: boolean;
-  /** Also check that they hold certificates, keys and so on (contents.ts says why not for a start). */
-  checkContents?: Judging;
   /** Also check that no adapter has two names. Not for a start: what is plugged in wrongly costs its own links alone. */
   checkAdapters?: boolean;
 }
@@ -271,40 +253,6 @@ function contradictingWiring({ links, networks, zgates }: Config): Problem[] {
   ];
 }
 
-function portsOf(links: Config['links']): unknown[] {
-  return links.map(({ options }) => ('port' in options ? options.port : Symbol('none')));
-}
-
-const portAt = (link: number): PropertyKey[] => ['links', link, 'options', 'port'];
-
-/** Serial devices have several names, all but one of them links (udev(7)): a by-id path, an alias of a rule. */
-function sharedAdapters(links: Config['links']): Problem[] {
-  const ports = portsOf(links);
-  const devices = ports.map((port) => (typeof port === 'string' ? deviceOf(port) : undefined) ?? port);
-  return twice(devices).flatMap(([index, before]): Problem[] => {
-    if (ports[index] === ports[before]) return [];
-    const message = `another link has this port under another name: both are ${String(devices[index])}`;
-    return [{ path: portAt(index), message, see: portAt(before) }];
-  });
-}
-
-/** undefined: nothing of that name is there now, or it is no file. */
-function deviceOf(port: string): string | undefined {
-  try {
-    return realpathSync(port);
-  } catch {
-    return undefined;
-  }
-}
-
-/** Indexes of values that are there before, each with that of the first. */
-function twice(values: readonly unknown[]): [index: number, first: number][] {
-  return values.flatMap((value, index): [number, number][] => {
-    const first = values.indexOf(value);
-    return first < index ? [[index, first]] : [];
-  });
-}
-
 function isLoopback(host: string): boolean {
   return host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
 }
@@ -312,92 +260,4 @@ function isLoopback(host: string): boolean {
 function sameAddress(a: Config['http']['listen'], b: Config['http']['listen']): boolean {
   const everywhere = [a.host, b.host].some((host) => host === '0.0.0.0' || host === '::');
   return a.port === b.port && a.port !== 0 && (everywhere || a.host === b.host);
-}
-
-/** The files that a configuration names, absolute; the folder of firmware, which holds what makers publish, is none. */
-export function filesNamedBy({ http, auth, encoders, upstream, links }: Config): string[] {
-  const profiles = links.flatMap((link) =>
-    link.protocol === 'modbus'
-      ? [link.options.profile, ...link.options.devices.flatMap(({ profile }) => profile ?? [])]
-      : [],
-  );
-  return [
-    ...HTTP_FILES.flatMap((name) => http[name] ?? []),
-    ...encoders.vendorRoots,
-    ...OIDC_FILES.flatMap((name) => auth.oidc?.[name] ?? []),
-    ...UPSTREAM_FILES.flatMap((name) => upstream?.[name] ?? []),
-    ...profiles.filter(isProfilePath),
-  ];
-}
-
-/** Adds to `texts` what is in each file that can be read. */
-function fileProblems(
-  file: string,
-  config: Config,
-  options: ReadOptions,
-  texts: Map<string, string>,
-): Problem[] {
-  const named = filesOf(config, options);
-  const found = unreadableFiles(file, config, named, options, texts);
-  const isKnown = (name: string) => !texts.has(name) && named.some(({ file }) => file === name);
-  return [...found, ...profileProblems(config.links, isKnown)];
-}
-
-function unreadableFiles(
-  file: string,
-  config: Config,
-  named: ReturnType<typeof filesOf>,
-  options: ReadOptions,
-  texts: Map<string, string>,
-): Problem[] {
-  using reader = options.reader?.(config);
-  const files = named.flatMap(({ path, file }) => problem(path, unreadable(file, reader, texts)));
-  if (!reader) return files;
-  const ports = portsOf(config.links).flatMap((port, index) =>
-    typeof port === 'string' && port.startsWith('/dev/')
-      ? problem(portAt(index), reader.deviceFault(port))
-      : [],
-  );
-  return [
-    ...problem([], unreadable(file, reader, texts)).map((whole) => ({ ...whole, others: [] })),
-    ...problem(['dataDirectory'], reader.folderFault(config.dataDirectory)),
-    ...files,
-    ...ports,
-  ];
-}
-
-function problem(path: PropertyKey[], message: string | undefined): Problem[] {
-  return message === undefined ? [] : [{ path, message }];
-}
-
-/** The pair of HTTPS is no reason not to start (contents.ts), and profileProblems reads profiles for anyone who runs this. */
-function filesOf(
-  { http, auth, encoders, upstream, links }: Config,
-  { reader, checkContents }: ReadOptions,
-): { path: PropertyKey[]; file: string }[] {
-  const files: { path: PropertyKey[]; file: string | undefined }[] = [
-    ...(reader ? profileFiles(links) : []),
-    ...(reader || checkContents
-      ? HTTP_FILES.map((name) => ({ path: ['http', name], file: http[name] }))
-      : []),
-    ...encoders.vendorRoots.map((file, index) => ({ path: ['encoders', 'vendorRoots', index], file })),
-    ...OIDC_FILES.map((name) => ({ path: ['auth', 'oidc', name], file: auth.oidc?.[name] })),
-    ...UPSTREAM_FILES.map((name) => ({ path: ['upstream', name], file: upstream?.[name] })),
-  ];
-  return files.flatMap(({ path, file }) => (file === undefined ? [] : [{ path, file }]));
-}
-
-/** By reading it: access(2) asks for the user who has started this, and not for the one whose rights it has. */
-function unreadable(
-  file: string,
-  reader: FileReader | undefined,
-  texts: Map<string, string>,
-): string | undefined {
-  try {
-    texts.set(file, readNamedFile(file));
-    return undefined;
-  } catch (error) {
-    if (reader && (error as NodeJS.ErrnoException).code === 'EACCES') return reader.refusal(file);
-    return error instanceof NotRegularFile ? error.message : `cannot read ${file}: ${reasonOf(error)}`;
-  }
 }

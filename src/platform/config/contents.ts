@@ -1,6 +1,6 @@
 /**
  * Whether the files that the configuration names hold what they should. Not for a start: what is damaged there costs its
- * own part alone, and the vendors' roots are read strictly by anyone who goes by them (src/services/pki/device-chain.ts).
+ * own part alone, and the vendors' roots are read strictly by the code that goes by them (src/services/pki/device-chain.ts).
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { dateFault, KeyPairFault, keyIn, keyPairIn, serverCertificatesIn } from '../key-pair.ts';

@@ -5,7 +5,7 @@
 import { readdirSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import type { Config } from '../../platform/config/config.ts';
-import { filesNamedBy } from '../../platform/config/config-file.ts';
+import { filesNamedBy } from '../../platform/config/named-files.ts';
 import { readRegularFile } from '../../platform/host/regular-file.ts';
 import { DATA_FOLDERS } from './manifest.ts';
 

@@ -1,0 +1,117 @@
+/** The files that a configuration names: which they are, and whether they can be read. What they hold is judged in contents.ts. */
+import { NotRegularFile, readNamedFile, reasonOf } from '../host/regular-file.ts';
+import type { Problem } from '../yaml/problem.ts';
+import type { Config } from './config.ts';
+import type { Judging } from './contents.ts';
+import { portAt, portsOf } from './ports.ts';
+import { isProfilePath, profileFiles, profileProblems } from './profiles.ts';
+
+export const OIDC_FILES = ['jwksFile', 'caFile'] as const;
+export const HTTP_FILES = ['certFile', 'keyFile'] as const;
+export const UPSTREAM_FILES = ['caFile', 'certFile', 'keyFile', 'passwordFile'] as const;
+
+/** The user for whom files are judged, with whose rights they are opened until it is disposed. */
+export interface FileReader extends Disposable {
+  /** Why this user may not read the file, and what mends it; undefined: it is not for this user to judge. */
+  refusal(file: string): string | undefined;
+  /** As refusal, of a serial port that is there; undefined: it may be opened. */
+  deviceFault(port: string): string | undefined;
+  /** As refusal, of the data directory, in which this user is to write. */
+  folderFault(folder: string): string | undefined;
+}
+
+/** What is checked of the files that a configuration names. */
+export interface FileChecks {
+  /** Without it files are judged for the user who runs this. */
+  reader?: (config: Config) => FileReader | undefined;
+  /** Also check that they hold certificates, keys and so on (contents.ts says why not for a start). */
+  checkContents?: Judging;
+}
+
+/** The files that a configuration names, absolute; the folder of firmware, which holds what makers publish, is none. */
+export function filesNamedBy({ http, auth, encoders, upstream, links }: Config): string[] {
+  const profiles = links.flatMap((link) =>
+    link.protocol === 'modbus'
+      ? [link.options.profile, ...link.options.devices.flatMap(({ profile }) => profile ?? [])]
+      : [],
+  );
+  return [
+    ...HTTP_FILES.flatMap((name) => http[name] ?? []),
+    ...encoders.vendorRoots,
+    ...OIDC_FILES.flatMap((name) => auth.oidc?.[name] ?? []),
+    ...UPSTREAM_FILES.flatMap((name) => upstream?.[name] ?? []),
+    ...profiles.filter(isProfilePath),
+  ];
+}
+
+/** Adds to `texts` what is in each file that can be read. */
+export function fileProblems(
+  file: string,
+  config: Config,
+  options: FileChecks,
+  texts: Map<string, string>,
+): Problem[] {
+  const named = filesOf(config, options);
+  const found = unreadableFiles(file, config, named, options, texts);
+  const isKnown = (name: string) => !texts.has(name) && named.some(({ file }) => file === name);
+  return [...found, ...profileProblems(config.links, isKnown)];
+}
+
+function unreadableFiles(
+  file: string,
+  config: Config,
+  named: ReturnType<typeof filesOf>,
+  options: FileChecks,
+  texts: Map<string, string>,
+): Problem[] {
+  using reader = options.reader?.(config);
+  const files = named.flatMap(({ path, file }) => problem(path, unreadable(file, reader, texts)));
+  if (!reader) return files;
+  const ports = portsOf(config.links).flatMap((port, index) =>
+    typeof port === 'string' && port.startsWith('/dev/')
+      ? problem(portAt(index), reader.deviceFault(port))
+      : [],
+  );
+  return [
+    ...problem([], unreadable(file, reader, texts)).map((whole) => ({ ...whole, others: [] })),
+    ...problem(['dataDirectory'], reader.folderFault(config.dataDirectory)),
+    ...files,
+    ...ports,
+  ];
+}
+
+function problem(path: PropertyKey[], message: string | undefined): Problem[] {
+  return message === undefined ? [] : [{ path, message }];
+}
+
+/** The pair of HTTPS is no reason not to start (contents.ts), and profileProblems reads profiles for the user who runs this. */
+function filesOf(
+  { http, auth, encoders, upstream, links }: Config,
+  { reader, checkContents }: FileChecks,
+): { path: PropertyKey[]; file: string }[] {
+  const files: { path: PropertyKey[]; file: string | undefined }[] = [
+    ...(reader ? profileFiles(links) : []),
+    ...(reader || checkContents
+      ? HTTP_FILES.map((name) => ({ path: ['http', name], file: http[name] }))
+      : []),
+    ...encoders.vendorRoots.map((file, index) => ({ path: ['encoders', 'vendorRoots', index], file })),
+    ...OIDC_FILES.map((name) => ({ path: ['auth', 'oidc', name], file: auth.oidc?.[name] })),
+    ...UPSTREAM_FILES.map((name) => ({ path: ['upstream', name], file: upstream?.[name] })),
+  ];
+  return files.flatMap(({ path, file }) => (file === undefined ? [] : [{ path, file }]));
+}
+
+/** By reading it: access(2) asks for the user who has started this, and not for the one whose rights it has. */
+function unreadable(
+  file: string,
+  reader: FileReader | undefined,
+  texts: Map<string, string>,
+): string | undefined {
+  try {
+    texts.set(file, readNamedFile(file));
+    return undefined;
+  } catch (error) {
+    if (reader && (error as NodeJS.ErrnoException).code === 'EACCES') return reader.refusal(file);
+    return error instanceof NotRegularFile ? error.message : `cannot read ${file}: ${reasonOf(error)}`;
+  }
+}
