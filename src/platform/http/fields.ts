@@ -56,6 +56,9 @@ export const clearableName = (max: number) =>
 const UNPADDED = '(?!\\p{White_Space})(?!.*\\p{White_Space}$)';
 const ID = new RegExp(`^${UNPADDED}${PRINTABLE.source.slice(1)}`, 'u');
 const ID_MAX = 64;
+/** Of names and descriptions that people give. */
+export const NAME_MAX = 128;
+export const DESCRIPTION_MAX = 1_024;
 /** For ids, in whatever case. */
 export const plainId = z
   .string()

@@ -6,6 +6,7 @@ import {
   identifier,
   ieeeAddress,
   looseId,
+  NAME_MAX,
   printable,
   unknownReferences,
 } from '../../platform/http/fields.ts';
@@ -34,7 +35,6 @@ export interface OfflineReason {
   message: string;
 }
 
-const NAME_MAX = 128;
 /** Doors whose keys open another one: a floor, generously. */
 const REFERENCES_MAX = 256;
 /** Floors of a lift, or relays of a door. */

@@ -2,9 +2,8 @@
 import { z } from '@hono/zod-openapi';
 import { ENCODER_ID, ENCODER_ID_FORM } from '../../../drivers/encoder/link.ts';
 import { readOnlyFields } from '../../platform/http/editing.ts';
-import { clearableName, pageLimit, printable } from '../../platform/http/fields.ts';
+import { clearableName, NAME_MAX, pageLimit, printable } from '../../platform/http/fields.ts';
 
-const NAME_MAX = 128;
 const METADATA_KEYS_MAX = 64;
 const METADATA_VALUE_MAX = 1_024;
 /** Four certificates of a chain, generously. */

@@ -1,9 +1,7 @@
 /** The network as the interface shows it (interface specification 2.6) and the body of 4.7. */
 import { z } from '@hono/zod-openapi';
-import { lines, pageLimit } from '../../platform/http/fields.ts';
+import { DESCRIPTION_MAX, lines, NAME_MAX, pageLimit } from '../../platform/http/fields.ts';
 
-const DESCRIPTION_MAX = 1_024;
-const NAME_MAX = 128;
 /** Several certificates of an authority with its predecessors. */
 const CERT_MAX = 32 * 1_024;
 

@@ -10,21 +10,21 @@ import {
 import { readOnlyFields } from '../../platform/http/editing.ts';
 import {
   clearableName,
+  DESCRIPTION_MAX,
   identifier,
   lines,
   looseId,
+  NAME_MAX,
   pageLimit,
   unknownReferences,
 } from '../../platform/http/fields.ts';
 import { pulseResult, wire } from './bus-schema.ts';
 
-const NAME_MAX = 128;
 const IDENTIFIER_MAX = 64;
-const DESCRIPTION_MAX = 1_024;
-const RELAY_MAX = 7;
+export const RELAY_MAX = 7;
 /** What a strike or a motor takes, and ten minutes for a gate. */
-const UNLOCK_MIN_MS = 100;
-const UNLOCK_MAX_MS = 600_000;
+export const UNLOCK_MIN_MS = 100;
+export const UNLOCK_MAX_MS = 600_000;
 
 const description = lines.max(DESCRIPTION_MAX);
 

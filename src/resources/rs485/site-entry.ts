@@ -1,13 +1,15 @@
 /** An RS-485 device of a site's file (config/site.schema.json). */
 import { z } from 'zod';
-import { clearableName, identifier, lines, looseId } from '../../platform/http/fields.ts';
-
-const NAME_MAX = 128;
-const DESCRIPTION_MAX = 1_024;
-const PINS = [
-  ...['input0', 'input1', 'input2', 'input3'],
-  ...['output0', 'output1', 'output2', 'output3', 'output4', 'output5', 'output6', 'output7'],
-] as const;
+import { PINS } from '../../../drivers/contract/settings.ts';
+import {
+  clearableName,
+  DESCRIPTION_MAX,
+  identifier,
+  lines,
+  looseId,
+  NAME_MAX,
+} from '../../platform/http/fields.ts';
+import { RELAY_MAX, UNLOCK_MAX_MS, UNLOCK_MIN_MS } from './schema.ts';
 
 export const rs485Entry = z
   .strictObject({
@@ -18,8 +20,8 @@ export const rs485Entry = z
     description: lines.max(DESCRIPTION_MAX).nullable().optional(),
     doorId: looseId.nullable().optional().describe('Door that its relay opens'),
     groupId: identifier.nullable().optional(),
-    relayIndex: z.int().min(0).max(7).nullable().optional(),
-    unlockDurationMilliseconds: z.int().min(100).max(600_000).nullable().optional(),
+    relayIndex: z.int().min(0).max(RELAY_MAX).nullable().optional(),
+    unlockDurationMilliseconds: z.int().min(UNLOCK_MIN_MS).max(UNLOCK_MAX_MS).nullable().optional(),
     useInputPinMemory: z.boolean().optional(),
     ioPins: z.partialRecord(z.enum(PINS), z.boolean()).optional().describe('Which pins are in use'),
   })

@@ -2,7 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { ENCODER_ID, ENCODER_ID_FORM } from '../../../drivers/encoder/link.ts';
 import { ENCODER_ERROR_CODES } from '../../../drivers/encoder/messages.ts';
-import { lines, pageLimit } from '../../platform/http/fields.ts';
+import { DESCRIPTION_MAX, lines, pageLimit } from '../../platform/http/fields.ts';
 import { ERROR_CODES_OF_THE_GATEWAY, JOB_STATUSES, OPEN_STATUSES, TERMINAL_STATUSES } from './machine.ts';
 
 /** With our ids and times around it, such a request fits the 260 KiB of a write (docs/encoder-protocol.md, Messages). */
@@ -12,7 +12,6 @@ const ENTRIES_MAX = 10;
 const BLOCKS_MAX = 256;
 /** Characters of one block: 512 bytes in hex, where card formats use 4 to 32. */
 const BLOCK_MAX = 1_024;
-const DESCRIPTION_MAX = 1_024;
 
 const encoderId = z.string().regex(ENCODER_ID, `expected ${ENCODER_ID_FORM}`).openapi({ example: 'desk-1' });
 const requestId = z

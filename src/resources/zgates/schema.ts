@@ -3,17 +3,17 @@ import { z } from '@hono/zod-openapi';
 import { readOnlyFields } from '../../platform/http/editing.ts';
 import {
   clearableName,
+  DESCRIPTION_MAX,
   identifier,
   lines,
   looseId,
+  NAME_MAX,
   pageLimit,
   unknownReferences,
 } from '../../platform/http/fields.ts';
 import { failedJoin, joinWindow, neededMove, stayedBehind } from './action-schema.ts';
 
-const NAME_MAX = 128;
 const IDENTIFIER_MAX = 64;
-const DESCRIPTION_MAX = 1_024;
 /** IEEE 802.15.4, 2.4 GHz. */
 const CHANNEL_MIN = 11;
 const CHANNEL_MAX = 26;

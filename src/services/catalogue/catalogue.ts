@@ -1,5 +1,4 @@
 /** Groups, schedules, templates and the system configuration version: reads. They are written by import.ts alone. */
-
 import type { Database } from '../../platform/database/database.ts';
 import { keepRows } from '../../platform/database/kept.ts';
 import type { Audit } from '../audit/audit.ts';

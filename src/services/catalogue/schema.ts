@@ -1,10 +1,9 @@
 /** The site's catalogue as the interface shows it: what doors refer to by id. `gatehouse import` brings it. */
 import { z } from '@hono/zod-openapi';
-import { pageLimit } from '../../platform/http/fields.ts';
+import { NAME_MAX, pageLimit } from '../../platform/http/fields.ts';
 
 /** Ids are the site's own. */
 const ID_MAX = 64;
-const NAME_MAX = 128;
 const id = z.string();
 
 const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;

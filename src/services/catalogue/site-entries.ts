@@ -1,9 +1,8 @@
 /** The sections of a site's file that the catalogue reads (config/site.schema.json). */
 import { z } from 'zod';
-import { identifier, printable } from '../../platform/http/fields.ts';
+import { identifier, NAME_MAX, printable } from '../../platform/http/fields.ts';
 
 const INTERVALS_MAX = 64;
-const NAME_MAX = 128;
 const VERSION_MAX = 2_147_483_647;
 
 export const configVersion = z.int().min(1).max(VERSION_MAX);
