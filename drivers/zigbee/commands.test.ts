@@ -4,8 +4,8 @@ import { manualClock } from '../../test/manual-clock.ts';
 import type { DriverContext } from '../contract/driver.ts';
 import { DriverError } from '../contract/driver.ts';
 import { commandsOf } from './commands.ts';
+import type { Gateway } from './gateway.ts';
 import type { ZclReply, ZclRequest } from './radio.ts';
-import type { Gateway } from './removal.ts';
 import { LOCK, unlockOf } from './test-gateway.ts';
 
 /** As src/resources/doors/unlock.ts has it, and src/platform/field/host/executions.ts keeps it. */

@@ -1,5 +1,4 @@
 /** The commands of a Zigbee gateway (drivers/contract/zgate.ts, drivers/contract/settings.ts). */
-
 import { z } from 'zod';
 import { type Driver, DriverError, type Plain } from '../contract/driver.ts';
 import { type ChannelsApplied, channelsApply, lockApply } from '../contract/settings.ts';
@@ -8,10 +7,11 @@ import { settles } from '../contract/waiting.ts';
 import { cancelUpdate, moveChannel, permitJoin, removeLock, updateLock } from '../contract/zgate.ts';
 import { applyConfiguration } from './apply.ts';
 import { openBoltCommands } from './bolt-commands.ts';
+import type { Gateway } from './gateway.ts';
 import { mapNetwork } from './map.ts';
 import { lost as lostOf } from './network.ts';
 import { KNOWN, type Radio, type ZclReply, type ZclRequest } from './radio.ts';
-import { removeLock as askToLeave, type Gateway } from './removal.ts';
+import { removeLock as askToLeave } from './removal.ts';
 import type { Snapshots } from './snapshots.ts';
 import { UNSETTLED_MS } from './unlocking.ts';
 

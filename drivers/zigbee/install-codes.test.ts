@@ -5,7 +5,7 @@ const HUB = '00124b0014d9a001';
 const LOCKS = ['00158d0001000001', '00158d0001000002', '00158d0001000003'] as const;
 const codes = LOCKS.map((hwId) => ({ hwId, code: '83fed3407a939723a5c639b26916d505c3b5' }));
 
-/** A coordinator whose memory outlasts anyone who talks to it. */
+/** A coordinator whose memory outlasts the hosts that talk to it. */
 function openTestbed() {
   let memory: Record<string, unknown> = {};
   const has = new Set<string>();

@@ -49,7 +49,7 @@ export function openIntroductions(options: IntroductionsOptions): Introductions 
    * they are configured.
    */
   const waiting = new Map<string, LockRecord>();
-  /** Those whose next try is due; anyone who joins goes before them. */
+  /** Those whose next try is due; a lock that joins goes before them. */
   const due = new Map<string, LockRecord>();
 
   async function configure(lock: LockRecord): Promise<void> {

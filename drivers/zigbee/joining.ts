@@ -106,7 +106,7 @@ export function openJoining(options: JoiningOptions): Joining {
       for (const { hwId, code } of installCodes) refuseWrongCode(hwId, code);
       const coded = installCodes.map(({ hwId }) => hwId);
       const list = [...allowed, ...coded];
-      // Before the radio opens: anyone who comes at once is judged by this window.
+      // Before the radio opens: a device that comes at once is judged by this window.
       const own: Window = {
         until: clock.monotonic() + seconds * 1_000,
         allowed: list.length > 0 ? new Set(list) : undefined,

@@ -96,7 +96,7 @@ export function openLocks(options: LocksOptions): Locks {
       return (answered) => {
         const lock = locks.get(ieee);
         if (!lock) return;
-        // Anyone who spoke meanwhile is there, whatever became of the answer. That an answer came is told by its frame
+        // A lock that spoke meanwhile is there, whatever became of the answer. That an answer came is told by its frame
         // (takeSeen): one of before a channel move proves nothing of the channel that the network is on now.
         lock.isMissed ||= !answered && lock.frames === before;
         if (answered) lock.report.lastContact = clock.now();

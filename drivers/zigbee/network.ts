@@ -24,7 +24,7 @@ export interface Network {
   readonly files: Prepared;
   /**
    * What was heard since the radio was opened, or opened again by a move, is passed on now, and the rest as it comes. Not
-   * before: anyone who hears it has to know which radio, and which channel, it came from.
+   * before: a receiver has to know which radio, and which channel, it came from.
    */
   listen(): void;
   /**

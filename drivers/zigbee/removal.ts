@@ -1,35 +1,8 @@
 /** Has a lock leave the network for good (Zigbee specification R22, 2.4.3.3.5, Mgmt_Leave_req). */
-
-import type { DriverContext } from '../contract/driver.ts';
 import { DriverError } from '../contract/driver.ts';
 import { within } from '../contract/waiting.ts';
 import type { LockRemoved } from '../contract/zgate.ts';
-import type { Firmware } from './firmware.ts';
-import type { Joining } from './joining.ts';
-import type { Locks } from './locks.ts';
-import type { Network } from './network.ts';
-import type { ZigbeeOptions } from './options.ts';
-import type { Recovery } from './recovery.ts';
-import type { SharedAddresses } from './shared-addresses.ts';
-import type { StateReader } from './state-reader.ts';
-
-export interface Gateway {
-  options: ZigbeeOptions;
-  context: DriverContext;
-  network: Network;
-  locks: Locks;
-  joining: Joining;
-  firmware: Firmware;
-  recovery: Recovery;
-  states: StateReader;
-  addresses: SharedAddresses;
-  link: {
-    /** Ends it. */
-    lost(reason: string): void;
-    /** Fires when it ends: nothing more is heard of its locks. */
-    ended: AbortSignal;
-  };
-}
+import type { Gateway } from './gateway.ts';
 
 type RemovalOptions = Pick<Gateway, 'context' | 'network' | 'locks' | 'joining' | 'firmware'>;
 

@@ -135,7 +135,7 @@ function sentStep(state: Sent, input: ActuationInput): ActuationState {
       return { ...state, movedByOther: true, ...(state.evidence === 'reached' && { evidence: undefined }) };
     case 'lockState': {
       const evidence = evidenceOf(input.value, state.target);
-      // Anyone who threw the bolt: the door is locked, which is all that was asked.
+      // No matter who threw the bolt: the door is locked, which is all that was asked.
       if (evidence === 'reached' && state.target === 'locked') return { phase: 'done', outcome: 'confirmed' };
       if (!evidence || (evidence === 'reached' && state.movedByOther)) return state;
       // The alarm says why the bolt is between: the report of that takes nothing back.

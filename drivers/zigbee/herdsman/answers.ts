@@ -49,7 +49,7 @@ function until(known: AbortSignal, waiting: Waiting): Promise<unknown> {
 
 /**
  * The promise, unless the signal fires first. With KNOWN it resolves with undefined then: the library writes a text with the
- * stack of each failure, and anyone who waits for the outcome would wait for that as well.
+ * stack of each failure, and the caller that waits for the outcome would wait for that as well.
  */
 async function unless<T>(known: AbortSignal | undefined, promise: Promise<T>): Promise<T | undefined> {
   if (!known) return promise;

@@ -357,7 +357,7 @@ function send(
   request: ZclRequest,
   { clock, log }: Pick<RadioOptions, 'clock' | 'log'>,
 ): Promise<ZclReply> {
-  // Its types know the payload of each command; this one is checked by anyone who makes it.
+  // Its types know the payload of each command; this one is checked by its caller.
   const sender = endpoint as unknown as {
     zclCommand(...values: unknown[]): Promise<{ payload: unknown } | undefined>;
   };

@@ -9,7 +9,7 @@ import { field, integer } from '../values.ts';
 import type { Connection } from './connection.ts';
 import type { Gate } from './gate.ts';
 
-/** SYS_PING (Z-Stack Monitor and Test API, 3.8.1.2): answered by anyone who reads the port. */
+/** SYS_PING (Z-Stack Monitor and Test API, 3.8.1.2): answered by the process that reads the port. */
 const PING_SUBSYSTEM = 1;
 const PING = ['ping', { capabilities: 1 }] as const;
 /** AF_DATA_REQUEST (the same, 3.2.1.2), and what it may be answered with. */
