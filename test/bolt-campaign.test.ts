@@ -42,7 +42,7 @@ it(`draws no bolt unasked, twice or late, and confirms nothing else (BOLT_SEED=$
   const outcomes: Record<string, number> = {};
   const violations: Record<string, string[]> = {};
   for (const [index, { gateway, mac }] of lanes.entries()) {
-    // Whatever opened it, and anyone who relocks it.
+    // No matter what opened it and what relocks it.
     const restored = { lockState: 1, ...own[index] };
     await vi.waitFor(
       async () => expect(await gateway.simulated.state(mac)).toMatchObject(restored),

@@ -1,5 +1,4 @@
 /** A job of an opened gateway, once it has ended. */
-
 import { LOCAL_ADMINISTRATOR } from '../src/platform/principal.ts';
 import type { Jobs } from '../src/services/jobs/jobs.ts';
 import type { Job } from '../src/services/jobs/schema.ts';

@@ -93,7 +93,7 @@ it('of whom one speaks behind the other are told of, and heard out before anybod
   expect(answered()).toBe(7);
 });
 
-it('of whom one answers while no one is asked are told of, and a late reply makes none', async () => {
+it('are found when one answers while no question is open, and not made of a late reply', async () => {
   const bench = await openTestBus((request) => {
     void bench.clock.sleep(30).then(() => bench.wire.deliver(frame(TWIN, 3, 8)));
     return says(7)(request);

@@ -207,7 +207,7 @@ describe('local echo', () => {
     expect(outcome()).toBe(9);
   });
 
-  it('is told to a technician when no one configured it', async () => {
+  it('is shown to a technician when no one configured it', async () => {
     const { bus, clock, soon } = await openTestBus((request) => request, {}, { paced: false });
     const read = { ...ask(17), request: () => frame(17, 99, 0) };
     for (let time = 0; time < 3; time += 1) {

@@ -44,7 +44,7 @@ export interface Bell {
  * For one waiter at a time. A ring while no one waits is nothing: look first, then wait.
  *
  * A ring stops no timer. Nearly every exchange of a bus is rung for long before its time is over, and one timer then serves
- * dozens of them: it ends when the first would have been too long, and only then is one set for anyone who waits.
+ * dozens of them: it ends when the first would have been too long, and only then is one set for the caller that waits.
  */
 export function openBell(clock: Clock): Bell {
   let waiter: { until: number; wake(): void } | undefined;

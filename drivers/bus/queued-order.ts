@@ -19,7 +19,7 @@ export interface QueuedOrder {
   isSettled(): boolean;
 }
 
-/** Rejected with the signal's reason when that fires; anyone who settles it first has the say. */
+/** Rejected with the signal's reason when that fires; the first to settle it has the say. */
 export function newQueuedOrder(
   what: Pick<QueuedOrder, 'station' | 'exchange' | 'order'>,
   signal: AbortSignal,

@@ -124,7 +124,7 @@ it('takes the port for lost when nothing leaves any more', async () => {
 
 it('hears nothing of what came before it was opened', async () => {
   const pty = pluggedIn();
-  // What a device said to anyone who had the port before: it waits in the device, and would pass for a reply.
+  // What a device said to the process that had the port before: it waits in the device, and would pass for a reply.
   pty.master.write('said long ago');
   await vi.waitFor(() => expect(pty.master.writableLength).toBe(0));
   const { received } = await open(pty.path);

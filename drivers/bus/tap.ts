@@ -29,7 +29,7 @@ export interface TapOptions {
 
 /** Between two batches: a person who looks at it does not notice, and commands are few. */
 const GATHER_MS = 250;
-/** No one came for it: anyone who asked is gone. Longer than the daemon's disk may hold it up. */
+/** No one came for it: the caller is gone. Longer than the daemon's disk may hold it up. */
 const ABANDONED_MS = 30_000;
 interface Tracing {
   readonly id: string;

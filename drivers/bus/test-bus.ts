@@ -1,5 +1,4 @@
 /** A protocol as small as can be, for tests of the bus: four bytes there, four back: address, question, number, sum. */
-
 import { onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { manualClock } from '../../test/manual-clock.ts';

@@ -51,7 +51,7 @@ it('says nothing of a device that is polled, and lets its polls go on in between
   expect(soon()).toBeGreaterThan(0);
 });
 
-it('goes back when anyone who asked gives up meanwhile', async () => {
+it('goes back when the caller gives up meanwhile', async () => {
   const { bus, clock, wire, soon } = await openTestBus(says(7), {}, { deviceLine: CONFIGURED });
   const stop = new AbortController();
   const asked = outcomeOf(tuned(bus, SLOW).exchange(ask(2), command(soon()), stop.signal));

@@ -69,7 +69,7 @@ interface Asking {
   exchange<Reply>(exchange: Exchange<Reply>, order: Order, signal: AbortSignal): Promise<Reply>;
 }
 
-/** Asks with these characters, no matter who was taken for dead with those of the configuration. */
+/** Asks with these characters, also a device that was taken for dead with those of the configuration. */
 export function tuned({ exchange: ask }: Asking, line: LineSettings): Asking {
   return {
     exchange: (exchange, order, signal) => ask({ ...exchange, line }, { ...order, insists: true }, signal),

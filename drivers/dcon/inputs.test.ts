@@ -26,7 +26,7 @@ it('counts one that is over before the levels are read again', () => {
   expect(inputs.edges()).toMatchObject({ input1: { total: 1 } });
 });
 
-it('forgets what the latch told of a module that is looked at again', () => {
+it('forgets what the latch showed of a module that is brought up again', () => {
   const inputs = opened();
   inputs.read(0b0);
   inputs.latched(0b1);

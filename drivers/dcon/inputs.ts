@@ -1,5 +1,4 @@
 /** Activations of inputs: counted from readings, and from the module's latch for those shorter than a poll. */
-
 import type { Clock } from '../contract/driver.ts';
 import { INPUT_PINS, type IoPins } from '../contract/settings.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';

@@ -44,7 +44,7 @@ describe('a module that is let go', () => {
     expect(bench.modules.module(2).now()).toEqual({ outputs: 0, timedOut: false });
   });
 
-  it('is left to its watchdog when it cannot be told, and no one keeps that from running out', async () => {
+  it('is left to its watchdog when OFF cannot be sent, and nothing keeps that from running out', async () => {
     await using bench = await openBench();
     const module = bench.modules.module(2);
     await bench.settled(bench.begin());

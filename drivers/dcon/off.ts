@@ -160,7 +160,7 @@ export async function outputsGone(works: Works, signal: AbortSignal): Promise<vo
   while (strayOutputs(works) !== 0 && clock.monotonic() < ranOutAt) await clock.sleep(OFF_RETRY_MS, signal);
 }
 
-/** The link is gone with the outputs on: no one can be told but the log. */
+/** The link is gone with the outputs on: only the log can say so. */
 export function abandonOutputs({ state, pulses, clock, log, watchdogMs }: Works): void {
   if (pulses.live(clock.monotonic()) === 0 && state.maybeOn === 0) return;
   log.warn(

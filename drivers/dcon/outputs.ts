@@ -117,7 +117,7 @@ export async function pulseOutput(
         state.unknownSince ??= works.clock.monotonic();
         state.stage = { kind: 'heard' };
       }
-      // Off at once, unless it was on before: anyone who opened the door is told that no one knows.
+      // Off at once, unless it was on before: the caller gets OUTCOME_UNKNOWN.
       if (firing.takenBack(error)) throw error;
       throw new DriverError('OUTCOME_UNKNOWN', `switching output ${relay} on was not confirmed`, {
         cause: error,

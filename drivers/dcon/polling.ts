@@ -1,5 +1,4 @@
 /** What is read of one module, poll by poll, and what follows from it. */
-
 import { isDeepStrictEqual } from 'node:util';
 import type { Poll } from '../bus/exchange.ts';
 import type { Framing } from './frame.ts';
@@ -130,7 +129,7 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
         const isRefused = outcome.error.code === 'REFUSED';
         // It tells that once: an answer that is lost may have said so.
         if (asked?.question.operation === RESET_OPERATION && !isRefused && state.stage.kind !== 'silent')
-          bringUpAgain(works, 'what it told of a reset was not heard', true);
+          bringUpAgain(works, 'its answer about a reset was lost', true);
         // Refused or not: somebody is there.
         if (isRefused) hearAgain(works);
       }

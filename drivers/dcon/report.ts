@@ -1,5 +1,4 @@
 /** What is reported of a module. */
-
 import {
   INPUT_PINS,
   OUTPUT_PINS,

@@ -182,7 +182,7 @@ function tellRefused(
   encoderId: string,
   { reason }: Refusal,
 ): void {
-  // Told apart by the certificate also: many encoders may share one address, and anyone who is refused may say any id.
+  // Told apart by the certificate also: many encoders may share one address, and an encoder that is refused may say any id.
   const proven = stage.at === 'connecting' ? stage.identity?.encoderId : undefined;
   refused(`${remoteAddress} ${proven}`, { encoderId, remoteAddress, reason });
 }

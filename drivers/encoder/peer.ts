@@ -85,7 +85,7 @@ function frameBounds(peer: Peer, refuseLevel: (level: number) => void): FrameBou
   return {
     packetBytes: () => (peer.stage.at === 'admitted' ? MAX_UP_PACKET_BYTES : MAX_CONNECT_BYTES),
     packets() {
-      // Anyone who does not read its answers is not read either: from 64 KiB on, the high-water mark of a Node socket.
+      // A client that does not read its answers is not read either: from 64 KiB on, the high-water mark of a Node socket.
       if (peer.socket.writableNeedDrain) return 0;
       if (peer.stage.at === 'admitted') return MAX_UP_IN_HAND - peer.stage.session.inHand();
       // What follows the CONNECT waits for its answer: aedes would handle it before it has authenticated.

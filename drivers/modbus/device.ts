@@ -2,7 +2,6 @@
  * One device as it is polled. First contact, a restart and the end of a spell offline are one thing: everything is read
  * again (who it is, its settings whole, its state), and only then is it connected, under the name it has told.
  */
-
 import type { Exchange, Poll } from '../bus/exchange.ts';
 import type { DriverLog } from '../contract/driver.ts';
 import type { Rs485Settings } from '../contract/settings.ts';

@@ -1,5 +1,4 @@
 /** What follows from the readings of one device, one after the other: activations, alarms, and that it has changed. */
-
 import type { Clock } from '../contract/driver.ts';
 import { INPUT_PINS, type Rs485Report, type Rs485Settings } from '../contract/settings.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';

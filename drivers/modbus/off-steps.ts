@@ -1,5 +1,4 @@
 /** Switching off what is on without a live pulse, as a device is met. */
-
 import { readBits, write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
 import type { Profile } from './profile-shape.ts';

@@ -1,5 +1,4 @@
 /** What cannot be true of a product, though each of its fields is well formed. */
-
 import { areasOf, settingsBlock } from './profile-areas.ts';
 import { overwriteFaults } from './profile-overwrites.ts';
 import {

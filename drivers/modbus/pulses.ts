@@ -268,7 +268,7 @@ function readOpen(failure: DriverError | undefined): DriverError {
     : new DriverError('BAD_REPLY', 'the device acknowledged the pulse, but its relay is open');
 }
 
-/** From its first byte on the relay may be closed, though anyone who asked waits for no answer any more. */
+/** From its first byte on the relay may be closed, though the caller waits for no answer any more. */
 function watchedFrom(exchange: Exchange<null>, fired: () => void): Exchange<null> {
   return {
     ...exchange,

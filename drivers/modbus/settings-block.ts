@@ -1,5 +1,4 @@
 /** Settings as a product carries them: out of its registers, into its registers, and what it cannot carry. Pure. */
-
 import {
   INPUT_PINS,
   OUTPUT_PINS,

@@ -1,5 +1,4 @@
 /** What is known of one device, what follows from what it tells, and the report of it. */
-
 import type { Clock } from '../contract/driver.ts';
 import {
   OUTPUT_PINS,

@@ -1,5 +1,5 @@
 /**
- * Files to devices, a piece at a time: anyone who has the file keeps what is confirmed, and goes on from there, also with
+ * Files to devices, a piece at a time: the owner of the file keeps what is confirmed, and goes on from there, also with
  * another host. Between two fragments everybody else has his turn on the bus.
  */
 import { type Clock, DriverError } from '../contract/driver.ts';

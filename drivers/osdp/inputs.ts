@@ -2,7 +2,6 @@
  * The inputs of one device: what they show, faults of supervised lines, and activations. These are counted by the
  * device's own counters while its pin memory is on, else from one ISTATR to the next.
  */
-
 import type { Clock } from '../contract/driver.ts';
 import { INPUT_PINS, type Rs485Report, type Rs485Settings } from '../contract/settings.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';

@@ -2,7 +2,6 @@
  * Closes a relay for a time, at most once: OUT with code 5, which the device times by itself (6.10). The session keeps it
  * from being done twice; where that is lost, what the device shows in the next one may tell what became of it.
  */
-
 import { type Clock, DriverError, type DriverErrorCode } from '../contract/driver.ts';
 import type { Pulse, Pulsed } from '../contract/rs485.ts';
 import type { Rs485Report } from '../contract/settings.ts';

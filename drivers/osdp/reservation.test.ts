@@ -42,7 +42,7 @@ function openHeld() {
   };
 }
 
-it('is given back by anyone who has it, or after some time', async () => {
+it('is given back by its holder, or after some time', async () => {
   const { clock, held, reservation } = openHeld();
   expect(held).toEqual({ isPolled: true, isReserved: false });
   reservation.begin();

@@ -1,5 +1,4 @@
 /** What a bus and its devices are told of to the daemon though nothing changed: how the wire does, and who is there. */
-
 import type { Bus } from '../bus/bus.ts';
 import type { DriverContext } from '../contract/driver.ts';
 

@@ -40,7 +40,7 @@ export function openLockLinks({ linkOf, execute }: LockLinksOptions): LockLinks 
       throw new DriverError('BAD_REPLY', 'the lock did not say what it has in force');
     },
     async unlockLock(lock, data, timeoutMs, released) {
-      // Anyone who asked may have gone; what is on its way goes on, and its outcome is wanted.
+      // The caller may have gone; what is on its way goes on, and its outcome is wanted.
       const { signal } = new AbortController();
       const wanted: LinkCommand = { kind: 'unlock', data, timeoutMs, released };
       const answer = unlocked.safeParse(await command(lock, wanted, signal));

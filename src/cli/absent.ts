@@ -1,4 +1,4 @@
-/** Who is missing, by name: the status only counts, and anyone who reads that asks next which it is. */
+/** Who is missing, by name: the status only counts, and its reader asks next which it is. */
 import type { Status } from '../services/status/schema.ts';
 import type { Client } from './client.ts';
 

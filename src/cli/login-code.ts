@@ -1,5 +1,4 @@
 /** `gatehouse login-code`: lets a person sign in. */
-
 import type { Role } from '../platform/principal.ts';
 import type { LoginCode } from '../services/auth/schema.ts';
 import type { Client } from './client.ts';

@@ -1,5 +1,4 @@
 /** `gatehouse token create`, `renew`, `list` and `revoke`. */
-
 import type { Role } from '../platform/principal.ts';
 import type { CreatedToken, RenewedToken, Token, TokenPage } from '../services/auth/schema.ts';
 import type { Client } from './client.ts';

@@ -1,5 +1,4 @@
 /** The system's time, and the only importer of timers. Everything else is given a Clock. */
-
 import { hrtime } from 'node:process';
 import type { Clock } from '../../drivers/contract/driver.ts';
 

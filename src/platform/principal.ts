@@ -12,7 +12,7 @@ export const WIRING_READERS: readonly [Role, ...Role[]] = [
   'monitor',
 ];
 
-/** Anyone who may have hardware do what is not a clerk's business. */
+/** Principals that may have hardware do what is not a clerk's business. */
 export const TECHNICIANS: readonly [Role, ...Role[]] = ['service-tool'];
 
 export interface Principal {

@@ -1,7 +1,7 @@
 /** A loop that looks what is to be done when it is woken, or when it said so itself. */
 import type { Clock } from './clock.ts';
 
-/** Ends a wait. One for all: a reason drawn again for each has a stack trace, which costs more than the wake itself. */
+/** Ends a wait. One for all: a reason made for each has a stack trace, which costs more than the wake itself. */
 export const AWAKE = Symbol('awake');
 
 export interface Waking {

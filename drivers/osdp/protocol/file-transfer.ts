@@ -2,7 +2,7 @@
  * osdp_FILETRANSFER (SIA OSDP 2.2, 6.26): which fragment to send when, and what the device's status means. Pure; time is
  * monotonic milliseconds. The device sets the pace: how long to wait, and how large a message may be.
  *
- * A transfer is a value: anyone who keeps it can go on with it after a loss, from the last byte the device has confirmed.
+ * A transfer is a value: its owner can go on with it after a loss, from the last byte the device has confirmed.
  */
 import { FRAME_MAX, MAC_LENGTH } from './frame.ts';
 import type { Command, FileStatus } from './messages.ts';

@@ -74,7 +74,7 @@ export function turn(session: Session, wanted: Command, nonce: Uint8Array): Turn
   if (outstanding) {
     const { command, sent } = outstanding;
     if (isQuestion(command) ? sent < SENT_MAX : command === wanted) {
-      // Anyone who asked for it has gone.
+      // The caller has gone.
       const isOwn = outstanding.isOwn || command !== wanted;
       const again = { ...outstanding, isOwn, sent: sent + 1, earlier: session.owed };
       return {

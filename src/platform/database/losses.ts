@@ -108,7 +108,7 @@ interface CounterRow {
 }
 const NO_COUNTERS: CounterRow = { counters: '{"databaseId":"","rows":{}}' };
 
-/** In one row, and made by SQLite: anyone who waits for a commit waits for this as well. */
+/** In one row, and made by SQLite: a caller that waits for a commit waits for this as well. */
 const READ_COUNTERS = `SELECT json_object('databaseId', coalesce((SELECT database_id FROM system), ''),
   'rows', json_group_object(name, seq)) AS counters FROM sqlite_sequence`;
 

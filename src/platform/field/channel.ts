@@ -16,7 +16,7 @@ const HEADER_BYTES = 4;
 
 export interface Channel<Outgoing> {
   /**
-   * Resolves when the kernel has taken the message, or the channel is closed; never rejects. Anyone who produces without
+   * Resolves when the kernel has taken the message, or the channel is closed; never rejects. A sender that produces without
    * bound awaits this, and is thus held back by a slow reader.
    */
   send(message: Outgoing): Promise<void>;

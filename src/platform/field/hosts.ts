@@ -29,7 +29,7 @@ export interface LinkSpec {
   protocol: string;
   /** Links with the same host share one process. */
   host: string;
-  /** Or what makes them, again at each start of the process; when it throws, the start is tried again later. */
+  /** Or what makes them, called at each start of the process; when it throws, the start is tried again later. */
   options: Plain | (() => Plain);
   /** What the configuration says of it, to tell whether it has changed; by default the options. */
   wiring?: Plain;

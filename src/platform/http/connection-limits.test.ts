@@ -59,7 +59,7 @@ async function hold(port: number, count: number, localAddress: string): Promise<
   await Promise.all(
     sockets.map((socket) => new Promise((done) => socket.once('connect', done).once('close', done))),
   );
-  // Anyone who comes later is decided on later: its answer says that all before it have had theirs.
+  // A connection that comes later is decided on later: its answer says that all before it have had theirs.
   await answer(port, '127.0.0.1');
   const open = () => sockets.filter(isOpen);
   const counts = [-1];

@@ -112,7 +112,7 @@ function count(holders: [string, Held][]): number {
 
 /**
  * The address that holds most, and of those with as many the one that came first, loses its oldest connection, of
- * those that never sent a request if there are any. So anyone who comes with one request is served, however many addresses hold
+ * those that never sent a request if there are any. So a client that comes with one request is served, however many addresses hold
  * on to theirs. False when no one holds more than `atLeast`.
  */
 function makesRoom(holders: [string, Held | undefined][], atLeast: number): boolean {

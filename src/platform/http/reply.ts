@@ -67,7 +67,7 @@ export function storedReply(status: number, { plain, gzip }: StoredBytes, reques
   return { status, body: compressed ? gzip : plain, headers };
 }
 
-/** Anyone who asked for what cannot be has been told; of our own trouble the operator learns all there is. */
+/** A client that asked for what cannot be has its answer; of our own trouble the operator learns all there is. */
 function logCause({ code, message, cause }: GatehouseError, correlationId: string, log: Log): void {
   if (ERROR_STATUS[code] >= 500) {
     log.warn({ err: cause, code, correlationId }, message);

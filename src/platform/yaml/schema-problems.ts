@@ -1,4 +1,4 @@
-/** What a schema found wrong with a file, in words for anyone who wrote it: what is expected, and what was likely meant. */
+/** What a schema found wrong with a file, in words for its author: what is expected, and what was likely meant. */
 import type { z } from 'zod';
 import { inWords as boundInWords } from '../fault-words.ts';
 import { nearest } from './nearest.ts';

@@ -5,7 +5,6 @@
  *
  * A door that comes to refer to the changed entry meanwhile gets another version by its own change.
  */
-
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Change } from '../../platform/import-plan.ts';

@@ -1,5 +1,4 @@
 /** What the gateway has to lock: stored, and kept in memory, from which it is carried out also while the disk fails. Part of closing.ts. */
-
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { openLastRead } from '../../platform/database/last-read.ts';
@@ -143,7 +142,7 @@ export function scheduleIn(
     const row = rowOf(mac);
     if (!row) return void all.delete(mac);
     begin(options, all, row, { ...watch, delayMs });
-    // Behind the answer to anyone who has the door opened.
+    // Behind the answer to the client that has the door opened.
     setImmediate(wake);
   };
 }

@@ -4,7 +4,6 @@
  * What is to be locked is stored before the door is opened. After a restart all of it is due at once: locking too early does
  * no harm.
  */
-
 import type { LockReport } from '../../../drivers/contract/settings.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { whenUnreadable } from '../../platform/database/last-read.ts';

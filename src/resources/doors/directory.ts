@@ -2,7 +2,7 @@
  * What lists and counts ask of every door, in memory: at ten thousand doors a query that reads them all from the database
  * takes tens of milliseconds, in which nothing else is served.
  *
- * Never stale, as src/platform/database/kept.ts has it: anyone who writes such a row notes its id in the table, and what was noted is
+ * Never stale, as src/platform/database/kept.ts has it: the code that writes such a row notes its id in the table, and what was noted is
  * read again before the next use, which is never inside a transaction.
  */
 import type { Database } from '../../platform/database/database.ts';

@@ -2,7 +2,6 @@
  * A lock that the gateway has to lock and cannot any more: it was retired after it left its network, or it is at no door and
  * does not answer. Without an end its row, and the alarm `notLocked`, would stay for good.
  */
-
 import type { Database } from '../../platform/database/database.ts';
 import type { Log } from '../../platform/log.ts';
 import { type Caller, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';

@@ -3,7 +3,6 @@
  * radio. The event may also show that a parent delivered the command after its deadline. A report of the bolt is no proof:
  * a hand may have moved it.
  */
-
 import type { LockEvent } from '../../../drivers/contract/zgate.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Actuations, Delay, LastActuation } from '../../services/actuations/actuations.ts';

@@ -1,5 +1,4 @@
 /** Why a door cannot be reached: the first cause that explains it, for anyone who is sent to mend it. */
-
 import type { LockReport } from '../../../drivers/contract/settings.ts';
 import type { Relay } from './configuration.ts';
 import type { Thresholds } from './evaluated.ts';

@@ -1,5 +1,4 @@
 /** What waits for the lock of a door, what became of what did, and cancelling it. */
-
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';

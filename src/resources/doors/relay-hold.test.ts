@@ -1,5 +1,4 @@
 /** Doors on a relay that stand open: begun, renewed, ended and lost, and held by pulses that end by themselves. */
-
 import { beforeEach, describe, expect, it } from 'vitest';
 import { HOLD_MS } from '../../../drivers/contract/rs485.ts';
 import { type Estate, openEstate, openRelayDoor, playedRelay } from '../../../test/estate.ts';

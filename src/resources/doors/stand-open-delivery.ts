@@ -1,5 +1,4 @@
 /** What opens a door for a time: the command to its lock, or the first pulse of its relay. Part of stand-open.ts. */
-
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Actuations } from '../../services/actuations/actuations.ts';

@@ -1,4 +1,4 @@
-/** Requests for standing open that are being stored. Anyone who closes the door meanwhile withdraws them: nothing opens later. */
+/** Requests for standing open that are being stored. A caller that closes the door meanwhile withdraws them: nothing opens later. */
 export interface Order {
   /** Why nothing is to be sent. */
   withdrawn: string | undefined;

@@ -9,7 +9,6 @@
  * waiting: nothing was sent. A lock that was told and did not answer stays `sent`, and is not told again by itself. A relay
  * goes from waiting to open, and is held again when it was lost.
  */
-
 import type { Clock } from '../../platform/clock.ts';
 import type { Caller } from '../../platform/principal.ts';
 import { openWaking } from '../../platform/waking.ts';
@@ -65,7 +64,7 @@ export function openStandOpen(options: StandOpenOptions) {
   /** Relays that a former run held: lost until a pulse of this run is confirmed. */
   const interrupted: Standing[] = [];
   for (const row of table.standOpens.all()) {
-    // Of what waits nothing was sent to a lock, and anyone who asked may have gone.
+    // Of what waits nothing was sent to a lock, and the caller may have gone.
     const giveUpAt = clock.monotonic();
     const mayArriveUntil = mayArriveAfterStart(row, clock);
     const standing = { ...newStanding(row, leftAfterStart(row, now()), clock), giveUpAt, mayArriveUntil };

@@ -1,5 +1,4 @@
 /** One door that stands open, and each change of that: stored, audited and told to live readers in one commit. */
-
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { whenUnreadable } from '../../platform/database/last-read.ts';
@@ -201,7 +200,7 @@ export function standingChanges(options: StandingOptions, all: Standings, holds:
   };
 }
 
-/** Anyone who closes the door meanwhile waits for the end that is under way. */
+/** A caller that closes the door meanwhile waits for the end that is under way. */
 function noting<R extends unknown[]>(store: (standing: Standing, ...how: R) => Promise<void>) {
   return (standing: Standing, ...how: R): Promise<void> => {
     const ending = store(standing, ...how);

@@ -1,5 +1,4 @@
 /** The encoder resource: reads, edits (4.2), revocation and retirement. Registering is registration.ts, the live link sessions.ts. */
-
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';

@@ -1,5 +1,4 @@
 /** The network resource: rows by the configuration, reads, edits (4.7) and what is known beyond it. */
-
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';

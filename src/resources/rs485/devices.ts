@@ -1,5 +1,4 @@
 /** The RS-485 device resource: reads and edits (4.5). */
-
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';

@@ -45,7 +45,7 @@ export interface Discovery {
   unknown(bus: string, told: Rs485Report): void;
   /** The bus is down: what its devices without a row said is so no more. */
   lost(bus: string): void;
-  /** Writes rows for those that have none, now; on behalf of anyone who looked for them. */
+  /** Writes rows for those that have none, now; on behalf of the caller that looked for them. */
   record(found: readonly Found[], caller: Caller): Promise<void>;
   /** Inside a commit job: the row of a device, made when there is none; undefined when its bus has too many. */
   row(found: Found): Rs485Row | undefined;

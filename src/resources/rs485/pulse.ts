@@ -45,7 +45,7 @@ export interface PulseOptions {
 export type FirePulse = (deviceId: string, caller: Caller) => Promise<PulseResult>;
 /**
  * Fires this relay for so long, or makes its pulse last so long, while it is the one in force. Nothing of it is audited here:
- * anyone who holds a relay this way says when that begins and ends. It keeps no one from a pulse of his own, which follows it.
+ * the caller that holds a relay this way says when that begins and ends. It keeps no other caller from a pulse, which follows it.
  */
 export type HoldRelay = (
   relay: WiredRelay,

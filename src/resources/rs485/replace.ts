@@ -1,5 +1,4 @@
 /** Another device takes the place of one that broke: the record stays, with its name, door, settings and history. */
-
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';

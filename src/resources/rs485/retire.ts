@@ -2,7 +2,6 @@
  * An RS-485 device is removed for good. Refused while it answers, for it would be found again at once, and while a door
  * depends on it; the audit keeps what it was. One that answers again later is found as a device that is new.
  */
-
 import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { assertIfMatch } from '../../platform/http/editing.ts';

@@ -1,5 +1,4 @@
 /** Puts the parts of this slice together: the devices, their buses, and what is done with both. */
-
 import type { Caller } from '../../platform/principal.ts';
 import type { Vault } from '../../platform/vault.ts';
 import type { Actuations } from '../../services/actuations/actuations.ts';

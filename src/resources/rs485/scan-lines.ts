@@ -64,6 +64,6 @@ export function advice(bus: string, tried: readonly Tried[]): string {
   const odd = rest.map((one) => `${many(one.answered)} with ${settings(one)}`).join('; ');
   const differ = rest.length > 0 ? ` Set the others to the same: ${odd}.` : '';
   if (isSame(best.line, configured.line))
-    return `The configuration is right: anyone who answers most does so with it.${differ}`;
+    return `The configuration is right: most answers came with it.${differ}`;
   return `Put ${settings(best)} into the options of link ${bus}, and restart Gatehouse: ${many(best.answered)} answers so.${differ}`;
 }

@@ -86,7 +86,7 @@ export function openRs485Table({ prepare }: Prepare) {
          revision = revision + 1, updated_at = ?, updated_by = ? WHERE device_id = ?`,
     ),
     setAddress: prepare<[number, string]>('UPDATE rs485_device SET address = ? WHERE device_id = ?'),
-    /** Anyone who had this address on the bus before. */
+    /** The device that had this address on the bus before. */
     clearAddress: prepare<[string, number, string]>(
       'UPDATE rs485_device SET address = NULL WHERE bus = ? AND address = ? AND device_id <> ?',
     ),

@@ -1,5 +1,4 @@
 /** Reads the file that `gatehouse import` takes, and explains every mistake in it (yaml-file.ts). */
-
 import type { Problem } from '../../platform/yaml/problem.ts';
 import { type FileError, parseText, readText } from '../../platform/yaml/yaml-file.ts';
 import { contradictions, type Site, siteJsonSchema, siteSchema } from './site-document.ts';

@@ -2,7 +2,6 @@
  * The write requests as they are stored: reads a job for machine.ts and stores what follows from an input, with its
  * events and its audit, all inside the caller's commit. Nothing else changes a job.
  */
-
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';

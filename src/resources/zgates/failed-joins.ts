@@ -1,4 +1,4 @@
-/** Locks that somebody wanted to join, or that wanted to themselves, and did not: told to anyone who stands before them. */
+/** Locks that somebody wanted to join, or that wanted to themselves, and did not: for the person who stands before them. */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { DriverEvent } from '../../../drivers/contract/driver.ts';

@@ -3,7 +3,6 @@
  * sent, the outcome after it. An intent whose outcome was never stored gets `unknown` at the next start, or before the next
  * actuation of the same action and object, so that the audit shows none as under way for ever.
  */
-
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Log } from '../../platform/log.ts';

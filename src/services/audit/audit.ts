@@ -7,7 +7,6 @@
  * first row names the database, so that the log of one cannot stand in for that of another. It is written when the
  * system is drawn and never again, so that an audit without it was emptied.
  */
-
 import { createHmac, createSecretKey, randomUUID } from 'node:crypto';
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';

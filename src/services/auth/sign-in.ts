@@ -2,7 +2,6 @@
  * Signing in to the console: a code from the command line of this host, redeemed once for a session. There are no
  * passwords, and no page makes the first user: anyone who can open the admin socket lets people in.
  */
-
 import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { KnownTime } from '../../platform/known-time.ts';

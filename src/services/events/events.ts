@@ -1,5 +1,4 @@
 /** The log of events: recorded in the transaction of the fact, forwarded upstream by forward.ts, streamed by live.ts. */
-
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Log } from '../../platform/log.ts';

@@ -3,7 +3,7 @@
  * written before the work begins; a row that is still running at the start of the gateway was interrupted, and says so.
  *
  * queued → running → done | failed | cancelled. Jobs of a queue wait for each other, survive a restart, and one that a restart
- * interrupted is the next of its queue again. Any other job is not begun again: anyone who wants it again starts it again.
+ * interrupted is the next of its queue again. Any other job is not begun again: the client starts it again.
  */
 import { randomUUID } from 'node:crypto';
 import { DriverError } from '../../../drivers/contract/driver.ts';

@@ -1,5 +1,4 @@
 /** Jobs in the database: their beginning and their end, and what a restart finds. */
-
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
@@ -118,7 +117,7 @@ export function openStore(options: JobsOptions, closing: AbortSignal) {
       unstored.delete(id);
     },
     /**
-     * Of a job that has ended and is still running in its row, because the disk is full: anyone who waits for it is told why
+     * Of a job that has ended and is still running in its row, because the disk is full: the client that waits for it reads why
      * it failed. One that is done is not shown as that before it is stored, for the next start would call it interrupted.
      */
     failedUnstored(id: string): UnstoredEnd | undefined {

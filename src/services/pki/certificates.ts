@@ -1,5 +1,5 @@
 /**
- * Writes certificates, and is the only importer of @peculiar/x509: 100 ms and 23 MB, so anyone who needs it imports this
+ * Writes certificates, and is the only importer of @peculiar/x509: 100 ms and 23 MB, so a module that needs it imports this
  * file dynamically, and a start with an existing CA never does.
  */
 // First: @peculiar/x509 resolves its parts by metadata that this polyfill keeps.

@@ -1,4 +1,4 @@
-/** What half the devices, dead, cost anyone who wants a door opened at one of the others. */
+/** What half the devices, dead, cost a client that wants a door opened at one of the others. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { answeredAfter, command } from '../rs485/dead.ts';
 import { closeRelays, delays } from '../rs485/relays.ts';

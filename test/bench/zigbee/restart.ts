@@ -14,7 +14,7 @@ const STARTS = 5;
 const TARGET_RATIO = 0.5;
 const DROPS = 15;
 const DROP_TARGET_MS = 1_500;
-/** Between two attempts of anyone who wants a door open. */
+/** Between two attempts of a client that wants a door open. */
 const AGAIN_MS = 10;
 /** A command over MQTT that no one was there to hear is sent again after so long. */
 const HEARD_MS = 30;

@@ -159,7 +159,7 @@ export async function allReport(gateway: SimulatedGateway, macs: readonly string
   const silent = new Set(macs);
   await until('the locks are told to report', JOINED_TIMEOUT_MS, LOOK_EVERY_MS, async () => {
     for (const mac of silent) {
-      // To ask a simulated lock for all of its state is work for anyone who plays it.
+      // To ask a simulated lock for all of its state is work for the process that plays it.
       if ((await gateway.state(mac)).reporting.length === 0) return false;
       silent.delete(mac);
     }

@@ -2,7 +2,6 @@
  * What a protocol brings to a simulated bus: when a request is complete, and what each device answers. A new one
  * implements Protocol and is named in simulation.ts and plan.ts; the wire, its faults and the control know no protocol.
  */
-
 import type { Pins } from './pins.ts';
 import type { DeviceChange, DevicePlan } from './plan.ts';
 

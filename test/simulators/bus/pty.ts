@@ -15,7 +15,7 @@ export interface Pty extends AsyncDisposable {
   readonly master: Duplex;
   /** The same as a descriptor, for who cannot wait for an event loop. Non-blocking. */
   readonly fd: number;
-  /** What anyone who has it open has set it to. Takes some milliseconds. */
+  /** What the process that has it open has set it to. Takes some milliseconds. */
   baudRate(): number;
   /** What pulling a USB adapter does: who has the port open reads nothing and gets EIO when writing; the link is gone. */
   hangUp(): Promise<void>;

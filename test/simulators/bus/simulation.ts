@@ -1,5 +1,4 @@
 /** A simulated bus in this process: devices on a wire behind a port. bus.ts runs it in one of its own. */
-
 import { osdp } from '../osdp/protocol.ts';
 import { dcon } from './dcon/protocol.ts';
 import { modbus } from './modbus/protocol.ts';

@@ -1,5 +1,4 @@
 /** A place on the wire: a device, and what is wrong with it. */
-
 import { openAilments } from './ailments.ts';
 import type { Switching } from './pins.ts';
 import { type CheckedPlan, type DeviceChange, type DevicePlan, type Faults, INPUTS } from './plan.ts';

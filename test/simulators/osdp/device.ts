@@ -2,7 +2,6 @@
  * A simulated peripheral device: address, sequence numbers, the secure channel and everything that can be wrong with
  * them, around a peripheral.ts. Bytes of one command in, bytes of the reply out.
  */
-
 import type { Device } from '../bus/protocol.ts';
 import type { ReplyFault } from './faults.ts';
 import { ACK, nak, openPeripheral, type Peripheral, type PeripheralOptions } from './peripheral.ts';

@@ -1,5 +1,4 @@
 /** What a simulated reader and I/O board does, once a command has come through: pins, lamps, cards, files, settings. */
-
 import { openPins, type Pins } from '../bus/pins.ts';
 import { epochMs } from '../bus/time.ts';
 import { type FileOptions, openFileStore } from './files.ts';

@@ -1,5 +1,4 @@
 /** A simulated lock: a node with the clusters of one, and what a person does to it. */
-
 import { type Ailments, openAilments } from './ailments.ts';
 import type { Air } from './air/frames.ts';
 import { type OpenNode, openNode, type Routers } from './air/node.ts';

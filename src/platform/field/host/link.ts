@@ -14,7 +14,7 @@ import type { Log } from '../../log.ts';
 import { type Backoff, DEFAULT_BACKOFF, supervise } from '../../supervise.ts';
 import { type Failure, isPlain, TEXT_MAX } from '../ipc.ts';
 
-/** To try costs little, and anyone who plugs an adapter in again stands there and waits. */
+/** To try costs little, and the person who plugs an adapter in again stands there and waits. */
 const LINK_BACKOFF: Backoff = { ...DEFAULT_BACKOFF, longestMs: 1_000 };
 /** A coordinator that restores its network takes a minute. */
 const OPENING_DEADLINE_MS = 120_000;

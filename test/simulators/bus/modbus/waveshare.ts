@@ -3,7 +3,6 @@
  * inputs, eight outputs), https://www.waveshare.com/wiki/Modbus_RTU_Relay and …/Modbus_RTU_IO_8CH, protocol V2. A
  * latching-relay-8 is a board with the same map that times nothing: any value of function 5 but 0 closes its relay.
  */
-
 import { openPins, type Pins } from '../pins.ts';
 import type { DevicePlan } from '../plan.ts';
 import type { Device } from '../protocol.ts';

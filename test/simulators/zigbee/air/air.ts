@@ -2,7 +2,6 @@
  * The radio between a coordinator and its nodes: who hears whom, when, and what the sender is told about it. Frames are
  * those of the APS layer, so nothing of the radio's own encryption; who has another network key hears nothing.
  */
-
 import type { Network } from '../stick/nib.ts';
 import type { Time } from '../time.ts';
 import { openDownlink } from './downlink.ts';

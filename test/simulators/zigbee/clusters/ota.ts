@@ -9,7 +9,7 @@ import type { Firmware } from './general.ts';
 
 export const OTA = 0x0019;
 const COMMAND = { query: 0x01, block: 0x03, end: 0x06 } as const;
-/** To write a block to its memory, or to make room for the first. Anyone who gave it has time to listen for the next request. */
+/** To write a block to its memory, or to make room for the first. The sender has time to listen for the next request. */
 const WRITE_MS = 1;
 /** A block that does not come is asked for again, so often. */
 const RETRY_MS = 2_000;

@@ -1,5 +1,4 @@
 /** The door lock cluster (ZCL 7.3). */
-
 import type { Ailments } from '../../ailments.ts';
 import { bytes, type Reader, u16 } from '../../bytes.ts';
 import type { LockPlan } from '../../plan.ts';
