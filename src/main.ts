@@ -6,6 +6,7 @@ import { fstatSync } from 'node:fs';
 import { getCompileCacheDir } from 'node:module';
 import type { Shell } from './cli/shell.ts';
 import { systemClock } from './platform/clock.ts';
+import { killAfter } from './platform/host/kill-after.ts';
 
 const stopping = new AbortController();
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
@@ -43,6 +44,7 @@ const shell: Shell = {
     environment: { ...MALLOC, ...(codeCache !== undefined && { NODE_COMPILE_CACHE: codeCache }) },
   },
   ...(process.geteuid?.() === 0 && { become }),
+  killAfter,
   stopping: stopping.signal,
   onHangup: (listener) => void process.on('SIGHUP', listener),
   reportCrashes: (report) => {

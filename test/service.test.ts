@@ -3,6 +3,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
+import { KILL_DEADLINE_MS } from '../src/cli/serve.ts';
 import { openConnection } from '../src/platform/database/connection.ts';
 import { temporaryFolder } from './temporary.ts';
 
@@ -39,6 +40,11 @@ it('names only files of this tree in the unit', () => {
   accessSync(LAUNCH, constants.X_OK);
   // Else the lines in the journal are perl's, which the unit starts.
   expect(unit).toMatch(/^SyslogIdentifier=gatehouse$/m);
+});
+
+it('gives a stop more time than the daemon takes, whatever the disk does', () => {
+  const [, seconds] = /^TimeoutStopSec=(\d+)s$/m.exec(readFileSync(UNIT, 'utf8')) ?? [];
+  expect(Number(seconds) * 1_000).toBeGreaterThanOrEqual(KILL_DEADLINE_MS + 5_000);
 });
 
 it.skipIf(NO_SYSUSERS)('describes its user', () => {

@@ -225,6 +225,20 @@ it('does not wait for ever for what does not close', async () => {
   expect(shell.written.stderr).toBe('not everything was closed within 10 s\n');
 });
 
+it('has itself killed in 20 s from the signal on, for a disk may hold it up in a write', async () => {
+  opens();
+  const killed: [milliseconds: number, lastWords: string][] = [];
+  const shell = testShell({ killAfter: (...order) => void killed.push(order) });
+  const served = serving(shell);
+  await ready(shell);
+  expect(killed).toEqual([]);
+  shell.stop();
+  expect(await served).toBe(0);
+  expect(killed).toEqual([
+    [20_000, expect.stringMatching(/^gatehouse: .* What was answered is stored; .*\n$/)],
+  ]);
+});
+
 it('reads the configuration again at SIGHUP, also at one that came before it was ready', async () => {
   opens();
   reloads.length = 0;

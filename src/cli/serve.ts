@@ -21,8 +21,11 @@ import { CommandFailed, type Shell } from './shell.ts';
 /** Of a start on a full disk: below systemd's TimeoutStartSec. */
 const ROOM_AWAITED_MS = 60_000;
 const ROOM_LOOKED_AT_MS = 1_000;
-/** From the signal to the end; below systemd's TimeoutStopSec. */
+/** From the signal to the end, when the event loop is free. */
 const STOP_DEADLINE_MS = 10_000;
+/** When a disk holds the event loop up in a write; below systemd's TimeoutStopSec. A kill loses nothing that was acknowledged. */
+export const KILL_DEADLINE_MS = 20_000;
+const KILLED = `gatehouse: the disk has held the stop up for ${KILL_DEADLINE_MS / 1_000} s, this ends it. What was answered is stored; what was not answered may not be.\n`;
 
 /** Serves until a signal. Throws ConfigError, or CommandFailed with what to change. */
 export async function serve(options: { config?: string }, shell: Shell): Promise<void> {
@@ -64,6 +67,7 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
   const vitals = [...gateway.vitals, { name: 'interface', check: () => local.call('GET', '/healthz') }];
   void feedWatchdog({ notifier, vitals, describe: () => where, clock: shell.clock, log }, shell.stopping);
   await aborted(shell.stopping);
+  shell.killAfter?.(KILL_DEADLINE_MS, KILLED);
   notifier.stopping();
   log.info({ signal: shell.stopping.reason }, 'stopping');
 }

@@ -20,6 +20,8 @@ export interface Shell {
   readonly processes: GatewayOptions['processes'];
   /** The rights of another user, until disposed. Absent unless this is root. */
   become?(user: { uid: number; gid: number; groups?: number[] }): Disposable;
+  /** Ends this process in so many milliseconds, whatever holds it up, with last words on standard error. */
+  killAfter?(milliseconds: number, lastWords: string): void;
   /** Fires at SIGTERM or SIGINT. */
   readonly stopping: AbortSignal;
   /** Calls it at each SIGHUP, which ends the process otherwise. */
