@@ -49,12 +49,12 @@ export function openPulses(options: PulsesOptions): Fire {
     const count = profile.outputs?.count ?? 0;
     if (!way || relay >= count)
       throw new DriverError(
-        'INVALID_COMMAND',
+        'REFUSED',
         `${profile.product} has ${count} outputs, and no output${relay}`,
       );
     if (milliseconds > longestPulseMs(profile))
       throw new DriverError(
-        'INVALID_COMMAND',
+        'REFUSED',
         `${profile.product} closes a relay for ${longestPulseMs(profile)} ms at most`,
       );
     return mutex(async () => {

@@ -142,7 +142,7 @@ export function openPulses({ device, ends, clock }: PulsesOptions): Pulses {
           throw new DriverError('DEVICE_OFFLINE', 'the device does not answer; nothing was sent');
         const relays = state.outputCount() ?? 0;
         if (relay >= relays)
-          throw new DriverError('INVALID_COMMAND', `the device has ${relays} outputs, and no output${relay}`);
+          throw new DriverError('REFUSED', `the device has ${relays} outputs, and no output${relay}`);
         // Never shorter than a pulse under way, as another caller was promised.
         const effective = effectiveMs(Math.max(milliseconds, ends.left(hwId, relay)));
         try {

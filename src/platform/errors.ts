@@ -83,3 +83,12 @@ export class GatehouseError extends Error {
     this.retryAfterSeconds = options.retryAfterSeconds;
   }
 }
+
+/** A driver did not take what the gateway made for it: `refused` says what was not done; nothing is wrong with the device. */
+export function ownFault(refused: string, cause: Error): GatehouseError {
+  return new GatehouseError(
+    'INTERNAL',
+    `${refused}: the driver does not take this command (${cause.message}). The fault is in Gatehouse, not in the device: report it, with the log of this minute.`,
+    { cause },
+  );
+}

@@ -116,7 +116,7 @@ describe('a link in its host', () => {
   it('refuses what no link could execute', async () => {
     const { field } = await opened([loopback('a', 'one')]);
     await up(field, 'a');
-    expect(await failure(execute(field, 'x', 'echo'))).toBe('INVALID_COMMAND');
+    expect(await failure(execute(field, 'x', 'echo'))).toBe('LINK_LOST');
     expect(await failure(execute(field, 'a', 'no such command'))).toBe('INVALID_COMMAND');
     expect(await failure(execute(field, 'a', 'echo', (() => 1) as unknown as Plain))).toBe('INVALID_COMMAND');
     expect(await failure(execute(field, 'a', 'echo', 'x'.repeat(1_000_000)))).toBe('INVALID_COMMAND');

@@ -123,7 +123,7 @@ export async function openField(options: FieldOptions): Promise<Field> {
   return {
     async execute(linkId, command, signal) {
       const link = links.get(linkId);
-      if (!link) throw new DriverError('INVALID_COMMAND', `there is no link ${linkId}`);
+      if (!link) throw new DriverError('LINK_LOST', `${linkId} is not in the configuration`);
       refuseInvalid(command);
       return link.host.execute(linkId, command, signal);
     },

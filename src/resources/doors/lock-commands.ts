@@ -2,7 +2,7 @@
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import type { LockNow, StandingEnded } from '../../../drivers/contract/zgate.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { GatehouseError } from '../../platform/errors.ts';
+import { GatehouseError, ownFault } from '../../platform/errors.ts';
 import type { Log } from '../../platform/log.ts';
 import { AWAKE } from '../../platform/waking.ts';
 import { HELD_FRAME_MS, type LockAddress } from './configuration.ts';
@@ -106,9 +106,11 @@ export function endOfFault(error: unknown, row: Place, log: Log): End {
     case 'LINK_LOST':
     case 'DEVICE_OFFLINE':
     case 'DEADLINE_PASSED':
+      return { refusal: offline(row, error.message) };
     case 'INVALID_COMMAND':
     case 'INVALID_OPTIONS':
-      return { refusal: offline(row, error.message) };
+      log.error({ door: row.id, err: error }, 'a driver did not take a command of ours to a lock');
+      return { refusal: ownFault('Nothing was sent', error) };
     case 'BUSY':
       return { refusal: new GatehouseError('QUEUE_FULL', `Nothing was sent: ${error.message}.`) };
     case 'REFUSED':

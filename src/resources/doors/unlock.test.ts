@@ -107,7 +107,8 @@ describe('unlocking a door with a lock', () => {
     ['LINK_LOST', 503, 'DEVICE_OFFLINE'],
     ['DEVICE_OFFLINE', 503, 'DEVICE_OFFLINE'],
     ['DEADLINE_PASSED', 503, 'DEVICE_OFFLINE'],
-    ['INVALID_COMMAND', 503, 'DEVICE_OFFLINE'],
+    ['INVALID_COMMAND', 500, 'INTERNAL'],
+    ['INVALID_OPTIONS', 500, 'INTERNAL'],
     ['BUSY', 422, 'QUEUE_FULL'],
   ])('tells after %s that nothing was sent', async (code, status, error) => {
     estate.played.unlock = () => Promise.reject(new DriverError(code, 'because'));

@@ -177,7 +177,8 @@ describe('a pulse', () => {
     ['DEADLINE_PASSED', '503 DEVICE_OFFLINE'],
     ['BUSY', '422 QUEUE_FULL'],
     ['REFUSED', '409 NO_RELAY'],
-    ['INVALID_COMMAND', '409 NO_RELAY'],
+    ['INVALID_COMMAND', '500 INTERNAL'],
+    ['INVALID_OPTIONS', '500 INTERNAL'],
   ])('that ended %s was not fired, and says so', async (code, answer) => {
     const bed = await ready();
     bed.answer(code);

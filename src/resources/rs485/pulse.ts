@@ -6,7 +6,7 @@ import { DriverError } from '../../../drivers/contract/driver.ts';
 import { type Pulse, pulsed } from '../../../drivers/contract/rs485.ts';
 import type { Rs485Report } from '../../../drivers/contract/settings.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { GatehouseError } from '../../platform/errors.ts';
+import { GatehouseError, ownFault } from '../../platform/errors.ts';
 import type { Execute } from '../../platform/execute.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Caller } from '../../platform/principal.ts';
@@ -218,9 +218,11 @@ async function handOver(
       case 'BUSY':
         return { refusal: new GatehouseError('QUEUE_FULL', `Nothing was fired: ${error.message}.`) };
       case 'REFUSED':
+        return { refusal: noRelay(`The device fired nothing: ${error.message}.`) };
       case 'INVALID_COMMAND':
       case 'INVALID_OPTIONS':
-        return { refusal: noRelay(`The device fired nothing: ${error.message}.`) };
+        log.error({ device: row.device_id, err: error }, 'a driver did not take a pulse of ours');
+        return { refusal: ownFault('Nothing was fired', error) };
       // It was sent, and what came back says nothing for certain.
       case 'NO_REPLY':
       case 'BAD_REPLY':
