@@ -48,10 +48,7 @@ export function openPulses(options: PulsesOptions): Fire {
   return async ({ relay, milliseconds }, deadline, signal) => {
     const count = profile.outputs?.count ?? 0;
     if (!way || relay >= count)
-      throw new DriverError(
-        'REFUSED',
-        `${profile.product} has ${count} outputs, and no output${relay}`,
-      );
+      throw new DriverError('REFUSED', `${profile.product} has ${count} outputs, and no output${relay}`);
     if (milliseconds > longestPulseMs(profile))
       throw new DriverError(
         'REFUSED',

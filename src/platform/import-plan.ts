@@ -29,8 +29,8 @@ export interface ImportPlan {
   changes: Change[];
   /** Inside the commit job the plan was made in; audit rows included. */
   write(): void;
-  /** After that commit: wakes the loops that send what was written. */
-  written?(): void;
+  /** After that commit: wakes the loops that send what was written. Resolves when nothing acts on what was there before. */
+  written?(): Promise<void>;
 }
 
 /**

@@ -88,7 +88,7 @@ export function importDoors(options: DoorImportOptions) {
             audit.record({ ...caller, action: 'door.import', object: `door/${id}`, outcome: 'done', detail });
           }
         },
-        written() {
+        async written() {
           for (const { id } of differing) wake(id);
           directory.refresh();
         },

@@ -135,7 +135,7 @@ describe('a device no one told of', () => {
       correlationId: 'test',
     });
     await bed.database.commit(plan.write);
-    plan.written?.();
+    await plan.written?.();
     await bed.clock.advance(3_000);
     expect(await devices(bed)).toMatchObject([
       { deviceId: A, name: 'Lobby', connectionState: found?.connectionState },

@@ -16,18 +16,25 @@ async function ready() {
   return bed;
 }
 type Bed = Awaited<ReturnType<typeof ready>>;
+async function imported(bed: Bed) {
+  await bed.add({ deviceId: A, hwId: 'io-1', bus: 'bus-1', relayIndex: 5 });
+  return { status: 200 };
+}
 const pulses = ({ commands }: Bed) => commands.filter(({ kind }) => kind === 'pulse');
 
 it.each([
   ['is given another relay', (bed: Bed) => bed.put(A, { relayIndex: 5 })],
   ['is given another door', (bed: Bed) => bed.put(A, { doorId: null })],
   ['is replaced', (bed: Bed) => bed.post(`/${A}/replace`, { hwId: 'io-2', confirm: true })],
+  ['is given another relay by a site file', imported],
 ])('that waits for its turn is withdrawn before its device %s, and the answer to that', async (_, change) => {
   const bed = await ready();
   const order: string[] = [];
   bed.answer(async (_data, kind, signal) => {
     if (kind !== 'pulse') return null;
     await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    // It waits for the answer to what was sent before.
+    await new Promise((resolve) => setTimeout(resolve, 50));
     order.push('withdrawn');
     throw new DriverError('DEADLINE_PASSED', 'nothing was sent in time');
   });

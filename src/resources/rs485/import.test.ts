@@ -13,7 +13,7 @@ async function bed() {
       plan.write();
       return plan;
     });
-    plan.written?.();
+    await plan.written?.();
     return plan.changes;
   };
   const devices = async () => (await bed.get('')).body.items as Record<string, unknown>[];

@@ -40,7 +40,7 @@ export interface ImportOptions {
   /** What is known of a device that was found is known of this one now. */
   merged(found: string, deviceId: string): void;
   changed(deviceId: string): void;
-  /** Pulses that a host has: they are withdrawn at once. */
+  /** Pulses that a host has: they are withdrawn at once. Resolves when none of them can close a relay any more. */
   callOff(deviceId: string): Promise<void>;
 }
 
@@ -78,13 +78,17 @@ export function importRs485(options: ImportOptions): MakeImportPlan<Rs485Entry> 
         for (const { deviceId } of open) table.clearDoor.run(deviceId);
         for (const step of open) write(options, step, now, caller);
       },
-      written() {
-        for (const { deviceId, row, found, entry, change } of open) {
-          if (change.fields.some(({ field }) => AIMED_BY.includes(field))) void options.callOff(deviceId);
+      async written() {
+        const withdrawn = open.filter(({ change }) =>
+          change.fields.some(({ field }) => AIMED_BY.includes(field)),
+        );
+        const calledOff = withdrawn.map(({ deviceId }) => options.callOff(deviceId));
+        for (const { deviceId, row, found, entry } of open) {
           if (!row || isElsewhere(row, entry)) options.added(deviceId, now);
           if (found) options.merged(found.device_id, deviceId);
           options.changed(deviceId);
         }
+        await Promise.all(calledOff);
       },
     };
   };

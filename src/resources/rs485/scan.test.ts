@@ -201,6 +201,10 @@ describe('the buses', () => {
     ]);
     const state = async () => (await bed.get(`/${row?.deviceId}/state`)).body;
     expect(await state()).toMatchObject({ reportAge: 350, wire: wire(true) });
+    // A driver repeats what it knows of a device that has fallen silent meanwhile.
+    await bed.clock.advance(4_000);
+    bed.report('io-1', { address: 7 });
+    expect(await state()).toMatchObject({ reportAge: 4_350 });
     expect(bed.rs485.busReports()).toEqual([{ bus: 'bus-1', report: { ...report(true), commandSeconds } }]);
     bed.report('io-1', { address: 7, connected: false });
     bed.rs485.report('bus-1', { subject: 'bus', state: { ...report(false), commandSeconds } });

@@ -63,7 +63,7 @@ export function stateFrom(options: StateOptions) {
     const known = reported.get(deviceId);
     const failure = reconciler.failure(deviceId);
     const next = reconciler.nextAttempt(deviceId);
-    const wire = buses.device(row.bus, row.address);
+    const wire = buses.device(row.bus, known?.state?.address ?? row.address);
     return {
       deviceId,
       bus: row.bus,
@@ -89,7 +89,7 @@ function toldBy(known: Known<Rs485Report> | undefined, clock: Clock, wire: Wire 
   const state = known?.state;
   const age = known?.at === undefined ? null : Math.round(clock.monotonic() - known.at);
   return {
-    reportAge: heardAge(known, age, wire),
+    reportAge: heardAge(known?.connected ?? false, age, wire),
     readAge: state?.readAt === undefined ? null : Math.max(0, Math.round(clock.monotonic() - state.readAt)),
     profile: state?.profile ?? null,
     levels: known?.connected ? { ...state?.levels } : {},
@@ -112,15 +112,13 @@ function toldBy(known: Known<Rs485Report> | undefined, clock: Clock, wire: Wire 
   };
 }
 
-/** A driver says nothing of a device that answers the same again, nor keeps silent of one that is gone. */
-function heardAge(
-  known: Known<Rs485Report> | undefined,
-  age: number | null,
-  wire: Wire | undefined,
-): number | null {
+/**
+ * Drivers report what is new, and repeat the rest every few seconds though the device says nothing: of one that is connected
+ * the last reply dates what is shown. At the address of one that is not, another one may answer.
+ */
+function heardAge(connected: boolean, age: number | null, wire: Wire | undefined): number | null {
   if (age === null || !wire || wire.replyAge === null) return age;
-  if (known?.connected) return Math.min(age, wire.replyAge);
-  return wire.alive ? age : wire.replyAge;
+  return connected || !wire.alive ? wire.replyAge : age;
 }
 
 function lastPulseOf(last: LastActuation | undefined): LastPulse | null {

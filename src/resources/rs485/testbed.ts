@@ -80,7 +80,7 @@ export async function openTestbed(
   async function add(...entries: Rs485Entry[]) {
     const plan = rs485.importPlan(entries, CALLER);
     await kept.commit(() => rs485.importPlan(entries, CALLER).write());
-    plan.written?.();
+    await plan.written?.();
     audits.length = 0;
   }
   return {

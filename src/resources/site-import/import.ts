@@ -28,6 +28,9 @@ export interface SiteImportOptions extends PlanOptions {
 
 export type SiteImport = ReturnType<typeof openSiteImport>;
 
+/** Called after the commit. */
+type Tell = () => Promise<void> | undefined;
+
 /** What is written in one piece. */
 interface Step {
   /** Entries that it changes. */
@@ -82,7 +85,7 @@ export function openSiteImport(options: SiteImportOptions) {
               .catch((error: unknown) => {
                 throw stoppedAt(error, steps, next);
               });
-            for (const { tell } of some) tell();
+            for (const { tell } of some) await tell();
             return some;
           });
           next += written.length;
@@ -132,14 +135,14 @@ function stepsOf(
   return steps.filter((step) => step.open.length > 0);
 }
 
-/** Inside the commit job: the steps from `first` on, as many as there is time for. `tell` is called after the commit. */
+/** Inside the commit job: the steps from `first` on, as many as there is time for. */
 function writeSome(
   steps: readonly Step[],
   first: number,
   clock: Pick<Clock, 'monotonic'>,
-): { step: Step; tell: () => void }[] {
+): { step: Step; tell: Tell }[] {
   const isOver = openSlice(clock);
-  const written: { step: Step; tell: () => void }[] = [];
+  const written: { step: Step; tell: Tell }[] = [];
   for (let index = first; index < steps.length; index += 1) {
     const step = steps[index];
     if (!step || (step.isAlone && written.length > 0)) break;
@@ -149,8 +152,8 @@ function writeSome(
   return written;
 }
 
-/** Inside the commit job. What it returns is called after the commit. */
-function write(step: Step): () => void {
+/** Inside the commit job. */
+function write(step: Step): Tell {
   const plan = step.plan();
   const open = plan.changes.filter(isOpen);
   const other = open.find((change, index) => !isDeepStrictEqual(change, step.open[index]));
