@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { run } from '../src/cli/program.ts';
 import { systemClock } from '../src/platform/clock.ts';
 import { testShell } from './shell.ts';
-import { type Daemon, freePort, openDaemon } from './simulators/daemon.ts';
+import { type Daemon, openDaemon } from './simulators/daemon.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'gatehouse-'));
 let daemon: Daemon;
@@ -21,8 +21,8 @@ const options = {
 beforeAll(async () => {
   daemon = await openDaemon({
     directory,
-    http: { host: '127.0.0.1', port: await freePort() },
-    mqtt: { host: '127.0.0.1', port: await freePort() },
+    http: { host: '127.0.0.1', port: 0 },
+    mqtt: { host: '127.0.0.1', port: 0 },
     vendorRoots: [],
     more: { links: [{ id: 'bus-1', protocol: 'loopback', options }] },
   });

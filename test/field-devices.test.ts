@@ -1,7 +1,7 @@
 /** Wanted → applied, end to end: the three users of src/services/reconcile/reconcile.ts, through host processes of their own. */
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { CALLER, DEVICE, DOOR, LOCK, linkOptions, openFieldSite, SITE, ZGATE } from './field-site.ts';
-import { freePort, openDaemon } from './simulators/daemon.ts';
+import { openDaemon } from './simulators/daemon.ts';
 import { temporaryFolder } from './temporary.ts';
 
 const waitFor = (condition: () => void) => vi.waitFor(condition, { timeout: 15_000, interval: 10 });
@@ -140,8 +140,8 @@ it('kill -9 in the middle costs neither what was acknowledged nor a job its end'
   const device = { kind: 'rs485', hwId: 'io-1', delayMs: 1_000 };
   const daemon = await openDaemon({
     directory: temporaryFolder(),
-    http: { host: '127.0.0.1', port: await freePort() },
-    mqtt: { host: '127.0.0.1', port: await freePort() },
+    http: { host: '127.0.0.1', port: 0 },
+    mqtt: { host: '127.0.0.1', port: 0 },
     vendorRoots: [],
     more: { links: [{ id: 'bus-1', protocol: 'loopback', options: linkOptions([device]) }] },
   });

@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';
 import type { Agent } from 'node:https';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stringify } from 'yaml';
@@ -170,17 +169,6 @@ async function importSite(
   }
   if (body.status !== 'done') throw new Error(`the import was answered ${status}: ${JSON.stringify(body)}`);
   return body.result as Record<string, unknown>;
-}
-
-/** A port no one listens on now. */
-export async function freePort(host = '127.0.0.1'): Promise<number> {
-  const server = createServer();
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  server.once('error', reject).listen(0, host, resolve);
-  await promise;
-  const { port } = server.address() as { port: number };
-  await new Promise((closed) => server.close(closed));
-  return port;
 }
 
 function configuration(options: DaemonOptions, adminSocket: string): string {

@@ -4,15 +4,7 @@ import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  type Answer,
-  type Daemon,
-  type DaemonOptions,
-  freePort,
-  openDaemon,
-  ROLES,
-  type Role,
-} from './daemon.ts';
+import { type Answer, type Daemon, type DaemonOptions, openDaemon, ROLES, type Role } from './daemon.ts';
 import type { Timings } from './encoder/commands.ts';
 import { type Factory, makeFactory } from './encoder/factory.ts';
 import { type Bundle, register } from './encoder/registration.ts';
@@ -58,8 +50,8 @@ export async function openTestSite(
   const daemon = stack.use(
     await openDaemon({
       directory,
-      http: { host: '127.0.0.1', port: await freePort() },
-      mqtt: { host: '127.0.0.1', port: await freePort() },
+      http: { host: '127.0.0.1', port: 0 },
+      mqtt: { host: '127.0.0.1', port: 0 },
       vendorRoots: [factoryFiles.caCert],
       upstreamUrl: upstream.url,
       ...options,

@@ -23,10 +23,22 @@ export interface MosquittoOptions {
   name?: string;
 }
 
+const TRIES = 3;
+
 /** Started and accepting connections. */
 export async function openMosquitto(options: MosquittoOptions): Promise<Mosquitto> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await started(options, options.port ?? (await freePort()));
+    } catch (error) {
+      // Something else may have taken the port meanwhile.
+      if (options.port !== undefined || tries === TRIES) throw error;
+    }
+  }
+}
+
+async function started(options: MosquittoOptions, port: number): Promise<Mosquitto> {
   const { folder, lines = [], name = 'mosquitto' } = options;
-  const port = options.port ?? (await freePort());
   const file = join(folder, `${name}.conf`);
   const common = [
     `listener ${port} 127.0.0.1`,
