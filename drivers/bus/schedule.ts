@@ -160,7 +160,7 @@ function admits({ station, order }: QueuedOrder): boolean {
 function offline({ address }: Station): DriverError {
   return new DriverError(
     'DEVICE_OFFLINE',
-    `device ${address} has not answered for a while; nothing was sent`,
+    `device ${address} has left the last questions unanswered; nothing was sent`,
   );
 }
 

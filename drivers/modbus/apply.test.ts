@@ -4,6 +4,8 @@ import { framed } from '../../test/simulators/bus/modbus/frame.ts';
 import { OUTPUT_PINS } from '../contract/settings.ts';
 import { openBoard, openOne, sent, settingsWith } from './test-link.ts';
 
+/** Of the block that a write of settings has. */
+const SETTINGS_BYTES = 14;
 const apply = (settingsVersion: number, changes = {}) => ({
   hwId: 'GIO-0001',
   settingsVersion,
@@ -88,6 +90,31 @@ describe('settings', () => {
       reportedSettingsVersion: 9,
       settings: { relayIndex: 5, unlockDurationMilliseconds: 100, useInputPinMemory: false },
     });
+  });
+
+  it('whose answers are all lost keep no order back', async () => {
+    const { link, device } = await openOne();
+    await using _ = link;
+    device.behave = (request, answer) => {
+      const reply = answer();
+      return request[1] === 16 && request[6] === SETTINGS_BYTES ? null : reply;
+    };
+    await expect(link.execute('applySettings', apply(9))).rejects.toMatchObject({ code: 'NO_REPLY' });
+    const pulse = { hwId: 'GIO-0001', relay: 3, milliseconds: 500 };
+    expect(await link.execute('pulse', pulse)).toMatchObject({ relay: 3 });
+  });
+
+  it('of a device that is read again after a restart: an order says so', async () => {
+    const { link, device } = await openOne();
+    await using _ = link;
+    device.device.restart(link.clock.monotonic());
+    const pulse = { hwId: 'GIO-0001', relay: 3, milliseconds: 500 };
+    let said = '';
+    for (let tries = 0; tries < 100 && said === ''; tries += 1) {
+      await link.clock.advance(5);
+      await link.execute('pulse', pulse).catch(({ message }: Error) => (said = message));
+    }
+    expect(said).toMatch(/^device 17 was restarted, and is read again/);
   });
 
   it('for a device that does not answer are not sent', async () => {

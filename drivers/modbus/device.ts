@@ -5,6 +5,7 @@
 import type { Exchange, Poll } from '../bus/exchange.ts';
 import type { DriverLog } from '../contract/driver.ts';
 import type { Rs485Settings } from '../contract/settings.ts';
+import { MEET_EVERY_MS } from '../rs485/polling.ts';
 import type { Unfed } from '../rs485/watchdog-pauses.ts';
 import { type DeviceState, openState, type StateOptions } from './device-state.ts';
 import { readBits, readRegisters } from './exchanges.ts';
@@ -22,6 +23,8 @@ export interface Device extends Disposable {
   /** As it told last; undefined before the first contact. */
   hwId(): string | undefined;
   connected(): boolean;
+  /** Why nothing is sent to it while it is not connected. */
+  absence(): string;
   image(): Image;
   /** In force; null: not known. */
   settings(): Rs485Settings | null;
@@ -141,6 +144,8 @@ export function openDevice(options: DeviceOptions): Device {
     settings: state.settings,
     read: state.take,
     connected: () => connected && !isInDoubt,
+    absence: () =>
+      `device ${unit} ${isInDoubt ? 'was restarted, and is read again before anything is sent to it' : 'has left the last questions unanswered, or was not read yet'}; nothing was sent`,
     applied(settings, version, registers) {
       state.applied({ settings, version, registers });
       state.report(connected);
@@ -213,7 +218,7 @@ interface Listener {
 }
 
 function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener): Poll {
-  const { unit, profile, everyMs, safety } = options;
+  const { unit, profile, safety } = options;
   const reading = readStep(unit, state);
   const polls = readsOf(pollSpans(profile)).map(reading);
   const checks = readsOf(safety.spans).map(reading);
@@ -269,7 +274,7 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
   return {
     address: unit,
     get everyMs() {
-      return hurries && phase.kind === 'contact' ? 0 : Math.min(everyMs, safety.everyMs ?? everyMs);
+      return everyMsOf(options, phase.kind === 'contact', hurries);
     },
     begin() {
       const starved = phase.kind === 'known' ? safety.starved(state.image()) : undefined;
@@ -301,6 +306,11 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
       if (!isAlive) phase = lost();
     },
   };
+}
+
+function everyMsOf({ everyMs, safety }: DeviceOptions, isContact: boolean, hurries: boolean): number {
+  if (isContact) return hurries ? 0 : Math.min(everyMs, MEET_EVERY_MS);
+  return Math.min(everyMs, safety.everyMs ?? everyMs);
 }
 
 function contactSteps({ profile, safety }: DeviceOptions, reading: (span: Span) => Step): Step[] {

@@ -137,7 +137,11 @@ export function openDevices(options: DevicesOptions) {
   function named(hwId: string): Member {
     const member = holderOf(hwId);
     if (member) return member;
-    throw new DriverError('DEVICE_OFFLINE', `${hwId} does not answer on this bus; nothing was sent`);
+    const known = [...members.values()].find(({ device }) => device.hwId() === hwId);
+    throw new DriverError(
+      'DEVICE_OFFLINE',
+      known?.device.absence() ?? `${hwId} does not answer on this bus; nothing was sent`,
+    );
   }
 
   watch([]);

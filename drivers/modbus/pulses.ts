@@ -55,8 +55,7 @@ export function openPulses(options: PulsesOptions): Fire {
         `${profile.product} closes a relay for ${longestPulseMs(profile)} ms at most`,
       );
     return mutex(async () => {
-      if (!device.connected())
-        throw new DriverError('DEVICE_OFFLINE', 'the device does not answer; nothing was sent');
+      if (!device.connected()) throw new DriverError('DEVICE_OFFLINE', device.absence());
       assertTrusted(options);
       // Never shorter than a pulse under way, as another caller was promised.
       const left = (live.endsAt(relay) ?? 0) - clock.monotonic();
@@ -189,8 +188,7 @@ function bySwitching({ device, bus, clock, live, relays, safety }: PulsesOptions
   const { watchdog } = pulse;
   /** When the request has its turn: the watchdog may have run out while it waited. */
   function assertInForce(): void {
-    if (!device.connected())
-      throw new DriverError('DEVICE_OFFLINE', 'the device does not answer; nothing was sent');
+    if (!device.connected()) throw new DriverError('DEVICE_OFFLINE', device.absence());
     const unarmed = safety.unarmed() ?? safety.tooSlow();
     if (unarmed !== undefined) throw new DriverError('DEVICE_OFFLINE', `nothing was sent, as ${unarmed}`);
   }

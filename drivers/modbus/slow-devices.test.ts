@@ -1,7 +1,7 @@
 /** Devices that take nearly as long for a reply as turnaroundMaxMs lets them, now and then. */
 import { expect, it } from 'vitest';
 import { openRandom } from '../../test/simulators/bus/random.ts';
-import { io, openTestLink, profileNamed, type TestDevice } from './test-link.ts';
+import { io, openOne, openTestLink, profileNamed, type TestDevice } from './test-link.ts';
 
 const LONGEST_MS = 250;
 const SELDOM = 20;
@@ -34,4 +34,18 @@ it('are never missed, however fast they are otherwise', async () => {
   const counters = link.bus()?.devices.map((device) => device.counters);
   expect(counters).toMatchObject(Array(3).fill({ timeouts: 0, late: 0, crc: 0, framing: 0, collisions: 0 }));
   expect(link.history('GIO-0002').at(-1)).toMatchObject({ connected: true });
+});
+
+it('that is polled seldom is met soon, though its first answers are lost', async () => {
+  const device = io();
+  let lost = 0;
+  device.behave = (_request, answer) => {
+    lost += 1;
+    return lost <= 3 ? null : answer();
+  };
+  const options = { devices: [{ unitId: 17 }], pollEveryMs: 10_000 };
+  const { link } = await openOne(device, { options });
+  await using _ = link;
+  await link.clock.advance(3_000);
+  expect(link.report('GIO-0001')).toMatchObject({ connected: true });
 });

@@ -7,6 +7,7 @@ import type { Poll } from '../bus/exchange.ts';
 import type { Clock, DriverLog } from '../contract/driver.ts';
 import { type Rs485Report, SESSION_FAULTS } from '../contract/settings.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
+import { MEET_EVERY_MS } from '../rs485/polling.ts';
 import { type Alarms, openAlarms } from './alarms.ts';
 import { type DeviceState, hwIdOf, openDeviceState } from './device-state.ts';
 import type { Lateness } from './lateness.ts';
@@ -74,6 +75,8 @@ export interface DeviceOptions
   tellEvent(event: DeviceEvent): void;
 }
 
+/** A device that is asked nothing for 8 s ends its session (SIA OSDP 2.2, 5.7); some questions may be lost. */
+const KEPT_EVERY_MS = 2_000;
 /** A device without a key is only looked for. */
 const LOOK_EVERY_MS = 1_000;
 
@@ -300,7 +303,9 @@ function securityNow(talk: Talk, policy: Policy, isLooking: boolean): NonNullabl
   return policy.kind === 'off' ? 'clear' : 'none';
 }
 
-function openPoll({ address, everyMs }: DeviceOptions, talk: Talk, isLooking: () => boolean): Poll {
+function openPoll(options: DeviceOptions, talk: Talk, isLooking: () => boolean): Poll {
+  const { address } = options;
+  const everyMs = Math.min(options.everyMs, KEPT_EVERY_MS);
   /** A device that answers is met as fast as the wire lets. */
   let hurries = true;
   return {
@@ -308,8 +313,9 @@ function openPoll({ address, everyMs }: DeviceOptions, talk: Talk, isLooking: ()
     get everyMs() {
       if (isLooking()) return Math.max(everyMs, LOOK_EVERY_MS);
       const { stage } = talk.session();
-      if (!hurries || stage.kind === 'barred') return everyMs;
-      return stage.kind === 'online' && stage.agenda.length === 0 ? everyMs : 0;
+      if (stage.kind === 'barred') return everyMs;
+      if (stage.kind === 'online' && stage.agenda.length === 0) return everyMs;
+      return hurries ? 0 : Math.min(everyMs, MEET_EVERY_MS);
     },
     begin: talk.exchange,
     settle(outcome) {

@@ -32,7 +32,9 @@ export const osdpOptions = z.strictObject({
   pollEveryMs: busOptions.pollEveryMs
     .removeDefault()
     .default(100)
-    .describe('How often each device is polled; 0: as often as the wire lets'),
+    .describe(
+      'How often each device is polled, every 2 s at the least: unasked, it ends its session; 0: as often as the wire lets',
+    ),
   turnaroundMaxMs: busOptions.turnaroundMaxMs
     .removeDefault()
     .default(200)

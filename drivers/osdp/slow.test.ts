@@ -59,3 +59,22 @@ it('raise no alarm of security, though they take longer than is allowed', async 
   }
   expect(link.events).toEqual([]);
 });
+
+it('that are polled seldom are met soon, and keep their sessions', async () => {
+  const device = openOsdpDevice({ address: 0, serial: 1, key: KEY, random: testRandom() });
+  let asked = 0;
+  const link = await openWireLink({
+    answer(request, now) {
+      const reply = device.answer(request, now) ?? null;
+      asked += 1;
+      return asked <= 3 ? null : reply;
+    },
+    devices: [{ address: 0 }],
+    pollEveryMs: 10_000,
+  });
+  await link.watch([{ address: 0, key: KEY }]);
+  await link.clock.advance(5_000);
+  expect(link.report('0a4748-1-1')).toMatchObject({ connected: true });
+  await link.clock.advance(60_000);
+  expect(device.sessions()).toBe(1);
+});

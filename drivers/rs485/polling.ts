@@ -2,6 +2,12 @@
 import type { Bus } from '../bus/bus.ts';
 import type { Poll } from '../bus/exchange.ts';
 
+/**
+ * Between two questions to a device that is not known yet, however seldom it is polled then. One that never answers is
+ * asked more rarely by the bus (drivers/bus/breaker.ts).
+ */
+export const MEET_EVERY_MS = 1_000;
+
 export interface Polling extends Disposable {
   /** None until what is returned is disposed, and what every other pause returned. */
   pause(): Disposable;

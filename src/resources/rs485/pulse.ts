@@ -152,7 +152,10 @@ function aim(options: PulseOptions, deviceId: string): Aim {
   if (untrusted) throw untrusted;
   const pulse = pulseOf(row, known?.state ?? undefined, options.isInForce(row));
   if (!known?.connected)
-    throw offline(row, unfedReason(row, known?.state, options.buses) ?? 'it does not answer');
+    throw offline(
+      row,
+      unfedReason(row, known?.state, options.buses) ?? 'it has left the last questions unanswered',
+    );
   assertProven(options.proofs, row, known.state ?? undefined, pulse.relay);
   return { row, pulse };
 }
