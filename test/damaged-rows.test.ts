@@ -139,7 +139,7 @@ describe('a damaged row', () => {
     await token('pms');
     await token('monitor');
     damage(dataDirectory, `UPDATE token SET roles = '["pm' WHERE label = 'pms'`);
-    const { items } = JSON.parse(await local('GET', '/local/tokens')) as { items: { label: string }[] };
+    const { items } = JSON.parse(await local('GET', '/tokens')) as { items: { label: string }[] };
     expect(items.map(({ label }) => label)).toEqual(['monitor']);
     damage(
       dataDirectory,

@@ -23,14 +23,11 @@ it.skipIf(!canMount())(
     encoder.start();
     await encoder.process.waitFor(({ event }) => event === 'connected');
 
-    const create = (label: string) => daemon.callLocally('POST', '/local/tokens', { label, roles: ['pms'] });
+    const create = (label: string) => daemon.callLocally('POST', '/tokens', { label, roles: ['pms'] });
     const all = async () => {
       const items: Token[] = [];
       for (let next: string | null = ''; next !== null; ) {
-        const { body } = await daemon.callLocally(
-          'GET',
-          `/local/tokens?limit=100${next && `&cursor=${next}`}`,
-        );
+        const { body } = await daemon.callLocally('GET', `/tokens?limit=100${next && `&cursor=${next}`}`);
         items.push(...(body.items as Token[]));
         next = body.next as string | null;
       }
@@ -67,7 +64,7 @@ it.skipIf(!canMount())(
     expect((await daemon.callLocally('GET', '/readyz')).status).toBe(503);
     expect((await daemon.callLocally('GET', '/healthz')).status).toBe(200);
     const pms = (await all()).find(({ label }) => label.endsWith('pms'));
-    expect((await daemon.callLocally('DELETE', `/local/tokens/${pms?.id}`)).status).toBe(200);
+    expect((await daemon.callLocally('DELETE', `/tokens/${pms?.id}`)).status).toBe(200);
     expect((await daemon.call('GET', '/encoder', tokens.pms)).status).toBe(401);
     expect((await site.requestWrite('desk', 'refused', drawKeys([randomUUID()]))).status).toBe(503);
 
@@ -118,9 +115,9 @@ it.skipIf(!canMount())(
     const { daemon, directory } = site;
     const disk = await onSmallDisk(site);
     const status = async () => (await daemon.callLocally('GET', '/local/status')).body as unknown as Shown;
-    const create = (label: string) => daemon.callLocally('POST', '/local/tokens', { label, roles: ['pms'] });
+    const create = (label: string) => daemon.callLocally('POST', '/tokens', { label, roles: ['pms'] });
     const revoke = ({ body }: { body: Record<string, unknown> }) =>
-      daemon.callLocally('DELETE', `/local/tokens/${body.id}`);
+      daemon.callLocally('DELETE', `/tokens/${body.id}`);
     const launchedFull = async () => {
       disk.fill();
       daemon.launch();
@@ -139,7 +136,7 @@ it.skipIf(!canMount())(
       await (index === 2 ? daemon.kill() : stop());
       await launchedFull();
       expect((await create('refused')).status).toBe(503);
-      expect((await daemon.callLocally('GET', '/local/tokens')).status).toBe(200);
+      expect((await daemon.callLocally('GET', '/tokens')).status).toBe(200);
       expect((await revoke(token)).status).toBe(200);
     }
     disk.makeRoom();

@@ -69,7 +69,7 @@ export async function openTestGateway(
     configFile,
     local,
     token: async (role) =>
-      JSON.parse(await local('POST', '/local/tokens', { label: role, roles: [role] })).token as string,
+      JSON.parse(await local('POST', '/tokens', { label: role, roles: [role] })).token as string,
     lan: (path, bearer) =>
       fetch(
         `${gateway.baseUrl}${path}`,

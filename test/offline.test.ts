@@ -84,7 +84,7 @@ function slowedClock(): ManualClock {
 
 async function tokenFor({ local }: TestGateway, expiresInDays?: number): Promise<string> {
   const body = { label: 'desk', roles: ['pms'], ...(expiresInDays !== undefined && { expiresInDays }) };
-  return JSON.parse(await local('POST', '/local/tokens', body)).token;
+  return JSON.parse(await local('POST', '/tokens', body)).token;
 }
 
 async function status(site: TestGateway, bearer: string): Promise<number> {

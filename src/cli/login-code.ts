@@ -17,7 +17,7 @@ export async function createLoginCode(
   shell: Shell,
 ): Promise<void> {
   const roles = options.role.join(', ');
-  const made = await client.call<LoginCode>('POST', '/local/login-codes', {
+  const made = await client.call<LoginCode>('POST', '/login-codes', {
     roles: options.role,
     label: options.label ?? roles,
   });

@@ -184,7 +184,7 @@ describe('tokens', () => {
     expect(served.asked).toEqual([
       {
         method: 'POST',
-        url: '/local/tokens',
+        url: '/tokens',
         body: { roles: ['pms', 'front-desk'], label: 'hotel system', expiresInDays: 7 },
       },
     ]);
@@ -252,7 +252,7 @@ describe('tokens', () => {
     expect(await revoke('n', '--yes')).toBe(0);
     expect(await revoke(undefined)).toBe(0);
     expect(served.asked.map(({ method, url }) => `${method} ${url}`)).toEqual(
-      Array(3).fill('DELETE /local/tokens/a%2Fb'),
+      Array(3).fill('DELETE /tokens/a%2Fb?confirm=true'),
     );
   });
 });
@@ -270,10 +270,10 @@ describe('login-code', () => {
     expect(served.asked.map(({ method, url, body }) => ({ method, url, body }))).toEqual([
       {
         method: 'POST',
-        url: '/local/login-codes',
+        url: '/login-codes',
         body: { roles: ['service-tool', 'front-desk'], label: 'installer' },
       },
-      { method: 'POST', url: '/local/login-codes', body: { roles: ['pms'], label: 'pms' } },
+      { method: 'POST', url: '/login-codes', body: { roles: ['pms'], label: 'pms' } },
     ]);
     shell = testShell();
     await command(...argv, '--json');

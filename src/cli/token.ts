@@ -13,7 +13,7 @@ export interface CreateOptions {
 
 /** The token goes to standard output alone, so that a script can take it; what a person should know goes to stderr. */
 export async function createToken(options: CreateOptions, client: Client, shell: Shell): Promise<void> {
-  const created = await client.call<CreatedToken>('POST', '/local/tokens', {
+  const created = await client.call<CreatedToken>('POST', '/tokens', {
     roles: options.role,
     label: options.label ?? options.role.join(', '),
     ...(options.days !== undefined && { expiresInDays: options.days }),
@@ -55,7 +55,7 @@ export async function listTokens(options: { json?: boolean }, client: Client, sh
   let cursor: string | null = null;
   do {
     const query: string = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`;
-    const page: TokenPage = await client.call<TokenPage>('GET', `/local/tokens?limit=100${query}`);
+    const page: TokenPage = await client.call<TokenPage>('GET', `/tokens?limit=100${query}`);
     tokens.push(...page.items);
     cursor = page.next;
   } while (cursor !== null);
@@ -93,7 +93,7 @@ export async function revokeToken(
     !(await confirmed(shell, `Revoke token ${id}? Anyone who uses it is shut out at once.`))
   )
     throw new CommandFailed('Nothing was revoked.');
-  await client.call('DELETE', `/local/tokens/${encodeURIComponent(id)}`);
+  await client.call('DELETE', `/tokens/${encodeURIComponent(id)}?confirm=true`);
   shell.stderr.write(`Token ${id} is revoked.\n`);
 }
 

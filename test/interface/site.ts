@@ -130,11 +130,11 @@ export async function openSpecifiedSite() {
     if (zgate?.hwId === null || door?.applied === null) throw new Error('not heard of yet');
   }, WAIT);
 
-  const revoked = await daemon.callLocally('POST', '/local/tokens', {
+  const revoked = await daemon.callLocally('POST', '/tokens', {
     label: 'revoked',
     roles: [...Object.keys(tokens)],
   });
-  await daemon.callLocally('DELETE', `/local/tokens/${revoked.body.id}`);
+  await daemon.callLocally('DELETE', `/tokens/${revoked.body.id}`);
   const opened = opening.move();
   return {
     call,

@@ -147,7 +147,7 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
       }),
     importSite: (document) => importSite(callLocally, document),
     async createToken(role) {
-      const { status, body } = await callLocally('POST', '/local/tokens', {
+      const { status, body } = await callLocally('POST', '/tokens', {
         label: `demo ${role}`,
         roles: [role],
       });

@@ -13,7 +13,7 @@ export const TAGS: Readonly<Record<string, string>> = {
   Events: 'What happens, as it happens',
   Audit: 'Who did what',
   Session: 'Signing in with a code; who the caller is',
-  Tokens: 'Admin socket only: tokens and login codes',
+  Tokens: 'Tokens of programs, sessions of the console, and login codes',
   Site: 'Admin socket only: the import of site.yaml',
   Local: 'Admin socket only: for the command line',
   Health: 'For probes, Prometheus and generators of clients',

@@ -94,6 +94,8 @@ export interface OperationDeclaration<
   media?: 'text/event-stream' | 'text/plain';
   /** Of a public operation that costs more than a probe: per address. */
   rate?: Rate;
+  /** The answer holds a secret, which is kept nowhere: Idempotency-Key, which has answers stored, is not for it. */
+  answersSecret?: true;
   /** Carried out twice it does no harm, and it must not wait for the disk: Idempotency-Key does not hold it back. */
   mayRunTwice?: true;
   /** Codes this operation can answer beyond those of its kind (errorsOf). */
@@ -146,8 +148,8 @@ export function takesAnyQuery({ access, method, query }: Operation): boolean {
  * Whether Idempotency-Key is for it (idempotency.ts): PUT and DELETE may be repeated as they are, and a caller without a role
  * has no principal to keep keys for.
  */
-export function takesIdempotencyKey({ method, access }: Operation): boolean {
-  return method === 'post' && Array.isArray(access);
+export function takesIdempotencyKey({ method, access, answersSecret = false }: Operation): boolean {
+  return method === 'post' && Array.isArray(access) && !answersSecret;
 }
 
 /** Every code the operation can answer: what follows from its declaration, and what it adds. */

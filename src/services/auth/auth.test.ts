@@ -4,6 +4,7 @@ import { type ManualClock, manualClock } from '../../../test/manual-clock.ts';
 import { temporaryDatabase, temporaryFolder } from '../../../test/temporary.ts';
 import { type Database, openDatabase } from '../../platform/database/database.ts';
 import { createApp } from '../../platform/http/app.ts';
+import { takesIdempotencyKey } from '../../platform/http/operation.ts';
 import { silentLog } from '../../platform/log.ts';
 import { LOCAL_ADMINISTRATOR, type Role } from '../../platform/principal.ts';
 import type { AuditEntry } from '../audit/entry.ts';
@@ -292,7 +293,7 @@ describe('the last use', () => {
   });
 });
 
-describe('the operations of the admin socket', () => {
+describe('the operations', () => {
   const call = async (method: string, path: string, body?: unknown) => {
     const app = createApp({
       surface: { kind: 'local' },
@@ -314,23 +315,23 @@ describe('the operations of the admin socket', () => {
   it('create, list by page, and revoke', async () => {
     for (let n = 0; n < 5; n += 1) {
       clock.jumpWall(n % 2);
-      const made = await call('POST', '/local/tokens', { label: `t${n}`, roles: ['pms'] });
+      const made = await call('POST', '/tokens', { label: `t${n}`, roles: ['pms'] });
       expect([made.status, made.body.status]).toEqual([200, 'active']);
       expect(await answerTo(made.body.token)).toBe(`t${n}`);
     }
     const labels: string[] = [];
     let next: string | null = '';
     while (next !== null) {
-      const page = await call('GET', `/local/tokens?limit=2${next && `&cursor=${next}`}`);
+      const page = await call('GET', `/tokens?limit=2${next && `&cursor=${next}`}`);
       expect(page.status).toBe(200);
       labels.push(...page.body.items.map(({ label }: { label: string }) => label));
       next = page.body.next;
     }
     expect(labels.toSorted()).toEqual(['t0', 't1', 't2', 't3', 't4']);
     const [first] = listed();
-    expect((await call('DELETE', `/local/tokens/${first?.id}`)).body.status).toBe('revoked');
-    expect((await call('DELETE', '/local/tokens/000000000000')).status).toBe(404);
-    expect((await call('DELETE', '/local/tokens/x')).status).toBe(400);
+    expect((await call('DELETE', `/tokens/${first?.id}`)).body.status).toBe('revoked');
+    expect((await call('DELETE', '/tokens/000000000000')).status).toBe(404);
+    expect((await call('DELETE', '/tokens/x')).status).toBe(400);
   });
 
   it.each([
@@ -345,11 +346,50 @@ describe('the operations of the admin socket', () => {
     { label: 'x', roles: ['pms'], expiresInDays: 0 },
     { label: 'x', roles: ['pms'], expiresInDays: 1.5 },
   ])('refuse %j', async (body) => {
-    expect((await call('POST', '/local/tokens', body)).body.error).toBe('VALIDATION_FAILED');
+    expect((await call('POST', '/tokens', body)).body.error).toBe('VALIDATION_FAILED');
     expect(listed()).toEqual([]);
   });
 
+  it('are kept by no Idempotency-Key, for the answer holds their secret', () => {
+    expect(authOperations(auth).filter(takesIdempotencyKey)).toEqual([]);
+  });
+
+  const someone = (...roles: Role[]) => ({
+    principal: { id: 'someone', label: 'someone', roles: new Set(roles), via: 'token' as const },
+    correlationId: 'c2',
+  });
+
+  it('give no role that their maker has not', async () => {
+    const technician = someone('service-tool');
+    const beyond = { label: 'x', roles: ['service-tool', 'pms'] satisfies Role[] };
+    await expect(auth.create(beyond, technician)).rejects.toMatchObject({ code: 'FORBIDDEN' });
+    await expect(auth.createCode(beyond, technician)).rejects.toMatchObject({ code: 'FORBIDDEN' });
+    expect(listed()).toEqual([]);
+    const own = await auth.create({ label: 'x', roles: ['service-tool'] }, technician);
+    expect(own.createdBy).toBe('someone');
+    await auth.createCode(beyond, someone('pms', 'service-tool'));
+  });
+
+  it('leave a service-tool, unless that is confirmed', async () => {
+    const make = async (role: Role) => (await auth.create({ label: role, roles: [role] }, caller)).id;
+    const [first, second, other] = [
+      await make('service-tool'),
+      await make('service-tool'),
+      await make('pms'),
+    ];
+    expect((await call('DELETE', `/tokens/${first}`)).status).toBe(200);
+    expect(await call('DELETE', `/tokens/${second}`)).toMatchObject({
+      status: 409,
+      body: { error: 'CONFIRMATION_NEEDED' },
+    });
+    expect(listed().map(({ status }) => status)).toEqual(['revoked', 'active', 'active']);
+    // What is revoked already, and what is no service-tool, needs none.
+    expect((await call('DELETE', `/tokens/${first}`)).status).toBe(200);
+    expect((await call('DELETE', `/tokens/${other}`)).status).toBe(200);
+    expect((await call('DELETE', `/tokens/${second}?confirm=true`)).body.status).toBe('revoked');
+  });
+
   it('refuse a cursor that is none', async () => {
-    expect((await call('GET', '/local/tokens?cursor=abc')).status).toBe(400);
+    expect((await call('GET', '/tokens?cursor=abc')).status).toBe(400);
   });
 });

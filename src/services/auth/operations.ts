@@ -1,7 +1,7 @@
-/** Tokens and login codes over the admin socket, for the command line; sessions for the console. */
+/** Tokens and login codes, which the command line asks for over the admin socket; sessions for the console. */
 import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../../platform/http/operation.ts';
-import { ROLES } from '../../platform/principal.ts';
+import { ROLES, TECHNICIANS } from '../../platform/principal.ts';
 import type { Auth } from './auth.ts';
 import {
   createdToken,
@@ -9,6 +9,7 @@ import {
   loginCodeBody,
   renewalBody,
   renewedToken,
+  revocationQuery,
   session,
   signedOut,
   signInBody,
@@ -21,7 +22,7 @@ import {
 import { sessionOf } from './sign-in.ts';
 
 const tag = 'Tokens';
-const access = 'local';
+const access = TECHNICIANS;
 
 type Issuing = Pick<Auth, 'create' | 'renew' | 'list' | 'revoke' | 'createCode'>;
 type SigningIn = Pick<Auth, 'signIn' | 'signOut'>;
@@ -35,11 +36,13 @@ function tokenOperations(auth: Issuing): Operation[] {
     operation({
       id: 'createToken',
       method: 'post',
-      path: '/local/tokens',
+      path: '/tokens',
       tag,
       summary: 'Create a token',
-      description: 'The answer holds the only copy of the token.',
+      description:
+        'The answer holds the only copy of the token, and is not kept: sent again, it makes another token. FORBIDDEN also: a role that the caller has not itself.',
       access,
+      answersSecret: true,
       body: tokenBody,
       status: 200,
       result: createdToken,
@@ -51,9 +54,9 @@ function tokenOperations(auth: Issuing): Operation[] {
     operation({
       id: 'listTokens',
       method: 'get',
-      path: '/local/tokens',
+      path: '/tokens',
       tag,
-      summary: 'List tokens, oldest first',
+      summary: 'List tokens and sessions, oldest first',
       access,
       query: tokenQuery,
       status: 200,
@@ -69,7 +72,8 @@ function tokenOperations(auth: Issuing): Operation[] {
       summary: 'Renew a token',
       description:
         'A new secret and a new life under the same id and principal. The old secret stays good for `overlapHours`, so that its program can be given the new one meanwhile. Former secrets keep the end that was stated, four at once (then 409 IN_USE); with `overlapHours` 0 all of them end at once.',
-      access,
+      // On the controller alone: its holder would act under another one's name.
+      access: 'local',
       params: z.object({ tokenId }),
       body: renewalBody,
       status: 200,
@@ -82,17 +86,19 @@ function tokenOperations(auth: Issuing): Operation[] {
     operation({
       id: 'revokeToken',
       method: 'delete',
-      path: '/local/tokens/{tokenId}',
+      path: '/tokens/{tokenId}',
       tag,
-      summary: 'Revoke a token',
-      description: 'It is refused from now on. Repeating it changes nothing.',
+      summary: 'Revoke a token, or end a session',
+      description:
+        'It is refused from now on. Repeating it changes nothing. CONFIRMATION_NEEDED: no other token with the role service-tool is left then.',
       access,
       params: z.object({ tokenId }),
+      query: revocationQuery,
       status: 200,
       result: token,
-      errors: ['NOT_FOUND'],
-      handler: async ({ params, principal, correlationId }) => ({
-        body: await auth.revoke(params.tokenId, { principal, correlationId }),
+      errors: ['NOT_FOUND', 'CONFIRMATION_NEEDED'],
+      handler: async ({ params, query, principal, correlationId }) => ({
+        body: await auth.revoke(params.tokenId, { principal, correlationId }, query.confirm === 'true'),
       }),
     }),
   ];
@@ -102,11 +108,13 @@ function loginCodeOperation(auth: Issuing): Operation {
   return operation({
     id: 'createLoginCode',
     method: 'post',
-    path: '/local/login-codes',
+    path: '/login-codes',
     tag,
     summary: 'Create a login code',
-    description: 'For one sign-in to the console, within ten minutes.',
+    description:
+      'For one sign-in to the console, within ten minutes. FORBIDDEN also: a role that the caller has not itself.',
     access,
+    answersSecret: true,
     body: loginCodeBody,
     status: 200,
     result: loginCode,

@@ -1,4 +1,4 @@
-/** Local tokens and login codes as the admin socket shows them, and sessions as the console sees them. */
+/** Local tokens, login codes and sessions as the interface shows them. */
 import { z } from '@hono/zod-openapi';
 import { pageLimit, printable } from '../../platform/http/fields.ts';
 import { isReserved, ROLES } from '../../platform/principal.ts';
@@ -85,6 +85,12 @@ export const renewedToken = z
   })
   .openapi('RenewedToken');
 export type RenewedToken = z.infer<typeof renewedToken>;
+
+export const revocationQuery = z.strictObject({
+  confirm: z.enum(['true', 'false']).default('false').openapi({
+    description: 'true: also the last token with the role service-tool (CONFIRMATION_NEEDED)',
+  }),
+});
 
 export const tokenQuery = z.strictObject({
   cursor: z

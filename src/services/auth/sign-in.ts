@@ -12,7 +12,7 @@ import type { Failures } from './failures.ts';
 import { drawCode, readCode, spacedCode } from './login-code.ts';
 import type { LoginCode, LoginCodeRequest, Session } from './schema.ts';
 import type { LoginCodeTable, TokenTable } from './table.ts';
-import { principalOf, type Tokens, type TokensOptions } from './tokens.ts';
+import { assertOwnRoles, principalOf, type Tokens, type TokensOptions } from './tokens.ts';
 
 /** Long enough to walk from the controller to a desk. */
 const CODE_LIFE_MS = 10 * 60_000;
@@ -24,7 +24,7 @@ const SESSION_LIFE_MS = 12 * 3_600_000;
 const SESSION_KEPT_MS = 30 * 86_400_000;
 
 export interface SignIn {
-  /** The only time the text of a code is known. */
+  /** The only time the text of a code is known. Rejects with FORBIDDEN for a role that the caller has not. */
   createCode(request: LoginCodeRequest, caller: Caller): Promise<LoginCode>;
   /** Redeems a code. Rejects with UNAUTHORIZED, or RATE_LIMITED after many failures. */
   signIn(code: string, from: { address: string; correlationId: string }): Promise<SignedIn>;
@@ -78,8 +78,9 @@ export function openSignIn(options: SignInOptions): SignIn {
   }
 
   return {
-    createCode: ({ label, roles }, caller) =>
-      database.commit(() => {
+    async createCode({ label, roles }, caller) {
+      assertOwnRoles(roles, caller.principal);
+      return database.commit(() => {
         const code = drawCode();
         const now = time.now();
         const expires_at = now + CODE_LIFE_MS;
@@ -100,7 +101,8 @@ export function openSignIn(options: SignInOptions): SignIn {
           detail: { label, roles },
         });
         return { code: spacedCode(code), expiresAt: iso(expires_at) };
-      }),
+      });
+    },
     async signIn(typed, from) {
       failures.beforeGuess(from.address);
       const code = readCode(typed);

@@ -36,12 +36,15 @@ const DAY_MS = 86_400_000;
 export type TokenContent = Pick<NewToken, 'kind' | 'label' | 'roles' | 'created_by' | 'expires_at'>;
 
 export interface Tokens {
-  /** The only time the text of a token is known. */
+  /** The only time the text of a token is known. Rejects with FORBIDDEN for a role that the caller has not. */
   create(request: TokenRequest, caller: Caller): Promise<CreatedToken>;
   /** Tokens and sessions, oldest first. */
   list(query: TokenQuery): TokenPage;
-  /** Refused from now on; repeating it changes nothing. Throws NOT_FOUND. */
-  revoke(id: string, caller: Caller): Promise<Token>;
+  /**
+   * Refused from now on; repeating it changes nothing. Throws NOT_FOUND, and CONFIRMATION_NEEDED for the last token of a
+   * service-tool unless `isConfirmed`.
+   */
+  revoke(id: string, caller: Caller, isConfirmed?: boolean): Promise<Token>;
   /** Who holds the token with this text. Throws UNAUTHORIZED. */
   holderOf(kind: TokenKind, text: string): Principal;
   /** Inside a commit job: draws a token and stores it. */
@@ -60,6 +63,7 @@ export interface TokensOptions {
 
 export function openTokens({ database, time, audit, table, marks, ended }: TokensOptions): Tokens {
   const { now } = time;
+  const { legible } = database;
   const hasExpired = (row: TokenRow) =>
     row.expired_at !== null || marks.seenExpired(row.id) || row.expires_at <= now();
   const shown = (row: TokenRow) =>
@@ -69,6 +73,15 @@ export function openTokens({ database, time, audit, table, marks, ended }: Token
     const row = table.get(id);
     if (!row) throw new GatehouseError('NOT_FOUND', 'There is no token with this id; list them for the ids.');
     return row;
+  }
+
+  /** Sessions do not count: they end by themselves. */
+  function isLastServiceTool(id: string): boolean {
+    const good = table.endingBetween(now(), Number.MAX_SAFE_INTEGER).flatMap((row) => {
+      const [roles = []] = hasExpired(row) ? [] : legible(`token/${row.id}`, () => rolesOf(row));
+      return roles.includes('service-tool') ? [row.id] : [];
+    });
+    return good.length === 1 && good[0] === id;
   }
 
   function insert(content: TokenContent) {
@@ -105,8 +118,9 @@ export function openTokens({ database, time, audit, table, marks, ended }: Token
   return {
     holderOf,
     insert,
-    create: ({ label, roles, expiresInDays = EXPIRES_IN_DAYS_DEFAULT }, caller) =>
-      database.commit(() => {
+    async create({ label, roles, expiresInDays = EXPIRES_IN_DAYS_DEFAULT }, caller) {
+      assertOwnRoles(roles, caller.principal);
+      return database.commit(() => {
         const { row, text } = insert({
           kind: 'api',
           label,
@@ -116,27 +130,19 @@ export function openTokens({ database, time, audit, table, marks, ended }: Token
         });
         const token = shown(row);
         const detail = { label, roles, expiresAt: token.expiresAt };
-        audit.record({
-          ...caller,
-          action: 'token.create',
-          object: `token/${row.id}`,
-          outcome: 'done',
-          detail,
-        });
+        const object = `token/${row.id}`;
+        audit.record({ ...caller, action: 'token.create', object, outcome: 'done', detail });
         return { ...token, token: text };
-      }),
-    list({ cursor, limit }) {
-      const [createdAt = '-1', id = ''] = cursor?.split('-') ?? [];
-      const rows = table.page(Number(createdAt), id, limit + 1);
-      const last = rows.length > limit ? rows[limit - 1] : undefined;
-      return {
-        items: rows.slice(0, limit).flatMap((row) => database.legible(`token/${row.id}`, () => shown(row))),
-        next: last ? `${last.created_at}-${last.id}` : null,
-      };
+      });
     },
-    async revoke(id, caller) {
+    list(query) {
+      const { rows, next } = pageOf(table, query);
+      return { items: rows.flatMap((row) => legible(`token/${row.id}`, () => shown(row))), next };
+    },
+    async revoke(id, caller, isConfirmed = false) {
       const token = await database.commit(() => {
         const { label } = stored(id);
+        if (!isConfirmed && isLastServiceTool(id)) throw lastServiceTool(label);
         if (table.revoke(id, now())) {
           const detail = { label };
           audit.record({ ...caller, action: 'token.revoke', object: `token/${id}`, outcome: 'done', detail });
@@ -147,6 +153,30 @@ export function openTokens({ database, time, audit, table, marks, ended }: Token
       return token;
     },
   };
+}
+
+function pageOf(table: TokenTable, { cursor, limit }: TokenQuery): { rows: TokenRow[]; next: string | null } {
+  const [createdAt = '-1', id = ''] = cursor?.split('-') ?? [];
+  const rows = table.page(Number(createdAt), id, limit + 1);
+  const last = rows.length > limit ? rows[limit - 1] : undefined;
+  return { rows: rows.slice(0, limit), next: last ? `${last.created_at}-${last.id}` : null };
+}
+
+/** No one gives what they have not. Throws FORBIDDEN. */
+export function assertOwnRoles(roles: readonly Role[], { roles: own }: Principal): void {
+  const beyond = roles.filter((role) => !own.has(role));
+  if (beyond.length === 0) return;
+  throw new GatehouseError(
+    'FORBIDDEN',
+    `You may give roles that you have yourself, which ${beyond.join(' and ')} is not: make it on the controller (gatehouse token create, gatehouse login-code).`,
+  );
+}
+
+function lastServiceTool(label: string): GatehouseError {
+  return new GatehouseError(
+    'CONFIRMATION_NEEDED',
+    `${label} is the last token with the role service-tool: without it another one can be made on the controller alone (gatehouse token create). Nothing was revoked. To revoke it, repeat the request with ?confirm=true.`,
+  );
 }
 
 /** All are compared, so that the time tells nothing. */
