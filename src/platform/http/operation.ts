@@ -148,7 +148,7 @@ export function takesAnyQuery({ access, method, query }: Operation): boolean {
  * Whether Idempotency-Key is for it (idempotency.ts): PUT and DELETE may be repeated as they are, and a caller without a role
  * has no principal to keep keys for.
  */
-export function takesIdempotencyKey({ method, access, answersSecret = false }: Operation): boolean {
+export function takesIdempotencyKey({ method, access, answersSecret }: Operation): boolean {
   return method === 'post' && Array.isArray(access) && !answersSecret;
 }
 
