@@ -84,7 +84,7 @@ export async function openEstate(database?: Database, restart: Restart = {}) {
   const clock = manualClock(now, monotonic);
   const played = { ...playedParts(clock), isClockSynchronised, bootId };
   const audit = { record: (entry: AuditEntry) => void played.audits.push(entry) };
-  const catalogue = openCatalogue({ database: opened, audit });
+  const catalogue = openCatalogue({ database: opened, audit, followers: () => doors.catalogueChanges });
   const meters = openMeters();
   const actuations = await openActuations({ database: opened, audit, clock, log: silentLog, meter: meters });
   const common = { database: opened, audit, actuations, clock, played, catalogue };
@@ -151,7 +151,7 @@ export async function openEstate(database?: Database, restart: Restart = {}) {
         doors.keepStandingOpen,
         doors.lockAgain,
         doors.storeLater,
-        doors.followCatalogue,
+        doors.catalogueChanges.run,
       ),
   };
 }

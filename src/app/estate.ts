@@ -25,6 +25,7 @@ import { openZgates, type Zgates } from '../resources/zgates/zgates.ts';
 import { openActuations } from '../services/actuations/actuations.ts';
 import type { Audit } from '../services/audit/audit.ts';
 import { type Catalogue, openCatalogue } from '../services/catalogue/catalogue.ts';
+import type { CatalogueFollowers } from '../services/catalogue/edit.ts';
 import type { LiveEvents } from '../services/events/events.ts';
 import type { FailQueuedJob, StartJob } from '../services/jobs/job-order.ts';
 import { openJobs } from '../services/jobs/jobs.ts';
@@ -57,7 +58,11 @@ export type Estate = Awaited<ReturnType<typeof openEstate>>;
 export async function openEstate(options: EstateOptions) {
   const { config, database, audit, events, vault, clock, log, meters, opening } = options;
   let wiring: Wiring = config;
-  const catalogue = openCatalogue({ database, audit });
+  const catalogue = openCatalogue({
+    database,
+    audit,
+    followers: () => catalogueFollowers({ rs485, zgates, doors }),
+  });
   const actuations = await openActuations({ database, audit, clock, log, meter: meters });
   // Each needs others once it works, and not before: hence functions in place of values.
   const execute: Field['execute'] = (linkId, command, signal) => field.execute(linkId, command, signal);
@@ -157,13 +162,27 @@ function startTasks({ tasks }: EstateOptions, { rs485, zgates, doors }: Parts): 
   tasks.start('Zigbee reports', zgates.keepReports);
   tasks.start('Zigbee join windows', zgates.closeJoinWindows);
   tasks.start('door configurations', doors.configure);
-  tasks.start('doors that follow the catalogue', doors.followCatalogue);
+  tasks.start('doors that follow the catalogue', doors.catalogueChanges.run);
   tasks.start('lock reports', doors.keepReports);
   tasks.start('lock times', doors.keepTimes);
   tasks.start('lock presence', doors.tellPresence);
   tasks.start('doors that stand open', doors.keepStandingOpen);
   tasks.start('doors to be locked again', doors.lockAgain);
   tasks.start('what closed doors and was not stored', doors.storeLater);
+}
+
+/** Doors follow a change of the catalogue; what is in a group has only its id. */
+function catalogueFollowers({ rs485, zgates, doors }: Parts): CatalogueFollowers {
+  const counted = (count: number, one: string) =>
+    count === 0 ? [] : [`${count} ${one}${count === 1 ? '' : 's'}`];
+  return {
+    ...doors.catalogueChanges,
+    users: (kind, id) => [
+      ...doors.catalogueChanges.users(kind, id),
+      ...counted(kind === 'group' ? rs485.countInGroup(id) : 0, 'RS-485 device'),
+      ...counted(kind === 'group' ? zgates.countInGroup(id) : 0, 'Zigbee gateway'),
+    ],
+  };
 }
 
 interface ImportParts extends Parts {

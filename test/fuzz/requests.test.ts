@@ -54,6 +54,12 @@ function found(operation: Described, name: string, site: FuzzSite): readonly str
     case 'deviceId':
       if (operation.id === 'retireRs485Device') return [TO_BE_RETIRED.device];
       return operation.path.includes('zgate') ? [ZGATE] : DEVICES;
+    case 'groupId':
+      return [operation.id === 'retireGroup' ? TO_BE_RETIRED.entry : 'floor-1'];
+    case 'scheduleId':
+      return [operation.id === 'retireSchedule' ? TO_BE_RETIRED.entry : 'office'];
+    case 'templateId':
+      return [operation.id === 'retireTemplate' ? TO_BE_RETIRED.entry : 'room'];
     case 'netId':
       return [NETWORK];
     case 'id':

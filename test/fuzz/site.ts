@@ -30,15 +30,21 @@ export const ZGATE = uuid('b');
 export const DEVICES = [uuid('c'), uuid('d')];
 export const DOORS = [uuid('1'), uuid('2'), uuid('3')];
 /** What one operation alone may remove: the others find the rest. */
-export const TO_BE_RETIRED = { lockOf: uuid('4'), door: uuid('5'), device: uuid('e') };
+export const TO_BE_RETIRED = { lockOf: uuid('4'), door: uuid('5'), device: uuid('e'), entry: 'former' };
 /** Registered all. */
 export const ENCODERS = { connected: 'desk-1', toBeRevoked: 'desk-2', toBeRegisteredAgain: 'desk-3' };
 
 const SITE = {
   systemConfigVersion: 1,
-  groups: [{ id: 'floor-1', name: 'First floor' }],
-  schedules: [{ id: 'office', intervals: [{ days: ['mon'], start: '08:00', end: '18:00' }] }],
-  templates: [{ id: 'room', type: 'room', standOpenAllowed: true }],
+  groups: [
+    { id: 'floor-1', name: 'First floor' },
+    { id: TO_BE_RETIRED.entry, name: 'Former' },
+  ],
+  schedules: [
+    { id: 'office', intervals: [{ days: ['mon'], start: '08:00', end: '18:00' }] },
+    { id: TO_BE_RETIRED.entry, intervals: [] },
+  ],
+  templates: [{ id: 'room', type: 'room', standOpenAllowed: true }, { id: TO_BE_RETIRED.entry }],
   doors: [
     ...DOORS.map((id, index) => ({ id, accessPointId: index + 1, gatewayId: ZGATE, networkId: NETWORK })),
     { id: TO_BE_RETIRED.lockOf, accessPointId: 1_001, gatewayId: ZGATE, mac: '00124b0000001001' },

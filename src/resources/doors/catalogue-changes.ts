@@ -70,6 +70,15 @@ export function openCatalogueChanges(options: CatalogueChangesOptions) {
     }
   }
 
+  /** Inside a commit job: `3 doors (101, 102, 103)`; [] when none has it. */
+  function users(kind: 'group' | 'schedule' | 'template', id: string): string[] {
+    const some = table.having[kind].all(id);
+    const count = some[0]?.count ?? 0;
+    if (count === 0) return [];
+    const names = some.map(({ name }) => name).join(', ');
+    return [`${count} ${count === 1 ? 'door' : 'doors'} (${names}${count > some.length ? ', …' : ''})`];
+  }
+
   return {
     /** Inside the commit job that stores the changes in the catalogue. */
     store(changes: readonly Change[], { principal, correlationId }: Caller): void {
@@ -90,6 +99,9 @@ export function openCatalogueChanges(options: CatalogueChangesOptions) {
         throw error;
       }
     },
+    users,
+    /** Has `run` see to what was stored. */
+    wake: waking.wake,
     /** For supervise. */
     run: (signal: AbortSignal) =>
       waking.run(signal, async () => {

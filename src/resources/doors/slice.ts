@@ -146,7 +146,7 @@ export function openDoorSlice(options: DoorSliceOptions) {
     upgradeOf: firmware.upgradeOf,
     /** For supervise, as are the next. */
     configure: reconciler.run,
-    followCatalogue: catalogueChanges.run,
+    catalogueChanges,
     applySummary: reconciler.summary,
     keepReports: locks.keepReports,
     keepTimes: locks.keepTimes,

@@ -261,6 +261,12 @@ function catalogueStatements(prepare: Prepare['prepare']) {
     referringAfter: prepare<[string, ...CatalogueReferences, number], { id: string }>(
       `SELECT id FROM door WHERE id > ? AND ${REFERS} ORDER BY id LIMIT ?`,
     ),
+    /** Of each kind of entry: the first doors that have it, and how many there are. */
+    having: {
+      group: havingStatement(prepare, 'group_id'),
+      schedule: havingStatement(prepare, 'schedule_id'),
+      template: havingStatement(prepare, 'template_id'),
+    },
     firstCatalogueChange: prepare<[], CatalogueChangeRow>(
       `SELECT seq, all_doors, schedules, templates, changed_by, correlation_id, done_to
        FROM catalogue_change ORDER BY seq LIMIT 1`,
@@ -274,6 +280,12 @@ function catalogueStatements(prepare: Prepare['prepare']) {
     ),
     deleteCatalogueChange: prepare<[number]>('DELETE FROM catalogue_change WHERE seq = ?'),
   };
+}
+
+function havingStatement(prepare: Prepare['prepare'], column: 'group_id' | 'schedule_id' | 'template_id') {
+  return prepare<[string], { name: string; count: number }>(
+    `SELECT coalesce(name, id) AS name, count(*) OVER () AS count FROM door WHERE ${column} = ? ORDER BY access_point_id LIMIT 3`,
+  );
 }
 
 /** How far what is wanted has come. */

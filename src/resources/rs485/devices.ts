@@ -40,6 +40,7 @@ export function openDevices(options: DevicesOptions) {
     get,
     list: (query: ListQuery) =>
       page(database, (after, limit) => rows(table, query, after, limit), toDevice, query),
+    countInGroup: (groupId: string) => table.countInGroup.get(groupId)?.count ?? 0,
 
     async update(
       deviceId: string,

@@ -73,6 +73,9 @@ export function openRs485Table({ prepare }: Prepare) {
          created_by, updated_at, updated_by) VALUES (?, ?, ?, ?, 0, ?, ?, ?, ?, ?)`,
     ),
     delete: prepare<[string]>('DELETE FROM rs485_device WHERE device_id = ?'),
+    countInGroup: prepare<[string], { count: number }>(
+      'SELECT count(*) AS count FROM rs485_device WHERE group_id = ?',
+    ),
     countOnBus: prepare<[string], { count: number }>(
       'SELECT count(*) AS count FROM rs485_device WHERE bus = ?',
     ),

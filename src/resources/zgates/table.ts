@@ -104,6 +104,9 @@ function gatewayStatements(prepare: Prepare['prepare']) {
          AND instr(fold(device_id || char(10) || coalesce(hw_id, '') || char(10) || coalesce(name, '')), fold(?)) > 0
        ORDER BY device_id LIMIT ?`,
     ),
+    countInGroup: prepare<[string], { count: number }>(
+      'SELECT count(*) AS count FROM zgate WHERE group_id = ?',
+    ),
     insert: prepare<[string, string, string, Text, Text, number, number, number, string]>(
       `INSERT INTO zgate (device_id, link, network_id, name, type, connected_changed_at, created_at, updated_at,
          updated_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,

@@ -79,6 +79,7 @@ export async function openZgates(options: ZgatesOptions) {
       for (const { deviceId } of declared) if (!reported.get(deviceId)) reported.add(deviceId, clock.now());
     },
     list: (query: ListQuery) => page(options.database, table, toZgate, query),
+    countInGroup: (groupId: string) => table.countInGroup.get(groupId)?.count ?? 0,
     exists: (deviceId: string) => table.zgate.get(deviceId) !== undefined,
     /** undefined: there is no such gateway. `changedAt` in epoch milliseconds. */
     connection(deviceId: string): { connected: boolean; changedAt: number } | undefined {

@@ -1,7 +1,8 @@
-/** Groups, schedules, templates and the system configuration version: reads. They are written by import.ts alone. */
+/** Groups, schedules, templates and the system configuration version. They are written by import.ts and edit.ts alone. */
 import type { Database } from '../../platform/database/database.ts';
 import { keepRows } from '../../platform/database/kept.ts';
 import type { Audit } from '../audit/audit.ts';
+import { type CatalogueFollowers, catalogueEditing } from './edit.ts';
 import { importCatalogue } from './import.ts';
 import type { Group, Schedule, Template } from './schema.ts';
 import { openCatalogueTable, type ScheduleRow, toSchedule, toTemplate } from './table.ts';
@@ -14,11 +15,12 @@ interface PageQuery {
 export interface CatalogueOptions {
   database: Database;
   audit: Audit;
+  followers(): CatalogueFollowers;
 }
 
 export type Catalogue = ReturnType<typeof openCatalogue>;
 
-export function openCatalogue({ database, audit }: CatalogueOptions) {
+export function openCatalogue({ database, audit, followers }: CatalogueOptions) {
   const table = openCatalogueTable(database);
   const systemConfigVersion = () => table.system.get()?.version ?? 0;
   const groups = keepRows<Group>(database, (id) => table.group.get(id));
@@ -33,6 +35,7 @@ export function openCatalogue({ database, audit }: CatalogueOptions) {
   function forget(): void {
     for (const kept of [groups, schedules, templates]) kept.forget();
   }
+  const importPlan = importCatalogue({ table, audit, forget });
   return {
     groupName: (id: string): string | undefined => groups.get(id)?.name,
     schedule: schedules.get,
@@ -48,7 +51,15 @@ export function openCatalogue({ database, audit }: CatalogueOptions) {
       systemConfigVersion: systemConfigVersion(),
     }),
 
-    importPlan: importCatalogue({ table, audit, forget }),
+    importPlan: (...[sections, caller]: Parameters<typeof importPlan>) => importPlan(sections, caller),
+    ...catalogueEditing({
+      database,
+      table,
+      audit,
+      followers,
+      forget,
+      plan: (sections, caller) => importPlan(sections, caller, 'catalogue.change'),
+    }),
   };
 }
 

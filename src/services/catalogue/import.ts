@@ -1,4 +1,4 @@
-/** The catalogue's part of `gatehouse import`: an entry of the file says all there is to say of its group or schedule. */
+/** The catalogue's part of `gatehouse import`, and of changes over the interface (edit.ts): an entry of the file says all there is to say of its group or schedule. */
 import { isDeepStrictEqual } from 'node:util';
 import { type ErrorDetail, GatehouseError } from '../../platform/errors.ts';
 import {
@@ -28,7 +28,11 @@ export interface CatalogueImportOptions {
 
 /** Paths of a refusal's details start at the document, such as `/schedules/0/version`. */
 export function importCatalogue({ table, audit, forget }: CatalogueImportOptions) {
-  return (sections: CatalogueSections, caller: ImportCaller): ImportPlan => {
+  return (
+    sections: CatalogueSections,
+    caller: ImportCaller,
+    action: 'catalogue.import' | 'catalogue.change' = 'catalogue.import',
+  ): ImportPlan => {
     const faults: ErrorDetail[] = [];
     const items = [
       ...systemItem(sections, table, faults),
@@ -50,7 +54,7 @@ export function importCatalogue({ table, audit, forget }: CatalogueImportOptions
           store();
           audit.record({
             ...caller,
-            action: 'catalogue.import',
+            action,
             object: `${change.resource}/${change.id}`,
             outcome: 'done',
             detail: { change: change.change, fields: change.fields.map(({ field }) => field) },
@@ -99,7 +103,12 @@ function scheduleItems(
       })),
     };
     const at = `/schedules/${index}/version`;
-    const after: Schedule = { id, version: versionOf(before, content, version, at, faults), ...content };
+    const first = firstVersion(table);
+    const after: Schedule = {
+      id,
+      version: versionOf(before, content, version, at, faults, first),
+      ...content,
+    };
     const { id: _, ...fields } = after;
     return {
       change: changeOf('schedule', id, before && { ...before }, fields),
@@ -140,7 +149,8 @@ function templateItems(
   return templates.map(({ id, version: given }, index) => {
     const before = stored(id);
     const content = contentOf(id);
-    const version = versionOf(before, content, given, `/templates/${index}/version`, faults);
+    const at = `/templates/${index}/version`;
+    const version = versionOf(before, content, given, at, faults, firstVersion(table));
     const { onlineEnabled, relaySetup, standOpenAllowed, type } = content;
     return {
       change: changeOf('template', id, before && { ...before }, { version, ...content }),
@@ -148,6 +158,11 @@ function templateItems(
         void table.setTemplate.run(id, version, bit(onlineEnabled), relaySetup, bit(standOpenAllowed), type),
     };
   });
+}
+
+/** Above all that were removed. */
+function firstVersion(table: CatalogueTable): number {
+  return (table.system.get()?.highest_retired ?? 0) + 1;
 }
 
 function bit(value: boolean | null): number | null {
@@ -161,8 +176,9 @@ function versionOf(
   given: number | undefined,
   path: string,
   faults: ErrorDetail[],
+  first: number,
 ): number {
-  if (!before) return given ?? 1;
+  if (!before) return given ?? first;
   const { version } = before;
   const same = Object.entries(content).every(([field, value]) =>
     isDeepStrictEqual(value, before[field as keyof typeof before]),

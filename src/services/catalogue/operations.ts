@@ -1,13 +1,36 @@
-/** Reads of the site's catalogue. */
+/** The site's catalogue: its lists, and changes of its entries. */
+import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../../platform/http/operation.ts';
 import { ROLES } from '../../platform/principal.ts';
 import type { Catalogue } from './catalogue.ts';
-import { groupPage, groupQuery, listQuery, schedulePage, templatePage } from './schema.ts';
+import {
+  entryId,
+  group,
+  groupBody,
+  groupPage,
+  groupQuery,
+  listQuery,
+  schedule,
+  scheduleBody,
+  schedulePage,
+  template,
+  templateBody,
+  templatePage,
+} from './schema.ts';
 
 const common = { method: 'get', tag: 'Catalogue', access: ROLES, status: 200, errors: [] } as const;
 
 /** `segment` is the <product> segment of the paths. */
 export function catalogueOperations(catalogue: Catalogue, segment: string): Operation[] {
+  return [
+    ...reads(catalogue, segment),
+    ...groupChanges(catalogue, `/${segment}/groups/{groupId}`),
+    ...scheduleChanges(catalogue, `/${segment}/schedules/{scheduleId}`),
+    ...templateChanges(catalogue, `/${segment}/templates/{templateId}`),
+  ];
+}
+
+function reads(catalogue: Catalogue, segment: string): Operation[] {
   return [
     operation({
       ...common,
@@ -35,6 +58,125 @@ export function catalogueOperations(catalogue: Catalogue, segment: string): Oper
       query: listQuery,
       result: templatePage,
       handler: ({ query }) => ({ body: catalogue.templates(query) }),
+    }),
+  ];
+}
+
+const change = { tag: 'Catalogue', access: ['front-desk-admin'], status: 200 } as const;
+
+function groupChanges(catalogue: Catalogue, path: string): Operation[] {
+  const params = z.object({ groupId: entryId });
+  return [
+    operation({
+      ...change,
+      id: 'putGroup',
+      method: 'put',
+      path,
+      summary: 'Make a group, or change it',
+      description: 'Doors and devices keep the id of their group; the name is shown with it.',
+      params,
+      body: groupBody,
+      result: group,
+      errors: ['ID_MISMATCH'],
+      handler: async ({ params, body, principal, correlationId }) => ({
+        body: await catalogue.putGroup(params.groupId, body, { principal, correlationId }),
+      }),
+    }),
+    operation({
+      ...change,
+      id: 'retireGroup',
+      method: 'delete',
+      path,
+      summary: 'Remove a group',
+      description: 'Answers what it was. IN_USE: something has it; the message says what.',
+      params,
+      result: group,
+      errors: ['NOT_FOUND', 'IN_USE'],
+      handler: async ({ params, principal, correlationId }) => ({
+        body: await catalogue.removeGroup(params.groupId, { principal, correlationId }),
+      }),
+    }),
+  ];
+}
+
+function scheduleChanges(catalogue: Catalogue, path: string): Operation[] {
+  const params = z.object({ scheduleId: entryId });
+  return [
+    operation({
+      ...change,
+      id: 'putSchedule',
+      method: 'put',
+      path,
+      summary: 'Make a schedule, or change it',
+      description:
+        'The version grows by one where the intervals differ, and the doors that have it get their configuration again.',
+      params,
+      body: scheduleBody,
+      result: schedule,
+      errors: ['ID_MISMATCH', 'VERSION_CONFLICT', 'PRECONDITION_FAILED'],
+      async handler({ params, body, principal, correlationId, ifMatch }) {
+        const put = await catalogue.putSchedule(params.scheduleId, body, {
+          principal,
+          correlationId,
+          ifMatch,
+        });
+        return { body: put, etag: String(put.version) };
+      },
+    }),
+    operation({
+      ...change,
+      id: 'retireSchedule',
+      method: 'delete',
+      path,
+      summary: 'Remove a schedule',
+      description: 'Answers what it was. IN_USE: something has it; the message says what.',
+      params,
+      result: schedule,
+      errors: ['NOT_FOUND', 'PRECONDITION_FAILED', 'IN_USE'],
+      handler: async ({ params, principal, correlationId, ifMatch }) => ({
+        body: await catalogue.removeSchedule(params.scheduleId, { principal, correlationId, ifMatch }),
+      }),
+    }),
+  ];
+}
+
+function templateChanges(catalogue: Catalogue, path: string): Operation[] {
+  const params = z.object({ templateId: entryId });
+  return [
+    operation({
+      ...change,
+      id: 'putTemplate',
+      method: 'put',
+      path,
+      summary: 'Make a template, or change it',
+      description:
+        'A field that is absent stays as it is. The version grows by one where something differs, and the doors that have it get their configuration again.',
+      params,
+      body: templateBody,
+      result: template,
+      errors: ['ID_MISMATCH', 'VERSION_CONFLICT', 'PRECONDITION_FAILED'],
+      async handler({ params, body, principal, correlationId, ifMatch }) {
+        const put = await catalogue.putTemplate(params.templateId, body, {
+          principal,
+          correlationId,
+          ifMatch,
+        });
+        return { body: put, etag: String(put.version) };
+      },
+    }),
+    operation({
+      ...change,
+      id: 'retireTemplate',
+      method: 'delete',
+      path,
+      summary: 'Remove a template',
+      description: 'Answers what it was. IN_USE: something has it; the message says what.',
+      params,
+      result: template,
+      errors: ['NOT_FOUND', 'PRECONDITION_FAILED', 'IN_USE'],
+      handler: async ({ params, principal, correlationId, ifMatch }) => ({
+        body: await catalogue.removeTemplate(params.templateId, { principal, correlationId, ifMatch }),
+      }),
     }),
   ];
 }

@@ -1,6 +1,7 @@
-/** The site's catalogue as the interface shows it: what doors refer to by id. `gatehouse import` brings it. */
+/** The site's catalogue as the interface shows it: what doors refer to by id. */
 import { z } from '@hono/zod-openapi';
-import { NAME_MAX, pageLimit } from '../../platform/http/fields.ts';
+import { identifier, NAME_MAX, pageLimit, printable } from '../../platform/http/fields.ts';
+import { INTERVALS_MAX } from './site-entries.ts';
 
 /** Ids are the site's own. */
 const ID_MAX = 64;
@@ -8,7 +9,7 @@ const id = z.string();
 
 const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
 
-const group = z.object({ id, name: z.string() }).openapi('Group');
+export const group = z.object({ id, name: z.string() }).openapi('Group');
 export type Group = z.infer<typeof group>;
 
 const weeklyInterval = z
@@ -19,10 +20,12 @@ const weeklyInterval = z
   });
 export type WeeklyInterval = z.infer<typeof weeklyInterval>;
 
-const schedule = z.object({ id, version: z.int(), intervals: z.array(weeklyInterval) }).openapi('Schedule');
+export const schedule = z
+  .object({ id, version: z.int(), intervals: z.array(weeklyInterval) })
+  .openapi('Schedule');
 export type Schedule = z.infer<typeof schedule>;
 
-const template = z
+export const template = z
   .object({
     id,
     version: z.int(),
@@ -36,6 +39,42 @@ const template = z
   })
   .openapi('Template');
 export type Template = z.infer<typeof template>;
+
+export const entryId = identifier.openapi({ description: 'The site’s own' });
+const sameId = z.string().optional().openapi({ description: 'That of the path, if given' });
+const sameVersion = z
+  .int()
+  .optional()
+  .openapi({ description: 'The present one, if given; else VERSION_CONFLICT' });
+
+export const groupBody = z
+  .strictObject({ id: sameId, name: printable.min(1).max(NAME_MAX) })
+  .openapi('GroupUpdate');
+export type GroupBody = z.output<typeof groupBody>;
+
+const MINUTE_MAX = 1_439;
+const minute = z.int().min(0).max(MINUTE_MAX);
+const wantedInterval = z
+  .strictObject({ days: z.array(z.enum(DAYS)).min(1).max(DAYS.length), start: minute, end: minute })
+  .openapi('WeeklyIntervalUpdate');
+
+export const scheduleBody = z
+  .strictObject({ id: sameId, version: sameVersion, intervals: z.array(wantedInterval).max(INTERVALS_MAX) })
+  .openapi('ScheduleUpdate');
+export type ScheduleBody = z.output<typeof scheduleBody>;
+
+const clearable = identifier.nullable().optional();
+export const templateBody = z
+  .strictObject({
+    id: sameId,
+    version: sameVersion,
+    onlineEnabled: z.boolean().nullable().optional(),
+    relaySetup: clearable,
+    standOpenAllowed: z.boolean().nullable().optional(),
+    type: clearable,
+  })
+  .openapi('TemplateUpdate');
+export type TemplateBody = z.output<typeof templateBody>;
 
 const next = z.string().nullable().openapi({ description: 'The cursor of the next page; null at the end' });
 export const groupPage = z.object({ items: z.array(group), next }).openapi('GroupPage');

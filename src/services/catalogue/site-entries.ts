@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { identifier, NAME_MAX, printable } from '../../platform/http/fields.ts';
 
-const INTERVALS_MAX = 64;
+export const INTERVALS_MAX = 64;
 const VERSION_MAX = 2_147_483_647;
 
 export const configVersion = z.int().min(1).max(VERSION_MAX);

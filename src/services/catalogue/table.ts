@@ -56,7 +56,18 @@ export function openCatalogueTable({ prepare }: Prepare) {
        ON CONFLICT (id) DO UPDATE SET version = excluded.version, online_enabled = excluded.online_enabled,
          relay_setup = excluded.relay_setup, stand_open_allowed = excluded.stand_open_allowed, type = excluded.type`,
     ),
-    system: prepare<[], { version: number }>('SELECT version FROM system_configuration'),
+    delete: {
+      group: prepare<[string]>('DELETE FROM door_group WHERE id = ?'),
+      schedule: prepare<[string]>('DELETE FROM schedule WHERE id = ?'),
+      template: prepare<[string]>('DELETE FROM template WHERE id = ?'),
+    },
+    /** The version of a schedule or template that is removed. */
+    keepRetired: prepare<[number]>(
+      'UPDATE system_configuration SET highest_retired = max(highest_retired, ?)',
+    ),
+    system: prepare<[], { version: number; highest_retired: number }>(
+      'SELECT version, highest_retired FROM system_configuration',
+    ),
     setSystem: prepare<[number]>('UPDATE system_configuration SET version = ?'),
   };
 }
