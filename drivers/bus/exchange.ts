@@ -79,6 +79,8 @@ export interface Order {
    * what it says may be older than what the order is to find out.
    */
   isFresh?: boolean;
+  /** Such a reply is followed by another attempt, which does not count, though there may be one alone: a repetition is harmless. */
+  asksOn?: boolean;
   /** Sent also to a device that is taken for dead: the asker wants to see how it fails. */
   insists?: boolean;
   /** Told of each attempt when it is over, for those who measure. Throws nothing. */

@@ -88,7 +88,7 @@ export function openTransactions({
       try {
         const outcome = await ask(queued, exchange, request);
         // Each such reply leaves one fewer that may still come, so that an own one follows, however many were missed.
-        const isEarlier = outcome === OF_EARLIER && order.attempts > 1;
+        const isEarlier = outcome === OF_EARLIER && (order.attempts > 1 || order.asksOn === true);
         if (!isEarlier) queued.attempts += 1;
         if (outcome.kind === 'reply') return queued.resolve(outcome.reply);
         queued.lastError = errorOf(outcome, station.address);

@@ -92,6 +92,13 @@ describe('a module', () => {
     await using bench = await openTestDriver({ 1: { ...ADAM_4055, unknown: /^\$01[F5]/ } });
     await bench.clock.advance(8_000);
     expect(bench.report('lobby-01')).toMatchObject({ connected: true, type: 'ADAM-4055', platform: null });
+    // Nor is it asked for it again and again when it comes back.
+    bench.modules.module(1).dead = true;
+    await bench.clock.advance(1_500);
+    expect(bench.report('lobby-01').levels).toEqual({});
+    bench.modules.module(1).dead = false;
+    await bench.clock.advance(2_500);
+    expect(bench.report('lobby-01').levels).not.toEqual({});
   });
 
   it.each([

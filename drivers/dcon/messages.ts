@@ -26,6 +26,8 @@ export interface Question<Reply> {
   reads?: boolean;
   /** The module may not have the command, and then says nothing. */
   mayBeUnknown?: boolean;
+  /** Every module has it, and whether this one answers once is what is to be found out. */
+  showsPresence?: boolean;
   /** Switches one on: it is never sent late. */
   opens?: boolean;
   /** Switches these off, a mask. */

@@ -57,7 +57,7 @@ async function broughtUp(works: Works, signal: AbortSignal): Promise<void> {
   const begunAt = clock.monotonic();
   const bringingUp = new AbortController();
   state.bringingUp = bringingUp;
-  const outputs = { live: () => pulses.live(clock.monotonic()), maybeOn: state.maybeOn };
+  const outputs = { live: () => pulses.live(clock.monotonic()), maybeOn: state.maybeOn, before: state.known };
   const up = await talk
     .perform(
       bringUp(state.address, outputs, watchdogMs),

@@ -62,17 +62,25 @@ const ASKED_MAX = 2 * SILENCES;
 /** The host watchdog counts tenths of a second in one byte. */
 const TENTHS_MAX = 0xff;
 
+/** A module that was found to lack a command is asked for it once when it is brought up again. */
+const SILENCES_AGAIN = 1;
+
 /**
  * From the first answer to a module whose outputs are off, `live` ones apart, and whose watchdog will switch them off.
- * A live output that is not on is not switched on again.
+ * A live output that is not on is not switched on again. `before`: as it was brought up the last time.
  */
 export function* bringUp(
   address: number,
-  { live, maybeOn }: { live: () => number; maybeOn: number },
+  { live, maybeOn, before }: { live: () => number; maybeOn: number; before?: Known | null },
   watchdogMs: number,
 ): Script<BroughtUp> {
   const name = yield* ask(moduleName(address));
-  const version = yield* unlessUnknown(firmwareVersion(address), null);
+  const lacks = (isLacking: (same: Known) => boolean) => before?.name === name && isLacking(before);
+  const version = yield* unlessUnknown(
+    firmwareVersion(address),
+    null,
+    lacks((same) => same.version === null),
+  );
   const product = moduleTypeOf(name);
   if (!product) {
     const reason = `module ${aa(address)} calls itself ${name}, which is not in the table of modules`;
@@ -80,7 +88,9 @@ export function* bringUp(
     return { name, version, type: null, pins, guard: { kind: 'none', reason } };
   }
   // What it says of the time before does not matter: what follows is done anyway. Asking clears it.
-  const tellsResets = product.resetStatus && (yield* unlessUnknown(resetStatus(address), null)) !== null;
+  const toldNone = lacks(({ type }) => type?.resetStatus === false);
+  const tellsResets =
+    product.resetStatus && (yield* unlessUnknown(resetStatus(address), null, toldNone)) !== null;
   const type = { ...product, resetStatus: tellsResets };
   const hadTimedOut = type.watchdog === 'host' && (yield* ask(hostWatchdogFlag(address)));
   const { pins } = yield* switchOff(address, type, hadTimedOut ? () => 0 : live, maybeOn);
@@ -296,7 +306,9 @@ function* ask<Reply>(question: Question<Reply>): Script<Reply> {
 function* unlessUnknown<Reply, Otherwise>(
   question: Question<Reply>,
   otherwise: Otherwise,
+  isLacking = false,
 ): Script<Reply | Otherwise> {
+  const enough = isLacking ? SILENCES_AGAIN : SILENCES;
   let silences = 0;
   for (let asked = 0; asked < ASKED_MAX; asked += 1) {
     try {
@@ -306,10 +318,21 @@ function* unlessUnknown<Reply, Otherwise>(
       if (error.code === 'REFUSED') return otherwise;
       if (!isUnheard(error)) throw error;
     }
-    silences = (yield* toldOnce(moduleName(question.address))) === 'unheard' ? 0 : silences + 1;
-    if (silences === SILENCES) return otherwise;
+    silences = (yield* answers(question.address)) ? silences + 1 : 0;
+    if (silences === enough) return otherwise;
   }
   throw new DriverError('NO_REPLY', `module ${aa(question.address)} answers now and then: see to its wire`);
+}
+
+/** Asked once. After a silence its answers are to the question before, as far as the bus can know, until one is asked again. */
+function* answers(address: number): Script<boolean> {
+  try {
+    yield* ask({ ...moduleName(address), showsPresence: true });
+    return true;
+  } catch (error) {
+    if (error instanceof DriverError && isUnheard(error)) return false;
+    throw error;
+  }
 }
 
 /** It was sent, and nothing sound came back. */

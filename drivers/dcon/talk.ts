@@ -92,7 +92,8 @@ export function openTalk({ bus, framing, clock, armed, unarmed }: TalkOptions): 
           insists: question.closes !== undefined && order.insists === true,
           deadline: question.opens ? (order.opensBy ?? 0) : patience,
           // What switches an output on is repeated by its script, which has to know of each attempt.
-          attempts: question.mayBeUnknown || question.opens ? 1 : ATTEMPTS,
+          attempts: question.mayBeUnknown || question.opens || question.showsPresence ? 1 : ATTEMPTS,
+          asksOn: question.showsPresence === true,
           // What a module shows of its outputs decides the outcome of a pulse.
           isFresh: true,
         };

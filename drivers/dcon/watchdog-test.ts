@@ -90,7 +90,7 @@ async function expired(
 async function armedAgain({ state, talk, watchdogMs }: Works, signal: AbortSignal): Promise<void> {
   const order = { class: 'command' } as const;
   const { guard } = await talk.perform(
-    bringUp(state.address, { live: () => 0, maybeOn: 0 }, watchdogMs),
+    bringUp(state.address, { live: () => 0, maybeOn: 0, before: state.known }, watchdogMs),
     order,
     signal,
   );
