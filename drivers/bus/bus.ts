@@ -33,6 +33,8 @@ export interface Bus extends AsyncDisposable {
    * replies carry no address any of them may be taken for the next reply.
    */
   unheard(): number;
+  /** Two devices answered there, one behind the other, within the last minute, and not one alone since. */
+  isContested(address: number): boolean;
   /** What went over the wire (tap.ts). */
   readonly trace: Tap['trace'];
 }
@@ -68,6 +70,7 @@ export const openBus: OpenBus = async (context, signal) => {
   return {
     ...dispatcher,
     unheard: stations.unheard,
+    isContested: stations.isContested,
     report: () => ({ ...stations.report(), commandSeconds: commandSeconds() }),
     trace: line.trace,
     async run(runSignal) {

@@ -17,6 +17,8 @@ export interface Doubts {
   spokeLate(station: Station): void;
   /** They answered with no question open. */
   answeredAgain(addresses: readonly number[]): void;
+  /** As in bus.ts. */
+  isContested(address: number): boolean;
   /** How long not to poll it again. */
   spacingMs(station: Station): number;
   warnings(): string[];
@@ -83,6 +85,10 @@ export function openDoubts({ stations, clock, turnaroundMaxMs }: DoubtsOptions):
       }
     },
     spokeLate: ({ address }) => unheard.spokeLate(address),
+    isContested(address) {
+      const station = stations.get(address);
+      return station !== undefined && wasFollowed(station.voices, clock.monotonic());
+    },
     spacingMs(station) {
       // No sooner than it may listen on again, so that each poll does.
       if (wasFollowed(station.voices, clock.monotonic())) return Math.max(listeningEveryMs, SUSPECT_EVERY_MS);

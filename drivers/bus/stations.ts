@@ -29,8 +29,9 @@ export interface Stations {
   ): Promise<{ conversation: Conversation; changed: boolean; askedAt: number }>;
   /** How long not to poll it again, for the sake of the others. */
   spacingMs(station: Station): number;
-  /** As in bus.ts. */
+  /** As in bus.ts, as the next. */
   unheard(): number;
+  isContested(address: number): boolean;
   report(): Omit<BusReport, 'commandSeconds'>;
 }
 
@@ -123,10 +124,10 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
     },
     spacingMs: doubts.spacingMs,
     unheard: () => open.count(clock.monotonic()),
+    isContested: doubts.isContested,
     report() {
       takeLate();
-      const now = clock.monotonic();
-      const all = [...stations.values()];
+      const [now, all] = [clock.monotonic(), [...stations.values()]];
       return {
         ...load.of(now),
         strayBytes: line.strayBytes(),

@@ -55,7 +55,8 @@ function openMember(
   const live = openLivePulses(profile, clock);
   const safety = safetyOf(unit, profile, live, clock);
   const silence = openSilence({ device: () => device, polling: () => polling, clock, log, closing });
-  const busFor = (opens: boolean): Pick<Bus, 'exchange'> => ({
+  const busFor = (opens: boolean): Pick<Bus, 'exchange' | 'isContested'> => ({
+    isContested: options.bus.isContested,
     exchange: (exchange, order, signal) =>
       options.bus.exchange(silence.guarded(safety.watched(exchange), opens), order, signal),
   });

@@ -6,6 +6,7 @@ import type { Bus } from '../bus/bus.ts';
 import type { Exchange } from '../bus/exchange.ts';
 import { type Clock, DriverError } from '../contract/driver.ts';
 import type { Pulse, Pulsed } from '../contract/rs485.ts';
+import { assertAlone } from '../rs485/alone.ts';
 import type { Mutex } from '../rs485/mutex.ts';
 import type { RelayFaults } from '../rs485/relay-faults.ts';
 import type { Device, Safety } from './device.ts';
@@ -21,7 +22,7 @@ const ID_MAX = 0xffff;
 
 export interface PulsesOptions {
   device: Device;
-  bus: Pick<Bus, 'exchange'>;
+  bus: Pick<Bus, 'exchange' | 'isContested'>;
   clock: Clock;
   live: LivePulses;
   /** Sees each relay open again. */
@@ -57,6 +58,7 @@ export function openPulses(options: PulsesOptions): Fire {
     return mutex(async () => {
       if (!device.connected()) throw new DriverError('DEVICE_OFFLINE', device.absence());
       assertTrusted(options);
+      assertAlone(options.bus.isContested(device.unit), device.unit);
       // Never shorter than a pulse under way, as another caller was promised.
       const left = (live.endsAt(relay) ?? 0) - clock.monotonic();
       const effective = effectiveMs(

@@ -78,7 +78,7 @@ export function openDevices({ clock, log, bus, options, tell, tellEvent }: Devic
       lost: () => reservation.end(),
     });
     const poll = () => bus.poll(device.poll);
-    const pulses = openPulses({ device, ends, clock });
+    const pulses = openPulses({ bus, device, ends, clock });
     const reservation = openReservation({ clock, talk: device.talk, poll });
     const member = { device, pulses, reservation };
     members.set(address, member);

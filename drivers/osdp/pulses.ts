@@ -2,14 +2,17 @@
  * Closes a relay for a time, at most once: OUT with code 5, which the device times by itself (6.10). The session keeps it
  * from being done twice; where that is lost, what the device shows in the next one may tell what became of it.
  */
+import type { Bus } from '../bus/bus.ts';
 import { type Clock, DriverError, type DriverErrorCode } from '../contract/driver.ts';
 import type { Pulse, Pulsed } from '../contract/rs485.ts';
 import type { Rs485Report } from '../contract/settings.ts';
+import { assertAlone } from '../rs485/alone.ts';
 import { openMutex } from '../rs485/mutex.ts';
 import type { Device } from './device.ts';
 import { type DeviceState, effectiveMs } from './device-state.ts';
 import { askMaker } from './maker.ts';
 import { type Command, OUTPUT, timerTenths } from './protocol/messages.ts';
+import { channelOf } from './protocol/state.ts';
 import type { Asking } from './talk.ts';
 
 export interface Pulses {
@@ -81,12 +84,13 @@ export function openPulseEnds(clock: Clock): PulseEnds {
 }
 
 export interface PulsesOptions {
+  bus: Pick<Bus, 'isContested'>;
   device: Device;
   ends: PulseEnds;
   clock: Clock;
 }
 
-export function openPulses({ device, ends, clock }: PulsesOptions): Pulses {
+export function openPulses({ bus, device, ends, clock }: PulsesOptions): Pulses {
   const { talk, state } = device;
   const mutex = openMutex();
 
@@ -134,12 +138,16 @@ export function openPulses({ device, ends, clock }: PulsesOptions): Pulses {
     return told?.status.bootCount === bootCount;
   }
 
+  const areTwo = () => bus.isContested(device.address) || device.alarms().includes('duplicateAddress');
+
   return {
     fire: ({ hwId, relay, milliseconds }, deadline, signal) =>
       mutex(async () => {
         // It had its turn late, perhaps.
         if (!device.connected() || state.hwId() !== hwId)
           throw new DriverError('DEVICE_OFFLINE', 'the device does not answer; nothing was sent');
+        // Under a key of its own no other device carries it out.
+        if (!channelOf(talk.session())) assertAlone(areTwo(), device.address);
         const relays = state.outputCount() ?? 0;
         if (relay >= relays)
           throw new DriverError('REFUSED', `the device has ${relays} outputs, and no output${relay}`);

@@ -1,0 +1,30 @@
+/** Two readers in clear text at one address, of which one answers behind the other: an order would close the relays of both. */
+import { expect, it } from 'vitest';
+import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
+import { openWireLink, testRandom } from './test-wire.ts';
+
+const PULSE = { hwId: '0a4748-1-1', relay: 1, milliseconds: 500 };
+const BEHIND_MS = 15;
+
+it('are given no order until one of them is gone', async () => {
+  const random = testRandom();
+  const twins = [1, 2].map((serial) => openOsdpDevice({ address: 0, serial, random }));
+  let areTwo = false;
+  const link = await openWireLink({
+    answer(request, now) {
+      const [one, other] = twins.map((twin) => twin.answer(request, now));
+      if (areTwo && other) void link.clock.sleep(BEHIND_MS).then(() => link.port.deliver(other));
+      return one ?? null;
+    },
+    devices: [{ address: 0, secure: 'off' }],
+  });
+  await link.watch([]);
+  await link.connected(PULSE.hwId);
+  areTwo = true;
+  await link.clock.advance(5_000);
+  expect(await link.outcome(link.execute('pulse', PULSE))).toBe('REFUSED');
+  expect(twins.map(({ pins }) => pins.history)).toEqual([[], []]);
+  areTwo = false;
+  await link.clock.advance(70_000);
+  expect(await link.outcome(link.execute('pulse', PULSE))).toMatchObject({ relay: 1 });
+});
