@@ -361,6 +361,7 @@ function openInterface({ database, audit, clock, played, catalogue }: Common, do
     catalogue: catalogue.importPlan,
     doors: doors.siteImport,
     rs485: (entries, caller) => played.rs485(entries, caller),
+    stored: { catalogue: catalogue.sections, doors: doors.siteImport.entries, rs485: () => [] },
   });
   const operations = [
     ...doorOperations(doors, 'access', z.unknown()),

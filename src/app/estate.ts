@@ -215,6 +215,7 @@ function openImport(
     catalogue: catalogue.importPlan,
     doors: doors.siteImport,
     rs485: rs485.importPlan,
+    stored: { catalogue: catalogue.sections, doors: doors.siteImport.entries, rs485: rs485.entries },
   });
 }
 

@@ -52,6 +52,19 @@ const doorNames = async () => {
   return (body.items as { name: string }[]).map(({ name }) => name);
 };
 
+it('gatehouse export prints a file that import takes back', async () => {
+  await imported(SITE, '--yes');
+  shell.written.stdout = '';
+  expect(await run(['export', '--socket', socket], shell)).toBe(0);
+  const text = shell.written.stdout;
+  expect(text).toMatch(/^# A site, .*\ngroups:\n {2}- id: lobby\n {4}name: Lobby\n/);
+  expect(await imported(text)).toBe(0);
+  expect(shell.written.stdout).toBe('Nothing to do.\n');
+  shell.written.stdout = '';
+  await run(['export', '--socket', socket, '--json'], shell);
+  expect(JSON.parse(shell.written.stdout).doors).toMatchObject([{ id: DRAWN, accessPointId: 7 }]);
+});
+
 describe('gatehouse import', () => {
   it('shows what changes, writes it, and has nothing to do the second time', async () => {
     expect(await imported(SITE, '--yes')).toBe(0);

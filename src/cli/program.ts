@@ -54,6 +54,7 @@ function program(shell: Shell, result: { exitCode: number }): Command {
   addStatus(gatehouse, shell);
   addDoctor(gatehouse, shell, result);
   addImport(gatehouse, shell);
+  addExport(gatehouse, shell);
   addBackups(gatehouse, shell, { example, configOption: CONFIG_OPTION });
   addEvents(gatehouse.command('events').description('What happens on the site'), shell);
   addAudit(gatehouse.command('audit').description('Who did what'), shell, result);
@@ -203,6 +204,21 @@ function addImport(parent: Command, shell: Shell): void {
       }),
     'gatehouse import site.yaml --dry-run',
     'gatehouse import site.yaml',
+  );
+}
+
+function addExport(parent: Command, shell: Shell): void {
+  example(
+    addressed(parent.command('export'))
+      .description(
+        'Print the site as a file that import takes back: groups, schedules, templates, doors, RS-485 devices',
+      )
+      .option(...JSON_OPTION)
+      .action(async (options: { json?: boolean } & ClientOptions) => {
+        const { exportSite } = await import('./export.ts');
+        await exportSite(options, openClient(options, shell), shell);
+      }),
+    'gatehouse export > site.yaml',
   );
 }
 

@@ -14,7 +14,7 @@ export const TAGS: Readonly<Record<string, string>> = {
   Audit: 'Who did what',
   Session: 'Signing in with a code; who the caller is',
   Tokens: 'Tokens of programs, sessions of the console, and login codes',
-  Site: 'Admin socket only: the import of site.yaml',
+  Site: 'The whole site as a document: its export, and its import over the admin socket',
   Local: 'Admin socket only: for the command line',
   Health: 'For probes, Prometheus and generators of clients',
 };

@@ -19,6 +19,7 @@ import {
   LineCounter,
   type Pair,
   Parser,
+  stringify,
   visit,
   type YAMLMap,
 } from 'yaml';
@@ -41,6 +42,12 @@ const LINE_MAX = 65_536;
 const MESSAGE_MAX = 500;
 /** Open collections at any place, as the parser counts them, two at most a level: the deepest setting has ten levels. */
 const NESTING_MAX = 32;
+
+/** The text of a file that says this. */
+export function yamlText(value: object): string {
+  // Lines are broken between entries alone: within a text no one would expect it.
+  return stringify(value, { lineWidth: 0, aliasDuplicateObjects: false });
+}
 
 /** One mistake; line and column count from 1. */
 export interface Mistake {

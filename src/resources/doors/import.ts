@@ -5,6 +5,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { type ErrorDetail, GatehouseError } from '../../platform/errors.ts';
 import { type Change, changeOf, type ImportPlan, type Json, leftAlone } from '../../platform/import-plan.ts';
 import type { Caller } from '../../platform/principal.ts';
+import { inPieces } from '../../platform/turns.ts';
 import type { Audit } from '../../services/audit/audit.ts';
 import type { CatalogueChanges } from './catalogue-changes.ts';
 import type { Deliveries } from './deliveries.ts';
@@ -94,6 +95,13 @@ export function importDoors(options: DoorImportOptions) {
         },
       };
     },
+    /** All that there are now, as a site's file has them. */
+    async entries(): Promise<DoorEntry[]> {
+      const rows = table.allDoors.all();
+      const entries: DoorEntry[] = [];
+      for await (const { piece } of inPieces(clock, rows)) entries.push(...piece.map(entryOf));
+      return entries;
+    },
     /** Inside the commit job of the catalogue: doors that refer to what changes in it are to follow. */
     catalogueChanged: catalogueChanges.store,
     /** Resolves when they have. */
@@ -155,6 +163,18 @@ function itemOf(entry: DoorEntry, row: DoorRow | undefined, accessPointId: numbe
   );
   if (!row) change.change = 'added';
   return { id, row, accessPointId, wanted, wiring, change };
+}
+
+function entryOf(row: DoorRow): DoorEntry {
+  const { mac, connectionType, ...place } = wiringOf(row);
+  return {
+    id: row.id,
+    accessPointId: row.access_point_id,
+    ...wantedOf(row),
+    ...(mac !== null && { mac }),
+    ...place,
+    connectionType: connectionType as DoorEntry['connectionType'],
+  };
 }
 
 function wiringOf(row: DoorRow | undefined): Wiring {

@@ -194,6 +194,7 @@ function wantedStatements(prepare: Prepare['prepare'], changing: Changing) {
     changing(prepare<[Text | number, string]>(`UPDATE door SET ${column} = ? WHERE id = ?`));
   return {
     door: prepare<[string], DoorRow>(`SELECT ${COLUMNS} FROM door WHERE id = ?`),
+    allDoors: prepare<[], DoorRow>(`SELECT ${COLUMNS} FROM door ORDER BY access_point_id`),
     byAccessPoint: prepare<[number], DoorRow>(`SELECT ${COLUMNS} FROM door WHERE access_point_id = ?`),
     byMac: prepare<[string], DoorRow>(`SELECT ${COLUMNS} FROM door WHERE mac = ?`),
     listed: prepare<[], ListedRow>(`SELECT ${LISTED_COLUMNS} FROM door`),

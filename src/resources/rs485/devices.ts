@@ -5,6 +5,7 @@ import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';
 import type { Caller } from '../../platform/principal.ts';
 import type { Audit } from '../../services/audit/audit.ts';
 import type { Firmware } from './firmware.ts';
+import { rs485Entries } from './import.ts';
 import type { Edit, ListQuery, Rs485Device } from './schema.ts';
 import type { Settings } from './settings.ts';
 import { deviceFrom } from './shown.ts';
@@ -40,6 +41,7 @@ export function openDevices(options: DevicesOptions) {
     get,
     list: (query: ListQuery) =>
       page(database, (after, limit) => rows(table, query, after, limit), toDevice, query),
+    entries: () => rs485Entries(table),
     countInGroup: (groupId: string) => table.countInGroup.get(groupId)?.count ?? 0,
 
     async update(

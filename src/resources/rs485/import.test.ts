@@ -17,7 +17,7 @@ async function bed() {
     return plan.changes;
   };
   const devices = async () => (await bed.get('')).body.items as Record<string, unknown>[];
-  return { ...bed, run, devices };
+  return { ...bed, runAll: bed.run, run, devices };
 }
 
 describe('the import of RS-485 devices', () => {
@@ -43,6 +43,49 @@ describe('the import of RS-485 devices', () => {
       { change: 'unchanged', id: added?.id },
     ]);
     expect(audits).toEqual([]);
+  });
+
+  it('takes back what is exported, and makes the same of it elsewhere', async () => {
+    const here = await bed();
+    await here.run(
+      entry({
+        deviceId: A,
+        name: 'Lobby',
+        description: 'd\ne',
+        doorId: DOOR,
+        relayIndex: 2,
+        ioPins: { output0: true },
+      }),
+      entry({ deviceId: B, hwId: 'io-2', useInputPinMemory: true, unlockDurationMilliseconds: 700 }),
+    );
+    const exported = here.rs485.entries();
+    expect((await here.run(...exported)).map(({ change }) => change)).toEqual(['unchanged', 'unchanged']);
+    const elsewhere = await bed();
+    await elsewhere.run(...exported);
+    expect(elsewhere.rs485.entries()).toEqual(exported);
+    expect(await elsewhere.devices()).toEqual(await here.devices());
+  });
+
+  it('exports of a device that was found only what someone wants of it, and nothing that would travel', async () => {
+    const { rs485, run: _, ...found } = await bed();
+    const stop = found.runAll();
+    found.report('io-9', { address: 7 });
+    await found.clock.advance(10_000);
+    expect(rs485.entries()).toEqual([]);
+    const [device] = await found.devices();
+    await found.put(String(device?.deviceId), { name: 'Attic' });
+    expect(rs485.entries()).toEqual([
+      {
+        deviceId: device?.deviceId,
+        hwId: 'io-9',
+        bus: 'bus-1',
+        name: 'Attic',
+        description: null,
+        doorId: null,
+        groupId: null,
+      },
+    ]);
+    await stop();
   });
 
   it('changes only what the file says, and raises the version of what travels', async () => {

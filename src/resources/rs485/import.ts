@@ -94,6 +94,16 @@ export function importRs485(options: ImportOptions): MakeImportPlan<Rs485Entry> 
   };
 }
 
+/** All of which something is wanted, as a site's file has them. What does not travel yet is not said: it would. */
+export function rs485Entries(table: Rs485Table): Rs485Entry[] {
+  const rows = table.all.all().filter((row) => !isUnclaimed(row));
+  return rows.map((row) => {
+    const { name, description, doorId, groupId, ...settings } = wantedOf(row);
+    const place = { deviceId: row.device_id, hwId: row.hw_id, bus: row.bus };
+    return { ...place, name, description, doorId, groupId, ...(row.settings_version > 0 && settings) };
+  });
+}
+
 function stepOf(table: Rs485Table, entry: Rs485Entry, at: string): Step {
   const { deviceId, bus, hwId, ...edit } = entry;
   const there = table.byHwId.get(bus, hwId);

@@ -13,6 +13,7 @@ import { openSlice, workAndRest } from '../../platform/turns.ts';
 import type { Audit } from '../../services/audit/audit.ts';
 import type { JobWork, StartJob } from '../../services/jobs/job-order.ts';
 import { readDocument } from './document.ts';
+import { type ExportOptions, exportedSite } from './export.ts';
 import { changesOf, countsOf, digestOf, isOpen, type PlanOptions, planSite, type SitePlan } from './plan.ts';
 import type { ImportRequest, ImportResult, PlanRequest } from './schema.ts';
 import type { Site } from './site-document.ts';
@@ -20,7 +21,8 @@ import type { Site } from './site-document.ts';
 /** What the plan of a step throws when the site has come to contradict its entries. */
 const CONTRADICTED: readonly ErrorCode[] = ['VALIDATION_FAILED', 'RELAY_IN_USE'];
 
-export interface SiteImportOptions extends PlanOptions {
+export interface SiteImportOptions extends PlanOptions, ExportOptions {
+  known: PlanOptions['known'];
   database: Database;
   audit: Audit;
   startJob: StartJob;
@@ -60,6 +62,7 @@ export function openSiteImport(options: SiteImportOptions) {
   }
 
   return {
+    exported: () => exportedSite(options),
     async plan({ document }: PlanRequest, caller: ImportCaller): Promise<ImportResult> {
       return (await planned(document, caller)).result;
     },

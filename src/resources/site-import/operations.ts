@@ -1,9 +1,9 @@
-/** The import over the admin socket, for the command line. */
+/** The import over the admin socket, for the command line; the export for who may change a site. */
 import type { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../../platform/http/operation.ts';
 import { jobPath } from '../../services/jobs/job-order.ts';
 import type { SiteImport } from './import.ts';
-import { importBody, importResult, planBody } from './schema.ts';
+import { importBody, importResult, planBody, siteDocument } from './schema.ts';
 
 /** A site of 5,000 doors with long names. */
 const DOCUMENT_MAX_BYTES = 8 * 1_024 * 1_024;
@@ -11,6 +11,20 @@ const DOCUMENT_MAX_BYTES = 8 * 1_024 * 1_024;
 /** `job` is the schema of the job that an import runs as. */
 export function siteImportOperations(siteImport: SiteImport, job: z.ZodType): Operation[] {
   return [
+    operation({
+      id: 'exportSite',
+      method: 'get',
+      path: '/site',
+      tag: 'Site',
+      summary: 'The site as a document that an import takes back',
+      description:
+        'Groups, schedules, templates, doors and RS-485 devices as `config/site.schema.json` has them; `gatehouse export` writes it as YAML. Left out are RS-485 devices of which nothing was ever wanted, and those on a bus that the configuration does not have.',
+      access: ['service-tool', 'front-desk-admin'],
+      status: 200,
+      result: siteDocument,
+      errors: [],
+      handler: async () => ({ body: await siteImport.exported() }),
+    }),
     operation({
       id: 'planImport',
       method: 'post',

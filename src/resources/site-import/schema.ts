@@ -5,6 +5,18 @@ const document = z.record(z.string(), z.unknown()).openapi({
   description: 'As config/site.schema.json has it, which is what the file holds',
 });
 
+const entries = z.array(z.record(z.string(), z.unknown()));
+export const siteDocument = z
+  .object({
+    systemConfigVersion: z.int().optional(),
+    groups: entries,
+    schedules: entries,
+    templates: entries,
+    doors: entries,
+    rs485: entries,
+  })
+  .openapi('SiteDocument', { description: 'As config/site.schema.json has it' });
+
 export const planBody = z.strictObject({ document }).openapi('SiteImportPlan');
 
 export const importBody = z

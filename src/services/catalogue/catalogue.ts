@@ -5,6 +5,7 @@ import type { Audit } from '../audit/audit.ts';
 import { type CatalogueFollowers, catalogueEditing } from './edit.ts';
 import { importCatalogue } from './import.ts';
 import type { Group, Schedule, Template } from './schema.ts';
+import { type CatalogueSections, inTimes } from './site-entries.ts';
 import { openCatalogueTable, type ScheduleRow, toSchedule, toTemplate } from './table.ts';
 
 interface PageQuery {
@@ -52,6 +53,19 @@ export function openCatalogue({ database, audit, followers }: CatalogueOptions) 
     }),
 
     importPlan: (...[sections, caller]: Parameters<typeof importPlan>) => importPlan(sections, caller),
+    /** As a site's file has them. */
+    sections(): CatalogueSections {
+      const version = systemConfigVersion();
+      return {
+        ...(version > 0 && { systemConfigVersion: version }),
+        groups: table.groups.all(),
+        schedules: table.schedules.all().map((row) => {
+          const { id, version, intervals } = toSchedule(row);
+          return { id, version, intervals: intervals.map(inTimes) };
+        }),
+        templates: table.templates.all().map(toTemplate),
+      };
+    },
     ...catalogueEditing({
       database,
       table,

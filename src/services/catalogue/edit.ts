@@ -9,7 +9,7 @@ import type { Change, ImportPlan } from '../../platform/import-plan.ts';
 import type { Caller } from '../../platform/principal.ts';
 import type { Audit } from '../audit/audit.ts';
 import type { Group, GroupBody, Schedule, ScheduleBody, Template, TemplateBody } from './schema.ts';
-import type { CatalogueSections } from './site-entries.ts';
+import { type CatalogueSections, inTimes } from './site-entries.ts';
 import { type CatalogueTable, toSchedule, toTemplate } from './table.ts';
 
 export type Kind = 'group' | 'schedule' | 'template';
@@ -95,12 +95,7 @@ export function catalogueEditing({ database, table, audit, followers, forget, pl
       assertSameId('id', body.id, id);
       await put(() => {
         assertPresent(stored.schedule(id), body.version, caller);
-        const intervals = body.intervals.map(({ days, start, end }) => ({
-          days,
-          start: timeOf(start),
-          end: timeOf(end),
-        }));
-        return { schedules: [{ id, intervals }] };
+        return { schedules: [{ id, intervals: body.intervals.map(inTimes) }] };
       }, caller);
       return stored.schedule(id) as Schedule;
     },
@@ -141,10 +136,4 @@ function inUse(kind: Kind, id: string, named: readonly string[]): GatehouseError
     'IN_USE',
     `The ${kind} ${id} cannot be removed: ${named.join(', ')} have it. Give them another one, or none, first.`,
   );
-}
-
-/** 08:30 of minutes of the day. */
-function timeOf(minutes: number): string {
-  const two = (part: number) => String(part).padStart(2, '0');
-  return `${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`;
 }

@@ -44,6 +44,26 @@ export const templateEntry = z.strictObject({
   type: identifier.nullable().optional().describe('Kind of door'),
 });
 
+type Interval = z.output<typeof scheduleEntry>['intervals'][number];
+
+/** An interval in minutes of the day as a file has it: `08:30` of 510. */
+export function inTimes({
+  days,
+  start,
+  end,
+}: {
+  days: Interval['days'];
+  start: number;
+  end: number;
+}): Interval {
+  return { days, start: timeOf(start), end: timeOf(end) };
+}
+
+function timeOf(minutes: number): string {
+  const two = (part: number) => String(part).padStart(2, '0');
+  return `${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`;
+}
+
 export interface CatalogueSections {
   systemConfigVersion?: number | undefined;
   groups: z.output<typeof groupEntry>[];
