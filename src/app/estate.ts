@@ -165,6 +165,7 @@ function startTasks({ tasks }: EstateOptions, { rs485, zgates, doors }: Parts): 
   tasks.start('doors that follow the catalogue', doors.catalogueChanges.run);
   tasks.start('lock reports', doors.keepReports);
   tasks.start('lock times', doors.keepTimes);
+  tasks.start('history of locks', doors.keepHistory);
   tasks.start('lock presence', doors.tellPresence);
   tasks.start('doors that stand open', doors.keepStandingOpen);
   tasks.start('doors to be locked again', doors.lockAgain);

@@ -3,6 +3,7 @@ import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../../platform/http/operation.ts';
 import { ROLES } from '../../platform/principal.ts';
 import type { Doors } from './doors.ts';
+import { doorHistory, historyQuery } from './history-schema.ts';
 import { doorPage, listQuery } from './list-schema.ts';
 import { lockOperations } from './lock-operations.ts';
 import { createBody, door, doorId, doorOptionsResult, doorPending, doorState, updateBody } from './schema.ts';
@@ -64,7 +65,7 @@ function changes(doors: Doors, path: string): Operation[] {
   ];
 }
 
-function reads(doors: Doors, path: string): Operation[] {
+function reads(doors: Doors & Pick<DoorSlice, 'history'>, path: string): Operation[] {
   const common = { method: 'get', tag, access: ROLES, status: 200 } as const;
   return [
     operation({
@@ -112,6 +113,18 @@ function reads(doors: Doors, path: string): Operation[] {
       result: doorState,
       errors: ['NOT_FOUND'],
       handler: ({ params }) => ({ body: doors.state(params.doorId) }),
+    }),
+    operation({
+      ...common,
+      id: 'getDoorHistory',
+      path: `${path}/{doorId}/history`,
+      summary: 'Read what the lock of a door told of its radio and battery, hour by hour',
+      description: 'Kept for 90 days, also of a lock that was replaced since.',
+      params,
+      query: historyQuery,
+      result: doorHistory,
+      errors: ['NOT_FOUND'],
+      handler: ({ params, query }) => ({ body: doors.history(params.doorId, query) }),
     }),
   ];
 }

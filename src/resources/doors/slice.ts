@@ -17,12 +17,13 @@ import type { ClosingsOptions } from './closing-orders.ts';
 import { openConditions } from './conditions.ts';
 import { type Configuration, type ConfigurationOptions, doorConfiguration } from './configuration.ts';
 import { openDeliveries } from './deliveries.ts';
-import { openDirectory } from './directory.ts';
+import { type Directory, openDirectory } from './directory.ts';
 import { type Doors, openDoors } from './doors.ts';
 import { openDoubled } from './doubled.ts';
 import { type Thresholds, toldOf } from './evaluated.ts';
 import { type FirmwareOptions, openFirmware } from './firmware.ts';
 import { closeFormerStandOpen } from './former-stand-open.ts';
+import { openHistory } from './history.ts';
 import { openLeaving } from './leaving.ts';
 import { type ListingOptions, openListing } from './listing.ts';
 import { openLockDoor } from './lock.ts';
@@ -193,6 +194,7 @@ type GatewaySideParts = DoorSliceOptions &
   Omit<LockEventsOptions, 'changed'> & {
     table: DoorTable;
     locks: Locks;
+    directory: Directory;
     leaving: ReturnType<typeof openLeaving>;
     presence: PresenceEvents;
     upgrades: ReturnType<typeof openFirmware>;
@@ -209,6 +211,7 @@ function gatewaySide(parts: GatewaySideParts) {
   const sayStranger = openStrangers(parts);
   const lockEvent = openLockEvents({ ...parts, changed: presence.mark });
   return {
+    ...openHistory(parts),
     /** A link reported the state of a subject. */
     report(linkId: string, report: StateReport): void {
       locks.take(linkId, report);

@@ -79,6 +79,9 @@ export interface DeliveryRow {
 /** Deliveries kept of each door, the newest: what a person wants to see of it. */
 const DELIVERIES_KEPT = 8;
 
+/** Two of them are not whole. */
+const HISTORY_DAYS_KEPT = 91;
+
 const COLUMNS = `id, access_point_id, name, group_id, number, options, stand_open_enabled, pms_id, schedule_id,
   template_id, mac, lock_id, lock_left_at, gateway_id, network_id, connection_type, version, config_version, config_by,
   config_correlation_id, applied_config_version, applied, applied_wanted, presence_told, battery_low_told, created_at,
@@ -98,6 +101,7 @@ export function openDoorTable({ prepare }: Prepare) {
     ...lockStatements(prepare, changing),
     ...openingStatements(prepare),
     ...catalogueStatements(prepare),
+    ...historyStatements(prepare),
     /** Doors of which something was written since the last call. */
     takeChanged,
   };
@@ -287,6 +291,25 @@ function havingStatement(prepare: Prepare['prepare'], column: 'group_id' | 'sche
   return prepare<[string], { name: string; count: number }>(
     `SELECT coalesce(name, id) AS name, count(*) OVER () AS count FROM door WHERE ${column} = ? ORDER BY access_point_id LIMIT 3`,
   );
+}
+
+/** By access point and day. */
+function historyStatements(prepare: Prepare['prepare']) {
+  return {
+    historyDay: prepare<[number, number], { samples: Uint8Array }>(
+      'SELECT samples FROM door_history WHERE access_point_id = ? AND day = ?',
+    ),
+    historySince: prepare<[number, number], { day: number; samples: Uint8Array }>(
+      'SELECT day, samples FROM door_history WHERE access_point_id = ? AND day >= ? ORDER BY day',
+    ),
+    setHistory: prepare<[number, number, Uint8Array]>(
+      'INSERT OR REPLACE INTO door_history (access_point_id, day, samples) VALUES (?, ?, ?)',
+    ),
+    pruneHistory: prepare<[number, number]>(
+      `DELETE FROM door_history WHERE access_point_id = ? AND day <= (SELECT day FROM door_history
+         WHERE access_point_id = ? ORDER BY day DESC LIMIT 1 OFFSET ${HISTORY_DAYS_KEPT})`,
+    ),
+  };
 }
 
 /** How far what is wanted has come. */
