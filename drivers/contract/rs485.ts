@@ -5,6 +5,7 @@
  *  - `watch`   Watch → null        poll these devices too, besides those of the options; a new list replaces the old
  *  - `probe`   Probe → Probed      ask addresses who is there, and how well it can be heard: discovery and bus doctor
  *  - `pulse`   Pulse → Pulsed      close a relay for a time. At most once: OUTCOME_UNKNOWN when no one knows whether
+ *  - `endPulse` EndPulse → null     open a relay before its pulse is over. REFUSED: the device has no way to do so
  *  - `testWatchdog` WatchdogTest → WatchdogTested   close a relay that the gateway times, ask its device nothing, and see that its
  *                                  watchdog has opened it. REFUSED: it has not
  *  - `pair`    Pair → Paired       OSDP: give the device at an address its key, within a window of time. NO_REPLY, REFUSED:
@@ -113,6 +114,9 @@ export const pulsed = z.object({
   timedBy: z.enum(['device', 'gateway']),
 });
 export type Pulsed = z.infer<typeof pulsed>;
+
+export const endPulse = z.strictObject({ hwId, relay: pulse.shape.relay });
+export type EndPulse = z.infer<typeof endPulse>;
 
 export const watchdogTest = z.strictObject({ hwId, relay: pulse.shape.relay });
 export type WatchdogTest = z.infer<typeof watchdogTest>;

@@ -20,7 +20,7 @@ import {
   type OpenDriver,
   type Plain,
 } from '../contract/driver.ts';
-import { probe, pulse, trace, watch, watchdogTest } from '../contract/rs485.ts';
+import { endPulse, probe, pulse, trace, watch, watchdogTest } from '../contract/rs485.ts';
 import { rs485Apply } from '../contract/settings.ts';
 import { valid } from '../contract/valid.ts';
 import { type EventQueue, openEventQueue } from '../rs485/event-queue.ts';
@@ -262,6 +262,11 @@ function commandsOf({ bus, options, context }: Link, modules: Modules): Commands
     async testWatchdog({ data }, signal) {
       const { hwId, relay } = valid(watchdogTest, data, 'INVALID_COMMAND');
       return { ...(await found(modules, hwId).testWatchdog(relay, signal)) };
+    },
+    async endPulse({ data }) {
+      const { hwId, relay } = valid(endPulse, data, 'INVALID_COMMAND');
+      found(modules, hwId).endPulse(relay);
+      return null;
     },
     async pulse({ data, deadline }, signal) {
       const wanted = valid(pulse, data, 'INVALID_COMMAND');

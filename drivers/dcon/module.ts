@@ -45,6 +45,8 @@ export interface Module {
   /** Throws DEVICE_OFFLINE and REFUSED. */
   apply(wanted: Rs485Apply): void;
   pulse(wanted: Pulse, deadline: number, signal: AbortSignal): Promise<Pulsed>;
+  /** The output is switched off at once (off.ts). */
+  endPulse(relay: number): void;
   /** Throws REFUSED when its watchdog opens nothing. */
   testWatchdog(relay: number, signal: AbortSignal): Promise<WatchdogTested>;
   isTested(): boolean;
@@ -100,6 +102,10 @@ export function openModule(options: ModuleOptions): Module {
       }
     },
     apply: (wanted) => apply(works, wanted),
+    endPulse(relay) {
+      works.pulses.drop(1 << relay);
+      works.bell.ring();
+    },
     pulse: (wanted, deadline, signal) => pulseOutput(works, wanted, deadline, signal),
     async testWatchdog(relay, signal) {
       if (!running) throw new DriverError('DEVICE_OFFLINE', `module ${aa(address)} is not asked any more`);

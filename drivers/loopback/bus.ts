@@ -10,6 +10,7 @@ import {
 import {
   address,
   type BusReport,
+  endPulse,
   type InputEvent,
   type Probed,
   type Pulsed,
@@ -172,6 +173,16 @@ export function busCommands({ devices, clock, tell, emit, valid }: BusOptions): 
         one.pulse = { relay, until: clock.monotonic() + effective };
         tell(one);
         return { relay, milliseconds: effective, timedBy: 'device' } satisfies Pulsed;
+      },
+    ],
+    [
+      'endPulse',
+      async (data, signal) => {
+        const one = find(valid(endPulse, data).hwId);
+        await refuseOrWait(one, clock, signal);
+        delete one.pulse;
+        tell(one);
+        return null;
       },
     ],
     [

@@ -9,6 +9,7 @@ import { openPolling, type Polling } from '../rs485/polling.ts';
 import { openRelayFaults } from '../rs485/relay-faults.ts';
 import { underTest } from '../rs485/watchdog-proof.ts';
 import { type Device, openDevice } from './device.ts';
+import { type EndPulse, openEndPulse } from './end-pulse.ts';
 import { openLivePulses } from './live-pulses.ts';
 import type { Profile } from './profile-shape.ts';
 import { type Fire, openPulses } from './pulses.ts';
@@ -33,6 +34,7 @@ export interface DevicesOptions {
 interface Member {
   device: Device;
   fire: Fire;
+  endPulse: EndPulse;
   testWatchdog: TestWatchdog;
   polling: Polling;
   silence: Silence;
@@ -81,7 +83,14 @@ function openMember(
   const common = { device, clock, log, live, faults, mutex: openMutex(), closing };
   const relays: RelayWatch = openRelayWatch({ ...common, bus: busFor(true), silence, safety });
   const parts = { ...common, bus: busFor(false), relays, polling, safety };
-  return { device, fire: openPulses(parts), testWatchdog: openWatchdogTest(parts), polling, silence };
+  return {
+    device,
+    fire: openPulses(parts),
+    endPulse: openEndPulse(parts),
+    testWatchdog: openWatchdogTest(parts),
+    polling,
+    silence,
+  };
 }
 
 export function openDevices(options: DevicesOptions) {

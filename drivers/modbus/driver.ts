@@ -13,7 +13,7 @@ import { openPort } from '../bus/open-port.ts';
 import type { OpenPort } from '../bus/port.ts';
 import { tuned } from '../bus/tuning.ts';
 import { type Driver, DriverError, type OpenDriver, type Plain } from '../contract/driver.ts';
-import { probe, pulse, trace, watch, watchdogTest } from '../contract/rs485.ts';
+import { endPulse, probe, pulse, trace, watch, watchdogTest } from '../contract/rs485.ts';
 import { type Rs485Report, rs485Apply } from '../contract/settings.ts';
 import { valid } from '../contract/valid.ts';
 import { openEventQueue } from '../rs485/event-queue.ts';
@@ -94,6 +94,11 @@ function commandsOf({ linkId, bus, profileAt, devices }: CommandsOptions): Comma
     testWatchdog: async ({ data }, signal) => ({
       ...(await devices.testWatchdog(valid(watchdogTest, data, 'INVALID_COMMAND'), signal)),
     }),
+    async endPulse({ data, deadline }, signal) {
+      const wanted = valid(endPulse, data, 'INVALID_COMMAND');
+      await devices.named(wanted.hwId).endPulse(wanted.relay, deadline, signal);
+      return null;
+    },
     async pulse({ data, deadline }, signal) {
       const wanted = valid(pulse, data, 'INVALID_COMMAND');
       const { fire } = devices.named(wanted.hwId);

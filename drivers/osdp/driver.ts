@@ -15,7 +15,7 @@ import {
   type Plain,
 } from '../contract/driver.ts';
 import { abortFile, readdress, sendFile } from '../contract/osdp.ts';
-import { type Probe, type Pulse, pair, probe, pulse, trace, watch } from '../contract/rs485.ts';
+import { endPulse, type Probe, type Pulse, pair, probe, pulse, trace, watch } from '../contract/rs485.ts';
 import { type Rs485Report, rs485Apply } from '../contract/settings.ts';
 import { valid } from '../contract/valid.ts';
 import { openEventQueue } from '../rs485/event-queue.ts';
@@ -101,6 +101,11 @@ function commandsOf(given: CommandsOptions): Commands {
     async applySettings({ data, deadline }, signal) {
       const apply = valid(rs485Apply, data, 'INVALID_COMMAND');
       return await applySettings(apply, devices.named(apply.hwId).device, { deadline, signal });
+    },
+    async endPulse({ data, deadline }, signal) {
+      const { hwId, relay } = valid(endPulse, data, 'INVALID_COMMAND');
+      await devices.named(hwId).pulses.end(hwId, relay, { class: 'command', deadline, signal });
+      return null;
     },
     async pulse({ data, deadline }, signal) {
       return { ...(await firePulse(valid(pulse, data, 'INVALID_COMMAND'), deadline, signal)) };

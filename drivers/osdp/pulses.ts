@@ -18,6 +18,8 @@ import type { Asking } from './talk.ts';
 export interface Pulses {
   /** Throws a DriverError. */
   fire(pulse: Pulse, deadline: number, signal: AbortSignal): Promise<Pulsed>;
+  /** Opens the relay before its pulse is over. Throws a DriverError. */
+  end(hwId: string, relay: number, asking: Asking): Promise<void>;
 }
 
 /** Until when relays are closed, by device: it may come to another address, and another one to its address. */
@@ -27,6 +29,8 @@ export interface PulseEnds {
   begun(hwId: string, relay: number, milliseconds: number): void;
   /** A pulse of unknown outcome may have closed the relay for so long from now. */
   uncertain(hwId: string, relay: number, milliseconds: number): void;
+  /** It is open. */
+  ended(hwId: string, relay: number): void;
   /** No pulse that was sent before can be what keeps the relay closed. */
   isFree(hwId: string, relay: number): boolean;
   /** Of the relay that was closed last, unless the device has shown it open since: after a restart, or by somebody else. */
@@ -61,6 +65,11 @@ export function openPulseEnds(clock: Clock): PulseEnds {
     uncertain(hwId, relay, milliseconds) {
       const now = clock.monotonic();
       uncertain = [...uncertain.filter(({ end }) => end > now), { hwId, relay, end: now + milliseconds }];
+    },
+    ended(hwId, relay) {
+      const isOther = (one: { hwId: string; relay: number }) => one.hwId !== hwId || one.relay !== relay;
+      ends = ends.filter(isOther);
+      uncertain = uncertain.filter(isOther);
     },
     isFree(hwId, relay) {
       const now = clock.monotonic();
@@ -138,14 +147,24 @@ export function openPulses({ bus, device, ends, clock }: PulsesOptions): Pulses 
     return told?.status.bootCount === bootCount;
   }
 
+  /** It had its turn late, perhaps. */
+  function assertThere(hwId: string): void {
+    if (!device.connected() || state.hwId() !== hwId)
+      throw new DriverError('DEVICE_OFFLINE', 'the device does not answer; nothing was sent');
+  }
   const areTwo = () => bus.isContested(device.address) || device.alarms().includes('duplicateAddress');
 
   return {
+    end: (hwId, relay, asking) =>
+      mutex(async () => {
+        assertThere(hwId);
+        await talk.ask({ kind: 'OUT', outputs: [{ output: relay, code: OUTPUT.offNow, time: 0 }] }, asking);
+        ends.ended(hwId, relay);
+        device.report();
+      }, asking.signal),
     fire: ({ hwId, relay, milliseconds }, deadline, signal) =>
       mutex(async () => {
-        // It had its turn late, perhaps.
-        if (!device.connected() || state.hwId() !== hwId)
-          throw new DriverError('DEVICE_OFFLINE', 'the device does not answer; nothing was sent');
+        assertThere(hwId);
         // Under a key of its own no other device carries it out.
         if (!channelOf(talk.session())) assertAlone(areTwo(), device.address);
         const relays = state.outputCount() ?? 0;

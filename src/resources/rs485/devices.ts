@@ -6,6 +6,7 @@ import type { Caller } from '../../platform/principal.ts';
 import type { Audit } from '../../services/audit/audit.ts';
 import type { Firmware } from './firmware.ts';
 import { rs485Entries } from './import.ts';
+import type { LetGo } from './let-go.ts';
 import type { Edit, ListQuery, Rs485Device } from './schema.ts';
 import type { Settings } from './settings.ts';
 import { deviceFrom } from './shown.ts';
@@ -21,8 +22,7 @@ export interface DevicesOptions {
   settings: Settings;
   upgradeOf: Firmware['upgradeOf'];
   groupName(groupId: string): string | undefined;
-  /** Pulses that a host has. */
-  callOff(deviceId: string): Promise<void>;
+  letGo: LetGo;
   /** A door's relay was bound or taken away, or has other settings now. */
   relayChanged(doorId: string): void;
 }
@@ -50,7 +50,7 @@ export function openDevices(options: DevicesOptions) {
       { principal, correlationId, ifMatch }: Caller & { ifMatch: string | undefined },
     ) {
       assertSameId('deviceId', edit.deviceId, deviceId);
-      const { doors, isElsewhere } = await database.commit(() => {
+      const { doors, letGo } = await database.commit(() => {
         const row = existing(table, deviceId);
         assertIfMatch(ifMatch, row.revision);
         const before = wantedOf(row);
@@ -58,7 +58,8 @@ export function openDevices(options: DevicesOptions) {
         const changed = changedFields(before, after);
         const doors = new Set([before.doorId, after.doorId]);
         const isElsewhere = changed.includes('relayIndex') || changed.includes('doorId');
-        if (changed.length === 0) return { doors, isElsewhere };
+        const letGo = isElsewhere ? options.letGo(row) : undefined;
+        if (changed.length === 0) return { doors, letGo };
         refuseTakenDoor(table, after.doorId, new Set([deviceId]));
         refuseUnsupported(before, after, settings.reported.get(deviceId)?.state?.carries);
         const write = { bumpSettings: isTravelling(changed), now: clock.now(), principalId: principal.id };
@@ -66,12 +67,12 @@ export function openDevices(options: DevicesOptions) {
         const object = `rs485/${deviceId}`;
         const detail = { fields: changed };
         audit.record({ principal, action: 'rs485.update', object, outcome: 'done', detail, correlationId });
-        return { doors, isElsewhere };
+        return { doors, letGo };
       });
-      if (isElsewhere) await options.callOff(deviceId);
       reconciler.wake(deviceId);
       // The former door too: what stands open there ends.
       for (const doorId of doors) if (doorId !== null) options.relayChanged(doorId);
+      await letGo?.();
       return get(deviceId);
     },
   };

@@ -49,6 +49,29 @@ it.each([
   expect(order).toEqual(['withdrawn', 'answered']);
 });
 
+it.each([
+  ['is given another relay', (bed: Bed) => bed.put(A, { relayIndex: 5 })],
+  ['is given another door', (bed: Bed) => bed.put(A, { doorId: null })],
+  ['is replaced', (bed: Bed) => bed.post(`/${A}/replace`, { hwId: 'io-2', confirm: true })],
+  ['is given another relay by a site file', imported],
+])('that keeps a relay closed is ended when its device %s, before the answer to that', async (_, change) => {
+  const bed = await ready();
+  bed.answer(() => {
+    throw new DriverError('REFUSED', 'it has no way to do so');
+  });
+  expect((await change(bed)).status).toBe(200);
+  const ends = bed.commands.filter(({ kind }) => kind === 'endPulse');
+  expect(ends).toMatchObject([{ link: 'bus-1', data: { hwId: 'io-1', relay: 2 } }]);
+});
+
+it('of a device that is away, or whose name alone is changed, is left', async () => {
+  const bed = await ready();
+  await bed.put(A, { name: 'Lobby' });
+  bed.report('io-1', { connected: false });
+  await bed.put(A, { relayIndex: 5 });
+  expect(bed.commands.filter(({ kind }) => kind === 'endPulse')).toEqual([]);
+});
+
 it('goes on when something else of its device is changed', async () => {
   const bed = await ready();
   const answered = Promise.withResolvers<void>();

@@ -11,6 +11,7 @@ import {
   type MakeImportPlan,
 } from '../../platform/import-plan.ts';
 import type { Audit } from '../../services/audit/audit.ts';
+import type { LetGo } from './let-go.ts';
 import type { Wanted } from './schema.ts';
 import type { Rs485Entry } from './site-entry.ts';
 import type { Rs485Row, Rs485Table } from './table.ts';
@@ -40,8 +41,7 @@ export interface ImportOptions {
   /** What is known of a device that was found is known of this one now. */
   merged(found: string, deviceId: string): void;
   changed(deviceId: string): void;
-  /** Pulses that a host has: they are withdrawn at once. Resolves when none of them can close a relay any more. */
-  callOff(deviceId: string): Promise<void>;
+  letGo: LetGo;
 }
 
 /** What the file wants of one device, and what is there. */
@@ -79,16 +79,15 @@ export function importRs485(options: ImportOptions): MakeImportPlan<Rs485Entry> 
         for (const step of open) write(options, step, now, caller);
       },
       async written() {
-        const withdrawn = open.filter(({ change }) =>
-          change.fields.some(({ field }) => AIMED_BY.includes(field)),
+        const letGo = open.flatMap(({ row, change }) =>
+          row && change.fields.some(({ field }) => AIMED_BY.includes(field)) ? [options.letGo(row)] : [],
         );
-        const calledOff = withdrawn.map(({ deviceId }) => options.callOff(deviceId));
         for (const { deviceId, row, found, entry } of open) {
           if (!row || isElsewhere(row, entry)) options.added(deviceId, now);
           if (found) options.merged(found.device_id, deviceId);
           options.changed(deviceId);
         }
-        await Promise.all(calledOff);
+        await Promise.all(letGo.map((done) => done()));
       },
     };
   };

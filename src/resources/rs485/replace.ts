@@ -8,6 +8,7 @@ import type { Audit } from '../../services/audit/audit.ts';
 import type { Reported } from '../../services/reconcile/reported.ts';
 import type { Replacement } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
+import type { LetGo } from './let-go.ts';
 import { existing, type Rs485Row, type Rs485Table } from './table.ts';
 import { isUnclaimed, takeOver } from './wanted.ts';
 
@@ -18,8 +19,7 @@ export interface ReplaceOptions {
   clock: Clock;
   buses: Pick<Buses, 'assertKnown' | 'overview'>;
   reported: Pick<Reported<unknown>, 'add' | 'move' | 'get'>;
-  /** Pulses that a host has. */
-  callOff(deviceId: string): Promise<void>;
+  letGo: LetGo;
   /** After the commit. */
   replaced(row: Rs485Row, busBefore: string): void;
 }
@@ -45,6 +45,7 @@ export function openReplace(options: ReplaceOptions): Replace {
       if (elsewhere !== undefined) throw onAnother(hwId, elsewhere);
       const isHeard = found && reported.get(found.device_id)?.connected;
       if (!isHeard && !confirm) throw notHeard(hwId, bus);
+      const letGo = options.letGo(row);
       const now = clock.now();
       const address = takeOver(table, found, row.bus === bus ? row.address : null);
       table.bind.run(bus, hwId, address, now, principal.id, deviceId);
@@ -55,10 +56,10 @@ export function openReplace(options: ReplaceOptions): Replace {
       const detail = { from, to, merged: found?.device_id ?? null };
       const object = `rs485/${deviceId}`;
       audit.record({ principal, action: 'rs485.replace', object, outcome: 'done', detail, correlationId });
-      return { found, busBefore: row.bus, now };
+      return { found, busBefore: row.bus, now, letGo };
     });
     if (!done) return;
-    await options.callOff(deviceId);
+    await done.letGo();
     reported.add(deviceId, done.now);
     if (done.found) reported.move(done.found.device_id, deviceId);
     replaced(existing(table, deviceId), done.busBefore);

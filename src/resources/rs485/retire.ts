@@ -9,6 +9,7 @@ import type { Caller } from '../../platform/principal.ts';
 import type { Audit } from '../../services/audit/audit.ts';
 import type { Known, Reported } from '../../services/reconcile/reported.ts';
 import type { Keys } from './keys.ts';
+import type { LetGo } from './let-go.ts';
 import type { Rs485Device } from './schema.ts';
 import { existing, type Rs485Row, type Rs485Table } from './table.ts';
 import { wantedOf } from './wanted.ts';
@@ -22,6 +23,7 @@ export interface RetireOptions {
   known(deviceId: string): Pick<Known<unknown>, 'connected'> | undefined;
   /** Of the interface, as it is now. */
   shown(deviceId: string): Rs485Device;
+  letGo: LetGo;
   /** After the commit: devices of this bus were removed. */
   changed(bus: string): void;
 }
@@ -41,15 +43,17 @@ export function openRetire({
   known,
   shown,
   changed,
+  letGo,
 }: RetireOptions): Retire {
   return async (deviceId, { principal, correlationId, ifMatch }) => {
-    const { bus, device } = await database.commit(() => {
+    const { bus, device, done } = await database.commit(() => {
       const row = existing(table, deviceId);
       assertIfMatch(ifMatch, row.revision);
       const dependent = dependentOn(row, known(deviceId)?.connected ?? false);
       if (dependent !== undefined)
         throw new GatehouseError('IN_USE', `Device ${deviceId} cannot be removed: ${dependent}.`);
       const device = shown(deviceId);
+      const done = letGo(row);
       const detail = { bus: row.bus, hwId: row.hw_id, address: row.address, ...wantedOf(row) };
       const object = `rs485/${deviceId}`;
       audit.record({ principal, action: 'rs485.retire', object, outcome: 'done', detail, correlationId });
@@ -57,8 +61,9 @@ export function openRetire({
       table.forgetTransfer.run(row.bus, row.hw_id);
       // One address has one row (heardAt): the key of an OSDP device there is that of no other.
       if (row.address !== null) keys.forget(row.bus, row.address);
-      return { bus: row.bus, device };
+      return { bus: row.bus, device, done };
     });
+    await done();
     reported.forget(deviceId);
     changed(bus);
     return device;

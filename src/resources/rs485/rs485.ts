@@ -12,6 +12,7 @@ import { openFieldEvents } from './field-events.ts';
 import { openFirmware } from './firmware.ts';
 import { importRs485 } from './import.ts';
 import { openKeys } from './keys.ts';
+import { openLetGo } from './let-go.ts';
 import { openMissing } from './missing.ts';
 import { openPairing } from './pairing.ts';
 import { openProofs } from './proofs.ts';
@@ -73,10 +74,10 @@ export function openRs485(options: Rs485Options) {
   const watchdogs = openWatchdogs({ ...parts, proofs, isFedTogether });
   const { assertNotTested } = watchdogs;
   const { callOff, ...pulses } = openPulse({ ...parts, proofs, assertNotTested });
-  const devices = openDevices({ ...parts, upgradeOf: firmware.upgradeOf, callOff });
+  const changing = { ...parts, letGo: openLetGo({ ...parts, callOff }) };
+  const devices = openDevices({ ...changing, upgradeOf: firmware.upgradeOf });
   const replace = openReplace({
-    ...parts,
-    callOff,
+    ...changing,
     replaced(row, busBefore) {
       for (const bus of new Set([row.bus, busBefore])) polled.changed(bus);
       reconciler.wake(row.device_id);
@@ -96,7 +97,7 @@ export function openRs485(options: Rs485Options) {
     ...openCommunication(parts),
     updateFirmware: firmware.start,
     retire: openRetire({
-      ...parts,
+      ...changing,
       shown: (deviceId) => devices.get(deviceId).device,
       changed: polled.changed,
     }),
@@ -110,9 +111,8 @@ export function openRs485(options: Rs485Options) {
     busReports: buses.reports,
     missing: openMissing(parts),
     importPlan: importRs485({
-      ...parts,
+      ...changing,
       changed: reconciler.wake,
-      callOff,
       merged: reported.move,
       added(deviceId, since) {
         reported.add(deviceId, since);

@@ -1,0 +1,31 @@
+/** A relay that is to open before its pulse is over. */
+import { expect, it } from 'vitest';
+import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
+import { KEY } from './protocol/test-panel.ts';
+import { openWireLink, testRandom } from './test-wire.ts';
+
+const HW_ID = '0a4748-1-1';
+
+it('opens at once, and the next pulse is as long as it says', async () => {
+  const device = openOsdpDevice({ address: 0, serial: 1, key: KEY, random: testRandom() });
+  const link = await openWireLink({
+    answer: (request, now) => device.answer(request, now) ?? null,
+    devices: [{ address: 0 }],
+  });
+  await link.watch([{ address: 0, key: KEY }]);
+  await link.connected(HW_ID);
+  const history = () => device.pins.history.map(({ output, on }) => [output, on]);
+  const pulse = (milliseconds: number) =>
+    link.outcome(link.execute('pulse', { hwId: HW_ID, relay: 2, milliseconds }));
+  await pulse(20_000);
+  expect(await link.outcome(link.execute('endPulse', { hwId: HW_ID, relay: 2 }))).toBeNull();
+  await link.clock.advance(500);
+  expect(history()).toEqual([
+    [2, true],
+    [2, false],
+  ]);
+  expect(link.report(HW_ID)).toMatchObject({ pulse: null, levels: { output2: false } });
+  await pulse(1_000);
+  await link.clock.advance(2_000);
+  expect(history()).toHaveLength(4);
+});
