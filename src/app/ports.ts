@@ -78,6 +78,7 @@ export async function openPorts(options: PortsOptions): Promise<Ports> {
       },
       forbidden: options.forbidden,
       rate: (caller) => rateOf(config, caller),
+      corsOrigins: config.http.corsOrigins,
     },
   });
   const isProxy = openProxies(config.http.trustedProxies ?? (config.http.plain ? LOOPBACK : []));

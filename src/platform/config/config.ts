@@ -60,6 +60,18 @@ const http = z.strictObject({
     .describe(
       'Proxies whose X-Forwarded-For is believed, by address or network; by default none, and this host with plain',
     ),
+  corsOrigins: z
+    .array(
+      z
+        .string()
+        .refine(
+          (text) => URL.canParse(text) && /^https?:/.test(text) && new URL(text).origin === text,
+          'expected an origin as browsers send it, such as https://desk.example: lower case, no path, no default port',
+        ),
+    )
+    .max(16)
+    .default([])
+    .describe('Origins of other programs whose pages may use the interface, with a token; none by default'),
   basePath: z
     .string()
     .regex(/^(\/[A-Za-z0-9._~-]+)*$/, 'expected a path such as /api, without a slash at its end')

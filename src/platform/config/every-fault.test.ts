@@ -68,6 +68,7 @@ const FAULTS: Fault[] = [
   set(['http', 'certFile'], undefined, [['http', 'keyFile']]),
   set(['http', 'keyFile'], 'gone.key', [['http', 'certFile']]),
   set(['http', 'trustedProxies', 0], 'proxy'),
+  set(['http', 'corsOrigins', 0], 'https://desk.example/'),
   set(['auth', 'failureBurst'], 0),
   set(['auth', 'oidc', 'issuer'], undefined),
   set(['auth', 'oidc', 'audience'], 3),

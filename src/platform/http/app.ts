@@ -12,6 +12,7 @@ import { ANYONE, LOCAL_ADMINISTRATOR, type Principal } from '../principal.ts';
 import { NO_ADDRESS } from './address.ts';
 import type { Arrivals } from './arrivals.ts';
 import { readJson, readUnexpected, refuseOversized } from './body.ts';
+import { openCors } from './cors.ts';
 import { withDocument } from './document-operation.ts';
 import { type Idempotency, idempotencyKeyOf } from './idempotency.ts';
 import {
@@ -46,6 +47,8 @@ export type Surface =
       /** Who that is. Throws, or rejects with, UNAUTHORIZED, or RATE_LIMITED after too many failures. */
       authenticate(credentials: Credentials): Principal | Promise<Principal>;
       rate(principal: Principal): Rate;
+      /** Origins whose pages may read answers (cors.ts); none when absent. */
+      corsOrigins?: readonly string[];
     }
   | { kind: 'local' };
 
@@ -150,7 +153,8 @@ interface Work {
 }
 
 /** What surrounds every request, whatever it asks for: correlation id, refusal while stopping, error body, one line. */
-function exchangeServer({ clock, log, answered = () => {} }: AppOptions) {
+function exchangeServer({ surface, clock, log, answered = () => {} }: AppOptions) {
+  const cors = openCors((surface.kind === 'lan' && surface.corsOrigins) || []);
   let draining = false;
   return {
     drain() {
@@ -163,12 +167,14 @@ function exchangeServer({ clock, log, answered = () => {} }: AppOptions) {
       let response: Response;
       try {
         if (draining) throw stopping();
-        response = responseOf(await work(exchange), correlationId, draining);
+        const reply = cors.isPreflight(request) ? { status: 200, body: {} } : await work(exchange);
+        response = responseOf(reply, correlationId, draining);
       } catch (error) {
         const credentialsOffered = ['authorization', 'cookie'].some((name) => request.headers.has(name));
         const reply = errorReply(error, { correlationId, credentialsOffered }, log);
         response = responseOf(reply, correlationId, draining);
       }
+      for (const [name, value] of Object.entries(cors.headersFor(request))) response.headers.set(name, value);
       const { method } = request;
       const { status } = response;
       const milliseconds = clock.monotonic() - started;
