@@ -39,31 +39,36 @@ export interface ClientOptions {
 
 export interface Client {
   /** Throws CommandFailed, with EXIT.notRunning when no one listens. */
-  call<Answer>(method: 'GET' | 'POST' | 'DELETE', path: string, body?: unknown): Promise<Answer>;
+  call<Answer>(
+    method: 'GET' | 'POST' | 'PUT' | 'DELETE',
+    path: string,
+    body?: unknown,
+    deadlineMs?: number,
+  ): Promise<Answer>;
   /** The text of an event stream, as it comes, until the daemon ends it. Throws also when `signal` fires. */
   stream(path: string, signal: AbortSignal): AsyncIterable<string>;
 }
 
 export function openClient(options: ClientOptions, shell: Shell): Client {
   const socket = options.socket ?? configuredSocket(options, shell);
-  const send = async (method: string, path: string, body?: unknown) => {
+  const send = async (method: string, path: string, body?: unknown, deadlineMs = DEADLINE_MS) => {
     const deadline = new AbortController();
     const answered = new AbortController();
-    shell.clock.sleep(DEADLINE_MS, answered.signal).then(
+    shell.clock.sleep(deadlineMs, answered.signal).then(
       () => deadline.abort(),
       () => {},
     );
     try {
       return await exchange({ socket, method, path, body, signal: deadline.signal });
     } catch (error) {
-      throw unreachable(error as NodeJS.ErrnoException, socket);
+      throw unreachable(error as NodeJS.ErrnoException, socket, deadlineMs);
     } finally {
       answered.abort();
     }
   };
   return {
-    async call(method, path, body) {
-      const answer = await send(method, path, body);
+    async call(method, path, body, deadlineMs) {
+      const answer = await send(method, path, body, deadlineMs);
       if (answer.status < 300) return answer.body as never;
       throw new Refused(`${refusal(answer)}${await versionHint(send)}`, detailsOf(answer));
     },
@@ -76,6 +81,16 @@ export function openClient(options: ClientOptions, shell: Shell): Client {
       throw new Refused(refusal(answer), detailsOf(answer));
     },
   };
+}
+
+/** The <product> segment of the paths of doors, by the configuration; a mistake in that is told by whoever needs more of it. */
+export function productSegment({ config }: ClientOptions, shell: Shell): string {
+  try {
+    return readConfig(configFile(config, shell)).http.productSegment;
+  } catch (error) {
+    if (error instanceof FileError) return 'access';
+    throw error;
+  }
 }
 
 /** A mistake that was just made keeps no one from asking the daemon, which runs by the file of before. */
@@ -233,7 +248,7 @@ export function differentVersion(version: string | undefined): string | undefine
   return `\nThe daemon runs version ${version} and this command is ${VERSION}: restart the daemon (systemctl restart gatehouse).`;
 }
 
-function unreachable(error: NodeJS.ErrnoException, socket: string): CommandFailed {
+function unreachable(error: NodeJS.ErrnoException, socket: string, deadlineMs = DEADLINE_MS): CommandFailed {
   const options = { cause: error };
   switch (error.code) {
     case 'ENOENT':
@@ -252,7 +267,7 @@ function unreachable(error: NodeJS.ErrnoException, socket: string): CommandFaile
       );
     case 'ABORT_ERR':
       return new CommandFailed(
-        `The daemon did not answer within ${DEADLINE_MS / 1_000} s: see journalctl -u gatehouse.`,
+        `The daemon did not answer within ${deadlineMs / 1_000} s: see journalctl -u gatehouse.`,
         EXIT.failed,
         options,
       );

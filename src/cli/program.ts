@@ -7,6 +7,7 @@ import { addBackups } from './backup-commands.ts';
 import { addBuses } from './bus-commands.ts';
 import { type ClientOptions, openClient } from './client.ts';
 import { addConfig, addReload } from './config-commands.ts';
+import { addResources } from './resource-commands.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 import { printable } from './terminal-text.ts';
 
@@ -58,11 +59,14 @@ function program(shell: Shell, result: { exitCode: number }): Command {
   addBackups(gatehouse, shell, { example, configOption: CONFIG_OPTION });
   addEvents(gatehouse.command('events').description('What happens on the site'), shell);
   addAudit(gatehouse.command('audit').description('Who did what'), shell, result);
-  addZgate(gatehouse.command('zgate').description('Zigbee gateways and the networks they carry'), shell);
+  const zgate = gatehouse.command('zgate').description('Zigbee gateways and the networks they carry');
+  addZgate(zgate, shell);
+  addResources(gatehouse, zgate, shell, kit);
   addBuses(gatehouse, shell, result, kit);
   const configuration = gatehouse.command('config').description('The configuration file');
   addConfig(configuration, CONFIG_OPTION, shell, result, kit);
   addVersion(gatehouse, shell);
+  addCompletion(gatehouse, shell);
   return gatehouse;
 }
 
@@ -327,6 +331,19 @@ const wholeUpTo = (max: number) => (text: string) => {
   if (/^\d{1,9}$/.test(text) && Number(text) <= max) return Number(text);
   throw new InvalidArgumentError(`expected a whole number up to ${max}.`);
 };
+
+function addCompletion(parent: Command, shell: Shell): void {
+  example(
+    parent
+      .command('completion')
+      .description('Print a script with which bash or zsh completes commands and options')
+      .action(async () => {
+        const { completionScript } = await import('./completion.ts');
+        shell.stdout.write(completionScript(parent));
+      }),
+    'eval "$(gatehouse completion)"',
+  );
+}
 
 function addVersion(parent: Command, shell: Shell): void {
   example(

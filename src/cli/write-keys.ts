@@ -1,0 +1,82 @@
+/** `gatehouse write-keys`: has an encoder write cards, and follows each of them. */
+import { randomUUID } from 'node:crypto';
+import { readText } from '../platform/yaml/yaml-file.ts';
+import type { WriteRequestStatus } from '../resources/writes/schema.ts';
+import type { Client } from './client.ts';
+import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
+
+const FILE_MAX_BYTES = 256 * 1_024;
+/** Often enough to see each step. */
+const LOOK_MS = 250;
+
+type Entry = WriteRequestStatus['entries'][number];
+const WORDS: Readonly<Record<Entry['status'], string>> = {
+  queued: 'waits',
+  started: 'is next',
+  cardRequested: 'put it on the encoder',
+  cardDetected: 'is on the encoder',
+  writing: 'is being written: leave it there',
+  written: 'is written',
+  failed: 'was not written',
+  cancelled: 'was cancelled',
+  expired: 'was not written in time',
+  unknown: 'may have been written, no one knows: read it before it is used',
+};
+
+export interface WriteKeysOptions {
+  request?: string;
+  json?: boolean;
+}
+
+/** Ctrl-C cancels: the card in hand is finished, and told. */
+export async function writeKeys(
+  encoderId: string,
+  file: string,
+  options: WriteKeysOptions,
+  client: Client,
+  shell: Shell,
+): Promise<void> {
+  const requestId = options.request ?? `cli-${randomUUID()}`;
+  const path = `/encoder/${encodeURIComponent(encoderId)}/write-request/${encodeURIComponent(requestId)}`;
+  let status = await client.call<WriteRequestStatus>('PUT', path, bodyOf(file));
+  let isCancelled = false;
+  let told: string[] = [];
+  for (;;) {
+    told = options.json ? told : tell(status, told, shell);
+    if (status.position === null) break;
+    const signal = isCancelled ? undefined : shell.stopping;
+    if (!signal?.aborted) await shell.clock.sleep(LOOK_MS, signal).catch(() => {});
+    if (shell.stopping.aborted && !isCancelled) {
+      isCancelled = true;
+      shell.stderr.write('Cancelling: the card in hand is finished.\n');
+      await client.call('DELETE', path);
+    }
+    status = await client.call<WriteRequestStatus>('GET', path);
+  }
+  if (options.json) printJson(shell, status);
+  if (status.status !== 'written')
+    throw new CommandFailed(`Not every card was written: the request ${requestId} is ${status.status}.`);
+}
+
+/** A line for each card that has come further. Returns what was told of each. */
+function tell({ entries }: WriteRequestStatus, before: readonly string[], { stdout }: Shell): string[] {
+  return entries.map(({ keyId, status, error }, index) => {
+    const reason = error ? ` (${error.code}${error.message ? `: ${error.message}` : ''})` : '';
+    const line = `card ${index + 1} of ${entries.length}, key ${keyId}: ${WORDS[status]}${reason}`;
+    if (line !== before[index] && status !== 'queued') stdout.write(`${line}\n`);
+    return line;
+  });
+}
+
+function bodyOf(file: string): unknown {
+  const text = readText(file, 'the write request', FILE_MAX_BYTES);
+  try {
+    return JSON.parse(text);
+  } catch {
+    // The text holds keys: none of it is shown.
+    throw new CommandFailed(
+      `${file} is no JSON. Expected {"data": [{"keyId": "…", "blocks": ["…"]}]}.`,
+      EXIT.usage,
+    );
+  }
+}
