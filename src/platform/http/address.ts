@@ -54,7 +54,7 @@ export function clientAddress(
   isProxy: Proxies,
 ): string {
   let client = addressKey(remoteAddress);
-  for (const hop of (forwardedFor ?? '').split(',').toReversed()) {
+  for (const hop of forwardedFor?.split(',').toReversed() ?? []) {
     if (!isProxy(client)) break;
     const address = addressIn(hop.trim());
     if (address === undefined) break;
