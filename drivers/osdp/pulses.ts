@@ -47,6 +47,8 @@ interface Attempt {
 
 /** After these the device may have carried the pulse out. */
 const MAY_BE_CLOSED: readonly DriverErrorCode[] = ['OUTCOME_UNKNOWN', 'BAD_REPLY'];
+/** Devices are known that refuse what they have carried out. */
+const DECIDED_BY_RELAY: readonly DriverErrorCode[] = ['OUTCOME_UNKNOWN', 'REFUSED'];
 /** What is shown of the relay afterwards is worth so much waiting. */
 const LOOK_MS = 1_000;
 
@@ -117,9 +119,14 @@ export function openPulses({ bus, device, ends, clock }: PulsesOptions): Pulses 
       if (shown === 0 && (reply.kind === 'OSTATR' || isStillDue))
         throw new DriverError('BAD_REPLY', 'the device acknowledged the pulse, but its relay is open');
     } catch (error) {
-      if (!(error instanceof DriverError) || error.code !== 'OUTCOME_UNKNOWN') throw error;
+      if (!(error instanceof DriverError) || !DECIDED_BY_RELAY.includes(error.code)) throw error;
       const shown = await look(relay);
       if (shown === 1 && wasOff) return;
+      if (error.code === 'REFUSED' && shown !== 1) throw error;
+      if (error.code === 'REFUSED')
+        throw new DriverError('OUTCOME_UNKNOWN', 'the device refused it, and its relay is closed', {
+          cause: error,
+        });
       // It cannot be delivered any more: the session that it was sent in is over. A power cut opens a relay too.
       const isNotTaken = shown === 0 && clock.monotonic() - begunAt < milliseconds;
       if (isNotTaken && (await isStillStarted(bootCount)))

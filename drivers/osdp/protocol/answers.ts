@@ -13,6 +13,7 @@ import {
   goOnline,
   insisted,
   isQuestion,
+  isSentOnce,
   keyOf,
   lose,
   restart,
@@ -303,7 +304,8 @@ function refusedOnline(
     if (code !== NAK.sequence) return failed(session, 'securityRequired');
     const lost = lose(session, outstanding, 'lost count');
     // Sent once and refused is not done. After a request that was not answered the refusal may be of that one.
-    return isCertain && !isQuestion(command) ? { ...lost, outcome: { kind: 'again' } } : lost;
+    const mayRepeat = isCertain && !isQuestion(command) && !isSentOnce(command, false);
+    return mayRepeat ? { ...lost, outcome: { kind: 'again' } } : lost;
   }
   const { suspicions, effects } = isProven
     ? { suspicions: session.suspicions, effects: [] }

@@ -6,6 +6,7 @@ import { type Command, NAK } from './messages.ts';
 import { KEY, openPanel, POLL, type Wire } from './test-panel.ts';
 
 const OUT: Command = { kind: 'OUT', outputs: [{ output: 0, code: 5, time: 50 }] };
+const OFF: Command = { kind: 'OUT', outputs: [{ output: 0, code: 6, time: 50 }] };
 /** Of a code that the standard does not have, too: makers do. */
 const OWN_CODE = 0x20;
 const REFUSING: readonly number[] = [
@@ -54,16 +55,28 @@ describe('outside a session', () => {
   it('4: from number 0, and what was sent once is sent again', () => {
     const { pd, panel, refuseOnce } = openPair(false);
     refuseOnce(NAK.sequence);
-    expect(panel.command(OUT)).toMatchObject({ kind: 'answered' });
+    expect(panel.command(OFF)).toMatchObject({ kind: 'answered' });
     expect(restarts(panel)).toBe(1);
+    expect(pd.peripheral.deeds).toHaveLength(1);
+  });
+  it('4 to what closes a relay: it is not sent again', () => {
+    const { pd, panel, refuseOnce } = openPair(false);
+    refuseOnce(NAK.sequence);
+    expect(panel.command(OUT)).toEqual({ kind: 'unknown' });
+    expect(pd.peripheral.deeds).toEqual([]);
+  });
+  it('no answer to what closes a relay: it is not sent again', () => {
+    const { pd, panel } = openPair(false);
+    pd.break('lost');
+    expect(panel.command(OUT)).toEqual({ kind: 'unknown' });
     expect(pd.peripheral.deeds).toHaveLength(1);
   });
   it('4 to what was sent twice: it may have been done', () => {
     const { pd, panel, refuseOnce } = openPair(false);
     pd.break('lost');
-    expect(panel.step(OUT)).toEqual({ kind: 'silent' });
+    expect(panel.step(OFF)).toEqual({ kind: 'silent' });
     refuseOnce(NAK.sequence);
-    expect(panel.step(OUT)).toEqual({ kind: 'unknown' });
+    expect(panel.step(OFF)).toEqual({ kind: 'unknown' });
     expect(pd.peripheral.deeds).toHaveLength(1);
   });
   it.each([NAK.sequence, NAK.record, NAK.check])(

@@ -22,7 +22,9 @@ import {
   contest,
   type Effect,
   isQuestion,
+  isSentOnce,
   keyOf,
+  lose,
   restart,
   type Session,
   type SessionOptions,
@@ -162,6 +164,10 @@ export function settle(before: Session, examined: Examined | null): Settled {
   if (isPairing && incidents.includes('second')) {
     const contested = contest(session);
     return { ...contested, effects: [...effects, ...contested.effects] };
+  }
+  if (!examined?.answer && isSentOnce(outstanding.command, outstanding.seal !== null)) {
+    const lost = lose(session, outstanding, 'an order to close a relay was not answered');
+    return { ...lost, effects: [...effects, ...lost.effects] };
   }
   if (!examined?.answer || (isPairing && examined.isFollowed))
     return { session, effects, outcome: { kind: 'silent' } };

@@ -1,6 +1,13 @@
 /** The state of a session, and the few steps that several answers lead to. Pure. */
 import type { Check, Sequence } from './frame.ts';
-import type { Capability, Command, Identity, Reply } from './messages.ts';
+import {
+  type Capability,
+  type Command,
+  type Identity,
+  OUTPUT,
+  type OutputCode,
+  type Reply,
+} from './messages.ts';
 import type { Outstanding } from './reading.ts';
 import { type Channel, DEFAULT_KEY, type SessionKeys } from './secure-channel.ts';
 import { type Alarm, type AlarmEffect, afterFailure, afterHandshake, type Suspicions } from './suspicion.ts';
@@ -125,11 +132,19 @@ export interface Settled {
 const BARRED_TURNS_MAX = 32;
 const STATES: readonly Command[] = [{ kind: 'LSTAT' }, { kind: 'ISTAT' }, { kind: 'OSTAT' }];
 const PROVEN_STATES: readonly Command[] = [{ kind: 'ID' }, { kind: 'CAP' }, ...STATES];
+const OPENING: readonly OutputCode[] = [OUTPUT.offNow, OUTPUT.offAfterTimer, OUTPUT.offForTime];
 /** To ask twice is harmless, and late is as good as soon. */
 const QUESTIONS: readonly Command['kind'][] = [
   ...(['POLL', 'ID', 'CAP', 'LSTAT', 'ISTAT', 'OSTAT', 'RSTAT'] as const),
   ...(['CHLNG', 'SCRYPT', 'KEYSET'] as const),
 ];
+
+/**
+ * Closes a relay. In clear text it is sent once: a power dip opens the relay, and a device that then takes any number would close
+ * it a second time. In a secure session the restart ends the session.
+ */
+export const isSentOnce = (command: Command, isSecure: boolean) =>
+  !isSecure && command.kind === 'OUT' && command.outputs.some(({ code }) => !OPENING.includes(code));
 
 export const isQuestion = ({ kind }: Command) => QUESTIONS.includes(kind);
 

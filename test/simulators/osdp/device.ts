@@ -17,6 +17,8 @@ export interface OsdpDeviceOptions extends PeripheralOptions, Omit<VaultOptions,
   baudRate?: number;
   /** Restarts once it has taken a key, and is silent for so long. */
   keyRestartMs?: number;
+  /** Takes any number after a restart. */
+  isLenient?: boolean;
   /** Says NAK 1 to what was damaged, instead of nothing. */
   answersDamaged?: boolean;
 }
@@ -54,7 +56,7 @@ export function openOsdpDevice(options: OsdpDeviceOptions): OsdpDevice {
   const faults = openFaults();
   const place = openPlace(options);
   const performance = openPerformance({ ...options, vault, place, peripheral, faults });
-  const sequence = openSequence();
+  const sequence = openSequence(options.isLenient);
   let heardAt = Number.NEGATIVE_INFINITY;
 
   function forget(): void {

@@ -18,7 +18,8 @@ export interface Sequence {
   forget(): void;
 }
 
-export function openSequence(): Sequence {
+/** `isLenient`: once it has forgotten, it takes a command of any number, as some devices do after a restart. */
+export function openSequence(isLenient = false): Sequence {
   let last: { command: Buffer; sequence: number; reply: Buffer } | undefined;
   let earlier: Buffer | undefined;
   return {
@@ -26,6 +27,7 @@ export function openSequence(): Sequence {
       if (sequence === 0) return { kind: 'begins' };
       if (last && sequence === last.sequence && raw.equals(last.command))
         return { kind: 'again', reply: last.reply };
+      if (!last && isLenient) return { kind: 'goesOn' };
       return { kind: sequence === ((last?.sequence ?? -1) % 3) + 1 ? 'goesOn' : 'outOfTurn' };
     },
     answered({ raw, sequence }, reply) {
