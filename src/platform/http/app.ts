@@ -14,6 +14,7 @@ import type { Arrivals } from './arrivals.ts';
 import { readJson, readUnexpected, refuseOversized } from './body.ts';
 import { openCors } from './cors.ts';
 import { withDocument } from './document-operation.ts';
+import { PAGE_POLICY } from './document-page.ts';
 import { type Idempotency, idempotencyKeyOf } from './idempotency.ts';
 import {
   type Answer,
@@ -255,7 +256,7 @@ function operationServer(
     const handle = async () => {
       const answer = await operation.handler({ ...input, ...around });
       if (checkResponses) checkResult(operation, answer.body);
-      if (answer.stored) return storedReply(operation.status, answer.stored, request);
+      if (answer.stored) return storedReply(operation.status, answer.stored, request, pageHeaders(operation));
       return { status: operation.status, body: answer.body, headers: headersOf(operation, answer, basePath) };
     };
     const key = request.headers.get('idempotency-key');
@@ -305,6 +306,12 @@ function contentOf(
 async function hasHungUp({ request, isLeaving }: Exchange): Promise<boolean> {
   await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
   return request.signal.aborted || isLeaving();
+}
+
+function pageHeaders({ media }: Operation): Record<string, string> {
+  return media === 'text/html'
+    ? { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': PAGE_POLICY }
+    : {};
 }
 
 type AnyCall = Parameters<Operation['handler']>[0];

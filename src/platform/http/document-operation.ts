@@ -1,6 +1,7 @@
-/** GET /openapi.json: made, serialised and compressed once, however often it is asked for. */
+/** GET /openapi.json and GET /docs: made, serialised and compressed once, however often they are asked for. */
 import { constants, gzipSync } from 'node:zlib';
 import { z } from '@hono/zod-openapi';
+import { documentPage, type PageDocument, pageOperation } from './document-page.ts';
 import { type DocumentInfo, OPENAPI_VERSION, openApiDocument } from './openapi.ts';
 import { type Operation, operation, type StoredBytes } from './operation.ts';
 
@@ -14,13 +15,18 @@ export function documentText(document: object): string {
 
 /** `operations` and the operation that answers their document, which has itself in it. */
 export function withDocument(operations: readonly Operation[], info: DocumentInfo): Operation[] {
-  const served: Operation[] = [...operations, documentOperation(() => openApiDocument(served, info))];
+  const document = () => openApiDocument(served, info);
+  const served: Operation[] = [
+    ...operations,
+    documentOperation(document),
+    pageOperation(once(() => documentPage(document() as unknown as PageDocument))),
+  ];
   return served;
 }
 
 /** `document` is asked at the first call. */
 function documentOperation(document: () => object): Operation {
-  let stored: StoredBytes | undefined;
+  const stored = once(() => documentText(document()));
   return operation({
     id: 'getOpenApi',
     method: 'get',
@@ -33,10 +39,17 @@ function documentOperation(document: () => object): Operation {
     result: z.looseObject({ openapi: z.string() }),
     errors: [],
     handler() {
-      stored ??= storedBytes(documentText(document()));
-      return { body: { openapi: OPENAPI_VERSION }, stored };
+      return { body: { openapi: OPENAPI_VERSION }, stored: stored() };
     },
   });
+}
+
+function once(text: () => string): () => StoredBytes {
+  let stored: StoredBytes | undefined;
+  return () => {
+    stored ??= storedBytes(text());
+    return stored;
+  };
 }
 
 function storedBytes(text: string): StoredBytes {

@@ -88,10 +88,10 @@ export interface OperationDeclaration<
   /** Of a 202: the path, without the base path, where the state of what was accepted can be read. */
   location?(result: z.output<Result>): string;
   /**
-   * What success is, unless JSON: a stream, where `result` is the data of each of its events; or text, where the body is
-   * a string that goes out as it is.
+   * What success is, unless JSON: a stream, where `result` is the data of each of its events; text, where the body is
+   * a string that goes out as it is; or a page, which is stored.
    */
-  media?: 'text/event-stream' | 'text/plain';
+  media?: 'text/event-stream' | 'text/plain' | 'text/html';
   /** Of a public operation that costs more than a probe: per address. */
   rate?: Rate;
   /** The answer holds a secret, which is kept nowhere: Idempotency-Key, which has answers stored, is not for it. */

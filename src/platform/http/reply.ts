@@ -57,12 +57,19 @@ export function responseOf(reply: Reply, correlationId: string, close: boolean):
 /** Takes gzip, and does not say `gzip;q=0` (RFC 9110, 12.5.3). */
 const TAKES_GZIP = /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i;
 
-export function storedReply(status: number, { plain, gzip }: StoredBytes, request: Request): Reply {
+/** `more`: headers besides. */
+export function storedReply(
+  status: number,
+  { plain, gzip }: StoredBytes,
+  request: Request,
+  more: Record<string, string> = {},
+): Reply {
   const compressed = TAKES_GZIP.test(request.headers.get('accept-encoding') ?? '');
   const headers = {
     'Content-Type': 'application/json',
     Vary: 'Accept-Encoding',
     ...(compressed && { 'Content-Encoding': 'gzip' }),
+    ...more,
   };
   return { status, body: compressed ? gzip : plain, headers };
 }
