@@ -6,13 +6,17 @@ import { openWireLink, testRandom } from './test-wire.ts';
 const PULSE = { hwId: '0a4748-1-1', relay: 1, milliseconds: 500 };
 const BEHIND_MS = 15;
 
-it('are given no order until one of them is gone', async () => {
+it.each([
+  ['while a question is open', true],
+  ['later', false],
+])('%s: both are given no order until one of them is gone', async (_, isAtOnce) => {
   const random = testRandom();
   const twins = [1, 2].map((serial) => openOsdpDevice({ address: 0, serial, random }));
   let areTwo = false;
   const link = await openWireLink({
     answer(request, now) {
       const [one, other] = twins.map((twin) => twin.answer(request, now));
+      if (areTwo && isAtOnce && one && other) return Buffer.concat([one, other]);
       if (areTwo && other) void link.clock.sleep(BEHIND_MS).then(() => link.port.deliver(other));
       return one ?? null;
     },
@@ -22,6 +26,9 @@ it('are given no order until one of them is gone', async () => {
   await link.connected(PULSE.hwId);
   areTwo = true;
   await link.clock.advance(5_000);
+  // What they say is the same until something differs between them.
+  twins[1]?.pins.setInput(0, true, link.clock.monotonic());
+  await link.clock.advance(500);
   expect(await link.outcome(link.execute('pulse', PULSE))).toBe('REFUSED');
   expect(twins.map(({ pins }) => pins.history)).toEqual([[], []]);
   areTwo = false;
