@@ -57,9 +57,13 @@ it('are listed by filters, all pages of them', async () => {
 });
 
 it('are shown by their name, and not by a part of it', async () => {
-  const { shell, client } = play((line) => (line.includes('?') ? undefined : { at: line }));
+  const { shell, client } = play((line) =>
+    line.includes('?') ? undefined : { at: line, name: 'n', id: 'a' },
+  );
   await showItem(doors, '214', {}, client, shell);
-  expect(shell.written.stdout).toBe('at: GET /access/doors/a\nstate:\n  at: GET /access/doors/a/state\n');
+  expect(shell.written.stdout).toBe(
+    'id: a\nname: n\nat: GET /access/doors/a\nstate:\n  at: GET /access/doors/a/state\n  name: n\n  id: a\n',
+  );
   await expect(showItem(doors, '21', {}, client, shell)).rejects.toThrow(
     /There is no door 21\. There are:\n {2}a {2}214/,
   );

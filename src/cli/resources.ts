@@ -143,7 +143,8 @@ export async function showItem(
   const resource = await client.call<Item>('GET', at);
   const state = await client.call<Item>('GET', `${at}/state`);
   if (json) return printJson(shell, { ...resource, state });
-  shell.stdout.write(printable(yamlText({ ...resource, state })));
+  const { [kind.idField]: id, name, ...others } = resource;
+  shell.stdout.write(printable(yamlText({ [kind.idField]: id, name, ...others, state })));
 }
 
 export async function setItem(

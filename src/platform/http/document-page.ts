@@ -63,6 +63,7 @@ pre{background:light-dark(#f3f3f3,#1c1c1c);padding:.8rem;overflow-x:auto;overflo
 code{font:.9em/1.4 ui-monospace,monospace}
 table{border-collapse:collapse;width:100%}
 th,td{text-align:left;vertical-align:top;padding:.3rem .6rem .3rem 0;border-top:1px solid light-dark(#ddd,#333)}
+td:first-child{min-width:3.2rem}
 nav a{display:inline-block;padding:.6rem .8rem .6rem 0}
 b.method{display:inline-block;min-width:4.2rem}
 @media print{details{border:0}}`;
