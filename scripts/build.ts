@@ -15,7 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { isBuiltin } from 'node:module';
-import { dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Plugin } from 'rolldown';
 import { stampOf } from '../src/built.js';
@@ -40,7 +40,7 @@ export async function build(root: string): Promise<void> {
       const folder = join(draft, program);
       const modules = await bundle(root, entry, folder);
       const manifest = manifestOf(root, modules, stamps);
-      for (const file of readdirSync(folder))
+      for (const file of readdirSync(folder).filter((name) => !name.endsWith('.map')))
         manifest[`dist/${program}/${file}`] = known(stampOf(join(folder, file)), file);
       writeFileSync(join(folder, 'manifest.json'), JSON.stringify(manifest));
     }
@@ -72,6 +72,12 @@ async function bundle(root: string, entry: string, folder: string): Promise<stri
     format: 'es',
     entryFileNames,
     comments: { legal: false, jsdoc: false, annotation: false },
+    // For whoever reads a stack trace. In force they would cost each process 14 MB.
+    sourcemap: true,
+    sourcemapExcludeSources: true,
+    // From dist, where the draft will be.
+    sourcemapPathTransform: (source, map) =>
+      relative(join(root, 'dist', basename(folder)), join(dirname(map), source)),
   });
   return modules.filter((id) => existsSync(id)).map((id) => relative(root, id));
 }
@@ -84,10 +90,8 @@ function folders(root: string): Plugin {
       filter: { code: /\b(?:import\.meta\.dirname|__dirname)\b/ },
       handler(code, id) {
         const there = JSON.stringify(`/${UP}/${relative(root, dirname(id))}`);
-        return code.replaceAll(
-          /\b(?:import\.meta\.dirname|__dirname)\b/g,
-          `(import.meta.dirname + ${there})`,
-        );
+        const name = /\b(?:import\.meta\.dirname|__dirname)\b/g;
+        return { map: null, code: code.replaceAll(name, `(import.meta.dirname + ${there})`) };
       },
     },
   };
@@ -99,8 +103,10 @@ function folders(root: string): Plugin {
  */
 const builtins: Plugin = {
   name: 'builtins',
-  renderChunk: (code) =>
-    code.replaceAll(
+  // Line by line, so that the source maps stay right but for the columns of these lines.
+  renderChunk: (code) => ({
+    map: null,
+    code: code.replaceAll(
       /^import (?:(?:\* as )?([\w$]+)(?:, )?)?(?:\{(.*)\} )?from "(.*)";$/gm,
       (line, whole: string | undefined, names: string | undefined, id: string) => {
         if (!isBuiltin(id)) return line;
@@ -108,6 +114,7 @@ const builtins: Plugin = {
         return taken.map((name) => `const ${name} = process.getBuiltinModule("${id}");`).join(' ');
       },
     ),
+  }),
 };
 
 /** Of all sources, once the last change of any is long enough ago. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { check } from './conventions/rules.ts';
 
 /** Made, fetched or private: not ours to check. */
-const LEFT_OUT = /^(\.git|node_modules|data|dist|coverage)$/;
+const LEFT_OUT = /^(\.git|node_modules|data|dist|packages|coverage)$/;
 const TEXT = /\.(ts|tsx|md|sql|yaml|yml|json|sh|py|pl|css|html|service|conf|rules)$|^[^.]+$/;
 
 const root = join(import.meta.dirname, '..');

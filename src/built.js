@@ -24,12 +24,13 @@ export function stampOf(path) {
 }
 
 /**
- * Looks at every file the bundle was made of, every folder of sources and every file of the bundle, as the manifest has
+ * A package has no sources to compare with: its bundle runs. Elsewhere looks at every file the bundle was made of, every folder of sources and every file of the bundle, as the manifest has
  * them; some milliseconds.
  * @param {string} root the folder of the project
  * @param {'main' | 'host'} program
  */
 export function isBuilt(root, program) {
+  if (stampOf(`${root}/src/main.ts`) === undefined) return true;
   try {
     /** @type {Record<string, Stamp>} */
     const manifest = JSON.parse(readFileSync(`${root}/dist/${program}/manifest.json`, 'utf8'));

@@ -3,15 +3,7 @@
  * not executed is in WITHOUT with the reason, so that a new one cannot be added without either.
  */
 import { execFile, spawnSync } from 'node:child_process';
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
@@ -36,20 +28,17 @@ const blockWith = (text: string): string => {
 
 /** What the tests below and their neighbours execute, by a part of each block. */
 const EXECUTED = {
-  'systemd/install': 'places every file',
   'CN=Trial vendor': 'the root of the encoder in step 8',
   'CN=gatehouse.hotel.example': 'a certificate without an authority',
   'names: [gatehouse.hotel.example]': 'read by the program',
   'pki/root.crt /tmp': 'the mode of the copy',
   'SERVICE_TOKEN=$(': 'steps 7 to 10',
   'cat >site.json': 'steps 7 to 10',
-  'test/independent/encoder.sh': 'steps 7 to 10',
+  'trial-encoder/encoder.sh': 'steps 7 to 10',
   'encoder/desk-1/write-request/first \\': 'steps 7 to 10',
   'encoder/desk-1/write-request/first': 'steps 7 to 10',
   'id: bus-1': 'read by the program',
   'call() {': 'steps 7 to 10',
-  'gatehouse.new/src/start.js config check': 'the folders are swapped twice, and back',
-  '/usr/lib/gatehouse /usr/lib/gatehouse.new': 'the folders are swapped twice, and back',
   'gatehouse audit export --out audit.jsonl': 'verified and exported',
   'gatehouse backup key --out': 'a backup, and a restore onto a blank machine',
   'recipients: [$PUBLIC_KEY]': 'a backup, and a restore onto a blank machine',
@@ -60,8 +49,12 @@ const EXECUTED = {
 
 /** By a part of each block. */
 const WITHOUT = {
-  'npm ci --omit=dev': 'needs a copy of the project that no one works in; scripts/build.test.ts makes dist',
-  'mkdir -p /usr/lib/gatehouse\n': 'needs the root of a machine',
+  'npm run package': 'scripts/package.test.ts',
+  'apt-get install ./gatehouse_0.1.0': 'needs the root of a machine; scripts/package.test.ts',
+  'apt-get install ./gatehouse_0.2.0': 'needs the root of a machine; scripts/package.test.ts',
+  'apt-get install --allow-downgrades': 'needs the root of a machine; scripts/package.test.ts',
+  'systemctl start gatehouse\nsudo gatehouse doctor':
+    'needs systemd as the first process; test/service.test.ts starts what the unit starts',
   'certFile: /etc/gatehouse/https.pem': 'part of a configuration; test/own-certificate.test.ts',
   'privkey.pem /etc/gatehouse': 'needs a certificate of an authority; test/own-certificate.test.ts',
   'systemctl reload': 'needs systemd as the first process; test/reload.test.ts',
@@ -122,48 +115,6 @@ describe('docs/operations.md', () => {
       expect(() => made(alone)).toThrow("begins with an authority's");
     },
   );
-
-  it.skipIf(process.getuid?.() !== 0)('installs into the root of another system, twice', () => {
-    const root = temporaryFolder();
-    mkdirSync(join(root, 'etc'));
-    const script = join(ROOT, 'systemd/install');
-    for (const _time of ['first', 'upgrade']) {
-      const { status, stderr } = spawnSync(script, [root], { encoding: 'utf8' });
-      expect(status, stderr).toBe(0);
-    }
-    for (const file of [
-      'etc/sysusers.d/gatehouse.conf',
-      'etc/tmpfiles.d/gatehouse.conf',
-      'etc/modules-load.d/gatehouse.conf',
-      'etc/udev/rules.d/70-gatehouse.rules',
-      'etc/systemd/system/gatehouse.service',
-      'usr/bin/gatehouse',
-    ])
-      expect(existsSync(join(root, file)), file).toBe(true);
-    expect(readFileSync(join(root, 'etc/passwd'), 'utf8')).toMatch(/^gatehouse:/m);
-    expect(statSync(join(root, 'etc/gatehouse')).mode & 0o777).toBe(0o750);
-  });
-
-  it('swaps the folders of an upgrade twice without nesting them, and back', async () => {
-    const lib = temporaryFolder();
-    const swap = (part: string) => {
-      const lines = blockWith(part).split('\n');
-      const folders = lines.filter((line) => /^sudo (rm|mkdir|mv) /.test(line));
-      return ['set -eu', 'sudo() { "$@"; }', ...folders].join('\n').replaceAll('/usr/lib/', `${lib}/`);
-    };
-    const script = swap('gatehouse.new/src/start.js config check');
-    mkdirSync(join(lib, 'gatehouse'));
-    for (const version of ['1', '2', '3']) {
-      writeFileSync(join(lib, 'gatehouse', 'version'), version);
-      await promisify(execFile)('sh', ['-c', script]);
-    }
-    expect(readFileSync(join(lib, 'gatehouse.old', 'version'), 'utf8')).toBe('3');
-    for (const nested of ['gatehouse.old/gatehouse', 'gatehouse/gatehouse.new'])
-      expect(existsSync(join(lib, nested)), nested).toBe(false);
-    await promisify(execFile)('sh', ['-c', swap('/usr/lib/gatehouse /usr/lib/gatehouse.new')]);
-    expect(readFileSync(join(lib, 'gatehouse', 'version'), 'utf8')).toBe('3');
-    expect(existsSync(join(lib, 'gatehouse.old'))).toBe(false);
-  });
 });
 
 it('exports and verifies the audit as the page says', async () => {
@@ -242,13 +193,13 @@ it.skipIf(!hasPeers)(
         .replaceAll('https://gatehouse.hotel.example:8443', daemon.baseUrl)
         .replaceAll('/tmp/gatehouse-root.crt', join(cwd, 'root.crt'))
         .replaceAll('/var/lib/gatehouse/pki', join(directory, 'data/pki'))
-        .replaceAll('/usr/lib/gatehouse', ROOT)
+        .replaceAll('/usr/share/gatehouse/trial-encoder', join(ROOT, 'test/independent'))
         // The factory of the site in place of the trial root, which its configuration does not name.
         .replaceAll('$PWD/vendor-root.pem', factoryFiles.caCert)
         .replaceAll('$PWD/vendor-root.key', factoryFiles.caKey)
         // The simulated bus has another device besides, in the cellar.
         .replaceAll('.items[0]', '(.items[] | select(.hwId == "IO-1"))');
-    const encoder = replaced(blockWith('test/independent/encoder.sh'));
+    const encoder = replaced(blockWith('trial-encoder/encoder.sh'));
     const firstKey = blockWith(
       '-X PUT https://gatehouse.hotel.example:8443/encoder/desk-1/write-request/first',
     );

@@ -14,6 +14,10 @@ const PEERS: Record<string, string> = {
   gcc: 'command -v gcc',
   'libmodbus-dev': 'test -f /usr/include/modbus/modbus.h',
   mbpoll: 'command -v mbpoll',
+  lintian: 'command -v lintian',
+  minisign: 'command -v minisign',
+  'apt-utils': 'command -v apt-ftparchive',
+  gpg: 'command -v gpg',
   'the packages of test/clients': 'test -d test/clients/node_modules',
 };
 

@@ -1,6 +1,6 @@
 /** The service as systemd runs it: its unit, and what the daemon says on systemd's socket. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { KILL_DEADLINE_MS } from '../src/cli/serve.ts';
@@ -13,8 +13,11 @@ const ROOT = join(import.meta.dirname, '..');
 const UNIT = join(ROOT, 'systemd/gatehouse.service');
 const LAUNCH = join(ROOT, 'systemd/launch');
 const MAIN = join(ROOT, 'src/start.js');
-/** Tenths: 2.0 of 10 at most, where 10 is a service without any fence. */
-const EXPOSURE_MAX = 20;
+/**
+ * Tenths: 1.4 of 10 at most, where 10 is a service without any fence. 1.2 would need a list of addresses, which only the site knows
+ * (docs/operations.md, Ports), and no setpriority, which the daily check of the database gives way with.
+ */
+const EXPOSURE_MAX = 14;
 /** Two processes start, on a machine that may be busy with other tests. */
 const PATIENCE_MS = 150_000;
 
@@ -30,16 +33,6 @@ it.skipIf(NO_ANALYZE)('has a unit that systemd understands, with little exposed'
   const { status, stdout } = spawnSync('systemd-analyze', argv, { encoding: 'utf8' });
   expect(stdout).toMatch(/Overall exposure level/);
   expect(status, stdout.trim().split('\n').at(-1)).toBe(0);
-});
-
-it('names only files of this tree in the unit', () => {
-  const unit = readFileSync(UNIT, 'utf8');
-  const files = [...unit.matchAll(/\/usr\/lib\/gatehouse\/([\w./-]+)/g)].map(([, path]) => path ?? '');
-  expect(files).toContain('systemd/launch');
-  for (const path of files) expect(existsSync(join(ROOT, path)), path).toBe(true);
-  accessSync(LAUNCH, constants.X_OK);
-  // Else the lines in the journal are perl's, which the unit starts.
-  expect(unit).toMatch(/^SyslogIdentifier=gatehouse$/m);
 });
 
 it('gives a stop more time than the daemon takes, whatever the disk does', () => {

@@ -3,6 +3,7 @@
  * them, and gives the places where the file breaks it.
  */
 import { posix } from 'node:path';
+import { isLicensed } from './licences.ts';
 import { brokenReferences } from './references.ts';
 import { type Import, lineOf, parseSource, type Source } from './source.ts';
 
@@ -259,21 +260,14 @@ function misnumbered(tree: Tree): Fault[] {
   });
 }
 
-/** What may be delivered with, or used to build, a product under the MIT licence. Of a choice of licences one is enough. */
-const LICENCES = new Set(['MIT', 'ISC', '0BSD', 'BSD-2-Clause', 'BSD-3-Clause', 'Apache-2.0']);
-/** A compiler of tests: it goes into nothing that is delivered. */
-const BUILD_LICENCES = new Set([...LICENCES, 'MPL-2.0']);
-
 /** Packages of the lock file whose licence is not on the list, or not said. */
 function refusedLicences(text: string): Place[] {
   const { packages = {} } = JSON.parse(text) as {
     packages?: Record<string, { license?: string; dev?: boolean; link?: boolean }>;
   };
   return Object.entries(packages).flatMap(([name, { license = 'none', dev = false, link = false }]) => {
-    const allowed = dev ? BUILD_LICENCES : LICENCES;
-    const choices = license.replaceAll(/[()]/g, '').split(' OR ');
-    if (link || choices.some((choice) => allowed.has(choice))) return [];
-    const message = `the licence of ${name} is ${license}, which is not on the list in scripts/conventions/rules.ts`;
+    if (link || isLicensed(license, dev)) return [];
+    const message = `the licence of ${name} is ${license}, which is not on the list in scripts/conventions/licences.ts`;
     return [{ offset: Math.max(0, text.indexOf(`"${name}": {`)), message }];
   });
 }

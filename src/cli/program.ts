@@ -35,7 +35,8 @@ function told({ stderr, journal }: Shell, unsafe: string, exitCode: number): num
   return exitCode;
 }
 
-function program(shell: Shell, result: { exitCode: number }): Command {
+/** All commands: to run one, or to list them. */
+export function program(shell: Shell, result: { exitCode: number }): Command {
   const gatehouse = new Command('gatehouse')
     .description("Runs a site's access-control hardware: card encoders, RS-485 buses and Zigbee door locks.")
     .version(VERSION)

@@ -1,0 +1,113 @@
+/** What is in the package: each file's place, from the root of a system, and what it is made of. */
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+
+/** A file of this tree, or the text of one that is made. `executable`: mode 755; the others have 644. */
+export type Entry = ({ from: string } | { text: string | Buffer }) & { executable?: true };
+export type Contents = Map<string, Entry>;
+
+const LIB = 'usr/lib/gatehouse';
+const SHARE = 'usr/share/gatehouse';
+const DOC = 'usr/share/doc/gatehouse';
+
+/** Of this tree, at the same place below usr/lib/gatehouse. What is loaded by its path and not bundled. */
+const AS_HERE = [
+  'dist',
+  'src/start.js',
+  'src/built.js',
+  'src/platform/field/host/start-host.js',
+  'src/platform/database/wal-checkpoint-thread.js',
+  'src/platform/database/migrations',
+  'config/profiles',
+  'config/gatehouse.example.yaml',
+  'node_modules/better-sqlite3/package.json',
+  'node_modules/better-sqlite3/lib',
+  'node_modules/zigbee-herdsman/package.json',
+];
+/** A bundle names their folders, for log lines that a thread writes; Gatehouse has no such thread. */
+export const NOT_NEEDED = ['node_modules/pino', 'node_modules/thread-stream'];
+
+const ELSEWHERE: Record<string, string> = {
+  'systemd/gatehouse.service': 'usr/lib/systemd/system/gatehouse.service',
+  'systemd/sysusers.d/gatehouse.conf': 'usr/lib/sysusers.d/gatehouse.conf',
+  'systemd/tmpfiles.d/gatehouse.conf': 'usr/lib/tmpfiles.d/gatehouse.conf',
+  'systemd/modules-load.d/gatehouse.conf': 'usr/lib/modules-load.d/gatehouse.conf',
+  'systemd/udev/70-gatehouse.rules': 'usr/lib/udev/rules.d/70-gatehouse.rules',
+  'config/gatehouse.example.yaml': 'etc/gatehouse/gatehouse.example.yaml',
+  'config/gatehouse.schema.json': `${SHARE}/gatehouse.schema.json`,
+  'config/site.example.yaml': `${SHARE}/site.example.yaml`,
+  'config/site.schema.json': `${SHARE}/site.schema.json`,
+  'config/grafana-dashboard.json': `${SHARE}/grafana-dashboard.json`,
+  'config/prometheus-rules.yaml': `${SHARE}/prometheus-rules.yaml`,
+  'test/independent/encoder.py': `${SHARE}/trial-encoder/encoder.py`,
+  'docs/operations.md': `${DOC}/operations.md`,
+  'docs/interface.md': `${DOC}/interface.md`,
+  'docs/encoder-protocol.md': `${DOC}/encoder-protocol.md`,
+  'docs/glossary.md': `${DOC}/glossary.md`,
+  'docs/openapi.json': `${DOC}/openapi.json`,
+  'docs/asyncapi.yaml': `${DOC}/asyncapi.yaml`,
+  'packaging/lintian-overrides': 'usr/share/lintian/overrides/gatehouse',
+};
+const PROGRAMS: Record<string, string> = {
+  'packaging/gatehouse': 'usr/bin/gatehouse',
+  'systemd/launch': `${LIB}/systemd/launch`,
+  'test/independent/encoder.sh': `${SHARE}/trial-encoder/encoder.sh`,
+};
+
+/** What lies in the tree; `addons` are paths from its root, `node` is the folder of its npm package. */
+export function filesOfTree(root: string, addons: readonly string[], node: string): Contents {
+  const contents: Contents = new Map();
+  for (const path of [...AS_HERE.flatMap((each) => filesIn(root, each)), ...addons])
+    contents.set(`${LIB}/${path}`, { from: join(root, path) });
+  for (const program of ['main', 'host']) contents.delete(`${LIB}/dist/${program}/manifest.json`);
+  contents.set(`${LIB}/bin/node`, { from: join(node, 'bin/node'), executable: true });
+  for (const [from, to] of Object.entries(ELSEWHERE)) contents.set(to, { from: join(root, from) });
+  for (const [from, to] of Object.entries(PROGRAMS))
+    contents.set(to, { from: join(root, from), executable: true });
+  return contents;
+}
+
+function filesIn(root: string, path: string): string[] {
+  if (!statSync(join(root, path)).isDirectory()) return [path];
+  return readdirSync(join(root, path)).flatMap((name) => filesIn(root, `${path}/${name}`));
+}
+
+/** What is made for the package. Times are seconds since 1970. */
+export function madeFiles(
+  root: string,
+  made: {
+    version: string;
+    seconds: number;
+    manual: string;
+    completion: string;
+    copyright: string;
+    billOfMaterials: string;
+  },
+): Contents {
+  const { name, license } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const manifest = { name, version: made.version, license, type: 'module' };
+  return new Map<string, Entry>([
+    [`${LIB}/package.json`, { text: `${JSON.stringify(manifest)}\n` }],
+    ['usr/share/man/man1/gatehouse.1.gz', { text: gzipped(made.manual) }],
+    ['usr/share/bash-completion/completions/gatehouse', { text: made.completion }],
+    [`${DOC}/copyright`, { text: made.copyright }],
+    [`${DOC}/changelog.gz`, { text: gzipped(changelog(made.version, made.seconds)) }],
+    [`${DOC}/CHANGELOG.md.gz`, { text: gzipped(readFileSync(join(root, 'CHANGELOG.md'), 'utf8')) }],
+    [`${DOC}/gatehouse.cdx.json`, { text: made.billOfMaterials }],
+  ]);
+}
+
+/** Without a name and a time in its head, and so the same each time. */
+function gzipped(text: string): Buffer {
+  return gzipSync(text, { level: 9 });
+}
+
+/** The project has no address; SECURITY.md says where to report. */
+export const MAINTAINER = 'Gatehouse contributors <gatehouse@localhost.localdomain>';
+
+/** As Debian has it; what has changed is in CHANGELOG.md. */
+function changelog(version: string, seconds: number): string {
+  const date = new Date(seconds * 1_000).toUTCString().replace('GMT', '+0000');
+  return `gatehouse (${version}) stable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- ${MAINTAINER}  ${date}\n`;
+}
