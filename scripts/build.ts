@@ -1,5 +1,6 @@
 /**
- * Makes dist: one bundle of each program that a site runs, of its modules and those of its libraries. Loading a few large
+ * Makes dist: the pages of the console, and one bundle of each program that a site runs, of its modules and those of its
+ * libraries. Loading a few large
  * files takes half the time of six hundred small ones. Nothing needs it: without it, or with one that is not of the sources
  * as they are (src/built.js), the sources run. A daemon that runs while its bundle is replaced cannot load the rest of it
  * any more: install beside it, as for any upgrade.
@@ -19,6 +20,7 @@ import { basename, dirname, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Plugin } from 'rolldown';
 import { stampOf } from '../src/built.js';
+import { consoleSettings } from './console.ts';
 
 const PROGRAMS = { main: 'src/main.ts', host: 'src/platform/field/host/host.ts' };
 /** Where a new file may change what a program is. */
@@ -48,6 +50,13 @@ export async function build(root: string): Promise<void> {
   } finally {
     rmSync(draft, { recursive: true, force: true });
   }
+}
+
+/** Into dist/console, which `build` removes. */
+export async function buildConsole(root: string): Promise<void> {
+  const { build } = await import('vite');
+  const settings = consoleSettings(root);
+  await build({ ...settings, build: { ...settings.build, outDir: join(root, 'dist/console') } });
 }
 
 /** Returns the files that went into it, from the root. */
@@ -161,7 +170,9 @@ function replace(root: string, draft: string): void {
 
 const ROOT = join(import.meta.dirname, '..');
 if (import.meta.main) {
-  if (existsSync(join(ROOT, 'node_modules/rolldown'))) await build(ROOT);
-  else
+  if (existsSync(join(ROOT, 'node_modules/rolldown'))) {
+    await build(ROOT);
+    await buildConsole(ROOT);
+  } else
     console.log('dist is not built, for want of rolldown (npm ci without --omit=dev): the sources will run');
 }

@@ -77,7 +77,7 @@ async function run({ directory, ...flags }: Flags): Promise<number> {
   const doors = await Promise.race([showing, gone]);
   if (!doors) return EXIT.interrupted;
 
-  const description = describe(site, doors);
+  const description = await describe(site, doors);
   await writeDemoFile(directory, description);
   if (flags.once) {
     screen.done('Three keys are written and their events have arrived upstream');

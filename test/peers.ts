@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 
 /** What .ci/run installs, and how to see that it is there. */
 const PEERS: Record<string, string> = {
+  chromium: 'test -x /usr/bin/chromium',
   mosquitto: 'PATH=$PATH:/usr/sbin command -v mosquitto',
   'mosquitto-clients': 'command -v mosquitto_sub',
   openssl: 'command -v openssl',

@@ -51,7 +51,9 @@ const EVERYWHERE = ['zod', '@hono/zod-openapi'];
 const isTypeScript = (path: string) => path.endsWith('.ts');
 const isTest = (path: string) => isTypeScript(path) && TEST.test(path);
 const TEST = /^test\/|\.(test|contract)\.ts$|\/test-[\w-]+\.ts$|\/testbed\.ts$|\/fixtures\//;
-const isProduct = (path: string) => isTypeScript(path) && /^(src|drivers)\//.test(path) && !isTest(path);
+/** Programs for Node: the console runs in a browser. */
+const isProduct = (path: string) =>
+  isTypeScript(path) && /^(src|drivers)\//.test(path) && !path.startsWith('src/console/') && !isTest(path);
 const PURE =
   /^drivers\/.*\/(messages|topics|frame|registers|scripts)\.ts$|^drivers\/.*\/protocol\/|^src\/.*\/machine\.ts$/;
 const SAYS_PURE = /^\/\*\*(?:(?!\*\/)[\s\S])*\bPure\b/;

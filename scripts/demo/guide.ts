@@ -15,6 +15,8 @@ export interface DemoFile {
   systemId: string;
   /** Of the daemon. */
   pid: number;
+  /** Good once, for ten minutes, for a session that may do everything. */
+  loginCode: string;
   tokens: Record<Role, string>;
   factory: { caCert: string; caKey: string };
   mqtt: { url: string };
@@ -71,6 +73,7 @@ export function guide(directory: string, demo: DemoFile): string {
     data: [{ keyId: randomUUID(), blocks: ['6a1f09c2'] }],
   });
   return `
+The console      ${new URL('/', baseUrl).href}  login code ${demo.loginCode}, good for ten minutes
 The interface    ${baseUrl}
 Encoders         ${demo.mqtt.url}
 Events           ${upstream.url}  ${upstream.topic}

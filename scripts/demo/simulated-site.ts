@@ -184,7 +184,14 @@ export async function writeThreeKeys(
   }
 }
 
-export function describe(site: Site, doors: DemoDoor[]): DemoFile {
+async function loginCode(daemon: Daemon): Promise<string> {
+  const order = { label: 'Demo', roles: ['service-tool', 'front-desk-admin', 'front-desk'] };
+  const { status, body } = await daemon.callLocally('POST', '/login-codes', order);
+  if (status !== 200) throw new Error(`no login code: ${status} ${JSON.stringify(body)}`);
+  return String(body.code);
+}
+
+export async function describe(site: Site, doors: DemoDoor[]): Promise<DemoFile> {
   const { daemon, upstream, encoders, rs485, gateways, tokens, factory, systemId } = site;
   return {
     baseUrl: daemon.baseUrl,
@@ -193,6 +200,7 @@ export function describe(site: Site, doors: DemoDoor[]): DemoFile {
     vendorKey: VENDOR_KEY,
     systemId,
     pid: daemon.pid,
+    loginCode: await loginCode(daemon),
     tokens,
     factory,
     mqtt: { url: daemon.encoderUrl },

@@ -1,5 +1,6 @@
 /** Where the interface is reached: HTTPS (or plain HTTP on loopback) on the network, and the unix socket. */
 import { isIPv6 } from 'node:net';
+import { join } from 'node:path';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config/config.ts';
 import { hostOf } from '../platform/host/host-names.ts';
@@ -9,6 +10,7 @@ import { openArrivals } from '../platform/http/arrivals.ts';
 import type { Idempotency } from '../platform/http/idempotency.ts';
 import { knownAddresses } from '../platform/http/known-addresses.ts';
 import type { Operation } from '../platform/http/operation.ts';
+import { openPages } from '../platform/http/pages.ts';
 import {
   type HttpsServer,
   type IdentityFor,
@@ -23,6 +25,9 @@ import type { Principal } from '../platform/principal.ts';
 
 /** What serves plain HTTP there is in front of it. */
 const LOOPBACK = ['127.0.0.0/8', '::1'];
+
+/** scripts/build.ts makes them. */
+const CONSOLE_FOLDER = join(import.meta.dirname, '../../dist/console');
 
 export interface PortsOptions {
   config: Config;
@@ -79,6 +84,7 @@ export async function openPorts(options: PortsOptions): Promise<Ports> {
       forbidden: options.forbidden,
       rate: (caller) => rateOf(config, caller),
       corsOrigins: config.http.corsOrigins,
+      pages: openPages(CONSOLE_FOLDER, { api: basePath, doors: config.http.productSegment }),
     },
   });
   const isProxy = openProxies(config.http.trustedProxies ?? (config.http.plain ? LOOPBACK : []));

@@ -23,6 +23,7 @@ import {
   takesAnyQuery,
   takesIdempotencyKey,
 } from './operation.ts';
+import type { Pages } from './pages.ts';
 import { type Rate, rateLimiter } from './rate-limit.ts';
 import { correlationIdOf, errorBody, errorReply, type Reply, responseOf, storedReply } from './reply.ts';
 import { checkError, checkResult } from './response-check.ts';
@@ -50,6 +51,8 @@ export type Surface =
       rate(principal: Principal): Rate;
       /** Origins whose pages may read answers (cors.ts); none when absent. */
       corsOrigins?: readonly string[];
+      /** Of the console; none when absent. */
+      pages?: Pages;
     }
   | { kind: 'local' };
 
@@ -111,9 +114,12 @@ export function createApp(options: AppOptions): App {
     hono.on([operation.method], routerPattern(route), ({ req, env }) => exchanges.answer(req.raw, env, work));
   }
   const nowhere: Work = { route: 'none', work: refusePath(basePath) };
+  const pages = options.surface.kind === 'lan' ? options.surface.pages : undefined;
   // Made for the first who needs it: no one waits for it at the start.
   let paths: TrieRouter<Work> | undefined;
   hono.notFound(({ req, env }) => {
+    const page = pages?.at(req.raw, req.path);
+    if (page) return exchanges.answer(req.raw, env, { route: 'console', work: () => page });
     paths ??= pathRouter(operations, basePath);
     const [[path]] = paths.match('ALL', req.path);
     return exchanges.answer(req.raw, env, path?.[0] ?? nowhere);

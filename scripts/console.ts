@@ -1,0 +1,56 @@
+/** `npm run console`: the console as its sources are, in front of a gateway that runs; and what scripts/build.ts makes it with. */
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import type { InlineConfig } from 'vite';
+
+const USAGE = `usage: npm run console -- [--gateway URL]
+
+  --gateway URL     whose interface the pages use (default https://127.0.0.1:8443, which is that of npm run demo)`;
+
+export function consoleSettings(root: string): InlineConfig {
+  return {
+    configFile: false,
+    root: join(root, 'src/console'),
+    // Pages and files are served at the root whatever the base path of the interface is.
+    base: '/',
+    logLevel: 'warn',
+    oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+    build: { target: 'es2022', modulePreload: false, emptyOutDir: true, assetsInlineLimit: 0 },
+  };
+}
+
+async function serve(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      gateway: { type: 'string', default: 'https://127.0.0.1:8443' },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
+  if (values.help) return console.log(USAGE);
+  const { createServer } = await import('vite');
+  const fill = { api: '', doors: 'access' };
+  const server = await createServer({
+    ...consoleSettings(join(import.meta.dirname, '..')),
+    plugins: [
+      {
+        name: 'fill',
+        transformIndexHtml: (html) =>
+          html.replaceAll(/\{\{(\w+)\}\}/g, (_, name: keyof typeof fill) => fill[name]),
+      },
+    ],
+    server: {
+      host: 'localhost',
+      // The certificate is of a site's own authority, which this process does not know.
+      proxy: {
+        '^/(session|status|events|access|encoder|network|jobs|audit|tokens|site)': {
+          target: values.gateway,
+          secure: false,
+        },
+      },
+    },
+  });
+  await server.listen();
+  server.printUrls();
+}
+
+if (import.meta.main) await serve();

@@ -1,0 +1,55 @@
+/** One exchange with the gateway that served this page; the cookie of the session goes along by itself. */
+import { signal } from '@preact/signals';
+import type { Session } from '../services/auth/schema.ts';
+
+const place = document.querySelector<HTMLMetaElement>('meta[name=gatehouse]')?.dataset;
+/** Before every path of the interface: the configuration's http.basePath, or "". */
+export const API = place?.api ?? '';
+/** Path of the doors, by http.productSegment. */
+export const DOORS = `/${place?.doors ?? 'access'}/doors`;
+
+/** undefined: not asked yet; null: no one is signed in. */
+export const session = signal<Session | null | undefined>(undefined);
+
+/** The gateway's own words: they say what to do next. */
+export class Refused extends Error {
+  readonly status: number;
+  readonly code: string;
+  constructor(status: number, code: string, message: string) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** Throws Refused; status 0 when there was no answer, so that what became of a change is not known. */
+export async function call<Result>(method: string, path: string, body?: unknown): Promise<Result> {
+  let response: Response;
+  try {
+    response = await fetch(`${API}${path}`, {
+      method,
+      ...(body !== undefined && {
+        body: JSON.stringify(body),
+        headers: { 'Content-Type': 'application/json' },
+      }),
+    });
+  } catch {
+    throw new Refused(0, 'NO_ANSWER', '');
+  }
+  const answer = await response.json().catch(() => ({}));
+  if (response.ok) return answer as Result;
+  if (response.status === 401) session.value = null;
+  throw new Refused(response.status, String(answer.error ?? ''), String(answer.message ?? ''));
+}
+
+export async function readSession(): Promise<void> {
+  try {
+    session.value = await call<Session>('GET', '/session');
+  } catch (error) {
+    if (error instanceof Refused && error.status === 401) return;
+    throw error;
+  }
+}
+
+export const mayDo = (...roles: Session['roles']) =>
+  roles.some((role) => session.value?.roles.includes(role));

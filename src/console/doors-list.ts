@@ -1,0 +1,96 @@
+/** All doors of the site, read once and then kept up to date by the events of each. */
+import { signal } from '@preact/signals';
+import type { z } from 'zod';
+import type { doorPage } from '../resources/doors/list-schema.ts';
+import { call, DOORS } from './api.ts';
+import { onEvent } from './live.ts';
+
+type DoorPage = z.infer<typeof doorPage>;
+export type ListedDoor = DoorPage['items'][number];
+
+const PAGE = 100;
+/** Several events of one door come together. */
+const SETTLE_MS = 250;
+
+export const doors = signal<readonly ListedDoor[] | undefined>(undefined);
+export const doorName = ({ name, accessPointId }: Pick<ListedDoor, 'name' | 'accessPointId'>) =>
+  name ?? `#${accessPointId}`;
+
+export async function readDoors(): Promise<void> {
+  const items: ListedDoor[] = [];
+  let cursor: string | null = '';
+  do {
+    const page: DoorPage = await call('GET', `${DOORS}?limit=${PAGE}${cursor && `&cursor=${cursor}`}`);
+    items.push(...page.items);
+    cursor = page.next;
+  } while (cursor);
+  doors.value = items;
+}
+
+/** The list finds a door by its id as well as by its name. */
+async function readDoor(id: string): Promise<void> {
+  const { items }: DoorPage = await call('GET', `${DOORS}?name=${id}`);
+  const found = items.find((door) => door.id === id);
+  const others = (doors.value ?? []).filter((door) => door.id !== id);
+  doors.value = found ? [...others, found].toSorted((a, b) => a.accessPointId - b.accessPointId) : others;
+}
+
+/** Returns the function that ends it. */
+export function followDoors(): () => void {
+  const changed = new Set<string>();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const flush = async () => {
+    timer = undefined;
+    const ids = [...changed];
+    changed.clear();
+    const all = ids.length > 1 ? readDoors() : Promise.all(ids.map(readDoor));
+    // The banner of a stream without a word says that what is shown may be old.
+    await all.catch(() => undefined);
+  };
+  const end = onEvent(({ source }) => {
+    const [kind, id] = source.split('/');
+    if (kind !== 'doors' || id === undefined) return;
+    changed.add(id);
+    timer ??= setTimeout(flush, SETTLE_MS);
+  });
+  return () => {
+    clearTimeout(timer);
+    end();
+  };
+}
+
+export type Filter = 'all' | 'offline' | 'battery' | 'pending';
+export type Order = 'number' | 'name' | 'presence' | 'lqi' | 'seen';
+
+const FILTERS: Record<Filter, (door: ListedDoor) => boolean> = {
+  all: () => true,
+  offline: ({ state: { presence } }) => presence !== null && presence !== 'connected',
+  battery: ({ state: { battery } }) => battery === 'low',
+  pending: ({ state: { pending } }) => pending,
+};
+
+const PRESENCES = ['disconnected', 'unknown', null, 'connected'];
+const names = new Intl.Collator(undefined, { numeric: true });
+const ORDERS: Record<Order, (one: ListedDoor, other: ListedDoor) => number> = {
+  number: (one, other) => one.accessPointId - other.accessPointId,
+  name: (one, other) => names.compare(doorName(one), doorName(other)),
+  presence: (one, other) =>
+    PRESENCES.indexOf(one.state.presence) - PRESENCES.indexOf(other.state.presence) ||
+    Number(other.state.battery === 'low') - Number(one.state.battery === 'low'),
+  lqi: (one, other) => weight(one.connectionState.lqi) - weight(other.connectionState.lqi),
+  seen: (one, other) => weight(one.connectionState.lastSeen) - weight(other.connectionState.lastSeen),
+};
+/** What is not known stands last. */
+const weight = (value: number | null) => value ?? Number.POSITIVE_INFINITY;
+
+export function choose(
+  all: readonly ListedDoor[],
+  { text, filter, order }: { text: string; filter: Filter; order: Order },
+): ListedDoor[] {
+  const wanted = text.trim().toLowerCase();
+  const isFound = (door: ListedDoor) =>
+    [doorName(door), String(door.accessPointId), door.pmsId, door.mac, door.groupId].some((value) =>
+      value?.toLowerCase().includes(wanted),
+    );
+  return all.filter((door) => FILTERS[filter](door) && isFound(door)).toSorted(ORDERS[order]);
+}

@@ -1,0 +1,75 @@
+/**
+ * The stream of live events (GET /events). The browser opens it again by itself with the last id, so nothing is missed; where
+ * the gateway cannot go on from there it sends `reset`, and everything is read again. A stream that is silent is stale.
+ */
+import { signal } from '@preact/signals';
+import { API } from './api.ts';
+
+export interface LiveEvent {
+  id: string;
+  type: string;
+  source: string;
+  subject: string;
+  time: string;
+  data: Record<string, unknown>;
+}
+
+/** The gateway sends a heartbeat every 15 s. */
+const STALE_MS = 18_000;
+const LOOK_MS = 1_000;
+
+/** Whether what is shown may be out of date. */
+export const stale = signal(false);
+/** Grows whenever all must be read again. */
+export const epoch = signal(0);
+
+const listeners = new Set<(event: LiveEvent) => void>();
+
+/** Returns the function that ends it. */
+export function onEvent(listener: (event: LiveEvent) => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+/** Returns the function that closes the stream. */
+export function openLive(): () => void {
+  let source: EventSource;
+  let heardAt = performance.now();
+  let lastId = '';
+  const heard = ({ lastEventId }: MessageEvent) => {
+    heardAt = performance.now();
+    lastId = lastEventId || lastId;
+    stale.value = false;
+  };
+  const reload = () => {
+    epoch.value += 1;
+  };
+  const open = () => {
+    source = new EventSource(`${API}/events${lastId && `?after=${encodeURIComponent(lastId)}`}`);
+    source.onmessage = (message) => {
+      heard(message);
+      const event = JSON.parse(message.data) as LiveEvent;
+      for (const listener of listeners) listener(event);
+    };
+    source.addEventListener('hello', heard);
+    source.addEventListener('heartbeat', heard);
+    source.addEventListener('reset', (message) => {
+      heard(message);
+      reload();
+    });
+  };
+  open();
+  const timer = setInterval(() => {
+    if (performance.now() - heardAt < STALE_MS) return;
+    if (source.readyState === EventSource.CLOSED || stale.value) {
+      source.close();
+      open();
+      heardAt = performance.now() - STALE_MS / 2;
+    }
+    stale.value = true;
+  }, LOOK_MS);
+  return () => {
+    clearInterval(timer);
+    source.close();
+  };
+}

@@ -1,0 +1,109 @@
+/** The console: signs in, keeps the stream of events open, and shows the page that the address names (#/now, #/doors/ID). */
+import { signal } from '@preact/signals';
+import { render } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { call, mayDo, readSession, session } from './api.ts';
+import { openLive, stale } from './live.ts';
+import { Door } from './pages/door.tsx';
+import { Doors } from './pages/doors.tsx';
+import { Now } from './pages/now.tsx';
+import { SignIn } from './pages/sign-in.tsx';
+import './style.css';
+import { chooseLanguage, language, t } from './words.ts';
+
+const route = signal(location.hash);
+addEventListener('hashchange', () => {
+  route.value = location.hash;
+});
+
+const failed = signal(false);
+function begin(): void {
+  failed.value = false;
+  readSession().catch(() => {
+    failed.value = true;
+  });
+}
+
+function Page() {
+  const [, name = '', id] = route.value.split('/');
+  if (name === 'doors') return id === undefined ? <Doors /> : <Door key={id} id={id} />;
+  return mayDo('service-tool', 'front-desk-admin', 'monitor') ? <Now /> : <Doors />;
+}
+
+function LanguageButton() {
+  return (
+    <button type="button" class="quiet" onClick={() => chooseLanguage(language.value === 'en' ? 'de' : 'en')}>
+      {t('language')}
+    </button>
+  );
+}
+
+function Frame() {
+  useEffect(openLive, []);
+  const isDoors = route.value.startsWith('#/doors');
+  const signOut = () =>
+    call('DELETE', '/session').then(
+      () => {
+        session.value = null;
+      },
+      () => undefined,
+    );
+  return (
+    <>
+      <header>
+        <strong>Gatehouse</strong>
+        <nav>
+          {mayDo('service-tool', 'front-desk-admin', 'monitor') && (
+            <a href="#/now" aria-current={isDoors ? undefined : 'page'}>
+              {t('now')}
+            </a>
+          )}
+          <a href="#/doors" aria-current={isDoors ? 'page' : undefined}>
+            {t('doors')}
+          </a>
+        </nav>
+        <span class="grow" />
+        <LanguageButton />
+        <button type="button" class="quiet" onClick={signOut}>
+          {t('signOut')}
+        </button>
+      </header>
+      {stale.value && (
+        <p role="alert" class="banner">
+          {t('stale')}
+        </p>
+      )}
+      <main class={stale.value ? 'stale' : ''}>
+        <Page />
+      </main>
+    </>
+  );
+}
+
+function Console() {
+  useEffect(begin, []);
+  useEffect(() => {
+    document.documentElement.lang = language.value;
+  }, [language.value]);
+  if (failed.value)
+    return (
+      <main>
+        <p role="alert">{t('noAnswer')}</p>
+        <button type="button" onClick={begin}>
+          {t('again')}
+        </button>
+      </main>
+    );
+  if (session.value === undefined) return <main>{t('loading')}</main>;
+  return session.value ? (
+    <Frame />
+  ) : (
+    <main class="narrow">
+      <SignIn />
+      <LanguageButton />
+    </main>
+  );
+}
+
+const root = document.getElementById('app');
+if (root) render(<Console />, root);

@@ -1,0 +1,171 @@
+/** One door: what is known of it and how old that is, what is wanted and what the lock has, and the way to open it. */
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import type { Door as DoorFields, DoorState } from '../../resources/doors/schema.ts';
+import { call, DOORS, mayDo, Refused } from '../api.ts';
+import { doorName } from '../doors-list.ts';
+import { epoch, type LiveEvent, onEvent } from '../live.ts';
+import { Presence } from '../presence.tsx';
+import { Unlock } from '../unlock.tsx';
+import { ago, moment, t } from '../words.ts';
+
+/** Ages grow, and what is reported every few seconds comes without an event. */
+const READ_MS = 5_000;
+const SETTLE_MS = 200;
+const EVENTS_SHOWN = 20;
+
+interface Known {
+  door: DoorFields;
+  state: DoorState;
+}
+
+export function Door({ id }: { id: string }) {
+  const known = useSignal<Known | undefined>(undefined);
+  const fault = useSignal('');
+  const events = useSignal<readonly LiveEvent[]>([]);
+  const readNow = useRef(() => {});
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout>;
+    let isOpen = true;
+    const path = `${DOORS}/${encodeURIComponent(id)}`;
+    const read = async () => {
+      try {
+        const [door, state] = await Promise.all([
+          call<DoorFields>('GET', path),
+          call<DoorState>('GET', `${path}/state`),
+        ]);
+        if (isOpen) known.value = { door, state };
+        fault.value = '';
+      } catch (error) {
+        fault.value = (error instanceof Refused && error.message) || t('noAnswer');
+      }
+      if (isOpen) plan(READ_MS);
+    };
+    const plan = (milliseconds: number) => {
+      clearTimeout(timer);
+      timer = setTimeout(read, milliseconds);
+    };
+    readNow.current = () => plan(0);
+    void read();
+    const end = onEvent((event) => {
+      if (event.source !== `doors/${id}`) return;
+      events.value = [event, ...events.value].slice(0, EVENTS_SHOWN);
+      plan(SETTLE_MS);
+    });
+    return () => {
+      isOpen = false;
+      clearTimeout(timer);
+      end();
+    };
+  }, [epoch.value, id]);
+  return (
+    <>
+      <p>
+        <a class="back" href="#/doors">
+          ← {t('back')}
+        </a>
+      </p>
+      {fault.value && <p role="alert">{fault.value}</p>}
+      {known.value ? (
+        <Shown {...known.value} ended={() => readNow.current()} />
+      ) : (
+        !fault.value && <p role="status">{t('loading')}</p>
+      )}
+      {known.value && <Events events={events.value} />}
+    </>
+  );
+}
+
+function Shown({ door, state, ended }: Known & { ended: () => void }) {
+  const { offline, connection, standingOpen, configuration } = state;
+  const presence = connection?.status ?? (state.relay ? (offline ? 'disconnected' : 'connected') : null);
+  return (
+    <>
+      <h1 dir="auto">{doorName(door)}</h1>
+      <p class="marks">
+        <Presence presence={presence} />
+        {connection && <span class="soft">{t('since', { time: moment(connection.since) })}</span>}
+        {standingOpen && <span class="mark warn">{t('standing')}</span>}
+      </p>
+      {offline && <p class="card bad">{offline.message}</p>}
+      {state.doubled && <p class="card bad">{state.doubled.message}</p>}
+      {mayDo('front-desk-admin', 'service-tool') && presence !== null && (
+        <Unlock id={door.id} name={doorName(door)} ended={ended} />
+      )}
+      <Facts door={door} state={state} />
+      {connection && (
+        <section>
+          <h2>{t('wanted')}</h2>
+          <p>{configuration.inForce ? t('settingsApplied') : t('settingsWaiting')}</p>
+          <dl class="facts">
+            <Fact name={t('wanted')}>{configuration.wanted}</Fact>
+            <Fact name={t('inLock')}>{configuration.applied ?? '–'}</Fact>
+          </dl>
+          {configuration.failure && <p class="card warn">{configuration.failure.message}</p>}
+        </section>
+      )}
+    </>
+  );
+}
+
+function Facts({ door, state }: Known) {
+  const { lqi, lastSeen } = door.connectionState;
+  const { lastUnlock, lockState, doorState } = state;
+  const now = Date.now();
+  const reported = (told: { value: string; at: string } | null) =>
+    told ? `${told.value} · ${ago(told.at, now)}` : t('notReported');
+  return (
+    <section>
+      <h2>{t('state')}</h2>
+      <dl class="facts">
+        <Fact name={t('lockState')}>{reported(lockState)}</Fact>
+        <Fact name={t('doorState')}>{reported(doorState)}</Fact>
+        <Fact name={t('radio')}>{lqi ?? t('notReported')}</Fact>
+        <Fact name={t('lastSeen')}>{lastSeen === null ? t('notReported') : ago(lastSeen, now)}</Fact>
+        <Fact name={t('lastUnlock')}>
+          {lastUnlock ? `${moment(lastUnlock.at)} · ${lastUnlock.outcome ?? '…'}` : t('never')}
+        </Fact>
+        <Fact name={t('number')}>{door.accessPointId}</Fact>
+        <Fact name={t('pmsId')}>{door.pmsId ?? '–'}</Fact>
+        <Fact name={t('group')}>{state.group ?? door.groupId ?? '–'}</Fact>
+        <Fact name={t('mac')}>{door.mac ?? '–'}</Fact>
+        <Fact name={t('gateway')}>{door.gatewayId ?? '–'}</Fact>
+      </dl>
+    </section>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: string | number }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd dir="auto">{children}</dd>
+    </div>
+  );
+}
+
+function Events({ events }: { events: readonly LiveEvent[] }) {
+  return (
+    <section>
+      <h2>{t('events')}</h2>
+      {events.length === 0 && <p class="soft">{t('noEvents')}</p>}
+      <ul class="log">
+        {events.map(({ id, time, type, data }) => (
+          <li key={id}>
+            <time dateTime={time}>{new Date(time).toLocaleTimeString()}</time>{' '}
+            {type.replace(/^gatehouse\.door\./, '').replace(/\.v1$/, '')}{' '}
+            <span class="soft">{wordsOf(data)}</span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** The plain values of an event, without what the page shows already. */
+function wordsOf(data: Record<string, unknown>): string {
+  return Object.entries(data)
+    .filter(([name, value]) => name !== 'doorId' && name !== 'name' && typeof value !== 'object')
+    .map(([name, value]) => `${name} ${value}`)
+    .join(' · ');
+}

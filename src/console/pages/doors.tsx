@@ -1,0 +1,167 @@
+/** The list of doors: searched, filtered and sorted here, so that each key typed shows at once; only the rows in view are drawn. */
+import { useComputed, useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { Refused } from '../api.ts';
+import {
+  choose,
+  doorName,
+  doors,
+  type Filter,
+  followDoors,
+  type ListedDoor,
+  type Order,
+  readDoors,
+} from '../doors-list.ts';
+import { epoch } from '../live.ts';
+import { Presence } from '../presence.tsx';
+import type { Words } from '../words.en.ts';
+import { ago, t } from '../words.ts';
+
+/** As the style sheet has it. */
+const ROW_PX = 72;
+const SPARE_ROWS = 6;
+const FILTERS: Record<Filter, keyof Words> = {
+  all: 'all',
+  offline: 'onlyOffline',
+  battery: 'onlyBattery',
+  pending: 'onlyPending',
+};
+const ORDERS: Record<Order, keyof Words> = {
+  presence: 'byPresence',
+  number: 'byNumber',
+  name: 'byName',
+  lqi: 'byLqi',
+  seen: 'bySeen',
+};
+
+export function Doors() {
+  const text = useSignal('');
+  const filter = useSignal<Filter>('all');
+  const order = useSignal<Order>('presence');
+  const fault = useSignal('');
+  const chosen = useComputed(() =>
+    choose(doors.value ?? [], { text: text.value, filter: filter.value, order: order.value }),
+  );
+  useEffect(() => {
+    fault.value = '';
+    readDoors().catch((error) => {
+      fault.value = (error instanceof Refused && error.message) || t('noAnswer');
+    });
+    return followDoors();
+  }, [epoch.value]);
+  return (
+    <>
+      <h1>{t('doors')}</h1>
+      <search class="tools">
+        <input
+          type="search"
+          aria-label={t('search')}
+          placeholder={t('search')}
+          value={text.value}
+          onInput={({ currentTarget }) => {
+            text.value = currentTarget.value;
+          }}
+        />
+        <Choice label={t('filter')} options={FILTERS} chosen={filter} />
+        <Choice label={t('sort')} options={ORDERS} chosen={order} />
+      </search>
+      {fault.value && <p role="alert">{fault.value}</p>}
+      {doors.value === undefined ? (
+        !fault.value && <p role="status">{t('loading')}</p>
+      ) : (
+        <>
+          <p role="status" class="soft">
+            {chosen.value.length === 0
+              ? t('none')
+              : t('shown', { shown: chosen.value.length, all: doors.value.length })}
+          </p>
+          <Rows items={chosen.value} />
+        </>
+      )}
+    </>
+  );
+}
+
+function Choice<Name extends string>({
+  label,
+  options,
+  chosen,
+}: {
+  label: string;
+  options: Record<Name, keyof Words>;
+  chosen: { value: Name };
+}) {
+  return (
+    <select
+      aria-label={label}
+      value={chosen.value}
+      onChange={({ currentTarget }) => {
+        chosen.value = currentTarget.value as Name;
+      }}
+    >
+      {(Object.keys(options) as Name[]).map((name) => (
+        <option key={name} value={name}>
+          {t(options[name])}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function Rows({ items }: { items: ListedDoor[] }) {
+  const list = useRef<HTMLUListElement>(null);
+  const first = useSignal(0);
+  const visible = Math.ceil(innerHeight / ROW_PX) + 2 * SPARE_ROWS;
+  useEffect(() => {
+    const look = () => {
+      const above = -(list.current?.getBoundingClientRect().top ?? 0);
+      first.value = Math.max(0, Math.floor(above / ROW_PX) - SPARE_ROWS);
+    };
+    look();
+    addEventListener('scroll', look, { passive: true });
+    return () => removeEventListener('scroll', look);
+  }, []);
+  const from = Math.max(0, Math.min(first.value, items.length - visible));
+  const now = Date.now();
+  return (
+    <ul ref={list} class="rows" style={{ height: `${items.length * ROW_PX}px` }}>
+      {items.slice(from, from + visible).map((door, index) => (
+        <li
+          key={door.id}
+          style={{ top: `${(from + index) * ROW_PX}px` }}
+          aria-setsize={items.length}
+          aria-posinset={from + index + 1}
+        >
+          <Row door={door} now={now} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Row({ door, now }: { door: ListedDoor; now: number }) {
+  const { state, connectionState, accessPointId, pmsId } = door;
+  const { lqi, lastSeen } = connectionState;
+  return (
+    <a href={`#/doors/${door.id}`}>
+      <span class="what">
+        <strong dir="auto">{doorName(door)}</strong>
+        <span class="soft">
+          {[
+            `${t('number')} ${accessPointId}`,
+            pmsId,
+            lqi !== null && `LQI ${lqi}`,
+            lastSeen !== null && ago(lastSeen, now),
+          ]
+            .filter(Boolean)
+            .join(' · ')}
+        </span>
+      </span>
+      <span class="marks">
+        <Presence presence={state.presence} />
+        {state.battery === 'low' && <span class="mark warn">{t('batteryLow')}</span>}
+        {state.pending && <span class="mark">{t('pending')}</span>}
+      </span>
+    </a>
+  );
+}

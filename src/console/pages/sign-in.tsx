@@ -1,0 +1,42 @@
+/** The only page without a session: a login code is redeemed for one (POST /session). */
+import { useState } from 'preact/hooks';
+import type { Session } from '../../services/auth/schema.ts';
+import { call, Refused, session } from '../api.ts';
+import { t } from '../words.ts';
+
+export function SignIn() {
+  const [code, setCode] = useState('');
+  const [fault, setFault] = useState('');
+  const [busy, setBusy] = useState(false);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    setBusy(true);
+    setFault('');
+    try {
+      session.value = await call<Session>('POST', '/session', { code });
+    } catch (error) {
+      setFault((error instanceof Refused && error.message) || t('noAnswer'));
+    }
+    setBusy(false);
+  };
+  return (
+    <form onSubmit={submit}>
+      <h1>Gatehouse</h1>
+      <label for="code">{t('code')}</label>
+      <input
+        id="code"
+        required
+        autocomplete="one-time-code"
+        autocapitalize="characters"
+        spellcheck={false}
+        value={code}
+        onInput={({ currentTarget }) => setCode(currentTarget.value)}
+      />
+      {fault && <p role="alert">{fault}</p>}
+      <button type="submit" class="primary" disabled={busy}>
+        {t('signIn')}
+      </button>
+      <p class="soft">{t('signInHelp')}</p>
+    </form>
+  );
+}
