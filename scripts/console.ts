@@ -15,7 +15,14 @@ export function consoleSettings(root: string): InlineConfig {
     base: '/',
     logLevel: 'warn',
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
-    build: { target: 'es2022', modulePreload: false, emptyOutDir: true, assetsInlineLimit: 0 },
+    // The map names the libraries for the package's copyright file; browsers do not ask for it.
+    build: {
+      sourcemap: 'hidden',
+      target: 'es2022',
+      modulePreload: false,
+      emptyOutDir: true,
+      assetsInlineLimit: 0,
+    },
   };
 }
 

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { isBuilt } from '../src/built.js';
-import { build } from './build.ts';
+import { build, buildConsole } from './build.ts';
 import {
   ARCHITECTURES,
   addons,
@@ -51,6 +51,8 @@ async function makePackage({ architecture, node: archive, out, uncompressed }: O
   for (const file of [join(folder, 'bin/node'), ...native.map((path) => join(ROOT, path))])
     mustBeFor(file, kind);
   if (!isBuilt(ROOT, 'main') || !isBuilt(ROOT, 'host')) await build(ROOT);
+  // It takes half a second, and has no stamps by which an old one would be known.
+  await buildConsole(ROOT);
 
   const files = filesOfTree(ROOT, native, folder);
   const missing = foldersAskedFor(ROOT).filter(

@@ -147,7 +147,10 @@ describe.skipIf(NO_CHROMIUM)('the console', () => {
     expect((await site.doorState(MACS[0])).lastUnlock).toBeNull();
     await page.getByRole('button', { name: 'Unlock' }).click();
     await picture(page, 'unlock-phone');
+    const order = page.waitForRequest((request) => request.url().endsWith('/unlock'));
     await page.getByRole('button', { name: 'Yes, unlock' }).click();
+    // A browser repeats a request by itself when its connection is reset.
+    expect((await order).headers()['idempotency-key']).toMatch(/^[0-9a-f-]{36}$/);
     await page.getByText('Unlocked. The door reported it.').waitFor();
     await picture(page, 'unlocked-phone');
     expect(await site.doorState(MACS[0])).toMatchObject({ lastUnlock: { outcome: 'confirmed' } });
@@ -198,6 +201,19 @@ describe.skipIf(NO_CHROMIUM)('the console', () => {
         return page.getByText('No word from the gateway').count();
       })
       .toBe(0);
+  });
+
+  it('asks for a code as soon as its session is revoked', async () => {
+    const { page } = await open('phone');
+    await signIn(page, 'front-desk-admin');
+    await page
+      .getByText('2 of 2 doors')
+      .or(page.getByRole('heading', { name: 'Now' }))
+      .first()
+      .waitFor();
+    const { items } = (await site.call('GET', '/tokens')).body as { items: { id: string; kind: string }[] };
+    for (const { id, kind } of items) if (kind === 'session') await site.call('DELETE', `/tokens/${id}`);
+    await page.getByRole('textbox').waitFor();
   });
 
   it('is served with a strict policy, and its files for good', async () => {

@@ -19,7 +19,7 @@ export interface Library {
 /** Those that the source maps of the bundles name, and those of `placed` files. All have a licence that may be delivered. */
 export function librariesIn(root: string, placed: readonly string[]): Library[] {
   const locked = lockedPackages(root);
-  const sources = ['main', 'host'].flatMap((program) => sourcesOf(join(root, 'dist', program)));
+  const sources = ['main', 'host', 'console/assets'].flatMap((part) => sourcesOf(join(root, 'dist', part)));
   const folders = new Set([...sources, ...placed].map(folderOf).filter((folder) => folder !== undefined));
   return [...folders].toSorted().map((folder) => {
     const entry = locked[folder];

@@ -22,17 +22,23 @@ export class Refused extends Error {
   }
 }
 
-/** Throws Refused; status 0 when there was no answer, so that what became of a change is not known. */
-export async function call<Result>(method: string, path: string, body?: unknown): Promise<Result> {
+/**
+ * Throws Refused; status 0 when there was no answer, so that what became of a change is not known. A browser repeats a request
+ * by itself when a connection that it used before is reset: what must happen once brings a `key` (Idempotency-Key).
+ */
+export async function call<Result>(
+  method: string,
+  path: string,
+  { body, key }: { body?: unknown; key?: string } = {},
+): Promise<Result> {
+  const headers = {
+    ...(body !== undefined && { 'Content-Type': 'application/json' }),
+    ...(key !== undefined && { 'Idempotency-Key': key }),
+  };
   let response: Response;
   try {
-    response = await fetch(`${API}${path}`, {
-      method,
-      ...(body !== undefined && {
-        body: JSON.stringify(body),
-        headers: { 'Content-Type': 'application/json' },
-      }),
-    });
+    const content = body === undefined ? {} : { body: JSON.stringify(body) };
+    response = await fetch(`${API}${path}`, { method, headers, ...content });
   } catch {
     throw new Refused(0, 'NO_ANSWER', '');
   }
@@ -42,6 +48,7 @@ export async function call<Result>(method: string, path: string, body?: unknown)
   throw new Refused(response.status, String(answer.error ?? ''), String(answer.message ?? ''));
 }
 
+/** Sets `session`, to null when no one is signed in. Throws Refused for any other reason. */
 export async function readSession(): Promise<void> {
   try {
     session.value = await call<Session>('GET', '/session');

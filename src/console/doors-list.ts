@@ -11,12 +11,15 @@ export type ListedDoor = DoorPage['items'][number];
 const PAGE = 100;
 /** Several events of one door come together. */
 const SETTLE_MS = 250;
+/** More than so many are read with all others, and not again before the pause: a lost gateway changes hundreds. */
+const FEW = 3;
+const PAUSE_MS = 2_000;
 
 export const doors = signal<readonly ListedDoor[] | undefined>(undefined);
 export const doorName = ({ name, accessPointId }: Pick<ListedDoor, 'name' | 'accessPointId'>) =>
   name ?? `#${accessPointId}`;
 
-export async function readDoors(): Promise<void> {
+async function readDoors(): Promise<void> {
   const items: ListedDoor[] = [];
   let cursor: string | null = '';
   do {
@@ -35,25 +38,41 @@ async function readDoor(id: string): Promise<void> {
   doors.value = found ? [...others, found].toSorted((a, b) => a.accessPointId - b.accessPointId) : others;
 }
 
-/** Returns the function that ends it. */
-export function followDoors(): () => void {
+/** Reads all doors, then each that changes, one reading at a time. Returns the function that ends it. */
+export function followDoors(fault: (error: unknown) => void): () => void {
   const changed = new Set<string>();
+  let readAll = true;
+  let isOpen = true;
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const flush = async () => {
-    timer = undefined;
-    const ids = [...changed];
-    changed.clear();
-    const all = ids.length > 1 ? readDoors() : Promise.all(ids.map(readDoor));
-    // The banner of a stream without a word says that what is shown may be old.
-    await all.catch(() => undefined);
+  const plan = (milliseconds: number) => {
+    timer ??= setTimeout(flush, milliseconds);
   };
+  const flush = async () => {
+    const ids = [...changed];
+    const many = readAll || ids.length > FEW;
+    changed.clear();
+    readAll = false;
+    let pause = many ? PAUSE_MS : SETTLE_MS;
+    try {
+      await (many ? readDoors() : Promise.all(ids.map(readDoor)));
+      fault(undefined);
+    } catch (error) {
+      readAll = true;
+      pause = PAUSE_MS;
+      fault(error);
+    }
+    timer = undefined;
+    if (isOpen && (readAll || changed.size > 0)) plan(pause);
+  };
+  plan(0);
   const end = onEvent(({ source }) => {
     const [kind, id] = source.split('/');
     if (kind !== 'doors' || id === undefined) return;
     changed.add(id);
-    timer ??= setTimeout(flush, SETTLE_MS);
+    plan(SETTLE_MS);
   });
   return () => {
+    isOpen = false;
     clearTimeout(timer);
     end();
   };

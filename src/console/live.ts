@@ -1,9 +1,9 @@
 /**
- * The stream of live events (GET /events). The browser opens it again by itself with the last id, so nothing is missed; where
- * the gateway cannot go on from there it sends `reset`, and everything is read again. A stream that is silent is stale.
+ * The stream of live events (GET /events). The browser opens it again by itself with the last id, so nothing is missed; and
+ * whenever it is opened, all is read again. A stream that is silent is stale.
  */
 import { signal } from '@preact/signals';
-import { API } from './api.ts';
+import { API, readSession } from './api.ts';
 
 export interface LiveEvent {
   id: string;
@@ -20,7 +20,7 @@ const LOOK_MS = 1_000;
 
 /** Whether what is shown may be out of date. */
 export const stale = signal(false);
-/** Grows whenever all must be read again. */
+/** Grows whenever all must be read again; 0 before the stream is open, since what changes between a read and it would be missed. */
 export const epoch = signal(0);
 
 const listeners = new Set<(event: LiveEvent) => void>();
@@ -51,12 +51,14 @@ export function openLive(): () => void {
       const event = JSON.parse(message.data) as LiveEvent;
       for (const listener of listeners) listener(event);
     };
-    source.addEventListener('hello', heard);
-    source.addEventListener('heartbeat', heard);
-    source.addEventListener('reset', (message) => {
+    source.addEventListener('hello', (message) => {
       heard(message);
       reload();
     });
+    source.addEventListener('heartbeat', heard);
+    source.addEventListener('reset', heard);
+    // The session may have ended: the page asks for a code then.
+    source.addEventListener('end', () => void readSession().catch(() => undefined));
   };
   open();
   const timer = setInterval(() => {
@@ -67,6 +69,8 @@ export function openLive(): () => void {
       heardAt = performance.now() - STALE_MS / 2;
     }
     stale.value = true;
+    // Old figures with the banner are more than none.
+    if (epoch.value === 0) reload();
   }, LOOK_MS);
   return () => {
     clearInterval(timer);

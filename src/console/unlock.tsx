@@ -24,7 +24,9 @@ export function Unlock({ id, name, ended }: { id: string; name: string; ended: (
     busy.value = true;
     result.value = undefined;
     try {
-      const { outcome, reason } = await call<UnlockResult>('POST', `${DOORS}/${id}/unlock`);
+      const { outcome, reason } = await call<UnlockResult>('POST', `${DOORS}/${id}/unlock`, {
+        key: crypto.randomUUID(),
+      });
       const [severity, word] = OUTCOMES[outcome];
       result.value = { severity, text: [t(word), reason].filter(Boolean).join(' ') };
     } catch (error) {

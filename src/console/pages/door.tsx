@@ -25,6 +25,7 @@ export function Door({ id }: { id: string }) {
   const events = useSignal<readonly LiveEvent[]>([]);
   const readNow = useRef(() => {});
   useEffect(() => {
+    if (epoch.value === 0) return;
     let timer: ReturnType<typeof setTimeout>;
     let isOpen = true;
     const path = `${DOORS}/${encodeURIComponent(id)}`;

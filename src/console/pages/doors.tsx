@@ -10,7 +10,6 @@ import {
   followDoors,
   type ListedDoor,
   type Order,
-  readDoors,
 } from '../doors-list.ts';
 import { epoch } from '../live.ts';
 import { Presence } from '../presence.tsx';
@@ -43,11 +42,10 @@ export function Doors() {
     choose(doors.value ?? [], { text: text.value, filter: filter.value, order: order.value }),
   );
   useEffect(() => {
-    fault.value = '';
-    readDoors().catch((error) => {
-      fault.value = (error instanceof Refused && error.message) || t('noAnswer');
+    if (epoch.value === 0) return;
+    return followDoors((error) => {
+      fault.value = error === undefined ? '' : (error instanceof Refused && error.message) || t('noAnswer');
     });
-    return followDoors();
   }, [epoch.value]);
   return (
     <>

@@ -16,6 +16,7 @@ export function Now() {
   const status = useSignal<Status | undefined>(undefined);
   const fault = useSignal('');
   useEffect(() => {
+    if (epoch.value === 0) return;
     let timer: ReturnType<typeof setTimeout>;
     let isOpen = true;
     const read = async () => {

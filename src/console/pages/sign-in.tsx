@@ -13,7 +13,7 @@ export function SignIn() {
     setBusy(true);
     setFault('');
     try {
-      session.value = await call<Session>('POST', '/session', { code });
+      session.value = await call<Session>('POST', '/session', { body: { code } });
     } catch (error) {
       setFault((error instanceof Refused && error.message) || t('noAnswer'));
     }
