@@ -99,7 +99,7 @@ async function openGateway(
   network = opened;
   const radio = () => opened.radio();
   const lost = (reason: string) => ended.abort(new DriverError('LINK_LOST', reason));
-  const outbox = openOutbox(context, `${linkId}-${clock.now()}`, ended.signal);
+  const outbox = openOutbox(context, linkId, ended.signal);
   failed = (hwId, reason) => outbox.tell('joinFailed', { hwId, reason });
   const configurer = openConfigurer(radio, clock);
   const locks = openLocks({

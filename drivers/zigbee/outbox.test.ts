@@ -9,18 +9,20 @@ function openTestbed() {
   const logged: string[] = [];
   const room = Promise.withResolvers<void>();
   const log = (_: object, message: string) => void logged.push(message);
-  async function emit({ kind }: DriverEvent, signal: AbortSignal): Promise<void> {
+  const ids: string[] = [];
+  async function emit({ id, kind }: DriverEvent, signal: AbortSignal): Promise<void> {
     await room.promise;
     signal.throwIfAborted();
     stored.push(kind);
+    ids.push(id);
   }
   const ended = new AbortController();
   const outbox = openOutbox(
     { emit, log: { debug: log, info: log, warn: log, error: log } },
-    'life',
+    'zb-1',
     ended.signal,
   );
-  return { outbox, stored, logged, room, ended };
+  return { outbox, stored, ids, logged, room, ended };
 }
 
 it('are stored all the same, and no one waits for it', async () => {
@@ -41,4 +43,14 @@ it('end no host when what follows from their being stored cannot be done', async
   room.resolve();
   await expect.poll(() => logged).toHaveLength(1);
   expect(stored).toEqual(['lockJoined']);
+});
+
+it('have other ids than those of an earlier link that was opened at the same time of day', async () => {
+  const links = [openTestbed(), openTestbed()];
+  for (const { outbox, room } of links) {
+    outbox.tell('lockEvent', null);
+    room.resolve();
+  }
+  await expect.poll(() => links.flatMap(({ ids }) => ids)).toHaveLength(2);
+  expect(new Set(links.flatMap(({ ids }) => ids)).size).toBe(2);
 });

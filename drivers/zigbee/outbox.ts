@@ -1,4 +1,5 @@
 /** Events on their way to be durable, from listeners that cannot wait for it: bounded, in order, each with an id. */
+import { randomUUID } from 'node:crypto';
 import type { DriverContext, Plain } from '../contract/driver.ts';
 
 /** A site with this many that are not durable has a full disk: what comes then is counted, not kept. */
@@ -12,17 +13,19 @@ export interface Outbox {
 }
 
 /**
- * `name` tells this life of the driver from others: ids are not used twice. No one waits any more once the signal fires;
+ * Ids are not used twice, also where the clock stands at the same millisecond at two starts: the daemon drops an event whose
+ * id it has. No one waits any more once the signal fires;
  * what was told goes its way all the same, for it has happened.
  */
 export function openOutbox(
   { emit, log }: Pick<DriverContext, 'emit' | 'log'>,
-  name: string,
+  linkId: string,
   signal: AbortSignal,
 ): Outbox {
   let waiting = 0;
   let dropped = 0;
   let count = 0;
+  const life = randomUUID();
 
   async function store(kind: string, data: Plain): Promise<void> {
     if (waiting >= WAITING_MAX) {
@@ -33,7 +36,7 @@ export function openOutbox(
     waiting += 1;
     count += 1;
     try {
-      await emit({ id: `${name}-${count}`, kind, data }, new AbortController().signal);
+      await emit({ id: `${linkId}-${life}-${count}`, kind, data }, new AbortController().signal);
       if (dropped > 0) log.warn({ dropped }, 'events are stored again');
       dropped = 0;
     } finally {
