@@ -165,4 +165,15 @@ describe('the late outcome of an unlock', () => {
     expect(await lastUnlock()).toMatchObject({ outcome: 'unknown', lateOutcome: { outcome: 'confirmed' } });
     expect(told()).toMatchObject([{ isLate: null, delayMilliseconds: null }]);
   });
+
+  it('is not told after a restart when the door was told to stand open since, the clock set back', async () => {
+    await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
+    await unlockUnknown();
+    estate.clock.jumpWall(-3_600_000);
+    expect((await estate.desk('POST', `/doors/${id}/stand-open`, { seconds: 60 })).status).toBe(200);
+    const before = estate;
+    estate = await openEstate(before.database, { now: before.clock.now() + 5_000 });
+    await tell();
+    expect([told(), await lastUnlock()]).toMatchObject([[], { lateOutcome: null }]);
+  });
 });

@@ -36,6 +36,8 @@ export interface ActuationMeter {
 }
 
 export interface LastActuation {
+  /** Orders intents of all runs; the wall clock, which may be set back between two, does not. */
+  id: number;
   /** Epoch milliseconds, of the intent. */
   at: number;
   principalId: string;
@@ -220,6 +222,7 @@ function lastOf(row: ActuationRow, times: Times, isUnderWay: boolean): LastActua
   const isLost = row.outcome === null && !isUnderWay;
   const detail = detailOf(row);
   return {
+    id: row.id,
     at: row.at,
     principalId: row.actor_id,
     outcome: isLost ? 'unknown' : row.outcome,

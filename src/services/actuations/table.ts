@@ -30,7 +30,7 @@ export function actuationTable(database: Prepare) {
     ),
     /** The latest that was sent to this lock; one that `failed` with an `error` was not. Reads all rows, as the next does. */
     toLock: database.prepare<[string, string], Pick<ActuationRow, 'object'>>(
-      "SELECT object FROM actuation WHERE action = ? AND detail ->> '$.mac' = ? AND NOT (outcome IS 'failed' AND detail ->> '$.error' IS NOT NULL) ORDER BY at DESC LIMIT 1",
+      "SELECT object FROM actuation WHERE action = ? AND detail ->> '$.mac' = ? AND NOT (outcome IS 'failed' AND detail ->> '$.error' IS NOT NULL) ORDER BY id DESC LIMIT 1",
     ),
     /** Reads all rows: one for each door and relay that was ever used. */
     open: database.prepare<[], ActuationRow>('SELECT * FROM actuation WHERE outcome IS NULL ORDER BY id'),
