@@ -65,7 +65,7 @@ it('a scan is one at a time on its bus, ends when it is cancelled, and says so w
   const { first, open } = await openFieldSite(slow);
   await waitFor(() => expect(first.rs485.buses()).toMatchObject([{ up: true }]));
   const { id } = await scan(first, { from: 0, to: 31 });
-  await expect(scan(first, {})).rejects.toMatchObject({ code: 'QUEUE_FULL' });
+  await expect(scan(first, {})).rejects.toMatchObject({ code: 'IN_PROGRESS' });
   await waitFor(() => expect(job(first, id).progress).toMatchObject({ done: 16, total: 32 }));
   await first.jobs.cancel(id, CALLER);
   await waitFor(() => expect(job(first, id)).toMatchObject({ status: 'cancelled', result: null }));

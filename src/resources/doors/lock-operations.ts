@@ -250,7 +250,7 @@ function lockCare(doors: DoorSlice, path: string, job: z.ZodType): Operation[] {
       status: 202,
       result: job,
       location: jobPath,
-      errors: ['NOT_FOUND', 'NO_LOCK', 'BATTERY_LOW', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
+      errors: ['NOT_FOUND', 'NO_LOCK', 'BATTERY_LOW', 'IN_PROGRESS', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
       handler: async ({ params, body, principal, correlationId }) => ({
         body: await doors.updateFirmware(params.doorId, body, { principal, correlationId }),
       }),

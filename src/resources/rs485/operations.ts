@@ -152,7 +152,7 @@ function busOperations(rs485: Rs485, job: z.ZodType): Operation[] {
       status: 202,
       result: job,
       location: jobPath,
-      errors: ['QUEUE_FULL', 'DEVICE_OFFLINE'],
+      errors: ['IN_PROGRESS', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
       handler: async ({ body, principal, correlationId }) => ({
         body: await rs485.scan(body, { principal, correlationId }),
       }),
@@ -171,7 +171,7 @@ function busOperations(rs485: Rs485, job: z.ZodType): Operation[] {
       status: 202,
       result: job,
       location: jobPath,
-      errors: ['NOT_FOUND', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
+      errors: ['NOT_FOUND', 'IN_PROGRESS', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
       handler: async ({ params, body, principal, correlationId }) => ({
         body: await rs485.pair(params.bus, body, { principal, correlationId }),
       }),

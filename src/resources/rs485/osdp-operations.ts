@@ -29,7 +29,7 @@ export function osdpOperations(rs485: Rs485, job: z.ZodType): Operation[] {
       status: 202,
       result: job,
       location: jobPath,
-      errors: ['NOT_FOUND', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
+      errors: ['NOT_FOUND', 'IN_PROGRESS', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
       handler: async ({ params, body, principal, correlationId }) => ({
         body: await rs485.updateFirmware(params.deviceId, body, { principal, correlationId }),
       }),
@@ -48,7 +48,14 @@ export function osdpOperations(rs485: Rs485, job: z.ZodType): Operation[] {
       status: 202,
       result: job,
       location: jobPath,
-      errors: ['NOT_FOUND', 'ALREADY_EXISTS', 'CONFIRMATION_NEEDED', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
+      errors: [
+        'NOT_FOUND',
+        'ALREADY_EXISTS',
+        'CONFIRMATION_NEEDED',
+        'IN_PROGRESS',
+        'QUEUE_FULL',
+        'DEVICE_OFFLINE',
+      ],
       handler: async ({ params, body, principal, correlationId }) => ({
         body: await rs485.readdress(params.deviceId, body, { principal, correlationId }),
       }),

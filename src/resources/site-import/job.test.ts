@@ -140,7 +140,7 @@ it('is one at a time', async () => {
     app: estate.local,
     body: JSON.stringify({ document }),
   });
-  expect([second.status, second.body.error]).toEqual([422, 'QUEUE_FULL']);
+  expect([second.status, second.body.error]).toEqual([409, 'IN_PROGRESS']);
   expect((await endedJob(estate.jobs, job.id)).status).toBe('done');
 });
 

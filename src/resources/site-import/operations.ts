@@ -56,7 +56,7 @@ export function siteImportOperations(siteImport: SiteImport, job: z.ZodType): Op
       status: 202,
       result: job,
       location: jobPath,
-      errors: ['RELAY_IN_USE', 'VERSION_CONFLICT', 'QUEUE_FULL'],
+      errors: ['RELAY_IN_USE', 'VERSION_CONFLICT', 'IN_PROGRESS', 'QUEUE_FULL'],
       handler: async ({ body, principal, correlationId }) => ({
         body: await siteImport.start(body, { principal, correlationId }),
       }),

@@ -39,7 +39,7 @@ export function gatewayActions(zgates: Zgates, path: string, job: z.ZodType): Op
       status: 202,
       result: job,
       location: jobPath,
-      errors: ['NOT_FOUND', 'CONFIRMATION_NEEDED', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
+      errors: ['NOT_FOUND', 'CONFIRMATION_NEEDED', 'IN_PROGRESS', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
       handler: async ({ params, body, principal, correlationId }) => ({
         body: await zgates.moveChannel(params.deviceId, body, { principal, correlationId }),
       }),
@@ -54,7 +54,7 @@ export function gatewayActions(zgates: Zgates, path: string, job: z.ZodType): Op
       status: 202,
       result: job,
       location: jobPath,
-      errors: ['NOT_FOUND', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
+      errors: ['NOT_FOUND', 'IN_PROGRESS', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
       handler: async ({ params, principal, correlationId }) => ({
         body: await zgates.map(params.deviceId, { principal, correlationId }),
       }),

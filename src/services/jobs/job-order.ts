@@ -55,7 +55,7 @@ export type JobWork = (
 /** Makes the work of a queued job again, from its `input` and id. Throws when another version stored that differently. */
 export type ResumeJob = (input: unknown, id: string) => JobWork;
 
-/** Resolves with the job as the interface shows it, once it is stored and has begun. Throws QUEUE_FULL. */
+/** Resolves with the job as the interface shows it, once it is stored and has begun. Throws QUEUE_FULL, or IN_PROGRESS where the same job is under way. */
 export type StartJob = (order: JobOrder) => Promise<unknown>;
 
 /** Ends the job of this kind on this object with the error, if it waits in a queue. Resolves once that is stored. */

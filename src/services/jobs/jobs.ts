@@ -30,7 +30,7 @@ const RUNNING_MAX = 4;
 const ENDING_DEADLINE_MS = 5_000;
 
 export interface Jobs extends AsyncDisposable {
-  /** Resolves when the job is stored and has begun, or waits in its queue. Throws QUEUE_FULL. */
+  /** Resolves when the job is stored and has begun, or waits in its queue. Throws QUEUE_FULL, or IN_PROGRESS where the same job is under way. */
   start(order: JobOrder): Promise<Job>;
   /** Throws NOT_FOUND or FORBIDDEN. */
   get(id: string, principal: Principal): Job;
@@ -253,7 +253,10 @@ function failedBy(error: unknown): End {
 function refuseTwice(others: Iterable<readonly [string, Task]>, { kind, object }: JobOrder): void {
   for (const [id, task] of others) {
     if (task.kind === kind && task.object === object)
-      throw new GatehouseError('QUEUE_FULL', `The job ${id} does this already: wait for it, or cancel it.`);
+      throw new GatehouseError(
+        'IN_PROGRESS',
+        `Job ${id} is already doing this, or waits to: wait for it, or cancel it.`,
+      );
   }
 }
 
