@@ -352,3 +352,13 @@ it('reads the bolt at once when an earlier command may have made the report that
   expect(await run('unlock', unlockOf(LOCK))).toMatchObject({ outcome: 'confirmed' });
   expect(clock.monotonic()).toBe(begun);
 });
+
+it('reads the bolt again after a lock command that no answer came to: a parent may deliver it later', async () => {
+  const { begin, clock, readAgain } = await open({ reply: () => SILENT });
+  const { end, stop } = begin('lock');
+  const outcome = end.catch(({ code }) => code);
+  await clock.advance(30_000);
+  stop();
+  expect(await outcome).toBe('OUTCOME_UNKNOWN');
+  expect(readAgain).toEqual([LOCK]);
+});

@@ -137,11 +137,14 @@ export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
     async lock(...given) {
       const { hwId, pin } = valid(lockNow, given[0], 'INVALID_COMMAND');
       const begun = begin(hwId, given, false);
+      let isSeen = false;
       try {
-        return await move('lockDoor', pin, begun);
+        const end = await move('lockDoor', pin, begun);
+        isSeen = end.outcome === 'confirmed';
+        return end;
       } finally {
-        // It may be told to lock because it did not do so by itself.
-        if (autoRelockSeconds({ autoRelockTime: relockTimeOf(begun.lock, radio) }) !== undefined)
+        // Its parent may give it the command after the deadline. It may also be told to lock because it did not do so by itself.
+        if (!isSeen || autoRelockSeconds({ autoRelockTime: relockTimeOf(begun.lock, radio) }) !== undefined)
           readAgain(begun.lock.ieee);
       }
     },
