@@ -6,6 +6,8 @@ import { call, mayDo, readSession, session } from './api.ts';
 import { openLive, stale } from './live.ts';
 import { Door } from './pages/door.tsx';
 import { Doors } from './pages/doors.tsx';
+import { Encoder } from './pages/encoder.tsx';
+import { Encoders } from './pages/encoders.tsx';
 import { Now } from './pages/now.tsx';
 import { SignIn } from './pages/sign-in.tsx';
 import './style.css';
@@ -24,10 +26,15 @@ function begin(): void {
   });
 }
 
+const PAGES = ['now', 'doors', 'encoders'] as const;
+/** Who may read GET /status. */
+const STATUS_READERS = ['service-tool', 'front-desk-admin', 'monitor'] as const;
+
 function Page() {
   const [, name = '', id] = route.value.split('/');
+  if (name === 'encoders') return id === undefined ? <Encoders /> : <Encoder key={id} id={id} />;
   if (name === 'doors') return id === undefined ? <Doors /> : <Door key={id} id={id} />;
-  return mayDo('service-tool', 'front-desk-admin', 'monitor') ? <Now /> : <Doors />;
+  return mayDo(...STATUS_READERS) ? <Now /> : <Doors />;
 }
 
 function LanguageButton() {
@@ -40,7 +47,8 @@ function LanguageButton() {
 
 function Frame() {
   useEffect(openLive, []);
-  const isDoors = route.value.startsWith('#/doors');
+  const pages = PAGES.filter((name) => name !== 'now' || mayDo(...STATUS_READERS));
+  const shown = pages.find((name) => route.value.startsWith(`#/${name}`)) ?? pages[0];
   const signOut = () =>
     call('DELETE', '/session').then(
       () => {
@@ -53,14 +61,11 @@ function Frame() {
       <header>
         <strong>Gatehouse</strong>
         <nav>
-          {mayDo('service-tool', 'front-desk-admin', 'monitor') && (
-            <a href="#/now" aria-current={isDoors ? undefined : 'page'}>
-              {t('now')}
+          {pages.map((name) => (
+            <a key={name} href={`#/${name}`} aria-current={name === shown ? 'page' : undefined}>
+              {t(name)}
             </a>
-          )}
-          <a href="#/doors" aria-current={isDoors ? 'page' : undefined}>
-            {t('doors')}
-          </a>
+          ))}
         </nav>
         <span class="grow" />
         <LanguageButton />

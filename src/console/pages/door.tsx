@@ -1,17 +1,17 @@
 /** One door: what is known of it and how old that is, what is wanted and what the lock has, and the way to open it. */
 import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect } from 'preact/hooks';
 import type { Door as DoorFields, DoorState } from '../../resources/doors/schema.ts';
-import { call, DOORS, mayDo, Refused } from '../api.ts';
+import { call, DOORS, mayDo } from '../api.ts';
 import { doorName } from '../doors-list.ts';
-import { epoch, type LiveEvent, onEvent } from '../live.ts';
+import { type LiveEvent, onEvent } from '../live.ts';
 import { Presence } from '../presence.tsx';
 import { Unlock } from '../unlock.tsx';
+import { useRead } from '../use-read.ts';
 import { ago, moment, t } from '../words.ts';
 
 /** Ages grow, and what is reported every few seconds comes without an event. */
 const READ_MS = 5_000;
-const SETTLE_MS = 200;
 const EVENTS_SHOWN = 20;
 
 interface Known {
@@ -20,45 +20,24 @@ interface Known {
 }
 
 export function Door({ id }: { id: string }) {
-  const known = useSignal<Known | undefined>(undefined);
-  const fault = useSignal('');
+  const path = `${DOORS}/${encodeURIComponent(id)}`;
+  const isMine = ({ source }: LiveEvent) => source === `doors/${id}`;
+  const read = async (): Promise<Known> => {
+    const [door, state] = await Promise.all([
+      call<DoorFields>('GET', path),
+      call<DoorState>('GET', `${path}/state`),
+    ]);
+    return { door, state };
+  };
+  const { value: known, fault, again } = useRead(read, { key: id, everyMs: READ_MS, isMine });
   const events = useSignal<readonly LiveEvent[]>([]);
-  const readNow = useRef(() => {});
-  useEffect(() => {
-    if (epoch.value === 0) return;
-    let timer: ReturnType<typeof setTimeout>;
-    let isOpen = true;
-    const path = `${DOORS}/${encodeURIComponent(id)}`;
-    const read = async () => {
-      try {
-        const [door, state] = await Promise.all([
-          call<DoorFields>('GET', path),
-          call<DoorState>('GET', `${path}/state`),
-        ]);
-        if (isOpen) known.value = { door, state };
-        fault.value = '';
-      } catch (error) {
-        fault.value = (error instanceof Refused && error.message) || t('noAnswer');
-      }
-      if (isOpen) plan(READ_MS);
-    };
-    const plan = (milliseconds: number) => {
-      clearTimeout(timer);
-      timer = setTimeout(read, milliseconds);
-    };
-    readNow.current = () => plan(0);
-    void read();
-    const end = onEvent((event) => {
-      if (event.source !== `doors/${id}`) return;
-      events.value = [event, ...events.value].slice(0, EVENTS_SHOWN);
-      plan(SETTLE_MS);
-    });
-    return () => {
-      isOpen = false;
-      clearTimeout(timer);
-      end();
-    };
-  }, [epoch.value, id]);
+  useEffect(
+    () =>
+      onEvent((event) => {
+        if (isMine(event)) events.value = [event, ...events.value].slice(0, EVENTS_SHOWN);
+      }),
+    [id],
+  );
   return (
     <>
       <p>
@@ -66,13 +45,9 @@ export function Door({ id }: { id: string }) {
           ← {t('back')}
         </a>
       </p>
-      {fault.value && <p role="alert">{fault.value}</p>}
-      {known.value ? (
-        <Shown {...known.value} ended={() => readNow.current()} />
-      ) : (
-        !fault.value && <p role="status">{t('loading')}</p>
-      )}
-      {known.value && <Events events={events.value} />}
+      {fault && <p role="alert">{fault}</p>}
+      {known ? <Shown {...known} ended={again} /> : !fault && <p role="status">{t('loading')}</p>}
+      {known && <Events events={events.value} />}
     </>
   );
 }

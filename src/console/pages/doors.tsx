@@ -1,7 +1,6 @@
 /** The list of doors: searched, filtered and sorted here, so that each key typed shows at once; only the rows in view are drawn. */
 import { useComputed, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { Refused } from '../api.ts';
 import {
   choose,
   doorName,
@@ -13,6 +12,7 @@ import {
 } from '../doors-list.ts';
 import { epoch } from '../live.ts';
 import { Presence } from '../presence.tsx';
+import { wordsOf } from '../use-read.ts';
 import type { Words } from '../words.en.ts';
 import { ago, t } from '../words.ts';
 
@@ -44,7 +44,7 @@ export function Doors() {
   useEffect(() => {
     if (epoch.value === 0) return;
     return followDoors((error) => {
-      fault.value = error === undefined ? '' : (error instanceof Refused && error.message) || t('noAnswer');
+      fault.value = error === undefined ? '' : wordsOf(error);
     });
   }, [epoch.value]);
   return (

@@ -1,56 +1,29 @@
 /** What is wrong, worst first, since when, and what to do (GET /status). */
-import { useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
 import type { Status } from '../../services/status/schema.ts';
-import { call, Refused } from '../api.ts';
-import { epoch, onEvent } from '../live.ts';
+import { call } from '../api.ts';
 import { type Problem, problemsOf } from '../problems.ts';
+import { useRead } from '../use-read.ts';
 import { ago, t } from '../words.ts';
 
 /** Figures such as the disk's come without an event. */
 const READ_MS = 10_000;
-/** One gateway that is lost brings an event for each of its doors. */
-const SETTLE_MS = 300;
 
 export function Now() {
-  const status = useSignal<Status | undefined>(undefined);
-  const fault = useSignal('');
-  useEffect(() => {
-    if (epoch.value === 0) return;
-    let timer: ReturnType<typeof setTimeout>;
-    let isOpen = true;
-    const read = async () => {
-      try {
-        const answer = await call<Status>('GET', '/status');
-        if (isOpen) status.value = answer;
-        fault.value = '';
-      } catch (error) {
-        fault.value = (error instanceof Refused && error.message) || t('noAnswer');
-      }
-      if (isOpen) plan(READ_MS);
-    };
-    const plan = (milliseconds: number) => {
-      clearTimeout(timer);
-      timer = setTimeout(read, milliseconds);
-    };
-    void read();
-    const end = onEvent(() => plan(SETTLE_MS));
-    return () => {
-      isOpen = false;
-      clearTimeout(timer);
-      end();
-    };
-  }, [epoch.value]);
-  if (!status.value) return <p role="status">{fault.value || t('loading')}</p>;
-  const problems = problemsOf(status.value);
+  const { value: status, fault } = useRead(() => call<Status>('GET', '/status'), {
+    key: 'status',
+    everyMs: READ_MS,
+    isMine: () => true,
+  });
+  if (!status) return <p role="status">{fault || t('loading')}</p>;
+  const problems = problemsOf(status);
   return (
     <>
       <h1>{t('now')}</h1>
-      {fault.value && <p role="alert">{fault.value}</p>}
+      {fault && <p role="alert">{fault}</p>}
       {problems.length === 0 ? (
-        <Well status={status.value} />
+        <Well status={status} />
       ) : (
-        <Problems {...{ problems }} now={status.value.clock.now} />
+        <Problems problems={problems} now={status.clock.now} />
       )}
     </>
   );

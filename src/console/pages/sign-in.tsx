@@ -1,7 +1,8 @@
 /** The only page without a session: a login code is redeemed for one (POST /session). */
 import { useState } from 'preact/hooks';
 import type { Session } from '../../services/auth/schema.ts';
-import { call, Refused, session } from '../api.ts';
+import { call, session } from '../api.ts';
+import { wordsOf } from '../use-read.ts';
 import { t } from '../words.ts';
 
 export function SignIn() {
@@ -15,7 +16,7 @@ export function SignIn() {
     try {
       session.value = await call<Session>('POST', '/session', { body: { code } });
     } catch (error) {
-      setFault((error instanceof Refused && error.message) || t('noAnswer'));
+      setFault(wordsOf(error));
     }
     setBusy(false);
   };

@@ -1,106 +1,16 @@
 /** The console in a browser, on a phone and at a desk, against a site of simulated locks. */
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { buildConsole } from '../scripts/build.ts';
-import { openZigbeeSite, waitFor, type ZigbeeSite } from './zigbee-site.ts';
+import { openZigbeeSite, waitFor, type ZigbeeSite } from '../zigbee-site.ts';
+import { expectUsable, NO_CHROMIUM, openVisitors, picture, type Visitors } from './browser.ts';
 
-const ROOT = join(import.meta.dirname, '..');
-const CHROMIUM = '/usr/bin/chromium';
-const NO_CHROMIUM = !existsSync(CHROMIUM);
-/** As root it needs --no-sandbox; the rest keeps it from asking for anything but the pages. */
-const FLAGS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-];
-const AXE = readFileSync(join(ROOT, 'node_modules/axe-core/axe.min.js'), 'utf8');
 const MACS = ['00158d0001aa0101', '00158d0001aa0102'] as const;
-const PATIENCE_MS = 30_000;
-const VIEWS = { phone: { width: 390, height: 844 }, desk: { width: 1_280, height: 800 } };
-/** Runs in the page: what is narrower or lower than 44 px. */
-const SMALL_TARGETS = `[...document.querySelectorAll('a, button, input, select')]
-  .map((target) => ({ html: target.outerHTML.slice(0, 80), box: target.getBoundingClientRect() }))
-  .filter(({ box }) => box.height > 0 && (box.height < 44 || box.width < 44))
-  .map(({ html }) => html)`;
 
 let site: ZigbeeSite;
-let browser: Browser;
+let visitors: Visitors;
 const stack = new AsyncDisposableStack();
-
-async function loginCode(...roles: string[]): Promise<string> {
-  const { body } = await site.site.daemon.callLocally('POST', '/login-codes', { label: 'Test', roles });
-  return String(body.code);
-}
-
-interface Opened {
-  page: Page;
-  /** What the page printed as an error, and requests to another origin. */
-  faults: string[];
-}
-
-async function open(
-  view: keyof typeof VIEWS,
-  settings: Parameters<Browser['newContext']>[0] = {},
-): Promise<Opened> {
-  const context = await browser.newContext({
-    viewport: VIEWS[view],
-    locale: 'en-GB',
-    ignoreHTTPSErrors: true,
-    ...settings,
-  });
-  const page = await context.newPage();
-  page.setDefaultTimeout(PATIENCE_MS);
-  const faults: string[] = [];
-  const origin = site.site.daemon.baseUrl;
-  page.on('console', (message) => {
-    // The browser itself prints that it is asked to sign in.
-    if (message.type() === 'error' && !message.text().includes('401')) faults.push(message.text());
-  });
-  page.on('pageerror', ({ message }) => faults.push(message));
-  page.on('request', (request) => {
-    if (!request.url().startsWith(origin) && !request.url().startsWith('data:')) faults.push(request.url());
-  });
-  await page.goto(`${origin}/`);
-  return { page, faults };
-}
-
-async function signIn(page: Page, ...roles: string[]): Promise<void> {
-  await page.getByRole('textbox').fill(await loginCode(...roles));
-  await page.keyboard.press('Enter');
-  await page.getByRole('navigation').waitFor();
-}
-
-/** WCAG 2.2 AA as axe finds it, targets of a finger's width, nothing that scrolls sideways. */
-async function expectUsable(page: Page): Promise<void> {
-  await page.evaluate(AXE);
-  const violations = await page.evaluate(async () => {
-    const { axe } = globalThis as unknown as {
-      axe: { run(options: object): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
-    };
-    const tags = ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa'];
-    const { violations } = await axe.run({ runOnly: tags });
-    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
-  });
-  expect(violations).toEqual([]);
-  expect(await page.evaluate(SMALL_TARGETS)).toEqual([]);
-  expect(await page.evaluate('document.documentElement.scrollWidth > innerWidth')).toBe(false);
-}
-
-/** Where GATEHOUSE_SCREENSHOTS names a folder, the page as it is. */
-async function picture(page: Page, name: string): Promise<void> {
-  const { GATEHOUSE_SCREENSHOTS: folder } = process.env;
-  if (folder) await page.screenshot({ path: join(folder, `${name}.png`) });
-}
 
 describe.skipIf(NO_CHROMIUM)('the console', () => {
   beforeAll(async () => {
-    if (!existsSync(join(ROOT, 'dist/console/index.html'))) await buildConsole(ROOT);
     const plans = MACS.map((mac, index) => ({ ieee: `00124b0014d9a00${index + 1}`, locks: [{ ieee: mac }] }));
     site = stack.use(await openZigbeeSite(plans as unknown as Parameters<typeof openZigbeeSite>[0]));
     for (const [index, mac] of MACS.entries()) {
@@ -110,27 +20,26 @@ describe.skipIf(NO_CHROMIUM)('the console', () => {
       );
       await site.join(gateway, mac);
     }
-    browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
-    stack.defer(() => browser.close());
+    visitors = stack.use(await openVisitors(site.site.daemon));
   }, 120_000);
   afterAll(() => stack.disposeAsync());
 
   it('is signed in to by a code, once, and left again', async () => {
-    const { page, faults } = await open('phone');
+    const { page, faults } = await visitors.open('phone');
     await picture(page, 'sign-in');
     await expectUsable(page);
     await page.getByRole('textbox').fill('WRONG-CODE');
     await page.getByRole('button', { name: 'Sign in' }).click();
     await expect.poll(() => page.getByRole('alert').textContent()).toMatch(/gatehouse login-code/);
-    await signIn(page, 'service-tool', 'front-desk-admin');
+    await visitors.signIn(page, 'service-tool', 'front-desk-admin');
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByRole('textbox').waitFor();
     expect(faults).toEqual([]);
   });
 
   it('opens a door after a question, and says what became of it', async () => {
-    const { page, faults } = await open('phone');
-    await signIn(page, 'front-desk-admin');
+    const { page, faults } = await visitors.open('phone');
+    await visitors.signIn(page, 'front-desk-admin');
     const { id } = await site.door(MACS[0]);
     await site.call('PUT', `/access/doors/${id}`, { name: '<b>Suite</b> 101' });
     await page.getByRole('link', { name: 'Doors' }).click();
@@ -158,8 +67,8 @@ describe.skipIf(NO_CHROMIUM)('the console', () => {
   });
 
   it('shows a gateway that is lost as it happens, in German and in the dark', async () => {
-    const { page, faults } = await open('desk', { locale: 'de-DE', colorScheme: 'dark' });
-    await signIn(page, 'service-tool');
+    const { page, faults } = await visitors.open('desk', { locale: 'de-DE', colorScheme: 'dark' });
+    await visitors.signIn(page, 'service-tool');
     await page.getByRole('heading', { name: 'Jetzt' }).waitFor();
     await site.gateways[1].simulated.hangUp();
     await page.getByText('Verbindung zb-2 ist unterbrochen').waitFor();
@@ -173,8 +82,8 @@ describe.skipIf(NO_CHROMIUM)('the console', () => {
   });
 
   it('shows no more than a role may do', async () => {
-    const { page } = await open('phone');
-    await signIn(page, 'pms');
+    const { page } = await visitors.open('phone');
+    await visitors.signIn(page, 'pms');
     await page.getByText('2 of 2 doors').waitFor();
     expect(await page.getByRole('link', { name: 'Now' }).count()).toBe(0);
     await page.locator('.rows a').first().click();
@@ -183,8 +92,8 @@ describe.skipIf(NO_CHROMIUM)('the console', () => {
   });
 
   it('says that it is stale when the gateway is silent, and goes on when it is back', async () => {
-    const { page } = await open('phone');
-    await signIn(page, 'front-desk-admin');
+    const { page } = await visitors.open('phone');
+    await visitors.signIn(page, 'front-desk-admin');
     await page.clock.install();
     await page.reload();
     await page.getByRole('navigation').waitFor();
@@ -204,8 +113,8 @@ describe.skipIf(NO_CHROMIUM)('the console', () => {
   });
 
   it('asks for a code as soon as its session is revoked', async () => {
-    const { page } = await open('phone');
-    await signIn(page, 'front-desk-admin');
+    const { page } = await visitors.open('phone');
+    await visitors.signIn(page, 'front-desk-admin');
     await page
       .getByText('2 of 2 doors')
       .or(page.getByRole('heading', { name: 'Now' }))
@@ -217,8 +126,7 @@ describe.skipIf(NO_CHROMIUM)('the console', () => {
   });
 
   it('is served with a strict policy, and its files for good', async () => {
-    const context = await browser.newContext({ ignoreHTTPSErrors: true });
-    const page = await context.newPage();
+    const { page } = await visitors.open('phone');
     const files: (string | undefined)[] = [];
     page.on('response', (response) => {
       if (response.url().includes('/assets/')) files.push(response.headers()['cache-control']);

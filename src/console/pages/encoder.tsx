@@ -1,0 +1,84 @@
+/** One encoder: whether it is there, what runs on it, its write requests, and the writing of keys. */
+import type { Encoder as EncoderFields } from '../../resources/encoders/schema.ts';
+import type { WriteRequestPage } from '../../resources/writes/schema.ts';
+import { call, mayDo } from '../api.ts';
+import { useRead } from '../use-read.ts';
+import { moment, t } from '../words.ts';
+import { cardWord, requestWord, WriteKeys } from '../write-keys.tsx';
+import { Connected } from './encoders.tsx';
+
+const READ_MS = 10_000;
+const REQUESTS_SHOWN = 10;
+
+export function Encoder({ id }: { id: string }) {
+  const path = `/encoder/${encodeURIComponent(id)}`;
+  const read = async () => {
+    const [encoder, requests] = await Promise.all([
+      call<EncoderFields>('GET', path),
+      call<WriteRequestPage>('GET', `${path}/write-request?limit=${REQUESTS_SHOWN}`),
+    ]);
+    return { encoder, requests: requests.items };
+  };
+  const { value, fault, again } = useRead(read, {
+    key: id,
+    everyMs: READ_MS,
+    isMine: ({ source }) => source === `encoders/${id}`,
+  });
+  return (
+    <>
+      <p>
+        <a class="back" href="#/encoders">
+          ← {t('allEncoders')}
+        </a>
+      </p>
+      {fault && <p role="alert">{fault}</p>}
+      {!value && !fault && <p role="status">{t('loading')}</p>}
+      {value && (
+        <>
+          <h1 dir="auto">{value.encoder.name ?? id}</h1>
+          <p class="marks">
+            <Connected {...value.encoder.connectionState} />
+            <span class="soft">{t('since', { time: moment(value.encoder.connectionState.changedOn) })}</span>
+            {value.encoder.alarmState.raised && <span class="mark bad">{t('alarm')}</span>}
+          </p>
+          <p class="soft">{softwareOf(value.encoder)}</p>
+          {mayDo('front-desk', 'front-desk-admin', 'pms') && <WriteKeys encoderId={id} ended={again} />}
+          <Requests items={value.requests} />
+        </>
+      )}
+    </>
+  );
+}
+
+function softwareOf({ ipAddress, versions, apps }: EncoderFields): string {
+  const software = [...versions, ...apps].map(({ name, version }) => `${name} ${version}`);
+  return [
+    ipAddress !== null && `${t('address')} ${ipAddress}`,
+    software.length > 0 && `${t('software')} ${software.join(', ')}`,
+  ]
+    .filter(Boolean)
+    .join(' · ');
+}
+
+function Requests({ items }: { items: WriteRequestPage['items'] }) {
+  return (
+    <section>
+      <h2>{t('requests')}</h2>
+      {items.length === 0 && <p class="soft">{t('noRequests')}</p>}
+      <ul class="cards">
+        {items.map((request) => (
+          <li key={request.requestId} class="card">
+            <strong dir="auto">{request.description ?? request.requestId}</strong>
+            <p>{requestWord(request)}</p>
+            <p class="soft">
+              {moment(request.acceptedAt)} ·{' '}
+              {request.entries
+                .map((entry, index) => `${t('card', { card: index + 1 })}: ${cardWord(entry)}`)
+                .join(' · ')}
+            </p>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

@@ -1,0 +1,60 @@
+/** The encoders of the site and which of them are there. */
+import type { z } from 'zod';
+import type { encoderPage } from '../../resources/encoders/schema.ts';
+import { call } from '../api.ts';
+import { useRead } from '../use-read.ts';
+import { moment, t } from '../words.ts';
+
+type Page = z.infer<typeof encoderPage>;
+const PAGE = 100;
+const READ_MS = 30_000;
+
+async function readEncoders(): Promise<Page['items']> {
+  const items: Page['items'] = [];
+  let cursor: string | null = '';
+  do {
+    const more = cursor && `&cursor=${encodeURIComponent(cursor)}`;
+    const page: Page = await call('GET', `/encoder?limit=${PAGE}${more}`);
+    items.push(...page.items);
+    cursor = page.next;
+  } while (cursor);
+  return items;
+}
+
+export function Encoders() {
+  const { value: encoders, fault } = useRead(readEncoders, {
+    key: 'encoders',
+    everyMs: READ_MS,
+    isMine: ({ type }) => /^gatehouse\.encoder\.(connection|alarm)\./.test(type),
+  });
+  return (
+    <>
+      <h1>{t('encoders')}</h1>
+      {fault && <p role="alert">{fault}</p>}
+      {!encoders && !fault && <p role="status">{t('loading')}</p>}
+      {encoders?.length === 0 && <p>{t('noEncoders')}</p>}
+      <ul class="cards">
+        {encoders?.map(({ id, name, connectionState, alarmState }) => (
+          <li key={id}>
+            <a class="card row" href={`#/encoders/${encodeURIComponent(id)}`}>
+              <span class="what">
+                <strong dir="auto">{name ?? id}</strong>
+                <span class="soft">{t('since', { time: moment(connectionState.changedOn) })}</span>
+              </span>
+              <span class="marks">
+                <Connected {...connectionState} />
+                {alarmState.raised && <span class="mark bad">{t('alarm')}</span>}
+              </span>
+            </a>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+export function Connected({ connected }: { connected: boolean }) {
+  return (
+    <span class={`mark ${connected ? 'good' : 'bad'}`}>{t(connected ? 'connected' : 'disconnected')}</span>
+  );
+}

@@ -1,0 +1,151 @@
+/**
+ * Has an encoder write a request that was loaded or pasted, and follows each card as a person at the desk would. The id of the
+ * request is chosen once: sent again after a lost answer, it is the same request (interface specification 4.3).
+ */
+import { useSignal } from '@preact/signals';
+import type { WriteRequestStatus } from '../resources/writes/schema.ts';
+import { call, Refused } from './api.ts';
+import { useRead, wordsOf } from './use-read.ts';
+import { t } from './words.ts';
+
+/** Progress comes with events; this is for what they leave out. */
+const READ_MS = 5_000;
+
+type WriteEntry = WriteRequestStatus['entries'][number];
+
+const TERMINAL: readonly string[] = ['written', 'failed', 'cancelled', 'expired', 'unknown'];
+const isEnded = ({ status }: WriteEntry) => TERMINAL.includes(status);
+
+/** What became of one card, or what becomes of it. */
+export function cardWord({ status, error }: WriteEntry): string {
+  if (status === 'unknown') return t('unknownCard');
+  if (status === 'written' || status === 'cancelled' || status === 'expired') return t(status);
+  if (status === 'failed') return [t('failed'), error?.message ?? error?.code].filter(Boolean).join(': ');
+  return t(status === 'queued' ? 'queued' : 'inProgress');
+}
+
+/** What the person at the encoder does next, or how it ended. */
+export function requestWord({ entries }: Pick<WriteRequestStatus, 'entries'>): string {
+  const all = entries.length;
+  const index = entries.findIndex((entry) => !isEnded(entry));
+  const current = entries[index];
+  if (!current) {
+    const written = entries.filter(({ status }) => status === 'written').length;
+    return t(written === all ? 'cardsDone' : 'cardsEnded', { written, all });
+  }
+  const place = { card: index + 1, all };
+  if (current.status === 'queued') return t('cardQueued', place);
+  const isThere = current.status === 'cardDetected' || current.status === 'writing';
+  return t(isThere ? 'cardKeep' : 'cardPut', place);
+}
+
+export function WriteKeys({ encoderId, ended }: { encoderId: string; ended: () => void }) {
+  const text = useSignal('');
+  const fault = useSignal('');
+  const busy = useSignal(false);
+  const requestId = useSignal(newId());
+  const accepted = useSignal<string | undefined>(undefined);
+  const path = `/encoder/${encodeURIComponent(encoderId)}/write-request`;
+  const send = async (event: Event) => {
+    event.preventDefault();
+    if (busy.value) return;
+    fault.value = '';
+    const body = parsed(text.value);
+    if (body === undefined) {
+      fault.value = t('notJson');
+      return;
+    }
+    busy.value = true;
+    try {
+      await call('PUT', `${path}/${requestId.value}`, { body });
+      accepted.value = requestId.value;
+      text.value = '';
+      requestId.value = newId();
+      ended();
+    } catch (error) {
+      fault.value = error instanceof Refused && error.status === 0 ? t('writeAgain') : wordsOf(error);
+    }
+    busy.value = false;
+  };
+  return (
+    <section>
+      <h2>{t('writeKeys')}</h2>
+      {accepted.value && <Follow key={accepted.value} path={`${path}/${accepted.value}`} id={encoderId} />}
+      <form onSubmit={send}>
+        <p class="soft">{t('writeHelp')}</p>
+        <input
+          type="file"
+          aria-label={t('writeFile')}
+          accept=".json,application/json"
+          onChange={async ({ currentTarget }) => {
+            text.value = (await currentTarget.files?.[0]?.text()) ?? text.value;
+          }}
+        />
+        <textarea
+          rows={4}
+          required
+          spellcheck={false}
+          aria-label={t('writeText')}
+          value={text.value}
+          onInput={({ currentTarget }) => {
+            text.value = currentTarget.value;
+          }}
+        />
+        {fault.value && <p role="alert">{fault.value}</p>}
+        <button type="submit" class="primary" disabled={busy.value}>
+          {t('writeStart')}
+        </button>
+      </form>
+    </section>
+  );
+}
+
+const newId = () => `console-${crypto.randomUUID()}`;
+
+function parsed(text: string): object | undefined {
+  try {
+    const body: unknown = JSON.parse(text);
+    return typeof body === 'object' && body !== null ? body : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function Follow({ path, id }: { path: string; id: string }) {
+  const cancelFault = useSignal('');
+  const { value, fault, again } = useRead(() => call<WriteRequestStatus>('GET', path), {
+    key: path,
+    everyMs: READ_MS,
+    isMine: ({ source }) => source === `encoders/${id}`,
+  });
+  if (!value) return <p role="status">{fault || t('loading')}</p>;
+  const isOpen = value.entries.some((entry) => !isEnded(entry));
+  const isGood = value.entries.every(({ status }) => status === 'written');
+  const cancel = async () => {
+    try {
+      await call('DELETE', path);
+      cancelFault.value = '';
+    } catch (error) {
+      cancelFault.value = wordsOf(error);
+    }
+    again();
+  };
+  return (
+    <div class={`card ${isOpen ? '' : isGood ? 'good' : 'bad'}`}>
+      <p role="status" class="next">
+        {requestWord(value)}
+      </p>
+      <ol>
+        {value.entries.map((entry) => (
+          <li key={entry.keyId}>{cardWord(entry)}</li>
+        ))}
+      </ol>
+      {(fault || cancelFault.value) && <p role="alert">{fault || cancelFault.value}</p>}
+      {isOpen && (
+        <button type="button" onClick={cancel}>
+          {t('writeCancel')}
+        </button>
+      )}
+    </div>
+  );
+}

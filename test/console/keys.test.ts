@@ -1,0 +1,79 @@
+/** The desk: keys are written from the console, and each card is followed as the person in front of the encoder sees it. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { SiteEncoder } from '../simulators/site.ts';
+import { drawKeys, openTestSite, type TestSite } from '../simulators/test-site.ts';
+import { waitFor } from '../zigbee-site.ts';
+import { expectUsable, NO_CHROMIUM, openVisitors, picture, type Visitors } from './browser.ts';
+
+const KEYS = ['6f0d2f0e-0a54-4f0e-8f63-0c4f0a6c0001', '6f0d2f0e-0a54-4f0e-8f63-0c4f0a6c0002'];
+
+let site: TestSite;
+let encoder: SiteEncoder;
+let visitors: Visitors;
+const stack = new AsyncDisposableStack();
+const written = () => encoder.physicalLog().filter(({ what }) => what === 'complete');
+const request = (keys: string[]) => JSON.stringify({ description: 'Room 214', data: drawKeys(keys) });
+
+describe.skipIf(NO_CHROMIUM)('keys', () => {
+  beforeAll(async () => {
+    site = stack.use(await openTestSite());
+    encoder = await site.addEncoder('desk-1', { endlessCards: false });
+    encoder.start();
+    await encoder.process.waitFor(({ event }) => event === 'connected');
+    visitors = stack.use(await openVisitors(site.daemon));
+  }, 120_000);
+  afterAll(() => stack.disposeAsync());
+
+  it('are written card by card, by keyboard alone', async () => {
+    const { page, faults } = await visitors.open('desk');
+    await visitors.signIn(page, 'front-desk');
+    await page.getByRole('link', { name: 'Encoders' }).click();
+    await page.getByRole('link', { name: 'desk-1' }).click();
+    await page.getByRole('textbox', { name: 'Write request' }).fill('{"data": ');
+    await page.getByRole('button', { name: 'Write', exact: true }).press('Enter');
+    await page.getByText('This is not a write request in JSON.').waitFor();
+    await page.getByRole('textbox', { name: 'Write request' }).fill(request(KEYS));
+    await page.getByRole('button', { name: 'Write', exact: true }).press('Enter');
+    await page.getByText('Put card 1 of 2 on the encoder.').first().waitFor();
+    await expectUsable(page);
+    await picture(page, 'keys-desk');
+    encoder.command({ do: 'card' });
+    await page.getByText('Put card 2 of 2 on the encoder.').first().waitFor();
+    encoder.command({ do: 'card' });
+    await page.getByText('All 2 cards are written.').first().waitFor();
+    expect(written()).toHaveLength(2);
+    expect(faults).toEqual([]);
+  });
+
+  it('are given up on a phone, and the card that was waited for is not written', async () => {
+    const { page, faults } = await visitors.open('phone', { colorScheme: 'dark' });
+    await visitors.signIn(page, 'front-desk');
+    await page.goto(`${site.daemon.baseUrl}/#/encoders/desk-1`);
+    await page.getByRole('textbox', { name: 'Write request' }).fill(request([KEYS[0] ?? '']));
+    await page.getByRole('button', { name: 'Write', exact: true }).click();
+    await page.getByText('Put card 1 of 1 on the encoder.').first().waitFor();
+    await page.getByRole('button', { name: 'Cancel the writing' }).click();
+    await page.getByText('Ended: 0 of 1 cards are written.').first().waitFor();
+    await picture(page, 'keys-phone');
+    await expectUsable(page);
+    expect(written()).toHaveLength(2);
+    expect(faults).toEqual([]);
+  });
+
+  it('show an encoder that is lost as it happens', async () => {
+    const { page } = await visitors.open('phone');
+    await visitors.signIn(page, 'front-desk');
+    await page.getByRole('link', { name: 'Encoders' }).click();
+    await page.getByText('Connected', { exact: true }).waitFor();
+    await encoder.kill();
+    await page.getByText('Not connected').waitFor();
+    await picture(page, 'encoders-phone');
+    await expectUsable(page);
+    await waitFor(async () => {
+      const { items } = (await site.daemon.call('GET', '/encoder', site.tokens['front-desk'])).body as {
+        items: { connectionState: { connected: boolean } }[];
+      };
+      expect(items[0]?.connectionState.connected).toBe(false);
+    });
+  });
+});
