@@ -52,11 +52,11 @@ export async function build(root: string): Promise<void> {
   }
 }
 
-/** Into dist/console, which `build` removes. */
-export async function buildConsole(root: string): Promise<void> {
+/** By default into dist/console, which `build` removes. */
+export async function buildConsole(root: string, outDir = join(root, 'dist/console')): Promise<void> {
   const { build } = await import('vite');
   const settings = consoleSettings(root);
-  await build({ ...settings, build: { ...settings.build, outDir: join(root, 'dist/console') } });
+  await build({ ...settings, build: { ...settings.build, outDir } });
 }
 
 /** Returns the files that went into it, from the root. */

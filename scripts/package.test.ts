@@ -107,7 +107,9 @@ describe('the package', () => {
     execFileSync('sha256sum', ['--check', '--strict', 'SHA256SUMS'], { cwd: join(folder, 'first') });
     const bill = JSON.parse(readFileSync(deb.replace(/deb$/, 'cdx.json'), 'utf8'));
     const names = bill.components.map(({ name }: { name: string }) => name);
-    expect(names).toEqual(expect.arrayContaining(['better-sqlite3', 'hono', 'zigbee-herdsman', 'zod']));
+    expect(names).toEqual(
+      expect.arrayContaining(['@preact/signals-core', 'better-sqlite3', 'hono', 'zigbee-herdsman', 'zod']),
+    );
     // Under the GPL, where the stand-in of drivers/zigbee belongs.
     expect(names).not.toContain('zigbee-on-host');
   });
@@ -199,6 +201,8 @@ describe('the package', () => {
     expect(log).toContain(`${lib}/dist/main/`);
     const url = /"baseUrl":"([^"]+)"/.exec(log)?.[1];
     expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    // The console.
+    expect(await (await fetch(`${url}/`)).text()).toMatch(/<script [^>]*src="\/assets\//);
     // The host process and its serial library have been loaded.
     await vi.waitFor(() => expect(log).toContain('there is no such device'), 60_000);
     const status = execFileSync(node, [start, 'status', '--config', config], { encoding: 'utf8', env });

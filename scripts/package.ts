@@ -43,18 +43,28 @@ interface Options {
 }
 
 /** The path of the package; throws Refused where it would not work on a site's machine. */
-async function makePackage({ architecture, node: archive, out, uncompressed }: Options): Promise<string> {
+async function makePackage(options: Options): Promise<string> {
+  const work = mkdtempSync(join(tmpdir(), 'gatehouse-package-'));
+  try {
+    return await packageIn(work, options);
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+async function packageIn(work: string, { architecture, node, out, uncompressed }: Options): Promise<string> {
   const kind = ARCHITECTURES[architecture];
   if (!kind) throw new Refused(`there is no Node.js for ${architecture}: ${Object.keys(ARCHITECTURES)}`);
-  const folder = nodeFolder(ROOT, kind, archive);
+  const folder = nodeFolder(ROOT, kind, node, work);
   const native = addons(ROOT, kind);
   for (const file of [join(folder, 'bin/node'), ...native.map((path) => join(ROOT, path))])
     mustBeFor(file, kind);
   if (!isBuilt(ROOT, 'main') || !isBuilt(ROOT, 'host')) await build(ROOT);
-  // It takes half a second, and has no stamps by which an old one would be known.
-  await buildConsole(ROOT);
+  const pages = join(work, 'console');
+  // It takes half a second, and dist/console has no stamps by which an old one would be known. A gateway may be reading that.
+  await buildConsole(ROOT, pages);
 
-  const files = filesOfTree(ROOT, native, folder);
+  const files = filesOfTree(ROOT, native, folder, pages);
   const missing = foldersAskedFor(ROOT).filter(
     (asked) => !NOT_NEEDED.includes(asked) && ![...files.keys()].some((path) => path.includes(`/${asked}/`)),
   );
@@ -62,7 +72,7 @@ async function makePackage({ architecture, node: archive, out, uncompressed }: O
 
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
   const seconds = timeOfTree();
-  const libraries = librariesIn(ROOT, native);
+  const libraries = librariesIn(ROOT, pages, native);
   const name = `node-linux-${kind.node}`;
   const locked = lockedPackages(ROOT)[`node_modules/${name}`];
   const bill = billOfMaterials(libraries, version, { name, version: '', ...locked }, seconds);
@@ -76,19 +86,8 @@ async function makePackage({ architecture, node: archive, out, uncompressed }: O
   });
   mkdirSync(out, { recursive: true });
   const file = join(out, `gatehouse_${version}_${architecture}.deb`);
-  const stage = mkdtempSync(join(tmpdir(), 'gatehouse-package-'));
-  try {
-    packDeb(
-      ROOT,
-      new Map([...files, ...made]),
-      { version, architecture, seconds, uncompressed },
-      stage,
-      file,
-    );
-  } finally {
-    rmSync(stage, { recursive: true, force: true });
-    if (archive !== undefined) rmSync(join(folder, '..'), { recursive: true, force: true });
-  }
+  const about = { version, architecture, seconds, uncompressed };
+  packDeb(ROOT, new Map([...files, ...made]), about, join(work, 'stage'), file);
   writeFileSync(file.replace(/\.deb$/, '.cdx.json'), bill);
   return file;
 }

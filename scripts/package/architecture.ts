@@ -1,8 +1,7 @@
 /** Node.js and the native code of one kind of processor, out of packages that npm has installed or fetched. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Why no package is built, in words for the person who asked for it. */
@@ -28,13 +27,13 @@ export function lockedPackages(root: string): Record<string, LockedPackage> {
 
 /**
  * The folder of the npm package with Node.js: the installed one, or what is in `archive`, a file of `npm pack`, which must
- * be the one that package-lock.json names.
+ * be the one that package-lock.json names; it is unpacked into `work`.
  */
-export function nodeFolder(root: string, kind: Kind, archive: string | undefined): string {
+export function nodeFolder(root: string, kind: Kind, archive: string | undefined, work: string): string {
   const name = `node-linux-${kind.node}`;
   const locked = lockedPackages(root)[`node_modules/${name}`];
   if (!locked) throw new Refused(`package-lock.json has no ${name}`);
-  if (archive !== undefined) return unpacked(archive, locked.integrity, name);
+  if (archive !== undefined) return unpacked(archive, locked.integrity, name, work);
   const folder = join(root, 'node_modules', name);
   if (!existsSync(join(folder, 'bin/node')))
     throw new Refused(
@@ -46,13 +45,12 @@ export function nodeFolder(root: string, kind: Kind, archive: string | undefined
   return folder;
 }
 
-function unpacked(archive: string, integrity: string | undefined, name: string): string {
+function unpacked(archive: string, integrity: string | undefined, name: string, work: string): string {
   const found = `sha512-${createHash('sha512').update(readFileSync(archive)).digest('base64')}`;
   if (found !== integrity) throw new Refused(`${archive} is not the ${name} of package-lock.json`);
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-node-'));
   const only = ['package/bin/node', 'package/LICENSE'];
-  execFileSync('tar', ['--extract', '--gzip', `--file=${archive}`, `--directory=${folder}`, ...only]);
-  return join(folder, 'package');
+  execFileSync('tar', ['--extract', '--gzip', `--file=${archive}`, `--directory=${work}`, ...only]);
+  return join(work, 'package');
 }
 
 /** The addons of a library for a processor with glibc, from the root of the project. */

@@ -16,10 +16,14 @@ export interface Library {
   folder: string;
 }
 
-/** Those that the source maps of the bundles name, and those of `placed` files. All have a licence that may be delivered. */
-export function librariesIn(root: string, placed: readonly string[]): Library[] {
+/**
+ * Those that the source maps of the bundles and of the console in `pages` name, and those of `placed` files. All have a licence that may be
+ * delivered.
+ */
+export function librariesIn(root: string, pages: string, placed: readonly string[]): Library[] {
   const locked = lockedPackages(root);
-  const sources = ['main', 'host', 'console/assets'].flatMap((part) => sourcesOf(join(root, 'dist', part)));
+  const bundles = [join(root, 'dist/main'), join(root, 'dist/host'), join(pages, 'assets')];
+  const sources = bundles.flatMap(sourcesOf);
   const folders = new Set([...sources, ...placed].map(folderOf).filter((folder) => folder !== undefined));
   return [...folders].toSorted().map((folder) => {
     const entry = locked[folder];
