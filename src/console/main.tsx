@@ -2,8 +2,11 @@
 import { signal } from '@preact/signals';
 import { render } from 'preact';
 import { useEffect } from 'preact/hooks';
+import type { Session } from '../services/auth/schema.ts';
 import { call, mayDo, readSession, session } from './api.ts';
 import { openLive, stale } from './live.ts';
+import { Access } from './pages/access.tsx';
+import { AuditPage } from './pages/audit.tsx';
 import { Door } from './pages/door.tsx';
 import { Doors } from './pages/doors.tsx';
 import { Encoder } from './pages/encoder.tsx';
@@ -26,15 +29,22 @@ function begin(): void {
   });
 }
 
-const PAGES = ['now', 'doors', 'encoders'] as const;
-/** Who may read GET /status. */
-const STATUS_READERS = ['service-tool', 'front-desk-admin', 'monitor'] as const;
+const PAGES = ['now', 'doors', 'encoders', 'audit', 'access'] as const;
+/** Who may read what a page shows; of those that are absent, anyone. */
+const READERS: Partial<Record<(typeof PAGES)[number], Session['roles']>> = {
+  now: ['service-tool', 'front-desk-admin', 'monitor'],
+  audit: ['front-desk-admin', 'service-tool'],
+  access: ['service-tool'],
+};
+const isOpenTo = (name: (typeof PAGES)[number]) => READERS[name] === undefined || mayDo(...READERS[name]);
 
 function Page() {
   const [, name = '', id] = route.value.split('/');
+  if (name === 'access' && isOpenTo('access')) return <Access />;
+  if (name === 'audit' && isOpenTo('audit')) return <AuditPage />;
   if (name === 'encoders') return id === undefined ? <Encoders /> : <Encoder key={id} id={id} />;
   if (name === 'doors') return id === undefined ? <Doors /> : <Door key={id} id={id} />;
-  return mayDo(...STATUS_READERS) ? <Now /> : <Doors />;
+  return isOpenTo('now') ? <Now /> : <Doors />;
 }
 
 function LanguageButton() {
@@ -47,7 +57,7 @@ function LanguageButton() {
 
 function Frame() {
   useEffect(openLive, []);
-  const pages = PAGES.filter((name) => name !== 'now' || mayDo(...STATUS_READERS));
+  const pages = PAGES.filter(isOpenTo);
   const shown = pages.find((name) => route.value.startsWith(`#/${name}`)) ?? pages[0];
   const signOut = () =>
     call('DELETE', '/session').then(

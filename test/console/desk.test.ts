@@ -1,4 +1,4 @@
-/** The desk: keys are written from the console, and each card is followed as the person in front of the encoder sees it. */
+/** The desk: keys are written from the console, each card followed as the person in front of the encoder sees it; colleagues are let in and out. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { SiteEncoder } from '../simulators/site.ts';
 import { drawKeys, openTestSite, type TestSite } from '../simulators/test-site.ts';
@@ -14,7 +14,7 @@ const stack = new AsyncDisposableStack();
 const written = () => encoder.physicalLog().filter(({ what }) => what === 'complete');
 const request = (keys: string[]) => JSON.stringify({ description: 'Room 214', data: drawKeys(keys) });
 
-describe.skipIf(NO_CHROMIUM)('keys', () => {
+describe.skipIf(NO_CHROMIUM)('a desk', () => {
   beforeAll(async () => {
     site = stack.use(await openTestSite());
     encoder = await site.addEncoder('desk-1', { endlessCards: false });
@@ -24,7 +24,7 @@ describe.skipIf(NO_CHROMIUM)('keys', () => {
   }, 120_000);
   afterAll(() => stack.disposeAsync());
 
-  it('are written card by card, by keyboard alone', async () => {
+  it('writes keys card by card, by keyboard alone', async () => {
     const { page, faults } = await visitors.open('desk');
     await visitors.signIn(page, 'front-desk');
     await page.getByRole('link', { name: 'Encoders' }).click();
@@ -45,7 +45,7 @@ describe.skipIf(NO_CHROMIUM)('keys', () => {
     expect(faults).toEqual([]);
   });
 
-  it('are given up on a phone, and the card that was waited for is not written', async () => {
+  it('gives keys up on a phone, and the card that was waited for is not written', async () => {
     const { page, faults } = await visitors.open('phone', { colorScheme: 'dark' });
     await visitors.signIn(page, 'front-desk');
     await page.goto(`${site.daemon.baseUrl}/#/encoders/desk-1`);
@@ -60,7 +60,7 @@ describe.skipIf(NO_CHROMIUM)('keys', () => {
     expect(faults).toEqual([]);
   });
 
-  it('show an encoder that is lost as it happens', async () => {
+  it('sees an encoder that is lost as it happens', async () => {
     const { page } = await visitors.open('phone');
     await visitors.signIn(page, 'front-desk');
     await page.getByRole('link', { name: 'Encoders' }).click();
@@ -75,5 +75,33 @@ describe.skipIf(NO_CHROMIUM)('keys', () => {
       };
       expect(items[0]?.connectionState.connected).toBe(false);
     });
+  });
+
+  it('lets a colleague in by a code, and out again, which the audit shows', async () => {
+    const { page, faults } = await visitors.open('desk');
+    await visitors.signIn(page, 'service-tool');
+    await page.getByRole('link', { name: 'Access' }).click();
+    await page.getByRole('textbox', { name: 'Name' }).fill('Night porter');
+    await page.getByRole('button', { name: 'Make a code' }).click();
+    const made = await page.getByText('good once').textContent();
+    await picture(page, 'access-desk');
+    await expectUsable(page);
+    const porter = await visitors.open('phone');
+    await porter.page.getByRole('textbox').fill(made?.slice(0, 9) ?? '');
+    await porter.page.keyboard.press('Enter');
+    await porter.page.getByRole('navigation').waitFor();
+    await page.reload();
+    const row = page.getByRole('listitem').filter({ hasText: 'Night porter' });
+    await row.getByRole('button', { name: 'Revoke' }).click();
+    await page.getByRole('button', { name: 'Yes, revoke' }).click();
+    await porter.page.getByRole('textbox').waitFor();
+    await row.waitFor({ state: 'detached' });
+    await page.getByRole('link', { name: 'Audit' }).click();
+    await page.getByRole('searchbox', { name: 'Action' }).fill('token.revoke');
+    await page.keyboard.press('Enter');
+    await page.getByText('token.revoke').first().waitFor();
+    await picture(page, 'audit-desk');
+    await expectUsable(page);
+    expect(faults).toEqual([]);
   });
 });

@@ -1,0 +1,131 @@
+/** Who has access: tokens of programs and sessions of people, their revocation, and a login code for a colleague. */
+import { useSignal } from '@preact/signals';
+import type { LoginCode, Session, Token, TokenPage } from '../../services/auth/schema.ts';
+import { call, session } from '../api.ts';
+import { Ask } from '../ask.tsx';
+import { useRead, wordsOf } from '../use-read.ts';
+import { ago, moment, t } from '../words.ts';
+
+const READ_MS = 15_000;
+const PAGE = 100;
+
+async function readTokens(): Promise<Token[]> {
+  const items: Token[] = [];
+  let cursor: string | null = '';
+  do {
+    const page: TokenPage = await call('GET', `/tokens?limit=${PAGE}${cursor && `&cursor=${cursor}`}`);
+    items.push(...page.items);
+    cursor = page.next;
+  } while (cursor);
+  return items.filter(({ status }) => status === 'active').toReversed();
+}
+
+export function Access() {
+  const refusal = useSignal('');
+  const reading = useRead(readTokens, {
+    key: 'tokens',
+    everyMs: READ_MS,
+    isMine: ({ type }) => type.startsWith('gatehouse.token.'),
+  });
+  const revoke = async ({ id }: Token) => {
+    try {
+      await call('DELETE', `/tokens/${id}`);
+      refusal.value = '';
+    } catch (error) {
+      refusal.value = wordsOf(error);
+    }
+    reading.again();
+  };
+  const fault = refusal.value || reading.fault;
+  return (
+    <>
+      <h1>{t('access')}</h1>
+      {fault && <p role="alert">{fault}</p>}
+      <Colleague />
+      <h2>{t('tokens')}</h2>
+      {!reading.value && !fault && <p role="status">{t('loading')}</p>}
+      <ul class="cards">
+        {reading.value?.map((token) => (
+          <li key={token.id} class="card row">
+            <span class="what">
+              <strong dir="auto">{token.label}</strong>
+              <span class="soft">{factsOf(token)}</span>
+            </span>
+            <Ask
+              label={t('revoke')}
+              question={t('revokeAsk', { name: token.label })}
+              yes={t('revokeYes')}
+              onYes={() => revoke(token)}
+            />
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function factsOf({ kind, roles, lastUsedAt, expiresAt }: Token): string {
+  return [
+    t(kind === 'api' ? 'tokenApi' : 'tokenSession'),
+    roles.join(', '),
+    lastUsedAt === null ? t('neverUsed') : t('lastUsed', { time: ago(lastUsedAt, Date.now()) }),
+    t('until', { time: moment(expiresAt) }),
+  ].join(' · ');
+}
+
+/** The gateway gives no role that the caller does not have. */
+function Colleague() {
+  const roles: Session['roles'] = session.value?.roles ?? [];
+  const label = useSignal('');
+  const role = useSignal<string>(roles[0] ?? '');
+  const made = useSignal<LoginCode | undefined>(undefined);
+  const fault = useSignal('');
+  const make = async (event: Event) => {
+    event.preventDefault();
+    made.value = undefined;
+    fault.value = '';
+    try {
+      made.value = await call<LoginCode>('POST', '/login-codes', {
+        body: { label: label.value, roles: [role.value] },
+      });
+    } catch (error) {
+      fault.value = wordsOf(error);
+    }
+  };
+  return (
+    <section>
+      <h2>{t('colleague')}</h2>
+      <form class="tools" onSubmit={make}>
+        <input
+          required
+          aria-label={t('label')}
+          placeholder={t('label')}
+          value={label.value}
+          onInput={({ currentTarget }) => {
+            label.value = currentTarget.value;
+          }}
+        />
+        <select
+          aria-label={t('role')}
+          value={role.value}
+          onChange={({ currentTarget }) => {
+            role.value = currentTarget.value;
+          }}
+        >
+          {roles.map((each) => (
+            <option key={each}>{each}</option>
+          ))}
+        </select>
+        <button type="submit">{t('makeCode')}</button>
+      </form>
+      {fault.value && <p role="alert">{fault.value}</p>}
+      <div role="status">
+        {made.value && (
+          <p class="card good next">
+            {t('codeMade', { code: made.value.code, time: moment(made.value.expiresAt) })}
+          </p>
+        )}
+      </div>
+    </section>
+  );
+}
