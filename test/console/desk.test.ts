@@ -1,5 +1,5 @@
 /** The desk: keys are written from the console, each card followed as the person in front of the encoder sees it; colleagues are let in and out. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { SiteEncoder } from '../simulators/site.ts';
 import { drawKeys, openTestSite, type TestSite } from '../simulators/test-site.ts';
 import { waitFor } from '../zigbee-site.ts';
@@ -10,6 +10,8 @@ const KEYS = ['6f0d2f0e-0a54-4f0e-8f63-0c4f0a6c0001', '6f0d2f0e-0a54-4f0e-8f63-0
 let site: TestSite;
 let encoder: SiteEncoder;
 let visitors: Visitors;
+// A browser, a daemon and simulators on two cores that other tests use too.
+vi.setConfig({ testTimeout: 90_000 });
 const stack = new AsyncDisposableStack();
 const written = () => encoder.physicalLog().filter(({ what }) => what === 'complete');
 const request = (keys: string[]) => JSON.stringify({ description: 'Room 214', data: drawKeys(keys) });

@@ -1,5 +1,5 @@
 /** The console in a browser, on a phone and at a desk, against a site of simulated locks. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { openZigbeeSite, waitFor, type ZigbeeSite } from '../zigbee-site.ts';
 import { expectUsable, NO_CHROMIUM, openVisitors, picture, type Visitors } from './browser.ts';
 
@@ -7,6 +7,8 @@ const MACS = ['00158d0001aa0101', '00158d0001aa0102'] as const;
 
 let site: ZigbeeSite;
 let visitors: Visitors;
+// A browser, a daemon and simulators on two cores that other tests use too.
+vi.setConfig({ testTimeout: 90_000 });
 const stack = new AsyncDisposableStack();
 
 describe.skipIf(NO_CHROMIUM)('the console', () => {
