@@ -29,7 +29,7 @@ describe.skipIf(NO_CHROMIUM)('a desk', () => {
   it('writes keys card by card, by keyboard alone', async () => {
     const { page, faults } = await visitors.open('desk');
     await visitors.signIn(page, 'front-desk');
-    await page.getByRole('link', { name: 'Encoders' }).click();
+    await page.getByRole('link', { name: 'Encoders', exact: true }).click();
     await page.getByRole('link', { name: 'desk-1' }).click();
     await page.getByRole('textbox', { name: 'Write request' }).fill('{"data": ');
     await page.getByRole('button', { name: 'Write', exact: true }).press('Enter');
@@ -65,7 +65,7 @@ describe.skipIf(NO_CHROMIUM)('a desk', () => {
   it('sees an encoder that is lost as it happens', async () => {
     const { page } = await visitors.open('phone');
     await visitors.signIn(page, 'front-desk');
-    await page.getByRole('link', { name: 'Encoders' }).click();
+    await page.getByRole('link', { name: 'Encoders', exact: true }).click();
     await page.getByText('Connected', { exact: true }).waitFor();
     await encoder.kill();
     await page.getByText('Not connected').waitFor();
@@ -82,7 +82,7 @@ describe.skipIf(NO_CHROMIUM)('a desk', () => {
   it('lets a colleague in by a code, and out again, which the audit shows', async () => {
     const { page, faults } = await visitors.open('desk');
     await visitors.signIn(page, 'service-tool');
-    await page.getByRole('link', { name: 'Access' }).click();
+    await page.getByRole('link', { name: 'Access', exact: true }).click();
     await page.getByRole('textbox', { name: 'Name' }).fill('Night porter');
     await page.getByRole('button', { name: 'Make a code' }).click();
     const made = await page.getByText('good once').textContent();
@@ -98,7 +98,7 @@ describe.skipIf(NO_CHROMIUM)('a desk', () => {
     await page.getByRole('button', { name: 'Yes, revoke' }).click();
     await porter.page.getByRole('textbox').waitFor();
     await row.waitFor({ state: 'detached' });
-    await page.getByRole('link', { name: 'Audit' }).click();
+    await page.getByRole('link', { name: 'Audit', exact: true }).click();
     await page.getByRole('searchbox', { name: 'Action' }).fill('token.revoke');
     await page.keyboard.press('Enter');
     await page.getByText('token.revoke').first().waitFor();
