@@ -3,14 +3,21 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Every file of ten seconds or more, the longest first; the others follow by size. */
 const LONGEST = [
+  'test/faults/failing-actuations',
   'scripts/package',
   'test/crash-matrix',
   'test/durability',
   'test/fuzz/requests',
   'test/demo',
+  'drivers/zigbee/recovery',
+  'drivers/zigbee/sleeping-locks',
+  'test/console/desk',
+  'test/console/doors',
   'src/resources/writes/simulation',
   'test/offline',
   'src/platform/field/field',
+  'src/platform/config/every-fault',
+  'test/relay-stands-open',
   'drivers/zigbee/gateway',
   'test/rs485-faults',
   'drivers/encoder/broker',
