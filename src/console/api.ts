@@ -14,11 +14,9 @@ export const session = signal<Session | null | undefined>(undefined);
 /** The gateway's own words: they say what to do next. */
 export class Refused extends Error {
   readonly status: number;
-  readonly code: string;
-  constructor(status: number, code: string, message: string) {
+  constructor(status: number, message: string) {
     super(message);
     this.status = status;
-    this.code = code;
   }
 }
 
@@ -40,12 +38,28 @@ export async function call<Result>(
     const content = body === undefined ? {} : { body: JSON.stringify(body) };
     response = await fetch(`${API}${path}`, { method, headers, ...content });
   } catch {
-    throw new Refused(0, 'NO_ANSWER', '');
+    throw new Refused(0, '');
   }
   const answer = await response.json().catch(() => ({}));
   if (response.ok) return answer as Result;
   if (response.status === 401) session.value = null;
-  throw new Refused(response.status, String(answer.error ?? ''), String(answer.message ?? ''));
+  throw new Refused(response.status, String(answer.message ?? ''));
+}
+
+/** Most items of a page that a list gives. */
+const PAGE = 100;
+
+/** All items of a list, page by page. */
+export async function readAll<Item>(path: string): Promise<Item[]> {
+  const items: Item[] = [];
+  let cursor: string | null = '';
+  do {
+    const more: string = cursor && `&cursor=${encodeURIComponent(cursor)}`;
+    const page: { items: Item[]; next: string | null } = await call('GET', `${path}?limit=${PAGE}${more}`);
+    items.push(...page.items);
+    cursor = page.next;
+  } while (cursor);
+  return items;
 }
 
 /** Sets `session`, to null when no one is signed in. Throws Refused for any other reason. */

@@ -2,13 +2,12 @@
 import { signal } from '@preact/signals';
 import type { z } from 'zod';
 import type { doorPage } from '../resources/doors/list-schema.ts';
-import { call, DOORS } from './api.ts';
+import { call, DOORS, readAll } from './api.ts';
 import { onEvent } from './live.ts';
 
 type DoorPage = z.infer<typeof doorPage>;
 export type ListedDoor = DoorPage['items'][number];
 
-const PAGE = 100;
 /** Several events of one door come together. */
 const SETTLE_MS = 250;
 /** More than so many are read with all others, and not again before the pause: a lost gateway changes hundreds. */
@@ -20,14 +19,7 @@ export const doorName = ({ name, accessPointId }: Pick<ListedDoor, 'name' | 'acc
   name ?? `#${accessPointId}`;
 
 async function readDoors(): Promise<void> {
-  const items: ListedDoor[] = [];
-  let cursor: string | null = '';
-  do {
-    const page: DoorPage = await call('GET', `${DOORS}?limit=${PAGE}${cursor && `&cursor=${cursor}`}`);
-    items.push(...page.items);
-    cursor = page.next;
-  } while (cursor);
-  doors.value = items;
+  doors.value = await readAll<ListedDoor>(DOORS);
 }
 
 /** The list finds a door by its id as well as by its name. */

@@ -1,23 +1,16 @@
 /** Who has access: tokens of programs and sessions of people, their revocation, and a login code for a colleague. */
 import { useSignal } from '@preact/signals';
-import type { LoginCode, Session, Token, TokenPage } from '../../services/auth/schema.ts';
-import { call, session } from '../api.ts';
+import type { LoginCode, Session, Token } from '../../services/auth/schema.ts';
+import { call, readAll, session } from '../api.ts';
 import { Ask } from '../ask.tsx';
 import { useRead, wordsOf } from '../use-read.ts';
 import { ago, moment, t } from '../words.ts';
 
 const READ_MS = 15_000;
-const PAGE = 100;
 
 async function readTokens(): Promise<Token[]> {
-  const items: Token[] = [];
-  let cursor: string | null = '';
-  do {
-    const page: TokenPage = await call('GET', `/tokens?limit=${PAGE}${cursor && `&cursor=${cursor}`}`);
-    items.push(...page.items);
-    cursor = page.next;
-  } while (cursor);
-  return items.filter(({ status }) => status === 'active').toReversed();
+  const tokens = await readAll<Token>('/tokens');
+  return tokens.filter(({ status }) => status === 'active').toReversed();
 }
 
 export function Access() {

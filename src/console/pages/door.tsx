@@ -88,8 +88,8 @@ function Facts({ door, state }: Known) {
   const { lqi, lastSeen } = door.connectionState;
   const { lastUnlock, lockState, doorState } = state;
   const now = Date.now();
-  const reported = (told: { value: string; at: string } | null) =>
-    told ? `${told.value} · ${ago(told.at, now)}` : t('notReported');
+  const reported = (last: { value: string; at: string } | null) =>
+    last ? `${last.value} · ${ago(last.at, now)}` : t('notReported');
   return (
     <section>
       <h2>{t('state')}</h2>

@@ -1,28 +1,13 @@
 /** The encoders of the site and which of them are there. */
-import type { z } from 'zod';
-import type { encoderPage } from '../../resources/encoders/schema.ts';
-import { call } from '../api.ts';
+import type { Encoder } from '../../resources/encoders/schema.ts';
+import { readAll } from '../api.ts';
 import { useRead } from '../use-read.ts';
 import { moment, t } from '../words.ts';
 
-type Page = z.infer<typeof encoderPage>;
-const PAGE = 100;
 const READ_MS = 30_000;
 
-async function readEncoders(): Promise<Page['items']> {
-  const items: Page['items'] = [];
-  let cursor: string | null = '';
-  do {
-    const more = cursor && `&cursor=${encodeURIComponent(cursor)}`;
-    const page: Page = await call('GET', `/encoder?limit=${PAGE}${more}`);
-    items.push(...page.items);
-    cursor = page.next;
-  } while (cursor);
-  return items;
-}
-
 export function Encoders() {
-  const { value: encoders, fault } = useRead(readEncoders, {
+  const { value: encoders, fault } = useRead(() => readAll<Encoder>('/encoder'), {
     key: 'encoders',
     everyMs: READ_MS,
     isMine: ({ type }) => /^gatehouse\.encoder\.(connection|alarm)\./.test(type),

@@ -1,9 +1,9 @@
 /** GET /openapi.json and GET /docs: made, serialised and compressed once, however often they are asked for. */
-import { constants, gzipSync } from 'node:zlib';
 import { z } from '@hono/zod-openapi';
 import { documentPage, type PageDocument, pageOperation } from './document-page.ts';
 import { type DocumentInfo, OPENAPI_VERSION, openApiDocument } from './openapi.ts';
 import { type Operation, operation, type StoredBytes } from './operation.ts';
+import { storedBytes } from './reply.ts';
 
 /** Per address. A generator of clients reads it once; a page that shows it, at each visit. */
 const RATE = { perSecond: 1, burst: 10 };
@@ -47,12 +47,7 @@ function documentOperation(document: () => object): Operation {
 function once(text: () => string): () => StoredBytes {
   let stored: StoredBytes | undefined;
   return () => {
-    stored ??= storedBytes(text());
+    stored ??= storedBytes(Buffer.from(text()));
     return stored;
   };
-}
-
-function storedBytes(text: string): StoredBytes {
-  const plain = Buffer.from(text);
-  return { plain, gzip: gzipSync(plain, { level: constants.Z_BEST_COMPRESSION }) };
 }

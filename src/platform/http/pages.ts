@@ -4,8 +4,8 @@
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
-import { gzipSync } from 'node:zlib';
-import { type Reply, storedReply } from './reply.ts';
+import type { StoredBytes } from './operation.ts';
+import { type Reply, storedBytes, storedReply } from './reply.ts';
 
 const TYPES: Record<string, string> = {
   '.html': 'text/html; charset=utf-8',
@@ -19,13 +19,12 @@ const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 interface Page {
-  plain: Uint8Array<ArrayBuffer>;
-  gzip: Uint8Array<ArrayBuffer>;
+  stored: StoredBytes;
   headers: Record<string, string>;
 }
 
 export interface Pages {
-  /** The answer to a GET or HEAD of this path; undefined: there is no page. */
+  /** The answer to a GET of this path, or a HEAD, whose body the router leaves out; undefined: there is no page. */
   at(request: Request, path: string): Reply | undefined;
 }
 
@@ -37,11 +36,7 @@ export function openPages(folder: string, values: Readonly<Record<string, string
       if (request.method !== 'GET' && request.method !== 'HEAD') return undefined;
       pages ??= readPages(folder, values);
       const page = pages.get(path);
-      if (!page) return undefined;
-      const { headers, ...stored } = page;
-      const reply = storedReply(200, stored, request);
-      const body = request.method === 'HEAD' ? null : reply.body;
-      return { ...reply, body, headers: { ...reply.headers, ...headers } };
+      return page && storedReply(200, page.stored, request, page.headers);
     },
   };
 }
@@ -54,10 +49,8 @@ function readPages(folder: string, values: Readonly<Record<string, string>>): Ma
     if (type === undefined) continue;
     const bytes = readFileSync(join(folder, name));
     const isIndex = name === 'index.html';
-    const plain = isIndex ? Buffer.from(filled(bytes.toString(), values)) : bytes;
     pages.set(isIndex ? '/' : `/${name}`, {
-      plain: new Uint8Array(plain),
-      gzip: new Uint8Array(gzipSync(plain)),
+      stored: storedBytes(isIndex ? Buffer.from(filledPage(bytes.toString(), values)) : bytes),
       headers: {
         'Content-Type': type,
         'Content-Security-Policy': POLICY,
@@ -69,6 +62,7 @@ function readPages(folder: string, values: Readonly<Record<string, string>>): Ma
   return pages;
 }
 
-function filled(html: string, values: Readonly<Record<string, string>>): string {
+/** With its `{{name}}` replaced. */
+export function filledPage(html: string, values: Readonly<Record<string, string>>): string {
   return html.replaceAll(/\{\{(\w+)\}\}/g, (whole, name: string) => values[name] ?? whole);
 }

@@ -1,5 +1,6 @@
 /** What goes back: headers every answer has, and the one error body. */
 import { randomUUID } from 'node:crypto';
+import { constants, gzipSync } from 'node:zlib';
 import { ERROR_STATUS, GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { ClientGone } from './body.ts';
@@ -52,6 +53,11 @@ export function responseOf(reply: Reply, correlationId: string, close: boolean):
       },
     },
   );
+}
+
+/** Compressed once, for storedReply. */
+export function storedBytes(plain: Uint8Array<ArrayBuffer>): StoredBytes {
+  return { plain, gzip: gzipSync(plain, { level: constants.Z_BEST_COMPRESSION }) };
 }
 
 /** Takes gzip, and does not say `gzip;q=0` (RFC 9110, 12.5.3). */
