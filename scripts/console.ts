@@ -1,7 +1,9 @@
 /** `npm run console`: the console as its sources are, in front of a gateway that runs; and what scripts/build.ts makes it with. */
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { InlineConfig } from 'vite';
+import { filledPage } from '../src/platform/http/pages.ts';
 
 const USAGE = `usage: npm run console -- [--gateway URL]
 
@@ -35,25 +37,18 @@ async function serve(): Promise<void> {
   });
   if (values.help) return console.log(USAGE);
   const { createServer } = await import('vite');
-  const fill = { api: '', doors: 'access' };
+  const root = join(import.meta.dirname, '..');
+  const { paths } = JSON.parse(readFileSync(join(root, 'docs/openapi.json'), 'utf8')) as { paths: object };
+  const segments = new Set(Object.keys(paths).map((path) => path.split('/')[1]));
   const server = await createServer({
-    ...consoleSettings(join(import.meta.dirname, '..')),
-    plugins: [
-      {
-        name: 'fill',
-        transformIndexHtml: (html) =>
-          html.replaceAll(/\{\{(\w+)\}\}/g, (_, name: keyof typeof fill) => fill[name]),
-      },
-    ],
+    ...consoleSettings(root),
+    // Its address is printed as information.
+    logLevel: 'info',
+    plugins: [{ name: 'fill', transformIndexHtml: (html) => filledPage(html, { api: '', doors: 'access' }) }],
     server: {
       host: 'localhost',
       // The certificate is of a site's own authority, which this process does not know.
-      proxy: {
-        '^/(session|status|events|access|encoder|network|jobs|audit|tokens|site)': {
-          target: values.gateway,
-          secure: false,
-        },
-      },
+      proxy: { [`^/(${[...segments].join('|')})(/|\\?|$)`]: { target: values.gateway, secure: false } },
     },
   });
   await server.listen();
