@@ -49,6 +49,21 @@ export interface Client {
   stream(path: string, signal: AbortSignal): AsyncIterable<string>;
 }
 
+/** All items of a list, page by page. `filters` is a query without its question mark, or "". */
+export async function allItems<Item>(path: string, filters: string, client: Client): Promise<Item[]> {
+  const items: Item[] = [];
+  let cursor = '';
+  for (;;) {
+    const page = await client.call<{ items: Item[]; next: string | null }>(
+      'GET',
+      `${path}?limit=100${filters && `&${filters}`}${cursor}`,
+    );
+    items.push(...page.items);
+    if (page.next === null) return items;
+    cursor = `&cursor=${encodeURIComponent(page.next)}`;
+  }
+}
+
 export function openClient(options: ClientOptions, shell: Shell): Client {
   const socket = options.socket ?? configuredSocket(options, shell);
   const send = async (method: string, path: string, body?: unknown, deadlineMs = DEADLINE_MS) => {
@@ -83,7 +98,7 @@ export function openClient(options: ClientOptions, shell: Shell): Client {
   };
 }
 
-/** The <product> segment of the paths of doors, by the configuration; a mistake in that is told by whoever needs more of it. */
+/** The <product> segment of the paths of doors, by the configuration; a command that needs more of the configuration reports its mistakes. */
 export function productSegment({ config }: ClientOptions, shell: Shell): string {
   try {
     return readConfig(configFile(config, shell)).http.productSegment;

@@ -102,12 +102,12 @@ it.each([
   );
   await expect(unlockDoor(doors, '214', {}, client, shell)).rejects.toMatchObject({ exitCode: EXIT.usage });
   expect(asked.filter((line) => line.startsWith('POST'))).toEqual([]);
-  const told = await unlockDoor(doors, '214', { yes: true }, client, shell).then(
+  const ended = await unlockDoor(doors, '214', { yes: true }, client, shell).then(
     () => ({ exitCode: undefined, message: shell.written.stdout }),
     (error: { exitCode: number; message: string }) => error,
   );
-  expect(told.exitCode).toBe(exitCode);
-  expect(told.message).toContain(words);
+  expect(ended.exitCode).toBe(exitCode);
+  expect(ended.message).toContain(words);
   expect(asked.at(-1)).toBe('POST /access/doors/a/unlock');
 });
 
@@ -142,7 +142,7 @@ it('cards are followed one by one', async () => {
   expect(asked[0]).toMatch(/^PUT \/encoder\/desk-1\/write-request\/r1 \{"data"/);
 });
 
-it('cards are cancelled by a signal, and what became of them is told', async () => {
+it('cards are cancelled by a signal, and their outcome is printed', async () => {
   const { shell, client, file, asked } = cards(['inProgress', 'writing'], ['unknown', 'unknown']);
   shell.stop();
   const written = writeKeys('desk-1', file, {}, client, shell);

@@ -1,6 +1,6 @@
 /** `gatehouse doors`, `rs485`, `zgate` and `encoder`: what there is, one of them in full, and changes of it. */
 import { yamlText } from '../platform/yaml/yaml-file.ts';
-import type { Client } from './client.ts';
+import { allItems, type Client } from './client.ts';
 import { CommandFailed, EXIT, printJson, type Shell, styled, table } from './shell.ts';
 import { printable } from './terminal-text.ts';
 
@@ -93,7 +93,7 @@ export async function listItems(
   shell: Shell,
 ): Promise<void> {
   const filters = (options.where ?? []).map((text) => pairOf(text).map(encodeURIComponent).join('='));
-  const items = await all(kind, filters.join('&'), client);
+  const items = await allItems<Item>(kind.path, filters.join('&'), client);
   if (options.json) return printJson(shell, items);
   const head = kind.columns.map(([title]) => title);
   const rows = items.map((item) => kind.columns.map(([, cell]) => String(cell(item) ?? '-')));
@@ -101,24 +101,10 @@ export async function listItems(
   shell.stdout.write(styled(shell.stdout, 'bold', first) + lines.join(''));
 }
 
-async function all({ path }: Kind, query: string, client: Client): Promise<Item[]> {
-  const items: Item[] = [];
-  let cursor = '';
-  for (;;) {
-    const page = await client.call<{ items: Item[]; next: string | null }>(
-      'GET',
-      `${path}?limit=100${query && `&${query}`}${cursor}`,
-    );
-    items.push(...page.items);
-    if (page.next === null) return items;
-    cursor = `&cursor=${encodeURIComponent(page.next)}`;
-  }
-}
-
 /** The one with this id or name, whose case does not matter. Throws CommandFailed when there is none, or more than one. */
 export async function found(kind: Kind, text: string, client: Client): Promise<Item & { itsId: string }> {
   const { word, idField } = kind;
-  const some = await all(kind, `name=${encodeURIComponent(text)}`, client);
+  const some = await allItems<Item>(kind.path, `name=${encodeURIComponent(text)}`, client);
   const same = (value: unknown) => String(value ?? '').toLowerCase() === text.toLowerCase();
   const byId = some.filter((item) => same(item[idField]));
   const exact = byId.length > 0 ? byId : some.filter(({ name, hwId }) => same(name) || same(hwId));

@@ -1,7 +1,7 @@
 /** `gatehouse token create`, `renew`, `list` and `revoke`. */
 import type { Role } from '../platform/principal.ts';
-import type { CreatedToken, RenewedToken, Token, TokenPage } from '../services/auth/schema.ts';
-import type { Client } from './client.ts';
+import type { CreatedToken, RenewedToken, Token } from '../services/auth/schema.ts';
+import { allItems, type Client } from './client.ts';
 import { CommandFailed, confirmed, printJson, type Shell, styled, table } from './shell.ts';
 
 export interface CreateOptions {
@@ -51,14 +51,7 @@ export async function renewToken(
 }
 
 export async function listTokens(options: { json?: boolean }, client: Client, shell: Shell): Promise<void> {
-  const tokens: Token[] = [];
-  let cursor: string | null = null;
-  do {
-    const query: string = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`;
-    const page: TokenPage = await client.call<TokenPage>('GET', `/tokens?limit=100${query}`);
-    tokens.push(...page.items);
-    cursor = page.next;
-  } while (cursor !== null);
+  const tokens = await allItems<Token>('/tokens', '', client);
   if (options.json) return printJson(shell, tokens);
   if (tokens.length === 0) {
     shell.stderr.write(

@@ -33,7 +33,7 @@ export async function unlockDoor(
   );
   const { outcome, reason } = result;
   if (json) printJson(shell, result);
-  const told = `${shown} ${WORDS[outcome]}${reason === null ? '' : ` (${reason})`}.`;
-  if (outcome !== 'confirmed' && outcome !== 'accepted') throw new CommandFailed(told);
-  if (!json) shell.stdout.write(`${told}\n`);
+  const sentence = `${shown} ${WORDS[outcome]}${reason === null ? '' : ` (${reason})`}.`;
+  if (outcome !== 'confirmed' && outcome !== 'accepted') throw new CommandFailed(sentence);
+  if (!json) shell.stdout.write(`${sentence}\n`);
 }

@@ -28,7 +28,7 @@ export interface WriteKeysOptions {
   json?: boolean;
 }
 
-/** Ctrl-C cancels: the card in hand is finished, and told. */
+/** Ctrl-C cancels: the card in hand is finished, and its outcome is printed. */
 export async function writeKeys(
   encoderId: string,
   file: string,
@@ -40,9 +40,9 @@ export async function writeKeys(
   const path = `/encoder/${encodeURIComponent(encoderId)}/write-request/${encodeURIComponent(requestId)}`;
   let status = await client.call<WriteRequestStatus>('PUT', path, bodyOf(file));
   let isCancelled = false;
-  let told: string[] = [];
+  let printed: string[] = [];
   for (;;) {
-    told = options.json ? told : tell(status, told, shell);
+    if (!options.json) printed = print(status, printed, shell);
     if (status.position === null) break;
     const signal = isCancelled ? undefined : shell.stopping;
     if (!signal?.aborted) await shell.clock.sleep(LOOK_MS, signal).catch(() => {});
@@ -58,8 +58,8 @@ export async function writeKeys(
     throw new CommandFailed(`Not every card was written: the request ${requestId} is ${status.status}.`);
 }
 
-/** A line for each card that has come further. Returns what was told of each. */
-function tell({ entries }: WriteRequestStatus, before: readonly string[], { stdout }: Shell): string[] {
+/** A line for each card that has come further. Returns the lines of all cards. */
+function print({ entries }: WriteRequestStatus, before: readonly string[], { stdout }: Shell): string[] {
   return entries.map(({ keyId, status, error }, index) => {
     const reason = error ? ` (${error.code}${error.message ? `: ${error.message}` : ''})` : '';
     const line = `card ${index + 1} of ${entries.length}, key ${keyId}: ${WORDS[status]}${reason}`;
