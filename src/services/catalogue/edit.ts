@@ -50,7 +50,7 @@ export function catalogueEditing({ database, table, audit, followers, forget, pl
     },
   };
 
-  /** Inside the commit job. `before` is what is stored; throws what refuses the change. */
+  /** `makeSections` is called inside the commit job, and throws what refuses the change. */
   async function put(makeSections: () => Partial<CatalogueSections>, caller: Caller): Promise<void> {
     await database.commit(() => {
       const made = plan({ groups: [], schedules: [], templates: [], ...makeSections() }, caller);

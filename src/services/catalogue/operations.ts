@@ -63,14 +63,22 @@ function reads(catalogue: Catalogue, segment: string): Operation[] {
 }
 
 const change = { tag: 'Catalogue', access: ['front-desk-admin'], status: 200 } as const;
+const put = { ...change, method: 'put' } as const;
+const retire = {
+  ...change,
+  method: 'delete',
+  description: 'Answers what it was. IN_USE: something has it; the message says what.',
+} as const;
+/** Of what has a version. */
+const PUT_ERRORS = ['ID_MISMATCH', 'VERSION_CONFLICT', 'PRECONDITION_FAILED'] as const;
+const RETIRE_ERRORS = ['NOT_FOUND', 'PRECONDITION_FAILED', 'IN_USE'] as const;
 
 function groupChanges(catalogue: Catalogue, path: string): Operation[] {
   const params = z.object({ groupId: entryId });
   return [
     operation({
-      ...change,
+      ...put,
       id: 'putGroup',
-      method: 'put',
       path,
       summary: 'Make a group, or change it',
       description: 'Doors and devices keep the id of their group; the name is shown with it.',
@@ -83,12 +91,10 @@ function groupChanges(catalogue: Catalogue, path: string): Operation[] {
       }),
     }),
     operation({
-      ...change,
+      ...retire,
       id: 'retireGroup',
-      method: 'delete',
       path,
       summary: 'Remove a group',
-      description: 'Answers what it was. IN_USE: something has it; the message says what.',
       params,
       result: group,
       errors: ['NOT_FOUND', 'IN_USE'],
@@ -103,9 +109,8 @@ function scheduleChanges(catalogue: Catalogue, path: string): Operation[] {
   const params = z.object({ scheduleId: entryId });
   return [
     operation({
-      ...change,
+      ...put,
       id: 'putSchedule',
-      method: 'put',
       path,
       summary: 'Make a schedule, or change it',
       description:
@@ -113,26 +118,24 @@ function scheduleChanges(catalogue: Catalogue, path: string): Operation[] {
       params,
       body: scheduleBody,
       result: schedule,
-      errors: ['ID_MISMATCH', 'VERSION_CONFLICT', 'PRECONDITION_FAILED'],
+      errors: PUT_ERRORS,
       async handler({ params, body, principal, correlationId, ifMatch }) {
-        const put = await catalogue.putSchedule(params.scheduleId, body, {
+        const after = await catalogue.putSchedule(params.scheduleId, body, {
           principal,
           correlationId,
           ifMatch,
         });
-        return { body: put, etag: String(put.version) };
+        return { body: after, etag: String(after.version) };
       },
     }),
     operation({
-      ...change,
+      ...retire,
       id: 'retireSchedule',
-      method: 'delete',
       path,
       summary: 'Remove a schedule',
-      description: 'Answers what it was. IN_USE: something has it; the message says what.',
       params,
       result: schedule,
-      errors: ['NOT_FOUND', 'PRECONDITION_FAILED', 'IN_USE'],
+      errors: RETIRE_ERRORS,
       handler: async ({ params, principal, correlationId, ifMatch }) => ({
         body: await catalogue.removeSchedule(params.scheduleId, { principal, correlationId, ifMatch }),
       }),
@@ -144,9 +147,8 @@ function templateChanges(catalogue: Catalogue, path: string): Operation[] {
   const params = z.object({ templateId: entryId });
   return [
     operation({
-      ...change,
+      ...put,
       id: 'putTemplate',
-      method: 'put',
       path,
       summary: 'Make a template, or change it',
       description:
@@ -154,26 +156,24 @@ function templateChanges(catalogue: Catalogue, path: string): Operation[] {
       params,
       body: templateBody,
       result: template,
-      errors: ['ID_MISMATCH', 'VERSION_CONFLICT', 'PRECONDITION_FAILED'],
+      errors: PUT_ERRORS,
       async handler({ params, body, principal, correlationId, ifMatch }) {
-        const put = await catalogue.putTemplate(params.templateId, body, {
+        const after = await catalogue.putTemplate(params.templateId, body, {
           principal,
           correlationId,
           ifMatch,
         });
-        return { body: put, etag: String(put.version) };
+        return { body: after, etag: String(after.version) };
       },
     }),
     operation({
-      ...change,
+      ...retire,
       id: 'retireTemplate',
-      method: 'delete',
       path,
       summary: 'Remove a template',
-      description: 'Answers what it was. IN_USE: something has it; the message says what.',
       params,
       result: template,
-      errors: ['NOT_FOUND', 'PRECONDITION_FAILED', 'IN_USE'],
+      errors: RETIRE_ERRORS,
       handler: async ({ params, principal, correlationId, ifMatch }) => ({
         body: await catalogue.removeTemplate(params.templateId, { principal, correlationId, ifMatch }),
       }),
