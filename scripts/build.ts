@@ -1,7 +1,6 @@
 /**
  * Makes dist: the pages of the console, and one bundle of each program that a site runs, of its modules and those of its
- * libraries. Loading a few large
- * files takes half the time of six hundred small ones. Nothing needs it: without it, or with one that is not of the sources
+ * libraries. Loading a few large files takes half the time of six hundred small ones. Nothing needs it: without it, or with one that is not of the sources
  * as they are (src/built.js), the sources run. A daemon that runs while its bundle is replaced cannot load the rest of it
  * any more: install beside it, as for any upgrade.
  */
@@ -81,7 +80,7 @@ async function bundle(root: string, entry: string, folder: string): Promise<stri
     format: 'es',
     entryFileNames,
     comments: { legal: false, jsdoc: false, annotation: false },
-    // For whoever reads a stack trace. In force they would cost each process 14 MB.
+    // For people who read a stack trace. Used by Node.js they would cost each process 14 MB.
     sourcemap: true,
     sourcemapExcludeSources: true,
     // From dist, where the draft will be.

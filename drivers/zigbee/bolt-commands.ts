@@ -143,7 +143,7 @@ export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
         isSeen = end.outcome === 'confirmed';
         return end;
       } finally {
-        // Its parent may give it the command after the deadline. It may also be told to lock because it did not do so by itself.
+        // A parent may hand the command to the lock after the deadline. And the lock may be here because it did not lock by itself.
         if (!isSeen || autoRelockSeconds({ autoRelockTime: relockTimeOf(begun.lock, radio) }) !== undefined)
           readAgain(begun.lock.ieee);
       }

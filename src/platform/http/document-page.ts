@@ -52,7 +52,7 @@ export interface PageDocument {
   paths: Record<string, Record<string, Described>>;
 }
 
-/** A name that is nobody's (RFC 2606), as in docs/interface.md. */
+/** A name that is reserved for examples (RFC 2606), as in docs/interface.md. */
 const HOST = 'https://gatehouse.example:8443';
 
 const STYLE = `:root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif}

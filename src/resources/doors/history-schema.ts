@@ -13,7 +13,7 @@ const historySample = z.object({
   batteryMillivolts: z
     .int()
     .nullable()
-    .openapi({ description: 'Under load, where the lock tells it, to 50 mV' }),
+    .openapi({ description: 'Under load, where the lock reports it, to 50 mV' }),
 });
 export type HistorySample = z.infer<typeof historySample>;
 

@@ -1,5 +1,5 @@
 /**
- * What the lock of each door told of its radio and battery, once an hour, for 90 days. An hour in which nothing was heard of
+ * What the lock of each door reported of its radio and battery, once an hour, for 90 days. An hour in which nothing was heard of
  * the lock has no sample. A thousand doors take 12 MB, and write half a megabyte in an hour.
  */
 import type { LockReport } from '../../../drivers/contract/settings.ts';
@@ -120,9 +120,9 @@ function bytesOf(values: Values): number[] {
 
 function samplesOf(day: number, bytes: Uint8Array): { hour: number; values: Values }[] {
   return Array.from({ length: HOURS }, (_, index) => {
-    const [mask = 0, ...told] = bytes.subarray(index * SAMPLE_BYTES, (index + 1) * SAMPLE_BYTES);
+    const [mask = 0, ...stored] = bytes.subarray(index * SAMPLE_BYTES, (index + 1) * SAMPLE_BYTES);
     const values = Object.fromEntries(
-      BYTES.map(([field, , fromByte], at) => [field, mask & (1 << at) ? fromByte(told[at] ?? 0) : null]),
+      BYTES.map(([field, , fromByte], at) => [field, mask & (1 << at) ? fromByte(stored[at] ?? 0) : null]),
     ) as Values;
     return { mask, hour: day * HOURS + index, values };
   }).filter(({ mask }) => mask !== 0);

@@ -118,7 +118,7 @@ function reads(doors: Doors & Pick<DoorSlice, 'history'>, path: string): Operati
       ...common,
       id: 'getDoorHistory',
       path: `${path}/{doorId}/history`,
-      summary: 'Read what the lock of a door told of its radio and battery, hour by hour',
+      summary: 'Read what the lock of a door reported of its radio and battery, hour by hour',
       description: 'Kept for 90 days, also of a lock that was replaced since.',
       params,
       query: historyQuery,
