@@ -51,7 +51,7 @@ export async function build(root: string): Promise<void> {
   }
 }
 
-/** By default into dist/console, which `build` removes. */
+/** By default into dist/console. */
 export async function buildConsole(root: string, outDir = join(root, 'dist/console')): Promise<void> {
   const { build } = await import('vite');
   const settings = consoleSettings(root);
@@ -157,13 +157,15 @@ function known<T>(stamp: T | undefined, path: string): T {
   return stamp;
 }
 
-/** In between there is none: the sources run. */
+/** In between there is none: the sources run. What else is in dist stays, such as the console, which a gateway may be about to read. */
 function replace(root: string, draft: string): void {
   const old = mkdtempSync(join(root, 'node_modules', '.dist-'));
   const dist = join(root, 'dist');
-  if (existsSync(dist)) renameSync(dist, join(old, 'dist'));
-  mkdirSync(dist);
-  for (const program of Object.keys(PROGRAMS)) renameSync(join(draft, program), join(dist, program));
+  mkdirSync(dist, { recursive: true });
+  const programs = Object.keys(PROGRAMS);
+  for (const program of programs)
+    if (existsSync(join(dist, program))) renameSync(join(dist, program), join(old, program));
+  for (const program of programs) renameSync(join(draft, program), join(dist, program));
   rmSync(old, { recursive: true });
 }
 
