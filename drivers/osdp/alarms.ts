@@ -1,7 +1,7 @@
-/** What is wrong with the wire to one device (protocol/suspicion.ts), told when it begins and when it ends. */
+/** What is wrong with the wire to one device (protocol/security-alarms.ts), told when it begins and when it ends. */
 import type { DriverLog } from '../contract/driver.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
-import type { Alarm } from './protocol/suspicion.ts';
+import type { Alarm } from './protocol/security-alarms.ts';
 
 export interface Alarms {
   set(alarm: Alarm, raised: boolean): void;

@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { DriverError } from '../contract/driver.ts';
 import type { Rs485Applied, Rs485Apply, Rs485Settings } from '../contract/settings.ts';
 import type { Device } from './device.ts';
-import { askMaker } from './maker.ts';
+import { askVendor } from './vendor-requests.ts';
 
 export async function applySettings(
   { settings, settingsVersion }: Rs485Apply,
@@ -18,7 +18,7 @@ export async function applySettings(
   if (refusal !== undefined) throw new DriverError('REFUSED', refusal);
   if (state.isOurs()) {
     const request = { kind: 'writeSettings', settings, settingsVersion } as const;
-    const told = await askMaker(talk, request, 'settings', { class: 'settings', deadline, signal });
+    const told = await askVendor(talk, request, 'settings', { class: 'settings', deadline, signal });
     if (told.settingsVersion !== settingsVersion || !isDeepStrictEqual(told.settings, settings))
       throw new DriverError('BAD_REPLY', 'the device acknowledged the settings, and shows others');
     state.madeKnown(told);

@@ -10,8 +10,8 @@ import { carriesOf, unsupportedOf } from '../rs485/carries.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { credentialOf } from './credentials.ts';
 import { type Inputs, openInputs } from './inputs.ts';
-import { GATEHOUSE_VENDOR_CODE, type MakerReply, type MakerStatus } from './protocol/maker-messages.ts';
 import { type Capability, type Identity, type Reply, timerTenths } from './protocol/messages.ts';
+import { GATEHOUSE_VENDOR_CODE, type VendorReply, type VendorStatus } from './protocol/vendor-messages.ts';
 
 /** What others know of it. */
 export type Told = Pick<Rs485Report, 'connected' | 'security' | 'sessionFault' | 'pulse' | 'provenKey'>;
@@ -37,7 +37,7 @@ export interface DeviceState {
   able(capabilities: readonly Capability[]): void;
   /** `askedAt`: monotonic, when the request was sent first that this replies to. */
   told(reply: Reply, askedAt: number): void;
-  madeKnown(reply: MakerReply): void;
+  madeKnown(reply: VendorReply): void;
   /** Settings that it cannot keep, which are kept here. */
   keep(settings: Rs485Settings, version: number): void;
   /** False: it has no messages of ours, whatever its vendor code. */
@@ -70,9 +70,9 @@ interface Facts {
   /** undefined: not told. */
   capabilities: readonly Capability[] | undefined;
   isOurs: boolean;
-  product: (MakerReply & { kind: 'product' }) | undefined;
+  product: (VendorReply & { kind: 'product' }) | undefined;
   settings: { settings: Rs485Settings; settingsVersion: number } | undefined;
-  status: MakerStatus | undefined;
+  status: VendorStatus | undefined;
   local: { tamper: boolean; powerFault: boolean } | undefined;
   outputs: readonly number[] | undefined;
   inputs: Inputs;
@@ -113,7 +113,7 @@ export function openDeviceState(options: StateOptions): DeviceState {
     }
   }
 
-  function madeKnown(known: Facts, reply: MakerReply): void {
+  function madeKnown(known: Facts, reply: VendorReply): void {
     if (reply.kind === 'product') known.product = reply;
     if (reply.kind === 'settings') {
       const remembered = known.settings?.settings.useInputPinMemory;

@@ -16,8 +16,8 @@ import { isSamePolicy, keyProvenUnder, type Policy, provenPending, securityOf } 
 import { openPresence, type Presence, type PresenceOptions } from './presence.ts';
 import type { Check } from './protocol/frame.ts';
 import type { Identity, Reply } from './protocol/messages.ts';
+import type { Alarm } from './protocol/security-alarms.ts';
 import type { Effect, Security } from './protocol/state.ts';
-import type { Alarm } from './protocol/suspicion.ts';
 import { openTalk, type Talk } from './talk.ts';
 import { garbledAt, openTwins, type Twins, twinsAt } from './twins.ts';
 
@@ -118,7 +118,7 @@ export function openDevice(options: DeviceOptions): Device {
   function turned(answered: boolean, garbled: boolean): void {
     twins.turned(answered, garbled);
     const { stage } = talk.session();
-    if (stage.kind === 'barred') presence.disconnect();
+    if (stage.kind === 'cooldown') presence.disconnect();
     presence.turned(answered, stage.kind === 'online');
     if (presence.isGone()) {
       talk.forget();
@@ -264,7 +264,7 @@ function openEffects({ address, log }: Pick<DeviceOptions, 'address' | 'log'>, p
     if (what.kind === 'identity' && what.isProven && !isLooking()) presence.identified(what.identity, false);
     else if (what.kind === 'identity') claimed(what.identity);
     else if (what.kind === 'capabilities' && what.isProven) state.able(what.capabilities);
-    else if (what.kind === 'told') heard(what.reply, askedAt);
+    else if (what.kind === 'reported') heard(what.reply, askedAt);
     else if (what.kind === 'alarm') alarmed(what.alarm, what.raised);
     else if (what.kind === 'online') meeting().begin();
     else if (what.kind === 'paired') pairing()?.paired();
@@ -313,7 +313,7 @@ function openPoll(options: DeviceOptions, talk: Talk, isLooking: () => boolean):
     get everyMs() {
       if (isLooking()) return Math.max(everyMs, LOOK_EVERY_MS);
       const { stage } = talk.session();
-      if (stage.kind === 'barred') return everyMs;
+      if (stage.kind === 'cooldown') return everyMs;
       if (stage.kind === 'online' && stage.agenda.length === 0) return everyMs;
       return hurries ? 0 : Math.min(everyMs, MEET_EVERY_MS);
     },

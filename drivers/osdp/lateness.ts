@@ -5,7 +5,7 @@
  */
 import type { Clock } from '../contract/driver.ts';
 import type { Examined } from './protocol/reading.ts';
-import type { Incident } from './protocol/suspicion.ts';
+import type { Incident } from './protocol/security-alarms.ts';
 
 export interface Lateness {
   /** A request had no reply, nor anything damaged that may have been the reply. `inClear`: its reply is in clear text too. */

@@ -1,8 +1,8 @@
 /** What is read of a device of ours beyond the standard: all of it once a session stands, and its counters every second. */
 import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import type { DeviceState } from './device-state.ts';
-import { askMaker } from './maker.ts';
 import type { Asking, Talk } from './talk.ts';
+import { askVendor } from './vendor-requests.ts';
 
 export interface Meeting {
   /** A session stands. */
@@ -51,17 +51,17 @@ export function openMeeting(options: MeetingOptions): Meeting {
   });
 
   async function readSettings(): Promise<void> {
-    state.madeKnown(await askMaker(talk, { kind: 'readSettings' }, 'settings', asking()));
+    state.madeKnown(await askVendor(talk, { kind: 'readSettings' }, 'settings', asking()));
   }
 
   async function readCounters(): Promise<void> {
-    state.madeKnown(await askMaker(talk, { kind: 'status' }, 'status', asking()));
+    state.madeKnown(await askVendor(talk, { kind: 'status' }, 'status', asking()));
     if (state.hasOtherSettings()) await readSettings();
   }
 
   async function readAll(): Promise<void> {
     try {
-      state.madeKnown(await askMaker(talk, { kind: 'product' }, 'product', asking()));
+      state.madeKnown(await askVendor(talk, { kind: 'product' }, 'product', asking()));
       await readSettings();
       await readCounters();
     } catch (error) {

@@ -10,10 +10,10 @@ import { assertAlone } from '../rs485/alone.ts';
 import { openMutex } from '../rs485/mutex.ts';
 import type { Device } from './device.ts';
 import { type DeviceState, effectiveMs } from './device-state.ts';
-import { askMaker } from './maker.ts';
 import { type Command, OUTPUT, timerTenths } from './protocol/messages.ts';
 import { channelOf } from './protocol/state.ts';
 import type { Asking } from './talk.ts';
+import { askVendor } from './vendor-requests.ts';
 
 export interface Pulses {
   /** Throws a DriverError. */
@@ -150,7 +150,7 @@ export function openPulses({ bus, device, ends, clock }: PulsesOptions): Pulses 
   /** The device has not been restarted since. Only devices of ours tell; the standard has nothing for it. */
   async function isStillStarted(bootCount: number | undefined): Promise<boolean> {
     if (bootCount === undefined) return false;
-    const told = await askMaker(talk, { kind: 'status' }, 'status', looking()).catch(() => undefined);
+    const told = await askVendor(talk, { kind: 'status' }, 'status', looking()).catch(() => undefined);
     return told?.status.bootCount === bootCount;
   }
 

@@ -8,10 +8,10 @@
  */
 import type { Reveal, Revealed } from '../bus/tap.ts';
 import { checksum, crc16, type Frame, parseFrame, SCS } from './protocol/frame.ts';
-import { GATEHOUSE_VENDOR_CODE } from './protocol/maker-messages.ts';
 import { decodeReply, encodeCommand, type Reply } from './protocol/messages.ts';
 import type { Outstanding } from './protocol/reading.ts';
 import { openReply } from './protocol/secure-channel.ts';
+import { GATEHOUSE_VENDOR_CODE } from './protocol/vendor-messages.ts';
 
 const MARK = 0xff;
 const REPLY = 0x80;

@@ -13,8 +13,8 @@ import type { Check } from './protocol/frame.ts';
 import type { Command, Reply } from './protocol/messages.ts';
 import { type Examined, examine } from './protocol/reading.ts';
 import { NONCE_LENGTH } from './protocol/secure-channel.ts';
-import { forgetDevice, openSession, settle, turn } from './protocol/session.ts';
-import type { Effect, Security, Session } from './protocol/state.ts';
+import { type Effect, forgetDevice, openSession, type Security, type Session } from './protocol/state.ts';
+import { settle, turn } from './protocol/transmission.ts';
 
 export interface Asking {
   class: OrderClass;
@@ -84,8 +84,8 @@ export function openTalk(options: TalkOptions): Talk {
   const { session, exchange, conclude, replace, keepTo } = dialogue;
   let isReserved = false;
   let isClosed = false;
-  const isBarred = () => session().stage.kind === 'barred';
-  const takeTurns = openTurns(options, { exchange, conclude, isBarred });
+  const isCoolingDown = () => session().stage.kind === 'cooldown';
+  const takeTurns = openTurns(options, { exchange, conclude, isCoolingDown });
   return {
     session,
     exchange,
@@ -216,13 +216,13 @@ function openDialogue(options: TalkOptions, errands: Errands): Dialogue {
 
 interface Turning extends Pick<Talk, 'exchange' | 'conclude'> {
   /** There is no session, and will be none for some time. */
-  isBarred(): boolean;
+  isCoolingDown(): boolean;
 }
 
 /** Until the errand is settled, by turns of its own or of polls in between. */
 function openTurns(
   { bus, clock, isGone }: Pick<TalkOptions, 'bus' | 'clock' | 'isGone'>,
-  { exchange, conclude, isBarred }: Turning,
+  { exchange, conclude, isCoolingDown }: Turning,
 ) {
   return async (errand: Errand, { class: orderClass, deadline, signal }: Asking): Promise<void> => {
     let isBusy = false;
@@ -246,7 +246,7 @@ function openTurns(
           await clock.sleep(Math.min(LEFT_ALONE_MS, Math.ceil(left)), either).catch(() => undefined);
         else if (code === undefined || !MISSES.includes(code)) throw endedBy(errand, error, signal);
       }
-      if (!errand.isSettled && isBarred())
+      if (!errand.isSettled && isCoolingDown())
         throw endedBy(errand, new DriverError('DEVICE_OFFLINE', 'it has no secure channel'), signal);
     }
   };
@@ -254,7 +254,7 @@ function openTurns(
 
 /** A device gets its key only when it is alone at the address: twice the whole reply time is listened for others. */
 function isOpenToOthers({ options, stage, claim }: Session): boolean {
-  if (options.security.secure !== 'pairing' || stage.kind !== 'identify') return false;
+  if (options.security.secure !== 'pairing' || stage.kind !== 'idRequest') return false;
   return claim === null || claim === 'contested' || claim.times < 2;
 }
 

@@ -150,7 +150,7 @@ it.each([
 function expectTrue({ effects }: ReturnType<typeof openPanel>): void {
   for (const effect of effects) {
     if (effect.kind === 'identity') expect(effect.identity.serial).toBe(1);
-    if (effect.kind !== 'told') continue;
+    if (effect.kind !== 'reported') continue;
     const { reply } = effect;
     if (reply.kind === 'ISTATR') expect(reply.inputs).toEqual([0, 0, 0, 0]);
     else if (reply.kind === 'OSTATR') expect(reply.outputs).toEqual([0, 0, 0, 0, 0, 0, 0, 0]);

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { openOsdpDevice } from '../../../test/simulators/osdp/device.ts';
 import type { Rs485Settings } from '../../contract/settings.ts';
-import {
-  decodeMakerReply,
-  encodeMakerRequest,
-  type MakerReply,
-  type MakerRequest,
-} from './maker-messages.ts';
 import { type Command, decodeReply, encodeCommand, timerTenths } from './messages.ts';
 import { openPanel } from './test-panel.ts';
+import {
+  decodeVendorReply,
+  encodeVendorRequest,
+  type VendorReply,
+  type VendorRequest,
+} from './vendor-messages.ts';
 
 const hex = (text: string) => Uint8Array.from(Buffer.from(text.replaceAll(/[\s-]/g, ''), 'hex'));
 const RED = { on: 1, off: 2, onColour: 1, offColour: 0 } as const;
@@ -190,17 +190,17 @@ describe("the maker's own messages", () => {
   };
 
   it('are laid out as README.md says', () => {
-    const wire = encodeCommand(encodeMakerRequest({ kind: 'writeSettings', settings, settingsVersion: 7 }));
+    const wire = encodeCommand(encodeVendorRequest({ kind: 'writeSettings', settings, settingsVersion: 7 }));
     expect(wire).toEqual({ code: 0x80, data: hex('0A4748 03 8002 0003 00001388 0001 00000007') });
-    expect(encodeCommand(encodeMakerRequest({ kind: 'product' })).data).toEqual(hex('0A4748 04'));
+    expect(encodeCommand(encodeVendorRequest({ kind: 'product' })).data).toEqual(hex('0A4748 04'));
   });
 
   function openPair() {
     const pd = openOsdpDevice({ address: 0, serial: 1, type: 'GIO-48-OSDP', firmware: [2, 1, 0] });
     const panel = openPanel({ security: { secure: 'off' } }, (request) => pd.answer(request, 0));
-    const ask = (request: MakerRequest): MakerReply | null => {
-      const outcome = panel.command(encodeMakerRequest(request));
-      return outcome.kind === 'answered' ? decodeMakerReply(outcome.reply) : null;
+    const ask = (request: VendorRequest): VendorReply | null => {
+      const outcome = panel.command(encodeVendorRequest(request));
+      return outcome.kind === 'answered' ? decodeVendorReply(outcome.reply) : null;
     };
     return { pd, ask };
   }
@@ -245,13 +245,13 @@ describe("the maker's own messages", () => {
 
   it('are not believed of another maker, or of another length', () => {
     const reply = (vendorCode: number, data: string) =>
-      decodeMakerReply({ kind: 'MFGREP', vendorCode, data: hex(data) });
+      decodeVendorReply({ kind: 'MFGREP', vendorCode, data: hex(data) });
     expect(reply(0x0a_47_48, '01 00000001 0000 0001')).toMatchObject({ kind: 'status' });
     expect(reply(0x0a_47_49, '01 00000001 0000 0001')).toBeNull();
     expect(reply(0x0a_47_48, '01 00000001 0000 00')).toBeNull();
     expect(reply(0x0a_47_48, '02 0000 0008 00000000 0000 00000000')).toBeNull();
     expect(reply(0x0a_47_48, '02 0000 0000 00000001 0000 00000000')).toBeNull();
     expect(reply(0x0a_47_48, '09')).toBeNull();
-    expect(decodeMakerReply({ kind: 'ACK' })).toBeNull();
+    expect(decodeVendorReply({ kind: 'ACK' })).toBeNull();
   });
 });

@@ -104,7 +104,7 @@ describe('outside a session', () => {
     refuseOnce(code);
     panel.step(OUT);
     expect(panel.alarms()).toEqual(['securityRequired']);
-    expect(panel.session.stage.kind).toBe('barred');
+    expect(panel.session.stage.kind).toBe('cooldown');
   });
   it.each(REFUSING)('%i: the command is refused, and nothing else', (code) => {
     const { panel, refuseOnce } = openPair(false);
@@ -152,7 +152,7 @@ describe('inside a session, signed', () => {
     expect(panel.step(OUT)).toEqual({ kind: 'refused', code });
     expect(panel.command(OUT)).toMatchObject({ kind: 'answered' });
     expect(pd.sessions()).toBe(1);
-    expect(panel.effects.filter(({ kind }) => kind !== 'told')).toEqual([]);
+    expect(panel.effects.filter(({ kind }) => kind !== 'reported')).toEqual([]);
   });
   it.each(LOST)('%i: a new session within two polls', (code) => {
     const { pd, panel, signOnce } = openPair(true);

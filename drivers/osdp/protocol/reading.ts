@@ -3,7 +3,7 @@ import type { Fault } from '../../bus/exchange.ts';
 import { type Check, carriesMac, type Frame, SCS, type Sequence, scan } from './frame.ts';
 import { type Command, type CommandKind, decodeReply, NAK, type Reply, type ReplyKind } from './messages.ts';
 import { openReply, type SessionKeys } from './secure-channel.ts';
-import type { Incident } from './suspicion.ts';
+import type { Incident } from './security-alarms.ts';
 
 /** The one command that is on the wire. */
 export interface Outstanding {

@@ -3,8 +3,7 @@ import { type OsdpDeviceOptions, openOsdpDevice, rewritten } from '../../../test
 import { rechecked } from '../../../test/simulators/osdp/wire.ts';
 import { type Command, NAK } from './messages.ts';
 import { DEFAULT_KEY } from './secure-channel.ts';
-import { forgetDevice } from './session.ts';
-import { restart } from './state.ts';
+import { forgetDevice, restart } from './state.ts';
 import { KEY, openPanel, POLL } from './test-panel.ts';
 
 const OUT: Command = { kind: 'OUT', outputs: [{ output: 0, code: 5, time: 50 }] };
@@ -72,7 +71,7 @@ describe('on the way to online', () => {
     'raises no alarm in a window when the device insists on its own key: %s',
     (insistsOnKey) => {
       const { pd, panel } = openPair({ key: KEY.map((byte) => byte ^ 1), insistsOnKey }, PAIRING);
-      expect(() => panel.establish()).toThrow('barred');
+      expect(() => panel.establish()).toThrow('cooldown');
       expect(panel.effects).toContainEqual({ kind: 'keyed' });
       expect(panel.alarms()).toEqual([]);
       expect(pd.sessions()).toBe(0);
@@ -83,20 +82,20 @@ describe('on the way to online', () => {
 describe('less security than is required', () => {
   it('is refused and told: a device that has no key', () => {
     const { pd, panel } = openPair({ key: undefined as never, installMode: true });
-    expect(() => panel.establish()).toThrow('barred');
+    expect(() => panel.establish()).toThrow('cooldown');
     expect(panel.alarms()).toEqual(['downgrade']);
     expect(pd.sessions()).toBe(0);
   });
   it('is refused and told: a device that knows no secure channel', () => {
     const { panel } = openPair({ isPlain: true });
-    expect(() => panel.establish()).toThrow('barred');
+    expect(() => panel.establish()).toThrow('cooldown');
     expect(panel.command(OUT)).toEqual({ kind: 'silent' });
     expect(panel.alarms()).toEqual(['downgrade']);
   });
   it('is refused and told: the key that everybody knows', () => {
     const { pd, panel } = openPair();
     pd.break('downgrade', 100);
-    expect(() => panel.establish()).toThrow('barred');
+    expect(() => panel.establish()).toThrow('cooldown');
     expect(panel.alarms()).toEqual(['downgrade']);
     pd.break('downgrade', 0);
     panel.establish();
@@ -105,7 +104,7 @@ describe('less security than is required', () => {
   it('is refused and told: another key, even the common one', () => {
     for (const key of [DEFAULT_KEY, KEY.map((byte) => byte ^ 1)]) {
       const { panel } = openPair({ key });
-      expect(() => panel.establish()).toThrow('barred');
+      expect(() => panel.establish()).toThrow('cooldown');
       expect(panel.alarms()).toEqual(['wrongKey']);
     }
   });
@@ -122,7 +121,7 @@ describe('less security than is required', () => {
       const isProof = reply?.[7] === 0x14;
       return reply && isProof ? rewritten(Buffer.from(reply), 12, (byte) => byte ^ 1) : reply;
     };
-    expect(() => panel.establish()).toThrow('barred');
+    expect(() => panel.establish()).toThrow('cooldown');
     expect(panel.alarms()).toEqual(['wrongKey']);
   });
   it.each([
@@ -153,7 +152,7 @@ describe('less security than is required', () => {
       challenges += 1;
       return challenges % 2 === 1 ? undefined : reply;
     };
-    expect(() => panel.establish()).toThrow('barred');
+    expect(() => panel.establish()).toThrow('cooldown');
     expect(panel.alarms()).toEqual(['wrongKey']);
   });
   it('is tried ever more rarely', () => {

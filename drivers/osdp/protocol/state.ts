@@ -1,4 +1,7 @@
-/** The state of a session, and the few steps that several answers lead to. Pure. */
+/**
+ * What a session consists of, what it causes, what becomes of a command; and the steps that lead to another state whatever
+ * the reply was: the next number, again from 0, the next handshake. The machine is session.ts. Pure.
+ */
 import type { Check, Sequence } from './frame.ts';
 import {
   type Capability,
@@ -10,11 +13,11 @@ import {
 } from './messages.ts';
 import type { Outstanding } from './reading.ts';
 import { type Channel, DEFAULT_KEY, type SessionKeys } from './secure-channel.ts';
-import { type Alarm, type AlarmEffect, afterFailure, afterHandshake, type Suspicions } from './suspicion.ts';
+import type { AlarmEffect, AlarmLevels } from './security-alarms.ts';
 
 /**
- * `required`: a session under `key`, or nothing. `pairing`: gives the device `key`, under the key that everybody knows
- * where it must be; only while somebody watches. `off`: clear text.
+ * `required`: a secure channel under `key`, the SCBK, or nothing. `pairing`: gives the device `key`, under SCBK-D where it
+ * must be; only while a person watches. `off`: clear text.
  */
 export type Security =
   | { secure: 'off' }
@@ -34,11 +37,12 @@ export interface SessionOptions {
   security: Security;
 }
 
-type BaseKey = 'own' | 'pending' | 'default';
+/** Under which SCBK a handshake is tried; `default`: SCBK-D. */
+export type BaseKey = 'own' | 'pending' | 'default';
 
 /**
- * While pairing: who says to be there, and how often in a row; `contested`: more than one does, and no one is given a key
- * before the window is opened again.
+ * While pairing: which identity has answered, and how often in a row; `contested`: more than one has, and no device gets a
+ * key before the window is opened again.
  */
 export type Claim = { identity: Identity; times: number } | 'contested' | null;
 
@@ -47,20 +51,19 @@ export interface Challenge {
   nonce: Uint8Array;
 }
 
+/** The table in session.ts says what is sent in each, and which follows. */
 export type Stage =
-  | { kind: 'identify' }
+  | { kind: 'idRequest' }
   | { kind: 'capabilities' }
   /** `isKeyed`: the device has just used a key of its own. */
   | { kind: 'challenge'; base: BaseKey; isKeyed?: boolean }
-  | { kind: 'prove'; base: BaseKey; keys: SessionKeys; cryptogram: Uint8Array }
-  /** Under the key that everybody knows: is it the one that was there before? */
-  | { kind: 'vouch'; channel: Channel }
-  | { kind: 'keyset'; channel: Channel }
-  | { kind: 'confirm'; channel: Channel }
-  /** `agenda`: what is to be asked before the next POLL. */
+  | { kind: 'serverCryptogram'; base: BaseKey; keys: SessionKeys; cryptogram: Uint8Array }
+  | { kind: 'idCheck'; channel: Channel }
+  | { kind: 'keySet'; channel: Channel }
+  | { kind: 'idConfirm'; channel: Channel }
+  /** `agenda`: what is asked before the next POLL. */
   | { kind: 'online'; channel: Channel | null; agenda: readonly Command[] }
-  /** The handshake failed: for so many turns nothing but ID, in clear text. */
-  | { kind: 'barred'; turnsLeft: number };
+  | { kind: 'cooldown'; turnsLeft: number };
 
 export interface Session {
   readonly options: SessionOptions;
@@ -83,7 +86,7 @@ export interface Session {
   readonly excused: number;
   /** The last challenges that were sent, as long as their replies may come late. */
   readonly challenges: readonly Challenge[];
-  readonly suspicions: Suspicions;
+  readonly alarmLevels: AlarmLevels;
 }
 
 export type Effect =
@@ -103,7 +106,7 @@ export type Effect =
   /** Why the session begins again. */
   | { kind: 'restarted'; reason: string }
   /** States and events, whether asked for or brought by a POLL. */
-  | { kind: 'told'; reply: Reply }
+  | { kind: 'reported'; reply: Reply }
   | { kind: 'odd' };
 
 /** What became of the command that was asked for. */
@@ -117,21 +120,12 @@ export type Outcome =
   | { kind: 'unknown' }
   | { kind: 'silent' };
 
-export interface Turn {
-  session: Session;
-  bytes: Uint8Array;
-}
-
 export interface Settled {
   session: Session;
   effects: Effect[];
   outcome: Outcome;
 }
 
-/** A device with a wrong key costs three exchanges each time it is tried. */
-const BARRED_TURNS_MAX = 32;
-const STATES: readonly Command[] = [{ kind: 'LSTAT' }, { kind: 'ISTAT' }, { kind: 'OSTAT' }];
-const PROVEN_STATES: readonly Command[] = [{ kind: 'ID' }, { kind: 'CAP' }, ...STATES];
 const OPENING: readonly OutputCode[] = [OUTPUT.offNow, OUTPUT.offAfterTimer, OUTPUT.offForTime];
 /** To ask twice is harmless, and late is as good as soon. */
 const QUESTIONS: readonly Command['kind'][] = [
@@ -152,24 +146,6 @@ export function channelOf({ stage }: Session): Channel | null {
   return 'channel' in stage ? stage.channel : null;
 }
 
-/** From number 0, which ends the session at the device too. A device that proved itself need not be asked who it is. */
-export function restart(session: Session): Session {
-  if (session.stage.kind === 'barred') return { ...session, sequence: 0, outstanding: null };
-  const isKnown = session.identity !== null && session.options.security.secure !== 'off';
-  const stage: Stage = isKnown ? challenge(session) : { kind: 'identify' };
-  return { ...session, stage, sequence: 0, outstanding: null };
-}
-
-function pendingOf({ options: { security } }: Pick<Session, 'options'>): Uint8Array | undefined {
-  return security.secure === 'required' ? security.pending : undefined;
-}
-
-/** The next handshake: each key that the device may have in turn. */
-export function challenge(session: Pick<Session, 'options' | 'failures'>): Stage {
-  const isPendingNext = pendingOf(session) !== undefined && session.failures % 2 === 1;
-  return { kind: 'challenge', base: isPendingNext ? 'pending' : 'own' };
-}
-
 export function keyOf(security: Security, base: BaseKey): Uint8Array {
   if (base === 'default' || security.secure === 'off') return DEFAULT_KEY;
   return base === 'pending' && security.secure === 'required' && security.pending
@@ -177,12 +153,58 @@ export function keyOf(security: Security, base: BaseKey): Uint8Array {
     : security.key;
 }
 
-/** The device has proved this key, so it has no other one. */
-export function settledOn({ options, ...session }: Session, base: BaseKey): Session {
-  const { security } = options;
-  const settled: Security =
-    security.secure === 'required' ? { secure: 'required', key: keyOf(security, base) } : security;
-  return { ...session, options: { ...options, security: settled } };
+export function openSession(options: SessionOptions): Session {
+  return {
+    options,
+    stage: { kind: 'idRequest' },
+    sequence: 0,
+    outstanding: null,
+    owed: 0,
+    inTime: 0,
+    identity: null,
+    claim: null,
+    gaveKey: false,
+    failures: 0,
+    excused: 0,
+    challenges: [],
+    alarmLevels: {},
+  };
+}
+
+/** The device was silent for long, so it may be another one. */
+export function forgetDevice(session: Session): Session {
+  return { ...fromZero(session, { kind: 'idRequest' }), identity: null };
+}
+
+/** The command is answered: the next number, the next link of the chain. */
+export function advance(session: Session, replyMac: Uint8Array | null): Session {
+  const { sequence, stage } = session;
+  const next = { ...session, outstanding: null, sequence: ((sequence % 3) + 1) as Sequence };
+  if (!replyMac || !('channel' in stage) || !stage.channel) return next;
+  return { ...next, stage: { ...stage, channel: { ...stage.channel, replyMac } } as Stage };
+}
+
+/** Take another turn. */
+export const again = (session: Session, effects: Effect[] = []): Settled => ({
+  session,
+  effects,
+  outcome: { kind: 'again' },
+});
+
+/** The count starts again at 0, which ends the session at the device too. */
+export const fromZero = (session: Session, stage: Stage): Session => ({
+  ...session,
+  stage,
+  sequence: 0,
+  outstanding: null,
+});
+
+/** A device that proved itself need not be asked who it is. */
+export function restart(session: Session): Session {
+  const { stage, identity, options } = session;
+  if (stage.kind === 'cooldown') return fromZero(session, stage);
+  const isKnown = identity !== null && options.security.secure !== 'off';
+  return fromZero(session, isKnown ? challengeOf(session) : { kind: 'idRequest' });
 }
 
 /** The same, and what that means for the command that was on the wire. */
@@ -194,78 +216,30 @@ export function lose(session: Session, { command }: Outstanding, reason: string)
   };
 }
 
-export function goOnline(session: Session, channel: Channel | null): Settled {
-  const { suspicions, effects: lowered } = afterHandshake(session.suspicions);
-  const agenda = channel ? PROVEN_STATES : STATES;
-  const effects: Effect[] = [...lowered, { kind: 'online' }];
-  if (session.options.security.secure === 'pairing') effects.push({ kind: 'paired' });
-  const stage: Stage = { kind: 'online', channel, agenda };
-  return {
-    session: { ...session, stage, suspicions, failures: 0, excused: 0 },
-    effects,
-    outcome: { kind: 'again' },
-  };
-}
-
-/**
- * No session, for this reason. While pairing, a device that has not got its key yet is asked under the common one. Once
- * may be an accident, or somebody between: each key is tried again, and the alarm is raised when it is so again.
- */
-export function failed(session: Session, alarm: Alarm): Settled {
-  const { stage, options, failures } = session;
-  const again = { kind: 'again' } as const;
-  const restarted = { ...session, sequence: 0, outstanding: null } as const;
-  if (options.security.secure === 'pairing' && 'base' in stage && stage.base === 'own')
-    return {
-      session: { ...restarted, stage: { kind: 'challenge', base: 'default', isKeyed: alarm === 'wrongKey' } },
-      effects: [],
-      outcome: again,
-    };
-  const keys = pendingOf(session) ? 2 : 1;
-  if (failures < 2 * keys - 1 && 'base' in stage) {
-    const next = { ...restarted, failures: failures + 1 };
-    return { session: { ...next, stage: challenge(next) }, effects: [], outcome: again };
-  }
-  const turnsLeft = Math.min(2 ** (Math.floor(failures / keys) + 1), BARRED_TURNS_MAX);
-  if (options.security.secure === 'required' && options.security.isTentative) {
-    const stage: Stage = { kind: 'barred', turnsLeft: BARRED_TURNS_MAX };
-    return { session: { ...restarted, stage }, effects: [{ kind: 'unproven' }], outcome: again };
-  }
-  const { suspicions, effects } = afterFailure(session.suspicions, alarm);
-  const barred: Session = {
-    ...restarted,
-    stage: { kind: 'barred', turnsLeft },
-    suspicions,
-    failures: failures + 1,
-  };
-  return { session: barred, effects, outcome: again };
-}
-
-/** While pairing: the device refuses the default key for one of its own. That is more security, and no alarm. */
-export function insisted(session: Session): Settled {
-  const stage: Stage = { kind: 'barred', turnsLeft: BARRED_TURNS_MAX };
-  return {
-    session: { ...session, stage, sequence: 0, outstanding: null },
-    effects: [{ kind: 'keyed' }],
-    outcome: { kind: 'again' },
-  };
-}
-
-/** Two devices answer here, and it is not known which one would take the key. */
-export function contest(session: Session): Settled {
-  const { suspicions, effects } = afterFailure(session.suspicions, 'duplicateAddress');
-  const stage: Stage = { kind: 'barred', turnsLeft: BARRED_TURNS_MAX };
-  return {
-    session: { ...session, stage, sequence: 0, outstanding: null, suspicions, claim: 'contested' },
-    effects: [...effects, { kind: 'contested' }],
-    outcome: { kind: 'again' },
-  };
-}
-
 /** Done with this command, whatever came of it: it is not on the agenda any more. */
 export function setAside(session: Session, outstanding: Outstanding | null, outcome: Outcome): Settled {
   const { stage } = session;
   if (stage.kind !== 'online' || !outstanding?.isOwn) return { session, effects: [], outcome };
   const agenda = stage.agenda.filter((command) => command !== outstanding.command);
   return { session: { ...session, stage: { ...stage, agenda } }, effects: [], outcome };
+}
+
+export function pendingOf({ options: { security } }: Pick<Session, 'options'>): Uint8Array | undefined {
+  return security.secure === 'required' ? security.pending : undefined;
+}
+
+/** The next handshake: each key that the device may have in turn. */
+export function challengeOf(session: Pick<Session, 'options' | 'failures'>): Stage {
+  const isPendingNext = pendingOf(session) !== undefined && session.failures % 2 === 1;
+  return { kind: 'challenge', base: isPendingNext ? 'pending' : 'own' };
+}
+
+/** The device has proved this key, so it has no other one. */
+export function settledOn({ options, ...session }: Session, base: BaseKey): Session {
+  const { security } = options;
+  if (security.secure !== 'required') return { ...session, options };
+  return {
+    ...session,
+    options: { ...options, security: { secure: 'required', key: keyOf(security, base) } },
+  };
 }

@@ -1,8 +1,15 @@
 /** For tests: a session that is worked as a driver works it, over a wire that is a function. */
 import type { Command } from './messages.ts';
 import { examine } from './reading.ts';
-import { openSession, settle, turn } from './session.ts';
-import type { Effect, Outcome, Session, SessionOptions } from './state.ts';
+import {
+  type Effect,
+  type Outcome,
+  openSession,
+  type Session,
+  type SessionOptions,
+  type Stage,
+} from './state.ts';
+import { settle, turn } from './transmission.ts';
 
 /** What comes back for what is sent; undefined: nothing. */
 export type Wire = (request: Uint8Array) => Uint8Array | undefined;
@@ -25,6 +32,27 @@ export const POLL: Command = { kind: 'POLL' };
 export const KEY = Uint8Array.from({ length: 16 }, (_, index) => 0xa0 + index);
 const ENOUGH = 60;
 
+/** The table at the head of session.ts: from each state to which. Each step of a test is compared with it. */
+const TRANSITIONS: Record<Stage['kind'], readonly Stage['kind'][]> = {
+  idRequest: ['idRequest', 'capabilities', 'challenge', 'cooldown'],
+  capabilities: ['capabilities', 'challenge', 'online', 'idRequest'],
+  challenge: ['challenge', 'serverCryptogram', 'cooldown', 'idRequest'],
+  serverCryptogram: [
+    'serverCryptogram',
+    'idConfirm',
+    'online',
+    'idCheck',
+    'challenge',
+    'cooldown',
+    'idRequest',
+  ],
+  idCheck: ['idCheck', 'keySet', 'cooldown', 'challenge', 'idRequest'],
+  keySet: ['keySet', 'idRequest', 'challenge', 'cooldown'],
+  idConfirm: ['idConfirm', 'online', 'idRequest'],
+  online: ['online', 'challenge', 'idRequest', 'cooldown'],
+  cooldown: ['cooldown', 'challenge', 'idRequest'],
+};
+
 export function openPanel(options: Partial<SessionOptions>, wire: Wire): Panel {
   let nonces = 0;
   const panel: Panel = {
@@ -39,6 +67,7 @@ export function openPanel(options: Partial<SessionOptions>, wire: Wire): Panel {
     step(wanted = POLL) {
       nonces += 1;
       const nonce = Uint8Array.from([nonces & 0xff, nonces >> 8, nonces >> 16, 3, 4, 5, 6, 7]);
+      const before = panel.session.stage.kind;
       const next = turn(panel.session, wanted, nonce);
       const { outstanding } = next.session;
       if (!outstanding) throw new Error('a turn sends something');
@@ -47,6 +76,12 @@ export function openPanel(options: Partial<SessionOptions>, wire: Wire): Panel {
       const examined = received && examine(next.session.options, outstanding, received);
       const settled = settle(next.session, examined ?? null);
       panel.session = settled.session;
+      for (const [from, to] of [
+        [before, next.session.stage.kind],
+        [next.session.stage.kind, settled.session.stage.kind],
+      ] as const) {
+        if (!TRANSITIONS[from].includes(to)) throw new Error(`not in the table: ${from} to ${to}`);
+      }
       panel.effects.push(...settled.effects);
       return settled.outcome;
     },
@@ -68,7 +103,7 @@ export function openPanel(options: Partial<SessionOptions>, wire: Wire): Panel {
       panel.effects.flatMap((effect) => (effect.kind === 'alarm' && effect.raised ? effect.alarm : [])),
     told: (kind) =>
       panel.effects.flatMap((effect) =>
-        effect.kind === 'told' && effect.reply.kind === kind ? effect.reply : [],
+        effect.kind === 'reported' && effect.reply.kind === kind ? effect.reply : [],
       ),
   };
   return panel;

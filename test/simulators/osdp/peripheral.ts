@@ -2,12 +2,12 @@
 import { openPins, type Pins } from '../bus/pins.ts';
 import { epochMs } from '../bus/time.ts';
 import { type FileOptions, openFileStore } from './files.ts';
-import { type IoSettings, openMaker } from './maker.ts';
 import { openReports } from './reports.ts';
+import { type IoSettings, openVendorRequests } from './vendor-requests.ts';
 import type { Answer } from './wire.ts';
 
 export interface PeripheralOptions {
-  /** The maker's OUI, first octet highest; ours unless told. */
+  /** The vendor's OUI, first octet highest; ours by default. */
   vendorCode?: number;
   model?: number;
   version?: number;
@@ -69,15 +69,15 @@ export function openPeripheral(options: PeripheralOptions): Peripheral {
     inputs: options.inputs ?? 4,
     outputs: options.outputs ?? 8,
     epoch: epochMs,
-    activated: (input) => maker.activated(input),
+    activated: (input) => vendor.activated(input),
   });
-  const maker = openMaker({ ...options, vendorCode, platformVersion: () => firmware.join('.') });
+  const vendor = openVendorRequests({ ...options, vendorCode, platformVersion: () => firmware.join('.') });
   const display = openDisplay();
   const files = openFileStore(options.files ?? {});
   const reports = openReports(pins);
   const deeds: Deed[] = [];
 
-  const carryOut = openAnswers({ pins, maker, display, files, reports, identity });
+  const carryOut = openAnswers({ pins, vendor, display, files, reports, identity });
 
   return {
     pins,
@@ -106,22 +106,22 @@ export function openPeripheral(options: PeripheralOptions): Peripheral {
       display.restart();
       firmware = firmwareIn(files.received().at(-1)?.content) ?? firmware;
       files.restart();
-      maker.restart();
+      vendor.restart();
     },
-    describe: () => ({ ...display.describe(), ...files.describe(), ...maker.describe() }),
+    describe: () => ({ ...display.describe(), ...files.describe(), ...vendor.describe() }),
   };
 }
 
 interface Parts {
   pins: Pins;
-  maker: ReturnType<typeof openMaker>;
+  vendor: ReturnType<typeof openVendorRequests>;
   display: ReturnType<typeof openDisplay>;
   files: ReturnType<typeof openFileStore>;
   reports: ReturnType<typeof openReports>;
   identity(): Buffer;
 }
 
-function openAnswers({ pins, maker, display, files, reports, identity }: Parts) {
+function openAnswers({ pins, vendor, display, files, reports, identity }: Parts) {
   return (code: number, data: Buffer, now: number): Answer => {
     switch (code) {
       case 0x60:
@@ -150,7 +150,7 @@ function openAnswers({ pins, maker, display, files, reports, identity }: Parts) 
       case FILE:
         return files.receive(data);
       case 0x80:
-        return maker.perform(data);
+        return vendor.perform(data);
       case ABORT:
         files.abort();
         return ACK;

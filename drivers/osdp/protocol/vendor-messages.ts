@@ -17,11 +17,11 @@ const NO_RELAY = 0xff_ff;
 const DEVICES_OWN = 0;
 const OUTPUTS_FROM_BIT = 8;
 
-export type MakerRequest =
+export type VendorRequest =
   | { kind: 'status' | 'readSettings' | 'product' }
   | { kind: 'writeSettings'; settings: Rs485Settings; settingsVersion: number };
 
-export interface MakerStatus {
+export interface VendorStatus {
   settingsVersion: number;
   /** +1 modulo 16 at each activation of input 0 to 3 while the pin memory is on; else 0. */
   inputEdges: readonly number[];
@@ -29,20 +29,23 @@ export interface MakerStatus {
   bootCount: number;
 }
 
-export type MakerReply =
-  | { kind: 'status'; status: MakerStatus }
+export type VendorReply =
+  | { kind: 'status'; status: VendorStatus }
   | { kind: 'settings'; settings: Rs485Settings; settingsVersion: number }
   | { kind: 'product'; type: string; platformVersion: string; app: { name: string; version: string } }
   /** It understood, and does not take it. */
   | { kind: 'refused'; operation: number; reason: number };
 
-export function encodeMakerRequest(request: MakerRequest): Command & { kind: 'MFG' } {
+export function encodeVendorRequest(request: VendorRequest): Command & { kind: 'MFG' } {
   const body = request.kind === 'writeSettings' ? encodeSettings(request) : [];
   const data = Uint8Array.from([OPERATION[request.kind], ...body]);
   return { kind: 'MFG', vendorCode: GATEHOUSE_VENDOR_CODE, data };
 }
 
-function encodeSettings({ settings, settingsVersion }: MakerRequest & { kind: 'writeSettings' }): Uint8Array {
+function encodeSettings({
+  settings,
+  settingsVersion,
+}: VendorRequest & { kind: 'writeSettings' }): Uint8Array {
   const bytes = new Uint8Array(SETTINGS_LENGTH);
   const view = new DataView(bytes.buffer);
   view.setUint16(0, pinBits(settings.ioPins));
@@ -54,7 +57,7 @@ function encodeSettings({ settings, settingsVersion }: MakerRequest & { kind: 'w
 }
 
 /** null: another maker's, or not as it is laid down. */
-export function decodeMakerReply(reply: Reply): MakerReply | null {
+export function decodeVendorReply(reply: Reply): VendorReply | null {
   if ((reply.kind !== 'MFGREP' && reply.kind !== 'MFGERRR') || reply.vendorCode !== GATEHOUSE_VENDOR_CODE)
     return null;
   const [operation = 0, reason = 0] = reply.data;
@@ -76,7 +79,7 @@ export function decodeMakerReply(reply: Reply): MakerReply | null {
 
 const viewOf = (bytes: Uint8Array) => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 
-function decodeStatus(view: DataView): MakerStatus {
+function decodeStatus(view: DataView): VendorStatus {
   const edges = view.getUint16(4);
   return {
     settingsVersion: view.getUint32(0),
@@ -85,7 +88,7 @@ function decodeStatus(view: DataView): MakerStatus {
   };
 }
 
-function decodeSettings(view: DataView): MakerReply | null {
+function decodeSettings(view: DataView): VendorReply | null {
   const [bits, relay, duration] = [view.getUint16(0), view.getUint16(2), view.getUint32(4)];
   const flags = view.getUint16(8);
   const isDuration = duration === DEVICES_OWN || (duration >= 100 && duration <= 600_000);
@@ -99,7 +102,7 @@ function decodeSettings(view: DataView): MakerReply | null {
   return { kind: 'settings', settings, settingsVersion: view.getUint32(10) };
 }
 
-function decodeProduct(body: Uint8Array): MakerReply {
+function decodeProduct(body: Uint8Array): VendorReply {
   const [type = '', platformVersion = '', name = '', version = ''] = Array.from({ length: 4 }, (_, index) =>
     nameOf(body.subarray(NAME_LENGTH * index, NAME_LENGTH * (index + 1))),
   );

@@ -45,12 +45,12 @@ const WEIGHTS: Record<Incident, { alarm: Alarm; weight: number }> = {
   lostLate: { alarm: 'sessionLost', weight: FULL / 10 },
 };
 
-export interface Suspicion {
+export interface AlarmLevel {
   /** 0 to FULL. */
   readonly level: number;
   readonly raised: boolean;
 }
-export type Suspicions = Readonly<Partial<Record<Alarm, Suspicion>>>;
+export type AlarmLevels = Readonly<Partial<Record<Alarm, AlarmLevel>>>;
 
 export interface AlarmEffect {
   kind: 'alarm';
@@ -58,52 +58,52 @@ export interface AlarmEffect {
   raised: boolean;
 }
 
-export interface Suspected {
-  suspicions: Suspicions;
+export interface Judged {
+  levels: AlarmLevels;
   effects: AlarmEffect[];
 }
 
-export function afterIncidents(before: Suspicions, incidents: readonly Incident[]): Suspected {
-  const suspicions: Partial<Record<Alarm, Suspicion>> = { ...before };
+export function afterIncidents(before: AlarmLevels, incidents: readonly Incident[]): Judged {
+  const levels: Partial<Record<Alarm, AlarmLevel>> = { ...before };
   const effects: AlarmEffect[] = [];
   for (const incident of incidents) {
     const { alarm, weight } = WEIGHTS[incident];
-    const known = suspicions[alarm];
+    const known = levels[alarm];
     const level = Math.min(FULL, (known?.level ?? 0) + weight);
     const raised = known?.raised === true || level >= FULL;
     if (raised && !known?.raised) effects.push({ kind: 'alarm', alarm, raised });
-    suspicions[alarm] = { level, raised };
+    levels[alarm] = { level, raised };
   }
-  return { suspicions, effects };
+  return { levels, effects };
 }
 
 /** After an answer with nothing odd about it. */
-export function afterCleanAnswer(before: Suspicions): Suspected {
-  const suspicions: Partial<Record<Alarm, Suspicion>> = {};
+export function afterCleanAnswer(before: AlarmLevels): Judged {
+  const levels: Partial<Record<Alarm, AlarmLevel>> = {};
   const effects: AlarmEffect[] = [];
   for (const alarm of ALARMS) {
     const known = before[alarm];
     if (!known) continue;
     if (OF_HANDSHAKE.includes(alarm) || known.level > 1) {
-      suspicions[alarm] = OF_HANDSHAKE.includes(alarm) ? known : { ...known, level: known.level - 1 };
+      levels[alarm] = OF_HANDSHAKE.includes(alarm) ? known : { ...known, level: known.level - 1 };
     } else if (known.raised) effects.push({ kind: 'alarm', alarm, raised: false });
   }
-  return { suspicions, effects };
+  return { levels, effects };
 }
 
 /** After a handshake that failed. */
-export function afterFailure(before: Suspicions, alarm: Alarm): Suspected {
+export function afterFailure(before: AlarmLevels, alarm: Alarm): Judged {
   const effects: AlarmEffect[] = before[alarm]?.raised ? [] : [{ kind: 'alarm', alarm, raised: true }];
-  return { suspicions: { ...before, [alarm]: { level: FULL, raised: true } }, effects };
+  return { levels: { ...before, [alarm]: { level: FULL, raised: true } }, effects };
 }
 
 /** After a session was established as the policy has it. */
-export function afterHandshake(before: Suspicions): Suspected {
-  const suspicions = { ...before };
+export function afterHandshake(before: AlarmLevels): Judged {
+  const levels = { ...before };
   const effects: AlarmEffect[] = [];
   for (const alarm of OF_HANDSHAKE) {
-    if (suspicions[alarm]?.raised) effects.push({ kind: 'alarm', alarm, raised: false });
-    delete suspicions[alarm];
+    if (levels[alarm]?.raised) effects.push({ kind: 'alarm', alarm, raised: false });
+    delete levels[alarm];
   }
-  return { suspicions, effects };
+  return { levels, effects };
 }

@@ -1,4 +1,4 @@
-/** The maker's own messages of a Gatehouse I/O device: drivers/osdp/README.md describes them. */
+/** The vendor requests of a Gatehouse I/O device: drivers/osdp/README.md describes them. */
 import type { Answer } from './wire.ts';
 
 /** As in registers 0x0100 to 0x0106 of the Modbus map. */
@@ -12,7 +12,7 @@ export interface IoSettings {
   settingsVersion: number;
 }
 
-export interface MakerOptions {
+export interface VendorOptions {
   vendorCode: number;
   platformVersion(): string;
   type?: string;
@@ -28,7 +28,7 @@ const BLOCK_LENGTH = 14;
 const NAME_LENGTH = 16;
 const REFUSED = 1;
 
-export function openMaker(options: MakerOptions) {
+export function openVendorRequests(options: VendorOptions) {
   const {
     vendorCode,
     platformVersion,

@@ -1,23 +1,23 @@
-/** Asks a device for what only ours tell (protocol/maker-messages.ts). */
+/** Asks a device for what only ours tell (protocol/vendor-messages.ts). */
 import { DriverError } from '../contract/driver.ts';
 import {
-  decodeMakerReply,
-  encodeMakerRequest,
-  type MakerReply,
-  type MakerRequest,
-} from './protocol/maker-messages.ts';
+  decodeVendorReply,
+  encodeVendorRequest,
+  type VendorReply,
+  type VendorRequest,
+} from './protocol/vendor-messages.ts';
 import type { Asking, Talk } from './talk.ts';
 
-type Answer<Kind> = MakerReply & { kind: Kind };
+type Answer<Kind> = VendorReply & { kind: Kind };
 
 /** Throws a DriverError; REFUSED also when the device knows no such message. */
-export async function askMaker<Kind extends 'status' | 'settings' | 'product'>(
+export async function askVendor<Kind extends 'status' | 'settings' | 'product'>(
   talk: Pick<Talk, 'ask'>,
-  request: MakerRequest,
+  request: VendorRequest,
   kind: Kind,
   asking: Asking,
 ): Promise<Answer<Kind>> {
-  const told = decodeMakerReply(await talk.ask(encodeMakerRequest(request), asking));
+  const told = decodeVendorReply(await talk.ask(encodeVendorRequest(request), asking));
   if (told?.kind === kind) return told as Answer<Kind>;
   if (told?.kind === 'refused')
     throw new DriverError('REFUSED', `the device does not take it (reason ${told.reason})`);
