@@ -27,6 +27,8 @@ export interface TransportOptions {
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
+type SendPacket = (packet: { cmd: string }, done?: () => void, ...more: unknown[]) => void;
+
 /** Resolves after CONNACK 0. Throws when the gateway cannot be reached or says no. */
 export async function openTransport(options: TransportOptions): Promise<Transport> {
   const { bundle, signal } = options;
@@ -52,10 +54,12 @@ export async function openTransport(options: TransportOptions): Promise<Transpor
     client.end(true);
   });
   client.on('message', (topic, payload) => options.received(topic, payload));
-  const acknowledge = client.handleMessage.bind(client);
-  client.handleMessage = (packet, done) => {
-    if (options.acknowledges()) acknowledge(packet, done);
-  };
+  // The library reads nothing more before its PUBACK is sent: one that is withheld counts as sent, or PINGRESPs are not read.
+  const send: SendPacket = client['_sendPacket'].bind(client);
+  client['_sendPacket'] = ((packet, done, ...more) => {
+    if (packet.cmd === 'puback' && !options.acknowledges()) done?.();
+    else send(packet, done, ...more);
+  }) satisfies SendPacket;
   await ready.promise;
 
   return {
@@ -75,6 +79,8 @@ export async function openTransport(options: TransportOptions): Promise<Transpor
       pings.stop();
       socket.unpipe();
       socket.pause();
+      // What the outbox repeats stays here as well.
+      socket.cork();
     },
     async [Symbol.asyncDispose]() {
       socket.destroy();
