@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer, type Server } from 'node:tls';
 import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
+import { TLS } from '../contract/tls.ts';
 import { openAcceptRate } from './accept-rate.ts';
 import { openBroker } from './broker.ts';
 import { openDampedLog } from './damped-log.ts';
@@ -15,15 +16,6 @@ const HANDSHAKE_TIMEOUT_MS = 5_000;
 const MAX_CONNECTIONS = UNADMITTED_MAX + 512;
 /** TCP probes find a dead peer behind a long keep-alive, and keep a firewall's entry alive. */
 const TCP_KEEP_ALIVE_MS = 15_000;
-/** TLS 1.3, and of TLS 1.2 only suites with forward secrecy and AEAD. */
-const CIPHERS = [
-  'TLS_AES_256_GCM_SHA384',
-  'TLS_CHACHA20_POLY1305_SHA256',
-  'TLS_AES_128_GCM_SHA256',
-  'ECDHE+AESGCM',
-  'ECDHE+CHACHA20',
-].join(':');
-
 export interface EmbeddedLinkOptions {
   host: string;
   port: number;
@@ -114,5 +106,5 @@ function openServer(tls: EmbeddedLinkOptions['tls']): Server {
 }
 
 function tlsOptions({ cert, key, clientCa }: EmbeddedLinkOptions['tls']) {
-  return { cert, key, ca: clientCa, minVersion: 'TLSv1.2' as const, ciphers: CIPHERS };
+  return { cert, key, ca: clientCa, ...TLS };
 }

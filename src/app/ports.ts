@@ -91,7 +91,12 @@ export async function openPorts(options: PortsOptions): Promise<Ports> {
   const serve = { app: lan, clock, log, known, isProxy, ...config.http.listen };
   const https = config.http.plain
     ? undefined
-    : await listenHttps({ ...serve, ...options.identity, identityFor: options.identityFor });
+    : await listenHttps({
+        ...serve,
+        ...options.identity,
+        identityFor: options.identityFor,
+        tls12: config.http.tls12,
+      });
   const server: Server | HttpsServer = opening.use(https ?? (await listenPlain(serve)));
   const opened = opening.move();
   return {

@@ -46,7 +46,13 @@ it('keeps the newest time at which its clock could be trusted', async () => {
   const right = clock.now();
   expect(await (await start(undefined, true)).trustedTime()).toBe(right);
   clock.jumpWall(86_400_000);
-  expect(await (await start()).trustedTime()).toBe(right);
+  const later = await start(undefined, true);
+  expect(await later.trustedTime()).toBe(clock.now());
+  expect(await (await start()).trustedTime()).toBe(right + 86_400_000);
+  // Within the hour it is known, and not written for each minute.
+  clock.jumpWall(60_000);
+  expect(await later.trustedTime()).toBe(clock.now());
+  expect(await (await start()).trustedTime()).toBe(right + 86_400_000);
 });
 
 it('refuses another vault key, naming the file', async () => {

@@ -9,6 +9,9 @@ import type { Database, Prepare } from '../platform/database/database.ts';
 import type { KnownTime } from '../platform/known-time.ts';
 import type { Vault } from '../platform/vault.ts';
 
+/** It only has to be newer than a certificate that a wrong clock made; a commit for each look at them would wear the disk. */
+const TRUSTED_STORED_EVERY_MS = 3_600_000;
+
 export interface System {
   /** Lower-case UUID. */
   readonly systemId: string;
@@ -78,6 +81,7 @@ export async function openSystem(options: SystemOptions): Promise<System> {
   const setTrusted = database.prepare<[number]>('UPDATE system SET trusted_at = ? WHERE id = 1');
   const row = await database.commit(() => countStart(options));
   let trustedAt = row.trusted_at;
+  let storedAt = trustedAt;
   return {
     systemId: row.system_id,
     databaseId: row.database_id,
@@ -93,7 +97,10 @@ export async function openSystem(options: SystemOptions): Promise<System> {
     async trustedTime() {
       if (!time.synchronised()) return trustedAt;
       trustedAt = time.now();
-      await database.commit(() => setTrusted.run(trustedAt), 'urgent');
+      if (Math.abs(trustedAt - storedAt) >= TRUSTED_STORED_EVERY_MS) {
+        await database.commit(() => setTrusted.run(trustedAt), 'urgent');
+        storedAt = trustedAt;
+      }
       return trustedAt;
     },
   };

@@ -6,6 +6,7 @@ import { X509Certificate } from 'node:crypto';
 import { isIP, type Socket, connect as tcpConnect } from 'node:net';
 import { checkServerIdentity, connect as tlsConnect } from 'node:tls';
 import { type Clock, DriverError } from '../../contract/driver.ts';
+import { TLS } from '../../contract/tls.ts';
 
 /** To connect and to shake hands: a coordinator is in the same building. */
 const CONNECTING_MS = 5_000;
@@ -86,7 +87,7 @@ async function encrypted(
     ca: cert,
     // The cert may be that of the gateway itself.
     allowPartialTrustChain: true,
-    minVersion: 'TLSv1.2',
+    ...TLS,
     ...(isIP(host) === 0 && { servername: host }),
     checkServerIdentity(_, peer) {
       const isPinned = certificatesOf(cert).some(({ raw: bytes }) => bytes.equals(peer.raw));

@@ -1,6 +1,7 @@
 /** The gateway's ports, and the way to the notification service. */
 import { connect as connectPlain, createServer, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { TLS } from '../../../drivers/contract/tls.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { readNamedFile } from '../../platform/host/regular-file.ts';
 import type { Diagnosis, Patient } from './diagnosis.ts';
@@ -74,7 +75,7 @@ export async function checkUpstream({
   // An address is no server name (RFC 6066, 3).
   const open = () =>
     secure
-      ? connectTls({ host, port, ...(isIP(host) ? {} : { servername: host }), ...trust })
+      ? connectTls({ host, port, ...TLS, ...(isIP(host) ? {} : { servername: host }), ...trust })
       : connectPlain({ host, port });
   const failure = await failureToConnect(open, secure ? 'secureConnect' : 'connect', clock);
   if (failure === undefined) {

@@ -40,6 +40,7 @@ const pathSegment = z.string().regex(/^[a-z0-9-]{1,32}$/, 'expected a path segme
 const http = z.strictObject({
   listen: listenAddress.prefault('0.0.0.0:8443').describe('Where the interface is served'),
   plain: z.boolean().default(false).describe('Serve without TLS; allowed on a loopback address only'),
+  tls12: z.boolean().default(false).describe('Accept TLS 1.2, too, for clients without TLS 1.3'),
   names: z
     .array(z.string().regex(/^[A-Za-z0-9.:-]{1,253}$/, 'expected a host name or an IP address'))
     .default([])

@@ -315,9 +315,9 @@ describe('plain HTTP', () => {
 });
 
 describe.skipIf(!hasOpenssl)('HTTPS', () => {
-  async function httpsServer() {
+  async function httpsServer(tls12 = false) {
     const own = identity('one');
-    const server = open.use(await listenHttps({ app: testApp(), ...options, ...loopback, ...own }));
+    const server = open.use(await listenHttps({ app: testApp(), ...options, ...loopback, ...own, tls12 }));
     return { server, own, port: server.address.port };
   }
   /** Resolves with the protocol and the cipher, or the code of the failure. */
@@ -334,11 +334,14 @@ describe.skipIf(!hasOpenssl)('HTTPS', () => {
   }
   const weak = ':@SECLEVEL=0';
 
-  it('serves with TLS 1.3 and 1.2, with AEAD and forward secrecy', async () => {
+  it('serves with TLS 1.3, and with 1.2, AEAD and forward secrecy where it is asked to', async () => {
     const { port, own } = await httpsServer();
     expect(await handshake(port, {})).toMatch(/^TLSv1.3 TLS_AES_256_GCM_SHA384/);
-    expect(await handshake(port, { maxVersion: 'TLSv1.2' })).toMatch(
-      /^TLSv1.2 ECDHE-ECDSA-AES128-GCM-SHA256/,
+    expect(await handshake(port, { maxVersion: 'TLSv1.2' })).toMatch(/PROTOCOL_VERSION/);
+    const lenient = await httpsServer(true);
+    expect(await handshake(lenient.port, {})).toMatch(/^TLSv1.3 /);
+    expect(await handshake(lenient.port, { maxVersion: 'TLSv1.2' })).toMatch(
+      /^TLSv1.2 ECDHE-ECDSA-AES256-GCM-SHA384/,
     );
     const status = await new Promise((resolve, reject) => {
       const call = httpsRequest(
@@ -358,7 +361,7 @@ describe.skipIf(!hasOpenssl)('HTTPS', () => {
     ['CBC', { maxVersion: 'TLSv1.2', ciphers: `ECDHE-ECDSA-AES128-SHA256:ECDHE-ECDSA-AES128-SHA${weak}` }],
     ['static RSA', { maxVersion: 'TLSv1.2', ciphers: `AES128-GCM-SHA256${weak}` }],
   ] as const)('refuses %s', async (_name, tls) => {
-    const { port } = await httpsServer();
+    const { port } = await httpsServer(true);
     expect(await handshake(port, tls)).toMatch(/^ERR_SSL|ECONNRESET/);
   });
 
@@ -377,7 +380,7 @@ describe.skipIf(!hasOpenssl)('HTTPS', () => {
   });
 
   it('presents a renewed certificate to new connections, with the same ciphers', async () => {
-    const { port, server } = await httpsServer();
+    const { port, server } = await httpsServer(true);
     server.setSecureContext(identity('two'));
     expect(await handshake(port, {})).toMatch(/two$/);
     expect(

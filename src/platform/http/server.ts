@@ -14,6 +14,7 @@ import { createServer as createTlsServer, type Server as TlsServer } from 'node:
 import { type AddressInfo, BlockList, isIP, type ListenOptions } from 'node:net';
 import { createSecureContext, type SecureContext, type TlsOptions } from 'node:tls';
 import { getRequestListener } from '@hono/node-server';
+import { TLS } from '../../../drivers/contract/tls.ts';
 import type { Clock } from '../clock.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
@@ -62,19 +63,6 @@ const DOT_SEGMENT = /^[^?#]*\/(\.|%2e){1,2}([/?#]|$)/i;
 /** When the kernel starts to probe a silent peer. */
 const TCP_PROBE_AFTER_MS = 30_000;
 
-/** Authenticated encryption with forward secrecy only; the first three are TLS 1.3. */
-const CIPHERS = [
-  'TLS_AES_256_GCM_SHA384',
-  'TLS_CHACHA20_POLY1305_SHA256',
-  'TLS_AES_128_GCM_SHA256',
-  'ECDHE-ECDSA-AES128-GCM-SHA256',
-  'ECDHE-RSA-AES128-GCM-SHA256',
-  'ECDHE-ECDSA-AES256-GCM-SHA384',
-  'ECDHE-RSA-AES256-GCM-SHA384',
-  'ECDHE-ECDSA-CHACHA20-POLY1305',
-  'ECDHE-RSA-CHACHA20-POLY1305',
-].join(':');
-
 /** PEM: the leaf, then its issuers, and the leaf's private key. */
 export interface TlsIdentity {
   chain: string;
@@ -97,6 +85,14 @@ export interface ServeOptions {
   limits?: Partial<ConnectionLimits>;
 }
 
+export interface HttpsOptions extends ServeOptions, TlsIdentity {
+  host: string;
+  port: number;
+  identityFor?: IdentityFor | undefined;
+  /** TLS 1.2 is accepted as well; without it, TLS 1.3 alone. */
+  tls12?: boolean;
+}
+
 /** Listening. Disposal refuses new work, lets what is under way finish, and closes every connection. */
 export interface Server extends AsyncDisposable {
   readonly address: { host: string; port: number };
@@ -107,13 +103,12 @@ export interface HttpsServer extends Server {
   setSecureContext(identity: TlsIdentity): void;
 }
 
-export async function listenHttps(
-  options: ServeOptions & TlsIdentity & { host: string; port: number; identityFor?: IdentityFor | undefined },
-): Promise<HttpsServer> {
+export async function listenHttps(options: HttpsOptions): Promise<HttpsServer> {
+  const tls = (identity: TlsIdentity) => tlsOptions(identity, options.tls12 ?? false);
   const server = createTlsServer({
-    ...(options.identityFor && { SNICallback: contextFor(options.identityFor) }),
+    ...(options.identityFor && { SNICallback: contextFor(options.identityFor, tls) }),
     ...httpOptions(options),
-    ...tlsOptions(options),
+    ...tls(options),
     handshakeTimeout: timesOf(options).tlsHandshake,
     ALPNProtocols: ['http/1.1'],
   });
@@ -123,18 +118,21 @@ export async function listenHttps(
     ...listening,
     address: addressOf(server),
     // What is not given again falls back to Node's defaults.
-    setSecureContext: (identity) => server.setSecureContext(tlsOptions(identity)),
+    setSecureContext: (identity) => server.setSecureContext(tls(identity)),
   };
 }
 
 /** One context for each identity, since making one takes a millisecond. */
-function contextFor(identityFor: IdentityFor): NonNullable<TlsOptions['SNICallback']> {
+function contextFor(
+  identityFor: IdentityFor,
+  tls: (identity: TlsIdentity) => TlsOptions,
+): NonNullable<TlsOptions['SNICallback']> {
   const contexts = new WeakMap<TlsIdentity, SecureContext>();
   return (host, done) => {
     const identity = identityFor(host);
     // Node takes the context of the server then.
     if (!identity) return done(null);
-    const context = contexts.get(identity) ?? createSecureContext(tlsOptions(identity));
+    const context = contexts.get(identity) ?? createSecureContext(tls(identity));
     contexts.set(identity, context);
     return done(null, context);
   };
@@ -181,8 +179,8 @@ function httpOptions(options: ServeOptions) {
   };
 }
 
-function tlsOptions({ chain, key }: TlsIdentity) {
-  return { cert: chain, key, minVersion: 'TLSv1.2' as const, ciphers: CIPHERS, honorCipherOrder: true };
+function tlsOptions({ chain, key }: TlsIdentity, tls12: boolean) {
+  return { cert: chain, key, ...TLS, ...(!tls12 && { minVersion: 'TLSv1.3' as const }) };
 }
 
 function isLoopback(host: string): boolean {

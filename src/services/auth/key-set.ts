@@ -4,6 +4,7 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { request as plainRequest } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import { dirname } from 'node:path';
+import { TLS } from '../../../drivers/contract/tls.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { writeDurably } from '../../platform/host/durable-file.ts';
 import { readNamedFile } from '../../platform/host/regular-file.ts';
@@ -87,7 +88,7 @@ function get(url: string, caFile: string | undefined, signal: AbortSignal): Prom
   const options = { signal, agent: false as const, headers: { accept: 'application/json' } };
   const asked = url.startsWith('http:')
     ? plainRequest(url, options)
-    : tlsRequest(url, { ...options, ...(caFile !== undefined && { ca: readNamedFile(caFile) }) });
+    : tlsRequest(url, { ...options, ...TLS, ...(caFile !== undefined && { ca: readNamedFile(caFile) }) });
   const giveUp = (reason: string) => {
     reject(new Error(reason));
     asked.destroy();

@@ -6,6 +6,7 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, getCACertificates } from 'node:tls';
 import type { IConnackPacket, MqttClient } from 'mqtt';
+import { TLS } from '../../../drivers/contract/tls.ts';
 import { readNamedFile } from '../../platform/host/regular-file.ts';
 import { ANSWER_BYTES_MAX, guardAnswers } from './answer-guard.ts';
 import { CONTENT_TYPE } from './cloud-event.ts';
@@ -213,7 +214,7 @@ function socketOpener(settings: UpstreamSettings): () => Socket {
       ca: ca ?? getCACertificates('system'),
       ...(cert && { cert }),
       ...(key && { key }),
-      minVersion: 'TLSv1.2',
+      ...TLS,
     });
     return socket.setNoDelay(true);
   };

@@ -2,13 +2,13 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { ServerIdentity } from './server-identity.ts';
 
-/** It is renewed months before its end; but one made by a wrong clock waits no longer than this. */
-const CHECK_MS = 3_600_000;
+/** It is renewed months before its end; but one made by a wrong clock waits no longer than this once the clock is right. */
+const CHECK_MS = 60_000;
 
 export interface ServerCertificate {
   current(): ServerIdentity;
-  /** Until the signal fires. `checked` is called after every look, with the one in force. */
-  keep(checked: (identity: ServerIdentity) => void, signal: AbortSignal): Promise<never>;
+  /** Until the signal fires. `renewed` is called with each new one: a listener that is given one forgets its TLS sessions. */
+  keep(renewed: (identity: ServerIdentity) => void, signal: AbortSignal): Promise<never>;
 }
 
 /** `identity` makes a new one when that is due (site-ca.ts). */
@@ -19,11 +19,12 @@ export async function openServerCertificate(
   let current = await identity();
   return {
     current: () => current,
-    async keep(checked, signal) {
+    async keep(renewed, signal) {
       for (;;) {
         await clock.sleep(CHECK_MS, signal);
-        current = await identity();
-        checked(current);
+        const found = await identity();
+        if (found.chain !== current.chain) renewed(found);
+        current = found;
       }
     },
   };

@@ -50,15 +50,30 @@ export function openServerIdentity(
 ): (names: readonly string[], trustedTime?: number) => Promise<ServerIdentity> {
   /** One at a time, so that two callers at the start do not make two certificates. */
   let turn: Promise<unknown> = Promise.resolve();
+  const early = openEarlyWarning(options);
   return (names, trustedTime = 0) => {
-    const identity = turn.then(() => current(options, canonicalNames(names), trustedTime));
+    const identity = turn.then(() => current({ ...options, early }, canonicalNames(names), trustedTime));
     turn = identity.catch(() => undefined);
     return identity;
   };
 }
 
+/** Once for each time that the clock is behind the start of the certificate, since it is looked at every minute. */
+function openEarlyWarning({ file, log }: ServerIdentityOptions): (isEarly: boolean) => void {
+  let told = false;
+  return (isEarly) => {
+    if (isEarly && !told) {
+      log.warn(
+        { file },
+        'the clock is behind the start of the server certificate: set the clock, or remove the file',
+      );
+    }
+    told = isEarly;
+  };
+}
+
 async function current(
-  options: ServerIdentityOptions,
+  options: ServerIdentityOptions & { early: (isEarly: boolean) => void },
   names: string[],
   trustedTime: number,
 ): Promise<ServerIdentity> {
@@ -70,12 +85,7 @@ async function current(
       ? 'the clock was ahead when it was made'
       : reasonToRenew(kept, names, issuer, clock.now());
   if (kept && !reason) {
-    if (early) {
-      log.warn(
-        { file },
-        'the clock is behind the start of the server certificate: set the clock, or remove the file',
-      );
-    }
+    options.early(early);
     return identityOf(kept, issuer);
   }
   const made = await make(options, names);

@@ -53,7 +53,7 @@ export interface SiteCa {
    * The server certificate in force (leaf, then serverIssuer) with its private key, for HTTPS.
    * Valid for `names` (host names, IP addresses) and for this host itself; an Error names what is neither. Made again
    * when a third of its life is left, when the names change, and when it begins in the future of a clock that was set
-   * right: ask at the start and every hour, always with all names. `trustedTime`: the newest time at which the clock was
+   * right: ask at the start and every minute, always with all names. `trustedTime`: the newest time at which the clock was
    * known to be right, epoch milliseconds; 0 when it never was.
    */
   serverIdentity(names: readonly string[], trustedTime?: number): Promise<ServerIdentity>;
