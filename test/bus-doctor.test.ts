@@ -24,6 +24,7 @@ beforeAll(async () => {
     http: { host: '127.0.0.1', port: 0 },
     mqtt: { host: '127.0.0.1', port: 0 },
     vendorRoots: [],
+    simulatesLinks: true,
     more: { links: [{ id: 'bus-1', protocol: 'loopback', options }] },
   });
   await daemon.start();

@@ -143,6 +143,7 @@ it('kill -9 in the middle costs neither what was acknowledged nor a job its end'
     http: { host: '127.0.0.1', port: 0 },
     mqtt: { host: '127.0.0.1', port: 0 },
     vendorRoots: [],
+    simulatesLinks: true,
     more: { links: [{ id: 'bus-1', protocol: 'loopback', options: linkOptions([device]) }] },
   });
   onTestFinished(() => daemon[Symbol.asyncDispose]());

@@ -15,6 +15,7 @@ import type { LiveEvent } from '../src/services/events/cloud-event.ts';
 import type { Job } from '../src/services/jobs/schema.ts';
 import { openMeters } from '../src/services/metrics/meters.ts';
 import { endedJob } from './ended-job.ts';
+import { PROCESSES } from './gateway.ts';
 import { temporaryDatabase, temporaryFolder } from './temporary.ts';
 
 export const DEVICE = 'aaaaaaaa-0000-4000-8000-00000000000a';
@@ -80,7 +81,7 @@ export async function openFieldSite(onBus: Plain[] = [{ kind: 'rs485', hwId: 'io
       vault: openVault(join(folder, 'keys', 'vault.key')),
       systemId: '0d8c1c1e-7a3e-4f0b-9c57-3a52f1f0a1b2',
       clockSynchronised: () => true,
-      processes: { execPath: process.execPath, kill: (pid) => process.kill(pid, 'SIGKILL') },
+      processes: PROCESSES,
       tasks: {
         start: (name, run) =>
           void running.push(

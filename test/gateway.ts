@@ -11,6 +11,13 @@ import { parseConfig, readConfig } from '../src/platform/config/config-file.ts';
 import { silentLog } from '../src/platform/log.ts';
 import { temporaryFolder } from './temporary.ts';
 
+/** Hosts whose loopback links have devices. */
+export const PROCESSES = {
+  execPath: process.execPath,
+  kill: (pid: number) => void process.kill(pid, 'SIGKILL'),
+  hostEntry: join(import.meta.dirname, 'simulators/loopback/host.ts'),
+};
+
 export interface TestGateway {
   gateway: Gateway;
   folder: string;
@@ -44,7 +51,7 @@ export async function openTestGateway(
     source: { file: configFile, read: () => readConfig(configFile, { checkFiles: true }) },
     clock,
     log: silentLog,
-    processes: { execPath: process.execPath, kill: (pid) => void process.kill(pid, 'SIGKILL') },
+    processes: PROCESSES,
     checkResponses: true,
   });
   let closed: Promise<void> | undefined;

@@ -1,104 +1,34 @@
 /**
- * A link that answers itself: to check an installation from the interface down to the host process without any
- * hardware, and the model to copy for a new driver (drivers/README.md). It plays the devices its options name
- * (devices.ts).
- *
- * Reports `{count}` as subject `counter`, and the devices, at an interval. Commands: `echo` answers its data · `fail` throws the given
- * code · `hang` waits for its signal · `break` breaks the link · `emit` emits events and answers when all are durable.
+ * A link that answers itself: it shows that an installation works, from the interface down to the host process, without any
+ * hardware. It is also the model to copy for a new driver (drivers/README.md). Reports `{count}` as subject `counter` at an
+ * interval; the command `echo` answers its data.
  */
 import { z } from 'zod';
-import {
-  type Driver,
-  type DriverCommand,
-  type DriverContext,
-  DriverError,
-  type DriverErrorCode,
-  type Plain,
-} from '../contract/driver.ts';
+import { type Driver, type DriverContext, DriverError, type Plain } from '../contract/driver.ts';
 import { valid } from '../contract/valid.ts';
-import { type Devices, devicesOption, openDevices } from './devices.ts';
-import { gatewayOptions } from './zgate.ts';
 
 const optionsSchema = z.strictObject({
   reportEveryMs: z.int().min(10).max(3_600_000).default(1_000),
-  devices: devicesOption,
-  ...gatewayOptions.shape,
 });
-
-const failData = z.strictObject({
-  code: z.enum([
-    'NO_REPLY',
-    'BAD_REPLY',
-    'REFUSED',
-    'BUSY',
-    'OUTCOME_UNKNOWN',
-  ]) satisfies z.ZodType<DriverErrorCode>,
-});
-const emitData = z.strictObject({ prefix: z.string().min(1).max(64), count: z.int().min(1).max(10_000) });
 
 export async function openLoopback(
   options: Plain,
-  context: DriverContext,
+  { clock, report }: DriverContext,
   signal: AbortSignal,
 ): Promise<Driver> {
-  const { reportEveryMs, devices: played, ...gateway } = valid(optionsSchema, options, 'INVALID_OPTIONS');
+  const { reportEveryMs } = valid(optionsSchema, options, 'INVALID_OPTIONS');
   signal.throwIfAborted();
-  const broken = new AbortController();
-  const devices = openDevices({
-    devices: played,
-    gateway,
-    clock: context.clock,
-    report: context.report,
-    emit: context.emit,
-    valid: (schema, data) => valid(schema, data, 'INVALID_COMMAND'),
-  });
-
   return {
     async run(runSignal) {
-      const ended = AbortSignal.any([runSignal, broken.signal]);
       for (let count = 1; ; count += 1) {
-        context.report({ subject: 'counter', state: { count } });
-        devices.report();
-        await context.clock.sleep(reportEveryMs, ended);
+        report({ subject: 'counter', state: { count } });
+        await clock.sleep(reportEveryMs, runSignal);
       }
     },
-    async execute(command, commandSignal) {
-      if (command.kind !== 'break') return execute(command, context, devices, commandSignal);
-      broken.abort(new DriverError('LINK_LOST', 'broken by command'));
-      return null;
+    async execute({ kind, data }) {
+      if (kind === 'echo') return data;
+      throw new DriverError('INVALID_COMMAND', `a loopback link has no command ${kind}`);
     },
     async [Symbol.asyncDispose]() {},
   };
-}
-
-async function execute(
-  command: DriverCommand,
-  context: DriverContext,
-  devices: Devices,
-  signal: AbortSignal,
-): Promise<Plain> {
-  const forDevices = devices.commands.get(command.kind);
-  if (forDevices) return forDevices(command.data, signal);
-  switch (command.kind) {
-    case 'echo':
-      return command.data;
-    case 'fail':
-      throw new DriverError(
-        valid(failData, command.data, 'INVALID_COMMAND').code,
-        'failed because it was told to',
-      );
-    case 'hang':
-      signal.throwIfAborted();
-      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
-      throw signal.reason;
-    case 'emit': {
-      const { prefix, count } = valid(emitData, command.data, 'INVALID_COMMAND');
-      for (let index = 0; index < count; index += 1) {
-        await context.emit({ id: `${prefix}-${index}`, kind: 'emitted', data: { index } }, signal);
-      }
-      return { count };
-    }
-    default:
-      throw new DriverError('INVALID_COMMAND', `a loopback link has no command ${command.kind}`);
-  }
 }

@@ -46,7 +46,7 @@ export interface EstateOptions {
   clockSynchronised(): boolean;
   log: Log;
   meters: Pick<Meters, 'actuation'>;
-  processes: Pick<FieldOptions, 'execPath' | 'kill' | 'environment' | 'first'>;
+  processes: Pick<FieldOptions, 'execPath' | 'kill' | 'environment' | 'first' | 'hostEntry'>;
   /** Work that goes on until the gateway closes, restarted when it breaks. */
   tasks: { start(name: string, run: (signal: AbortSignal) => Promise<unknown>): void };
   /** What is opened here is closed with it. */

@@ -50,7 +50,7 @@ export interface GatewayOptions extends BaseOptions {
   /** Where the configuration comes from, to be read again. */
   source: ConfigurationSource;
   /** How processes of our own are run and ended. */
-  processes: Pick<FieldOptions, 'execPath' | 'kill' | 'environment' | 'first'>;
+  processes: Pick<FieldOptions, 'execPath' | 'kill' | 'environment' | 'first' | 'hostEntry'>;
   /** Answers that differ from their declaration become INTERNAL: for tests and the demo. */
   checkResponses?: boolean;
 }

@@ -86,7 +86,7 @@ export type SpecifiedSite = Awaited<ReturnType<typeof openSpecifiedSite>>;
 
 export async function openSpecifiedSite() {
   await using opening = new AsyncDisposableStack();
-  const site = opening.use(await openTestSite({ more: CONFIGURATION }));
+  const site = opening.use(await openTestSite({ more: CONFIGURATION, simulatesLinks: true }));
   const { daemon, tokens } = site;
   const agent = new Agent({ ca: readFileSync(daemon.caFile, 'utf8'), keepAlive: true });
   opening.defer(() => agent.destroy());

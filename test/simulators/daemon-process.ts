@@ -1,4 +1,4 @@
-/** `node src/start.js serve` in a process of its own, which ends with this one. */
+/** `node src/start.js serve`, or another program for it, in a process of its own, which ends with this one. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,13 +22,14 @@ export const NODE_FLAGS = after.split(' ').filter((word) => /^--(max|heap)-/.tes
 const ENVIRONMENT = Object.fromEntries(before.split(' ').map((word) => word.split('=')));
 const GRACE_MS = 12_000;
 
-/** Its output is added to the log file. `environment` is added to that of this process. */
+/** Its output is added to the log file. `environment` is added to that of this process. `program`: from the root of the project. */
 export function openDaemonProcess(options: {
   configFile: string;
   logFile: string;
   environment: Record<string, string> | undefined;
+  program?: string;
 }): DaemonProcess {
-  const { configFile, logFile, environment } = options;
+  const { configFile, logFile, environment, program = 'src/start.js' } = options;
   let child: ChildProcess | undefined;
   let gone: Promise<void> = Promise.resolve();
 
@@ -39,7 +40,7 @@ export function openDaemonProcess(options: {
       // A process group of its own: Ctrl-C in a terminal ends the demo, which then ends its daemon in order.
       const started = spawn(
         process.execPath,
-        [...NODE_FLAGS, '--import', TETHER, 'src/start.js', 'serve', '--config', configFile],
+        [...NODE_FLAGS, '--import', TETHER, program, 'serve', '--config', configFile],
         {
           cwd: PROJECT,
           detached: true,

@@ -31,6 +31,8 @@ export interface DaemonOptions {
   config?: Record<string, Record<string, unknown>>;
   /** Added to the environment of this process. */
   environment?: Record<string, string>;
+  /** Its loopback links have devices, as their options say (loopback/driver.ts). */
+  simulatesLinks?: boolean;
   /** Further settings of the configuration, such as links. */
   more?: Record<string, unknown>;
 }
@@ -90,7 +92,12 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
     writeFile(configFile, configuration({ ...options, ...ports }, adminSocket), { mode: 0o600 });
   await mkdir(directory, { recursive: true, mode: 0o700 });
   await configure();
-  const child = openDaemonProcess({ configFile, logFile, environment: options.environment });
+  const child = openDaemonProcess({
+    configFile,
+    logFile,
+    environment: options.environment,
+    ...(options.simulatesLinks && { program: 'test/simulators/loopback/main.ts' }),
+  });
   const callLocally = (method: string, path: string, body?: unknown) =>
     callSocket(adminSocket, method, path, body);
 

@@ -39,7 +39,7 @@ export interface KeyData {
 export const VENDOR_KEY = 'vendor';
 
 export async function openTestSite(
-  options: Pick<DaemonOptions, 'config' | 'environment' | 'more'> = {},
+  options: Pick<DaemonOptions, 'config' | 'environment' | 'more' | 'simulatesLinks'> = {},
 ): Promise<TestSite> {
   await using stack = new AsyncDisposableStack();
   const directory = await mkdtemp(join(tmpdir(), 'gatehouse-site-'));

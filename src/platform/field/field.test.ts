@@ -9,6 +9,8 @@ import { type Field, type FieldOptions, type LinkSpec, openField } from './field
 
 const FIXTURES = join(import.meta.dirname, 'fixtures');
 const FAULTY = join(FIXTURES, 'faulty-host.ts');
+/** Its loopback links have further commands: fail, hang, break and emit. */
+const SIMULATED = join(import.meta.dirname, '../../../test/simulators/loopback/host.ts');
 const never = new AbortController().signal;
 
 const loopback = (id: string, host: string): LinkSpec => ({
@@ -89,7 +91,7 @@ const failure = (promise: Promise<unknown>) =>
 
 describe('a link in its host', () => {
   it('executes commands, reports its state and is listed with its host', async () => {
-    const { field } = await opened([loopback('a', 'one'), loopback('b', 'one')]);
+    const { field } = await opened([loopback('a', 'one'), loopback('b', 'one')], { hostEntry: SIMULATED });
     expect(linkOf(field, 'a')).toMatchObject({ up: false, lastError: undefined });
     await up(field, 'a', 'b');
     const data = { bytes: new Uint8Array([1, 2, 3]), list: [1.5, 'two', null, true] };
@@ -127,7 +129,7 @@ describe('a link in its host', () => {
   });
 
   it('comes back by itself when it breaks, in the same process', async () => {
-    const { field } = await opened([loopback('a', 'one')]);
+    const { field } = await opened([loopback('a', 'one')], { hostEntry: SIMULATED });
     await up(field, 'a');
     const pid = pidOf(field, 'one');
     await execute(field, 'a', 'break');
@@ -160,14 +162,14 @@ describe('a link in its host', () => {
 
 describe('a command', () => {
   it('that hangs ends with the word of its driver when its deadline passes', async () => {
-    const { field } = await opened([loopback('a', 'one')]);
+    const { field } = await opened([loopback('a', 'one')], { hostEntry: SIMULATED });
     await up(field, 'a');
     expect(await failure(execute(field, 'a', 'hang', null, 100))).toBe('OUTCOME_UNKNOWN');
     expect(await execute(field, 'a', 'echo', 1)).toBe(1);
   });
 
   it('is cancelled by its caller', async () => {
-    const { field } = await opened([loopback('a', 'one')]);
+    const { field } = await opened([loopback('a', 'one')], { hostEntry: SIMULATED });
     await up(field, 'a');
     const caller = new AbortController();
     const hanging = field.execute('a', { kind: 'hang', data: null, timeoutMs: 60_000 }, caller.signal);
@@ -206,7 +208,9 @@ describe('a command', () => {
 
 describe('a host', () => {
   it('killed with -9 is replaced; its commands end unknown; the other host notices nothing', async () => {
-    const { field, log } = await opened([loopback('a', 'one'), loopback('b', 'two')]);
+    const { field, log } = await opened([loopback('a', 'one'), loopback('b', 'two')], {
+      hostEntry: SIMULATED,
+    });
     await up(field, 'a', 'b');
     const [pid, other] = [runningPid(field, 'one'), runningPid(field, 'two')];
     const hanging = failure(execute(field, 'a', 'hang'));
@@ -364,6 +368,7 @@ describe('what drivers say', () => {
   it('as an event comes again with the same id when it could not be stored', async () => {
     const seen: string[] = [];
     const { field } = await opened([loopback('a', 'one')], {
+      hostEntry: SIMULATED,
       async onEvent(link, { id, kind, data }) {
         seen.push(`${link} ${id} ${kind} ${JSON.stringify(data)}`);
         if (seen.length < 3) throw new Error('the disk is full');

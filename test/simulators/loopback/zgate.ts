@@ -8,7 +8,7 @@ import {
   type DriverEvent,
   type Plain,
   type StateReport,
-} from '../contract/driver.ts';
+} from '../../../drivers/contract/driver.ts';
 import {
   type FirmwareProgress,
   ieeeAddress,
@@ -25,8 +25,8 @@ import {
   unlock,
   unlocked,
   updateLock,
-} from '../contract/zgate.ts';
-import { zigbeeOptions } from '../zigbee/options.ts';
+} from '../../../drivers/contract/zgate.ts';
+import { zigbeeOptions } from '../../../drivers/zigbee/options.ts';
 
 /** What the daemon adds to the options of a gateway's link. */
 export const gatewayOptions = zigbeeOptions
@@ -48,7 +48,7 @@ export type GatewayOptions = z.output<typeof gatewayOptions>;
 /** What a lock is like, besides what every device has. */
 export const lockConduct = {
   unlockOutcome: unlocked.shape.outcome.optional(),
-  /** Of a lock that is told to lock, to stand open, or to end that. */
+  /** Of the commands lock, standOpen and endStandOpen. */
   lockOutcome: locked.shape.outcome.optional(),
   /** Does not go along when the network moves. */
   stays: z.boolean().optional(),
@@ -69,7 +69,7 @@ export interface PlayedNode extends Conduct {
   lost?: { at: number; channel: number };
 }
 
-/** The channel a coordinator takes when no one told it one. */
+/** The channel a coordinator takes by default. */
 export function channelOf(one: PlayedNode | undefined): number {
   return one?.zigbeeChannel ?? 11;
 }
@@ -81,9 +81,9 @@ export interface ZgateOptions {
   start: GatewayOptions;
   clock: Clock;
   report(report: StateReport): void;
-  tell(one: PlayedNode): void;
+  reportOne(one: PlayedNode): void;
   emit(event: DriverEvent, signal: AbortSignal): Promise<void>;
-  /** Has the device do what it was told, if it will; throws what a driver would. */
+  /** Has the device carry out a command, if it will; throws what a driver would. */
   carryOut(one: PlayedNode | undefined, change: Partial<PlayedNode>, signal: AbortSignal): Promise<void>;
   /** Throws INVALID_COMMAND. */
   valid<Schema extends z.ZodType>(schema: Schema, data: Plain): z.output<Schema>;
@@ -174,7 +174,7 @@ async function update(one: PlayedNode, { carryOut, report, emit }: ZgateOptions,
   await emit({ id, kind: 'lockUpdated', data: end }, signal);
 }
 
-function management({ played, start, clock, tell, carryOut, valid }: ZgateOptions): Commands {
+function management({ played, start, clock, reportOne, carryOut, valid }: ZgateOptions): Commands {
   const gateway = () => played.find(({ kind }) => kind === 'gateway');
   return [
     [
@@ -193,7 +193,7 @@ function management({ played, start, clock, tell, carryOut, valid }: ZgateOption
         const before = channelOf(gateway());
         await carryOut(gateway(), { zigbeeChannel }, signal);
         for (const one of played) if (one.stays) one.lost ??= { at: clock.now(), channel: before };
-        for (const one of played) tell(one);
+        for (const one of played) reportOne(one);
         return { zigbeeChannel };
       },
     ],
@@ -231,18 +231,18 @@ function management({ played, start, clock, tell, carryOut, valid }: ZgateOption
       'started',
       /** As the daemon gave it; of the key only what it takes to recognise it. */
       async () => {
-        const { network, ...told } = start;
+        const { network, ...given } = start;
         const digest = createHash('sha256')
           .update(network?.networkKey ?? '')
           .digest('hex');
-        return { ...told, digest, panId: network?.panId ?? null } as Plain;
+        return { ...given, digest, panId: network?.panId ?? null } as Plain;
       },
     ],
   ];
 }
 
-/** Told to a test's lock, not by the daemon: it joins, leaves, is opened; and the driver takes a snapshot. */
-function happenings({ played, clock, emit, tell, valid }: ZgateOptions, nextId: () => string): Commands {
+/** What a test causes, and not the daemon: a lock joins, leaves, is opened; and the driver takes a snapshot. */
+function happenings({ played, clock, emit, reportOne, valid }: ZgateOptions, nextId: () => string): Commands {
   return [
     [
       'join',
@@ -252,18 +252,18 @@ function happenings({ played, clock, emit, tell, valid }: ZgateOptions, nextId: 
         const isAllowed = !gateway?.joining?.allowed.length || gateway.joining.allowed.includes(hwId);
         if (!gateway || !isJoinable(gateway, clock) || !isAllowed || played.length >= LOCKS_MAX)
           throw new DriverError('REFUSED', 'the lock may not join');
-        const told: LockJoined = {
+        const joined: LockJoined = {
           hwId,
           manufacturer: 'loopback',
           model: 'lock',
           zigbeeFirmwareVersion: '1.0',
           capabilities: ['unlock'],
         };
-        await emit({ id, kind: 'lockJoined', data: told }, signal);
+        await emit({ id, kind: 'lockJoined', data: joined }, signal);
         const one = played.find((each) => each.hwId === hwId) ?? { hwId, kind: 'lock' };
         if (!played.includes(one)) played.push(one);
         one.connected = true;
-        tell(one);
+        reportOne(one);
         return null;
       },
     ],
@@ -281,9 +281,9 @@ function happenings({ played, clock, emit, tell, valid }: ZgateOptions, nextId: 
     [
       'happen',
       async (data, signal) => {
-        const { id = nextId(), ...told } = valid(happenData, data);
+        const { id = nextId(), ...happened } = valid(happenData, data);
         await emit(
-          { id, kind: 'lockEvent', data: { ...told, at: clock.now(), heardAt: clock.monotonic() } },
+          { id, kind: 'lockEvent', data: { ...happened, at: clock.now(), heardAt: clock.monotonic() } },
           signal,
         );
         return null;
@@ -295,8 +295,8 @@ function happenings({ played, clock, emit, tell, valid }: ZgateOptions, nextId: 
         const archive = gzipSync(JSON.stringify({ ...valid(snapshotData, data), backup: null }));
         const locks = played.filter(({ kind }) => kind === 'lock').length;
         const { hwId = '', zigbeeChannel = null } = played.find(({ kind }) => kind === 'gateway') ?? {};
-        const told: Snapshot = { archive, locks, hwId, zigbeeChannel };
-        await emit({ id: nextId(), kind: 'snapshot', data: told }, signal);
+        const taken: Snapshot = { archive, locks, hwId, zigbeeChannel };
+        await emit({ id: nextId(), kind: 'snapshot', data: taken }, signal);
         return null;
       },
     ],

@@ -1,4 +1,4 @@
-/** The RS-485 side of the devices a loop-back link plays (drivers/contract/rs485.ts): polled, probed, fired, and telling events. */
+/** The RS-485 side of the devices a loop-back link plays (drivers/contract/rs485.ts): polled, probed, fired, and reporting events. */
 import { z } from 'zod';
 import {
   type Clock,
@@ -6,7 +6,7 @@ import {
   type DriverEvent,
   type Plain,
   type StateReport,
-} from '../contract/driver.ts';
+} from '../../../drivers/contract/driver.ts';
 import {
   address,
   type BusReport,
@@ -18,8 +18,14 @@ import {
   pulse,
   type WireCounters,
   watch,
-} from '../contract/rs485.ts';
-import { hwId, INPUT_PINS, PINS, type Rs485Report, rs485Settings } from '../contract/settings.ts';
+} from '../../../drivers/contract/rs485.ts';
+import {
+  hwId,
+  INPUT_PINS,
+  PINS,
+  type Rs485Report,
+  rs485Settings,
+} from '../../../drivers/contract/settings.ts';
 
 /** A device that never answered is asked no more often. */
 const ASKED_IN_VAIN = 2;
@@ -82,7 +88,7 @@ function inSteps(milliseconds: number): number {
   return Math.ceil(milliseconds / PULSE_STEP_MS) * PULSE_STEP_MS;
 }
 
-/** A wire no one waits for: figures that never change. */
+/** No wire is simulated: figures never change. */
 export function busReportOf(devices: readonly PlayedDevice[]): StateReport {
   const report: BusReport = {
     utilisation: 0,
@@ -116,14 +122,14 @@ const alarmData = z.strictObject({
   hwId,
   alarm: z.enum(['tamper', 'supply']),
   raised: z.boolean(),
-  /** Of the event: the same again is the same event told again. */
+  /** Of the event: the same id is the same event again. */
   id: z.string().max(128).optional(),
 });
 
 export interface BusOptions {
   devices: readonly PlayedDevice[];
   clock: Clock;
-  tell(one: PlayedDevice): void;
+  reportOne(one: PlayedDevice): void;
   emit(event: DriverEvent, signal: AbortSignal): Promise<void>;
   /** Throws INVALID_COMMAND. */
   valid<Schema extends z.ZodType>(schema: Schema, data: Plain): z.output<Schema>;
@@ -131,7 +137,7 @@ export interface BusOptions {
 
 type Command = [kind: string, run: (data: Plain, signal: AbortSignal) => Promise<Plain>];
 
-export function busCommands({ devices, clock, tell, emit, valid }: BusOptions): Command[] {
+export function busCommands({ devices, clock, reportOne, emit, valid }: BusOptions): Command[] {
   /** Events of one life of the driver have ids of their own. */
   const begun = clock.now();
   let events = 0;
@@ -171,7 +177,7 @@ export function busCommands({ devices, clock, tell, emit, valid }: BusOptions): 
         await refuseOrWait(one, clock, signal);
         const effective = inSteps(milliseconds);
         one.pulse = { relay, until: clock.monotonic() + effective };
-        tell(one);
+        reportOne(one);
         return { relay, milliseconds: effective, timedBy: 'device' } satisfies Pulsed;
       },
     ],
@@ -181,7 +187,7 @@ export function busCommands({ devices, clock, tell, emit, valid }: BusOptions): 
         const one = find(valid(endPulse, data).hwId);
         await refuseOrWait(one, clock, signal);
         delete one.pulse;
-        tell(one);
+        reportOne(one);
         return null;
       },
     ],
@@ -193,17 +199,17 @@ export function busCommands({ devices, clock, tell, emit, valid }: BusOptions): 
         const at = clock.now();
         const total = (one.edges?.[input]?.total ?? 0) + times;
         one.edges = { ...one.edges, [input]: { total, at } };
-        tell(one);
-        const told: InputEvent = { hwId: id, input, activations: times, total, at };
-        await emit({ id: nextId(), kind: 'input', data: told }, signal);
+        reportOne(one);
+        const pressed: InputEvent = { hwId: id, input, activations: times, total, at };
+        await emit({ id: nextId(), kind: 'input', data: pressed }, signal);
         return null;
       },
     ],
     [
       'alarm',
       async (data, signal) => {
-        const { id = nextId(), ...told } = valid(alarmData, data);
-        await emit({ id, kind: 'alarm', data: { ...told, at: clock.now() } }, signal);
+        const { id = nextId(), ...alarm } = valid(alarmData, data);
+        await emit({ id, kind: 'alarm', data: { ...alarm, at: clock.now() } }, signal);
         return null;
       },
     ],
@@ -232,7 +238,7 @@ async function probed(
   return { address, counters: { ...SILENCE, replies: repeats }, turnaroundMs, identity };
 }
 
-/** As a driver that waits for the echo of a command: what was sent and not answered, no one knows of. */
+/** As a driver that waits for the echo of a command: what becomes of one that is not answered is not known. */
 async function refuseOrWait(one: PlayedDevice, clock: Clock, signal: AbortSignal): Promise<void> {
   if (one.connected === false) throw new DriverError('DEVICE_OFFLINE', 'the device has not answered lately');
   if (one.delayMs) await clock.sleep(one.delayMs, signal);

@@ -1,6 +1,6 @@
 /**
  * The devices a loop-back link plays: they take settings, channels and lock configurations (drivers/contract/settings.ts), and
- * misbehave when told to. They live as long as the host process: in a new one they are as the options say.
+ * misbehave as a test wants it. They live as long as the host process: in a new one they are as the options say.
  */
 import { z } from 'zod';
 import {
@@ -9,7 +9,7 @@ import {
   type DriverEvent,
   type Plain,
   type StateReport,
-} from '../contract/driver.ts';
+} from '../../../drivers/contract/driver.ts';
 import {
   channel,
   channelsApply,
@@ -18,7 +18,7 @@ import {
   type LockReport,
   lockApply,
   rs485Apply,
-} from '../contract/settings.ts';
+} from '../../../drivers/contract/settings.ts';
 import { busCommands, busReportOf, type PlayedDevice, rs485Conduct, rs485ReportOf } from './bus.ts';
 import {
   channelOf,
@@ -72,7 +72,7 @@ export interface Devices {
   report(): void;
   /**
    * Commands by kind: those of drivers/contract/settings.ts, drivers/contract/rs485.ts and drivers/contract/zgate.ts; `behave`, which changes how a
-   * device behaves; `press`, `alarm`, `join` and `happen`, which have it tell an event; `takeSnapshot`; `started`, which
+   * device behaves; `press`, `alarm`, `join` and `happen`, which cause an event; `takeSnapshot`; `started`, which
    * answers with what the daemon gave the link of a gateway.
    */
   readonly commands: ReadonlyMap<string, (data: Plain, signal: AbortSignal) => Promise<Plain>>;
@@ -81,12 +81,12 @@ export interface Devices {
 export function openDevices({ devices, gateway, clock, report, emit, valid }: DevicesOptions): Devices {
   const played = devices.map((one): Played => ({ ...one }));
   const onBus = played.filter(({ kind }) => kind === 'rs485');
-  const tell = (one: Played) => {
+  const reportOne = (one: Played) => {
     if (!one.quiet || one.isWatched)
       report(reportOf(one, channelOf(played.find(({ kind }) => kind === 'gateway')), clock));
   };
 
-  /** Has the device do what it was told, if it will. */
+  /** Has the device carry out a command, if it will. */
   async function carryOut(
     one: Played | undefined,
     change: Partial<Played>,
@@ -108,19 +108,19 @@ export function openDevices({ devices, gateway, clock, report, emit, valid }: De
         return;
       default:
         Object.assign(one, change);
-        tell(one);
+        reportOne(one);
     }
   }
 
   const find = (id: string) => played.find((one) => one.hwId === id);
   return {
     report() {
-      played.forEach(tell);
+      played.forEach(reportOne);
       if (onBus.length > 0) report(busReportOf(onBus));
     },
     commands: new Map<string, (data: Plain, signal: AbortSignal) => Promise<Plain>>([
-      ...busCommands({ devices: onBus, clock, tell, emit, valid }),
-      ...zgateCommands({ played, start: gateway, clock, report, tell, emit, carryOut, valid }),
+      ...busCommands({ devices: onBus, clock, reportOne, emit, valid }),
+      ...zgateCommands({ played, start: gateway, clock, report, reportOne, emit, carryOut, valid }),
       [
         'behave',
         async (data) => {
@@ -128,7 +128,7 @@ export function openDevices({ devices, gateway, clock, report, emit, valid }: De
           const one = find(id);
           if (!one) throw new DriverError('INVALID_COMMAND', `no device ${id} is played here`);
           Object.assign(one, change);
-          tell(one);
+          reportOne(one);
           return null;
         },
       ],
