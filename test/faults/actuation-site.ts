@@ -21,6 +21,9 @@ const MODBUS = { baudRate: 19_200, parity: 'even', stopBits: 1 } as const;
 const DOOR_LOCK = 0x0101;
 const LOCK_DOOR = 0x00;
 const UNLOCKS = [0x01, 0x03];
+/** Write Attributes (ZCL 2.5.3) of Operating Mode, enum8, Passage (ZCL 7.3.2.12.13): it opens a lock as an unlock does. */
+const WRITE_ATTRIBUTES = 0x02;
+const PASSAGE_MODE = '25003004';
 /** A host, and a library that forms a network, on a busy machine. */
 const PATIENCE = { timeout: 45_000, interval: 20 };
 
@@ -40,6 +43,8 @@ export interface SiteDoor {
   deadlineMs: number;
   /** When it was told to open, each time; milliseconds of CLOCK_MONOTONIC. */
   heard(): Promise<number[]>;
+  /** The same with what has it stand open: a lock that has taken the passage mode needs no unlock. */
+  heardOpening(): Promise<number[]>;
   /** The same of locking; a relay is told nothing. */
   heardLock(): Promise<number[]>;
   /** Has it open at the next unlock and answer nothing; `false`: it answers again. */
@@ -128,8 +133,9 @@ async function lockDoor(
     id,
     via: 'zigbee',
     deadlineMs: 10_000,
-    heard: () => heardOf(gateway, UNLOCKS),
-    heardLock: () => heardOf(gateway, [LOCK_DOOR]),
+    heard: () => heardOf(gateway, isCommand(UNLOCKS)),
+    heardOpening: () => heardOf(gateway, (one) => isCommand(UNLOCKS)(one) || isPassage(one)),
+    heardLock: () => heardOf(gateway, isCommand([LOCK_DOOR])),
     mute: (on) => gateway.set(LOCK, { faults: { lostResponses: on ? 1_000 : null } }),
     isReady: () =>
       waitFor(async () =>
@@ -138,13 +144,21 @@ async function lockDoor(
   };
 }
 
-async function heardOf(gateway: SimulatedGateway, commands: readonly number[]): Promise<number[]> {
-  return (await gateway.state(LOCK)).received
-    .filter(
-      ({ cluster, command, isFoundation }) =>
-        cluster === DOOR_LOCK && !isFoundation && commands.includes(command),
-    )
+type Received = Awaited<ReturnType<SimulatedGateway['state']>>['received'][number];
+
+async function heardOf(gateway: SimulatedGateway, fits: (one: Received) => boolean): Promise<number[]> {
+  const { received } = await gateway.state(LOCK);
+  return received
+    .filter((one) => one.cluster === DOOR_LOCK && fits(one))
     .map(({ monotonicMs }) => monotonicMs);
+}
+
+function isCommand(commands: readonly number[]) {
+  return ({ command, isFoundation }: Received) => !isFoundation && commands.includes(command);
+}
+
+function isPassage({ command, isFoundation, payload }: Received): boolean {
+  return isFoundation && command === WRITE_ATTRIBUTES && payload.includes(PASSAGE_MODE);
 }
 
 async function relayDoor(site: TestSite, bus: SimulatedBus, database: DatabaseSync): Promise<SiteDoor> {
@@ -163,16 +177,18 @@ async function relayDoor(site: TestSite, bus: SimulatedBus, database: DatabaseSy
       expect((await call(site, 'GET', `${path}/state`)).body).toMatchObject({ inForce: true });
     });
   await isReady();
+  const heard = async () => {
+    const { pulse } = await bus.state(DEVICE_ADDRESS);
+    return (pulse as { takenMs: number[] }).takenMs;
+  };
   return {
     ...doorOf(site, id, database),
     id,
     via: 'rs485',
     deadlineMs: 5_000,
     isReady,
-    heard: async () => {
-      const { pulse } = await bus.state(DEVICE_ADDRESS);
-      return (pulse as { takenMs: number[] }).takenMs;
-    },
+    heard,
+    heardOpening: heard,
     heardLock: async () => [],
     mute: (on) => bus.set(DEVICE_ADDRESS, { faults: on ? { silentFromWrite: true } : null }),
   };

@@ -84,11 +84,11 @@ describe.skipIf(!HAS_COMPILER)('while the disk fails', () => {
     it.each(FAULTS)(`${via}: standing open begins, or nothing is sent (%s)`, async (_name, times, after) => {
       const door = all.doors[index];
       await calm(door);
-      const before = (await door.heard()).length;
+      const before = (await door.heardOpening()).length;
       fail(times, after);
       const answer = await door.ask('POST', '/stand-open', { seconds: 3_600 });
       const refusal = refusalOf(answer);
-      const sent = (await door.heard()).length - before;
+      const sent = (await door.heardOpening()).length - before;
       if (refusal) expect(sent).toBe(0);
       else expect(sent).toBeGreaterThan(0);
       await restart();

@@ -57,7 +57,7 @@ export function openClosings(options: ClosingsOptions) {
     const { row } = closing;
     const startedAt = clock.monotonic();
     const isStarting = startedAt < startedBy && unreachable(presentAddressOf(row, options)) !== undefined;
-    if (!isStarting) closing.attempts += 1;
+    if (!isStarting) countAttempt(closing, startedAt);
     const end = await send(row, options);
     const outcome = outcomeOf(end);
     // It was opened again meanwhile, and has another time to be locked at.
@@ -142,6 +142,13 @@ export function openClosings(options: ClosingsOptions) {
   };
 }
 
+/** What a lock without a relock of its own showed before it was sent a lock command does not count. */
+function countAttempt(closing: Closing, startedAt: number): void {
+  if (!closing.relocksItself && closing.attempts === 0)
+    closing.settledAt = Math.max(closing.settledAt, startedAt);
+  closing.attempts += 1;
+}
+
 /** A fault of ours ends neither this task nor the attempts to lock the door. */
 function broken(closing: Closing, error: unknown, { clock, log }: ClosingsOptions): ClosingOutcome {
   closing.nextAt = clock.monotonic() + BROKEN_REST_MS;
@@ -169,9 +176,13 @@ function lockedInWords(closing: Closing | undefined, clock: Clock): string {
   return seconds > 0 ? `, which takes up to ${seconds} s` : '';
 }
 
-/** The end of standing open is more than a locked bolt: the lock gets its mode and relock time back. */
-function isSeenLocked({ row, relocksItself, shown, settledAt }: Closing): boolean {
-  return row.purpose === 'unlock' && relocksItself && shown?.isLocked === true && shown.at > settledAt;
+/**
+ * The end of standing open is more than a locked bolt: the lock gets its mode and relock time back. A lock that does not relock
+ * by itself is believed once it was sent a lock command: a sleeping one may carry that out long after its deadline.
+ */
+function isSeenLocked({ row, relocksItself, attempts, shown, settledAt }: Closing): boolean {
+  if (row.purpose !== 'unlock' || (!relocksItself && attempts === 0)) return false;
+  return shown?.isLocked === true && shown.at > settledAt;
 }
 
 function reportedIn(all: ReadonlyMap<string, Closing>, clock: Clock, wake: () => void) {
@@ -184,11 +195,10 @@ function reportedIn(all: ReadonlyMap<string, Closing>, clock: Clock, wake: () =>
     closing.shown = { isLocked: lockState.value === 'locked', at: now };
     if (closing.isOpening) return;
     if (!closing.shown.isLocked) closing.nextAt = openUntil(closing, now);
-    else if (!closing.relocksItself) return;
     else if (isSeenLocked(closing)) {
       const restMs = closing.attempts === 0 ? STAYS_LOCKED_MS : 0;
       closing.nextAt = Math.min(closing.nextAt, now + restMs);
-    } else if (closing.attempts === 0) closing.nextAt = closing.dueAt;
+    } else if (closing.relocksItself && closing.attempts === 0) closing.nextAt = closing.dueAt;
     wake();
   };
 }

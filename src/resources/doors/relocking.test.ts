@@ -69,6 +69,21 @@ describe('a lock that does not lock again by itself', () => {
     expect((await relock()).pending).toEqual([]);
   });
 
+  it('is believed when it reports that it is locked, once it was sent a lock command', async () => {
+    await unlock();
+    await reportBolt('locked');
+    expect((await relock()).pending).toHaveLength(1);
+    estate.played.actuate = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
+    await estate.clock.advance(MINUTE);
+    expect([kinds().length > 2, alarms()]).toEqual([true, [['notLocked', true]]]);
+    const sent = kinds().length;
+    await reportBolt('locked');
+    await estate.clock.advance(0);
+    expect([alarms().at(-1), (await relock()).pending]).toEqual([['notLocked', false], []]);
+    await estate.clock.advance(10 * MINUTE);
+    expect(kinds()).toHaveLength(sent);
+  });
+
   it('raises no alarm while its link comes up after a restart, for a minute', async () => {
     await unlock();
     await end();
