@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect, it, vi } from 'vitest';
 import { CALLER, DEVICE, DOOR, LOCK, NETWORK, openFieldSite, ZGATE } from './field-site.ts';
+import { otaFile } from './ota-file.ts';
 import { makeFactory } from './simulators/encoder/factory.ts';
 
 /** A machine that does other things besides takes its time to start a host. */
@@ -207,7 +208,7 @@ function contentOf({ snapshot }: Record<string, unknown>): unknown {
 it('a lock is given firmware out of the folder of the configuration', async () => {
   const { first, firmwareDirectory } = await openFieldSite();
   await isUp(first);
-  writeFileSync(join(firmwareDirectory, 'lock.ota'), 'firmware');
+  writeFileSync(join(firmwareDirectory, 'lock.ota'), otaFile(0x0102_0400));
   await first.behave('zb-1', LOCK, { dueBatteryUnderLoad: 6_000, delayMs: 20 });
   await waitFor(() => expect(first.doors.get(DOOR).door.dueBatteryUnderLoad).toBe(6_000));
   const jobs = () => first.jobs.list({ limit: 10, kind: 'lock-firmware' }, CALLER.principal).items;

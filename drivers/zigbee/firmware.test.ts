@@ -2,19 +2,16 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { otaFile } from '../../test/ota-file.ts';
 import { openFirmware } from './firmware.ts';
 import type { Radio } from './radio.ts';
 import { folder, LOCK } from './test-gateway.ts';
 
 const lock = { ieee: LOCK, endpoint: 1, hasOwnCluster: false };
 
-/** The header of a Zigbee OTA file (ZCL rev. 8, 11.4.2), and nothing behind it. */
-function otaFile(): string {
-  const bytes = Buffer.alloc(56);
-  bytes.writeUInt32LE(0x0bee_f11e, 0);
-  bytes.writeUInt32LE(bytes.length, 52);
+function firmwareFile(): string {
   const file = join(folder(), 'lock.ota');
-  writeFileSync(file, bytes);
+  writeFileSync(file, otaFile(0x0102_0400));
   return file;
 }
 
@@ -59,7 +56,7 @@ function openTestbed({ answers = true } = {}) {
 
 it('while its file is read: the lock is asked nothing', async () => {
   const { firmware, began, ends } = openTestbed();
-  const beginning = firmware.begin(lock, otaFile());
+  const beginning = firmware.begin(lock, firmwareFile());
   firmware.cancel(LOCK);
   await beginning;
   await expect.poll(() => ends).toMatchObject([{ hwId: LOCK, outcome: 'cancelled' }]);
@@ -68,7 +65,7 @@ it('while its file is read: the lock is asked nothing', async () => {
 
 it('before the lock asks for its first block: it gets no other', async () => {
   const { firmware, began, ends, block } = openTestbed();
-  await firmware.begin(lock, otaFile());
+  await firmware.begin(lock, firmwareFile());
   await expect.poll(() => began).toEqual([LOCK]);
   firmware.cancel(LOCK);
   expect(ends).toEqual([]);
@@ -78,19 +75,19 @@ it('before the lock asks for its first block: it gets no other', async () => {
 
 it('of a lock that leaves the network: the next lock need not wait for the library', async () => {
   const { firmware, began, ends } = openTestbed();
-  await firmware.begin(lock, otaFile());
+  await firmware.begin(lock, firmwareFile());
   await expect.poll(() => began).toEqual([LOCK]);
   firmware.left('00158d00000000ff');
   firmware.left(LOCK);
   const reason = 'the lock has left the network';
   await expect.poll(() => ends).toMatchObject([{ hwId: LOCK, outcome: 'failed', reason }]);
   const other = { ...lock, ieee: '00158d0001000002' };
-  await expect.poll(() => firmware.begin(other, otaFile()).then(() => 'begun')).toBe('begun');
+  await expect.poll(() => firmware.begin(other, firmwareFile()).then(() => 'begun')).toBe('begun');
 });
 
 it('that the lock does not confirm: its version is not known', async () => {
   const { firmware, began, ends, succeed } = openTestbed({ answers: false });
-  await firmware.begin(lock, otaFile());
+  await firmware.begin(lock, firmwareFile());
   await expect.poll(() => began).toEqual([LOCK]);
   succeed();
   await expect.poll(() => ends).toMatchObject([{ outcome: 'updated', zigbeeFirmwareVersion: null }]);
@@ -98,7 +95,7 @@ it('that the lock does not confirm: its version is not known', async () => {
 
 it('without an answer of the lock: what the library says of it is for the log', async () => {
   const { firmware, began, ends, lose } = openTestbed();
-  await firmware.begin(lock, otaFile());
+  await firmware.begin(lock, firmwareFile());
   await expect.poll(() => began).toEqual([LOCK]);
   lose('CommandResponse 0x00158d0001000001/1 genOta.queryNextImageResponse({"status":0}) failed');
   const reason = 'the lock did not answer, or asked for nothing more';

@@ -1,18 +1,16 @@
 /** New firmware for one lock at a time, from a file of this host. It fetches the file in its own time, which is long. */
-import { readFile, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { type DriverContext, DriverError, type Plain } from '../contract/driver.ts';
+import { type OtaImage, readOtaImage } from '../contract/ota-image.ts';
 import type { FirmwareProgress, LockUpdated } from '../contract/zgate.ts';
 import type { Configurer } from './configure.ts';
-import { type FirmwareImage, imageOf, whyNot } from './firmware-image.ts';
+import { whyNot } from './firmware-refusal.ts';
 import type { Lock } from './locks.ts';
 import type { Outbox } from './outbox.ts';
 import type { Radio } from './radio.ts';
 import { redact } from './redact.ts';
 import { text } from './values.ts';
 
-/** Ten times what the memory of a lock holds. */
-const FILE_MAX_BYTES = 16_000_000;
 /** genBasic, swBuildId. */
 const SOFTWARE_BUILD = 0x40_00;
 const REASON_MAX = 128;
@@ -57,7 +55,7 @@ export function openFirmware({ radio, configurer, context, outbox }: FirmwareOpt
   async function update(
     { ieee }: Lock,
     file: string,
-    image: FirmwareImage,
+    image: OtaImage,
   ): Promise<Pick<LockUpdated, 'outcome' | 'reason'>> {
     const one = current;
     if (one === undefined || one.cancelled) return { outcome: 'cancelled', reason: null };
@@ -88,7 +86,7 @@ export function openFirmware({ radio, configurer, context, outbox }: FirmwareOpt
     return false;
   }
 
-  async function run(lock: Lock, file: string, image: FirmwareImage): Promise<void> {
+  async function run(lock: Lock, file: string, image: OtaImage): Promise<void> {
     const { ieee, endpoint } = lock;
     const end = await update(lock, file, image);
     // What the library knows without this answer is the version of before.
@@ -104,7 +102,7 @@ export function openFirmware({ radio, configurer, context, outbox }: FirmwareOpt
       const gone = Promise.withResolvers<never>();
       gone.promise.catch(() => undefined);
       current = { ieee: lock.ieee, cancelled: false, gone };
-      const image = await read(file);
+      const image = await readOtaImage(file);
       if (image === undefined) {
         current = undefined;
         const message = `${basename(file)} is no Zigbee OTA file, or is damaged: put the file of the manufacturer there again, whole`;
@@ -126,13 +124,4 @@ export function openFirmware({ radio, configurer, context, outbox }: FirmwareOpt
         current.gone.reject(new DriverError('DEVICE_OFFLINE', 'the lock has left the network'));
     },
   };
-}
-
-async function read(file: string): Promise<FirmwareImage | undefined> {
-  try {
-    const { size } = await stat(file);
-    return size > FILE_MAX_BYTES ? undefined : imageOf(await readFile(file));
-  } catch {
-    return undefined;
-  }
 }

@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
+import { otaFile } from '../../test/ota-file.ts';
 import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
 import { type LockConfiguration, lockApplied } from '../contract/settings.ts';
 import { networkMap } from '../contract/zgate.ts';
@@ -12,7 +13,6 @@ import {
   folder,
   joined,
   LOCK,
-  MANUFACTURER,
   opened,
   simulated,
   type TestGateway,
@@ -295,8 +295,8 @@ describe('a gateway', () => {
     const file = join(folder(), 'other.ota');
     const before = endsOf(LOCK).length;
     for (const [index, other] of [
-      otaFile(0x0102_0900, 0x9999),
-      otaFile(0x0102_0900, MANUFACTURER, 2),
+      otaFile(0x0102_0900, { manufacturer: 0x9999 }),
+      otaFile(0x0102_0900, { type: 2 }),
     ].entries()) {
       writeFileSync(file, other);
       await gateway.execute('updateLock', { hwId: LOCK, file });
@@ -364,20 +364,3 @@ describe('a gateway', () => {
     await site.set(LOCK, { faults: null });
   });
 });
-
-/** Zigbee OTA file (Zigbee 075264, 6.3): a header of 56 bytes and one element with the image. */
-function otaFile(version: number, manufacturer = MANUFACTURER, type = 1): Buffer {
-  const image = Buffer.alloc(300, 0x5a);
-  const header = Buffer.alloc(56);
-  header.writeUInt32LE(0x0bee_f11e, 0);
-  header.writeUInt16LE(0x0100, 4);
-  header.writeUInt16LE(header.length, 6);
-  header.writeUInt16LE(manufacturer, 10);
-  header.writeUInt16LE(type, 12);
-  header.writeUInt32LE(version, 14);
-  header.writeUInt16LE(2, 18);
-  header.writeUInt32LE(header.length + 6 + image.length, 52);
-  const element = Buffer.alloc(6);
-  element.writeUInt32LE(image.length, 2);
-  return Buffer.concat([header, element, image]);
-}

@@ -1,5 +1,5 @@
 /** The coordinator and its network, as this driver sees them: what the room herdsman makes of its library. */
-import type { FirmwareImage } from './firmware-image.ts';
+import type { OtaImage } from '../contract/ota-image.ts';
 
 /** Name of the locks' own cluster (lock-cluster.ts) in the library. */
 export const LOCK_CLUSTER = 'gatehouseLock';
@@ -174,9 +174,9 @@ export interface Radio {
    */
   update(
     ieee: string,
-    image: FirmwareImage & { file: string },
+    image: OtaImage & { file: string },
     progress: (percent: number, remainingSeconds: number) => void,
-  ): Promise<{ updated: boolean; present: FirmwareImage }>;
+  ): Promise<{ updated: boolean; present: OtaImage }>;
   abortUpdate(ieee: string): void;
   /** May hang with its coordinator; the process is then to be replaced. */
   close(): Promise<void>;

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { type Estate, GATEWAY, LINK, openEstate } from '../../../test/estate.ts';
+import { otaFile } from '../../../test/ota-file.ts';
 import { temporaryFolder } from '../../../test/temporary.ts';
 
 const MAC = '00124b0001a2b3c4';
@@ -14,7 +15,7 @@ let id: string;
 beforeEach(async () => {
   estate = await openEstate();
   id = await create(MAC);
-  writeFileSync(join(estate.played.firmwareDirectory, 'lock.ota'), 'firmware');
+  writeFileSync(join(estate.played.firmwareDirectory, 'lock.ota'), otaFile(0x0102_0400));
   estate.report(MAC, { dueBatteryUnderLoad: 4_800 });
 });
 
@@ -210,6 +211,14 @@ describe('new firmware for a lock', () => {
     estate.report(OTHER, battery);
     expect(await start({}, door)).toMatchObject({ status: 409, body: { error: 'BATTERY_LOW' } });
     expect((await start({ ignoreBattery: true }, door)).status).toBe(202);
+  });
+
+  it('is refused with a file that is damaged, before there is a job', async () => {
+    writeFileSync(join(estate.played.firmwareDirectory, 'lock.ota'), otaFile(0x0102_0400).subarray(0, -1));
+    const answer = await start();
+    expect([answer.status, answer.body.details?.[0]?.path]).toEqual([400, '/file']);
+    expect(answer.body.message).toContain('damaged');
+    expect(estate.played.jobs).toEqual([]);
   });
 
   it.each([

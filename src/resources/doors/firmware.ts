@@ -10,6 +10,7 @@ import {
   type Plain,
   type StateReport,
 } from '../../../drivers/contract/driver.ts';
+import { readOtaImage } from '../../../drivers/contract/ota-image.ts';
 import type { LockReport } from '../../../drivers/contract/settings.ts';
 import {
   type CancelUpdate,
@@ -22,7 +23,7 @@ import {
 import type { Clock } from '../../platform/clock.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { LinkCommand } from '../../platform/execute.ts';
-import { firmwarePath } from '../../platform/firmware-file.ts';
+import { firmwarePath, notPossible } from '../../platform/firmware-file.ts';
 import { type Caller, TECHNICIANS } from '../../platform/principal.ts';
 import type {
   FailQueuedJob,
@@ -153,7 +154,7 @@ export function openFirmware(options: FirmwareOptions) {
     return async (progress, signal) => {
       queued.delete(doorId);
       await reachable(options, input, signal);
-      const path = await firmwarePath(file, options.firmwareDirectory);
+      const path = await imagePath(file, options.firmwareDirectory);
       const jobId = await id;
       // Again: from here to its entry in `updates`, which ends with its lock, nothing may come between.
       const row = assertStillAt(table, doorId, mac);
@@ -170,7 +171,7 @@ export function openFirmware(options: FirmwareOptions) {
       const { mac, gateway_id: gatewayId, network_id: networkId } = row;
       if (mac === null)
         throw new GatehouseError('NO_LOCK', 'The door has no lock: have it join, or name its mac.');
-      await firmwarePath(file, options.firmwareDirectory);
+      await imagePath(file, options.firmwareDirectory);
       if (!ignoreBattery) assertBattery(options.locks.report(row), options.firmware);
       const unreachable = options.unreachable(addressOf(row));
       if (unreachable !== undefined) throw offline(unreachable);
@@ -253,6 +254,15 @@ function toldIn(
       return true;
     },
   };
+}
+
+/** Throws VALIDATION_FAILED: not there, or no whole image. */
+async function imagePath(file: string, directory: string | undefined): Promise<string> {
+  const path = await firmwarePath(file, directory);
+  if (await readOtaImage(path)) return path;
+  throw notPossible(
+    'is no Zigbee OTA file, or is damaged: put the file of the manufacturer there again, whole',
+  );
 }
 
 /** Throws NOT_FOUND or NO_LOCK. */

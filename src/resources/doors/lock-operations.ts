@@ -243,7 +243,7 @@ function lockCare(doors: DoorSlice, path: string, job: z.ZodType): Operation[] {
       tag,
       summary: 'Give a lock new firmware',
       description:
-        'As a job, out of a file in `firmwareDirectory` of the configuration; nothing is ever downloaded. One lock of a network at a time: the others wait, `queued` with their `position`, also across a restart, until it is their turn or `DELETE /jobs/{id}`; lock, file and battery are looked at again then. The lock fetches the file in its own time, `progress` in percent; what broke off goes on where it was when it is started again. BATTERY_LOW: its battery is too low, or not known. `result` of the finished job: {doorId, mac, file, zigbeeFirmwareVersion}.',
+        'As a job, out of a file in `firmwareDirectory` of the configuration; nothing is ever downloaded, and a file that is no Zigbee OTA file or damaged is refused at once. One lock of a network at a time: the others wait, `queued` with their `position`, also across a restart, until it is their turn or `DELETE /jobs/{id}`; lock, file and battery are looked at again then. The lock fetches the file in its own time, `progress` in percent; what broke off goes on where it was when it is started again. BATTERY_LOW: its battery is too low, or not known. `result` of the finished job: {doorId, mac, file, zigbeeFirmwareVersion}.',
       access: TECHNICIANS,
       params,
       body: firmwareBody,

@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { Zcl } from 'zigbee-herdsman';
+import { otaFile } from '../../ota-file.ts';
 import { temporaryFolder } from '../../temporary.ts';
 import { openSimulatedGateway, type SimulatedGateway } from './gateway.ts';
 import {
@@ -203,7 +204,7 @@ it(
     const { gateway, host } = await opened({ locks: [{ ieee: LOCK }] });
     const file = join(temporaryFolder(), 'lock.ota');
     const version = 0x0200_0300;
-    writeFileSync(file, image(version, 900));
+    writeFileSync(file, otaFile(version, { bytes: 900 }));
     const update = deviceOf(host, LOCK).updateOta({ url: file }, undefined, undefined, {}, () => undefined, {
       requestTimeout: 10_000,
       responseDelay: 0,
@@ -215,16 +216,3 @@ it(
   },
   HOST_TIMEOUT_MS,
 );
-
-/** An upgrade file (ZCL 11.4.2) for the lock, with one element. */
-function image(version: number, size: number): Buffer {
-  const file = Buffer.alloc(56 + 6 + size);
-  const header = [0x0bee_f11e, 0x0100, 56, 0, 0x1234, 1];
-  file.writeUInt32LE(header[0] ?? 0, 0);
-  for (const [index, value] of header.slice(1).entries()) file.writeUInt16LE(value, 4 + 2 * index);
-  file.writeUInt32LE(version, 14);
-  file.writeUInt16LE(2, 18);
-  file.writeUInt32LE(file.length, 52);
-  file.writeUInt32LE(size, 58);
-  return file;
-}
