@@ -31,6 +31,8 @@ export const NOT_NEEDED = ['node_modules/pino', 'node_modules/thread-stream'];
 
 const ELSEWHERE: Record<string, string> = {
   'systemd/gatehouse.service': 'usr/lib/systemd/system/gatehouse.service',
+  'systemd/gatehouse-https.socket': 'usr/lib/systemd/system/gatehouse-https.socket',
+  'systemd/strict.conf': `${SHARE}/strict.conf`,
   'systemd/sysusers.d/gatehouse.conf': 'usr/lib/sysusers.d/gatehouse.conf',
   'systemd/tmpfiles.d/gatehouse.conf': 'usr/lib/tmpfiles.d/gatehouse.conf',
   'systemd/modules-load.d/gatehouse.conf': 'usr/lib/modules-load.d/gatehouse.conf',

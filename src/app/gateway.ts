@@ -51,6 +51,8 @@ export interface GatewayOptions extends BaseOptions {
   source: ConfigurationSource;
   /** How processes of our own are run and ended. */
   processes: Pick<FieldOptions, 'execPath' | 'kill' | 'environment' | 'first' | 'hostEntry'>;
+  /** A socket for HTTPS that listens already, in place of http.listen. */
+  httpsDescriptor?: number | undefined;
   /** Answers that differ from their declaration become INTERNAL: for tests and the demo. */
   checkResponses?: boolean;
 }
@@ -104,6 +106,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
       operations,
       adminSocket,
       identity: certificates.server.current(),
+      httpsDescriptor: options.httpsDescriptor,
       identityFor: certificates.own?.identityFor,
       version: VERSION,
       answered: meters.request,

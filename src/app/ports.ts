@@ -36,6 +36,8 @@ export interface PortsOptions {
   version: string;
   operations: readonly Operation[];
   identity: TlsIdentity;
+  /** A socket for HTTPS that listens already, in place of http.listen. */
+  httpsDescriptor: number | undefined;
   /** Of the site's own certificate. */
   identityFor: IdentityFor | undefined;
   authenticate(credentials: Credentials): Principal | Promise<Principal>;
@@ -96,6 +98,7 @@ export async function openPorts(options: PortsOptions): Promise<Ports> {
         ...options.identity,
         identityFor: options.identityFor,
         tls12: config.http.tls12,
+        descriptor: options.httpsDescriptor,
       });
   const server: Server | HttpsServer = opening.use(https ?? (await listenPlain(serve)));
   const opened = opening.move();

@@ -10,6 +10,7 @@ import { isFullWithin } from '../platform/database/faults.ts';
 import { TooLittleRoom } from '../platform/database/migrate.ts';
 import { roomForStart, START_BYTES } from '../platform/database/space.ts';
 import { groupsOf, startProcess } from '../platform/field/process.ts';
+import { handedOver } from '../platform/host/handed-over.ts';
 import { openNotifier } from '../platform/host/notify.ts';
 import { feedWatchdog } from '../platform/host/watchdog.ts';
 import { type Log, openLog } from '../platform/log.ts';
@@ -53,7 +54,8 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
     clearLeftovers(config.dataDirectory, log);
     const source = { file, read };
     const processes = { ...shell.processes, first };
-    return openGateway({ config, source, clock: shell.clock, log, processes });
+    const httpsDescriptor = handedOver(shell.env, 'https');
+    return openGateway({ config, source, clock: shell.clock, log, processes, httpsDescriptor });
   });
   stack.adopt(gateway, (open) => closeInTime(open, shell.clock));
   const { baseUrl, encoderUrl, adminSocket, systemId } = gateway;

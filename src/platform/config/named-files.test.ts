@@ -25,6 +25,14 @@ describe('files', () => {
     return file;
   };
 
+  it('does not miss a credential of a service that does not run', () => {
+    const upstream = (password: string) =>
+      `upstream: { url: "mqtts://n", username: u, passwordFile: ${password} }\n`;
+    const check = (password: string) => () => readConfig(write(upstream(password)), { checkFiles: true });
+    expect(check('/run/credentials/gatehouse-of-a-test.service/upstream.password')).not.toThrow();
+    expect(check('/run/elsewhere/upstream.password')).toThrow('there is no such file');
+  });
+
   it('names the line of a file that cannot be read, when asked', () => {
     const file = write('encoders:\n  vendorRoots:\n    - root.pem\n    - .\n');
     writeFileSync(join(folder, 'root.pem'), '');

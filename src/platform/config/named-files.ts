@@ -1,4 +1,5 @@
 /** The files that a configuration names: which they are, and whether they can be read. What they hold is judged in contents.ts. */
+import { existsSync } from 'node:fs';
 import { NotRegularFile, readNamedFile, reasonOf } from '../host/regular-file.ts';
 import type { Problem } from '../yaml/problem.ts';
 import type { Config } from './config.ts';
@@ -111,7 +112,14 @@ function unreadable(
     texts.set(file, readNamedFile(file));
     return undefined;
   } catch (error) {
+    if (isOfAStart(file, error)) return undefined;
     if (reader && (error as NodeJS.ErrnoException).code === 'EACCES') return reader.refusal(file);
     return error instanceof NotRegularFile ? error.message : `cannot read ${file}: ${reasonOf(error)}`;
   }
+}
+
+/** Credentials of a unit (systemd.exec(5), LoadCredentialEncrypted=) are there while it runs, and a start without one of them fails. */
+function isOfAStart(file: string, error: unknown): boolean {
+  const folder = /^\/run\/credentials\/[^/]+\//.exec(file)?.[0];
+  return (error as NodeJS.ErrnoException).code === 'ENOENT' && folder !== undefined && !existsSync(folder);
 }

@@ -3,11 +3,10 @@
  * socket that takes it, so it is inherited, already connected: from systemd itself (OpenFile=, version 253 on) or from
  * systemd/launch. Saying something never blocks and never fails the daemon.
  */
-import { fstatSync, writeSync } from 'node:fs';
+import { writeSync } from 'node:fs';
+import { handedOver, socketAt } from './handed-over.ts';
 
-/** Descriptors systemd hands over start here (sd_listen_fds(3)). */
-const FIRST_DESCRIPTOR = 3;
-/** The name in OpenFile=, and in LISTEN_FDNAMES. */
+/** The name in OpenFile=. */
 const NAME = 'notify';
 /** systemd shows one line of a terminal's width. */
 const STATUS_CHARACTERS = 200;
@@ -23,7 +22,7 @@ export interface Notifier {
 
 /** Does nothing at all when the environment names no socket: a daemon started by hand. */
 export function openNotifier(env: Readonly<Record<string, string | undefined>>): Notifier {
-  const descriptor = descriptorOf(env);
+  const descriptor = handedOver(env, NAME) ?? socketAt(env.GATEHOUSE_NOTIFY_FD);
   const send = (...lines: string[]) => {
     if (descriptor === undefined) return;
     try {
@@ -41,17 +40,4 @@ export function openNotifier(env: Readonly<Record<string, string | undefined>>):
     alive: () => send('WATCHDOG=1'),
     stopping: () => send('STOPPING=1', statusLine('stopping')),
   };
-}
-
-function descriptorOf(env: Readonly<Record<string, string | undefined>>): number | undefined {
-  const handedOver = env.LISTEN_FDNAMES?.split(':').indexOf(NAME) ?? -1;
-  const named = handedOver === -1 ? env.GATEHOUSE_NOTIFY_FD : String(FIRST_DESCRIPTOR + handedOver);
-  if (named === undefined || !/^\d{1,4}$/.test(named)) return undefined;
-  const descriptor = Number(named);
-  try {
-    // The number may be stale, and would then be a file of ours.
-    return fstatSync(descriptor).isSocket() ? descriptor : undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -88,6 +88,8 @@ export interface ServeOptions {
 export interface HttpsOptions extends ServeOptions, TlsIdentity {
   host: string;
   port: number;
+  /** A socket that listens already, in place of one at host and port. */
+  descriptor?: number | undefined;
   identityFor?: IdentityFor | undefined;
   /** TLS 1.2 is accepted as well; without it, TLS 1.3 alone. */
   tls12?: boolean;
@@ -113,7 +115,9 @@ export async function listenHttps(options: HttpsOptions): Promise<HttpsServer> {
     ALPNProtocols: ['http/1.1'],
   });
   server.on('tlsClientError', (error) => options.log.debug({ err: error }, 'a TLS handshake failed'));
-  const listening = await listen(server, options, { host: options.host, port: options.port });
+  const { host, port, descriptor } = options;
+  const target = descriptor === undefined ? { host, port } : { fd: descriptor };
+  const listening = await listen(server, options, target);
   return {
     ...listening,
     address: addressOf(server),
@@ -194,7 +198,7 @@ function isLoopback(host: string): boolean {
 async function listen(
   server: HttpServer | TlsServer,
   options: ServeOptions,
-  target: ListenOptions,
+  target: ListenOptions & { fd?: number },
 ): Promise<AsyncDisposable> {
   const { app, clock, log } = options;
   const connections = trackConnections(server);
@@ -284,8 +288,11 @@ function addressOf(server: HttpServer | TlsServer): { host: string; port: number
   return { host: address, port };
 }
 
-function explained(error: NodeJS.ErrnoException, { host, port, path }: ListenOptions): Error {
-  const where = path ?? `${host}:${port}`;
+function explained(
+  error: NodeJS.ErrnoException,
+  { host, port, path, fd }: ListenOptions & { fd?: number },
+): Error {
+  const where = path ?? (fd === undefined ? `${host}:${port}` : `the socket of systemd (${fd})`);
   if (error.code === 'EADDRINUSE') {
     return new Error(`${where} is in use: stop the other program, or listen elsewhere`, { cause: error });
   }
@@ -295,9 +302,8 @@ function explained(error: NodeJS.ErrnoException, { host, port, path }: ListenOpt
     return new Error(message, { cause: error });
   }
   if (error.code === 'EACCES') {
-    return new Error(`${where} may not be opened by this user: use a port from 1024 on, or give the right`, {
-      cause: error,
-    });
+    const message = `${where} may not be opened by this user: use a port from 1024 on, or for HTTPS sudo systemctl enable --now gatehouse-https.socket`;
+    return new Error(message, { cause: error });
   }
   return new Error(`${where} cannot be listened on: ${error.message}`, { cause: error });
 }
