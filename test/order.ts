@@ -13,6 +13,7 @@ const LONGEST = [
   'drivers/zigbee/sleeping-locks',
   'test/console/desk',
   'test/console/doors',
+  'test/console/rs485',
   'src/resources/writes/simulation',
   'test/offline',
   'src/platform/field/field',

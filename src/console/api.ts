@@ -20,18 +20,31 @@ export class Refused extends Error {
   }
 }
 
+interface CallOptions {
+  body?: unknown;
+  key?: string;
+  /** Refused with 412 when it was changed since. */
+  ifMatch?: string | undefined;
+}
+
 /**
  * Throws Refused; status 0 when there was no answer, so that what became of a change is not known. A browser repeats a request
  * by itself when a connection that it used before is reset: what must happen once brings a `key` (Idempotency-Key).
  */
-export async function call<Result>(
+export async function call<Result>(method: string, path: string, options: CallOptions = {}): Promise<Result> {
+  return (await exchange<Result>(method, path, options)).value;
+}
+
+/** The same, with the version of what was read or written (ETag), which `ifMatch` of a change names. */
+export async function exchange<Result>(
   method: string,
   path: string,
-  { body, key }: { body?: unknown; key?: string } = {},
-): Promise<Result> {
+  { body, key, ifMatch }: CallOptions = {},
+): Promise<{ value: Result; etag: string | undefined }> {
   const headers = {
     ...(body !== undefined && { 'Content-Type': 'application/json' }),
     ...(key !== undefined && { 'Idempotency-Key': key }),
+    ...(ifMatch !== undefined && { 'If-Match': ifMatch }),
   };
   let response: Response;
   try {
@@ -41,7 +54,7 @@ export async function call<Result>(
     throw new Refused(0, '');
   }
   const answer = await response.json().catch(() => ({}));
-  if (response.ok) return answer as Result;
+  if (response.ok) return { value: answer as Result, etag: response.headers.get('ETag') ?? undefined };
   if (response.status === 401) session.value = null;
   throw new Refused(response.status, String(answer.message ?? ''));
 }

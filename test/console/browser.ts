@@ -62,8 +62,9 @@ async function visit(browser: Browser, origin: string, settings: BrowserContextO
   page.setDefaultTimeout(PATIENCE_MS);
   const faults: string[] = [];
   page.on('console', (message) => {
-    // The browser itself prints that it is asked to sign in.
-    if (message.type() === 'error' && !message.text().includes('401')) faults.push(message.text());
+    // The browser itself prints that it is asked to sign in, and that something was changed meanwhile.
+    if (message.type() === 'error' && !/status of (401|412)/.test(message.text()))
+      faults.push(message.text());
   });
   page.on('pageerror', ({ message }) => faults.push(message));
   page.on('request', (request) => {

@@ -4,6 +4,7 @@ import { useEffect } from 'preact/hooks';
 import type { Door as DoorFields, DoorState } from '../../resources/doors/schema.ts';
 import { call, DOORS, mayDo } from '../api.ts';
 import { doorName } from '../doors-list.ts';
+import { Fact } from '../fact.tsx';
 import { type LiveEvent, onEvent } from '../live.ts';
 import { Presence } from '../presence.tsx';
 import { Unlock } from '../unlock.tsx';
@@ -108,15 +109,6 @@ function Facts({ door, state }: Known) {
         <Fact name={t('gateway')}>{door.gatewayId ?? '–'}</Fact>
       </dl>
     </section>
-  );
-}
-
-function Fact({ name, children }: { name: string; children: string | number }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd dir="auto">{children}</dd>
-    </div>
   );
 }
 

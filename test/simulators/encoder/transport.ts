@@ -55,11 +55,12 @@ export async function openTransport(options: TransportOptions): Promise<Transpor
   });
   client.on('message', (topic, payload) => options.received(topic, payload));
   // The library reads nothing more before its PUBACK is sent: one that is withheld counts as sent, or PINGRESPs are not read.
-  const send: SendPacket = client['_sendPacket'].bind(client);
-  client['_sendPacket'] = ((packet, done, ...more) => {
+  const library = client as unknown as { _sendPacket: SendPacket };
+  const send = library._sendPacket.bind(client);
+  library._sendPacket = (packet, done, ...more) => {
     if (packet.cmd === 'puback' && !options.acknowledges()) done?.();
     else send(packet, done, ...more);
-  }) satisfies SendPacket;
+  };
   await ready.promise;
 
   return {

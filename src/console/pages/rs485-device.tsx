@@ -1,0 +1,218 @@
+/** One RS-485 device: how it is heard, its inputs and outputs, its settings, and what can be done with it. */
+import { useSignal } from '@preact/signals';
+import type { PulseResult } from '../../resources/rs485/bus-schema.ts';
+import type { Rs485Device as Device, Rs485DeviceState as State } from '../../resources/rs485/schema.ts';
+import { call, exchange, mayDo, Refused } from '../api.ts';
+import { Ask } from '../ask.tsx';
+import { Fact } from '../fact.tsx';
+import { Rs485Settings } from '../rs485-settings.tsx';
+import { useRead, wordsOf } from '../use-read.ts';
+import { ago, moment, t } from '../words.ts';
+import { Connected } from './encoders.tsx';
+
+/** Levels are live: the gateway reads them several times a second, and events tell of activations only. */
+const READ_MS = 2_000;
+
+interface Known {
+  device: Device;
+  state: State;
+  etag: string | undefined;
+}
+
+export function Rs485Device({ id }: { id: string }) {
+  const path = `/network/rs485/${encodeURIComponent(id)}`;
+  const read = async (): Promise<Known> => {
+    const [{ value: device, etag }, state] = await Promise.all([
+      exchange<Device>('GET', path),
+      call<State>('GET', `${path}/state`),
+    ]);
+    return { device, state, etag };
+  };
+  const { value, fault, again } = useRead(read, {
+    key: id,
+    everyMs: READ_MS,
+    isMine: ({ type, data }) => type.startsWith('gatehouse.rs485.') && data.deviceId === id,
+  });
+  return (
+    <>
+      <p>
+        <a class="back" href="#/rs485">
+          ← {t('allDevices')}
+        </a>
+      </p>
+      {fault && <p role="alert">{fault}</p>}
+      {value ? <Shown {...value} ended={again} /> : !fault && <p role="status">{t('loading')}</p>}
+    </>
+  );
+}
+
+function Shown({ device, state, etag, ended }: Known & { ended: () => void }) {
+  const name = device.name ?? device.hwId;
+  const { failure, inForce, relayFault, unsupported } = state;
+  return (
+    <>
+      <h1 dir="auto">{name}</h1>
+      <p class="marks">
+        <Connected {...device.connectionState} />
+        <span class="soft">{t('since', { time: moment(device.connectionState.changedOn) })}</span>
+        {state.tamper && <span class="mark bad">{t('tamper')}</span>}
+        {state.supplyFault && <span class="mark bad">{t('supplyFault')}</span>}
+      </p>
+      {relayFault && <p class="card bad">{`${t('relay')} ${relayFault.relay}: ${relayFault.fault}`}</p>}
+      {device.relayIndex !== null && mayDo('service-tool') && (
+        <Pulse id={device.deviceId} name={name} relay={device.relayIndex} ended={ended} />
+      )}
+      <Heard device={device} state={state} />
+      <Levels state={state} />
+      <section>
+        <h2>{t('settings')}</h2>
+        <p>{t(inForce ? 'settingsDeviceHas' : 'settingsDeviceWaits')}</p>
+        {failure && <p class="card warn">{failure.message}</p>}
+        {unsupported.length > 0 && <p class="soft">{unsupported.join(', ')}</p>}
+        {mayDo('front-desk-admin', 'service-tool') && (
+          <Rs485Settings device={device} etag={etag} saved={ended} />
+        )}
+      </section>
+      {mayDo('service-tool') && <Changes device={device} name={name} ended={ended} />}
+    </>
+  );
+}
+
+function Heard({ device, state: { bus, address, profile, wire, reportAge } }: Known | Omit<Known, 'etag'>) {
+  const errors = Object.entries(wire?.counters ?? {}).filter(([, count]) => count > 0);
+  const failed = errors.filter(([kind]) => kind !== 'replies' && kind !== 'requests');
+  return (
+    <section>
+      <h2>{t('state')}</h2>
+      <dl class="facts">
+        <Fact name={t('bus')}>{`${bus} · ${address ?? '–'}`}</Fact>
+        <Fact name={t('profile')}>{profile ?? device.type ?? '–'}</Fact>
+        <Fact name={t('lastReply')}>
+          {reportAge === null ? t('notReported') : ago(Date.now() - reportAge, Date.now())}
+        </Fact>
+        <Fact name={t('turnaround')}>
+          {wire?.turnaroundMs == null ? '–' : `${Math.round(wire.turnaroundMs)} ms`}
+        </Fact>
+        <Fact name={t('errors')}>
+          {failed.map(([kind, count]) => `${kind} ${count}`).join(' · ') || t('noErrors')}
+        </Fact>
+        <Fact name={t('software')}>
+          {device.apps.map(({ name, version }) => `${name} ${version}`).join(', ') || '–'}
+        </Fact>
+        <Fact name="hwId">{device.hwId}</Fact>
+      </dl>
+    </section>
+  );
+}
+
+function Levels({ state: { levels, edges } }: { state: State }) {
+  const pins = Object.keys({ ...levels, ...edges });
+  if (pins.length === 0) return null;
+  return (
+    <section>
+      <h2>{t('inputsOutputs')}</h2>
+      <dl class="facts">
+        {pins.map((pin) => {
+          const level = levels[pin];
+          const edge = edges[pin];
+          const word = level === undefined ? t('notRead') : t(level ? 'active' : 'inactive');
+          const times = edge && `${t('activations', { count: edge.total })}, ${moment(edge.at)}`;
+          return (
+            <Fact key={pin} name={pin}>
+              {[word, times].filter(Boolean).join(' · ')}
+            </Fact>
+          );
+        })}
+      </dl>
+    </section>
+  );
+}
+
+interface PulseProps {
+  id: string;
+  name: string;
+  relay: number;
+  ended: () => void;
+}
+
+function Pulse({ id, name, relay, ended }: PulseProps) {
+  const busy = useSignal(false);
+  const result = useSignal<{ severity: string; text: string } | undefined>(undefined);
+  const pulse = async () => {
+    if (busy.value) return;
+    busy.value = true;
+    result.value = undefined;
+    try {
+      const fired = await call<PulseResult>('POST', `/network/rs485/${id}/pulse`, {
+        key: crypto.randomUUID(),
+      });
+      const isConfirmed = fired.outcome === 'confirmed';
+      const words = { relay: fired.relay, seconds: fired.milliseconds / 1_000 };
+      const text = isConfirmed ? t('pulseDone', words) : t('pulseUnknown');
+      result.value = { severity: isConfirmed ? 'good' : 'bad', text };
+    } catch (error) {
+      const isUnknown = !(error instanceof Refused) || error.status === 0;
+      result.value = { severity: 'bad', text: isUnknown ? t('noAnswerPulse') : error.message };
+    }
+    busy.value = false;
+    ended();
+  };
+  return (
+    <section>
+      <Ask
+        label={t('pulse')}
+        question={t('pulseAsk', { relay, name })}
+        yes={t('pulseYes')}
+        primary
+        disabled={busy.value}
+        onYes={pulse}
+      />
+      <div role="status">
+        {result.value && <p class={`card ${result.value.severity}`}>{result.value.text}</p>}
+      </div>
+    </section>
+  );
+}
+
+/** Another device in its place, or none. */
+function Changes({ device, name, ended }: { device: Device; name: string; ended: () => void }) {
+  const hwId = useSignal('');
+  const fault = useSignal('');
+  const path = `/network/rs485/${device.deviceId}`;
+  const run = (work: Promise<unknown>, then: () => void) =>
+    work.then(then, (error) => {
+      fault.value = wordsOf(error);
+    });
+  const replace = () => run(call('POST', `${path}/replace`, { body: { hwId: hwId.value } }), ended);
+  const retire = () =>
+    run(call('DELETE', path), () => {
+      location.hash = '#/rs485';
+    });
+  return (
+    <section>
+      <h2>{t('device')}</h2>
+      <form onSubmit={(event) => event.preventDefault()}>
+        <label>
+          {t('replaceWith')}
+          <input
+            value={hwId.value}
+            onInput={(event) => {
+              hwId.value = event.currentTarget.value;
+            }}
+          />
+        </label>
+        <span class="choices">
+          <Ask
+            label={t('replace')}
+            question={t('replaceAsk', { hwId: hwId.value, name })}
+            yes={t('replaceYes')}
+            disabled={hwId.value === ''}
+            onYes={replace}
+          />
+          <Ask label={t('retire')} question={t('retireAsk', { name })} yes={t('retireYes')} onYes={retire} />
+        </span>
+      </form>
+      {fault.value && <p role="alert">{fault.value}</p>}
+    </section>
+  );
+}

@@ -1,0 +1,136 @@
+/** The RS-485 buses with how well their wires work, the devices on them, and the search for more. */
+import { useSignal } from '@preact/signals';
+import type { BusOverview } from '../../resources/rs485/bus-schema.ts';
+import type { Rs485Device } from '../../resources/rs485/schema.ts';
+import { call, mayDo, readAll } from '../api.ts';
+import { Ask } from '../ask.tsx';
+import { Fact } from '../fact.tsx';
+import { type Job, runJob } from '../jobs.ts';
+import { useRead, wordsOf } from '../use-read.ts';
+import { moment, t } from '../words.ts';
+import { Connected } from './encoders.tsx';
+
+const READ_MS = 5_000;
+
+export function Rs485() {
+  const read = async () => {
+    const [buses, devices] = await Promise.all([
+      call<{ items: BusOverview[] }>('GET', '/network/rs485/buses'),
+      readAll<Rs485Device>('/network/rs485'),
+    ]);
+    return { buses: buses.items, devices };
+  };
+  const { value, fault, again } = useRead(read, {
+    key: 'rs485',
+    everyMs: READ_MS,
+    isMine: ({ type }) => type.startsWith('gatehouse.rs485.connection.'),
+  });
+  return (
+    <>
+      <h1>{t('rs485')}</h1>
+      {fault && <p role="alert">{fault}</p>}
+      {!value && !fault && <p role="status">{t('loading')}</p>}
+      {value?.buses.length === 0 && <p>{t('noBuses')}</p>}
+      {value?.buses.map((bus) => (
+        <Bus key={bus.id} bus={bus} ended={again} />
+      ))}
+      {value && <Devices devices={value.devices} />}
+    </>
+  );
+}
+
+function Bus({ bus, ended }: { bus: BusOverview; ended: () => void }) {
+  const { id, up, since, lastError, utilisation, pollsPerSecond, strayBytes, warnings, devices } = bus;
+  return (
+    <section class={`card ${up && warnings.length === 0 ? 'good' : 'bad'}`} aria-labelledby={`bus-${id}`}>
+      <h2 id={`bus-${id}`}>{id}</h2>
+      <p class="marks">
+        <span class={`mark ${up ? 'good' : 'bad'}`}>{t(up ? 'busUp' : 'busDown')}</span>
+        <span class="soft">
+          {bus.protocol} · {bus.port} {since !== null && `· ${t('since', { time: moment(since) })}`}
+        </span>
+      </p>
+      {!up && lastError !== null && <p>{lastError}</p>}
+      {warnings.map((warning) => (
+        <p key={warning}>{warning}</p>
+      ))}
+      <dl class="facts">
+        <Fact name={t('utilisation')}>
+          {utilisation === null ? '–' : `${Math.round(100 * utilisation)} %`}
+        </Fact>
+        <Fact name={t('polls')}>{pollsPerSecond === null ? '–' : pollsPerSecond.toFixed(1)}</Fact>
+        <Fact
+          name={t('answering')}
+        >{`${devices.filter(({ alive }) => alive).length} / ${devices.length}`}</Fact>
+        <Fact name={t('stray')}>{strayBytes ?? '–'}</Fact>
+      </dl>
+      {up && mayDo('service-tool') && <Scan bus={id} ended={ended} />}
+    </section>
+  );
+}
+
+function Scan({ bus, ended }: { bus: string; ended: () => void }) {
+  const job = useSignal<Job | undefined>(undefined);
+  const fault = useSignal('');
+  const isRunning = job.value?.status === 'running' || job.value?.status === 'queued';
+  const scan = async () => {
+    fault.value = '';
+    try {
+      await runJob('/network/rs485/scan', { bus }, (now) => {
+        job.value = now;
+      });
+    } catch (error) {
+      fault.value = wordsOf(error);
+    }
+    ended();
+  };
+  const stop = () =>
+    call('DELETE', `/jobs/${job.value?.id}`).catch((error) => (fault.value = wordsOf(error)));
+  return (
+    <>
+      {isRunning ? (
+        <button type="button" onClick={stop}>
+          {t('stop')}
+        </button>
+      ) : (
+        <Ask label={t('scan')} question={t('scanAsk', { bus })} yes={t('scanYes')} onYes={scan} />
+      )}
+      <div role="status">
+        {isRunning && <p>{t('scanning', { bus, percent: job.value?.progress.percent ?? 0 })}</p>}
+        {job.value?.status === 'done' && <p>{foundIn(job.value)}</p>}
+        {job.value?.error && <p>{job.value.error.message}</p>}
+        {fault.value && <p>{fault.value}</p>}
+      </div>
+    </>
+  );
+}
+
+function foundIn({ result }: Job): string {
+  const addresses = (result?.addresses ?? []) as { answered: boolean }[];
+  const found = t('scanFound', { count: addresses.filter(({ answered }) => answered).length });
+  return [found, result?.advice].filter(Boolean).join(' ');
+}
+
+function Devices({ devices }: { devices: Rs485Device[] }) {
+  return (
+    <section>
+      <h2>{t('devices')}</h2>
+      {devices.length === 0 && <p>{t('noDevices')}</p>}
+      <ul class="cards">
+        {devices.map(({ deviceId, name, hwId, type, connectionState }) => (
+          <li key={deviceId}>
+            <a class="card row" href={`#/rs485/${deviceId}`}>
+              <span class="what">
+                <strong dir="auto">{name ?? hwId}</strong>
+                <span class="soft">
+                  {type ?? hwId} · {t('since', { time: moment(connectionState.changedOn) })}
+                </span>
+              </span>
+              <Connected {...connectionState} />
+            </a>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

@@ -1,0 +1,97 @@
+/** A technician at the RS-485 bus: what is on it, one device's settings, its relay, and the search for more. */
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { openSimulatedBus, type SimulatedBus } from '../simulators/bus/bus.ts';
+import { openTestSite, type TestSite } from '../simulators/test-site.ts';
+import { waitFor } from '../zigbee-site.ts';
+import { expectUsable, NO_CHROMIUM, openVisitors, picture, type Visitors } from './browser.ts';
+
+const LINE = { baudRate: 19_200, parity: 'even', stopBits: 1 } as const;
+
+let site: TestSite;
+let bus: SimulatedBus;
+let visitors: Visitors;
+let deviceId: string;
+// A browser, a daemon and simulators on two cores that other tests use too.
+vi.setConfig({ testTimeout: 90_000 });
+const stack = new AsyncDisposableStack();
+const ask = (method: string, path: string, body?: object) =>
+  site.daemon.call(method, `/network/rs485${path}`, site.tokens['service-tool'], body);
+const pulses = async () => {
+  const { pulse } = await bus.state(1);
+  return (pulse as { takenMs: number[] }).takenMs.length;
+};
+
+describe.skipIf(NO_CHROMIUM)('a technician', () => {
+  beforeAll(async () => {
+    const devices = [{ address: 1, kind: 'gatehouse-io', hwId: 'IO-1' }] as const;
+    bus = stack.use(
+      await openSimulatedBus({ ...LINE, protocol: 'modbus', pacing: 'cheap', devices: [...devices] }),
+    );
+    const options = { ...LINE, port: bus.port, devices: [{ unitId: 1 }] };
+    site = stack.use(await openTestSite({ more: { links: [{ id: 'lobby', protocol: 'modbus', options }] } }));
+    visitors = stack.use(await openVisitors(site.daemon));
+    await waitFor(async () => {
+      const { items } = (await ask('GET', '')).body as { items: { deviceId: string }[] };
+      expect(items).toHaveLength(1);
+      deviceId = items[0]?.deviceId ?? '';
+    });
+  }, 120_000);
+  afterAll(() => stack.disposeAsync());
+
+  it('sees how a bus works, and searches it', async () => {
+    const { page, faults } = await visitors.open('phone');
+    await visitors.signIn(page, 'service-tool');
+    await page.getByRole('link', { name: 'RS-485', exact: true }).click();
+    await page.getByRole('heading', { name: 'lobby' }).waitFor();
+    await page.getByText('Up', { exact: true }).waitFor();
+    await picture(page, 'rs485-phone');
+    await expectUsable(page);
+    await page.getByRole('button', { name: 'Scan' }).click();
+    await page.getByRole('button', { name: 'Yes, scan' }).click();
+    await page.getByText(/^Scanning lobby: \d+ %$/).waitFor();
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await page.getByRole('button', { name: 'Scan' }).waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  it('gives a device its settings, sees that somebody else changed it, and fires its relay once', async () => {
+    const { page, faults } = await visitors.open('desk', { colorScheme: 'dark' });
+    await visitors.signIn(page, 'service-tool');
+    await page.goto(`${site.daemon.baseUrl}/#/rs485/${deviceId}`);
+    await page.getByRole('textbox', { name: 'Name' }).fill('Gate relay');
+    await page.getByRole('combobox', { name: 'Relay' }).selectOption('2');
+    expect((await ask('PUT', `/${deviceId}`, { description: 'Behind the bar' })).status).toBe(200);
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Somebody else changed it meanwhile: description "Behind the bar".').waitFor();
+    await expectUsable(page);
+    await picture(page, 'rs485-conflict-desk');
+    await page.getByRole('button', { name: 'Save mine all the same' }).click();
+    await page.getByRole('heading', { name: 'Gate relay' }).waitFor();
+    expect((await ask('GET', `/${deviceId}`)).body).toMatchObject({
+      name: 'Gate relay',
+      description: 'Behind the bar',
+      relayIndex: 2,
+    });
+    await page.getByText('The device has the settings that are wanted.').waitFor();
+    await page.getByRole('button', { name: 'Fire the relay' }).click();
+    expect(await pulses()).toBe(0);
+    await page.getByRole('button', { name: 'Yes, fire' }).click();
+    await page.getByText('Relay 2 fired for').waitFor();
+    expect(await pulses()).toBe(1);
+    await picture(page, 'rs485-device-desk');
+    await expectUsable(page);
+    expect(faults).toEqual([]);
+  });
+
+  it('sees a bus without devices that answer, in German, and a desk sees no relay to fire', async () => {
+    await bus.set(1, { faults: { silent: 1_000_000 } });
+    const { page } = await visitors.open('phone', { locale: 'de-DE' });
+    await visitors.signIn(page, 'front-desk-admin');
+    await page.getByRole('link', { name: 'RS-485', exact: true }).click();
+    await page.getByRole('link', { name: 'Gate relay' }).click();
+    await page.getByText('Nicht verbunden').waitFor();
+    expect(await page.getByRole('button', { name: 'Relais schalten' }).count()).toBe(0);
+    await picture(page, 'rs485-device-phone');
+    await expectUsable(page);
+  });
+});
