@@ -14,9 +14,12 @@ export const session = signal<Session | null | undefined>(undefined);
 /** The gateway's own words: they say what to do next. */
 export class Refused extends Error {
   readonly status: number;
-  constructor(status: number, message: string) {
+  /** As docs/interface.md lists them; "" when there was no answer. */
+  readonly code: string;
+  constructor(status: number, message: string, code = '') {
     super(message);
     this.status = status;
+    this.code = code;
   }
 }
 
@@ -56,7 +59,7 @@ export async function exchange<Result>(
   const answer = await response.json().catch(() => ({}));
   if (response.ok) return { value: answer as Result, etag: response.headers.get('ETag') ?? undefined };
   if (response.status === 401) session.value = null;
-  throw new Refused(response.status, String(answer.message ?? ''));
+  throw new Refused(response.status, String(answer.message ?? ''), String(answer.error ?? ''));
 }
 
 /** Most items of a page that a list gives. */

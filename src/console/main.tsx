@@ -15,6 +15,8 @@ import { Now } from './pages/now.tsx';
 import { Rs485 } from './pages/rs485.tsx';
 import { Rs485Device } from './pages/rs485-device.tsx';
 import { SignIn } from './pages/sign-in.tsx';
+import { Zigbee } from './pages/zigbee.tsx';
+import { ZigbeeGateway } from './pages/zigbee-gateway.tsx';
 import './style.css';
 import { chooseLanguage, language, t } from './words.ts';
 
@@ -31,11 +33,12 @@ function begin(): void {
   });
 }
 
-const PAGES = ['now', 'doors', 'encoders', 'rs485', 'audit', 'access'] as const;
+const PAGES = ['now', 'doors', 'encoders', 'rs485', 'zigbee', 'audit', 'access'] as const;
 /** Who may read what a page shows; of those that are absent, anyone. */
 const READERS: Partial<Record<(typeof PAGES)[number], Session['roles']>> = {
   now: ['service-tool', 'front-desk-admin', 'monitor'],
   rs485: ['service-tool', 'front-desk-admin', 'monitor'],
+  zigbee: ['service-tool', 'front-desk-admin', 'monitor'],
   audit: ['front-desk-admin', 'service-tool'],
   access: ['service-tool'],
 };
@@ -47,6 +50,8 @@ function Page() {
   if (name === 'audit' && isOpenTo('audit')) return <AuditPage />;
   if (name === 'rs485' && isOpenTo('rs485'))
     return id === undefined ? <Rs485 /> : <Rs485Device key={id} id={id} />;
+  if (name === 'zigbee' && isOpenTo('zigbee'))
+    return id === undefined ? <Zigbee /> : <ZigbeeGateway key={id} id={id} />;
   if (name === 'encoders') return id === undefined ? <Encoders /> : <Encoder key={id} id={id} />;
   if (name === 'doors') return id === undefined ? <Doors /> : <Door key={id} id={id} />;
   return isOpenTo('now') ? <Now /> : <Doors />;

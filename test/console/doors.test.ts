@@ -4,6 +4,7 @@ import { openZigbeeSite, waitFor, type ZigbeeSite } from '../zigbee-site.ts';
 import { expectUsable, NO_CHROMIUM, openVisitors, picture, type Visitors } from './browser.ts';
 
 const MACS = ['00158d0001aa0101', '00158d0001aa0102'] as const;
+const NEWCOMER = '00158d0001aa0103';
 
 let site: ZigbeeSite;
 let visitors: Visitors;
@@ -13,7 +14,10 @@ const stack = new AsyncDisposableStack();
 
 describe.skipIf(NO_CHROMIUM)('the console', () => {
   beforeAll(async () => {
-    const plans = MACS.map((mac, index) => ({ ieee: `00124b0014d9a00${index + 1}`, locks: [{ ieee: mac }] }));
+    const plans = MACS.map((mac, index) => ({
+      ieee: `00124b0014d9a00${index + 1}`,
+      locks: [mac, ...(index === 0 ? [NEWCOMER] : [])].map((ieee) => ({ ieee })),
+    }));
     site = stack.use(await openZigbeeSite(plans as unknown as Parameters<typeof openZigbeeSite>[0]));
     for (const [index, mac] of MACS.entries()) {
       const gateway = site.gateways[index as 0 | 1];
@@ -68,6 +72,33 @@ describe.skipIf(NO_CHROMIUM)('the console', () => {
     expect(faults).toEqual([]);
   });
 
+  it('lets a lock join and names its room, and asks for a map', async () => {
+    const { page, faults } = await visitors.open('phone');
+    await visitors.signIn(page, 'service-tool', 'front-desk-admin');
+    const [gateway] = site.gateways;
+    await site.call('PUT', `/network/zgate/${gateway.deviceId}`, { name: 'Tower' });
+    await page.getByRole('link', { name: 'Zigbee', exact: true }).click();
+    await picture(page, 'zigbee-phone');
+    await expectUsable(page);
+    await page.getByRole('link', { name: 'Tower' }).click();
+    await page.getByRole('button', { name: 'Open for 3 minutes' }).click();
+    await page.getByText(/^Locks may join for 1\d\d s more\.$/).waitFor();
+    expect(await gateway.simulated.join(NEWCOMER)).toBe('joined');
+    await page.getByRole('textbox', { name: 'Which room' }).fill('Room 7');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Saved.').waitFor();
+    await picture(page, 'zigbee-join-phone');
+    await expectUsable(page);
+    await page.getByRole('button', { name: 'Close the window' }).click();
+    await page.getByRole('button', { name: 'Open for 3 minutes' }).waitFor();
+    await page.getByRole('button', { name: 'Ask for a map' }).click();
+    await page.getByRole('button', { name: 'Yes, ask' }).click();
+    await page.getByText(/^3 nodes, \d+ links\.$/).waitFor();
+    await picture(page, 'zigbee-map-phone');
+    await expectUsable(page);
+    expect(faults).toEqual([]);
+  });
+
   it('shows a gateway that is lost as it happens, in German and in the dark', async () => {
     const { page, faults } = await visitors.open('desk', { locale: 'de-DE', colorScheme: 'dark' });
     await visitors.signIn(page, 'service-tool');
@@ -86,7 +117,7 @@ describe.skipIf(NO_CHROMIUM)('the console', () => {
   it('shows no more than a role may do', async () => {
     const { page } = await visitors.open('phone');
     await visitors.signIn(page, 'pms');
-    await page.getByText('2 of 2 doors').waitFor();
+    await page.getByText('3 of 3 doors').waitFor();
     // Not a part of a name: a row may say "now".
     expect(await page.getByRole('link', { name: 'Now', exact: true }).count()).toBe(0);
     await page.locator('.rows a').first().click();
@@ -119,7 +150,7 @@ describe.skipIf(NO_CHROMIUM)('the console', () => {
     const { page } = await visitors.open('phone');
     await visitors.signIn(page, 'front-desk-admin');
     await page
-      .getByText('2 of 2 doors')
+      .getByText('3 of 3 doors')
       .or(page.getByRole('heading', { name: 'Now' }))
       .first()
       .waitFor();

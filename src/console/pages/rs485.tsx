@@ -1,12 +1,10 @@
 /** The RS-485 buses with how well their wires work, the devices on them, and the search for more. */
-import { useSignal } from '@preact/signals';
 import type { BusOverview } from '../../resources/rs485/bus-schema.ts';
 import type { Rs485Device } from '../../resources/rs485/schema.ts';
 import { call, mayDo, readAll } from '../api.ts';
-import { Ask } from '../ask.tsx';
 import { Fact } from '../fact.tsx';
-import { type Job, runJob } from '../jobs.ts';
-import { useRead, wordsOf } from '../use-read.ts';
+import { type Job, JobButton } from '../job-button.tsx';
+import { useRead } from '../use-read.ts';
 import { moment, t } from '../words.ts';
 import { Connected } from './encoders.tsx';
 
@@ -64,44 +62,19 @@ function Bus({ bus, ended }: { bus: BusOverview; ended: () => void }) {
         >{`${devices.filter(({ alive }) => alive).length} / ${devices.length}`}</Fact>
         <Fact name={t('stray')}>{strayBytes ?? '–'}</Fact>
       </dl>
-      {up && mayDo('service-tool') && <Scan bus={id} ended={ended} />}
-    </section>
-  );
-}
-
-function Scan({ bus, ended }: { bus: string; ended: () => void }) {
-  const job = useSignal<Job | undefined>(undefined);
-  const fault = useSignal('');
-  const isRunning = job.value?.status === 'running' || job.value?.status === 'queued';
-  const scan = async () => {
-    fault.value = '';
-    try {
-      await runJob('/network/rs485/scan', { bus }, (now) => {
-        job.value = now;
-      });
-    } catch (error) {
-      fault.value = wordsOf(error);
-    }
-    ended();
-  };
-  const stop = () =>
-    call('DELETE', `/jobs/${job.value?.id}`).catch((error) => (fault.value = wordsOf(error)));
-  return (
-    <>
-      {isRunning ? (
-        <button type="button" onClick={stop}>
-          {t('stop')}
-        </button>
-      ) : (
-        <Ask label={t('scan')} question={t('scanAsk', { bus })} yes={t('scanYes')} onYes={scan} />
+      {up && mayDo('service-tool') && (
+        <JobButton
+          label={t('scan')}
+          question={t('scanAsk', { bus: id })}
+          yes={t('scanYes')}
+          path="/network/rs485/scan"
+          body={{ bus: id }}
+          running={(percent) => t('scanning', { bus: id, percent })}
+          done={foundIn}
+          ended={ended}
+        />
       )}
-      <div role="status">
-        {isRunning && <p>{t('scanning', { bus, percent: job.value?.progress.percent ?? 0 })}</p>}
-        {job.value?.status === 'done' && <p>{foundIn(job.value)}</p>}
-        {job.value?.error && <p>{job.value.error.message}</p>}
-        {fault.value && <p>{fault.value}</p>}
-      </div>
-    </>
+    </section>
   );
 }
 

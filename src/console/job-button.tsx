@@ -1,0 +1,85 @@
+/** A button for long work of the gateway: asks, shows how far it is, stops it, and says how it ended. */
+import { useSignal } from '@preact/signals';
+import type { Job } from '../services/jobs/schema.ts';
+import { call, Refused } from './api.ts';
+import { Ask } from './ask.tsx';
+import { wordsOf } from './use-read.ts';
+import { t } from './words.ts';
+
+export type { Job };
+
+const LOOK_MS = 1_000;
+
+export interface JobButtonProps {
+  label: string;
+  question: string;
+  yes: string;
+  path: string;
+  body?: object;
+  /** Shown when the gateway wants the order confirmed (CONFIRMATION_NEEDED), which is sent with `confirm` then. */
+  anyway?: string;
+  running(percent: number): string;
+  done(job: Job): string;
+  ended(job: Job): void;
+}
+
+export function JobButton({
+  label,
+  question,
+  yes,
+  path,
+  body,
+  anyway,
+  running,
+  done,
+  ended,
+}: JobButtonProps) {
+  const job = useSignal<Job | undefined>(undefined);
+  const fault = useSignal('');
+  const isUnconfirmed = useSignal(false);
+  const { status } = job.value ?? {};
+  const isRunning = status === 'running' || status === 'queued';
+  const run = async (order: object | undefined) => {
+    fault.value = '';
+    isUnconfirmed.value = false;
+    try {
+      let now = await call<Job>('POST', path, { body: order, key: crypto.randomUUID() });
+      job.value = now;
+      while (now.status === 'queued' || now.status === 'running') {
+        await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+        now = await call<Job>('GET', `/jobs/${now.id}`);
+        job.value = now;
+      }
+      ended(now);
+    } catch (error) {
+      fault.value = wordsOf(error);
+      isUnconfirmed.value = error instanceof Refused && error.code === 'CONFIRMATION_NEEDED';
+    }
+  };
+  const stop = () =>
+    call('DELETE', `/jobs/${job.value?.id}`).catch((error) => {
+      fault.value = wordsOf(error);
+    });
+  return (
+    <>
+      {isRunning ? (
+        <button type="button" onClick={stop}>
+          {t('stop')}
+        </button>
+      ) : (
+        <Ask label={label} question={question} yes={yes} onYes={() => run(body)} />
+      )}
+      <div role="status">
+        {isRunning && <p>{running(job.value?.progress.percent ?? 0)}</p>}
+        {job.value?.status === 'done' && <p>{done(job.value)}</p>}
+        {job.value?.error && <p>{job.value.error.message}</p>}
+        {fault.value && <p>{fault.value}</p>}
+        {isUnconfirmed.value && anyway !== undefined && (
+          <button type="button" onClick={() => run({ ...body, confirm: true })}>
+            {anyway}
+          </button>
+        )}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,171 @@
+/** Lets locks join: any, or one by its address and install code; counts down, and shows who came and who did not. */
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import type { Zgate, ZgateState } from '../resources/zgates/schema.ts';
+import { call, DOORS, mayDo } from './api.ts';
+import { onEvent } from './live.ts';
+import { wordsOf } from './use-read.ts';
+import { moment, t } from './words.ts';
+
+const SECONDS = 180;
+const TICK_MS = 1_000;
+
+interface JoinWindowProps {
+  gateway: Zgate;
+  state: ZgateState;
+  ended(): void;
+}
+
+export function JoinWindow({ gateway, state: { joinWindow, failedJoins }, ended }: JoinWindowProps) {
+  const mac = useSignal('');
+  const code = useSignal('');
+  const fault = useSignal('');
+  const permit = async (body: object) => {
+    fault.value = '';
+    try {
+      await call('POST', `/network/zgate/${gateway.deviceId}/permit-join`, { body });
+      mac.value = code.value = '';
+    } catch (error) {
+      fault.value = wordsOf(error);
+    }
+    ended();
+  };
+  const open = (event: Event) => {
+    event.preventDefault();
+    const one = mac.value.replaceAll(/[\s:-]/g, '').toLowerCase();
+    const installCodes = code.value === '' ? [] : [{ mac: one, code: code.value.trim() }];
+    void permit({ seconds: SECONDS, installCodes, ...(one !== '' && { allowed: [one] }) });
+  };
+  return (
+    <section>
+      <h2>{t('join')}</h2>
+      {joinWindow ? (
+        <>
+          <Countdown until={joinWindow.until} />
+          <button type="button" onClick={() => permit({ seconds: 0 })}>
+            {t('joinStop')}
+          </button>
+        </>
+      ) : (
+        <form onSubmit={open}>
+          <p class="soft">{t('joinHelp')}</p>
+          <label>
+            {t('joinMac')}
+            <input
+              autocomplete="off"
+              autocapitalize="off"
+              value={mac.value}
+              onInput={({ currentTarget }) => {
+                mac.value = currentTarget.value;
+              }}
+            />
+          </label>
+          <label>
+            {t('joinCode')}
+            <input
+              autocomplete="off"
+              autocapitalize="off"
+              value={code.value}
+              onInput={({ currentTarget }) => {
+                code.value = currentTarget.value;
+              }}
+            />
+          </label>
+          <button type="submit" class="primary" disabled={code.value !== '' && mac.value === ''}>
+            {t('joinStart')}
+          </button>
+        </form>
+      )}
+      {fault.value && <p role="alert">{fault.value}</p>}
+      <Joined gatewayId={gateway.deviceId} />
+      {failedJoins.length > 0 && (
+        <>
+          <h3>{t('joinFailed')}</h3>
+          <ul class="log">
+            {failedJoins.map(({ mac, at, message }) => (
+              <li key={mac}>
+                <strong>{mac}</strong> <span class="soft">{moment(at)}</span> {message}
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </section>
+  );
+}
+
+function Countdown({ until }: { until: string }) {
+  const now = useSignal(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => {
+      now.value = Date.now();
+    }, TICK_MS);
+    return () => clearInterval(timer);
+  }, []);
+  const seconds = Math.max(0, Math.ceil((Date.parse(until) - now.value) / 1_000));
+  return <p class="next">{t('joinCountdown', { seconds })}</p>;
+}
+
+/** Locks that have joined here since the page was opened, each with the way to its door, which is given its name at once. */
+function Joined({ gatewayId }: { gatewayId: string }) {
+  const joined = useSignal<readonly { doorId: string; mac: string }[]>([]);
+  useEffect(
+    () =>
+      onEvent(({ type, data }) => {
+        const doorId = String(data.doorId);
+        if (type !== 'gatehouse.door.lock.v1' || data.change !== 'joined' || data.gatewayId !== gatewayId)
+          return;
+        const others = joined.value.filter((one) => one.doorId !== doorId);
+        joined.value = [{ doorId, mac: String(data.mac) }, ...others];
+      }),
+    [gatewayId],
+  );
+  if (joined.value.length === 0) return null;
+  return (
+    <>
+      <h3>{t('joined')}</h3>
+      <ul class="cards">
+        {joined.value.map(({ doorId, mac }) => (
+          <li key={doorId} class="card good">
+            <a class="back" href={`#/doors/${doorId}`}>
+              {mac}
+            </a>
+            {mayDo('front-desk-admin') && <DoorName doorId={doorId} />}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function DoorName({ doorId }: { doorId: string }) {
+  const name = useSignal('');
+  const message = useSignal('');
+  const save = async (event: Event) => {
+    event.preventDefault();
+    try {
+      await call('PUT', `${DOORS}/${doorId}`, { body: { name: name.value } });
+      message.value = t('saved');
+    } catch (error) {
+      message.value = wordsOf(error);
+    }
+  };
+  return (
+    <form onSubmit={save}>
+      <label>
+        {t('whichRoom')}
+        <input
+          dir="auto"
+          value={name.value}
+          onInput={({ currentTarget }) => {
+            name.value = currentTarget.value;
+          }}
+        />
+      </label>
+      <button type="submit" disabled={name.value === ''}>
+        {t('save')}
+      </button>
+      <div role="status">{message.value}</div>
+    </form>
+  );
+}

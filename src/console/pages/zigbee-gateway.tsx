@@ -1,0 +1,91 @@
+/** One Zigbee gateway: how it is, the window in which locks join, the channel, and the map of its network. */
+import type { Zgate, ZgateState } from '../../resources/zgates/schema.ts';
+import { call, mayDo } from '../api.ts';
+import { Fact } from '../fact.tsx';
+import { JoinWindow } from '../join-window.tsx';
+import { useRead } from '../use-read.ts';
+import { ago, moment, t } from '../words.ts';
+import { ChannelMove, NetworkMap } from '../zigbee-network.tsx';
+import { Connected } from './encoders.tsx';
+import { gatewayName } from './zigbee.tsx';
+
+const READ_MS = 5_000;
+
+interface Known {
+  gateway: Zgate;
+  state: ZgateState;
+}
+
+export function ZigbeeGateway({ id }: { id: string }) {
+  const path = `/network/zgate/${encodeURIComponent(id)}`;
+  const read = async (): Promise<Known> => {
+    const [gateway, state] = await Promise.all([
+      call<Zgate>('GET', path),
+      call<ZgateState>('GET', `${path}/state`),
+    ]);
+    return { gateway, state };
+  };
+  const { value, fault, again } = useRead(read, {
+    key: id,
+    everyMs: READ_MS,
+    isMine: ({ type, data }) => type.startsWith('gatehouse.zgate.') && data.deviceId === id,
+  });
+  return (
+    <>
+      <p>
+        <a class="back" href="#/zigbee">
+          ← {t('allGateways')}
+        </a>
+      </p>
+      {fault && <p role="alert">{fault}</p>}
+      {!value && !fault && <p role="status">{t('loading')}</p>}
+      {value && <Shown {...value} />}
+      {value && mayDo('service-tool') && (
+        <>
+          <JoinWindow gateway={value.gateway} state={value.state} ended={again} />
+          <ChannelMove gateway={value.gateway} ended={again} />
+          <NetworkMap gateway={value.gateway} />
+        </>
+      )}
+    </>
+  );
+}
+
+function Shown({ gateway, state }: Known) {
+  const { linkUp, linkError, failure, stayedBehind, reportAge } = state;
+  const { platform, allowedChannels } = gateway;
+  return (
+    <>
+      <h1 dir="auto">{gatewayName(gateway)}</h1>
+      <p class="marks">
+        <Connected {...gateway.connectionState} />
+        <span class="soft">{t('since', { time: moment(gateway.connectionState.changedOn) })}</span>
+      </p>
+      {!linkUp && linkError !== null && <p class="card bad">{linkError}</p>}
+      {failure && <p class="card warn">{failure.message}</p>}
+      {stayedBehind && (
+        <p class="card bad">
+          {stayedBehind.message} {stayedBehind.locks.map(({ name, mac }) => name ?? mac).join(', ')}
+        </p>
+      )}
+      <section>
+        <h2>{t('state')}</h2>
+        <dl class="facts">
+          <Fact name={t('channel')}>{gateway.zigbeeChannel ?? '–'}</Fact>
+          <Fact name={t('channelsAllowed')}>{allowedChannels.join(', ') || t('any')}</Fact>
+          <Fact name={t('coordinator')}>
+            {[gateway.type, gateway.hwId].filter(Boolean).join(' · ') || '–'}
+          </Fact>
+          <Fact name={t('software')}>
+            {[...gateway.apps.map(({ name, version }) => `${name} ${version}`), platform?.version]
+              .filter(Boolean)
+              .join(' · ') || '–'}
+          </Fact>
+          <Fact name={t('lastSeen')}>
+            {reportAge === null ? t('notReported') : ago(Date.now() - reportAge, Date.now())}
+          </Fact>
+        </dl>
+      </section>
+    </>
+  );
+}
