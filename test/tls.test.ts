@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { openConnection } from '../drivers/zigbee/herdsman/connection.ts';
 import { checkUpstream } from '../src/cli/doctor/network.ts';
 import { systemClock } from '../src/platform/clock.ts';
@@ -11,6 +11,8 @@ import { fetchKeySet } from '../src/services/auth/key-set.ts';
 import { connectUpstream } from '../src/services/events/upstream.ts';
 import { hasOpenssl } from '../src/services/pki/test-openssl.ts';
 import { openTestGateway } from './gateway.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
 
 const ANY = 'ALL:@SECLEVEL=0';
 const CBC = 'ECDHE-ECDSA-AES256-SHA384:ECDHE-ECDSA-AES128-SHA256:ECDHE-ECDSA-AES128-SHA';

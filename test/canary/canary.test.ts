@@ -62,6 +62,7 @@ it('shows no secret in clear, wherever it came in and whatever became of the gat
   const [requestId] = await Promise.all([writeKeys(all), pairReader(all), joinLock(all)]);
   await signIn(all);
   await sendNonsense(all);
+  for (const pid of all.processes()) process.kill(pid, 'SIGUSR1');
   hideWhatWasDrawn(all);
   await lookAround(all, requestId);
   const archive = await backUp(all);
@@ -78,6 +79,9 @@ it('shows no secret in clear, wherever it came in and whatever became of the gat
       [archive],
     ),
   ).toEqual([]);
+
+  // A debugger could read all of them in memory.
+  expect(readFileSync(site.daemon.logFile, 'utf8')).not.toContain('Debugger listening');
 
   await site.daemon.kill();
   await site.daemon.start();

@@ -113,11 +113,15 @@ export async function openCanarySite() {
     hide,
     ask: openAsking(site, places),
     gatehouse,
+    /** The daemon and its hosts. */
+    processes: () => processesFrom(site.daemon.pid),
     /** All that is on the disk of the gateway and not put there by an operator, and what is known of its processes. */
     stored(): Place[] {
       const { logFile, pid } = site.daemon;
       const log = { name: 'log', content: readFileSync(logFile) };
-      return [...filesBelow(data), log, ...processesFrom(pid)];
+      const names = processesFrom(pid).flatMap((one) => [`/proc/${one}/cmdline`, `/proc/${one}/environ`]);
+      const processes = names.map((name) => ({ name, content: readFileSync(name) }));
+      return [...filesBelow(data), log, ...processes];
     },
   };
 }
@@ -208,12 +212,8 @@ function exchange(url: string, ca: Buffer, { method, headers, body }: Exchange) 
   });
 }
 
-/** Command line and environment of the process and of those it has started (proc(5)). */
-function processesFrom(pid: number): Place[] {
-  const read = (name: string) => ({
-    name: `/proc/${pid}/${name}`,
-    content: readFileSync(`/proc/${pid}/${name}`),
-  });
+/** The process, and those it has started, and they (proc(5)). */
+function processesFrom(pid: number): number[] {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
-  return [read('cmdline'), read('environ'), ...children.flatMap((child) => processesFrom(Number(child)))];
+  return [pid, ...children.flatMap((child) => processesFrom(Number(child)))];
 }

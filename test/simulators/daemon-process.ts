@@ -18,7 +18,7 @@ const PROJECT = join(import.meta.dirname, '../..');
 const TETHER = join(import.meta.dirname, 'tether.js');
 /** As `npm start` runs it. */
 const [before = '', after = ''] = manifest.scripts.start.split(' node ');
-export const NODE_FLAGS = after.split(' ').filter((word) => /^--(max|heap)-/.test(word));
+export const NODE_FLAGS = after.split(' ').filter((word) => /^--(disable|max|heap)-/.test(word));
 const ENVIRONMENT = Object.fromEntries(before.split(' ').map((word) => word.split('=')));
 const GRACE_MS = 12_000;
 

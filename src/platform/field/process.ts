@@ -12,9 +12,9 @@ import { CLOSING_DEADLINE_MS } from './ipc.ts';
 
 /**
  * How Node runs a host, which stands beside the daemon on a small board: a small young generation, garbage collected when it
- * is a tenth of what lives.
+ * is a tenth of what lives. SIGUSR1 would open a port for debuggers, to whom every user of this machine could connect.
  */
-const NODE_FLAGS = ['--max-semi-space-size=1', '--heap-growing-percent=10'];
+const NODE_FLAGS = ['--disable-sigusr1', '--max-semi-space-size=1', '--heap-growing-percent=10'];
 /**
  * Code interpreted or compiled as it stands. That saves a third of the memory; what optimising compilers would save is a
  * few per cent of a core on four busy buses.
