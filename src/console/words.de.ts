@@ -243,4 +243,8 @@ export const de: Words = {
   mapSilent: 'Router ohne Antwort: {names}.',
   mapSearch: 'Karte durchsuchen',
   hears: 'hört {neighbours}',
+  schedule: 'Zeitplan',
+  template: 'Vorlage',
+  noneChosen: 'keine',
+  mayStandOpen: 'Darf auf Dauerauf gestellt werden',
 };

@@ -236,6 +236,10 @@ export const en = {
   mapSilent: 'Routers that did not answer: {names}.',
   mapSearch: 'Search the map',
   hears: 'hears {neighbours}',
+  schedule: 'Schedule',
+  template: 'Template',
+  noneChosen: 'none',
+  mayStandOpen: 'May be put into stand-open',
 };
 
 /** What every language has. */

@@ -99,6 +99,24 @@ describe.skipIf(NO_CHROMIUM)('the console', () => {
     expect(faults).toEqual([]);
   });
 
+  it('keeps what is typed of a door while somebody else changes it, and asks', async () => {
+    const { page, faults } = await visitors.open('phone', { colorScheme: 'dark' });
+    await visitors.signIn(page, 'front-desk-admin');
+    const { id } = await site.door(MACS[0]);
+    await page.goto(`${site.site.daemon.baseUrl}/#/doors/${id}`);
+    await page.getByRole('textbox', { name: 'Name' }).fill('Suite 102');
+    expect((await site.call('PUT', `/access/doors/${id}`, { pmsId: 'P-9' })).status).toBe(200);
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Somebody else changed it meanwhile: pmsId "P-9".').waitFor();
+    await picture(page, 'door-conflict-phone');
+    await expectUsable(page);
+    await page.getByRole('button', { name: 'Save mine all the same' }).click();
+    await page.getByRole('heading', { name: 'Suite 102' }).waitFor();
+    const { body } = await site.call('GET', `/access/doors/${id}`);
+    expect(body).toMatchObject({ name: 'Suite 102', pmsId: 'P-9' });
+    expect(faults).toEqual([]);
+  });
+
   it('shows a gateway that is lost as it happens, in German and in the dark', async () => {
     const { page, faults } = await visitors.open('desk', { locale: 'de-DE', colorScheme: 'dark' });
     await visitors.signIn(page, 'service-tool');

@@ -2,7 +2,8 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { Door as DoorFields, DoorState } from '../../resources/doors/schema.ts';
-import { call, DOORS, mayDo } from '../api.ts';
+import { call, DOORS, exchange, mayDo } from '../api.ts';
+import { DoorSettings } from '../door-settings.tsx';
 import { doorName } from '../doors-list.ts';
 import { Fact } from '../fact.tsx';
 import { type LiveEvent, onEvent } from '../live.ts';
@@ -18,17 +19,18 @@ const EVENTS_SHOWN = 20;
 interface Known {
   door: DoorFields;
   state: DoorState;
+  etag: string | undefined;
 }
 
 export function Door({ id }: { id: string }) {
   const path = `${DOORS}/${encodeURIComponent(id)}`;
   const isMine = ({ source }: LiveEvent) => source === `doors/${id}`;
   const read = async (): Promise<Known> => {
-    const [door, state] = await Promise.all([
-      call<DoorFields>('GET', path),
+    const [{ value: door, etag }, state] = await Promise.all([
+      exchange<DoorFields>('GET', path),
       call<DoorState>('GET', `${path}/state`),
     ]);
-    return { door, state };
+    return { door, state, etag };
   };
   const { value: known, fault, again } = useRead(read, { key: id, everyMs: READ_MS, isMine });
   const events = useSignal<readonly LiveEvent[]>([]);
@@ -53,7 +55,7 @@ export function Door({ id }: { id: string }) {
   );
 }
 
-function Shown({ door, state, ended }: Known & { ended: () => void }) {
+function Shown({ door, state, etag, ended }: Known & { ended: () => void }) {
   const { offline, connection, standingOpen, configuration } = state;
   const presence = connection?.status ?? (state.relay ? (offline ? 'disconnected' : 'connected') : null);
   return (
@@ -81,11 +83,17 @@ function Shown({ door, state, ended }: Known & { ended: () => void }) {
           {configuration.failure && <p class="card warn">{configuration.failure.message}</p>}
         </section>
       )}
+      {mayDo('front-desk-admin') && (
+        <section>
+          <h2>{t('settings')}</h2>
+          <DoorSettings door={door} etag={etag} saved={ended} />
+        </section>
+      )}
     </>
   );
 }
 
-function Facts({ door, state }: Known) {
+function Facts({ door, state }: Omit<Known, 'etag'>) {
   const { lqi, lastSeen } = door.connectionState;
   const { lastUnlock, lockState, doorState } = state;
   const now = Date.now();

@@ -1,0 +1,72 @@
+/** What is wanted of a door. */
+import type { Door } from '../resources/doors/schema.ts';
+import type { Group, Schedule, Template } from '../services/catalogue/schema.ts';
+import { DOORS, readAll } from './api.ts';
+import { Check, Choice, EditForm, TextField } from './edit-form.tsx';
+import { useRead } from './use-read.ts';
+import { t } from './words.ts';
+
+const FIELDS = ['name', 'pmsId', 'groupId', 'scheduleId', 'templateId', 'standOpenEnabled'] as const;
+/** Groups, schedules and templates change rarely. */
+const READ_MS = 300_000;
+
+interface DoorSettingsProps {
+  door: Door;
+  etag: string | undefined;
+  saved(): void;
+}
+
+export function DoorSettings({ door, etag, saved }: DoorSettingsProps) {
+  const { value: catalogue } = useRead(readCatalogue, {
+    key: 'catalogue',
+    everyMs: READ_MS,
+    isMine: () => false,
+  });
+  return (
+    <EditForm path={`${DOORS}/${door.id}`} value={door} etag={etag} fields={FIELDS} saved={saved}>
+      {(shown, change) => (
+        <>
+          <TextField label={t('label')} value={shown.name} change={(name) => change({ name })} />
+          <TextField label={t('pmsId')} value={shown.pmsId} change={(pmsId) => change({ pmsId })} />
+          <Choice
+            label={t('group')}
+            none={t('noneChosen')}
+            value={shown.groupId}
+            choices={catalogue?.groups ?? []}
+            change={(groupId) => change({ groupId })}
+          />
+          <Choice
+            label={t('schedule')}
+            none={t('noneChosen')}
+            value={shown.scheduleId}
+            choices={catalogue?.schedules ?? []}
+            change={(scheduleId) => change({ scheduleId })}
+          />
+          <Choice
+            label={t('template')}
+            none={t('noneChosen')}
+            value={shown.templateId}
+            choices={catalogue?.templates ?? []}
+            change={(templateId) => change({ templateId })}
+          />
+          <Check
+            label={t('mayStandOpen')}
+            value={shown.standOpenEnabled}
+            change={(standOpenEnabled) => change({ standOpenEnabled })}
+          />
+        </>
+      )}
+    </EditForm>
+  );
+}
+
+async function readCatalogue() {
+  const parent = DOORS.slice(0, DOORS.lastIndexOf('/'));
+  const [groups, schedules, templates] = await Promise.all([
+    readAll<Group>(`${parent}/groups`),
+    readAll<Schedule>(`${parent}/schedules`),
+    readAll<Template>(`${parent}/templates`),
+  ]);
+  const named = ({ id }: { id: string }) => ({ id, name: id });
+  return { groups, schedules: schedules.map(named), templates: templates.map(named) };
+}

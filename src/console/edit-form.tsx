@@ -1,0 +1,175 @@
+/**
+ * A form for what is wanted of one thing. What is typed stays until it is saved; when somebody else has changed the thing
+ * meanwhile (412), the person sees what, and decides. Only the fields that were changed are sent.
+ */
+import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { call, exchange, Refused } from './api.ts';
+import { wordsOf } from './use-read.ts';
+import { t } from './words.ts';
+
+export interface EditFormProps<Value, Field extends keyof Value & string> {
+  /** Of the thing, for GET and PUT. */
+  path: string;
+  value: Value;
+  etag: string | undefined;
+  fields: readonly Field[];
+  saved(): void;
+  children(shown: Value, change: (fields: Partial<Pick<Value, Field>>) => void): ComponentChildren;
+}
+
+export function EditForm<Value extends object, Field extends keyof Value & string>({
+  path,
+  value,
+  etag,
+  fields,
+  saved,
+  children,
+}: EditFormProps<Value, Field>) {
+  /** As it was when the first field was changed. */
+  const base = useSignal<{ value: Value; etag: string | undefined } | undefined>(undefined);
+  const edit = useSignal<Partial<Pick<Value, Field>>>({});
+  const message = useSignal('');
+  const conflict = useSignal<{ value: Value; etag: string | undefined } | undefined>(undefined);
+  const change = (changed: Partial<Pick<Value, Field>>) => {
+    base.value ??= { value, etag };
+    edit.value = { ...edit.value, ...changed };
+    message.value = '';
+  };
+  const forget = () => {
+    base.value = conflict.value = undefined;
+    edit.value = {};
+  };
+  const save = async (version: string | undefined) => {
+    try {
+      await call('PUT', path, { body: edit.value, ifMatch: version });
+      forget();
+      message.value = t('saved');
+      saved();
+    } catch (error) {
+      message.value = '';
+      if (!(error instanceof Refused) || error.status !== 412) message.value = wordsOf(error);
+      else
+        await exchange<Value>('GET', path).then(
+          (theirs) => {
+            conflict.value = theirs;
+          },
+          (unread) => {
+            message.value = wordsOf(unread);
+          },
+        );
+    }
+  };
+  const submit = (event: Event) => {
+    event.preventDefault();
+    void save(base.value?.etag ?? etag);
+  };
+  const takeTheirs = () => {
+    forget();
+    saved();
+  };
+  const theirs = conflict.value;
+  return (
+    <form onSubmit={submit}>
+      {children({ ...value, ...edit.value }, change)}
+      <button type="submit" class="primary" disabled={Object.keys(edit.value).length === 0}>
+        {t('save')}
+      </button>
+      <div role="status">
+        {message.value && <p>{message.value}</p>}
+        {theirs && (
+          <div class="card warn">
+            <p>{t('changedMeanwhile', { fields: differences(fields, base.value?.value, theirs.value) })}</p>
+            <span class="choices">
+              <button type="button" onClick={() => save(theirs.etag)}>
+                {t('saveMine')}
+              </button>
+              <button type="button" onClick={takeTheirs}>
+                {t('takeTheirs')}
+              </button>
+            </span>
+          </div>
+        )}
+      </div>
+    </form>
+  );
+}
+
+/** What is stored now where it differs from what was edited. */
+function differences<Value>(
+  fields: readonly (keyof Value & string)[],
+  before: Value | undefined,
+  now: Value,
+) {
+  return fields
+    .filter((field) => before && JSON.stringify(before[field]) !== JSON.stringify(now[field]))
+    .map((field) => `${field} ${JSON.stringify(now[field])}`)
+    .join(', ');
+}
+
+interface TextFieldProps {
+  label: string;
+  value: string | null;
+  change(value: string | null): void;
+}
+
+/** Empty: cleared. */
+export function TextField({ label, value, change }: TextFieldProps) {
+  return (
+    <label>
+      {label}
+      <input
+        dir="auto"
+        value={value ?? ''}
+        onInput={({ currentTarget }) => change(currentTarget.value || null)}
+      />
+    </label>
+  );
+}
+
+interface CheckProps {
+  label: string;
+  whole?: boolean;
+  value: boolean;
+  change(value: boolean): void;
+}
+
+export function Check({ label, whole = false, value, change }: CheckProps) {
+  return (
+    <label class={whole ? 'check whole' : 'check'}>
+      <input
+        type="checkbox"
+        checked={value}
+        onChange={({ currentTarget }) => change(currentTarget.checked)}
+      />
+      {label}
+    </label>
+  );
+}
+
+interface ChoiceProps {
+  label: string;
+  none: string;
+  value: string | null;
+  choices: readonly { id: string; name: string }[];
+  change(value: string | null): void;
+}
+
+/** One of a list, or none. What is chosen and not in the list is kept. */
+export function Choice({ label, none, value, choices, change }: ChoiceProps) {
+  const isMissing = value !== null && !choices.some(({ id }) => id === value);
+  return (
+    <label>
+      {label}
+      <select value={value ?? ''} onChange={({ currentTarget }) => change(currentTarget.value || null)}>
+        <option value="">{none}</option>
+        {isMissing && <option value={value}>{value}</option>}
+        {choices.map(({ id, name }) => (
+          <option key={id} value={id}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
