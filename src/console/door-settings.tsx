@@ -1,7 +1,7 @@
 /** What is wanted of a door. */
 import type { Door } from '../resources/doors/schema.ts';
-import type { Group, Schedule, Template } from '../services/catalogue/schema.ts';
-import { DOORS, readAll } from './api.ts';
+import { DOORS } from './api.ts';
+import { readCatalogue } from './catalogue.ts';
 import { Check, Choice, EditForm, TextField } from './edit-form.tsx';
 import { useRead } from './use-read.ts';
 import { t } from './words.ts';
@@ -39,14 +39,14 @@ export function DoorSettings({ door, etag, saved }: DoorSettingsProps) {
             label={t('schedule')}
             none={t('noneChosen')}
             value={shown.scheduleId}
-            choices={catalogue?.schedules ?? []}
+            choices={catalogue?.schedules.map(named) ?? []}
             change={(scheduleId) => change({ scheduleId })}
           />
           <Choice
             label={t('template')}
             none={t('noneChosen')}
             value={shown.templateId}
-            choices={catalogue?.templates ?? []}
+            choices={catalogue?.templates.map(named) ?? []}
             change={(templateId) => change({ templateId })}
           />
           <Check
@@ -60,13 +60,5 @@ export function DoorSettings({ door, etag, saved }: DoorSettingsProps) {
   );
 }
 
-async function readCatalogue() {
-  const parent = DOORS.slice(0, DOORS.lastIndexOf('/'));
-  const [groups, schedules, templates] = await Promise.all([
-    readAll<Group>(`${parent}/groups`),
-    readAll<Schedule>(`${parent}/schedules`),
-    readAll<Template>(`${parent}/templates`),
-  ]);
-  const named = ({ id }: { id: string }) => ({ id, name: id });
-  return { groups, schedules: schedules.map(named), templates: templates.map(named) };
-}
+/** They have no other name. */
+const named = ({ id }: { id: string }) => ({ id, name: id });

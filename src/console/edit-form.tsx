@@ -8,9 +8,17 @@ import { call, exchange, Refused } from './api.ts';
 import { wordsOf } from './use-read.ts';
 import { t } from './words.ts';
 
+/** A thing and its version. */
+export interface Stored<Value> {
+  value: Value;
+  etag: string | undefined;
+}
+
 export interface EditFormProps<Value, Field extends keyof Value & string> {
-  /** Of the thing, for GET and PUT. */
+  /** Of the thing, for PUT, and for GET unless `present` reads it. */
   path: string;
+  /** As it is stored now. */
+  present?(): Promise<Stored<Value>>;
   value: Value;
   etag: string | undefined;
   fields: readonly Field[];
@@ -20,6 +28,7 @@ export interface EditFormProps<Value, Field extends keyof Value & string> {
 
 export function EditForm<Value extends object, Field extends keyof Value & string>({
   path,
+  present = () => exchange<Value>('GET', path),
   value,
   etag,
   fields,
@@ -27,10 +36,10 @@ export function EditForm<Value extends object, Field extends keyof Value & strin
   children,
 }: EditFormProps<Value, Field>) {
   /** As it was when the first field was changed. */
-  const base = useSignal<{ value: Value; etag: string | undefined } | undefined>(undefined);
+  const base = useSignal<Stored<Value> | undefined>(undefined);
   const edit = useSignal<Partial<Pick<Value, Field>>>({});
   const message = useSignal('');
-  const conflict = useSignal<{ value: Value; etag: string | undefined } | undefined>(undefined);
+  const conflict = useSignal<Stored<Value> | undefined>(undefined);
   const change = (changed: Partial<Pick<Value, Field>>) => {
     base.value ??= { value, etag };
     edit.value = { ...edit.value, ...changed };
@@ -50,7 +59,7 @@ export function EditForm<Value extends object, Field extends keyof Value & strin
       message.value = '';
       if (!(error instanceof Refused) || error.status !== 412) message.value = wordsOf(error);
       else
-        await exchange<Value>('GET', path).then(
+        await present().then(
           (theirs) => {
             conflict.value = theirs;
           },

@@ -3,7 +3,8 @@
  * whenever it is opened, all is read again. A stream that is silent is stale.
  */
 import { signal } from '@preact/signals';
-import { API, readSession } from './api.ts';
+import type { EndReason } from '../services/events/live.ts';
+import { API, session } from './api.ts';
 
 export interface LiveEvent {
   id: string;
@@ -57,8 +58,10 @@ export function openLive(): () => void {
     });
     source.addEventListener('heartbeat', heard);
     source.addEventListener('reset', heard);
-    // The session may have ended: the page asks for a code then.
-    source.addEventListener('end', () => void readSession().catch(() => undefined));
+    // It says why: to ask again with a cookie that is refused would count as a guess.
+    source.addEventListener('end', ({ data }: MessageEvent) => {
+      if ((JSON.parse(data) as { reason: EndReason }).reason === 'UNAUTHORIZED') session.value = null;
+    });
   };
   open();
   const timer = setInterval(() => {

@@ -7,6 +7,7 @@ import { call, mayDo, readSession, session } from './api.ts';
 import { openLive, stale } from './live.ts';
 import { Access } from './pages/access.tsx';
 import { AuditPage } from './pages/audit.tsx';
+import { Catalogue } from './pages/catalogue.tsx';
 import { Door } from './pages/door.tsx';
 import { Doors } from './pages/doors.tsx';
 import { Encoder } from './pages/encoder.tsx';
@@ -15,6 +16,7 @@ import { Now } from './pages/now.tsx';
 import { Rs485 } from './pages/rs485.tsx';
 import { Rs485Device } from './pages/rs485-device.tsx';
 import { SignIn } from './pages/sign-in.tsx';
+import { System } from './pages/system.tsx';
 import { Zigbee } from './pages/zigbee.tsx';
 import { ZigbeeGateway } from './pages/zigbee-gateway.tsx';
 import './style.css';
@@ -33,7 +35,17 @@ function begin(): void {
   });
 }
 
-const PAGES = ['now', 'doors', 'encoders', 'rs485', 'zigbee', 'audit', 'access'] as const;
+const PAGES = [
+  'now',
+  'doors',
+  'encoders',
+  'rs485',
+  'zigbee',
+  'catalogue',
+  'audit',
+  'access',
+  'system',
+] as const;
 /** Who may read what a page shows; of those that are absent, anyone. */
 const READERS: Partial<Record<(typeof PAGES)[number], Session['roles']>> = {
   now: ['service-tool', 'front-desk-admin', 'monitor'],
@@ -41,12 +53,15 @@ const READERS: Partial<Record<(typeof PAGES)[number], Session['roles']>> = {
   zigbee: ['service-tool', 'front-desk-admin', 'monitor'],
   audit: ['front-desk-admin', 'service-tool'],
   access: ['service-tool'],
+  system: ['service-tool', 'front-desk-admin', 'monitor'],
 };
 const isOpenTo = (name: (typeof PAGES)[number]) => READERS[name] === undefined || mayDo(...READERS[name]);
 
 function Page() {
   const [, name = '', id] = route.value.split('/');
   if (name === 'access' && isOpenTo('access')) return <Access />;
+  if (name === 'system' && isOpenTo('system')) return <System />;
+  if (name === 'catalogue') return <Catalogue />;
   if (name === 'audit' && isOpenTo('audit')) return <AuditPage />;
   if (name === 'rs485' && isOpenTo('rs485'))
     return id === undefined ? <Rs485 /> : <Rs485Device key={id} id={id} />;

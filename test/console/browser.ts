@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
-import { expect } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { buildConsole } from '../../scripts/build.ts';
 import type { Daemon } from '../simulators/daemon.ts';
 
@@ -58,6 +58,7 @@ export async function openVisitors(daemon: Daemon): Promise<Visitors> {
 
 async function visit(browser: Browser, origin: string, settings: BrowserContextOptions): Promise<Visit> {
   const context = await browser.newContext({ locale: 'en-GB', ignoreHTTPSErrors: true, ...settings });
+  onTestFinished(() => context.close());
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE_MS);
   const faults: string[] = [];

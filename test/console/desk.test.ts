@@ -106,4 +106,50 @@ describe.skipIf(NO_CHROMIUM)('a desk', () => {
     await expectUsable(page);
     expect(faults).toEqual([]);
   });
+
+  it('keeps groups and weekly schedules, by keyboard too, and shows the controller', async () => {
+    const { page, faults } = await visitors.open('phone');
+    await visitors.signIn(page, 'front-desk-admin');
+    const schedules = async () =>
+      (await site.daemon.call('GET', '/access/schedules', site.tokens['front-desk-admin'])).body.items;
+    const put = (intervals: object[]) =>
+      site.daemon.call('PUT', '/access/schedules/pool', site.tokens['front-desk-admin'], { intervals });
+    await page.getByRole('link', { name: 'Catalogue', exact: true }).click();
+    await page.getByRole('textbox', { name: 'New id: Groups' }).fill('tower');
+    await page.keyboard.press('Enter');
+    await page.getByText('tower', { exact: true }).click();
+    await page.getByRole('textbox', { name: 'Name' }).fill('<i>Tower</i>');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('<i>Tower</i>', { exact: true }).waitFor();
+    await page.getByText('<i>Tower</i>', { exact: true }).click();
+    const part = page.getByRole('region', { name: 'Weekly schedules' });
+    await page.getByRole('textbox', { name: 'New id: Weekly schedules' }).fill('pool');
+    await page.keyboard.press('Enter');
+    await part.getByText('pool', { exact: true }).click();
+    await page.getByRole('button', { name: 'Add an interval' }).press('Enter');
+    await page.getByRole('checkbox', { name: 'Sun' }).press('Space');
+    await page.getByLabel('To', { exact: true }).fill('21:30');
+    await part.getByRole('button', { name: 'Save' }).click();
+    await part.getByText('Saved.').waitFor();
+    await picture(page, 'catalogue-phone');
+    await expectUsable(page);
+    const days = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat'];
+    expect(await schedules()).toMatchObject([{ id: 'pool', intervals: [{ days, start: 480, end: 1_290 }] }]);
+    await page.getByLabel('To', { exact: true }).fill('22:00');
+    expect((await put([])).status).toBe(200);
+    await part.getByRole('button', { name: 'Save' }).click();
+    await part.getByText('Somebody else changed it meanwhile: intervals [].').waitFor();
+    await page.getByRole('button', { name: 'Save mine all the same' }).click();
+    await part.getByText('Saved.').waitFor();
+    expect(await schedules()).toMatchObject([{ intervals: [{ days, start: 480, end: 1_320 }] }]);
+    await part.getByRole('button', { name: 'Remove', exact: true }).click();
+    await page.getByRole('button', { name: 'Yes, remove' }).click();
+    await part.getByText('pool', { exact: true }).waitFor({ state: 'detached' });
+    expect(await schedules()).toEqual([]);
+    await page.getByRole('link', { name: 'System', exact: true }).click();
+    await page.getByText('Running since').waitFor();
+    await picture(page, 'system-phone');
+    await expectUsable(page);
+    expect(faults).toEqual([]);
+  });
 });

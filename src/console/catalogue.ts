@@ -1,0 +1,30 @@
+/** The groups, schedules and templates of the site. */
+import type { Group, Schedule, Template } from '../services/catalogue/schema.ts';
+import { DOORS, Refused, readAll } from './api.ts';
+import type { Stored } from './edit-form.tsx';
+import { t } from './words.ts';
+
+/** Their paths begin as those of doors do. */
+export const CATALOGUE = DOORS.slice(0, DOORS.lastIndexOf('/'));
+
+export async function readCatalogue() {
+  const [groups, schedules, templates] = await Promise.all([
+    readAll<Group>(`${CATALOGUE}/groups`),
+    readAll<Schedule>(`${CATALOGUE}/schedules`),
+    readAll<Template>(`${CATALOGUE}/templates`),
+  ]);
+  return { groups, schedules, templates };
+}
+
+/** One that has a version, as it is stored now; throws when somebody has removed it. */
+export async function present<Item extends { id: string; version: number }>(
+  kind: 'schedules' | 'templates',
+  id: string,
+): Promise<Stored<Item>> {
+  const items = await readAll<Item>(`${CATALOGUE}/${kind}`);
+  const value = items.find((item) => item.id === id);
+  if (!value) throw new Refused(404, t('goneMeanwhile'));
+  return { value, etag: etagOf(value) };
+}
+
+export const etagOf = ({ version }: { version: number }) => `"${version}"`;

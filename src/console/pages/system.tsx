@@ -1,0 +1,106 @@
+/** The controller itself: version, clock, disk, backups, certificates, links, and what can be taken away from it. */
+import type { Status } from '../../services/status/schema.ts';
+import { API, call, mayDo } from '../api.ts';
+import { Fact } from '../fact.tsx';
+import { useRead } from '../use-read.ts';
+import { ago, moment, t } from '../words.ts';
+
+const READ_MS = 10_000;
+const MEGABYTE = 1_000_000;
+
+export function System() {
+  const { value: status, fault } = useRead(() => call<Status>('GET', '/status'), {
+    key: 'system',
+    everyMs: READ_MS,
+    isMine: () => false,
+  });
+  return (
+    <>
+      <h1>{t('system')}</h1>
+      {fault && <p role="alert">{fault}</p>}
+      {status ? <Facts status={status} /> : !fault && <p role="status">{t('loading')}</p>}
+      {status && <Links links={status.field.links} />}
+      <p class="choices">
+        {mayDo('service-tool', 'front-desk-admin') && (
+          <a class="back" href={`${API}/site`} download="site.json">
+            {t('exportSite')}
+          </a>
+        )}
+        <a class="back" href={`${API}/docs`}>
+          {t('apiPage')}
+        </a>
+      </p>
+    </>
+  );
+}
+
+function Facts({ status }: { status: Status }) {
+  const {
+    version,
+    systemId,
+    startedAt,
+    clock,
+    database,
+    backup,
+    upstream,
+    http,
+    certificates,
+    configuration,
+  } = status;
+  const now = Date.parse(clock.now);
+  const megabytes = (bytes: number | null) => (bytes === null ? '–' : `${Math.round(bytes / MEGABYTE)} MB`);
+  return (
+    <dl class="facts">
+      <Fact name={t('version')}>{version}</Fact>
+      <Fact name={t('systemId')}>{systemId}</Fact>
+      <Fact name={t('startedAt')}>{moment(startedAt)}</Fact>
+      <Fact name={t('address')}>{http.url}</Fact>
+      <Fact name={t('clock')}>
+        {`${moment(clock.now)} · ${t(clock.synchronised ? 'synchronised' : 'notSynchronised')}`}
+      </Fact>
+      <Fact
+        name={t('disk')}
+      >{`${megabytes(database.freeBytes)} · ${t('database')} ${megabytes(database.bytes)}`}</Fact>
+      <Fact name={t('upstream')}>
+        {upstream === null
+          ? t('noneChosen')
+          : `${t(upstream.connected ? 'connected' : 'disconnected')} · ${upstream.url} · ${upstream.waiting}`}
+      </Fact>
+      <Fact name={t('backup')}>
+        {backup === null
+          ? t('noneChosen')
+          : `${backup.newest === null ? t('never') : ago(backup.newest, now)} · ${backup.folder}`}
+      </Fact>
+      <Fact name={t('certificates')}>
+        {certificates.map(({ name, daysLeft }) => `${name} ${t('daysLeft', { days: daysLeft })}`).join(' · ')}
+      </Fact>
+      <Fact name={t('configuration')}>
+        {[configuration.file, ...configuration.needsRestart.map((name) => t('needsRestart', { name }))].join(
+          ' · ',
+        )}
+      </Fact>
+    </dl>
+  );
+}
+
+function Links({ links }: { links: Status['field']['links'] }) {
+  return (
+    <section>
+      <h2>{t('links')}</h2>
+      <ul class="cards">
+        {links.map(({ id, host, up, since, lastError }) => (
+          <li key={id} class="card row">
+            <span class="what">
+              <strong>{id}</strong>
+              <span class="soft">{up || lastError === null ? host : lastError}</span>
+            </span>
+            <span class="marks">
+              <span class={`mark ${up ? 'good' : 'bad'}`}>{t(up ? 'busUp' : 'busDown')}</span>
+              {since !== null && <span class="soft">{t('since', { time: moment(since) })}</span>}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
