@@ -38,8 +38,9 @@ export function ScheduleGrid({ intervals, change }: ScheduleGridProps) {
             <input
               type="time"
               value={timeOf(interval.start)}
+              required
               onChange={({ currentTarget }) =>
-                replace(index, { ...interval, start: minuteOf(currentTarget.value) })
+                currentTarget.value && replace(index, { ...interval, start: minuteOf(currentTarget.value) })
               }
             />
           </label>
@@ -48,8 +49,9 @@ export function ScheduleGrid({ intervals, change }: ScheduleGridProps) {
             <input
               type="time"
               value={timeOf(interval.end)}
+              required
               onChange={({ currentTarget }) =>
-                replace(index, { ...interval, end: minuteOf(currentTarget.value) })
+                currentTarget.value && replace(index, { ...interval, end: minuteOf(currentTarget.value) })
               }
             />
           </label>
@@ -87,6 +89,7 @@ function timeOf(minutes: number): string {
   return [Math.floor(minutes / 60), minutes % 60].map((part) => String(part).padStart(2, '0')).join(':');
 }
 
+/** Of a time that is filled in: an empty one would be midnight. */
 function minuteOf(time: string): number {
   const [hours = 0, minutes = 0] = time.split(':').map(Number);
   return 60 * hours + minutes;

@@ -250,6 +250,7 @@ export const de: Words = {
   templates: 'Vorlagen',
   noneYet: 'Noch keine.',
   newId: 'Neue ID',
+  idTaken: 'Es gibt schon einen Eintrag mit dieser ID: öffnen Sie ihn oben.',
   make: 'Anlegen',
   remove: 'Löschen',
   removeAsk: '{id} löschen? Worauf sich Türen noch beziehen, wird nicht gelöscht.',

@@ -243,6 +243,7 @@ export const en = {
   templates: 'Templates',
   noneYet: 'None yet.',
   newId: 'New id',
+  idTaken: 'There is one with this id already: open it above.',
   make: 'Make',
   remove: 'Remove',
   removeAsk: 'Remove {id}? What doors still refer to is not removed.',

@@ -142,6 +142,19 @@ describe.skipIf(NO_CHROMIUM)('a desk', () => {
     await page.getByRole('button', { name: 'Save mine all the same' }).click();
     await part.getByText('Saved.').waitFor();
     expect(await schedules()).toMatchObject([{ intervals: [{ days, start: 480, end: 1_320 }] }]);
+    // An id that exists is not made again: that would empty it.
+    await page.getByRole('textbox', { name: 'New id: Weekly schedules' }).fill('pool');
+    await page.keyboard.press('Enter');
+    await part.getByText('There is one with this id already: open it above.').waitFor();
+    expect(await schedules()).toMatchObject([{ intervals: [{ days, start: 480, end: 1_320 }] }]);
+    // A time that is cleared is no midnight: the form does not go until it is filled in.
+    await page.getByLabel('To', { exact: true }).fill('23:00');
+    await page.getByLabel('From', { exact: true }).fill('');
+    await part.getByRole('button', { name: 'Save' }).click();
+    expect(
+      await page.getByLabel('From', { exact: true }).evaluate((field) => field.matches(':invalid')),
+    ).toBe(true);
+    expect(await schedules()).toMatchObject([{ intervals: [{ days, start: 480, end: 1_320 }] }]);
     await part.getByRole('button', { name: 'Remove', exact: true }).click();
     await page.getByRole('button', { name: 'Yes, remove' }).click();
     await part.getByText('pool', { exact: true }).waitFor({ state: 'detached' });

@@ -75,7 +75,9 @@ function Part<Item extends { id: string; name?: string }>({
           {mayDo('front-desk-admin') && <Remove kind={kind} id={item.id} ended={ended} />}
         </details>
       ))}
-      {mayDo('front-desk-admin') && <New kind={kind} title={title} ended={ended} />}
+      {mayDo('front-desk-admin') && (
+        <New kind={kind} title={title} ids={items.map(({ id }) => id)} ended={ended} />
+      )}
     </section>
   );
 }
@@ -179,12 +181,21 @@ function Remove({ kind, id, ended }: { kind: Kind; id: string; ended(): void }) 
   );
 }
 
-function New({ kind, title, ended }: { kind: Kind; title: string; ended(): void }) {
+interface NewProps {
+  kind: Kind;
+  title: string;
+  /** Those that there are: to put one of them would empty it. */
+  ids: readonly string[];
+  ended(): void;
+}
+
+function New({ kind, title, ids, ended }: NewProps) {
   const id = useSignal('');
   const fault = useSignal('');
   const make = async (event: Event) => {
     event.preventDefault();
-    fault.value = '';
+    fault.value = ids.includes(id.value) ? t('idTaken') : '';
+    if (fault.value) return;
     try {
       await call('PUT', pathOf(kind, id.value), { body: EMPTY[kind](id.value) });
       id.value = '';
