@@ -118,17 +118,20 @@ function differences<Value>(
 
 interface TextFieldProps {
   label: string;
+  /** Copied from a label, letter by letter: the browser completes and capitalises nothing. */
+  isExact?: boolean;
   value: string | null;
   change(value: string | null): void;
 }
 
 /** Empty: cleared. */
-export function TextField({ label, value, change }: TextFieldProps) {
+export function TextField({ label, isExact = false, value, change }: TextFieldProps) {
   return (
     <label>
       {label}
       <input
         dir="auto"
+        {...(isExact && { autocomplete: 'off', autocapitalize: 'off' })}
         value={value ?? ''}
         onInput={({ currentTarget }) => change(currentTarget.value || null)}
       />
@@ -158,7 +161,8 @@ export function Check({ label, whole = false, value, change }: CheckProps) {
 
 interface ChoiceProps {
   label: string;
-  none: string;
+  /** Absent: one of them is always chosen. */
+  none?: string;
   value: string | null;
   choices: readonly { id: string; name: string }[];
   change(value: string | null): void;
@@ -171,7 +175,7 @@ export function Choice({ label, none, value, choices, change }: ChoiceProps) {
     <label>
       {label}
       <select value={value ?? ''} onChange={({ currentTarget }) => change(currentTarget.value || null)}>
-        <option value="">{none}</option>
+        {none !== undefined && <option value="">{none}</option>}
         {isMissing && <option value={value}>{value}</option>}
         {choices.map(({ id, name }) => (
           <option key={id} value={id}>

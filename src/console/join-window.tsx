@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { Zgate, ZgateState } from '../resources/zgates/schema.ts';
 import { call, DOORS, mayDo } from './api.ts';
+import { TextField } from './edit-form.tsx';
 import { onEvent } from './live.ts';
 import { wordsOf } from './use-read.ts';
 import { moment, t } from './words.ts';
@@ -49,28 +50,22 @@ export function JoinWindow({ gateway, state: { joinWindow, failedJoins }, ended 
       ) : (
         <form onSubmit={open}>
           <p class="soft">{t('joinHelp')}</p>
-          <label>
-            {t('joinMac')}
-            <input
-              autocomplete="off"
-              autocapitalize="off"
-              value={mac.value}
-              onInput={({ currentTarget }) => {
-                mac.value = currentTarget.value;
-              }}
-            />
-          </label>
-          <label>
-            {t('joinCode')}
-            <input
-              autocomplete="off"
-              autocapitalize="off"
-              value={code.value}
-              onInput={({ currentTarget }) => {
-                code.value = currentTarget.value;
-              }}
-            />
-          </label>
+          <TextField
+            label={t('joinMac')}
+            isExact
+            value={mac.value}
+            change={(text) => {
+              mac.value = text ?? '';
+            }}
+          />
+          <TextField
+            label={t('joinCode')}
+            isExact
+            value={code.value}
+            change={(text) => {
+              code.value = text ?? '';
+            }}
+          />
           <button type="submit" class="primary" disabled={code.value !== '' && mac.value === ''}>
             {t('joinStart')}
           </button>
@@ -152,16 +147,13 @@ function DoorName({ doorId }: { doorId: string }) {
   };
   return (
     <form onSubmit={save}>
-      <label>
-        {t('whichRoom')}
-        <input
-          dir="auto"
-          value={name.value}
-          onInput={({ currentTarget }) => {
-            name.value = currentTarget.value;
-          }}
-        />
-      </label>
+      <TextField
+        label={t('whichRoom')}
+        value={name.value}
+        change={(text) => {
+          name.value = text ?? '';
+        }}
+      />
       <button type="submit" disabled={name.value === ''}>
         {t('save')}
       </button>

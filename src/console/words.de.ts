@@ -193,7 +193,7 @@ export const de: Words = {
   pulseYes: 'Ja, schalten',
   pulseDone: 'Relais {relay} hat {seconds} s geschaltet: vom Gerät bestätigt.',
   pulseUnknown:
-    'Niemand weiß, ob das Relais geschaltet hat: bitte nachsehen. Es wird nicht von selbst wiederholt.',
+    'Ob das Relais geschaltet hat, ist unbekannt: bitte nachsehen. Es wird nicht von selbst wiederholt.',
   noAnswerPulse:
     'Das Gateway hat nicht geantwortet. Ob das Relais geschaltet hat, ist unbekannt: bitte nachsehen.',
   retire: 'Entfernen',
@@ -233,7 +233,7 @@ export const de: Words = {
   moved: '{followed} von {all} Schlössern sind gefolgt.',
   movedBehind: 'Nicht wieder gehört: {names}.',
   map: 'Karte abfragen',
-  mapAsk: 'Jeden Router von {name} fragen, wen er hört? Das dauert je Router Sekunden.',
+  mapAsk: 'Jeden Router von {name} nach seinen Nachbarn fragen? Jeder braucht einige Sekunden.',
   mapYes: 'Ja, abfragen',
   mapping: 'Wird abgefragt: {percent} %',
   mapDone: '{nodes} Knoten, {links} Verbindungen.',

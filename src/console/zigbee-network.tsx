@@ -1,6 +1,7 @@
-/** The channel of a Zigbee network, and who hears whom in it. */
+/** The channel of a Zigbee network, and the radio neighbours of each node in it. */
 import { useSignal } from '@preact/signals';
 import type { Zgate } from '../resources/zgates/schema.ts';
+import { Choice } from './edit-form.tsx';
 import { type Job, JobButton } from './job-button.tsx';
 import { gatewayName } from './pages/zigbee.tsx';
 import { t } from './words.ts';
@@ -20,21 +21,14 @@ export function ChannelMove({ gateway, ended }: { gateway: Zgate; ended(): void 
     <section>
       <h2>{t('channel')}</h2>
       <form onSubmit={(event) => event.preventDefault()}>
-        <label>
-          {t('moveTo')}
-          <select
-            value={channel}
-            onChange={({ currentTarget }) => {
-              chosen.value = Number(currentTarget.value);
-            }}
-          >
-            {channels.map((one) => (
-              <option key={one} value={one}>
-                {one}
-              </option>
-            ))}
-          </select>
-        </label>
+        <Choice
+          label={t('moveTo')}
+          value={String(channel)}
+          choices={channels.map((one) => ({ id: String(one), name: String(one) }))}
+          change={(one) => {
+            chosen.value = Number(one);
+          }}
+        />
         <JobButton
           label={t('move')}
           question={t('moveAsk', { name: gatewayName(gateway), channel })}
@@ -61,7 +55,7 @@ function movedIn({ result }: Job): string {
   return [t('moved', { followed, all: locks }), names && t('movedBehind', { names })].join(' ');
 }
 
-interface Map {
+interface Graph {
   nodes: { hwId: string; type: string }[];
   links: { from: string; to: string; lqi: number; isRoute: boolean }[];
   silent: string[];
@@ -69,7 +63,7 @@ interface Map {
 
 /** On request only, since it asks every router; a list that stays still and can be searched, coordinator first. */
 export function NetworkMap({ gateway }: { gateway: Zgate }) {
-  const map = useSignal<Map | undefined>(undefined);
+  const map = useSignal<Graph | undefined>(undefined);
   const sought = useSignal('');
   const nodes = map.value?.nodes.filter(({ hwId }) => hwId.includes(sought.value.trim().toLowerCase()));
   return (
@@ -83,7 +77,7 @@ export function NetworkMap({ gateway }: { gateway: Zgate }) {
         running={(percent) => t('mapping', { percent })}
         done={mapWords}
         ended={({ status, result }) => {
-          if (status === 'done') map.value = result as unknown as Map;
+          if (status === 'done') map.value = result as unknown as Graph;
         }}
       />
       {map.value && (
@@ -110,12 +104,12 @@ export function NetworkMap({ gateway }: { gateway: Zgate }) {
 }
 
 function mapWords({ result }: Job): string {
-  const { nodes, links, silent } = result as unknown as Map;
+  const { nodes, links, silent } = result as unknown as Graph;
   const found = t('mapDone', { nodes: nodes.length, links: links.length });
   return [found, silent.length > 0 && t('mapSilent', { names: silent.join(', ') })].filter(Boolean).join(' ');
 }
 
-function neighboursOf(hwId: string, links: Map['links']): string {
+function neighboursOf(hwId: string, links: Graph['links']): string {
   const heard = links.filter(({ from }) => from === hwId).map(({ to, lqi }) => `${to} (${lqi})`);
   return heard.length > 0 ? t('hears', { neighbours: heard.join(', ') }) : '';
 }

@@ -2,8 +2,10 @@
 import { useSignal } from '@preact/signals';
 import type { PulseResult } from '../../resources/rs485/bus-schema.ts';
 import type { Rs485Device as Device, Rs485DeviceState as State } from '../../resources/rs485/schema.ts';
-import { call, exchange, mayDo, Refused } from '../api.ts';
+import { Actuate, type Outcome } from '../actuate.tsx';
+import { call, exchange, mayDo } from '../api.ts';
 import { Ask } from '../ask.tsx';
+import { TextField } from '../edit-form.tsx';
 import { Fact } from '../fact.tsx';
 import { Rs485Settings } from '../rs485-settings.tsx';
 import { useRead, wordsOf } from '../use-read.ts';
@@ -78,9 +80,9 @@ function Shown({ device, state, etag, ended }: Known & { ended: () => void }) {
   );
 }
 
-function Heard({ device, state: { bus, address, profile, wire, reportAge } }: Known | Omit<Known, 'etag'>) {
-  const errors = Object.entries(wire?.counters ?? {}).filter(([, count]) => count > 0);
-  const failed = errors.filter(([kind]) => kind !== 'replies' && kind !== 'requests');
+function Heard({ device, state: { bus, address, profile, wire, reportAge } }: Omit<Known, 'etag'>) {
+  const counters = Object.entries(wire?.counters ?? {});
+  const failed = counters.filter(([kind, count]) => kind !== 'replies' && count > 0);
   return (
     <section>
       <h2>{t('state')}</h2>
@@ -136,42 +138,22 @@ interface PulseProps {
 }
 
 function Pulse({ id, name, relay, ended }: PulseProps) {
-  const busy = useSignal(false);
-  const result = useSignal<{ severity: string; text: string } | undefined>(undefined);
-  const pulse = async () => {
-    if (busy.value) return;
-    busy.value = true;
-    result.value = undefined;
-    try {
-      const fired = await call<PulseResult>('POST', `/network/rs485/${id}/pulse`, {
-        key: crypto.randomUUID(),
-      });
-      const isConfirmed = fired.outcome === 'confirmed';
-      const words = { relay: fired.relay, seconds: fired.milliseconds / 1_000 };
-      const text = isConfirmed ? t('pulseDone', words) : t('pulseUnknown');
-      result.value = { severity: isConfirmed ? 'good' : 'bad', text };
-    } catch (error) {
-      const isUnknown = !(error instanceof Refused) || error.status === 0;
-      result.value = { severity: 'bad', text: isUnknown ? t('noAnswerPulse') : error.message };
-    }
-    busy.value = false;
-    ended();
-  };
   return (
-    <section>
-      <Ask
-        label={t('pulse')}
-        question={t('pulseAsk', { relay, name })}
-        yes={t('pulseYes')}
-        primary
-        disabled={busy.value}
-        onYes={pulse}
-      />
-      <div role="status">
-        {result.value && <p class={`card ${result.value.severity}`}>{result.value.text}</p>}
-      </div>
-    </section>
+    <Actuate
+      label={t('pulse')}
+      question={t('pulseAsk', { relay, name })}
+      yes={t('pulseYes')}
+      path={`/network/rs485/${id}/pulse`}
+      noAnswer={t('noAnswerPulse')}
+      outcomeOf={outcomeOf}
+      ended={ended}
+    />
   );
+}
+
+function outcomeOf({ outcome, relay, milliseconds }: PulseResult): Outcome {
+  if (outcome === 'unknown') return { severity: 'bad', text: t('pulseUnknown') };
+  return { severity: 'good', text: t('pulseDone', { relay, seconds: milliseconds / 1_000 }) };
 }
 
 /** Another device in its place, or none. */
@@ -192,15 +174,13 @@ function Changes({ device, name, ended }: { device: Device; name: string; ended:
     <section>
       <h2>{t('device')}</h2>
       <form onSubmit={(event) => event.preventDefault()}>
-        <label>
-          {t('replaceWith')}
-          <input
-            value={hwId.value}
-            onInput={(event) => {
-              hwId.value = event.currentTarget.value;
-            }}
-          />
-        </label>
+        <TextField
+          label={t('replaceWith')}
+          value={hwId.value}
+          change={(text) => {
+            hwId.value = text ?? '';
+          }}
+        />
         <span class="choices">
           <Ask
             label={t('replace')}

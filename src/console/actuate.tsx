@@ -1,0 +1,66 @@
+/** A button that opens something: asks, orders it once for each answer, and says what is known of its outcome. */
+import { useSignal } from '@preact/signals';
+import { call, Refused } from './api.ts';
+import { Ask } from './ask.tsx';
+
+/** What became of it, for a person. */
+export interface Outcome {
+  severity: 'good' | 'warn' | 'bad';
+  text: string;
+}
+
+export interface ActuateProps<Result> {
+  label: string;
+  /** Instead of `label` while it is under way. */
+  busyLabel?: string;
+  question: string;
+  yes: string;
+  path: string;
+  /** Shown when there was no answer: it may have been carried out. */
+  noAnswer: string;
+  outcomeOf(result: Result): Outcome;
+  /** Called after each answer, for what it changes to be read. */
+  ended(): void;
+}
+
+export function Actuate<Result>({
+  label,
+  busyLabel = label,
+  question,
+  yes,
+  path,
+  noAnswer,
+  outcomeOf,
+  ended,
+}: ActuateProps<Result>) {
+  const busy = useSignal(false);
+  const outcome = useSignal<Outcome | undefined>(undefined);
+  const order = async () => {
+    if (busy.value) return;
+    busy.value = true;
+    outcome.value = undefined;
+    try {
+      outcome.value = outcomeOf(await call<Result>('POST', path, { key: crypto.randomUUID() }));
+    } catch (error) {
+      const isUnknown = !(error instanceof Refused) || error.status === 0;
+      outcome.value = { severity: 'bad', text: isUnknown ? noAnswer : error.message };
+    }
+    busy.value = false;
+    ended();
+  };
+  return (
+    <section>
+      <Ask
+        label={busy.value ? busyLabel : label}
+        question={question}
+        yes={yes}
+        primary
+        disabled={busy.value}
+        onYes={order}
+      />
+      <div role="status">
+        {outcome.value && <p class={`card ${outcome.value.severity}`}>{outcome.value.text}</p>}
+      </div>
+    </section>
+  );
+}
