@@ -184,7 +184,13 @@ function httpOptions(options: ServeOptions) {
 }
 
 function tlsOptions({ chain, key }: TlsIdentity, tls12: boolean) {
-  return { cert: chain, key, ...TLS, ...(!tls12 && { minVersion: 'TLSv1.3' as const }) };
+  return {
+    cert: chain,
+    key,
+    honorCipherOrder: true,
+    ...TLS,
+    ...(!tls12 && { minVersion: 'TLSv1.3' as const }),
+  };
 }
 
 function isLoopback(host: string): boolean {
