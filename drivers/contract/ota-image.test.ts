@@ -20,7 +20,7 @@ it.each([
       file.writeUInt32LE(298, 58);
     }),
   ],
-])('says for whom it is: %s', (_name, file) => {
+])('names its manufacturer, type and version: %s', (_name, file) => {
   expect(otaImage(file)).toEqual(IMAGE);
 });
 

@@ -10,7 +10,7 @@ const TELINK_AES = 0xf000;
 /** Ten times what the memory of a lock holds. */
 const FILE_MAX_BYTES = 16_000_000;
 
-/** For whom a file is. */
+/** What a file says it is made for. */
 export interface OtaImage {
   manufacturerCode: number;
   imageType: number;
@@ -27,7 +27,7 @@ export async function readOtaImage(path: string): Promise<OtaImage | undefined> 
   }
 }
 
-/** undefined: it is no such file, is cut short, or its elements do not fill it. Some makers put a wrapper of their own before the header. */
+/** undefined: it is not such a file, is cut short, or its elements do not fill it. Some makers put a wrapper of their own before the header. */
 export function otaImage(file: Buffer): OtaImage | undefined {
   const start = file.indexOf(IDENTIFIER);
   if (start < 0 || file.length - start < HEADER_BYTES) return undefined;

@@ -226,15 +226,24 @@ export const inputEvent = z.object({
 export type InputEvent = z.infer<typeof inputEvent>;
 
 /** Of OSDP: the wire to a device is suspect, or the device does not do what is required. */
-const SECURITY_ALARMS = [
+export const SECURITY_ALARMS = [
+  /** A reply whose MAC is false: somebody else speaks. */
   'forged',
+  /** A reply without security inside a session. */
   'clearText',
+  /** Replies to questions long answered. */
   'replayed',
+  /** Two devices answer to one address, or one to another's. */
   'duplicateAddress',
+  /** The session is lost again and again, by refusals that no one signed. */
   'sessionLost',
+  /** The device does not know the key, or is another one. */
   'wrongKey',
+  /** The device, or somebody between, wants less security than is required. */
   'downgrade',
+  /** The device wants a secure channel, and none is configured. */
   'securityRequired',
+  /** The device did not take the key it was given. */
   'keyRefused',
 ] as const;
 /** A supervised line is cut, or shorted. */

@@ -1,4 +1,4 @@
-/** What is wrong with the wire to one device (protocol/security-alarms.ts), told when it begins and when it ends. */
+/** What is wrong with the wire to one device (protocol/security-alarms.ts), published when it begins and when it ends. */
 import type { DriverLog } from '../contract/driver.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
 import type { Alarm } from './protocol/security-alarms.ts';

@@ -18,10 +18,10 @@ export async function applySettings(
   if (refusal !== undefined) throw new DriverError('REFUSED', refusal);
   if (state.isOurs()) {
     const request = { kind: 'writeSettings', settings, settingsVersion } as const;
-    const told = await askVendor(talk, request, 'settings', { class: 'settings', deadline, signal });
-    if (told.settingsVersion !== settingsVersion || !isDeepStrictEqual(told.settings, settings))
+    const reported = await askVendor(talk, request, 'settings', { class: 'settings', deadline, signal });
+    if (reported.settingsVersion !== settingsVersion || !isDeepStrictEqual(reported.settings, settings))
       throw new DriverError('BAD_REPLY', 'the device acknowledged the settings, and shows others');
-    state.madeKnown(told);
+    state.madeKnown(reported);
   } else state.keep(settings, settingsVersion);
   device.report();
   return { reportedSettingsVersion: settingsVersion };

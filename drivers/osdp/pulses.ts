@@ -150,8 +150,8 @@ export function openPulses({ bus, device, ends, clock }: PulsesOptions): Pulses 
   /** The device has not been restarted since. Only devices of ours tell; the standard has nothing for it. */
   async function isStillStarted(bootCount: number | undefined): Promise<boolean> {
     if (bootCount === undefined) return false;
-    const told = await askVendor(talk, { kind: 'status' }, 'status', looking()).catch(() => undefined);
-    return told?.status.bootCount === bootCount;
+    const reply = await askVendor(talk, { kind: 'status' }, 'status', looking()).catch(() => undefined);
+    return reply?.status.bootCount === bootCount;
   }
 
   /** It had its turn late, perhaps. */

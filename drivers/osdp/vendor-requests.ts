@@ -1,4 +1,4 @@
-/** Asks a device for what only ours tell (protocol/vendor-messages.ts). */
+/** Asks a device of ours for what OSDP itself has no message for (protocol/vendor-messages.ts). */
 import { DriverError } from '../contract/driver.ts';
 import {
   decodeVendorReply,
@@ -17,9 +17,9 @@ export async function askVendor<Kind extends 'status' | 'settings' | 'product'>(
   kind: Kind,
   asking: Asking,
 ): Promise<Answer<Kind>> {
-  const told = decodeVendorReply(await talk.ask(encodeVendorRequest(request), asking));
-  if (told?.kind === kind) return told as Answer<Kind>;
-  if (told?.kind === 'refused')
-    throw new DriverError('REFUSED', `the device does not take it (reason ${told.reason})`);
+  const reply = decodeVendorReply(await talk.ask(encodeVendorRequest(request), asking));
+  if (reply?.kind === kind) return reply as Answer<Kind>;
+  if (reply?.kind === 'refused')
+    throw new DriverError('REFUSED', `the device does not take it (reason ${reply.reason})`);
   throw new DriverError('BAD_REPLY', 'the device answered something else than it was asked');
 }

@@ -1,29 +1,10 @@
 /**
- * What makes a device, or the wire to it, suspect. One forged reply is told at once; what a late reply or a restart can
- * explain is told when it happens again and again. An alarm ends after a hundred answers with nothing odd about them.
+ * What makes a device, or the wire to it, suspect. One forged reply raises its alarm at once; what a late reply or a
+ * restart can explain raises it when it happens again and again. An alarm ends after a hundred answers with nothing odd about them.
  */
+import { SECURITY_ALARMS } from '../../contract/rs485.ts';
 
-const ALARMS = [
-  /** A reply whose MAC is false: somebody else speaks. */
-  'forged',
-  /** A reply without security inside a session. */
-  'clearText',
-  /** Replies to questions long answered. */
-  'replayed',
-  /** Two devices answer to one address, or one to another's. */
-  'duplicateAddress',
-  /** The session is lost again and again, by refusals that no one signed. */
-  'sessionLost',
-  /** The device does not know the key, or is another one. */
-  'wrongKey',
-  /** The device, or somebody between, wants less security than is required. */
-  'downgrade',
-  /** The device wants a secure channel, and none is configured. */
-  'securityRequired',
-  /** The device did not take the key it was given. */
-  'keyRefused',
-] as const;
-export type Alarm = (typeof ALARMS)[number];
+export type Alarm = (typeof SECURITY_ALARMS)[number];
 
 /** Those that a handshake which succeeds has disproved. */
 const OF_HANDSHAKE: readonly Alarm[] = ['wrongKey', 'downgrade', 'securityRequired', 'keyRefused'];
@@ -81,7 +62,7 @@ export function afterIncidents(before: AlarmLevels, incidents: readonly Incident
 export function afterCleanAnswer(before: AlarmLevels): Judged {
   const levels: Partial<Record<Alarm, AlarmLevel>> = {};
   const effects: AlarmEffect[] = [];
-  for (const alarm of ALARMS) {
+  for (const alarm of SECURITY_ALARMS) {
     const known = before[alarm];
     if (!known) continue;
     if (OF_HANDSHAKE.includes(alarm) || known.level > 1) {
