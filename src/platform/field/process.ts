@@ -12,7 +12,7 @@ import { CLOSING_DEADLINE_MS } from './ipc.ts';
 
 /**
  * How Node runs a host, which stands beside the daemon on a small board: a small young generation, garbage collected when it
- * is a tenth of what lives. SIGUSR1 would open a port for debuggers, to whom every user of this machine could connect.
+ * is a tenth of what lives. SIGUSR1 would open a port for debuggers, which every user of this machine can connect to.
  */
 const NODE_FLAGS = ['--disable-sigusr1', '--max-semi-space-size=1', '--heap-growing-percent=10'];
 /**

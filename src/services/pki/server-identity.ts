@@ -60,15 +60,15 @@ export function openServerIdentity(
 
 /** Once for each time that the clock is behind the start of the certificate, since it is looked at every minute. */
 function openEarlyWarning({ file, log }: ServerIdentityOptions): (isEarly: boolean) => void {
-  let told = false;
+  let isWarned = false;
   return (isEarly) => {
-    if (isEarly && !told) {
+    if (isEarly && !isWarned) {
       log.warn(
         { file },
         'the clock is behind the start of the server certificate: set the clock, or remove the file',
       );
     }
-    told = isEarly;
+    isWarned = isEarly;
   };
 }
 
