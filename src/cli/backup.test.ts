@@ -3,6 +3,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -49,7 +50,8 @@ describe('backup', () => {
     const gateway = await openTestGateway({ upstream }, folder);
     mkdirSync(join(gateway.dataDirectory, 'zigbee', 'g'), { recursive: true });
     writeFileSync(join(gateway.dataDirectory, 'zigbee', 'g', 'coordinator_backup.sealed'), 'sealed');
-    symlinkSync('/etc/passwd', join(gateway.dataDirectory, 'pki', 'planted.crt'));
+    const planted = join(gateway.dataDirectory, 'pki', 'planted.crt');
+    symlinkSync('/etc/passwd', planted);
     const archive = join(folder, 'copy.age');
     expect(await backUp(gateway, archive)).toBe(0);
     expect(shell.written.stderr).toContain(`! ${outside} is not in the archive`);
@@ -61,7 +63,36 @@ describe('backup', () => {
     expect(names).toContain('data/zigbee/g/coordinator_backup.sealed');
     expect(names).toContain('config/password');
     expect(names).not.toContain('data/pki/planted.crt');
-    expect(said).toMatchObject({ leftOut: [outside] });
+    expect(said).toMatchObject({ leftOut: [planted, outside] });
+  });
+
+  it('names a root key that is kept elsewhere, and is not made without the vault key', async () => {
+    const gateway = await openTestGateway();
+    const archive = join(gateway.folder, 'copy.age');
+    const rootKey = join(gateway.dataDirectory, 'pki', 'root.key');
+    const vaultKey = join(gateway.dataDirectory, 'keys', 'vault.key');
+    rmSync(rootKey);
+    expect(await backUp(gateway, archive), shell.written.stderr).toBe(0);
+    expect(shell.written.stderr).toContain(`! ${rootKey} is not in the archive`);
+    expect(await plain('backup', 'verify', archive, '--identity', identity)).toBe(0);
+    expect(shell.written.stdout).toMatch(/not in it +.*\/pki\/root\.key/);
+    symlinkSync('/etc/passwd', rootKey);
+    renameSync(vaultKey, `${vaultKey}.old`);
+    for (const plant of [() => {}, () => symlinkSync(`${vaultKey}.old`, vaultKey)]) {
+      plant();
+      rmSync(archive, { force: true });
+      expect(await backUp(gateway, archive)).toBe(1);
+      expect(shell.written.stderr).toContain(`${vaultKey} is not there as a file`);
+      expect(existsSync(archive)).toBe(false);
+    }
+  });
+
+  it('names the link in its way', async () => {
+    const gateway = await openTestGateway();
+    const archives = join(gateway.dataDirectory, 'backups');
+    symlinkSync(join(gateway.folder, 'unmounted'), archives);
+    expect(await backUp(gateway, join(gateway.folder, 'copy.age'))).toBe(1);
+    expect(shell.written.stderr).toContain(`${archives} is a link to ${join(gateway.folder, 'unmounted')}`);
   });
 
   it('leaves the key data of write requests behind, and what it cannot know ends as unknown', async () => {

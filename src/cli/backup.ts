@@ -29,7 +29,7 @@ import { archiveName, type Made, removable } from '../services/backup/names.ts';
 import { takeSnapshot } from '../services/backup/snapshot.ts';
 import { type EncryptionOptions, encryptionKey } from './backup-key.ts';
 import { configFile, openClient } from './client.ts';
-import { asOwnerOf } from './folder-owner.ts';
+import { asOwnerOf, linkAmong } from './folder-owner.ts';
 import { MAKING, unfinishedBackups } from './leftovers.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 
@@ -52,11 +52,13 @@ export async function backUp(options: BackupOptions, shell: Shell): Promise<void
   const made = await makeArchive({ config, file, target, key, now: shell.clock.now() }, shell);
   await tellDaemon(made, config, shell);
   for (const path of made.leftOut)
-    shell.stderr.write(`! ${path} is not in the archive: it is not in the folder of the configuration.\n`);
+    shell.stderr.write(
+      `! ${path} is not in the archive, which takes only files of the data directory and of the folder of the configuration: keep a copy of it yourself.\n`,
+    );
   if (options.json) return printJson(shell, made);
   shell.stdout.write(`${made.file}\n`);
   shell.stderr.write(
-    `${made.bytes} bytes. The archive holds every secret of this gateway: it opens only with the secret key or the passphrase, so keep that elsewhere.\n`,
+    `${made.bytes} bytes. It holds the secrets of this gateway, and opens only with the secret key or the passphrase, so keep that elsewhere.\n`,
   );
 }
 
@@ -119,7 +121,11 @@ async function makeArchive({ config, file, target, key, now }: Order, shell: She
 }
 
 /** A write names no file in its error, so the folder of the archive and that of the draft copy are named here. */
-function explained({ code, message }: NodeJS.ErrnoException, config: Config, target: string): string {
+function explained(error: NodeJS.ErrnoException, config: Config, target: string): string {
+  const { code, message } = error;
+  const { dataDirectory } = config;
+  const link = linkAmong([error.path, join(dataDirectory, 'gatehouse.db'), join(dataDirectory, 'backups')]);
+  if (link) return `${message}. ${link}`;
   if (code === 'EACCES') return `${message}. With sudo?`;
   if (code !== 'ENOSPC' && code !== 'EDQUOT' && code !== 'SQLITE_FULL') return message;
   const folders = new Set([dirname(target), join(config.dataDirectory, 'backups')]);
@@ -137,14 +143,14 @@ function gathered(
     const configuration = configurationFiles(file, config);
     const [own, ...named] = configuration.files;
     if (!own) throw new Error('there is no configuration');
-    const files = [own, { name: DATABASE, descriptor: database }, ...data, ...named];
+    const files = [own, { name: DATABASE, descriptor: database }, ...data.files, ...named];
     const manifest = newManifest({
       version: VERSION,
       createdAt: new Date(now).toISOString(),
       ...snapshot,
       files: files.map((each) => ({ name: each.name, bytes: bytesOf(each) })),
       configuration: own.name,
-      leftOut: configuration.leftOut,
+      leftOut: [...data.leftOut, ...configuration.leftOut],
     });
     return { manifest, files, [Symbol.dispose]: () => closeSync(database) };
   } catch (error) {

@@ -1,16 +1,17 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { rmSync } from 'node:fs';
+import { renameSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { temporaryFolder } from '../../test/temporary.ts';
 import { holdDataDirectory } from './data-directory.ts';
 
-/** Another process that holds the folder; resolves once it does. */
+/** Another process that holds the folder and has a file of it open, as a gateway its database; resolves once it does. */
 async function holder(folder: string) {
   const module = JSON.stringify(join(import.meta.dirname, 'data-directory.ts'));
   const script = `const { holdDataDirectory } = await import(${module});
-    globalThis.lock = holdDataDirectory(${JSON.stringify(folder)}); console.log('held'); setInterval(() => {}, 1000);`;
+    globalThis.lock = holdDataDirectory(${JSON.stringify(folder)});
+    (await import('node:fs')).openSync(${JSON.stringify(join(folder, 'gatehouse.db'))}, 'a'); console.log('held'); setInterval(() => {}, 1000);`;
   const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -19,16 +20,30 @@ async function holder(folder: string) {
   return child;
 }
 
-it('is not let to a second holder when the lock file of the first was removed', async () => {
+it.each([
+  { what: 'removed', move: (lock: string) => rmSync(lock) },
+  { what: 'renamed', move: (lock: string) => renameSync(lock, `${lock}.old`) },
+  {
+    what: 'moved to another folder',
+    move: (lock: string) => renameSync(lock, join(temporaryFolder(), 'lock')),
+  },
+])('is refused to a second holder when the lock file of the first was $what', async ({ move }) => {
   const folder = temporaryFolder();
   const child = await holder(folder);
   expect(() => holdDataDirectory(folder)).toThrow(/another Gatehouse is running on/);
-  rmSync(join(folder, 'gatehouse.lock'));
+  move(join(folder, 'gatehouse.lock'));
   expect(() => holdDataDirectory(folder)).toThrow(
-    `as process ${child.pid}, and its gatehouse.lock was removed`,
+    `as process ${child.pid}, and its gatehouse.lock was removed or renamed`,
   );
   const ended = once(child, 'exit');
   child.kill('SIGKILL');
   await ended;
   holdDataDirectory(folder)[Symbol.dispose]();
+});
+
+it('names a lock file that is a link', () => {
+  const folder = temporaryFolder();
+  const lock = join(folder, 'gatehouse.lock');
+  symlinkSync(folder, lock);
+  expect(() => holdDataDirectory(folder)).toThrow(`${lock} is a link to ${folder}: put the file`);
 });

@@ -1,8 +1,9 @@
 /** The data directory as commands use it that must have it to themselves. */
-import { readdirSync, readlinkSync, realpathSync } from 'node:fs';
-import { join } from 'node:path';
+import { readdirSync, readFileSync, realpathSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { holdFile } from '../platform/database/connection.ts';
 import { makeFolder } from '../platform/host/durable-file.ts';
+import { linkAmong, linkTarget } from './folder-owner.ts';
 
 const LOCK = 'gatehouse.lock';
 
@@ -13,31 +14,50 @@ export function holdDataDirectory(directory: string): Disposable {
     makeFolder(directory);
     lock = holdFile(join(directory, LOCK));
   } catch (error) {
-    throw new Error(
-      `dataDirectory: ${directory} cannot be used: give this user the right to write there, or choose another`,
-      { cause: error },
-    );
+    const remedy =
+      linkAmong([join(directory, LOCK), directory]) ??
+      'give this user the right to write there, or choose another';
+    throw new Error(`dataDirectory: ${directory} cannot be used: ${remedy}`, { cause: error });
   }
   const running = `dataDirectory: another Gatehouse is running on ${directory}`;
   const remedy = 'stop it (systemctl stop gatehouse), or give this one a dataDirectory of its own';
   if (!lock) throw new Error(`${running}: ${remedy}`);
-  const pid = holderOfRemoved(directory);
+  const pid = holderOfMoved(directory);
   if (pid === undefined) return lock;
   lock[Symbol.dispose]();
-  throw new Error(`${running} as process ${pid}, and its ${LOCK} was removed: ${remedy}`);
+  throw new Error(`${running} as process ${pid}, and its ${LOCK} was removed or renamed: ${remedy}`);
 }
 
+/** The first byte that a holder of the lock has locked for writing (SQLite's PENDING_BYTE, sqlite.org/fileformat2.html 1.6). */
+const LOCKED_BYTE = 0x4000_0000;
+
 /**
- * A lock file that was removed is still held by anyone who has it open, and the one made in its place is free. The kernel
- * lists the open files of each process that this user may look at (proc_pid_fd(5)), removed ones too.
+ * A lock file that was removed or renamed is still held by the process that has it open, and the one made in its place
+ * is free. The kernel lists the open files of each process that this user may look at, removed ones too (proc_pid_fd(5)),
+ * and their locks (proc_pid_fdinfo(5)). A gateway has files of the folder open and one file locked, wherever that is now;
+ * a backup locks only copies that it makes in a folder below.
  */
-function holderOfRemoved(directory: string): number | undefined {
-  const removed = `${join(realpathSync(directory), LOCK)} (deleted)`;
+function holderOfMoved(directory: string): string | undefined {
+  const folder = realpathSync(directory);
+  const own = linkTarget('/proc/self');
   return entriesOf('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .find((pid) => entriesOf(`/proc/${pid}/fd`).some((fd) => targetOf(`/proc/${pid}/fd/${fd}`) === removed));
+    .filter((name) => /^\d+$/.test(name) && name !== own)
+    .find((pid) => {
+      const files = entriesOf(`/proc/${pid}/fd`).map((fd) => ({
+        fd,
+        path: linkTarget(`/proc/${pid}/fd/${fd}`) ?? '',
+      }));
+      if (!files.some(({ path }) => dirname(path) === folder)) return false;
+      const outside = files.filter(({ path }) => !dirname(path).startsWith(`${folder}/`));
+      return outside.some(({ fd }) => isLocked(`/proc/${pid}/fdinfo/${fd}`));
+    });
 }
+
+/** "lock: 1: POSIX ADVISORY WRITE pid device:inode first last" */
+const isLocked = (info: string) =>
+  textOf(info)
+    .split('\n')
+    .some((line) => /\bWRITE\b/.test(line) && line.split(/\s+/).includes(String(LOCKED_BYTE)));
 
 /** None where this user may not look, or of a process that has ended meanwhile. */
 function entriesOf(folder: string): string[] {
@@ -48,10 +68,10 @@ function entriesOf(folder: string): string[] {
   }
 }
 
-function targetOf(link: string): string | undefined {
+function textOf(file: string): string {
   try {
-    return readlinkSync(link);
+    return readFileSync(file, 'utf8');
   } catch {
-    return undefined;
+    return '';
   }
 }

@@ -2,7 +2,7 @@
  * Root works in a folder of another user with the rights of that user. Anyone who may write there may also plant links, and
  * with them lead root to any file of the system.
  */
-import { lstatSync, realpathSync } from 'node:fs';
+import { lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { Shell } from './shell.ts';
 
@@ -32,6 +32,21 @@ export function ownerOf(folder: string): User | undefined {
     }
   }
   return undefined;
+}
+
+/** For an error in a folder of another user: names the first of these paths that is a link, and what to do about it. */
+export function linkAmong(paths: readonly (string | undefined)[]): string | undefined {
+  const link = paths.find((path) => path && linkTarget(path));
+  return link && `${link} is a link to ${linkTarget(link)}: put the file or folder itself in its place.`;
+}
+
+/** Undefined where there is no link, or none that this user may read. */
+export function linkTarget(path: string): string | undefined {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return undefined;
+  }
 }
 
 /** The folders on the way, the topmost first. */

@@ -209,7 +209,7 @@ function configurationOf(plan: Plan, manifest: Manifest | undefined, folder: str
   });
   const { missing, changed } = differing(dirname(plan.file), files);
   const notes = manifest.leftOut.map(
-    (path) => `${path}, which the configuration names, is not in the archive: bring it back by hand.`,
+    (path) => `${path} was not put into the archive: bring it back by hand.`,
   );
   if (plan.options.configuration) return { configuration: [...missing, ...changed], notes };
   for (const { path } of changed)

@@ -32,7 +32,7 @@ export interface OpenFile {
   descriptor: number;
 }
 
-/** Writes to a descriptor. `written` is told the bytes of the archive so far; what it throws ends it. */
+/** Writes to a descriptor. `written` receives the bytes of the archive so far; an error that it throws ends the archive. */
 export async function writeArchive(
   target: number,
   content: ArchiveContent,

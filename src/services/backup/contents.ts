@@ -15,17 +15,44 @@ export interface SmallFile {
   content: Buffer;
 }
 
-/** Of the data directory. */
-export function dataFiles(dataDirectory: string): SmallFile[] {
-  return Object.entries(DATA_FOLDERS).flatMap(([folder, depth]) =>
-    pathsIn(dataDirectory, folder, depth)
-      .filter((path) => !/\.(new|tmp|first-start)$/.test(path))
-      .map((path) => ({ name: `data/${path}`, content: readWhole(join(dataDirectory, path)) })),
-  );
+export interface ArchivedFiles {
+  files: SmallFile[];
+  /** Paths of what belongs to this installation and is not among the files. */
+  leftOut: string[];
 }
 
-/** Relative to `base`, in order. Folders beyond `depth` are not looked at. */
-function pathsIn(base: string, folder: string, depth: number): string[] {
+/** Without it nothing that is sealed in the database opens. */
+const VAULT_KEY = 'keys/vault.key';
+/** Not needed to run, so that it may be kept elsewhere (docs/operations.md, Files). */
+const ROOT_KEY = 'pki/root.key';
+
+/** Of the data directory. Links and a root key kept elsewhere are left out. Throws without the vault key. */
+export function dataFiles(dataDirectory: string): ArchivedFiles {
+  const entries = Object.entries(DATA_FOLDERS).flatMap(([folder, depth]) =>
+    entriesIn(dataDirectory, folder, depth).filter(({ path }) => !/\.(new|tmp|first-start)$/.test(path)),
+  );
+  const files = entries.filter(({ isFile }) => isFile).map(({ path }) => path);
+  const leftOut = entries.filter(({ isFile }) => !isFile).map(({ path }) => path);
+  if (!files.includes(VAULT_KEY))
+    throw new Error(
+      `${join(dataDirectory, VAULT_KEY)} is not there as a file, and without it no secret in the database can be read: put it back (from the stick or an earlier archive)`,
+    );
+  if (!files.includes(ROOT_KEY) && !leftOut.includes(ROOT_KEY)) leftOut.push(ROOT_KEY);
+  return {
+    files: files.map((path) => ({ name: `data/${path}`, content: readWhole(join(dataDirectory, path)) })),
+    leftOut: leftOut.map((path) => join(dataDirectory, path)),
+  };
+}
+
+interface DataEntry {
+  /** Relative to the data directory. */
+  path: string;
+  /** False for a link, a pipe or a device. */
+  isFile: boolean;
+}
+
+/** In order. Folders beyond `depth` are not looked at. */
+function entriesIn(base: string, folder: string, depth: number): DataEntry[] {
   let entries: import('node:fs').Dirent[];
   try {
     entries = readdirSync(join(base, folder), { withFileTypes: true });
@@ -37,8 +64,8 @@ function pathsIn(base: string, folder: string, depth: number): string[] {
     .toSorted((a, b) => (a.name < b.name ? -1 : 1))
     .flatMap((entry) => {
       const path = join(folder, entry.name);
-      if (entry.isDirectory()) return depth > 1 ? pathsIn(base, path, depth - 1) : [];
-      return entry.isFile() ? [path] : [];
+      if (entry.isDirectory()) return depth > 1 ? entriesIn(base, path, depth - 1) : [];
+      return [{ path, isFile: entry.isFile() }];
     });
 }
 
@@ -46,20 +73,15 @@ function readWhole(file: string): Buffer {
   return readRegularFile(file, { followLinks: false });
 }
 
-export interface ConfigurationFiles {
-  files: SmallFile[];
-  leftOut: string[];
-}
-
 /**
  * The configuration, and the files it names in its own folder: those are Gatehouse's. What lies elsewhere belongs to
  * somebody else, such as the system's certificates, and a restore does not write there.
  */
-export function configurationFiles(configFile: string, config: Config): ConfigurationFiles {
+export function configurationFiles(configFile: string, config: Config): ArchivedFiles {
   const file = realpathSync(configFile);
   const folder = dirname(file);
   const own = { name: `config/${basename(configFile)}`, content: readWhole(file) };
-  const found: ConfigurationFiles = { files: [own], leftOut: [] };
+  const found: ArchivedFiles = { files: [own], leftOut: [] };
   for (const named of new Set(filesNamedBy(config))) {
     const real = realPathOf(named);
     const path = relative(folder, real ?? resolve(named));

@@ -35,7 +35,7 @@ const content = z.object({
   files: z.array(z.object({ name: fileName, bytes: z.int().min(0) })).max(FILES_MAX),
   /** Name of the configuration among the files: config/<name>. */
   configuration: fileName,
-  /** Files that the configuration names outside its folder: they are not in the archive. */
+  /** Files of the installation that are not in the archive: links, a root key kept elsewhere, what the configuration names outside its folder. */
   leftOut: z.array(z.string().max(4_096)).max(FILES_MAX),
 });
 export type Manifest = z.infer<typeof content>;

@@ -6,7 +6,7 @@ const ARCHIVE_NAME = /^gatehouse-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.age$/;
 export interface Made {
   file: string;
   bytes: number;
-  /** Files that the configuration names and that are not in the archive. */
+  /** Files of this installation that are not in the archive. */
   leftOut: string[];
 }
 

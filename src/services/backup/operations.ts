@@ -1,4 +1,4 @@
-/** POST /local/backups: what `gatehouse backup` tells the daemon, for the audit. */
+/** POST /local/backups: what `gatehouse backup` reports to the daemon, for the audit. */
 import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../../platform/http/operation.ts';
 import type { Backups } from './schedule.ts';

@@ -52,13 +52,13 @@ async function scheduled(folder?: string) {
   });
   const clock = manualClock(NIGHT);
   const audited: AuditEntry[] = [];
-  const told: LiveEvent[] = [];
+  const published: LiveEvent[] = [];
   const backups = openBackups({
     config: readConfig(gateway.configFile),
     source: { file: gateway.configFile },
     database: { commit: async (job) => job() },
     audit: { record: (entry) => void audited.push(entry) },
-    events: { publish: (event) => void told.push(event), wake() {} },
+    events: { publish: (event) => void published.push(event), wake() {} },
     clock,
     time: clock,
     log: silentLog,
@@ -70,7 +70,7 @@ async function scheduled(folder?: string) {
     gateway,
     clock,
     audited,
-    told,
+    published,
     backups,
     archives: join(gateway.dataDirectory, 'backups'),
     /** One attempt, after so long. */
@@ -108,19 +108,19 @@ describe('the daemon', () => {
     await end();
   });
 
-  it('tells a failure once, keeps the archives there are, and tries again', async () => {
+  it('reports a failure once, keeps the archives there are, and tries again', async () => {
     const stick = join((await openTestGateway()).folder, 'stick');
-    const { attempt, audited, told, backups, end, clock } = await scheduled(stick);
+    const { attempt, audited, published, backups, end, clock } = await scheduled(stick);
     await attempt(60_000, 1);
     expect(audited).toMatchObject([{ action: 'backup.make', outcome: 'failed' }]);
-    expect(told).toMatchObject([
+    expect(published).toMatchObject([
       {
         type: 'gatehouse.backup.failed.v1',
         data: { reason: expect.stringContaining(stick), newestAt: null },
       },
     ]);
     expect(backups.state()?.error).toMatch(/There is no backup: .*ENOENT/);
-    // It is not told again before one is made.
+    // It is not reported again before a backup succeeds.
     await clock.advance(HOUR);
     await vi.waitFor(() => expect(clock.sleepers()).toBe(1), 60_000);
     expect(audited).toHaveLength(1);
@@ -128,7 +128,7 @@ describe('the daemon', () => {
     await attempt(HOUR, 2);
     expect(audited[1]).toMatchObject({ outcome: 'done' });
     expect(backups.state()?.error).toBe(null);
-    expect(told).toHaveLength(1);
+    expect(published).toHaveLength(1);
     await end();
   });
 

@@ -1,6 +1,6 @@
 /**
  * The archives that the daemon makes by itself. A process of its own does it (cli/backup.ts, make-backup), with low
- * priority and a connection of its own, so that no one at the desk waits for it. What fails is told in the status, the
+ * priority and a connection of its own, so that no one at the desk waits for it. A failure is shown in the status, the
  * metrics, the log, the audit and an event, and is tried again in an hour.
  */
 import { execFile } from 'node:child_process';
@@ -87,7 +87,7 @@ export function openBackups(options: BackupsOptions): Backups {
     }
     error = made.message;
     log.error({ reason: error, folder }, 'the backup was not made; it is tried again in an hour');
-    // Told once, until one is made again.
+    // Reported once, until a backup succeeds again.
     if (hasFailed) return;
     await database.commit(() => {
       record('failed', { reason: error }, self());
