@@ -13,12 +13,12 @@ export async function applySettings(
   device: Device,
   { deadline, signal }: { deadline: number; signal: AbortSignal },
 ): Promise<Rs485Applied> {
-  const { state, talk } = device;
+  const { state, session } = device;
   const refusal = refusalOf(settings, state.outputCount() ?? 0, state.isOurs());
   if (refusal !== undefined) throw new DriverError('REFUSED', refusal);
   if (state.isOurs()) {
     const request = { kind: 'writeSettings', settings, settingsVersion } as const;
-    const reported = await askVendor(talk, request, 'settings', { class: 'settings', deadline, signal });
+    const reported = await askVendor(session, request, 'settings', { class: 'settings', deadline, signal });
     if (reported.settingsVersion !== settingsVersion || !isDeepStrictEqual(reported.settings, settings))
       throw new DriverError('BAD_REPLY', 'the device acknowledged the settings, and shows others');
     state.madeKnown(reported);

@@ -11,11 +11,11 @@ it.each([
   ['later', false],
 ])('%s: both are given no order until one of them is gone', async (_, isAtOnce) => {
   const random = testRandom();
-  const twins = [1, 2].map((serial) => openOsdpDevice({ address: 0, serial, random }));
+  const devices = [1, 2].map((serial) => openOsdpDevice({ address: 0, serial, random }));
   let areTwo = false;
   const link = await openWireLink({
     answer(request, now) {
-      const [one, other] = twins.map((twin) => twin.answer(request, now));
+      const [one, other] = devices.map((device) => device.answer(request, now));
       if (areTwo && isAtOnce && one && other) return Buffer.concat([one, other]);
       if (areTwo && other) void link.clock.sleep(BEHIND_MS).then(() => link.port.deliver(other));
       return one ?? null;
@@ -27,10 +27,10 @@ it.each([
   areTwo = true;
   await link.clock.advance(5_000);
   // What they say is the same until something differs between them.
-  twins[1]?.pins.setInput(0, true, link.clock.monotonic());
+  devices[1]?.pins.setInput(0, true, link.clock.monotonic());
   await link.clock.advance(500);
   expect(await link.outcome(link.execute('pulse', PULSE))).toBe('REFUSED');
-  expect(twins.map(({ pins }) => pins.history)).toEqual([[], []]);
+  expect(devices.map(({ pins }) => pins.history)).toEqual([[], []]);
   areTwo = false;
   await link.clock.advance(70_000);
   expect(await link.outcome(link.execute('pulse', PULSE))).toMatchObject({ relay: 1 });

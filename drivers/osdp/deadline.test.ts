@@ -4,9 +4,9 @@ import { manualClock } from '../../test/manual-clock.ts';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
 import type { Bus } from '../bus/bus.ts';
 import { DriverError } from '../contract/driver.ts';
+import { openDeviceSession } from './device-session.ts';
 import { openLateness } from './lateness.ts';
 import { type Command, OUTPUT } from './protocol/messages.ts';
-import { openTalk } from './talk.ts';
 import { testRandom } from './test-wire.ts';
 
 const PULSE: Command = { kind: 'OUT', outputs: [{ output: 2, code: OUTPUT.onForTime, time: 50 }] };
@@ -17,7 +17,7 @@ const DEADLINE_MS = 30;
 async function openPolled(exchange: Bus['exchange']) {
   const clock = manualClock();
   const device = openOsdpDevice({ address: 0, serial: 1, random: testRandom() });
-  const talk = openTalk({
+  const session = openDeviceSession({
     address: 0,
     check: 'crc',
     security: { secure: 'off' },
@@ -30,21 +30,21 @@ async function openPolled(exchange: Bus['exchange']) {
     isGone: () => false,
   });
   function poll(isHeard = true): void {
-    const { request, read } = talk.exchange();
+    const { request, read } = session.exchange();
     const bytes = request();
     const reply = isHeard ? device.answer(bytes, clock.monotonic()) : undefined;
     if (reply) read(reply);
-    talk.conclude();
+    session.conclude();
   }
   const isOnline = () => {
-    const { stage } = talk.session();
+    const { stage } = session.state();
     return stage.kind === 'online' && stage.agenda.length === 0;
   };
   for (let polls = 0; !isOnline() && polls < 20; polls += 1) poll();
   expect(isOnline()).toBe(true);
   const deadline = clock.monotonic() + DEADLINE_MS;
   const { signal } = new AbortController();
-  const outcome = talk.ask(PULSE, { class: 'command', deadline, signal }).then(
+  const outcome = session.ask(PULSE, { class: 'command', deadline, signal }).then(
     () => 'done',
     (error: DriverError) => error.code,
   );

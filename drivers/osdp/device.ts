@@ -1,6 +1,6 @@
 /**
- * One device as it is polled: connected once its session stands and everything was read in it, and as long as it is heard
- * of in one. Who may speak how is its policy; a pairing window is the only time when that is less (pairing.ts).
+ * One polled device. It is connected from the moment when its session is online and everything was read in it, until it is
+ * silent for too long. Its policy says which security it must have; only a pairing window allows less (pairing.ts).
  */
 import type { Bus } from '../bus/bus.ts';
 import type { Poll } from '../bus/exchange.ts';
@@ -8,52 +8,57 @@ import type { Clock, DriverLog } from '../contract/driver.ts';
 import { type Rs485Report, SESSION_FAULTS } from '../contract/settings.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { MEET_EVERY_MS } from '../rs485/polling.ts';
+import {
+  type AddressConflict,
+  duplicateAddressAdvice,
+  garbledAddressAdvice,
+  openAddressConflict,
+} from './address-conflict.ts';
 import { type Alarms, openAlarms } from './alarms.ts';
+import { type DeviceReadout, openDeviceReadout } from './device-readout.ts';
+import { type DeviceSession, openDeviceSession } from './device-session.ts';
 import { type DeviceState, hwIdOf, openDeviceState } from './device-state.ts';
 import type { Lateness } from './lateness.ts';
-import { type Meeting, openMeeting } from './meeting.ts';
 import { isSamePolicy, keyProvenUnder, type Policy, provenPending, securityOf } from './policy.ts';
 import { openPresence, type Presence, type PresenceOptions } from './presence.ts';
 import type { Check } from './protocol/frame.ts';
 import type { Identity, Reply } from './protocol/messages.ts';
 import type { Alarm } from './protocol/security-alarms.ts';
 import type { Effect, Security } from './protocol/state.ts';
-import { openTalk, type Talk } from './talk.ts';
-import { garbledAt, openTwins, type Twins, twinsAt } from './twins.ts';
 
 export interface Device extends Disposable {
   readonly address: number;
   readonly poll: Poll;
-  readonly talk: Talk;
+  readonly session: DeviceSession;
   readonly state: DeviceState;
   connected(): boolean;
-  /** No device answers there. */
+  /** No device answers there any more. */
   isGone(): boolean;
-  /** From now on, or from the end of a pairing window; the same again changes nothing. */
-  police(policy: Policy): void;
+  /** Takes effect now, or at the end of a pairing window. The same policy again changes nothing. */
+  setPolicy(policy: Policy): void;
   /** Opens a pairing window: starts a new session under this security. */
-  loosen(security: Security): void;
-  /** Ends it. A device that has proved the key it must have goes on as it is. */
-  tighten(): void;
-  /** Starts a new session: the device may be at another address by now. */
+  beginPairing(security: Security): void;
+  /** Ends the window. The session goes on if the device has proved the key of its policy; else a new one begins. */
+  endPairing(): void;
+  /** Starts a new session: the device may have moved to another address. */
   restart(): void;
   onPairing(listener: PairingListener | undefined): void;
-  /** Something answers, and for some time nothing of it was understood. */
+  /** Replies have been garbled for some time. */
   isGarbled(): boolean;
-  /** What is wrong with it now, by name. */
+  /** The security alarms that are raised now. */
   alarms(): readonly Alarm[];
-  /** Reports what is known; only when something is new, unless `again`. */
+  /** Reports the state to the daemon if it has changed, or in any case with `again`. */
   report(again?: boolean): void;
-  /** What a technician should mend. */
+  /** The advice for a technician; undefined when nothing is wrong. */
   warning(): string | undefined;
 }
 
 export interface PairingListener {
   /** The device has taken its key, and has proved it. */
   paired(): void;
-  /** Two devices answer, and neither is given the key. */
+  /** Two devices answer: neither is given the key. */
   contested(): void;
-  /** The device insists on a key that it has already. */
+  /** The device has a key already, and keeps it. */
   keyed(): void;
   /** The device has refused the key that it was given. */
   refused(): void;
@@ -70,35 +75,35 @@ export interface DeviceOptions
   log: DriverLog;
   /** Fires when the driver closes. */
   closing: AbortSignal;
-  /** The name that is expected here. */
-  awaited(): string | undefined;
+  /** The hwId that is expected here. */
+  expected(): string | undefined;
   tellEvent(event: DeviceEvent): void;
 }
 
-/** A device that is asked nothing for 8 s ends its session (SIA OSDP 2.2, 5.7); some questions may be lost. */
+/** A device that receives no command for 8 s ends its session (SIA OSDP 2.2, 5.7); some commands may be lost. */
 const KEPT_EVERY_MS = 2_000;
-/** A device without a key is only looked for. */
+/** A device without a key is only identified. */
 const LOOK_EVERY_MS = 1_000;
 
 export function openDevice(options: DeviceOptions): Device {
   const { address } = options;
   const state = openDeviceState(options);
   let pairing: PairingListener | undefined;
-  const twins = openTwins();
+  const conflict = openAddressConflict();
   const { isLooking, policy, unproven, isAway, ...enforcement } = openEnforcement(options.policy, {
-    talk: () => talk,
+    session: () => session,
     begin,
   });
-  const alarms = openAlarms({ ...options, hwId: () => state.hwId() ?? options.awaited() });
+  const alarms = openAlarms({ ...options, hwId: () => state.hwId() ?? options.expected() });
   const presence = openPresence({
     ...options,
     state,
-    security: () => securityNow(talk, policy(), isLooking()),
+    security: () => securityNow(session, policy(), isLooking()),
     sessionFault: () => SESSION_FAULTS.find((fault) => alarms.raised().includes(fault)) ?? null,
-    provenKey: () => provenPending(talk.session(), policy()),
+    provenKey: () => provenPending(session.state(), policy()),
     exchanged() {
-      talk.dismiss();
-      meeting.begin();
+      session.dismiss();
+      readout.begin();
     },
   });
 
@@ -106,29 +111,29 @@ export function openDevice(options: DeviceOptions): Device {
     state,
     presence,
     alarms,
-    twins,
+    conflict,
     isLooking,
     pairing: () => pairing,
-    meeting: () => meeting,
+    readout: () => readout,
     unproven,
   };
   const effect = openEffects(options, parts);
 
   /** After each turn. */
   function turned(answered: boolean, garbled: boolean): void {
-    twins.turned(answered, garbled);
-    const { stage } = talk.session();
+    conflict.turned(answered, garbled);
+    const { stage } = session.state();
     if (stage.kind === 'cooldown') presence.disconnect();
     presence.turned(answered, stage.kind === 'online');
     if (presence.isGone()) {
-      talk.forget();
-      twins.forget();
+      session.forget();
+      conflict.forget();
       isAway();
-    } else if (stage.kind === 'online' && stage.agenda.length === 0) meeting.go();
+    } else if (stage.kind === 'online' && stage.agenda.length === 0) readout.readDue();
   }
 
-  const { isGone } = presence;
-  const talk = openTalk({
+  const { connect, isGone, report } = presence;
+  const session = openDeviceSession({
     ...options,
     isLooking,
     isGone,
@@ -136,13 +141,12 @@ export function openDevice(options: DeviceOptions): Device {
     turned,
     security: securityOf(options.policy),
   });
-  const { report } = presence;
-  const meeting = openMeeting({ ...options, talk, state, met: presence.connect, changed: report });
+  const readout = openDeviceReadout({ ...options, session, state, completed: connect, changed: report });
 
   function begin(security: Security): void {
     alarms.clear();
-    talk.begin(security);
-    meeting.end();
+    session.begin(security);
+    readout.end();
     presence.disconnect();
     report();
   }
@@ -150,40 +154,40 @@ export function openDevice(options: DeviceOptions): Device {
   return {
     ...enforcement,
     address,
-    talk,
+    session,
     state,
     report,
     isGone,
     connected: presence.connected,
     alarms: alarms.raised,
-    poll: openPoll(options, talk, isLooking),
+    poll: openPoll(options, session, isLooking),
     onPairing(listener) {
       pairing = listener;
     },
-    isGarbled: twins.isGarbled,
+    isGarbled: conflict.isGarbled,
     warning: () => warningOf(address, parts),
     [Symbol.dispose]() {
-      talk.close();
-      meeting.end();
+      session.close();
+      readout.end();
       presence.disconnect();
     },
   };
 }
 
 interface Enforced {
-  talk(): Talk;
+  session(): DeviceSession;
   /** Starts a new session under this security. */
   begin(security: Security): void;
 }
 
-/** Keeps a device to its policy, and to less in a pairing window. */
-function openEnforcement(first: Policy, { talk, begin }: Enforced) {
+/** Holds a device to its policy, except in a pairing window. */
+function openEnforcement(first: Policy, { session, begin }: Enforced) {
   let policy = first;
-  let isLoose = false;
-  /** A key that the device may have been given is tried, until a few handshakes have shown that it has not got it. */
+  let isPairing = false;
+  /** The pending key is tried, until a few handshakes have shown that the device does not have it. */
   const hasTentativeKey = () => policy.kind === 'unpaired' && policy.pending !== undefined;
   let isTentative = hasTentativeKey();
-  const isLooking = () => policy.kind === 'unpaired' && !isLoose && !isTentative;
+  const isLooking = () => policy.kind === 'unpaired' && !isPairing && !isTentative;
 
   function enforce(): void {
     isTentative = hasTentativeKey();
@@ -192,13 +196,13 @@ function openEnforcement(first: Policy, { talk, begin }: Enforced) {
 
   return {
     policy: () => policy,
-    /** It is only ever asked who it is. */
+    /** The device is asked for its identity only. */
     isLooking,
-    police(next: Policy): void {
+    setPolicy(next: Policy): void {
       const isSame = isSamePolicy(policy, next);
       policy = next;
-      if (isSame || isLoose) return;
-      if (keyProvenUnder(talk().session(), policy)) isTentative = policy.kind === 'unpaired';
+      if (isSame || isPairing) return;
+      if (keyProvenUnder(session().state(), policy)) isTentative = policy.kind === 'unpaired';
       else enforce();
     },
     /** The device does not have the pending key. */
@@ -206,18 +210,18 @@ function openEnforcement(first: Policy, { talk, begin }: Enforced) {
       isTentative = false;
       begin({ secure: 'off' });
     },
-    /** It may be another one when it is back, with the pending key. */
+    /** The device is silent; the one that answers next may have the pending key. */
     isAway(): void {
       if (isLooking() && hasTentativeKey()) enforce();
     },
-    loosen(security: Security): void {
-      isLoose = true;
+    beginPairing(security: Security): void {
+      isPairing = true;
       begin(security);
     },
-    tighten(): void {
-      isLoose = false;
-      const proven = keyProvenUnder(talk().session(), policy);
-      if (proven) talk().keepTo({ secure: 'required', key: proven });
+    endPairing(): void {
+      isPairing = false;
+      const proven = keyProvenUnder(session().state(), policy);
+      if (proven) session().keepTo({ secure: 'required', key: proven });
       else enforce();
     },
     restart: enforce,
@@ -228,19 +232,19 @@ interface Parts {
   state: DeviceState;
   presence: Presence;
   alarms: Alarms;
-  twins: Twins;
+  conflict: AddressConflict;
   isLooking(): boolean;
   pairing(): PairingListener | undefined;
-  meeting(): Meeting;
-  /** The device does not have the key that it may have been given. */
+  readout(): DeviceReadout;
+  /** The device does not have the pending key. */
   unproven(): void;
 }
 
 function openEffects({ address, log }: Pick<DeviceOptions, 'address' | 'log'>, parts: Parts) {
-  const { state, presence, alarms, twins, isLooking, pairing, meeting, unproven } = parts;
+  const { state, presence, alarms, conflict, isLooking, pairing, readout, unproven } = parts;
   function heard(reply: Reply, askedAt: number): void {
     state.told(reply, askedAt);
-    if (reply.kind === 'ISTATR') meeting().inputsChanged();
+    if (reply.kind === 'ISTATR') readout().inputsChanged();
     presence.report();
   }
 
@@ -250,14 +254,14 @@ function openEffects({ address, log }: Pick<DeviceOptions, 'address' | 'log'>, p
     if (alarm === 'keyRefused' && raised) pairing()?.refused();
   }
 
-  /** In clear text. */
+  /** The device has named its identity in clear text. */
   function claimed(identity: Identity): void {
-    twins.said(hwIdOf(identity));
-    const areTwins = twins.takeTurns();
-    if (isLooking() && areTwins !== alarms.raised().includes('duplicateAddress'))
-      alarmed('duplicateAddress', areTwins);
-    // While two devices answer in turn, neither counts as the one that is there.
-    if (!areTwins) presence.identified(identity, true);
+    conflict.identified(hwIdOf(identity));
+    const isDuplicate = conflict.isDuplicate();
+    if (isLooking() && isDuplicate !== alarms.raised().includes('duplicateAddress'))
+      alarmed('duplicateAddress', isDuplicate);
+    // While two identities alternate, neither counts as the device of this address.
+    if (!isDuplicate) presence.identified(identity, true);
   }
 
   return (what: Effect, askedAt: number): void => {
@@ -266,7 +270,7 @@ function openEffects({ address, log }: Pick<DeviceOptions, 'address' | 'log'>, p
     else if (what.kind === 'capabilities' && what.isProven) state.able(what.capabilities);
     else if (what.kind === 'reported') heard(what.reply, askedAt);
     else if (what.kind === 'alarm') alarmed(what.alarm, what.raised);
-    else if (what.kind === 'online') meeting().begin();
+    else if (what.kind === 'online') readout().begin();
     else if (what.kind === 'paired') pairing()?.paired();
     else if (what.kind === 'contested') pairing()?.contested();
     else if (what.kind === 'keyed') pairing()?.keyed();
@@ -277,15 +281,18 @@ function openEffects({ address, log }: Pick<DeviceOptions, 'address' | 'log'>, p
   };
 }
 
-function warningOf(address: number, { state, presence, alarms, twins, ...parts }: Parts): string | undefined {
+function warningOf(
+  address: number,
+  { state, presence, alarms, conflict, ...parts }: Parts,
+): string | undefined {
   const hwId = state.hwId();
   const raised = alarms.raised();
   const isLooking = parts.isLooking();
-  if (raised.includes('duplicateAddress')) return twinsAt(address);
-  if (twins.isGarbled()) return garbledAt(address);
+  if (raised.includes('duplicateAddress')) return duplicateAddressAdvice(address);
+  if (conflict.isGarbled()) return garbledAddressAdvice(address);
   if (presence.isConflict())
     return `another device answers as ${hwId} too, besides the one at address ${address}`;
-  // It is elsewhere now, perhaps under a key.
+  // The device may be at another address now, under a key.
   if (isLooking && presence.isGone()) return undefined;
   if (isLooking)
     return hwId && `the device at address ${address} (${hwId}) has no key: pair it (gatehouse osdp pair)`;
@@ -295,34 +302,38 @@ function warningOf(address: number, { state, presence, alarms, twins, ...parts }
   return `the device at address ${address}: ${raised.join(', ')}${advice}`;
 }
 
-function securityNow(talk: Talk, policy: Policy, isLooking: boolean): NonNullable<Rs485Report['security']> {
+function securityNow(
+  session: DeviceSession,
+  policy: Policy,
+  isLooking: boolean,
+): NonNullable<Rs485Report['security']> {
   if (isLooking) return 'unpaired';
-  const { stage } = talk.session();
+  const { stage } = session.state();
   if (stage.kind === 'online' && stage.channel) return 'secure';
   if (policy.kind === 'unpaired') return 'unpaired';
   return policy.kind === 'off' ? 'clear' : 'none';
 }
 
-function openPoll(options: DeviceOptions, talk: Talk, isLooking: () => boolean): Poll {
+function openPoll(options: DeviceOptions, session: DeviceSession, isLooking: () => boolean): Poll {
   const { address } = options;
   const everyMs = Math.min(options.everyMs, KEPT_EVERY_MS);
-  /** A device that answers is met as fast as the wire lets. */
+  /** While a device answers, its session is set up as fast as the wire allows. */
   let hurries = true;
   return {
     address,
     get everyMs() {
       if (isLooking()) return Math.max(everyMs, LOOK_EVERY_MS);
-      const { stage } = talk.session();
+      const { stage } = session.state();
       if (stage.kind === 'cooldown') return everyMs;
       if (stage.kind === 'online' && stage.agenda.length === 0) return everyMs;
       return hurries ? 0 : Math.min(everyMs, MEET_EVERY_MS);
     },
-    begin: talk.exchange,
+    begin: session.exchange,
     settle(outcome) {
       hurries = 'reply' in outcome;
-      talk.conclude();
+      session.conclude();
     },
-    // Three misses are no reason to give up a session: what was sent in it may still be answered (presence.ts).
-    alive: talk.conclude,
+    // Three misses do not end a session: a command that was sent in it may still be answered (presence.ts).
+    alive: session.conclude,
   };
 }

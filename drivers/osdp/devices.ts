@@ -1,10 +1,11 @@
-/** The devices of a bus that are polled: those of the options, and those the daemon watches. */
+/** The devices of a bus that are polled: those of the options, and those in the list of the daemon (`watch`). */
 import type { Bus } from '../bus/bus.ts';
 import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import type { Readdress, Readdressed } from '../contract/osdp.ts';
 import type { Pair, Paired, Watch } from '../contract/rs485.ts';
 import type { Rs485Report } from '../contract/settings.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
+import { type AddressTable, assertSameSecurity, openAddressTable } from './address-table.ts';
 import { type Device, openDevice } from './device.ts';
 import { openLateness } from './lateness.ts';
 import type { OsdpOptions } from './options.ts';
@@ -13,7 +14,6 @@ import type { Policy } from './policy.ts';
 import { openPulseEnds, openPulses, type Pulses } from './pulses.ts';
 import { readdress } from './readdress.ts';
 import { openReservation, type Reservation } from './reservation.ts';
-import { assertSameSecurity, openRoster, type Roster } from './roster.ts';
 
 export interface DevicesOptions {
   clock: Clock;
@@ -27,13 +27,13 @@ export interface DevicesOptions {
 export interface Member {
   device: Device;
   pulses: Pulses;
-  /** It is polled as long as it is open, but while it is reserved. */
+  /** The device is polled while this is open and not reserved. */
   reservation: Reservation;
 }
 
 export function openDevices({ clock, log, bus, options, tell, tellEvent }: DevicesOptions) {
   const members = new Map<number, Member>();
-  const roster = openRoster(options.devices);
+  const table = openAddressTable(options.devices);
   const closing = new AbortController();
   const ends = openPulseEnds(clock);
   const lateness = openLateness(clock);
@@ -42,17 +42,17 @@ export function openDevices({ clock, log, bus, options, tell, tellEvent }: Devic
     return [...members.values()].find(({ device }) => device.connected() && device.state.hwId() === hwId);
   }
 
-  /** Only one device can be the one of that name: else a command for it might reach another door. */
+  /** False where another device has this hwId already: a command for it might reach another door. */
   function claim(address: number, hwId: string): boolean {
     const holder = holderOf(hwId);
     if (holder && holder.device.address !== address) return false;
-    const awaited = roster.awaited(address);
-    if (awaited !== undefined && awaited !== hwId && !holderOf(awaited)) tellGone(address, awaited);
+    const expected = table.expectedAt(address);
+    if (expected !== undefined && expected !== hwId && !holderOf(expected)) reportGone(address, expected);
     return true;
   }
 
-  /** Another device is where this one was. */
-  function tellGone(address: number, hwId: string): void {
+  /** Another device is at the address where this one was. */
+  function reportGone(address: number, hwId: string): void {
     const unknown = { type: null, platform: null, apps: [], reportedSettingsVersion: 0, settings: null };
     tell({ connected: false, hwId, ...unknown, levels: {}, address });
   }
@@ -69,17 +69,17 @@ export function openDevices({ clock, log, bus, options, tell, tellEvent }: Devic
       closing: closing.signal,
       check: options.check,
       everyMs: options.pollEveryMs,
-      policy: roster.policyFor(address),
+      policy: table.policyAt(address),
       claim: (hwId) => claim(address, hwId),
       isTaken: (hwId) => holderOf(hwId) !== undefined,
-      awaited: () => roster.awaited(address),
+      expected: () => table.expectedAt(address),
       pulse: () => ends.shown(device.state),
-      // No one sends the rest of a file before it was polled.
+      // A file transfer goes on only after the device was polled again.
       lost: () => reservation.end(),
     });
     const poll = () => bus.poll(device.poll);
     const pulses = openPulses({ bus, device, ends, clock });
-    const reservation = openReservation({ clock, talk: device.talk, poll });
+    const reservation = openReservation({ clock, session: device.session, poll });
     const member = { device, pulses, reservation };
     members.set(address, member);
     return member;
@@ -93,24 +93,24 @@ export function openDevices({ clock, log, bus, options, tell, tellEvent }: Devic
 
   function settle(): void {
     if (closing.signal.aborted) return;
-    const wanted = roster.addresses();
+    const wanted = table.addresses();
     for (const [address, member] of members) if (!wanted.has(address)) leave(address, member);
     for (const address of wanted) {
-      members.get(address)?.device.police(roster.policyFor(address));
+      members.get(address)?.device.setPolicy(table.policyAt(address));
       const { device } = members.get(address) ?? join(address);
-      const awaited = roster.awaited(address);
-      const isOther = device.connected() && awaited !== undefined && device.state.hwId() !== awaited;
-      if (isOther && !holderOf(awaited)) tellGone(address, awaited);
+      const expected = table.expectedAt(address);
+      const isOther = device.connected() && expected !== undefined && device.state.hwId() !== expected;
+      if (isOther && !holderOf(expected)) reportGone(address, expected);
     }
   }
 
   const at = (address: number) => (members.get(address) ?? join(address)).device;
   return {
     ...openAccess({ members, holderOf }),
-    ...openMaintenance({ ...options, roster, holderOf, at, settle, clock, closing: closing.signal }),
-    /** No one is polled before the first list: it brings the keys. */
+    ...openMaintenance({ ...options, table, holderOf, at, settle, clock, closing: closing.signal }),
+    /** Nothing is polled before the first list: it brings the keys. */
     watch(list: Watch): void {
-      roster.watch(list);
+      table.watch(list);
       settle();
     },
     closing: closing.signal,
@@ -123,34 +123,34 @@ export function openDevices({ clock, log, bus, options, tell, tellEvent }: Devic
 }
 
 interface MaintenanceOptions extends Pick<OsdpOptions, 'baudRate'> {
-  roster: Roster;
+  table: AddressTable;
   holderOf(hwId: string): Member | undefined;
   /** The device there, polled from now on. */
   at(address: number): Device;
-  /** Polls every device that the roster has. */
+  /** Polls exactly the addresses of the table. */
   settle(): void;
   clock: Clock;
   closing: AbortSignal;
 }
 
 export interface Readdressing {
-  /** Whether anybody answers at an address. */
+  /** Whether a device answers at the address. */
   isTaken(address: number): Promise<boolean>;
   /** Monotonic milliseconds. */
   deadline: number;
   signal: AbortSignal;
 }
 
-/** What makes a device another one: its key, its address. */
+/** Changes of the key or the address of a device. */
 function openMaintenance(options: MaintenanceOptions) {
-  const { roster, holderOf, at, settle, clock, closing, baudRate } = options;
+  const { table, holderOf, at, settle, clock, closing, baudRate } = options;
   const occupy = openOccupancy();
-  function shelter(address: number, policy: Policy): Disposable {
-    roster.shelter(address, policy);
+  function hold(address: number, policy: Policy): Disposable {
+    table.hold(address, policy);
     settle();
     return {
       [Symbol.dispose]() {
-        roster.leave(address);
+        table.release(address);
         settle();
       },
     };
@@ -158,28 +158,31 @@ function openMaintenance(options: MaintenanceOptions) {
 
   return {
     async pair({ address, key, milliseconds }: Pair, signal: AbortSignal): Promise<Paired> {
-      if (roster.isClear(address))
+      if (table.isClearText(address))
         throw new DriverError('INVALID_COMMAND', `the configuration says secure: off for address ${address}`);
       using _occupied = occupy([address]);
-      using _sheltered = shelter(address, roster.policyFor(address));
+      using _held = hold(address, table.policyAt(address));
       const either = AbortSignal.any([signal, closing]);
-      const hasKey = roster.keyOf(address) !== undefined;
+      const hasKey = table.keyAt(address) !== undefined;
       const device = at(address);
       const giving = { key, milliseconds, clock, signal: either, hasKey };
-      const paired = await pairDevice(device, { ...giving, mayHave: () => roster.pend(address, key) });
-      roster.settle(address, paired.hwId, key);
+      const paired = await pairDevice(device, {
+        ...giving,
+        mayHave: () => table.setPendingKey(address, key),
+      });
+      table.assign(address, paired.hwId, key);
       return paired;
     },
     async readdress(wanted: Readdress, { isTaken, deadline, signal }: Readdressing): Promise<Readdressed> {
       const holder = holderOf(wanted.hwId);
       if (!holder) throw offline(wanted.hwId);
       const { device } = holder;
-      assertSameSecurity(roster, device.address, wanted.address);
+      assertSameSecurity(table, device.address, wanted.address);
       using _occupied = occupy([device.address, wanted.address]);
-      const policy = roster.policyFor(device.address);
-      const key = roster.keyOf(device.address);
-      // A list may leave it out meanwhile.
-      using _sheltered = shelter(device.address, policy);
+      const policy = table.policyAt(device.address);
+      const key = table.keyAt(device.address);
+      // A list that arrives meanwhile may lack the device.
+      using _held = hold(device.address, policy);
       return await readdress(wanted, {
         device,
         clock,
@@ -187,9 +190,9 @@ function openMaintenance(options: MaintenanceOptions) {
         isTaken,
         deadline,
         signal: AbortSignal.any([signal, closing]),
-        shelter: (address) => shelter(address, policy),
+        hold: (address) => hold(address, policy),
         whereabouts: () => holderOf(wanted.hwId)?.device.address,
-        settled: (address) => roster.settle(address, wanted.hwId, key),
+        settled: (address) => table.assign(address, wanted.hwId, key),
       });
     },
   };

@@ -21,14 +21,14 @@ import { valid } from '../contract/valid.ts';
 import { openEventQueue } from '../rs485/event-queue.ts';
 import { type Commands, executing, runLink } from '../rs485/link.ts';
 import { applySettings } from './apply.ts';
-import { concealKeys } from './conceal.ts';
+import { openDecrypt } from './decrypt.ts';
 import { type Devices, openDevices } from './devices.ts';
 import { openFeedback } from './feedback.ts';
 import { openFiles } from './files.ts';
 import { type OsdpOptions, osdpOptions } from './options.ts';
 import { probeAddresses } from './probe.ts';
 import { sendersOf } from './protocol/frame.ts';
-import { openReveal } from './reveal.ts';
+import { redactKeys } from './redact.ts';
 
 /** Silence before a message (5.7). */
 const GAP_CHARACTERS = 2;
@@ -44,10 +44,10 @@ export function openOsdpOn(openPort: OpenPort): OpenDriver {
     const { clock, log, report } = context;
     await using opening = new AsyncDisposableStack();
     const gapMs = GAP_CHARACTERS * characterMs(options);
-    const reveal = openReveal((address) => devices.deviceAt(address)?.talk.session().outstanding);
+    const decrypt = openDecrypt((address) => devices.deviceAt(address)?.session.state().outstanding);
     const bus = opening.use(
       await openBus(
-        { options, openPort, clock, log, gapMs, conceal: concealKeys, reveal, senders: sendersOf },
+        { options, openPort, clock, log, gapMs, redact: redactKeys, decrypt, senders: sendersOf },
         signal,
       ),
     );

@@ -28,7 +28,7 @@ export function openFeedback({ feedback, clock, log, closing }: FeedbackOptions)
     const deadline = clock.monotonic() + DEADLINE_MS;
     try {
       for (const command of commandsOf(feedback[verdict], device))
-        await device.talk.ask(command, { class: 'settings', deadline, signal: closing });
+        await device.session.ask(command, { class: 'settings', deadline, signal: closing });
     } catch (error) {
       if (!(error instanceof DriverError)) throw error;
       log.debug({ address: device.address, verdict, code: error.code }, 'a reader did not show it');

@@ -60,7 +60,7 @@ export function openFiles({ clock, characterMs, named }: FilesOptions): Files {
     let transfer = openFileTransfer(type, total, messageMax, { offset, longest });
     const read = (from: number, length: number) => data.subarray(from - offset, from - offset + length);
     for (;;) {
-      const isSecure = device.talk.session().options.security.secure !== 'off';
+      const isSecure = device.session.state().options.security.secure !== 'off';
       const next = nextFragment(transfer, read, { now: clock.monotonic(), isSecure });
       if (next.kind === 'over') return await ended(member, transfer, signal);
       if (next.kind === 'wait') {
@@ -97,7 +97,7 @@ export function openFiles({ clock, characterMs, named }: FilesOptions): Files {
     if (!device.connected() || device.state.hwId() !== hwId)
       throw new DriverError('DEVICE_OFFLINE', 'the device does not answer any more');
     const deadline = clock.monotonic() + FRAGMENT_DEADLINE_MS;
-    const reply = await device.talk.ask(command, { class: 'settings', deadline, signal });
+    const reply = await device.session.ask(command, { class: 'settings', deadline, signal });
     if (reply.kind === 'FTSTAT') return reply.file;
     throw new DriverError('BAD_REPLY', 'the device answers a file with something else');
   }
@@ -116,7 +116,7 @@ export function openFiles({ clock, characterMs, named }: FilesOptions): Files {
     if (stage.kind === 'done' && stage.restarts) return sent(transfer, 'restarting');
     const asking = { class: 'settings', deadline: clock.monotonic() + ASK_MS, signal } as const;
     // It may be another one from now on; what it says is reported.
-    await device.talk.ask({ kind: 'ID' }, asking).catch(() => undefined);
+    await device.session.ask({ kind: 'ID' }, asking).catch(() => undefined);
     return sent(transfer, 'done');
   }
 
@@ -125,7 +125,7 @@ export function openFiles({ clock, characterMs, named }: FilesOptions): Files {
     async abort({ hwId }, deadline, signal) {
       const { device, reservation } = named(hwId);
       reservation.end();
-      await device.talk.ask({ kind: 'ABORT' }, { class: 'settings', deadline, signal });
+      await device.session.ask({ kind: 'ABORT' }, { class: 'settings', deadline, signal });
     },
   };
 }

@@ -4,9 +4,9 @@
  */
 import { type Clock, DriverError } from '../contract/driver.ts';
 import type { Paired } from '../contract/rs485.ts';
+import { duplicateAddressAdvice, garbledAddressAdvice } from './address-conflict.ts';
 import type { Device } from './device.ts';
 import { isSameKey, provenKey } from './policy.ts';
-import { garbledAt, twinsAt } from './twins.ts';
 
 export interface PairingOptions {
   key: Uint8Array;
@@ -37,22 +37,22 @@ export async function pairDevice(
     refused,
     keyed: () => reject(keepsItsKey(hasKey)),
   });
-  device.loosen({ secure: 'pairing', key });
+  device.beginPairing({ secure: 'pairing', key });
   try {
     const closed = clock.sleep(milliseconds, AbortSignal.any([signal, over.signal])).then(() => {
       throw failure(device, hasKey);
     });
     await Promise.race([promise, closed]);
-    device.police({ kind: 'required', key });
+    device.setPolicy({ kind: 'required', key });
   } catch (error) {
     // Whatever is wrong now, and also when the window was closed by hand: the KEYSET may have arrived.
-    if (!device.talk.session().gaveKey) throw error;
+    if (!device.session.state().gaveKey) throw error;
     mayHave();
     throw given(device.address, error);
   } finally {
     over.abort();
     device.onPairing(undefined);
-    device.tighten();
+    device.endPairing();
   }
   const hwId = device.state.hwId();
   if (hwId === undefined) throw new DriverError('BAD_REPLY', 'the device does not say who it is');
@@ -71,10 +71,11 @@ function failure(device: Device, hasKey: boolean): DriverError {
   const alarms = device.alarms();
   const has = (...names: (typeof alarms)[number][]) => names.some((name) => alarms.includes(name));
   if (has('duplicateAddress'))
-    return new DriverError('REFUSED', `${twinsAt(device.address)} No key was given to either`);
+    return new DriverError('REFUSED', `${duplicateAddressAdvice(device.address)} No key was given to either`);
   if (has('keyRefused')) return new DriverError('REFUSED', 'the device does not take the key it was given');
   if (has('wrongKey', 'downgrade')) return keepsItsKey(hasKey);
-  if (device.isGarbled()) return new DriverError('NO_REPLY', `${garbledAt(device.address)} No key was given`);
+  if (device.isGarbled())
+    return new DriverError('NO_REPLY', `${garbledAddressAdvice(device.address)} No key was given`);
   if (device.isGone())
     return new DriverError(
       'NO_REPLY',
@@ -97,7 +98,7 @@ function keepsItsKey(hasKey: boolean): DriverError {
 
 /** Throws REFUSED: the window would end a session that works. */
 function assertNoSession(device: Device, key: Uint8Array): void {
-  const proven = provenKey(device.talk.session());
+  const proven = provenKey(device.session.state());
   if (!proven || isSameKey(proven, key)) return;
   throw new DriverError(
     'REFUSED',

@@ -1,14 +1,14 @@
-/** How much security a device must have. Less is spoken to it in a pairing window alone. */
+/** The security that a device must have. Only a pairing window allows less. */
 import { keyFingerprint } from '../contract/osdp.ts';
 import type { Security, Session } from './protocol/state.ts';
 
 export type Policy =
   | { kind: 'off' }
-  /** `pending`: a key that it may have been given instead, in a window that ended before it proved one. */
+  /** `pending`: a key that the device may have instead, from a window that ended before a handshake proved it. */
   | { kind: 'required'; key: Uint8Array; pending?: Uint8Array }
   /**
-   * Security is required, and the device has no key yet: it is asked who it is, and nothing else. `pending`: a key that it
-   * may have been given; tried first.
+   * Security is required, and the device has no key yet: it is asked for its identity only. `pending`: a key that it may have
+   * been given; tried first.
    */
   | { kind: 'unpaired'; pending?: Uint8Array };
 
@@ -30,19 +30,19 @@ export function isSamePolicy(one: Policy, other: Policy): boolean {
   );
 }
 
-/** The key under which the session stands, when it is one of this policy: the device has just been paired. */
+/** The key of the session, if it is one of this policy: the device has just been paired. */
 export function keyProvenUnder(session: Session, policy: Policy): Uint8Array | undefined {
   const proven = provenKey(session);
   return [keyOf(policy), pendingOf(policy)].some((key) => isSameKey(proven, key)) ? proven : undefined;
 }
 
-/** Fingerprint of the pending key, when the session that stands proves it. */
+/** Fingerprint of the pending key, if the session proves it. */
 export function provenPending(session: Session, policy: Policy): string | undefined {
   const proven = provenKey(session);
   return proven && isSameKey(proven, pendingOf(policy)) ? keyFingerprint(proven) : undefined;
 }
 
-/** The key under which a secure session stands. */
+/** The key of a secure session; undefined in clear text, or offline. */
 export function provenKey({ stage, options }: Session): Uint8Array | undefined {
   const { security } = options;
   return stage.kind === 'online' && stage.channel && security.secure !== 'off' ? security.key : undefined;

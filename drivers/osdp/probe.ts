@@ -7,11 +7,11 @@ import type { Clock } from '../contract/driver.ts';
 import type { Probe, Probed } from '../contract/rs485.ts';
 import { openProber, SILENT_ATTEMPTS } from '../rs485/prober.ts';
 import type { Device } from './device.ts';
+import { type DeviceSession, openDeviceSession } from './device-session.ts';
 import { hwIdOf, typeOf } from './device-state.ts';
 import type { Lateness } from './lateness.ts';
 import type { Check } from './protocol/frame.ts';
 import type { Identity } from './protocol/messages.ts';
-import { openTalk, type Talk } from './talk.ts';
 
 type Result = Probed['results'][number];
 
@@ -38,7 +38,7 @@ async function probeAddress(address: number, repeats: number, options: ProbeOpti
   let met: Identity | undefined;
   /** It said so twice in a row. */
   let isSure = false;
-  const own = openTalk({
+  const own = openDeviceSession({
     address,
     check: options.check,
     bus: options.bus,
@@ -55,12 +55,12 @@ async function probeAddress(address: number, repeats: number, options: ProbeOpti
     isGone: () => true,
   });
   // It may come to be polled between two questions, or be polled no more.
-  let talk: Pick<Talk, 'exchange' | 'conclude'> = own;
-  const prober = openProber({ ...options, ended: () => talk.conclude() });
+  let session: Pick<DeviceSession, 'exchange' | 'conclude'> = own;
+  const prober = openProber({ ...options, ended: () => session.conclude() });
   for (let asked = 0; asked < repeats || (met && !isSure && asked < repeats + DOUBTS_MAX); asked += 1) {
     if (!prober.hasAnswered() && asked >= SILENT_ATTEMPTS) break;
-    talk = options.deviceAt(address)?.talk ?? own;
-    await prober.ask(talk.exchange());
+    session = options.deviceAt(address)?.session ?? own;
+    await prober.ask(session.exchange());
   }
   const known = options.deviceAt(address);
   const identity = (known && knownIdentity(known)) ?? identityOf(isSure ? met : undefined);

@@ -9,10 +9,10 @@ import type { Rs485Report } from '../contract/settings.ts';
 import { assertAlone } from '../rs485/alone.ts';
 import { openMutex } from '../rs485/mutex.ts';
 import type { Device } from './device.ts';
+import type { Asking } from './device-session.ts';
 import { type DeviceState, effectiveMs } from './device-state.ts';
 import { type Command, OUTPUT, timerTenths } from './protocol/messages.ts';
 import { channelOf } from './protocol/state.ts';
-import type { Asking } from './talk.ts';
 import { askVendor } from './vendor-requests.ts';
 
 export interface Pulses {
@@ -102,7 +102,7 @@ export interface PulsesOptions {
 }
 
 export function openPulses({ bus, device, ends, clock }: PulsesOptions): Pulses {
-  const { talk, state } = device;
+  const { session, state } = device;
   const mutex = openMutex();
 
   async function send({ hwId, relay, milliseconds, deadline, signal }: Attempt): Promise<void> {
@@ -112,7 +112,7 @@ export function openPulses({ bus, device, ends, clock }: PulsesOptions): Pulses 
     const begunAt = clock.monotonic();
     const bootCount = state.bootCount();
     try {
-      const reply = await talk.ask(command, { class: 'command', deadline, signal });
+      const reply = await session.ask(command, { class: 'command', deadline, signal });
       // Some devices acknowledge, and show what they did only when asked.
       const shown = reply.kind === 'OSTATR' ? reply.outputs[relay] : await look(relay);
       const isStillDue = clock.monotonic() - begunAt < milliseconds;
@@ -143,14 +143,14 @@ export function openPulses({ bus, device, ends, clock }: PulsesOptions): Pulses 
 
   /** undefined: the device does not show it. */
   async function look(relay: number): Promise<number | undefined> {
-    const reply = await talk.ask({ kind: 'OSTAT' }, looking()).catch(() => undefined);
+    const reply = await session.ask({ kind: 'OSTAT' }, looking()).catch(() => undefined);
     return reply?.kind === 'OSTATR' ? reply.outputs[relay] : undefined;
   }
 
   /** The device has not been restarted since. Only devices of ours tell; the standard has nothing for it. */
   async function isStillStarted(bootCount: number | undefined): Promise<boolean> {
     if (bootCount === undefined) return false;
-    const reply = await askVendor(talk, { kind: 'status' }, 'status', looking()).catch(() => undefined);
+    const reply = await askVendor(session, { kind: 'status' }, 'status', looking()).catch(() => undefined);
     return reply?.status.bootCount === bootCount;
   }
 
@@ -165,7 +165,10 @@ export function openPulses({ bus, device, ends, clock }: PulsesOptions): Pulses 
     end: (hwId, relay, asking) =>
       mutex(async () => {
         assertThere(hwId);
-        await talk.ask({ kind: 'OUT', outputs: [{ output: relay, code: OUTPUT.offNow, time: 0 }] }, asking);
+        await session.ask(
+          { kind: 'OUT', outputs: [{ output: relay, code: OUTPUT.offNow, time: 0 }] },
+          asking,
+        );
         ends.ended(hwId, relay);
         device.report();
       }, asking.signal),
@@ -173,7 +176,7 @@ export function openPulses({ bus, device, ends, clock }: PulsesOptions): Pulses 
       mutex(async () => {
         assertThere(hwId);
         // Under a key of its own no other device carries it out.
-        if (!channelOf(talk.session())) assertAlone(areTwo(), device.address);
+        if (!channelOf(session.state())) assertAlone(areTwo(), device.address);
         const relays = state.outputCount() ?? 0;
         if (relay >= relays)
           throw new DriverError('REFUSED', `the device has ${relays} outputs, and no output${relay}`);

@@ -17,7 +17,7 @@ export interface ReaddressOptions {
   /** Whether anybody answers at an address. */
   isTaken(address: number): Promise<boolean>;
   /** Polls this address too, as the device is spoken to, until disposed. */
-  shelter(address: number): Disposable;
+  hold(address: number): Disposable;
   /** Where the device is connected. */
   whereabouts(): number | undefined;
   /** It is expected there from now on. */
@@ -44,9 +44,9 @@ export async function readdress(
   const asking = { class: 'settings', deadline: clock.monotonic() + COMSET_MS, signal } as const;
   const told = await tell(device, { address, baudRate }, asking);
   device.restart();
-  using shelters = new DisposableStack();
+  using held = new DisposableStack();
   const places = new Set([address, told?.address ?? address].filter((place) => place !== before));
-  for (const place of places) if (place <= HIGHEST_ADDRESS) shelters.use(options.shelter(place));
+  for (const place of places) if (place <= HIGHEST_ADDRESS) held.use(options.hold(place));
   const hasLeft = told !== null && told.baudRate !== options.baudRate;
   const end = Math.min(deadline, clock.monotonic() + (hasLeft ? SEARCH_LEFT_MS : SEARCH_MS));
   while (options.whereabouts() === undefined && clock.monotonic() < end) await clock.sleep(LOOK_MS, signal);
@@ -59,10 +59,10 @@ export async function readdress(
 async function tell(
   device: Device,
   wanted: { address: number; baudRate: number },
-  asking: Parameters<Device['talk']['ask']>[1],
+  asking: Parameters<Device['session']['ask']>[1],
 ): Promise<Readdressed['told']> {
   try {
-    const reply = await device.talk.ask({ kind: 'COMSET', ...wanted }, asking);
+    const reply = await device.session.ask({ kind: 'COMSET', ...wanted }, asking);
     return reply.kind === 'COM' ? { address: reply.address, baudRate: reply.baudRate } : null;
   } catch (error) {
     const isUnknown = error instanceof DriverError && ['OUTCOME_UNKNOWN', 'BAD_REPLY'].includes(error.code);

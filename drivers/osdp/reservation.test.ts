@@ -18,7 +18,7 @@ function openHeld() {
         meanwhile();
       },
     },
-    talk: {
+    session: {
       reserve(isReserved) {
         held.isReserved = isReserved;
       },

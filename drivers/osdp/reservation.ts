@@ -3,7 +3,7 @@
  * osdp_FTSTAT): it is not polled, and other commands for it are refused.
  */
 import type { Clock } from '../contract/driver.ts';
-import type { Talk } from './talk.ts';
+import type { DeviceSession } from './device-session.ts';
 
 export interface Reservation extends Disposable {
   /** Again and again, for it ends by itself soon. */
@@ -13,7 +13,7 @@ export interface Reservation extends Disposable {
 
 export interface ReservationOptions {
   clock: Clock;
-  talk: Pick<Talk, 'reserve'>;
+  session: Pick<DeviceSession, 'reserve'>;
   /** Polls the device until disposed. */
   poll(): Disposable;
 }
@@ -22,14 +22,14 @@ export interface ReservationOptions {
 const LAPSES_MS = 70_000;
 
 /** Begins with the device polled. */
-export function openReservation({ clock, talk, poll }: ReservationOptions): Reservation {
+export function openReservation({ clock, session, poll }: ReservationOptions): Reservation {
   let polling: Disposable | undefined = poll();
   let lease = new AbortController();
   let isOpen = true;
 
   function end(): void {
     lease.abort();
-    talk.reserve(false);
+    session.reserve(false);
     if (isOpen) polling ??= poll();
   }
 
@@ -40,7 +40,7 @@ export function openReservation({ clock, talk, poll }: ReservationOptions): Rese
       lease.abort();
       lease = new AbortController();
       const { signal } = lease;
-      talk.reserve(true);
+      session.reserve(true);
       polling?.[Symbol.dispose]();
       polling = undefined;
       const lapse = () => {

@@ -36,7 +36,7 @@ const PULSE_MS = 100;
 const COMMAND_MS = 5_000;
 /** Past its deadline. */
 const NEVER_MS = 60_000;
-const MEETING_MS = 10_000;
+const READOUT_MS = 10_000;
 const STEP_MS = 20;
 const CONTROL_AT = 5;
 const USES_CRC = 4;
@@ -117,7 +117,7 @@ export async function fireDisturbed(commands: number, seed: number): Promise<Dis
     return result ? result.failure : 'never settled';
   };
   await execute('watch', { devices: [], keys: [{ address: 0, key: KEY }] });
-  await clock.advance(MEETING_MS);
+  await clock.advance(READOUT_MS);
 
   const failures: string[] = [];
   const ordered: number[] = [];

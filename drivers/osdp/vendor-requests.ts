@@ -1,23 +1,23 @@
 /** Asks a device of ours for what OSDP itself has no message for (protocol/vendor-messages.ts). */
 import { DriverError } from '../contract/driver.ts';
+import type { Asking, DeviceSession } from './device-session.ts';
 import {
   decodeVendorReply,
   encodeVendorRequest,
   type VendorReply,
   type VendorRequest,
 } from './protocol/vendor-messages.ts';
-import type { Asking, Talk } from './talk.ts';
 
 type Answer<Kind> = VendorReply & { kind: Kind };
 
 /** Throws a DriverError; REFUSED also when the device knows no such message. */
 export async function askVendor<Kind extends 'status' | 'settings' | 'product'>(
-  talk: Pick<Talk, 'ask'>,
+  session: Pick<DeviceSession, 'ask'>,
   request: VendorRequest,
   kind: Kind,
   asking: Asking,
 ): Promise<Answer<Kind>> {
-  const reply = decodeVendorReply(await talk.ask(encodeVendorRequest(request), asking));
+  const reply = decodeVendorReply(await session.ask(encodeVendorRequest(request), asking));
   if (reply?.kind === kind) return reply as Answer<Kind>;
   if (reply?.kind === 'refused')
     throw new DriverError('REFUSED', `the device does not take it (reason ${reply.reason})`);

@@ -1,13 +1,19 @@
 /**
- * The conversation with one device: its session (protocol/session.ts), worked over the bus. Polls and orders are turns
- * alike: each sends what the session has to send. Commands wait one behind the other (errands.ts), and the one that is on
- * the wire is finished before another is begun, for to leave it would end the session.
+ * The session with one device: the pure machine (protocol/session.ts), worked over the bus. A poll and an order of the bus are
+ * each one turn: it sends what the machine has to send. Commands wait in a queue (command-queue.ts), and the
+ * one on the wire is finished before the next begins: to abandon it would end the session.
  */
 import { randomBytes } from 'node:crypto';
 import type { Bus } from '../bus/bus.ts';
 import type { Attempt, Exchange, OrderClass, Reading } from '../bus/exchange.ts';
 import { type Clock, DriverError, type DriverErrorCode } from '../contract/driver.ts';
-import { type Errand, type Errands, endedBy, nakText, openErrands } from './errands.ts';
+import {
+  type CommandQueue,
+  endedBy,
+  nakText,
+  openCommandQueue,
+  type QueuedCommand,
+} from './command-queue.ts';
 import type { Lateness } from './lateness.ts';
 import type { Check } from './protocol/frame.ts';
 import type { Command, Reply } from './protocol/messages.ts';
@@ -23,71 +29,72 @@ export interface Asking {
   signal: AbortSignal;
 }
 
-export interface Talk {
-  session(): Session;
+export interface DeviceSession {
+  /** The state of the machine. */
+  state(): Session;
   /** The next turn, for a poll or an order of the bus. */
   exchange(): Exchange<null>;
-  /** After each attempt of such an exchange; a second time does nothing. */
+  /** Call it after each attempt of such an exchange; a second call does nothing. */
   conclude(): void;
   /**
-   * Resolves with what the device answered, in its session. Rejects with a DriverError; OUTCOME_UNKNOWN: it was sent, and
-   * whether it was done no one knows. It is not sent any more then.
+   * Resolves with the answer of the device, within the session. Rejects with a DriverError, after which the command is not sent
+   * any more; OUTCOME_UNKNOWN: it was sent, and may have been carried out.
    */
   ask(command: Command, asking: Asking): Promise<Reply>;
   /** Starts a new session under this security. */
   begin(security: Security): void;
-  /** The session goes on, and a later one is as this says. */
+  /** The session goes on; the next one has this security. */
   keepTo(security: Security): void;
-  /** It was silent for long: it may be another one. */
+  /** The device was silent for long: another one may answer next. */
   forget(): void;
-  /** While it is, everything is refused (BUSY) but what has to do with a file. */
+  /** While the device is reserved, every command is refused (BUSY) except those of a file transfer. */
   reserve(isReserved: boolean): void;
-  /** Another device is there now: nothing that waits was meant for it. */
+  /** Another device is at the address now: the queued commands were meant for the one before. */
   dismiss(): void;
-  /** The device is not polled any more: commands that wait, and new ones, are refused. */
+  /** The device is not polled any more: queued commands and new ones are refused. */
   close(): void;
 }
 
-export interface TalkOptions {
+export interface DeviceSessionOptions {
   address: number;
   check: Check;
   security: Security;
   bus: Pick<Bus, 'exchange'>;
   clock: Clock;
-  /** Of all devices of the bus. */
+  /** Shared by all devices of the bus. */
   lateness: Lateness;
-  /** Only ever asks who it is, in clear text. */
+  /** The device is asked for its identity only, in clear text. */
   isLooking(): boolean;
-  /** `askedAt`: monotonic, when the request was sent first of whose reply it comes. */
+  /** `askedAt`: monotonic milliseconds at which the request of the effect's reply was sent for the first time. */
   effect(effect: Effect, askedAt: number): void;
-  /** After each turn. `answered`: by whatever is an answer; `garbled`: something was heard, and no frame in it. */
+  /** After each turn. `answered`: with a reply, NAK or "busy"; `garbled`: bytes came, and no valid frame in them. */
   turned(answered: boolean, garbled: boolean): void;
-  /** It was silent for so long that nothing is worth waiting for. */
+  /** The device has been silent for so long that commands do not wait for it. */
   isGone(): boolean;
 }
 
 const POLL: Command = { kind: 'POLL' };
 const OF_FILES: readonly Command['kind'][] = ['FILETRANSFER', 'ABORT'];
-/** Most answers to a POLL are shorter: what is waited for in vain costs the time of so many characters. */
+/** Most answers to a POLL are shorter. A reply that never comes costs the time of so many characters. */
 const USUAL_REPLY = 64;
-/** After a reply that was longer, and so cut off. */
+/** After a reply that was cut off because it was longer. */
 const LONG_REPLY = 512;
-/** The bus leaves a device alone after three misses, which a bad wire makes of a good device now and then. */
+/** The bus stops asking a device after three misses; a bad wire causes them at a good device now and then. */
 const LEFT_ALONE_MS = 50;
-/** Says something of the device, and not that asking is in vain. */
+/** Errors after which the command is tried again. */
 const MISSES: readonly DriverErrorCode[] = ['NO_REPLY', 'BAD_REPLY', 'REFUSED'];
 
-export function openTalk(options: TalkOptions): Talk {
+export function openDeviceSession(options: DeviceSessionOptions): DeviceSession {
   const { address, check } = options;
-  const errands = openErrands();
-  const dialogue = openDialogue(options, errands);
-  const { session, exchange, conclude, replace, keepTo } = dialogue;
+  const queue = openCommandQueue();
+  const turns = openSessionTurns(options, queue);
+  const { state, exchange, conclude, replace, keepTo } = turns;
   let isReserved = false;
   let isClosed = false;
-  const isCoolingDown = () => session().stage.kind === 'cooldown';
+  const isCoolingDown = () => state().stage.kind === 'cooldown';
   const takeTurns = openTurns(options, { exchange, conclude, isCoolingDown });
   return {
-    session,
+    state,
     exchange,
     conclude,
     keepTo,
@@ -95,23 +102,23 @@ export function openTalk(options: TalkOptions): Talk {
       if (isClosed) throw gone('is not polled any more');
       if (isReserved && !OF_FILES.includes(command.kind))
         throw new DriverError('BUSY', 'the device takes a file and wants nothing else; nothing was sent');
-      const errand = errands.add(command, asking);
+      const queued = queue.add(command, asking);
       try {
-        await takeTurns(errand, asking);
-        return await errand.result;
+        await takeTurns(queued, asking);
+        return await queued.result;
       } finally {
-        errands.remove(errand);
+        queue.remove(queued);
       }
     },
     begin: (security) => replace(openSession({ address, check, security })),
-    forget: () => replace(forgetDevice(session())),
+    forget: () => replace(forgetDevice(state())),
     reserve(next) {
       isReserved = next;
     },
-    dismiss: () => errands.dismiss(gone('is not there any more, but another one')),
+    dismiss: () => queue.dismiss(gone('is not there any more, but another one')),
     close() {
       isClosed = true;
-      errands.dismiss(gone('is not polled any more'));
+      queue.dismiss(gone('is not polled any more'));
     },
   };
 }
@@ -120,23 +127,23 @@ function gone(how: string): DriverError {
   return new DriverError('DEVICE_OFFLINE', `the device ${how}; nothing was sent`);
 }
 
-interface Dialogue extends Pick<Talk, 'session' | 'exchange' | 'conclude' | 'keepTo'> {
-  /** What was sent in the session before is over. */
+interface SessionTurns extends Pick<DeviceSession, 'state' | 'exchange' | 'conclude' | 'keepTo'> {
+  /** Starts this session; commands that were sent in the one before end OUTCOME_UNKNOWN. */
   replace(session: Session): void;
 }
 
-/** The session turn by turn: what each sends, and what came of it. */
-function openDialogue(options: TalkOptions, errands: Errands): Dialogue {
+/** The machine turn by turn: what each turn sends, and its outcome. */
+function openSessionTurns(options: DeviceSessionOptions, queue: CommandQueue): SessionTurns {
   const { address, check, security, lateness, clock } = options;
   let session = openSession({ address, check, security });
-  /** Sent again, a request may have the reply that the device made at first. */
+  /** Not moved by a repetition: its reply may be the one that the device made to the first request. */
   let askedAt = 0;
-  /** A request is out, and this was read since. */
+  /** Set while a request is out: what was read since. */
   let heard: { examined: Examined | null; length: number } | undefined;
   let replyLength = USUAL_REPLY;
-  /** Drawn once for each challenge, not for each poll. */
+  /** Drawn again after each challenge, not for each poll. */
   let nonce = randomBytes(NONCE_LENGTH);
-  const onTheWire = () => errands.of(session.outstanding?.command);
+  const onTheWire = () => queue.of(session.outstanding?.command);
 
   function request(): Uint8Array {
     conclude();
@@ -144,14 +151,14 @@ function openDialogue(options: TalkOptions, errands: Errands): Dialogue {
     const now = clock.monotonic();
     const current = onTheWire();
     // Past its deadline it is not repeated either: the device may not have received it before.
-    const wanted = (current && now < current.deadline ? current : errands.first(now))?.command ?? POLL;
+    const wanted = (current && now < current.deadline ? current : queue.first(now))?.command ?? POLL;
     const next = turn(session, wanted, nonce);
     session = next.session;
     if (session.outstanding?.command.kind === 'CHLNG') nonce = randomBytes(NONCE_LENGTH);
     if (session.outstanding?.sent === 1) askedAt = now;
     heard = { examined: null, length: 0 };
-    const errand = onTheWire();
-    if (errand) errand.sent = true;
+    const queued = onTheWire();
+    if (queued) queued.sent = true;
     return next.bytes;
   }
 
@@ -170,20 +177,20 @@ function openDialogue(options: TalkOptions, errands: Errands): Dialogue {
     const isCutOff = !examined?.answer && length >= USUAL_REPLY / 2;
     replyLength = isCutOff ? LONG_REPLY : USUAL_REPLY;
     const isOwn = session.outstanding?.isOwn === true;
-    const errand = onTheWire();
+    const queued = onTheWire();
     const credible = examined && lateness.credible(address, examined);
     if (!credible || !hasSpoken(credible)) lateness.missed(address, isAnsweredInClear(session.outstanding));
     // No key is sent where two devices may answer, even if a late reply would explain what was heard.
     const isPairing = session.options.security.secure === 'pairing';
     const settled = settle(session, isPairing ? examined : credible);
     session = settled.session;
-    if (errand && !isOwn) errands.finish(errand, settled.outcome);
+    if (queued && !isOwn) queue.finish(queued, settled.outcome);
     for (const effect of settled.effects) options.effect(effect, askedAt);
     const answered = (examined?.answer ?? null) !== null;
     options.turned(answered, !answered && length > 0);
   }
 
-  /** The bus has one at a time, and asks for what differs when the request is made. */
+  /** One object for all turns: the bus has one exchange at a time, and reads these getters when it makes the request. */
   const exchange: Exchange<null> = {
     address,
     numbered: true,
@@ -200,12 +207,12 @@ function openDialogue(options: TalkOptions, errands: Errands): Dialogue {
     },
   };
   return {
-    session: () => session,
+    state: () => session,
     exchange: () => exchange,
     conclude,
     replace(next) {
       conclude();
-      errands.abandonSent();
+      queue.abandonSent();
       session = next;
     },
     keepTo(next) {
@@ -214,40 +221,40 @@ function openDialogue(options: TalkOptions, errands: Errands): Dialogue {
   };
 }
 
-interface Turning extends Pick<Talk, 'exchange' | 'conclude'> {
-  /** There is no session, and will be none for some time. */
+interface Turning extends Pick<DeviceSession, 'exchange' | 'conclude'> {
+  /** The session is in cooldown: there will be none for some time. */
   isCoolingDown(): boolean;
 }
 
-/** Until the errand is settled, by turns of its own or of polls in between. */
+/** Takes turns until the command is settled: orders of its own, while polls in between may carry it too. */
 function openTurns(
-  { bus, clock, isGone }: Pick<TalkOptions, 'bus' | 'clock' | 'isGone'>,
+  { bus, clock, isGone }: Pick<DeviceSessionOptions, 'bus' | 'clock' | 'isGone'>,
   { exchange, conclude, isCoolingDown }: Turning,
 ) {
-  return async (errand: Errand, { class: orderClass, deadline, signal }: Asking): Promise<void> => {
+  return async (queued: QueuedCommand, { class: orderClass, deadline, signal }: Asking): Promise<void> => {
     let isBusy = false;
     const observe = ({ outcome }: Attempt) => {
       isBusy = outcome === 'busy';
       conclude();
     };
     const order = { class: orderClass, deadline, attempts: 1, observe };
-    const either = AbortSignal.any([signal, errand.over]);
-    while (!errand.isSettled) {
+    const either = AbortSignal.any([signal, queued.over]);
+    while (!queued.isSettled) {
       isBusy = false;
       try {
         await bus.exchange(exchange(), order, either);
       } catch (error) {
-        if (errand.isSettled) return;
+        if (queued.isSettled) return;
         const code = error instanceof DriverError && !signal.aborted ? error.code : undefined;
         const isLeftAlone = code === 'DEVICE_OFFLINE' && !isGone();
-        // A poll that asks whether it is there carries what waits. One that is busy did nothing yet, and wants it again.
+        // A poll that probes the device carries the command too. A busy device has done nothing yet, and is asked again.
         const left = deadline - clock.monotonic();
         if ((isBusy || isLeftAlone) && left > 0)
           await clock.sleep(Math.min(LEFT_ALONE_MS, Math.ceil(left)), either).catch(() => undefined);
-        else if (code === undefined || !MISSES.includes(code)) throw endedBy(errand, error, signal);
+        else if (code === undefined || !MISSES.includes(code)) throw endedBy(queued, error, signal);
       }
-      if (!errand.isSettled && isCoolingDown())
-        throw endedBy(errand, new DriverError('DEVICE_OFFLINE', 'it has no secure channel'), signal);
+      if (!queued.isSettled && isCoolingDown())
+        throw endedBy(queued, new DriverError('DEVICE_OFFLINE', 'it has no secure channel'), signal);
     }
   };
 }
@@ -258,12 +265,12 @@ function isOpenToOthers({ options, stage, claim }: Session): boolean {
   return claim === null || claim === 'contested' || claim.times < 2;
 }
 
-/** In the handshake replies have a security block. */
+/** False in the handshake, where replies have a security block. */
 function isAnsweredInClear(outstanding: Session['outstanding']): boolean {
   return outstanding?.seal === null && !['CHLNG', 'SCRYPT'].includes(outstanding.command.kind);
 }
 
-/** Something came that is, or may have been, the reply: of the device, in its name, or damaged. Else it may still come. */
+/** Something came that is, or may have been, the reply, whole or damaged. Otherwise the reply may still come. */
 function hasSpoken({ answer, fault, incidents }: Examined): boolean {
   if (answer || fault === 'crc' || fault === 'framing') return true;
   return incidents.some((incident) => incident !== 'stranger');

@@ -1,9 +1,9 @@
 /** No key leaves the bus in a trace. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { concealKeys } from './conceal.ts';
 import { checksum, crc16, encodeFrame, SCS, type SecurityBlock } from './protocol/frame.ts';
 import { encodeCommand } from './protocol/messages.ts';
+import { redactKeys } from './redact.ts';
 
 const KEY = Uint8Array.from({ length: 16 }, (_, index) => 0xa0 + index);
 const keyset = (security: SecurityBlock | null = null) =>
@@ -25,50 +25,50 @@ const ack = () => {
   return Uint8Array.of(...message, crc & 0xff, crc >> 8);
 };
 const holdsKey = (bytes: Uint8Array) => bytes.some((byte) => byte >= 0xa0 && byte <= 0xaf);
-const sent = (bytes: Uint8Array) => concealKeys(bytes, bytes);
+const sent = (bytes: Uint8Array) => redactKeys(bytes, bytes);
 
-describe('what is told of a KEYSET', () => {
+describe('a redacted KEYSET', () => {
   it.each([
     ['in clear text', null],
     ['in the session of the default key', { type: SCS.commandEncrypted }],
-  ])('%s ends with its code', (_, security) => {
+  ])('%s is shown up to its code', (_, security) => {
     const bytes = keyset(security);
-    const told = sent(bytes);
+    const redacted = sent(bytes);
     const dataAt = 1 + 5 + (security ? 2 : 0) + 1;
-    expect([...told.subarray(0, dataAt)]).toEqual([...bytes.subarray(0, dataAt)]);
-    expect(told.subarray(dataAt).every((byte) => byte === 0)).toBe(true);
-    expect(told.length).toBe(bytes.length);
+    expect([...redacted.subarray(0, dataAt)]).toEqual([...bytes.subarray(0, dataAt)]);
+    expect(redacted.subarray(dataAt).every((byte) => byte === 0)).toBe(true);
+    expect(redacted.length).toBe(bytes.length);
   });
 
-  it('is the same of its echo, whichever of its bytes is damaged, and of the reply everything', () => {
+  it('is blanked in its echo too, whichever byte is damaged, and the reply is shown whole', () => {
     const question = keyset();
     fc.assert(
       fc.property(fc.nat(question.length - 1), fc.integer({ min: 1, max: 255 }), (at, flip) => {
         const heard = Uint8Array.of(...question, ...ack());
         heard[at] = (heard[at] ?? 0) ^ flip;
-        const told = concealKeys(heard, question);
+        const redacted = redactKeys(heard, question);
         const isFlipped = (index: number) => index === at;
-        expect(told.some((byte, index) => !isFlipped(index) && byte >= 0xa0 && byte <= 0xaf)).toBe(false);
-        expect([...told.subarray(question.length)]).toEqual([...ack()]);
+        expect(redacted.some((byte, index) => !isFlipped(index) && byte >= 0xa0 && byte <= 0xaf)).toBe(false);
+        expect([...redacted.subarray(question.length)]).toEqual([...ack()]);
       }),
     );
   });
 
-  it('is the same of one by another control panel', () => {
+  it('is blanked also when another control panel sends it', () => {
     const heard = Uint8Array.of(0x00, ...keyset(), ...ack());
-    expect(holdsKey(concealKeys(heard, POLL))).toBe(false);
-    expect(holdsKey(concealKeys(heard, undefined))).toBe(false);
+    expect(holdsKey(redactKeys(heard, POLL))).toBe(false);
+    expect(holdsKey(redactKeys(heard, undefined))).toBe(false);
   });
 });
 
-it('tells everything else as it is, the bytes of a KEYSET within a reply included', () => {
+it('shows everything else unchanged, the bytes of a KEYSET within a reply included', () => {
   expect(sent(POLL)).toBe(POLL);
   const reply = ack();
-  expect(concealKeys(reply, POLL)).toBe(reply);
-  expect(concealKeys(reply, keyset())).toBe(reply);
+  expect(redactKeys(reply, POLL)).toBe(reply);
+  expect(redactKeys(reply, keyset())).toBe(reply);
   const marked = Uint8Array.of(0xff, ...reply);
-  expect(concealKeys(marked, keyset())).toBe(marked);
+  expect(redactKeys(marked, keyset())).toBe(marked);
   const message = Uint8Array.of(0x53, 0x83, 15, 0, 0x01, 0x90, 0x53, 3, 9, 0, 0, 0x75, 1, 2);
   const mfgrep = Uint8Array.of(...message, checksum(message));
-  expect(concealKeys(mfgrep, POLL)).toBe(mfgrep);
+  expect(redactKeys(mfgrep, POLL)).toBe(mfgrep);
 });

@@ -1,9 +1,9 @@
 /** A trace of secure channels that shows what is said in them, and never what opens a door. */
 import { expect, it } from 'vitest';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
+import { openDecrypt } from './decrypt.ts';
 import { type Frame, parseFrame, SCS } from './protocol/frame.ts';
 import { KEY, openPanel, POLL } from './protocol/test-panel.ts';
-import { openReveal } from './reveal.ts';
 import { tracePairing } from './test-pairing.ts';
 
 function frameOf(bytes: Uint8Array): Frame {
@@ -12,30 +12,32 @@ function frameOf(bytes: Uint8Array): Frame {
   return parsed.frame;
 }
 
-/** What a trace would tell of each exchange of a session. */
-function revealedSession() {
+/** What a trace would show of each exchange of a session. */
+function tracedSession() {
   const device = openOsdpDevice({ address: 0, serial: 1, key: KEY, random: () => 0.5 });
-  const told: { sent: boolean; bytes: Uint8Array; shown: ReturnType<ReturnType<typeof openReveal>> }[] = [];
-  const reveal = openReveal(() => panel.session.outstanding);
-  const tell = (sent: boolean, bytes: Uint8Array) => told.push({ sent, bytes, shown: reveal(bytes, sent) });
+  const packets: { sent: boolean; bytes: Uint8Array; shown: ReturnType<ReturnType<typeof openDecrypt>> }[] =
+    [];
+  const decrypt = openDecrypt(() => panel.session.outstanding);
+  const record = (sent: boolean, bytes: Uint8Array) =>
+    packets.push({ sent, bytes, shown: decrypt(bytes, sent) });
   const panel = openPanel({}, (request) => {
-    tell(true, request);
+    record(true, request);
     const reply = device.answer(request, 0);
-    if (reply) tell(false, reply);
+    if (reply) record(false, reply);
     return reply;
   });
   panel.establish();
   // What the session asks first.
   for (let polls = 0; polls < 6; polls += 1) panel.step(POLL);
-  told.length = 0;
-  return { device, panel, told };
+  packets.length = 0;
+  return { device, panel, packets };
 }
 
 it('shows commands and replies in clear, as frames that are sound', () => {
-  const { panel, told } = revealedSession();
+  const { panel, packets } = tracedSession();
   panel.command({ kind: 'OUT', outputs: [{ output: 2, code: 5, time: 30 }] });
-  const [sent, heard] = told;
-  if (!sent?.shown || !heard?.shown) throw new Error('nothing was revealed');
+  const [sent, heard] = packets;
+  if (!sent?.shown || !heard?.shown) throw new Error('nothing was decrypted');
   expect(frameOf(sent.bytes).security).toEqual({ type: SCS.commandEncrypted });
   const command = frameOf(sent.shown.bytes);
   // osdp_OUT of output 2, code 5, 3.0 s (SIA OSDP 2.2, 6.10), under a MAC alone, that of the wire.
@@ -48,14 +50,14 @@ it('shows commands and replies in clear, as frames that are sound', () => {
 });
 
 it('leaves what is in clear, what is damaged and what is of another session as it is', () => {
-  const { panel, told } = revealedSession();
+  const { panel, packets } = tracedSession();
   panel.step(POLL);
-  expect(told.map(({ shown }) => shown)).toEqual([undefined, undefined]);
+  expect(packets.map(({ shown }) => shown)).toEqual([undefined, undefined]);
   panel.command({ kind: 'ISTAT' });
-  const bytes = Uint8Array.from(told.at(-1)?.bytes ?? []);
-  expect(told.at(-1)?.shown).toBeDefined();
+  const bytes = Uint8Array.from(packets.at(-1)?.bytes ?? []);
+  expect(packets.at(-1)?.shown).toBeDefined();
   // Its exchange is over, and its MAC belongs to no other.
-  const late = openReveal(() => panel.session.outstanding);
+  const late = openDecrypt(() => panel.session.outstanding);
   panel.wire = () => undefined;
   panel.step(POLL);
   expect(late(bytes, false)).toBeUndefined();
@@ -66,12 +68,12 @@ it('leaves what is in clear, what is damaged and what is of another session as i
   }
 });
 
-it('tells of a card how many bits it has, and of a keypad how many keys were pressed', () => {
-  const { device, panel, told } = revealedSession();
+it('shows of a card the number of bits, and of a keypad the number of keys', () => {
+  const { device, panel, packets } = tracedSession();
   device.peripheral.presentCard({ bits: 26, data: Buffer.from('ffc12340', 'hex') });
   device.peripheral.pressKeys(0, '1234#');
   for (let polls = 0; polls < 4; polls += 1) panel.step(POLL);
-  const shown = told.filter((one) => one.shown);
+  const shown = packets.filter((one) => one.shown);
   expect(shown.map((one) => one.shown?.masked)).toEqual([true, true]);
   const [card, keypad] = shown.map((one) => frameOf(one.shown?.bytes ?? new Uint8Array()));
   expect([card?.code, [...(card?.data ?? [])]]).toEqual([0x50, [0, 1, 26, 0, 0, 0, 0, 0]]);

@@ -1,34 +1,34 @@
-/** What is read of a device of ours beyond the standard: all of it once a session stands, and its counters every second. */
+/** Reads what a device of our own vendor code has beyond the standard: all of it once a session is online, its counters every second. */
 import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
+import type { Asking, DeviceSession } from './device-session.ts';
 import type { DeviceState } from './device-state.ts';
-import type { Asking, Talk } from './talk.ts';
 import { askVendor } from './vendor-requests.ts';
 
-export interface Meeting {
-  /** A session stands. */
+export interface DeviceReadout {
+  /** A session is online: everything is read. */
   begin(): void;
-  /** It does no more: what is being read in it says nothing. */
+  /** The session has ended: a readout that began in it is discarded. */
   end(): void;
-  /** There is nothing else to ask: reads what is due. */
-  go(): void;
-  /** Its counters have something to tell. */
+  /** Reads what is due. Call it when the session has nothing else to ask. */
+  readDue(): void;
+  /** An input has changed: the counters are read at once. */
   inputsChanged(): void;
 }
 
-export interface MeetingOptions {
+export interface DeviceReadoutOptions {
   clock: Clock;
   log: DriverLog;
   address: number;
   closing: AbortSignal;
-  talk: Talk;
+  session: DeviceSession;
   state: DeviceState;
-  /** Everything was read. False: it cannot count as met yet. */
-  met(): boolean;
-  /** Something was read again. */
+  /** Everything was read. False: the device cannot count as connected yet, and is read again. */
+  completed(): boolean;
+  /** The counters were read again. */
   changed(): void;
 }
 
-/** Far less than sixteen activations of an input take, which is what its counter can tell. */
+/** Shorter than sixteen activations of an input take: its counter has four bits. */
 const COUNTERS_EVERY_MS = 1_000;
 const RETRY_MS = 1_000;
 const DEADLINE_MS = 5_000;
@@ -37,10 +37,10 @@ type Phase =
   | { kind: 'none' }
   | { kind: 'due'; at: number }
   | { kind: 'reading' }
-  | { kind: 'met'; countersAt: number };
+  | { kind: 'complete'; countersAt: number };
 
-export function openMeeting(options: MeetingOptions): Meeting {
-  const { clock, log, address, closing, talk, state } = options;
+export function openDeviceReadout(options: DeviceReadoutOptions): DeviceReadout {
+  const { clock, log, address, closing, session, state } = options;
   let phase: Phase = { kind: 'none' };
   let isReading = false;
 
@@ -51,17 +51,17 @@ export function openMeeting(options: MeetingOptions): Meeting {
   });
 
   async function readSettings(): Promise<void> {
-    state.madeKnown(await askVendor(talk, { kind: 'readSettings' }, 'settings', asking()));
+    state.madeKnown(await askVendor(session, { kind: 'readSettings' }, 'settings', asking()));
   }
 
   async function readCounters(): Promise<void> {
-    state.madeKnown(await askVendor(talk, { kind: 'status' }, 'status', asking()));
+    state.madeKnown(await askVendor(session, { kind: 'status' }, 'status', asking()));
     if (state.hasOtherSettings()) await readSettings();
   }
 
   async function readAll(): Promise<void> {
     try {
-      state.madeKnown(await askVendor(talk, { kind: 'product' }, 'product', asking()));
+      state.madeKnown(await askVendor(session, { kind: 'product' }, 'product', asking()));
       await readSettings();
       await readCounters();
     } catch (error) {
@@ -70,7 +70,7 @@ export function openMeeting(options: MeetingOptions): Meeting {
     }
   }
 
-  /** Only what is read in the session that stands now counts. */
+  /** A readout counts only in the session in which it began. */
   function read(work: () => Promise<void>, done: () => boolean): void {
     const begun: Phase = { kind: 'reading' };
     phase = begun;
@@ -81,7 +81,7 @@ export function openMeeting(options: MeetingOptions): Meeting {
           if (phase !== begun) return;
           const now = clock.monotonic();
           phase = done()
-            ? { kind: 'met', countersAt: now + COUNTERS_EVERY_MS }
+            ? { kind: 'complete', countersAt: now + COUNTERS_EVERY_MS }
             : { kind: 'due', at: now + RETRY_MS };
         },
         (error: unknown) => {
@@ -101,20 +101,20 @@ export function openMeeting(options: MeetingOptions): Meeting {
     end() {
       phase = { kind: 'none' };
     },
-    go() {
+    readDue() {
       if (isReading) return;
       const now = clock.monotonic();
       if (phase.kind === 'due' && now >= phase.at)
-        read(async () => (state.isOurs() ? await readAll() : undefined), options.met);
-      else if (phase.kind === 'met' && state.isOurs() && now >= phase.countersAt)
+        read(async () => (state.isOurs() ? await readAll() : undefined), options.completed);
+      else if (phase.kind === 'complete' && state.isOurs() && now >= phase.countersAt)
         read(readCounters, () => {
           options.changed();
           return true;
         });
     },
     inputsChanged() {
-      if (phase.kind === 'met' && state.settings()?.useInputPinMemory)
-        phase = { kind: 'met', countersAt: clock.monotonic() };
+      if (phase.kind === 'complete' && state.settings()?.useInputPinMemory)
+        phase = { kind: 'complete', countersAt: clock.monotonic() };
     },
   };
 }

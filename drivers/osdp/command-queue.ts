@@ -1,64 +1,64 @@
-/** The commands that wait for one device, and what becomes of them. */
+/** The commands that wait for one device, and the outcome of each. */
 import type { OrderClass } from '../bus/exchange.ts';
 import { DriverError } from '../contract/driver.ts';
 import { type Command, NAK, type Reply } from './protocol/messages.ts';
 import { isQuestion, type Outcome } from './protocol/state.ts';
 
-export interface Errand {
+export interface QueuedCommand {
   readonly command: Command;
   readonly class: OrderClass;
-  /** Monotonic milliseconds: it is not sent later, by whatever turn. */
+  /** Monotonic milliseconds. After it the command is not sent, not even in the turn of a poll. */
   readonly deadline: number;
-  /** It was on the wire. */
+  /** It was on the wire at least once. */
   sent: boolean;
   isSettled: boolean;
-  /** With the answer; rejects with a DriverError. */
+  /** Resolves with the answer; rejects with a DriverError. */
   readonly result: Promise<Reply>;
-  /** Fires when it is settled. */
+  /** Fires when `result` is settled. */
   readonly over: AbortSignal;
 }
 
-export interface Errands {
+export interface CommandQueue {
   /** Throws BUSY. */
-  add(command: Command, asking: { class: OrderClass; deadline: number }): Errand;
-  remove(errand: Errand): void;
-  /** The one of this command. */
-  of(command: Command | undefined): Errand | undefined;
-  /** The one to send next at this time. */
-  first(now: number): Errand | undefined;
-  finish(errand: Errand, outcome: Outcome): void;
-  /** The session has ended: what was sent in it may have been done. */
+  add(command: Command, asking: { class: OrderClass; deadline: number }): QueuedCommand;
+  remove(queued: QueuedCommand): void;
+  /** The entry of this command object; undefined where the command is none of the queue. */
+  of(command: Command | undefined): QueuedCommand | undefined;
+  /** The entry to send next; entries past their deadline are skipped. `now`: monotonic milliseconds. */
+  first(now: number): QueuedCommand | undefined;
+  finish(queued: QueuedCommand, outcome: Outcome): void;
+  /** The session has ended: commands that were sent in it may have been carried out, so they end OUTCOME_UNKNOWN. */
   abandonSent(): void;
-  /** The device that they were for is gone. `reason`: why nothing was sent. */
+  /** The device is gone: every entry ends. `reason`: the error of those that were not sent. */
   dismiss(reason: DriverError): void;
 }
 
-/** Of a class; more come from something that has gone wrong. */
-const ERRANDS_MAX = 16;
+/** Commands of one class. More of them come from a fault of the caller. */
+const QUEUE_MAX = 16;
 
-export function openErrands(): Errands {
-  const settle = new WeakMap<Errand, (result: Promise<Reply>) => void>();
-  let waiting: readonly Errand[] = [];
+export function openCommandQueue(): CommandQueue {
+  const settle = new WeakMap<QueuedCommand, (result: Promise<Reply>) => void>();
+  let waiting: readonly QueuedCommand[] = [];
 
-  function remove(errand: Errand): void {
-    waiting = waiting.filter((one) => one !== errand);
+  function remove(queued: QueuedCommand): void {
+    waiting = waiting.filter((one) => one !== queued);
   }
 
-  function finish(errand: Errand, outcome: Outcome): void {
+  function finish(queued: QueuedCommand, outcome: Outcome): void {
     if (outcome.kind === 'again' || outcome.kind === 'silent') return;
-    remove(errand);
-    settle.get(errand)?.(resultOf(outcome));
+    remove(queued);
+    settle.get(queued)?.(resultOf(outcome));
   }
 
   return {
     remove,
     finish,
     add(command, { class: orderClass, deadline }) {
-      if (waiting.filter((one) => one.class === orderClass).length >= ERRANDS_MAX)
+      if (waiting.filter((one) => one.class === orderClass).length >= QUEUE_MAX)
         throw new DriverError('BUSY', 'too many commands wait for this device');
       const { promise, resolve } = Promise.withResolvers<Reply>();
       const over = new AbortController();
-      const errand: Errand = {
+      const queued: QueuedCommand = {
         command,
         class: orderClass,
         deadline,
@@ -67,34 +67,34 @@ export function openErrands(): Errands {
         result: promise,
         over: over.signal,
       };
-      settle.set(errand, (result) => {
-        // The caller may not wait any more.
+      settle.set(queued, (result) => {
+        // Without a handler, a rejection after the caller has left would end the process.
         result.catch(() => undefined);
-        errand.isSettled = true;
+        queued.isSettled = true;
         resolve(result);
         over.abort();
       });
       const before = waiting.filter((one) => orderClass !== 'command' || one.class === 'command');
-      waiting = [...before, errand, ...waiting.filter((one) => !before.includes(one))];
-      return errand;
+      waiting = [...before, queued, ...waiting.filter((one) => !before.includes(one))];
+      return queued;
     },
     of: (command) => waiting.find((one) => one.command === command),
     first: (now) => waiting.find(({ deadline }) => now < deadline),
     abandonSent() {
-      for (const errand of waiting.filter(({ sent }) => sent)) finish(errand, { kind: 'unknown' });
+      for (const queued of waiting.filter(({ sent }) => sent)) finish(queued, { kind: 'unknown' });
     },
     dismiss(reason) {
-      for (const errand of waiting) {
-        if (errand.sent) finish(errand, { kind: 'unknown' });
-        else settle.get(errand)?.(Promise.reject(reason));
+      for (const queued of waiting) {
+        if (queued.sent) finish(queued, { kind: 'unknown' });
+        else settle.get(queued)?.(Promise.reject(reason));
       }
       waiting = [];
     },
   };
 }
 
-/** The error for the caller, when the command is not sent any more. */
-export function endedBy({ sent, command }: Errand, error: unknown, signal: AbortSignal): unknown {
+/** The error for the caller of a command that will not be sent again. */
+export function endedBy({ sent, command }: QueuedCommand, error: unknown, signal: AbortSignal): unknown {
   if (sent && !isQuestion(command))
     return new DriverError('OUTCOME_UNKNOWN', 'it was sent, and no answer came', { cause: error });
   return signal.aborted

@@ -1,4 +1,4 @@
-/** Two devices of the factory at one address: neither is believed, neither is given a key, and somebody is told. */
+/** Two devices of the factory at one address: neither is believed or given a key, and a warning says so. */
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openRandom } from '../../test/simulators/bus/random.ts';
@@ -21,13 +21,13 @@ const LOOKING_MS = 15_000;
 const WINDOW_MS = 40_000;
 const MARGIN_MS = 5_000;
 
-async function openTwinBench(manner: Manner) {
+async function openConflictBench(manner: Manner) {
   const random = openRandom(SEED);
   const clock = manualClock();
-  const twins = [1, 2].map((serial) => openOsdpDevice({ address: ADDRESS, serial, random }));
+  const devices = [1, 2].map((serial) => openOsdpDevice({ address: ADDRESS, serial, random }));
   let isAlone = false;
   const port = openTestPort(clock, (request) => {
-    const replies = twins.map((twin) => twin.answer(request, clock.monotonic()));
+    const replies = devices.map((device) => device.answer(request, clock.monotonic()));
     const [one, other] = replies;
     if (isAlone || !one || !other) return one ?? null;
     if (manner === 'by turns') return random() < 0.5 ? one : other;
@@ -60,7 +60,7 @@ async function openTwinBench(manner: Manner) {
     clock,
     connected,
     warnings: () => busReport.parse(reports.get('bus')).warnings.join(),
-    paired: () => twins.map((twin) => twin.describe(clock.monotonic()).isPaired),
+    paired: () => devices.map((device) => device.describe(clock.monotonic()).isPaired),
     disconnectOther: () => {
       isAlone = true;
     },
@@ -94,9 +94,9 @@ it.each<[Manner, string, string]>([
   ['behind', 'REFUSED: two devices answer at address 0: disconnect one', 'has no key'],
   ['by turns', 'REFUSED: two devices answer at address 0: disconnect one', 'two devices answer at address 0'],
 ])(
-  'that speak %s are told apart from one, and no key is given until there is one',
+  'that speak %s are detected, and no key is given until there is one device',
   async (manner, refusal, warning) => {
-    await using bench = await openTwinBench(manner);
+    await using bench = await openConflictBench(manner);
     await bench.clock.advance(LOOKING_MS);
     expect(bench.warnings()).toContain(warning);
     for (let time = 0; time < 3; time += 1) {

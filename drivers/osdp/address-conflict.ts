@@ -1,24 +1,24 @@
-/** Two devices at one address, as far as that shows before either has a key: what they say is garbled, or takes turns. */
+/** Evidence of two devices at one address before either has a key: replies are garbled, or two identities alternate. */
 
-/** Turns in a row in which something was heard and nothing understood; a bad wire spoils one of ten. */
+/** Garbled turns in a row; a bad wire garbles one turn of ten. */
 const GARBLED_TURNS = 5;
-/** Names in turn, without a silence between that a technician needs to swap a device. */
+/** Changes of the identity without a silence between them; a technician who swaps a device causes a silence. */
 const CHANGES = 2;
-/** The same name so often in a row, and there is one device. */
+/** After so many replies with one identity in a row there is one device. */
 const CALM_TURNS = 30;
 
-export interface Twins {
+export interface AddressConflict {
   /** After each turn. */
   turned(answered: boolean, garbled: boolean): void;
-  /** What one says in clear text to be. */
-  said(hwId: string): void;
-  /** No device answers any more: the next one may be another one. */
+  /** A reply in clear text has named this identity. */
+  identified(hwId: string): void;
+  /** No device answers any more: the next one may be another. */
   forget(): void;
   isGarbled(): boolean;
-  takeTurns(): boolean;
+  isDuplicate(): boolean;
 }
 
-export function openTwins(): Twins {
+export function openAddressConflict(): AddressConflict {
   let garbledTurns = 0;
   let last: string | undefined;
   let changes = 0;
@@ -28,7 +28,7 @@ export function openTwins(): Twins {
       if (answered) garbledTurns = 0;
       else if (garbled) garbledTurns += 1;
     },
-    said(hwId) {
+    identified(hwId) {
       calm = hwId === last ? calm + 1 : 0;
       if (last !== undefined && hwId !== last) changes += 1;
       if (calm >= CALM_TURNS) changes = 0;
@@ -39,14 +39,14 @@ export function openTwins(): Twins {
       changes = 0;
     },
     isGarbled: () => garbledTurns >= GARBLED_TURNS,
-    takeTurns: () => changes >= CHANGES,
+    isDuplicate: () => changes >= CHANGES,
   };
 }
 
-export function twinsAt(address: number): string {
+export function duplicateAddressAdvice(address: number): string {
   return `two devices answer at address ${address}: disconnect one, give the other one another address (gatehouse osdp pair, osdp set), and connect it again.`;
 }
 
-export function garbledAt(address: number): string {
+export function garbledAddressAdvice(address: number): string {
   return `what answers at address ${address} cannot be read: two devices may have this address (disconnect one of them), or the wires are bad.`;
 }

@@ -1,7 +1,7 @@
 /**
- * Blanks keys in what is told of a bus (drivers/bus/tap.ts). A KEYSET in the session of the default key is as good as in
- * clear text: that key is in the standard, and the rest of the session is in the trace. So every KEYSET is blanked from
- * its code on, MAC and check included, which tell something of the key.
+ * Blanks keys in a trace (drivers/bus/tap.ts). A KEYSET in a session under the default key is as good as in clear text: that
+ * key is in the standard, and the rest of the session is in the trace. So every KEYSET is blanked behind its code, MAC and
+ * check included, because they depend on the key.
  */
 import { parseFrame } from './protocol/frame.ts';
 
@@ -13,7 +13,7 @@ const HEADER_LENGTH = 5;
 const HAS_SECURITY = 0x08;
 
 /** `question`: what was sent last (tap.ts). */
-export function concealKeys(bytes: Uint8Array, question: Uint8Array | undefined): Uint8Array {
+export function redactKeys(bytes: Uint8Array, question: Uint8Array | undefined): Uint8Array {
   if (question === bytes) return blankedFrom(bytes, keysetAt(bytes, bytes.indexOf(SOM)));
   // What answers a KEYSET may be its echo, damaged or not: only whole replies are shown.
   if (question && keysetAt(question, question.indexOf(SOM)) !== undefined) return onlyReplies(bytes);
@@ -38,15 +38,15 @@ function blankedFrom(bytes: Uint8Array, from: number | undefined): Uint8Array {
 }
 
 function onlyReplies(bytes: Uint8Array): Uint8Array {
-  const told = new Uint8Array(bytes.length);
+  const redacted = new Uint8Array(bytes.length);
   let blanked = false;
   for (let at = 0; at < bytes.length; ) {
     const end = endOfReply(bytes, at);
     if (end === undefined) blanked = true;
-    else told.set(bytes.subarray(at, end), at);
+    else redacted.set(bytes.subarray(at, end), at);
     at = end ?? at + 1;
   }
-  return blanked ? told : bytes;
+  return blanked ? redacted : bytes;
 }
 
 /** undefined: no sound reply begins here, nor after a mark here. */
