@@ -12,7 +12,7 @@ import { openLine } from './line.ts';
 import type { BusOptions } from './options.ts';
 import type { OpenPort } from './port.ts';
 import { openStations } from './stations.ts';
-import type { Conceal, Reveal, Tap } from './tap.ts';
+import type { Decrypt, Redact, Tap } from './tap.ts';
 import { rtuGapMs } from './wire.ts';
 
 export interface Bus extends AsyncDisposable {
@@ -47,9 +47,9 @@ export interface OpenBusOptions {
   /** Silence before each request, milliseconds; t3.5 of Modbus RTU unless told (wire.ts). */
   gapMs?: number;
   /** Blanks keys in a trace; a protocol without any needs none. */
-  conceal?: Conceal;
+  redact?: Redact;
   /** Shows in a trace what is encrypted; of a protocol that is. */
-  reveal?: Reveal;
+  decrypt?: Decrypt;
   /** Of a protocol whose replies carry the address of their device. */
   senders?: Senders;
 }
@@ -59,8 +59,8 @@ export type OpenBus = (options: OpenBusOptions, signal: AbortSignal) => Promise<
 export const openBus: OpenBus = async (context, signal) => {
   const { options, clock, log } = context;
   const gapMs = context.gapMs ?? rtuGapMs(options);
-  const { conceal = (bytes) => bytes } = context;
-  const line = await openLine({ ...context, gapMs, conceal }, signal);
+  const { redact = (bytes) => bytes } = context;
+  const line = await openLine({ ...context, gapMs, redact }, signal);
   const stations = openStations({ options, line, clock, gapMs });
   const { work, commandSeconds, ...dispatcher } = openDispatcher({ clock, log, line, stations });
   const working = work().catch((error: unknown) => {

@@ -10,7 +10,7 @@ import { type Bell, openBell } from './pause.ts';
 import type { OpenPort, Port } from './port.ts';
 import { openQuiet } from './quiet.ts';
 import { isAnswer, type Outcome, openReceiver, type Receiver } from './receiver.ts';
-import { type Conceal, openTap, type Reveal, type Tap } from './tap.ts';
+import { type Decrypt, openTap, type Redact, type Tap } from './tap.ts';
 import { openTuning } from './tuning.ts';
 import { characterMs } from './wire.ts';
 
@@ -67,8 +67,8 @@ export interface OpenLineOptions {
   clock: Clock;
   log: DriverLog;
   gapMs: number;
-  conceal: Conceal;
-  reveal?: Reveal;
+  redact: Redact;
+  decrypt?: Decrypt;
   senders?: Senders;
 }
 
@@ -77,7 +77,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
   const tc = characterMs(options);
   const gone = new AbortController();
   const bell = openBell(clock);
-  const tap = openTap({ clock, characterMs: tc, conceal: context.conceal, reveal: context.reveal });
+  const tap = openTap({ clock, characterMs: tc, redact: context.redact, decrypt: context.decrypt });
   const failed = openLogOnce(log, 'a reply could not be read, and counts as a broken frame');
   const latecomers = openLatecomers(context.senders);
   const hearing = openHearing({ clock, bell, tap, latecomers });

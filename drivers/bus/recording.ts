@@ -1,26 +1,26 @@
 /**
- * What went over a bus since somebody asked for it, put together to packets. What is kept has a bound: the oldest goes
- * first, and is counted.
+ * What went over a bus since a trace began, joined to packets. What is kept has a bound: the oldest packet is dropped first,
+ * and counted.
  */
 import { TRACE_PACKETS_MAX, type Traced } from '../contract/rs485.ts';
 
 /**
- * What is told instead of these bytes; the same array when nothing in it is secret. `question`: what was sent last,
- * which is `bytes` itself when they are being sent; undefined when that was before the trace. Throws nothing.
+ * Returns these bytes with their secrets blanked; the same array where nothing in it is secret. `question`: the bytes that were
+ * sent last, which is `bytes` itself when they are being sent; undefined when that was before the trace. Throws nothing.
  */
-export type Conceal = (bytes: Uint8Array, question: Uint8Array | undefined) => Uint8Array;
+export type Redact = (bytes: Uint8Array, question: Uint8Array | undefined) => Uint8Array;
 
-export interface Revealed {
+export interface Decrypted {
   bytes: Uint8Array;
-  /** Some of them are blanked all the same. */
+  /** Some of the bytes are blanked. */
   masked: boolean;
 }
 
 /**
- * The same in clear, of what is encrypted; undefined where it is not, or cannot be told. Asked only while a trace wants it,
- * when the bytes were sent, and when a reply was heard and no one has taken it in yet. Throws nothing.
+ * Returns encrypted bytes in clear; undefined where they are not encrypted, or may not be shown. Called only for a trace with
+ * `decrypt`, right after the bytes were sent, or when a reply was heard and the session has not processed it yet. Throws nothing.
  */
-export type Reveal = (bytes: Uint8Array, sent: boolean) => Revealed | undefined;
+export type Decrypt = (bytes: Uint8Array, sent: boolean) => Decrypted | undefined;
 
 /** What is kept at most, bytes: 20 s of a bus that is never silent at 115200 baud. */
 const KEPT_MAX_BYTES = 256 * 1024;
@@ -61,12 +61,12 @@ export interface RecordingOptions {
   epoch: number;
   /** Of the wire, milliseconds. */
   characterMs: number;
-  conceal: Conceal;
-  /** Where what is encrypted is wanted in clear. */
-  reveal: Reveal | undefined;
+  redact: Redact;
+  /** Given where the trace wants encrypted bytes in clear. */
+  decrypt: Decrypt | undefined;
 }
 
-export function openRecording({ epoch, characterMs, conceal, reveal }: RecordingOptions): Recording {
+export function openRecording({ epoch, characterMs, redact, decrypt }: RecordingOptions): Recording {
   const togetherMs = PIECES_MS + FIFO_CHARACTERS * characterMs;
   const packets: Packet[] = [];
   let keptBytes = 0;
@@ -81,15 +81,15 @@ export function openRecording({ epoch, characterMs, conceal, reveal }: Recording
   }
 
   function keep(sent: boolean, at: number, bytes: Uint8Array): void {
-    const wire = conceal(bytes, question);
+    const wire = redact(bytes, question);
     const hasKey = wire !== bytes;
-    const revealed = hasKey ? undefined : reveal?.(bytes, sent);
+    const decrypted = hasKey ? undefined : decrypt?.(bytes, sent);
     packets.push({
       at: Math.round(epoch + 1_000 * at),
       sent,
-      bytes: revealed?.bytes ?? wire,
-      concealed: hasKey || revealed?.masked === true,
-      decrypted: revealed !== undefined,
+      bytes: decrypted?.bytes ?? wire,
+      concealed: hasKey || decrypted?.masked === true,
+      decrypted: decrypted !== undefined,
     });
     keptBytes += bytes.length + PACKET_BYTES;
     while (keptBytes > KEPT_MAX_BYTES) {

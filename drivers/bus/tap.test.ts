@@ -1,21 +1,21 @@
 /** What is told of what went over a bus. */
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
-import { type Conceal, openTap, type Reveal } from './tap.ts';
+import { type Decrypt, openTap, type Redact } from './tap.ts';
 import { ask, command, forever, frame, openTestBus, outcomeOf, says } from './test-bus.ts';
 
 const first = { id: 'first', last: false };
 const end = { id: 'first', last: true };
 
 function tapOf({
-  conceal = (bytes: Uint8Array) => bytes,
-  reveal,
+  redact = (bytes: Uint8Array) => bytes,
+  decrypt,
 }: {
-  conceal?: Conceal;
-  reveal?: Reveal;
+  redact?: Redact;
+  decrypt?: Decrypt;
 } = {}) {
   const clock = manualClock();
-  return { clock, tap: openTap({ clock, characterMs: 1, conceal, reveal }) };
+  return { clock, tap: openTap({ clock, characterMs: 1, redact, decrypt }) };
 }
 
 it('tells of requests and replies, with their times and directions, and of what no one asked for', async () => {
@@ -118,7 +118,7 @@ it('is over when the command is cancelled', async () => {
 });
 
 it('says where bytes were blanked', async () => {
-  const { tap } = tapOf({ conceal: (bytes) => (bytes[0] === 1 ? new Uint8Array(bytes.length) : bytes) });
+  const { tap } = tapOf({ redact: (bytes) => (bytes[0] === 1 ? new Uint8Array(bytes.length) : bytes) });
   const begun = tap.trace({ id: 'x', last: false }, AbortSignal.timeout(5_000));
   tap.sent(Uint8Array.of(1, 2));
   tap.sent(Uint8Array.of(3));
@@ -137,8 +137,8 @@ async function outcome(promise: Promise<unknown>): Promise<unknown> {
 it('shows in clear what is encrypted, while that is asked for, and nothing that has a key in it', async () => {
   const asked: number[] = [];
   const { tap, clock } = tapOf({
-    conceal: (bytes) => (bytes[0] === 9 ? Uint8Array.of(9, 0) : bytes),
-    reveal(bytes, sent) {
+    redact: (bytes) => (bytes[0] === 9 ? Uint8Array.of(9, 0) : bytes),
+    decrypt(bytes, sent) {
       asked.push(bytes[0] ?? 0);
       return bytes[0] === 1
         ? undefined

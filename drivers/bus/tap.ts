@@ -1,12 +1,12 @@
 /**
- * What goes over a bus, kept for anyone who asks for it (drivers/contract/rs485.ts `trace`). No one does, mostly: then each call
- * looks at one variable. What is kept has a bound (recording.ts). It ends by itself when no one comes for it any more.
+ * Records what goes over a bus while a client traces it (drivers/contract/rs485.ts `trace`). Without a trace each call looks at
+ * one variable. The recording has a bound (recording.ts). A trace ends by itself when its client fetches no more of it.
  */
 import { type Clock, DriverError } from '../contract/driver.ts';
 import type { Trace, Traced } from '../contract/rs485.ts';
-import { type Conceal, openRecording, type Recording, type Reveal } from './recording.ts';
+import { type Decrypt, openRecording, type Recording, type Redact } from './recording.ts';
 
-export type { Conceal, Reveal, Revealed } from './recording.ts';
+export type { Decrypt, Decrypted, Redact } from './recording.ts';
 
 export interface Tap {
   /** For the line, when bytes pass. */
@@ -22,14 +22,14 @@ export interface TapOptions {
   clock: Clock;
   /** Of the wire, milliseconds. */
   characterMs: number;
-  conceal: Conceal;
+  redact: Redact;
   /** Of a protocol that encrypts. */
-  reveal?: Reveal | undefined;
+  decrypt?: Decrypt | undefined;
 }
 
-/** Between two batches: a person who looks at it does not notice, and commands are few. */
+/** Between two batches: too short for a person to notice, long enough to keep commands few. */
 const GATHER_MS = 250;
-/** No one came for it: the caller is gone. Longer than the daemon's disk may hold it up. */
+/** A trace that is not fetched for so long has lost its client. Longer than the daemon's disk may delay a fetch. */
 const ABANDONED_MS = 30_000;
 interface Tracing {
   readonly id: string;
@@ -37,7 +37,7 @@ interface Tracing {
   abandonedAt: number;
 }
 
-export function openTap({ clock, characterMs, conceal, reveal }: TapOptions): Tap {
+export function openTap({ clock, characterMs, redact, decrypt }: TapOptions): Tap {
   let tracing: Tracing | undefined;
 
   function current(now: number): Tracing | undefined {
@@ -45,7 +45,8 @@ export function openTap({ clock, characterMs, conceal, reveal }: TapOptions): Ta
     return tracing;
   }
 
-  function tracingOf({ id, decrypt }: Trace): Tracing {
+  function tracingOf(wanted: Trace): Tracing {
+    const { id } = wanted;
     const now = clock.monotonic();
     const known = current(now);
     if (known?.id === id) return known;
@@ -53,8 +54,8 @@ export function openTap({ clock, characterMs, conceal, reveal }: TapOptions): Ta
     const recording = openRecording({
       epoch: 1_000 * (clock.now() - now),
       characterMs,
-      conceal,
-      reveal: decrypt ? reveal : undefined,
+      redact,
+      decrypt: wanted.decrypt ? decrypt : undefined,
     });
     tracing = { id, recording, abandonedAt: now + ABANDONED_MS };
     return tracing;
@@ -78,7 +79,7 @@ export function openTap({ clock, characterMs, conceal, reveal }: TapOptions): Ta
       const { last } = wanted;
       const into = tracingOf(wanted);
       const { recording } = into;
-      // What it is kept for, until it is handed over.
+      // A trace does not lapse during a fetch.
       into.abandonedAt = Number.POSITIVE_INFINITY;
       try {
         if (!last && !recording.isBatch()) await clock.sleep(GATHER_MS, signal);

@@ -1,5 +1,5 @@
 /**
- * What OSDP links are told beyond what all RS-485 links are (rs485.ts). Commands (DriverCommand.kind, data → answer):
+ * Commands of OSDP links beyond those of all RS-485 links (rs485.ts). Commands (DriverCommand.kind, data → answer):
  *  - `sendFile`  SendFile → FileSent       some of a file, as far as that gets in a second or two. REFUSED, BAD_REPLY: the
  *                                          device takes no more of it
  *  - `abortFile` AbortFile → null          the device is to forget what it has of a file
@@ -12,7 +12,7 @@ import { hwId } from './settings.ts';
 
 const FINGERPRINT_HEX = 16;
 
-/** Names a key without telling it (Rs485Report.provenKey): 64 bits that are derived from 128 random ones. */
+/** Names a key without revealing it (Rs485Report.provenKey): 64 bits that are derived from 128 random ones. */
 export function keyFingerprint(key: Uint8Array): string {
   return createHmac('sha256', key).update('OSDP SCBK').digest('hex').slice(0, FINGERPRINT_HEX);
 }

@@ -1,5 +1,5 @@
 /**
- * What RS-485 links are told and what they report, beside settings (settings.ts); one contract for Modbus, DCON and OSDP.
+ * Commands and reports of RS-485 links, beside settings (settings.ts); one contract for Modbus, DCON and OSDP.
  *
  * Commands (DriverCommand.kind, data → answer):
  *  - `watch`   Watch → null        poll these devices too, besides those of the options; a new list replaces the old
@@ -77,7 +77,7 @@ export const wireCounters = z.object({
 });
 export type WireCounters = z.infer<typeof wireCounters>;
 
-/** What a clock of a computer tells of a wire is good to a tenth of a millisecond. */
+/** The clock of a computer measures a wire to a tenth of a millisecond. */
 const milliseconds = z.number().min(0).transform(rounded(10));
 
 function rounded(perUnit: number): (value: number) => number {
@@ -146,7 +146,7 @@ export const TRACE_PACKETS_MAX = 512;
 export const trace = z.strictObject({
   /** Drawn for this trace: another one meanwhile is refused. */
   id: z.string().min(1).max(64),
-  /** Then it is over, and what is left is told at once. */
+  /** The last command of the trace: what is left is returned at once. */
   last: z.boolean(),
   /** Show in clear what is encrypted (OSDP), from the first one on; keys, cards and what is typed are blanked. */
   decrypt: z.boolean().optional(),
@@ -259,7 +259,7 @@ export const alarmEvent = z.object({
 });
 export type AlarmEvent = z.infer<typeof alarmEvent>;
 
-/** Somebody showed a card, or pressed keys. Keys may be a PIN, so only their number is told. */
+/** A card was shown, or keys were pressed. Keys may be a PIN, so only their number is reported. */
 export const credentialEvent = z.object({
   hwId,
   reader: z.int().min(0).max(255),

@@ -1,5 +1,5 @@
 /**
- * What a driver is told to put in force, and what it reports of devices: the contract of the wanted → applied mechanism
+ * What a driver must put in force, and what it reports of devices: the contract of the wanted → applied mechanism
  * (src/services/reconcile/reconcile.ts). Every driver that carries settings speaks it; the wire behind it is the driver's own.
  *
  * Commands (DriverCommand.kind, data → answer):
@@ -103,7 +103,7 @@ export const rs485Report = z.object({
   profile: text.nullable().optional(),
   /** Activations of inputs seen since the driver began, and the last one's time (epoch milliseconds). */
   edges: z.partialRecord(z.enum(INPUT_PINS), z.object({ total: z.int().min(0), at: z.int() })).optional(),
-  /** null: the product does not tell. */
+  /** null: the product does not report it. */
   tamper: z.boolean().nullable().optional(),
   supplyFault: z.boolean().nullable().optional(),
   /** The relay pulse under way; null also from its silence until its pins are read again. */
@@ -119,7 +119,7 @@ export const rs485Report = z.object({
     .object({
       proof: text,
       milliseconds: z.int().min(1),
-      /** The product tells no serial number: another one in its place has the same hwId. */
+      /** The product reports no serial number: another one in its place has the same hwId. */
       isNamedByPlace: z.boolean().optional(),
       /** It was not fed in time within the last ten minutes: nothing was answered for so long. `at`: epoch milliseconds. */
       unfed: z
@@ -130,7 +130,7 @@ export const rs485Report = z.object({
     .nullable()
     .optional(),
   /**
-   * A relay that did not open at the end of its pulse. stillClosed: it was read as closed, and is told to open until it does ·
+   * A relay that did not open at the end of its pulse. stillClosed: it was read as closed, and is sent the command to open until it does ·
    * notRead: no one knows, for it cannot be read · openedByGateway: the device was to open it by itself, and the gateway had
    * to: nothing is fired any more. `at`: epoch milliseconds.
    */
@@ -159,7 +159,7 @@ export type Rs485Report = z.infer<typeof rs485Report>;
 /** IEEE 802.15.4, 2.4 GHz. */
 export const channel = z.int().min(11).max(26);
 
-/** The network may be on these channels only. One that is on another is told by `moveChannel` (zgate.ts), not by this. */
+/** The network may be on these channels only. `moveChannel` (zgate.ts) moves a network, not this. */
 export const channelsApply = z.strictObject({ allowedChannels: z.array(channel).min(1).max(16) });
 export type ChannelsApply = z.infer<typeof channelsApply>;
 export const channelsApplied = z.object({ zigbeeChannel: channel });
@@ -228,13 +228,13 @@ export const DOOR_STATES = ['open', 'closed', 'jammed', 'forcedOpen', 'error'] a
 const epochMs = z.int().min(0);
 
 /**
- * Who locks the door again after an unlock. timedUnlock: the lock, told by Unlock with Timeout · autoRelock: the lock, by
+ * What locks the door again after an unlock. timedUnlock: the lock, by Unlock with Timeout · autoRelock: the lock, by
  * its own setting · gateway: the daemon, by a `lock` command
  */
 export const relockWay = z.enum(['timedUnlock', 'autoRelock', 'gateway']);
 export type RelockWay = z.infer<typeof relockWay>;
 
-/** Absent: the lock has not told it yet, or cannot. */
+/** Absent: the lock has not reported it yet, or cannot. */
 export const lockReport = z.object({
   connected: z.boolean(),
   hwId,
@@ -272,7 +272,7 @@ export const lockReport = z.object({
   batteryHeardAt: z.number().optional(),
   /** BatteryAlarmState (0x003e) has a bit set, or the lock raised a low-battery alarm. */
   batteryLow: z.boolean().optional(),
-  /** When the lock told `batteryLow`. */
+  /** When the lock reported `batteryLow`. */
   batteryLowAt: epochMs.optional(),
   /** `heardAt`: as above. */
   lockState: z.object({ value: z.enum(LOCK_STATES), at: epochMs, heardAt: z.number().optional() }).optional(),

@@ -1,5 +1,5 @@
 /**
- * What a Zigbee gateway link is told and what it reports, beside settings (settings.ts: `applyChannels`,
+ * Commands and reports of a Zigbee gateway link, beside settings (settings.ts: `applyChannels`,
  * `applyConfiguration`, GatewayReport, LockReport). A lock is named by its IEEE address, 16 lower-case hex digits.
  *
  * Commands (DriverCommand.kind, data → answer):
@@ -34,7 +34,7 @@ const pin = z
 
 export const unlock = z.strictObject({
   hwId: ieeeAddress,
-  /** The door is locked again after so long: by the lock where it can be told (Unlock with Timeout). */
+  /** The door is locked again after so long: by the lock where it supports Unlock with Timeout. */
   relockSeconds: z.int().min(1).max(65_535),
   /** For a lock that requires one for operations by radio (ZCL rev. 8, 7.3.2.14.10); null: none is stored. */
   pin: pin.nullable(),
@@ -100,7 +100,7 @@ export const networkMap = z.object({
   nodes: z
     .array(z.object({ hwId: ieeeAddress, type: z.enum(['coordinator', 'router', 'endDevice', 'unknown']) }))
     .max(1_024),
-  /** Who hears whom, and routes in use. */
+  /** Radio links between devices, and routes in use. */
   links: z
     .array(
       z.object({ from: ieeeAddress, to: ieeeAddress, lqi: z.int().min(0).max(255), isRoute: z.boolean() }),
@@ -126,7 +126,7 @@ export const lockUpdated = z.object({
   /** refused: the lock has this firmware or a newer one, or the file is not for it · failed: it can be tried again */
   outcome: z.enum(['updated', 'refused', 'failed', 'cancelled']),
   reason: text.nullable(),
-  /** As the lock tells it after the update. */
+  /** As the lock reports it after the update. */
   zigbeeFirmwareVersion: text.nullable(),
 });
 export type LockUpdated = z.infer<typeof lockUpdated>;
@@ -175,12 +175,12 @@ export const lockEvent = z.object({
   kind: z.enum(['operation', 'programming', 'alarm', 'door', 'bolt']),
   /** Such as unlocked, locked, unlockFailedPin, jammed, forcedOpen, doorOpen. */
   what: word,
-  /** keypad, rf, manual, rfid; null: not told. */
+  /** keypad, rf, manual, rfid; null: not reported. */
   source: word.nullable(),
   userId: z.int().min(0).max(65_535).nullable(),
   /** Epoch milliseconds, up to the last that a date can show (ECMA-262, 21.4.1.1). */
   at: z.int().min(0).max(8.64e15),
-  /** Monotonic milliseconds, which all processes of a host share; null: not told. */
+  /** Monotonic milliseconds, which all processes of a host share; null: not reported. */
   heardAt: z.number().nullable().default(null),
 });
 export type LockEvent = z.infer<typeof lockEvent>;

@@ -169,13 +169,15 @@ it('says where two devices have one address, whether one speaks behind the other
   await using bus = await simulated();
   await using link = await drive(bus.port);
   await link.ready();
+  // It takes a share of damaged replies here and of sound ones elsewhere: 5 s on a free machine, 25 s on a busy one.
+  const patient = { ...patience, timeout: 60_000 };
   for (const turnaroundMs of [2, 25]) {
     await bus.set(2, { faults: { twin: { turnaroundMs } } });
-    await vi.waitFor(() => expect(link.bus().warnings.join()).toMatch(/^address 2: /), patience);
+    await vi.waitFor(() => expect(link.bus().warnings.join()).toMatch(/^address 2: /), patient);
     await bus.set(2, { faults: null });
-    await vi.waitFor(() => expect(link.bus().warnings).toEqual([]), patience);
+    await vi.waitFor(() => expect(link.bus().warnings).toEqual([]), patient);
   }
-}, 90_000);
+}, 270_000);
 
 /** Nearly as long as it may: slow-devices.test.ts, where a busy machine adds nothing. */
 it('misses no device that takes a hundred times as long as usual, now and then', async () => {

@@ -83,7 +83,7 @@ it.each(['write', 'read'])(
   },
 );
 
-it('does not say that nothing was sent at the end of standing open once the lock was told to lock', async () => {
+it('does not say that nothing was sent at the end of standing open once a lock command was sent', async () => {
   const { run, sent } = await open({
     memory: { standing: { autoRelockTime: 60 } },
     reply: ({ command: name }) => (name === 'read' ? { kind: 'unsent', reason: 'no memory' } : undefined),
@@ -113,9 +113,9 @@ it.each([
   ['was lost', false, ['write', 'read', 'write', 'unlockDoor']],
 ])('settles a write of the relock time that %s, and goes on', async (_, arrives, frames) => {
   let writes = 0;
-  const told = { lockState: 1, autoRelockTime: 60, operatingMode: 0, supportedOperatingModes: 0b1 };
+  const reported = { lockState: 1, autoRelockTime: 60, operatingMode: 0, supportedOperatingModes: 0b1 };
   const { begin, clock, sent, attributes } = await open({
-    told,
+    reported,
     attributes: { [RELOCK_TIME]: 60 },
     reply({ command: name }) {
       if (name === 'write') writes += 1;
@@ -131,9 +131,9 @@ it.each([
 });
 
 it('reads an unanswered write of the relock time back as soon as the lock says anything', async () => {
-  const told = { lockState: 1, autoRelockTime: 60, operatingMode: 0, supportedOperatingModes: 0b1 };
+  const reported = { lockState: 1, autoRelockTime: 60, operatingMode: 0, supportedOperatingModes: 0b1 };
   const { begin, clock, sent, say, requests, attributes } = await open({
-    told,
+    reported,
     attributes: { [RELOCK_TIME]: 60 },
     reply({ command: name }) {
       if (name !== 'write') return undefined;
@@ -192,9 +192,9 @@ it('leaves a lock as it was when it does not stand open', async () => {
   expect(stubborn.memory).toMatchObject({ standOpenRefused: true });
 });
 
-it('asks a lock nothing that it told before, and restores all of it in one frame', async () => {
-  const told = { lockState: 1, autoRelockTime: 60, operatingMode: 0, supportedOperatingModes: 0b1 };
-  const { run, sent, requests, attributes } = await open({ told, attributes: { [RELOCK_TIME]: 60 } });
+it('reads nothing that the lock has reported before, and restores all of it in one frame', async () => {
+  const reported = { lockState: 1, autoRelockTime: 60, operatingMode: 0, supportedOperatingModes: 0b1 };
+  const { run, sent, requests, attributes } = await open({ reported, attributes: { [RELOCK_TIME]: 60 } });
   expect(await run('standOpen')).toEqual({ outcome: 'confirmed' });
   expect(sent).toEqual(['write', 'unlockDoor']);
   // As if it had been in passage mode, too.
@@ -217,11 +217,11 @@ it('gives a lock that sleeps the time of its parent to say in which state it is'
   expect(requests[1]).toMatchObject({ command: 'read', timeoutMs: 8_000 });
 });
 
-it('reads the relock time again when a lock that should lock by itself is told to lock', async () => {
-  const relocking = await open({ told: { autoRelockTime: 10 } });
+it('reads the relock time again when a lock that should lock by itself gets a lock command', async () => {
+  const relocking = await open({ reported: { autoRelockTime: 10 } });
   await relocking.run('lock');
   expect(relocking.readAgain).toEqual([LOCK]);
-  const never = await open({ told: { autoRelockTime: 0 } });
+  const never = await open({ reported: { autoRelockTime: 0 } });
   await never.run('lock');
   expect(never.readAgain).toEqual([]);
 });
@@ -272,8 +272,8 @@ it.each(['unlock', 'standOpen', 'lock'] as const)(
   'does not take what an earlier unlock does late for its own: %s after an unlock',
   async (kind) => {
     let isSilent = true;
-    const told = { lockState: 1, autoRelockTime: 0, timedUnlock: 1 };
-    const { begin, run, clock, say } = await open({ told, reply: () => (isSilent ? SILENT : undefined) });
+    const reported = { lockState: 1, autoRelockTime: 0, timedUnlock: 1 };
+    const { begin, run, clock, say } = await open({ reported, reply: () => (isSilent ? SILENT : undefined) });
     const late: Facts = kind === 'lock' ? { lockState: 1 } : operated;
     /** The lock shows `late`, does not answer, and the time of the command is over. */
     const unanswered = async (name: typeof kind) => {

@@ -14,10 +14,10 @@ const NOT_FULLY_LOCKED = 0;
 interface Bolt {
   /** The last lockState. */
   state: number | undefined;
-  /** The movement that an event told of last; `until` in monotonic milliseconds. */
-  told: { state: number; until: number } | undefined;
+  /** The movement that an event reported last; `until` in monotonic milliseconds. */
+  reported: { state: number; until: number } | undefined;
   /** A movement without an event so far. */
-  untold: Movement | undefined;
+  pending: Movement | undefined;
 }
 
 interface Movement {
@@ -34,45 +34,45 @@ export interface BoltEvents {
 
 export function openBoltEvents(
   clock: Clock,
-  tell: (event: Pick<LockEvent, 'hwId' | 'kind' | 'what' | 'source' | 'userId' | 'at'>) => void,
+  emit: (event: Pick<LockEvent, 'hwId' | 'kind' | 'what' | 'source' | 'userId' | 'at'>) => void,
 ): BoltEvents {
   const bolts = new Map<string, Bolt>();
 
   function operated(bolt: Bolt, state: number): void {
-    bolt.told = { state, until: clock.monotonic() + WINDOW_MS };
-    const to = bolt.untold?.to;
-    if (to === state || to === NOT_FULLY_LOCKED) bolt.untold = undefined;
+    bolt.reported = { state, until: clock.monotonic() + WINDOW_MS };
+    const to = bolt.pending?.to;
+    if (to === state || to === NOT_FULLY_LOCKED) bolt.pending = undefined;
   }
 
   function reported(ieee: string, bolt: Bolt, to: number): void {
     const from = bolt.state;
     bolt.state = to;
     if (from === undefined || from === to) return;
-    if (bolt.told?.state === to && clock.monotonic() <= bolt.told.until) {
-      bolt.untold = undefined;
+    if (bolt.reported?.state === to && clock.monotonic() <= bolt.reported.until) {
+      bolt.pending = undefined;
       return;
     }
-    if (bolt.untold) {
-      Object.assign(bolt.untold, { to, at: clock.now() });
+    if (bolt.pending) {
+      Object.assign(bolt.pending, { to, at: clock.now() });
       return;
     }
-    const untold = { from, to, at: clock.now() };
-    bolt.untold = untold;
-    void clock.sleep(WINDOW_MS).then(() => settle(ieee, untold));
+    const pending = { from, to, at: clock.now() };
+    bolt.pending = pending;
+    void clock.sleep(WINDOW_MS).then(() => settle(ieee, pending));
   }
 
-  function settle(ieee: string, untold: Movement): void {
+  function settle(ieee: string, pending: Movement): void {
     const bolt = bolts.get(ieee);
-    if (bolt?.untold !== untold) return;
-    bolt.untold = undefined;
-    const { from, to, at } = untold;
+    if (bolt?.pending !== pending) return;
+    bolt.pending = undefined;
+    const { from, to, at } = pending;
     const what = LOCK_STATES[to];
-    if (from !== to && what) tell({ hwId: ieee, kind: 'bolt', what, source: null, userId: null, at });
+    if (from !== to && what) emit({ hwId: ieee, kind: 'bolt', what, source: null, userId: null, at });
   }
 
   return {
     take(ieee, { lockState, movedTo, jam }) {
-      const bolt = bolts.get(ieee) ?? { state: undefined, told: undefined, untold: undefined };
+      const bolt = bolts.get(ieee) ?? { state: undefined, reported: undefined, pending: undefined };
       bolts.set(ieee, bolt);
       if (movedTo !== undefined) operated(bolt, movedTo);
       if (jam) operated(bolt, NOT_FULLY_LOCKED);

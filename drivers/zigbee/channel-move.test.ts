@@ -1,4 +1,4 @@
-/** Which locks are told to be there after the network has moved to another channel, on a simulated network. */
+/** Which locks are reported as connected after the network has moved to another channel, on a simulated network. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
@@ -11,7 +11,7 @@ const STAYS = '00158d0001000023';
 const IS_AWAY = '00158d0001000024';
 const TIMEOUT = { timeout: 20_000 };
 
-it('tells the bolt as it is after a move, which it read again', { timeout: 60_000 }, async () => {
+it('reports the bolt as it was read again after a move', { timeout: 60_000 }, async () => {
   const site = await simulated({ locks: [{ ieee: FOLLOWS }] });
   const gateway = await opened(site);
   await joined(gateway, site, FOLLOWS);

@@ -87,7 +87,7 @@ it('does all other steps when one binding is refused, and tries again that one a
   expect(bound).toContain('closuresDoorLock');
 });
 
-it('tells what the lock never can from what it refuses now', async () => {
+it('distinguishes what the lock never can from what it refuses now', async () => {
   // UNSUPPORTED_ATTRIBUTE, and INSUFFICIENT_SPACE (ZCL rev. 8, table 2-12).
   const status = ({ cluster }: ZclRequest) => (cluster === 'genPowerCfg' ? 0x89 : 0x86);
   const reply = (request: ZclRequest): ZclReply | undefined =>

@@ -1,4 +1,4 @@
-/** The first configuration of a lock: what it reports, to whom, and what it is asked about itself; in independent steps. */
+/** The first configuration of a lock: what it reports, its binding, and its attributes that are read; in independent steps. */
 import { type Clock, DriverError } from '../contract/driver.ts';
 import { ALARM_MASK, BATTERY_ALARM_MASK, OPERATION_MASKS, PROGRAMMING_MASKS } from './event-masks.ts';
 import { ATTRIBUTES, CLUSTER_ID, TYPE } from './lock-cluster.ts';

@@ -3,7 +3,7 @@ import { gatewayReport, lockReport } from '../contract/settings.ts';
 import { lockJoined, snapshot } from '../contract/zgate.ts';
 import { CONFIRMED, folder, joined, LOCK, opened, simulated, unlockOf } from './test-gateway.ts';
 
-it('forms a network, lets a lock in, and tells of both', async () => {
+it('forms a network, lets a lock in, and reports both', async () => {
   const site = await simulated({ revision: 20_221_226, locks: [{ ieee: LOCK }] });
   const gateway = await opened(site);
   expect(gatewayReport.parse(gateway.reports.get('gateway'))).toMatchObject({
@@ -39,7 +39,7 @@ it('forms a network, lets a lock in, and tells of both', async () => {
   expect((await site.state(LOCK)).bindings).toHaveLength(4);
 });
 
-it('comes up again with its locks, and tells a snapshot that does so without its files', async () => {
+it('comes up again with its locks, and sends a snapshot that does so without its files', async () => {
   const site = await simulated({ locks: [{ ieee: LOCK }] });
   const stateDirectory = folder();
   const first = await opened(site, { stateDirectory });

@@ -1,5 +1,5 @@
 /**
- * A Zigbee gateway and its locks: what it is told is in drivers/contract/zgate.ts and drivers/contract/settings.ts. One per process, for
+ * A Zigbee gateway and its locks: its commands are in drivers/contract/zgate.ts and drivers/contract/settings.ts. One per process, for
  * the library holds one coordinator in static variables; a library that hangs is ended with its process.
  */
 import { z } from 'zod';
@@ -100,7 +100,7 @@ async function openGateway(
   const radio = () => opened.radio();
   const lost = (reason: string) => ended.abort(new DriverError('LINK_LOST', reason));
   const outbox = openOutbox(context, linkId, ended.signal);
-  failed = (hwId, reason) => outbox.tell('joinFailed', { hwId, reason });
+  failed = (hwId, reason) => outbox.emit('joinFailed', { hwId, reason });
   const configurer = openConfigurer(radio, clock);
   const locks = openLocks({
     radio,

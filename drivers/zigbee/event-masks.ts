@@ -1,5 +1,5 @@
 /**
- * Which alarms and events a lock sends (ZCL rev. 8, 7.3.2.15). The default of each mask is 0: a lock that is not told
+ * Which alarms and events a lock sends (ZCL rev. 8, 7.3.2.15). The default of each mask is 0: a lock that is not configured
  * otherwise never says that its door was forced. Bits that the standard reserves stay 0. Pure.
  */
 import { TYPE } from './lock-cluster.ts';

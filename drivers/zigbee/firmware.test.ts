@@ -23,9 +23,9 @@ function openTestbed({ answers = true } = {}) {
   let isSending = false;
   let progress = (_percent: number, _left: number) => {};
   const radio = {
-    async update(ieee: string, _: unknown, told: typeof progress) {
+    async update(ieee: string, _: unknown, onProgress: typeof progress) {
       began.push(ieee);
-      progress = told;
+      progress = onProgress;
       const blocks = Promise.withResolvers<{ updated: boolean }>();
       sending = blocks;
       return blocks.promise;
@@ -39,7 +39,7 @@ function openTestbed({ answers = true } = {}) {
     radio: () => radio as unknown as Radio,
     configurer: { configure: async () => [], read: async () => answers },
     context: { log: { debug() {}, info() {}, warn() {}, error() {} }, report() {} },
-    outbox: { tell: (_, data) => void ends.push(data), told: async () => undefined },
+    outbox: { emit: (_, data) => void ends.push(data), emitDurably: async () => undefined },
   });
   return {
     firmware,

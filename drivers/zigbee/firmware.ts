@@ -45,7 +45,7 @@ export function openFirmware({ radio, configurer, context, outbox }: FirmwareOpt
     context.report({ subject: `firmware:${hwId}`, state });
   }
 
-  /** The library ends only what it sends: not while the lock has yet to ask, nor in the moment in which it tells of that. */
+  /** The library ends only what it sends: not while the lock has yet to ask, nor in the moment in which the lock is notified. */
   function endSending(ieee: string): void {
     Promise.resolve()
       .then(() => radio().abortUpdate(ieee))
@@ -60,12 +60,12 @@ export function openFirmware({ radio, configurer, context, outbox }: FirmwareOpt
     const one = current;
     if (one === undefined || one.cancelled) return { outcome: 'cancelled', reason: null };
     try {
-      const tell = (percent: number, left: number) => {
+      const onProgress = (percent: number, left: number) => {
         if (current === one) progress(ieee, percent, left);
         if (one.cancelled) endSending(ieee);
       };
       // The library waits 150 s for the next request of a lock that has left, and the other locks would wait as long.
-      const sending = radio().update(ieee, { file, ...image }, tell);
+      const sending = radio().update(ieee, { file, ...image }, onProgress);
       const { updated, present } = await Promise.race([sending, one.gone.promise]);
       if (updated) return { outcome: 'updated', reason: null };
       return { outcome: 'refused', reason: whyNot(image, present) };
@@ -92,8 +92,8 @@ export function openFirmware({ radio, configurer, context, outbox }: FirmwareOpt
     // What the library knows without this answer is the version of before.
     const isKnown = end.outcome !== 'updated' || (await readBack({ ieee, endpoint }));
     const zigbeeFirmwareVersion = isKnown ? (text(radio().device(ieee)?.softwareBuild) ?? null) : null;
-    const told: LockUpdated = { hwId: ieee, ...end, zigbeeFirmwareVersion };
-    outbox.tell('lockUpdated', told as Plain);
+    const updated: LockUpdated = { hwId: ieee, ...end, zigbeeFirmwareVersion };
+    outbox.emit('lockUpdated', updated as Plain);
   }
 
   return {

@@ -261,7 +261,7 @@ const STICK = [
   );
 
 it(
-  'goes on after a coordinator that talks nonsense, and tells no door unlocked by it',
+  'goes on after a coordinator that talks nonsense, and reports no door as unlocked because of it',
   async () => {
     const random = openDice();
     const site = await simulated({ locks: [{ ieee: LOCK }] });
@@ -289,10 +289,10 @@ it(
     }
     const outcome = await unlocking;
     expect(outcome).not.toMatchObject({ outcome: 'confirmed' });
-    const told = gateway.events
+    const reported = gateway.events
       .filter(({ kind }) => kind === 'lockEvent')
       .map(({ data }) => lockEvent.parse(data));
-    expect(told.filter(({ what, source }) => what === 'unlocked' && source === 'rf')).toEqual([]);
+    expect(reported.filter(({ what, source }) => what === 'unlocked' && source === 'rf')).toEqual([]);
     expect(gateway.events.filter(({ kind }) => kind === 'lockLeft' || kind === 'lockJoined')).toHaveLength(1);
     lockReport.parse(gateway.reports.get(`device:${LOCK}`));
     // What a device makes up is not kept.

@@ -1,4 +1,4 @@
-/** What a gateway is told to do, against a simulated network with locks of both kinds. */
+/** The commands of a gateway, against a simulated network with locks of both kinds. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -76,7 +76,7 @@ describe('a gateway', () => {
       ...versions,
       configuration: { ...configuration, ...change },
     });
-  const told = (kind: string, ieee: string) =>
+  const reported = (kind: string, ieee: string) =>
     gateway.events.some((event) => event.kind === kind && JSON.stringify(event.data).includes(ieee));
 
   const endsOf = (ieee: string) =>
@@ -161,7 +161,7 @@ describe('a gateway', () => {
     expect(gateway.reports.get('gateway')).toMatchObject({ permitJoin: true });
     await gateway.execute('permitJoin', { seconds: 0, allowed: [], installCodes: [] });
     expect(gateway.reports.get('gateway')).toMatchObject({ permitJoin: false });
-    expect(told('lockJoined', STRANGER)).toBe(false);
+    expect(reported('lockJoined', STRANGER)).toBe(false);
   });
 
   it('closes its window at the deadline', async () => {
@@ -181,14 +181,14 @@ describe('a gateway', () => {
     expect(String(error)).not.toContain(CODE.slice(0, 8));
     await open([{ hwId: CODED, code: CODE }]);
     expect(await site.join(CODED)).toBe('joined');
-    await expect.poll(() => told('lockJoined', CODED), { timeout: 15_000 }).toBe(true);
+    await expect.poll(() => reported('lockJoined', CODED), { timeout: 15_000 }).toBe(true);
     expect(gateway.logged.join('\n').toLowerCase()).not.toContain(CODE.slice(0, 12));
     await gateway.execute('permitJoin', { seconds: 0, allowed: [], installCodes: [] });
   });
 
-  it('tells of a lock that leaves, and knows it no more', async () => {
+  it('reports a lock that leaves, and knows it no more', async () => {
     await site.set(LEAVER, { leave: true });
-    await expect.poll(() => told('lockLeft', LEAVER)).toBe(true);
+    await expect.poll(() => reported('lockLeft', LEAVER)).toBe(true);
     const unlock = gateway.execute('unlock', unlockOf(LEAVER));
     await expect(unlock).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
     // It is waited for: a configuration is refused for good only by a lock that is there.
@@ -197,11 +197,11 @@ describe('a gateway', () => {
     expect(await site.join(LEAVER)).toBe('closed');
   });
 
-  it('tells of a door that opens and of who is at it', async () => {
+  it('reports a door that opens, and the user at it', async () => {
     await site.set(LOCK, { door: 'open' });
-    await expect.poll(() => told('lockEvent', 'doorOpen')).toBe(true);
+    await expect.poll(() => reported('lockEvent', 'doorOpen')).toBe(true);
     await site.set(LOCK, { alarm: 4 });
-    await expect.poll(() => told('lockEvent', 'wrongCodes')).toBe(true);
+    await expect.poll(() => reported('lockEvent', 'wrongCodes')).toBe(true);
   });
 
   it('believes nothing of values that mean unknown, nor of endpoints and clusters of others', async () => {
@@ -219,7 +219,7 @@ describe('a gateway', () => {
   it('maps its network', async () => {
     await gateway.execute('permitJoin', { seconds: 30, allowed: [], installCodes: [] });
     await site.join(ROUTER);
-    // In the same window, through the router, once that was told of it.
+    // In the same window, through the router, once it knows of the window.
     await expect
       .poll(
         async () =>
@@ -243,7 +243,7 @@ describe('a gateway', () => {
     await gateway.execute('permitJoin', { seconds: 0, allowed: [], installCodes: [] });
   }, 60_000);
 
-  it('ends an update when it is told to, and goes on with it where the lock was', async () => {
+  it('ends an update on request, and goes on with it where the lock was', async () => {
     const file = join(folder(), 'lock.ota');
     writeFileSync(file, otaFile(0x0102_0500));
     const before = (await site.state(RELOCKING)).firmware.version;
@@ -328,7 +328,7 @@ describe('a gateway', () => {
     expect((await site.state(STANDARD)).firmware).toEqual(before);
   });
 
-  it('moves to another channel when it is told to, and not before', async () => {
+  it('moves to another channel on request, and not before', async () => {
     await expect(gateway.execute('applyChannels', { allowedChannels: [20] })).rejects.toMatchObject({
       code: 'REFUSED',
     });

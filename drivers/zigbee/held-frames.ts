@@ -13,13 +13,13 @@ export const HELD_AT_MOST_MS = 35_000;
 
 export interface HeldFrames {
   mayArrive(ieee: string): boolean;
-  /** The lock has not told its last unlock by an event, which may come now. */
+  /** The event of the last unlock has not come yet, and may come now. */
   isEventMissing(ieee: string): boolean;
   /** The work of a command that opens the lock. */
   opening<End>(ieee: string, work: () => Promise<End>): Promise<End>;
 }
 
-/** `operatedAt`: when the lock told last that it was unlocked by radio, monotonic milliseconds. */
+/** `operatedAt`: when the lock last reported that it was unlocked by radio, monotonic milliseconds. */
 export function openHeldFrames(
   clock: Pick<Clock, 'monotonic'>,
   operatedAt: (ieee: string) => number | undefined,

@@ -11,7 +11,7 @@ function openTestbed() {
   const running = new Map<string, (faults: StepFault[]) => void>();
   const only: (readonly string[] | undefined)[] = [];
   const clock = manualClock();
-  const told: string[] = [];
+  const reported: string[] = [];
   const locks = Array.from({ length: 9 }, (_, index): LockRecord => {
     const ieee = `00158d000100000${index}`;
     const device = { ieee, endpoints: [{ id: 1, inputs: [0x0101], outputs: [] }] };
@@ -34,11 +34,11 @@ function openTestbed() {
     },
     context: { clock, log: { debug() {}, info() {}, warn() {}, error() {} } },
     outbox: {
-      tell: (kind, data, durable) => {
-        told.push(`${kind} ${(data as { hwId: string }).hwId}`);
+      emit: (kind, data, durable) => {
+        reported.push(`${kind} ${(data as { hwId: string }).hwId}`);
         durable?.();
       },
-      told: async () => undefined,
+      emitDurably: async () => undefined,
     },
     isPresent: (lock) => !gone.has(lock),
     changed() {},
@@ -47,7 +47,7 @@ function openTestbed() {
   return {
     introductions,
     locks,
-    told,
+    reported,
     gone,
     memory,
     running,
@@ -62,19 +62,19 @@ function openTestbed() {
   };
 }
 
-it('locks that join at once are all configured and told of, a few at a time', async () => {
-  const { introductions, locks, told, gone, running, finish } = openTestbed();
+it('locks that join at once are all configured and reported, a few at a time', async () => {
+  const { introductions, locks, reported, gone, running, finish } = openTestbed();
   for (const lock of locks) introductions.heardOf(lock, true);
   expect(running.size).toBe(4);
   const [, , , , left] = locks;
   if (left) gone.add(left);
   while (running.size > 0) for (const ieee of [...running.keys()]) await finish(ieee);
   const expected = locks.filter((lock) => lock !== left).map(({ ieee }) => `lockJoined ${ieee}`);
-  expect(told.toSorted()).toEqual(expected);
+  expect(reported.toSorted()).toEqual(expected);
 });
 
-it('a lock that joins again is configured again and not told of again', async () => {
-  const { introductions, locks, told, running, finish } = openTestbed();
+it('a lock that joins again is configured again and not reported again', async () => {
+  const { introductions, locks, reported, running, finish } = openTestbed();
   const [lock] = locks;
   if (!lock) return;
   introductions.heardOf(lock, true);
@@ -84,7 +84,7 @@ it('a lock that joins again is configured again and not told of again', async ()
   introductions.joinedAgain(lock);
   expect([...running.keys()]).toEqual([lock.ieee]);
   await finish(lock.ieee);
-  expect(told).toEqual([`lockJoined ${lock.ieee}`]);
+  expect(reported).toEqual([`lockJoined ${lock.ieee}`]);
 });
 
 it('what a lock has refused counts no more when it joins again, for it may have been changed', async () => {
@@ -97,7 +97,7 @@ it('what a lock has refused counts no more when it joins again, for it may have 
 });
 
 it('a lock that joins again while it is configured is configured again, for it may have forgotten the half of it', async () => {
-  const { introductions, locks, told, memory, running, finish } = openTestbed();
+  const { introductions, locks, reported, memory, running, finish } = openTestbed();
   const [lock] = locks;
   if (!lock) return;
   introductions.heardOf(lock, true);
@@ -108,11 +108,11 @@ it('a lock that joins again while it is configured is configured again, for it m
   await finish(lock.ieee);
   expect(memory.get(lock.ieee)).toMatchObject({ configuration: 3, introduced: true });
   expect(running.size).toBe(0);
-  expect(told).toEqual([`lockJoined ${lock.ieee}`]);
+  expect(reported).toEqual([`lockJoined ${lock.ieee}`]);
 });
 
-it('a lock that left and came back while it was configured is configured and told of when that is over', async () => {
-  const { introductions, locks, told, gone, running, finish } = openTestbed();
+it('a lock that left and came back while it was configured is configured and reported when that is over', async () => {
+  const { introductions, locks, reported, gone, running, finish } = openTestbed();
   const [lock] = locks;
   if (!lock) return;
   introductions.heardOf(lock, true);
@@ -122,7 +122,7 @@ it('a lock that left and came back while it was configured is configured and tol
   await finish(lock.ieee);
   expect([...running.keys()]).toEqual([lock.ieee]);
   await finish(lock.ieee);
-  expect(told).toEqual([`lockJoined ${lock.ieee}`]);
+  expect(reported).toEqual([`lockJoined ${lock.ieee}`]);
 });
 
 const FULL = { step: 'binding of genAlarms', reason: 'the lock refused it: TABLE_FULL (0x8c)' };

@@ -18,7 +18,7 @@ const CONFIGURATION = 3;
 export interface Introductions {
   /** The lock is awake: it is configured if it is not yet. `joined`: although it was tried a moment ago. */
   heardOf(lock: LockRecord, joined: boolean): void;
-  /** A lock that was on the network asks to join: it may have been reset, and then has forgotten what it was told. */
+  /** A lock that was on the network asks to join: it may have been reset, and then has lost its configuration. */
   joinedAgain(lock: LockRecord): void;
   /** A lock that was there before this start. */
   known(lock: LockRecord): void;
@@ -153,7 +153,7 @@ function introduce(lock: LockRecord, { radio, outbox, isPresent, came }: Introdu
     zigbeeFirmwareVersion: device.softwareBuild ?? null,
     capabilities: allCapabilities(lock, radio()),
   };
-  outbox.tell('lockJoined', joined, () => {
+  outbox.emit('lockJoined', joined, () => {
     if (isPresent(lock)) radio().remember(ieee, { introduced: true });
     came();
   });

@@ -75,7 +75,7 @@ it('that is closed while its install codes are given is not opened any more', as
   expect(joining.isOpen()).toBe(false);
 });
 
-it('is told to a router that joins in it, for as long as it lasts yet, and to none after it', async () => {
+it('is sent to a router that joins in it, for as long as it lasts yet, and to none after it', async () => {
   const { clock, joining, open, permits } = openTestbed();
   await open(60);
   await clock.advance(20_000);

@@ -1,4 +1,4 @@
-/** Locks that were to join and did not: who is told, and what is left of them in the coordinator. */
+/** Locks that were to join and did not: what is reported, and what is left of them in the coordinator. */
 import { expect, it } from 'vitest';
 import { hastenTimeouts } from '../../test/simulators/zigbee/haste.ts';
 import { joinFailed } from '../contract/zgate.ts';
@@ -35,7 +35,7 @@ it('a lock joins with an install code of each length of the standard', async () 
   expect(JSON.stringify(gateway.logged)).not.toMatch(/83fed340|cd4fa064/i);
 });
 
-it('a wrong install code ends with its window, also when its host does, and is told', async () => {
+it('a wrong install code ends with its window, also when its host does, and is reported', async () => {
   const site = await simulated({ locks: [{ ieee: CODED, installCode: CODE }, { ieee: LOCK }] });
   const stateDirectory = folder();
   const first = await opened(site, { stateDirectory });
@@ -65,15 +65,15 @@ it('a wrong install code ends with its window, also when its host does, and is t
   await open(again, 60, WRONG);
   await open(again, 60, CODE);
   expect(await site.join(CODED)).toBe('joined');
-  const isTold = () => again.events.some(({ kind }) => kind === 'lockJoined');
-  await expect.poll(isTold, { timeout: 15_000 }).toBe(true);
+  const isReported = () => again.events.some(({ kind }) => kind === 'lockJoined');
+  await expect.poll(isReported, { timeout: 15_000 }).toBe(true);
   await open(again, 0);
   // Its key is its own: without it, it could not come back.
   expect(await codes()).toEqual([CODED]);
   expect(failures(again)).toHaveLength(1);
 }, 60_000);
 
-it('a lock that is turned away, or does not say what it is, is told once', async () => {
+it('a lock that is turned away, or does not say what it is, is reported once', async () => {
   const site = await simulated({
     locks: [{ ieee: LOCK, faults: { lostResponses: 1_000_000 } }, { ieee: OTHER_LOCK }],
   });
@@ -92,7 +92,7 @@ it('a lock that is turned away, or does not say what it is, is told once', async
 it('says in words of its own that the coordinator did not answer to a window', async () => {
   const site = await simulated({});
   const gateway = await opened(site);
-  // What it is told at the start is over.
+  // What it is sent at the start is over.
   await gateway.execute('permitJoin', { seconds: 0, allowed: [], installCodes: [] });
   hastenTimeouts(0.05);
   await site.hang(true);

@@ -12,7 +12,7 @@ const CODE_BYTES = [6, 8, 12, 16];
  * place of that of its install code.
  */
 const JOINING_MS = 5_000;
-/** Told of in one window: a person looks for one or two, and who floods the air fills no disk. */
+/** Devices that are reported in one window: a person looks for one or two, and an attacker who floods the air fills no disk. */
 const TURNED_AWAY_MAX = 16;
 
 export interface Joining {
@@ -27,7 +27,7 @@ export interface Joining {
   spoke(ieee: string): void;
   /** It is at no door any more: it takes an open window to come back. */
   retire(ieee: string): void;
-  /** A router is on the network: it lets no one in of whom it was not told itself. */
+  /** A router is on the network: it admits only devices that were announced to the router itself. */
   routerJoined(): void;
   /** The radio has begun again, with its window closed. */
   restarted(): void;
@@ -87,9 +87,9 @@ export function openJoining(options: JoiningOptions): Joining {
 
   function turnAway(ieee: string): void {
     log.warn({ device: ieee }, 'a device that may not join was turned away');
-    const told = window?.turnedAway;
-    if (!told || told.has(ieee) || told.size >= TURNED_AWAY_MAX) return;
-    told.add(ieee);
+    const reported = window?.turnedAway;
+    if (!reported || reported.has(ieee) || reported.size >= TURNED_AWAY_MAX) return;
+    reported.add(ieee);
     failed(ieee, 'notAllowed');
   }
 
@@ -128,7 +128,7 @@ export function openJoining(options: JoiningOptions): Joining {
         changed();
       }
       closeAtItsEnd(own).catch((error) => {
-        // The coordinator closes by itself, which is why it was told how long.
+        // The coordinator closes by itself, after the time that it was sent.
         if (!signal.aborted) log.warn({ err: error }, 'the join window could not be closed at its end');
       });
     },
@@ -143,7 +143,7 @@ export function openJoining(options: JoiningOptions): Joining {
     retire: (ieee) => void known.delete(ieee),
     routerJoined() {
       if (window)
-        sayOpen(window).catch((err) => log.warn({ err }, 'a router was not told of the open join window'));
+        sayOpen(window).catch((err) => log.warn({ err }, 'a router has not got the open join window'));
     },
     restarted() {
       window = undefined;
@@ -168,7 +168,7 @@ function openTakingBack(
     came.delete(ieee);
     return isInWindow(ieee) === true;
   }
-  /** One after the other, so that none is told twice. */
+  /** One after the other, so that none is reported twice. */
   function takeBack(): Promise<void> {
     taking = taking.then(async () => {
       for (const ieee of await codes.takeBack(isWanted)) failed(ieee, 'installCode');

@@ -58,20 +58,20 @@ export function keptFile(path: string): KeptFile {
 
 /** Stores what is waiting, as soon as the disk takes it. */
 export async function storeWaiting(clock: Clock, log: DriverLog, signal: AbortSignal): Promise<never> {
-  for (let isTold = false; ; ) {
+  for (let isReported = false; ; ) {
     // One that hangs goes on when its link has ended.
     storing ??= storeAgain().finally(() => {
       storing = undefined;
     });
     await unlessAborted(storing, signal);
     const [first] = waiting;
-    if (first && !isTold)
+    if (first && !isReported)
       log.warn(
         { file: first[0], reason: first[1].reason },
         'files of the network cannot be stored; they are kept in memory until the disk takes them',
       );
-    if (!first && isTold) log.info({}, 'the files of the network are stored again');
-    isTold = first !== undefined;
+    if (!first && isReported) log.info({}, 'the files of the network are stored again');
+    isReported = first !== undefined;
     await clock.sleep(AGAIN_MS, signal);
   }
 }

@@ -22,7 +22,7 @@ function withoutValue(data: Uint8Array): Buffer {
   return Buffer.concat([data.subarray(0, 16), Buffer.of(zcl.length), zcl, data.subarray(17 + length)]);
 }
 
-it('tells no door unlocked by a report that is not of its lock, or not of its state', async () => {
+it('reports no door as unlocked because of a report that is not of its lock, or not of its state', async () => {
   const site = await simulated({ locks: [{ ieee: LOCK }] });
   const wire = await openWire(site.port);
   const gateway = await opened(wire);

@@ -60,7 +60,7 @@ it('loses a stick that resets itself without a word', async () => {
 it('loses a stick at once that says it has restarted', { timeout: 12_000 }, async () => {
   const site = await simulated({});
   const gateway = await opened(site);
-  // What it is told at the start is over.
+  // What it is sent at the start is over.
   await gateway.execute('permitJoin', { seconds: 0, allowed: [], installCodes: [] });
   await site.selfReset();
   // Long before it is asked (PROBE_EVERY_MS).

@@ -103,13 +103,15 @@ describe('a result of a transfer', () => {
 
 describe('attributes of the cluster', () => {
   it('become what is reported, without what is missing or nonsense', () => {
-    const told = { configVersion: 7, doorVersion: Number.NaN, lccVersion: '1.0\0', samVersion: 5, 99: 1 };
-    expect(reportOf({ ...told, dueBatteryUnderLoad: 2_900, capabilities: 0b10_0001, hwId: 'x' })).toEqual({
-      configVersion: 7,
-      lccVersion: '1.0',
-      dueBatteryUnderLoad: 2_900,
-      capabilities: ['standOpen', 'relay'],
-    });
+    const reported = { configVersion: 7, doorVersion: Number.NaN, lccVersion: '1.0\0', samVersion: 5, 99: 1 };
+    expect(reportOf({ ...reported, dueBatteryUnderLoad: 2_900, capabilities: 0b10_0001, hwId: 'x' })).toEqual(
+      {
+        configVersion: 7,
+        lccVersion: '1.0',
+        dueBatteryUnderLoad: 2_900,
+        capabilities: ['standOpen', 'relay'],
+      },
+    );
     expect(reportOf(null)).toEqual({});
   });
 });

@@ -26,7 +26,7 @@ interface Attribute {
   name: keyof LockReport;
   id: number;
   type: number;
-  /** Told by the lock when it changes. */
+  /** Sent by the lock when it changes. */
   reportable: boolean;
 }
 
@@ -56,12 +56,12 @@ const UINT16_LAST = 0xff_fe;
 /** What attributes of this cluster, by name, say of the lock; what is missing or nonsense is left out. */
 export function reportOf(values: unknown): Partial<LockReport> {
   if (typeof values !== 'object' || values === null) return {};
-  const told = Object.entries(values).flatMap(([key, value]) => {
+  const named = Object.entries(values).flatMap(([key, value]) => {
     const attribute = ATTRIBUTES.find(({ name }) => name === key);
     const clean = attribute && cleaned(attribute, value);
     return clean === undefined ? [] : [[key, clean] as const];
   });
-  return Object.fromEntries(told);
+  return Object.fromEntries(named);
 }
 
 function cleaned({ name, type }: Attribute, value: unknown): number | string | string[] | undefined {

@@ -3,7 +3,7 @@ import type { Clock } from '../contract/driver.ts';
 import { DOOR_STATES, LOCK_STATES, type LockReport } from '../contract/settings.ts';
 import { CLUSTER, hasOwnCluster, REPORT_EVERY_S } from './configure.ts';
 import { reportOf } from './lock-cluster.ts';
-import { doorEvent, type Facts, factsOf, isAttributes, type Told } from './messages.ts';
+import { doorEvent, type EventDetail, type Facts, factsOf, isAttributes } from './messages.ts';
 import type { ZigbeeOptions } from './options.ts';
 import { DOOR_LOCK, LOCK_CLUSTER, type Radio, type RadioDevice, type RadioEvent } from './radio.ts';
 import { relockOf } from './relocking.ts';
@@ -30,7 +30,7 @@ export interface LockRecord {
   frames: number;
   /** When the last of them was, monotonic milliseconds; undefined: none since this start. */
   heardAt: number | undefined;
-  /** When it told last that it was unlocked by radio, monotonic milliseconds. */
+  /** When it last reported that it was unlocked by radio, monotonic milliseconds. */
   operatedAt: number | undefined;
   doorState: number | undefined;
   readonly listeners: Set<(facts: Facts) => void>;
@@ -111,20 +111,20 @@ function silentMs({ heardAt, report: { lastSeen } }: LockRecord, clock: Clock): 
   return lastSeen === undefined ? Number.POSITIVE_INFINITY : clock.now() - lastSeen;
 }
 
-/** How it locks again, stands open and is spoken to; absent: it has not told yet. */
+/** How it relocks and stands open, and whether it needs a PIN; absent: not reported yet. */
 function optionsOf(
   { ieee, endpoint }: LockRecord,
   radio: Pick<Radio, 'attribute' | 'memory'>,
 ): Pick<LockReport, 'relock' | 'standOpen' | 'requiresPin'> {
-  const told = (name: string) => radio.attribute(ieee, endpoint, DOOR_LOCK, name);
+  const reported = (name: string) => radio.attribute(ieee, endpoint, DOOR_LOCK, name);
   const { timedUnlock, standOpenRefused } = radio.memory(ieee);
-  const relock = relockOf({ timedUnlock, autoRelockTime: told('autoRelockTime') });
-  const needsPin = requiresPin(told('requirePinForRfOperation'));
-  const passage = offersPassage(told('supportedOperatingModes')) ? 'passage' : 'unlocked';
+  const relock = relockOf({ timedUnlock, autoRelockTime: reported('autoRelockTime') });
+  const needsPin = requiresPin(reported('requirePinForRfOperation'));
+  const passage = offersPassage(reported('supportedOperatingModes')) ? 'passage' : 'unlocked';
   const standOpen = standOpenRefused === true ? 'none' : passage;
   return {
     ...(relock && { relock }),
-    ...(told('lockState') !== undefined && { standOpen }),
+    ...(reported('lockState') !== undefined && { standOpen }),
     ...(needsPin !== undefined && { requiresPin: needsPin }),
   };
 }
@@ -145,12 +145,12 @@ export function allCapabilities(
   return [...new Set([...standard, ...(own ?? [])])].slice(0, CAPABILITIES_MAX);
 }
 
-/** Takes in a frame; gives what is to be told of it. */
+/** Applies a frame to the record; returns the events and facts to report. */
 export function takeHeard(
   lock: LockRecord,
   event: Extract<RadioEvent, { kind: 'heard' }>,
   clock: Clock,
-): { events: Told[]; facts: Facts } {
+): { events: EventDetail[]; facts: Facts } {
   if (event.endpoint !== lock.endpoint) return { events: [], facts: {} };
   if (lock.hasOwnCluster && event.cluster === LOCK_CLUSTER && isAttributes(event.type)) {
     Object.assign(lock.report, reportOf(event.data));

@@ -1,4 +1,4 @@
-/** What the locks of a gateway tell of themselves, whatever the radio knows of them now. */
+/** The reports of the locks of a gateway, whatever the radio knows of them now. */
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import type { StateReport } from '../contract/driver.ts';
@@ -46,7 +46,7 @@ function openTestbed({ heardOn = {}, missed = [], restore = false }: Partial<Ear
       log: { debug() {}, info() {}, warn() {}, error() {} },
       report: (one) => void reports.push(one),
     },
-    outbox: { tell: (_, data) => void events.push(data as LockEvent), told: async () => undefined },
+    outbox: { emit: (_, data) => void events.push(data as LockEvent), emitDurably: async () => undefined },
     usesOwnCluster: true,
     earlier: { lastSeen: { [LOCK]: clock.now() }, heardOn, missed, restore },
     joinFailed() {},
@@ -61,7 +61,7 @@ function openTestbed({ heardOn = {}, missed = [], restore = false }: Partial<Ear
       channel = to;
       locks.begin();
     },
-    told: () => {
+    reported: () => {
       locks.review();
       return reports.at(-1)?.state;
     },
@@ -118,7 +118,7 @@ function speak(locks: ReturnType<typeof openTestbed>['locks'], data: object): vo
   locks.take({ kind: 'seen', ieee: LOCK, lqi: 100, spoke: true });
 }
 
-it('tells at once that a bolt moved, and of the rest in a moment', async () => {
+it('reports at once that a bolt moved, and of the rest in a moment', async () => {
   const { clock, locks, reports } = openTestbed();
   locks.begin();
   const before = reports.length;
@@ -132,26 +132,26 @@ it('tells at once that a bolt moved, and of the rest in a moment', async () => {
   expect(reports).toHaveLength(before + 2);
 });
 
-it('tells of a bolt that moved under a command behind its answer, or in a moment', async () => {
+it('reports a bolt that moved under a command behind its answer, or in a moment', async () => {
   const { clock, locks, reports } = openTestbed();
   locks.begin();
   const move = (lockState: number) => speak(locks, { lockState });
-  const told = () => reports.flatMap(({ state }) => (state as LockReport).lockState?.value ?? []);
+  const reported = () => reports.flatMap(({ state }) => (state as LockReport).lockState?.value ?? []);
   const answered = locks.listen(LOCK, () => undefined);
   move(2);
   answered();
-  expect(told()).toEqual([]);
+  expect(reported()).toEqual([]);
   await clock.advance(0);
-  expect(told()).toEqual(['unlocked']);
+  expect(reported()).toEqual(['unlocked']);
   await clock.advance(20);
-  expect(told()).toEqual(['unlocked']);
+  expect(reported()).toEqual(['unlocked']);
 
   locks.listen(LOCK, () => undefined);
   move(1);
   await clock.advance(19);
-  expect(told()).toEqual(['unlocked']);
+  expect(reported()).toEqual(['unlocked']);
   await clock.advance(1);
-  expect(told()).toEqual(['unlocked', 'locked']);
+  expect(reported()).toEqual(['unlocked', 'locked']);
 });
 
 it('is there, or is not, by the time that has passed, whatever becomes of the clock on the wall', async () => {
@@ -184,7 +184,7 @@ const state = (lockState: number, tsn?: number) =>
 const operation = (opereventcode: number, opereventsrc: number, tsn?: number) =>
   heard('closuresDoorLock', 'commandOperationEventNotification', { opereventcode, opereventsrc }, tsn);
 
-it('tells the states of bolt, door and battery with their times', async () => {
+it('reports the states of bolt, door and battery with their times', async () => {
   const { clock, locks, reports } = openTestbed();
   locks.begin();
   const first = clock.now();
@@ -209,7 +209,7 @@ it('tells the states of bolt, door and battery with their times', async () => {
   expect(reports.at(-1)?.state).toMatchObject({ battery: 100, batteryLow: false, batteryAt: second });
 });
 
-it('keeps the time of the percentage when the alarm alone is told', async () => {
+it('keeps the time of the percentage when only the alarm is reported', async () => {
   const { clock, locks, reports } = openTestbed();
   locks.begin();
   const first = clock.now();
@@ -281,21 +281,21 @@ it('makes no second event of a frame that came twice', async () => {
 const seen = { kind: 'seen', ieee: LOCK, lqi: 100, spoke: true } as const;
 
 it('leaves a lock disconnected that was so before a channel move, until it is heard of on the new channel', () => {
-  const { locks, move, told } = openTestbed();
+  const { locks, move, reported } = openTestbed();
   locks.begin();
   locks.take(seen);
   locks.exchange(LOCK)(false);
-  expect(told()).toMatchObject({ connected: false, heardOn: 15 });
+  expect(reported()).toMatchObject({ connected: false, heardOn: 15 });
   move(20);
-  expect(told()).toMatchObject({ connected: false, heardOn: 15 });
+  expect(reported()).toMatchObject({ connected: false, heardOn: 15 });
   expect(locks.missed()).toHaveLength(1);
   locks.take(seen);
-  expect(told()).toMatchObject({ connected: true, heardOn: 20 });
+  expect(reported()).toMatchObject({ connected: true, heardOn: 20 });
   expect(locks.missed()).toEqual([]);
 });
 
 it('takes no lock for connected after a channel move that it did not show to have followed', () => {
-  const { locks, move, told } = openTestbed();
+  const { locks, move, reported } = openTestbed();
   locks.begin();
   locks.take(seen);
   // Its answer came before the move, and is credited after it.
@@ -303,39 +303,39 @@ it('takes no lock for connected after a channel move that it did not show to hav
   locks.take(seen);
   move(20);
   ended(true);
-  expect(told()).toMatchObject({ connected: false, heardOn: 15 });
+  expect(reported()).toMatchObject({ connected: false, heardOn: 15 });
   // Back where it stayed, it has to speak as well.
   move(15);
-  expect(told()).toMatchObject({ connected: false, heardOn: 15 });
+  expect(reported()).toMatchObject({ connected: false, heardOn: 15 });
   locks.take(seen);
-  expect(told()).toMatchObject({ connected: true, heardOn: 15 });
+  expect(reported()).toMatchObject({ connected: true, heardOn: 15 });
 });
 
 it('takes a lock for disconnected after a start when it was so before, or was heard on another channel', () => {
   const before = openTestbed({ heardOn: { [LOCK]: 15 }, missed: [LOCK] });
   before.locks.begin();
-  expect(before.told()).toMatchObject({ connected: false, heardOn: 15 });
+  expect(before.reported()).toMatchObject({ connected: false, heardOn: 15 });
   // The host died between the move of the coordinator and the first word of the lock.
   const moved = openTestbed({ heardOn: { [LOCK]: 11 } });
   moved.locks.begin();
-  expect(moved.told()).toMatchObject({ connected: false, heardOn: 11 });
+  expect(moved.reported()).toMatchObject({ connected: false, heardOn: 11 });
   moved.locks.take(seen);
-  expect(moved.told()).toMatchObject({ connected: true, heardOn: 15 });
+  expect(moved.reported()).toMatchObject({ connected: true, heardOn: 15 });
 });
 
 it('takes no lock for connected to a coordinator that got its network by a restore, until it is heard of', () => {
   const restored = openTestbed({ heardOn: { [LOCK]: 15 }, restore: true });
   restored.locks.begin();
-  expect(restored.told()).toMatchObject({ connected: false });
+  expect(restored.reported()).toMatchObject({ connected: false });
   restored.locks.take(seen);
-  expect(restored.told()).toMatchObject({ connected: true });
+  expect(restored.reported()).toMatchObject({ connected: true });
   const asBefore = openTestbed({ heardOn: { [LOCK]: 15 } });
   asBefore.locks.begin();
-  expect(asBefore.told()).toMatchObject({ connected: true });
+  expect(asBefore.reported()).toMatchObject({ connected: true });
 });
 
 it('takes an answer to a question of somebody else for the state of the bolt, and not for the outcome of a command', () => {
-  const { locks, told } = openTestbed();
+  const { locks, reported } = openTestbed();
   locks.begin();
   const heard: unknown[] = [];
   locks.listen(LOCK, ({ lockState }) => heard.push(lockState));
@@ -351,7 +351,7 @@ it('takes an answer to a question of somebody else for the state of the bolt, an
     });
   // Asked when the bolt was unlocked still, and heard when the next unlock had been sent.
   take('readResponse', 1);
-  expect(told()).toMatchObject({ lockState: { value: 'unlocked' } });
+  expect(reported()).toMatchObject({ lockState: { value: 'unlocked' } });
   take('attributeReport', 2);
   expect(heard).toEqual([undefined, 2]);
 });

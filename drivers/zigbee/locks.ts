@@ -1,4 +1,4 @@
-/** The locks of the network: what each has told, and whether it is there. */
+/** The locks of the network: what each has reported, and whether it is connected. */
 import { type Clock, type DriverContext, DriverError, type Plain } from '../contract/driver.ts';
 import type { LockReport } from '../contract/settings.ts';
 import type { JoinFailure, LockEvent } from '../contract/zgate.ts';
@@ -45,7 +45,7 @@ export interface LocksOptions {
 }
 
 export interface Locks {
-  /** After each start of the radio: everything known is told of. */
+  /** Call it after each start of the radio: reports every lock. */
   begin(): void;
   take(event: RadioEvent): void;
   /** Throws INVALID_COMMAND. */
@@ -56,11 +56,11 @@ export interface Locks {
   count(): number;
   /** What the next start of this link is to know of them. */
   known(): Earlier;
-  /** When the lock told last that it was unlocked by radio, monotonic milliseconds. */
+  /** When the lock last reported that it was unlocked by radio, monotonic milliseconds. */
   operatedAt(ieee: string): number | undefined;
   /** What the lock says from now on; gives back how to stop. */
   listen(ieee: string, hear: (facts: Facts) => void): () => void;
-  /** A two-way exchange with it begins; what is given back is to be told whether it came off. */
+  /** A two-way exchange with the lock begins. Call the returned function with its success. */
   exchange(ieee: string): (answered: boolean) => void;
   note(ieee: string, values: Partial<LockReport>): void;
   /** Now and then: who has not been heard of is not there. */
@@ -70,10 +70,10 @@ export interface Locks {
 export function openLocks(options: LocksOptions): Locks {
   const { clock } = options.context;
   const locks = new Map<string, LockRecord>();
-  const teller = openTeller(options, locks);
-  const { tell, tellSoon } = teller;
+  const reporter = openReporter(options, locks);
+  const { report, reportSoon } = reporter;
 
-  const comings = openComings(options, locks, teller);
+  const comings = openComings(options, locks, reporter);
 
   return {
     ...comings,
@@ -88,7 +88,7 @@ export function openLocks(options: LocksOptions): Locks {
       listeners.add(hear);
       return () => {
         listeners.delete(hear);
-        teller.release(ieee);
+        reporter.release(ieee);
       };
     },
     exchange(ieee) {
@@ -96,22 +96,22 @@ export function openLocks(options: LocksOptions): Locks {
       return (answered) => {
         const lock = locks.get(ieee);
         if (!lock) return;
-        // A lock that spoke meanwhile is there, whatever became of the answer. That an answer came is told by its frame
+        // A lock that spoke meanwhile is there, whatever became of the answer. An answer is noticed by its frame
         // (takeSeen): one of before a channel move proves nothing of the channel that the network is on now.
         lock.isMissed ||= !answered && lock.frames === before;
         if (answered) lock.report.lastContact = clock.now();
-        tellSoon(lock);
+        reportSoon(lock);
       };
     },
     note(ieee, values) {
       const lock = locks.get(ieee);
       if (!lock) return;
       Object.assign(lock.report, values);
-      tell(lock);
+      report(lock);
     },
     review() {
       comings.review();
-      for (const lock of locks.values()) tell(lock);
+      for (const lock of locks.values()) report(lock);
     },
   };
 }
@@ -133,13 +133,13 @@ function knownOf(locks: ReadonlyMap<string, LockRecord>, earlier: Earlier): Earl
   return known;
 }
 
-interface Teller {
+interface Reporter {
   /** Never throws. */
-  tell(lock: LockRecord): void;
+  report(lock: LockRecord): void;
   /** In a moment, once: a lock that is unlocked says three things in a row. */
-  tellSoon(lock: LockRecord): void;
+  reportSoon(lock: LockRecord): void;
   /**
-   * The next `tellSoon` is at once: a bolt or a door that moved must not be lost with this process. Of a lock that is
+   * The next `reportSoon` is at once: a bolt or a door that moved must not be lost with this process. Of a lock that is
    * under a command it is with `release`, or in a moment.
    */
   hurry(lock: LockRecord): void;
@@ -147,47 +147,47 @@ interface Teller {
   release(ieee: string): void;
 }
 
-function openTeller({ context, radio }: LocksOptions, locks: ReadonlyMap<string, LockRecord>): Teller {
+function openReporter({ context, radio }: LocksOptions, locks: ReadonlyMap<string, LockRecord>): Reporter {
   const { clock, log } = context;
-  const untold = new Set<string>();
+  const held = new Set<string>();
   const hurried = new Set<string>();
   let isDue = false;
 
-  function tell(lock: LockRecord): void {
-    untold.delete(lock.ieee);
+  function report(lock: LockRecord): void {
+    held.delete(lock.ieee);
     hurried.delete(lock.ieee);
     try {
       // Plain, but for optional keys in its type.
       const state = lockReportOf(lock, radio(), clock) as Plain;
       context.report({ subject: `device:${lock.ieee}`, state });
     } catch (error) {
-      // While the radio is opened again, as by a channel move, it knows no lock, or not all of it: `begin` tells then.
-      log.debug({ lock: lock.ieee, err: error }, 'nothing can be told of a lock now');
+      // While the radio is opened again, as by a channel move, it knows no lock, or not all of it: `begin` reports then.
+      log.debug({ lock: lock.ieee, err: error }, 'a lock cannot be reported now');
     }
   }
-  function tellAll(): void {
+  function reportHeld(): void {
     isDue = false;
-    for (const lock of [...untold].flatMap((ieee) => locks.get(ieee) ?? [])) tell(lock);
-    untold.clear();
+    for (const lock of [...held].flatMap((ieee) => locks.get(ieee) ?? [])) report(lock);
+    held.clear();
   }
-  function tellHurried(ieee: string): void {
+  function reportHurried(ieee: string): void {
     const lock = locks.get(ieee);
-    if (lock && hurried.has(ieee)) tell(lock);
+    if (lock && hurried.has(ieee)) report(lock);
   }
   return {
-    tell,
+    report,
     hurry: ({ ieee }) => void hurried.add(ieee),
-    tellSoon(lock) {
+    reportSoon(lock) {
       const { ieee, listeners } = lock;
-      if (hurried.has(ieee) && listeners.size === 0) return tell(lock);
-      untold.add(ieee);
+      if (hurried.has(ieee) && listeners.size === 0) return report(lock);
+      held.add(ieee);
       if (isDue) return;
       isDue = true;
-      void clock.sleep(HELD_MS).then(tellAll);
+      void clock.sleep(HELD_MS).then(reportHeld);
     },
     release(ieee) {
       // After the answer, whose commit it would hold up (src/platform/database/commit.ts).
-      if (hurried.has(ieee)) void clock.sleep(0).then(() => tellHurried(ieee));
+      if (hurried.has(ieee)) void clock.sleep(0).then(() => reportHurried(ieee));
     },
   };
 }
@@ -196,7 +196,7 @@ function openTeller({ context, radio }: LocksOptions, locks: ReadonlyMap<string,
 function openComings(
   options: LocksOptions,
   locks: Map<string, LockRecord>,
-  { tell, tellSoon, hurry }: Teller,
+  { report, reportSoon, hurry }: Reporter,
 ): Pick<Locks, 'begin' | 'take' | 'review'> {
   const { context, outbox, radio, usesOwnCluster, earlier, configurer, changed, joinFailed } = options;
   const { clock, log } = context;
@@ -205,7 +205,7 @@ function openComings(
     context,
     outbox,
     configurer,
-    changed: tell,
+    changed: report,
     came: changed,
     isPresent: (lock) => locks.get(lock.ieee) === lock,
   });
@@ -225,14 +225,14 @@ function openComings(
     const lock = admit(ieee);
     if (!lock) return;
     takeResumed(lock, isFirst ? earlier : undefined, radio().channel);
-    tell(lock);
+    report(lock);
     introductions.known(lock);
   }
 
   function interviewed(ieee: string, successful: boolean): void {
     const lock = successful ? admit(ieee) : undefined;
     if (lock) {
-      tell(lock);
+      report(lock);
       introductions.heardOf(lock, true);
       return;
     }
@@ -242,10 +242,10 @@ function openComings(
     if (radio().device(ieee)?.kind !== 'router') joinFailed(ieee, successful ? 'noLock' : 'silent');
   }
 
-  const tellEvent = (event: LockEvent) => outbox.tell('lockEvent', event);
-  const bolts = openBoltEvents(clock, (event) => tellEvent({ ...event, heardAt: null }));
+  const emitEvent = (event: LockEvent) => outbox.emit('lockEvent', event);
+  const bolts = openBoltEvents(clock, (event) => emitEvent({ ...event, heardAt: null }));
   const repeated = openRepeated(clock);
-  const tellInOrder = openHolding(clock, tellEvent);
+  const emitInOrder = openHolding(clock, emitEvent);
 
   function heard(lock: LockRecord, event: Extract<RadioEvent, { kind: 'heard' }>): void {
     const when = { at: clock.now(), heardAt: clock.monotonic() };
@@ -254,14 +254,14 @@ function openComings(
     const { events, facts } = takeHeard(lock, event, clock);
     bolts.take(ieee, facts);
     if (facts.lockState !== undefined || facts.doorState !== undefined) hurry(lock);
-    for (const told of events) tellInOrder({ hwId: ieee, ...told, ...when }, listeners.size > 0);
-    const told = event.type === 'readResponse' ? unasked(facts) : facts;
-    for (const hear of listeners) hear(told);
+    for (const one of events) emitInOrder({ hwId: ieee, ...one, ...when }, listeners.size > 0);
+    const passed = event.type === 'readResponse' ? unasked(facts) : facts;
+    for (const hear of listeners) hear(passed);
   }
 
   function seen(lock: LockRecord, lqi: number | undefined): void {
     takeSeen(lock, lqi, radio(), clock);
-    tellSoon(lock);
+    reportSoon(lock);
     introductions.heardOf(lock, false);
   }
 
@@ -270,7 +270,7 @@ function openComings(
     bolts.forget(ieee);
     repeated.forget(ieee);
     log.info({ lock: ieee }, 'a lock has left the network');
-    outbox.tell('lockLeft', { hwId: ieee });
+    outbox.emit('lockLeft', { hwId: ieee });
     changed();
   }
 
@@ -285,28 +285,28 @@ function openComings(
       if (event.kind === 'left') left(event.ieee);
       if (event.kind === 'interviewed') interviewed(event.ieee, event.successful);
       if (event.kind === 'joinedAgain' && lock) introductions.joinedAgain(lock);
-      // The radio tells of each frame twice: what it says, then that it came.
+      // The radio reports each frame twice: its content, then that it came.
       if (event.kind === 'heard' && lock) heard(lock, event);
       if (event.kind === 'seen' && lock) seen(lock, event.lqi);
     },
   };
 }
 
-/** Tells events in the order in which they came, each at once or, as `isHeld` says, in a moment. */
-function openHolding(clock: Clock, tell: (event: LockEvent) => void) {
+/** Emits events in the order in which they came, each at once or, as `isHeld` says, in a moment. */
+function openHolding(clock: Clock, emit: (event: LockEvent) => void) {
   const held = new Map<string, LockEvent[]>();
   return (event: LockEvent, isHeld: boolean): void => {
     const before = held.get(event.hwId);
     if (before || !isHeld) {
       if (before) before.push(event);
-      else tell(event);
+      else emit(event);
       return;
     }
     const events = [event];
     held.set(event.hwId, events);
     void clock.sleep(HELD_MS).then(() => {
       held.delete(event.hwId);
-      for (const one of events) tell(one);
+      for (const one of events) emit(one);
     });
   };
 }

@@ -1,4 +1,4 @@
-/** Who hears whom: the tables of the coordinator and of every router, one device at a time. */
+/** The map of radio links: the tables of the coordinator and of every router, one device at a time. */
 import type { Clock } from '../contract/driver.ts';
 import { settles } from '../contract/waiting.ts';
 import type { NetworkMap } from '../contract/zgate.ts';
@@ -10,7 +10,7 @@ const PAUSE_MS = 1_000;
 /** Before a device that did not answer is asked once more. */
 const AGAIN_MS = 5_000;
 const PAGE_MS = 10_000;
-/** A table has at most 255 entries, two or three a page; a device that tells of more is lying. */
+/** A table has at most 255 entries, two or three a page; a device that claims more is wrong. */
 const PAGES_MAX = 128;
 const LINKS_MAX = 8_192;
 

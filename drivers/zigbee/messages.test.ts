@@ -10,7 +10,7 @@ describe('what a lock says', () => {
       doorState: 1,
     });
     expect(doorLock('attributeReport', { lockState: Number.NaN, doorState: 9 })).toEqual({});
-    // The answer to a command is the sender's business, and not told twice.
+    // The answer to a command goes to the sender of the command, and is not reported twice.
     expect(doorLock('commandUnlockDoorRsp', { status: 0 })).toEqual({});
   });
 
@@ -82,7 +82,7 @@ describe('what a lock says', () => {
     expect(factsOf({ cluster, type, data })).toEqual({});
   });
 
-  it('tells of a door that changed', () => {
+  it('reports a door that changed', () => {
     expect(doorEvent(1, 0)).toMatchObject({ kind: 'door', what: 'doorOpen' });
     expect(doorEvent(undefined, 0)).toBeUndefined();
     expect(doorEvent(0, 0)).toBeUndefined();

@@ -11,7 +11,7 @@ export interface Heard {
 }
 
 /** An event, but for the lock and the time. */
-export type Told = Pick<LockEvent, 'kind' | 'what' | 'source' | 'userId'>;
+export type EventDetail = Pick<LockEvent, 'kind' | 'what' | 'source' | 'userId'>;
 
 export interface Facts {
   lockState?: number;
@@ -20,7 +20,7 @@ export interface Facts {
   battery?: number;
   batteryLow?: boolean;
   rssi?: number;
-  event?: Told;
+  event?: EventDetail;
   /** The operation event says that the bolt is there now, by the code of lockState. */
   movedTo?: number;
   /** The bolt did not move. */
@@ -135,7 +135,7 @@ function operation(data: unknown): Facts {
   const code = integer(field(data, 'opereventcode'), 0, 0xff);
   if (code === undefined) return {};
   const source = integer(field(data, 'opereventsrc'), 0, 0xff);
-  const event = told('operation', OPERATIONS[code], source, data);
+  const event = detailOf('operation', OPERATIONS[code], source, data);
   if (code === OPERATION_UNLOCKED) return { event, unlockedByRadio: source === SOURCE_RF };
   return UNLOCKED_OTHERWISE.includes(code) ? { event, unlockedByRadio: false } : { event };
 }
@@ -149,11 +149,16 @@ function programming(data: unknown): Facts {
   const code = integer(field(data, 'programeventcode'), 0, 0xff);
   if (code === undefined) return {};
   const source = integer(field(data, 'programeventsrc'), 0, 0xff);
-  return { event: told('programming', PROGRAMMING[code], source, data) };
+  return { event: detailOf('programming', PROGRAMMING[code], source, data) };
 }
 
 /** The payload holds the digits of a PIN: nothing of it passes but what is named here. */
-function told(kind: Told['kind'], what = 'unknown', source: number | undefined, data: unknown): Told {
+function detailOf(
+  kind: EventDetail['kind'],
+  what = 'unknown',
+  source: number | undefined,
+  data: unknown,
+): EventDetail {
   const userId = integer(field(data, 'userid'), 0, USER_MAX) ?? null;
   return { kind, what, source: (source === undefined ? undefined : SOURCES[source]) ?? null, userId };
 }
@@ -170,8 +175,8 @@ function alarm(data: unknown): Facts {
   return { event: { kind: 'alarm', what, source: null, userId: null }, jam: code === ALARM_JAMMED };
 }
 
-/** Tells of a door position that changed; the first one heard is no event. */
-export function doorEvent(before: number | undefined, now: number): Told | undefined {
+/** The event of a door position that changed; the first position is no event. */
+export function doorEvent(before: number | undefined, now: number): EventDetail | undefined {
   const what = DOOR_STATES[now];
   if (before === undefined || before === now || what === undefined) return undefined;
   return { kind: 'door', what, source: null, userId: null };

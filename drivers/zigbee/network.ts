@@ -28,7 +28,7 @@ export interface Network {
    */
   listen(): void;
   /**
-   * Starts again on the channel, which is stored (files.storeChannel), and tells the locks to follow. Rejects with LINK_LOST
+   * Starts again on the channel, which is stored (files.storeChannel), and sends the locks there. Rejects with LINK_LOST
    * when it does not come back.
    */
   move(channel: number, signal: AbortSignal): Promise<void>;
@@ -58,15 +58,15 @@ export async function openNetwork(needs: NetworkOptions, signal: AbortSignal): P
     knownLocks: options.knownLocks,
     now: context.clock.now(),
   });
-  const tellRepairs = () => {
+  const reportRepairs = () => {
     for (const repair of files.repairs) context.log.warn({}, repair);
   };
   // A restore is prepared again with each attempt.
-  if (!options.restore) tellRepairs();
+  if (!options.restore) reportRepairs();
   const [first = 11] = options.allowedChannels;
   const channel = files.channel() ?? first;
   let current = await start(needs, files, channel, signal);
-  if (options.restore) tellRepairs();
+  if (options.restore) reportRepairs();
   files.keepChannel(current.radio.channel);
   let moving = Promise.resolve();
 

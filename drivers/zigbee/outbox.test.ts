@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import type { DriverEvent } from '../contract/driver.ts';
 import { openOutbox } from './outbox.ts';
 
-/** A daemon that stores nothing until it is told to; as a host does, it drops what it has no room for when the signal fires. */
+/** A daemon that stores nothing until the test lets it; as a host does, it drops what it has no room for when the signal fires. */
 function openTestbed() {
   const stored: string[] = [];
   const logged: string[] = [];
@@ -27,8 +27,8 @@ function openTestbed() {
 
 it('are stored all the same, and no one waits for it', async () => {
   const { outbox, stored, room, ended } = openTestbed();
-  outbox.tell('lockEvent', null);
-  const snapshot = outbox.told('snapshot', null);
+  outbox.emit('lockEvent', null);
+  const snapshot = outbox.emitDurably('snapshot', null);
   ended.abort(new Error('the link is lost'));
   await expect(snapshot).rejects.toThrow('the link is lost');
   room.resolve();
@@ -37,7 +37,7 @@ it('are stored all the same, and no one waits for it', async () => {
 
 it('end no host when what follows from their being stored cannot be done', async () => {
   const { outbox, stored, logged, room } = openTestbed();
-  outbox.tell('lockJoined', null, () => {
+  outbox.emit('lockJoined', null, () => {
     throw new Error('the lock has left this network');
   });
   room.resolve();
@@ -48,7 +48,7 @@ it('end no host when what follows from their being stored cannot be done', async
 it('have other ids than those of an earlier link that was opened at the same time of day', async () => {
   const links = [openTestbed(), openTestbed()];
   for (const { outbox, room } of links) {
-    outbox.tell('lockEvent', null);
+    outbox.emit('lockEvent', null);
     room.resolve();
   }
   await expect.poll(() => links.flatMap(({ ids }) => ids)).toHaveLength(2);

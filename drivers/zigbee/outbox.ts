@@ -7,15 +7,15 @@ const WAITING_MAX = 512;
 
 export interface Outbox {
   /** Never throws. `durable` is called when it is. */
-  tell(kind: string, data: Plain, durable?: () => void): void;
+  emit(kind: string, data: Plain, durable?: () => void): void;
   /** The same, to wait for. Rejects when there is no room, or the link ends. */
-  told(kind: string, data: Plain): Promise<void>;
+  emitDurably(kind: string, data: Plain): Promise<void>;
 }
 
 /**
  * Ids are not used twice, also where the clock stands at the same millisecond at two starts: the daemon drops an event whose
  * id it has. No one waits any more once the signal fires;
- * what was told goes its way all the same, for it has happened.
+ * an event that was added is sent all the same, because it has happened.
  */
 export function openOutbox(
   { emit, log }: Pick<DriverContext, 'emit' | 'log'>,
@@ -45,7 +45,7 @@ export function openOutbox(
   }
 
   return {
-    async told(kind, data) {
+    async emitDurably(kind, data) {
       signal.throwIfAborted();
       const over = Promise.withResolvers<never>();
       const end = () => over.reject(signal.reason);
@@ -56,7 +56,7 @@ export function openOutbox(
         signal.removeEventListener('abort', end);
       }
     },
-    tell(kind, data, durable) {
+    emit(kind, data, durable) {
       store(kind, data)
         .then(durable, () => undefined)
         // As while a channel move opens the radio again, which knows no lock then.

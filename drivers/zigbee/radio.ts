@@ -115,23 +115,23 @@ export interface Radio {
   readonly hwId: string;
   /** Of its firmware. */
   readonly version: string;
-  /** The Zigbee stack in that firmware; undefined: the coordinator does not tell its version. */
+  /** The Zigbee stack in that firmware; undefined: the coordinator does not report its version. */
   readonly stack: { name: string; version: string } | undefined;
   readonly channel: number;
   /** True when this start made a new network. */
   readonly formed: boolean;
-  /** True when LQI tells dBm (values.ts). */
+  /** True when LQI is a value in dBm (values.ts). */
   readonly lqiIsLinear: boolean;
   devices(): RadioDevice[];
   device(ieee: string): RadioDevice | undefined;
   /** Rejects when the coordinator does not answer, or has forgotten its network. */
   probe(): Promise<void>;
   send(request: ZclRequest): Promise<ZclReply>;
-  /** The device tells its events of this cluster to the coordinator. Rejects with REFUSED, or when it does not answer. */
+  /** The device sends its events of this cluster to the coordinator. Rejects with REFUSED, or when it does not answer. */
   bind(ieee: string, endpoint: number, cluster: string): Promise<void>;
   /** The device has a cluster of the maker's; to be said again after each start and interview. */
   addCluster(ieee: string): void;
-  /** An attribute the device told at some time, or undefined. */
+  /** The last known value of an attribute, or undefined. */
   attribute(ieee: string, endpoint: number, cluster: string, name: string): unknown;
   /** What is kept with the device, plain data, and forgotten when it leaves, but for what is to be given back to it. */
   memory(ieee: string): Readonly<Record<string, unknown>>;

@@ -28,7 +28,7 @@ describe('what the library says', () => {
     expect(redact(line)).not.toMatch(/4711|52,55,49,49/);
   });
 
-  it('shows no secret it was told of', () => {
+  it('shows no secret that it was given', () => {
     expect(redact('code 83FED3407A939723A5C6', ['83FED3407A939723A5C6'])).toBe('code [hidden]');
     expect(redact('code 83fed3407a939723a5c6', ['83FED3407A939723A5C6'])).toBe('code [hidden]');
   });

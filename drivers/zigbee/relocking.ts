@@ -2,7 +2,7 @@
 import type { LockReport, RelockWay } from '../contract/settings.ts';
 import { integer, UINT32_LAST } from './values.ts';
 
-/** What the lock told of itself; undefined and NaN: nothing. */
+/** What the lock has reported; undefined and NaN: nothing. */
 export interface Relocking {
   /** Whether it has Unlock with Timeout; anything but a boolean: not known. */
   timedUnlock: unknown;

@@ -29,7 +29,7 @@ export function openSharedAddresses({
   locks,
   context: { log },
 }: SharedAddressesOptions): SharedAddresses {
-  /** With whom each shares its address. */
+  /** The other devices that have the same address. */
   const shared = new Map<string, readonly string[]>();
   const locating = new Set<string>();
 

@@ -37,7 +37,7 @@ const lockOf = async (ieee: string) => {
   return { lockState, operatingMode, autoRelockSeconds };
 };
 const everyLock = <T>(doing: (ieee: string) => Promise<T>) => Promise.all(LOCKS.map(doing));
-const tell = (kind: 'lock' | 'standOpen' | 'endStandOpen', timeoutMs: number) =>
+const send = (kind: 'lock' | 'standOpen' | 'endStandOpen', timeoutMs: number) =>
   everyLock((hwId) => gateway.execute(kind, { hwId, pin: null }, timeoutMs));
 const CONFIRMED = LOCKS.map(() => ({ outcome: 'confirmed' }));
 
@@ -46,18 +46,18 @@ it('are unlocked within 10 s, and locked', { timeout: 60_000 }, async () => {
     gateway.execute('unlock', { ...unlockOf(hwId), gatewayRelocks: true }, UNLOCK_MS),
   );
   expect(await unlocks).toMatchObject(CONFIRMED);
-  expect(await tell('lock', LOCK_MS)).toEqual(CONFIRMED);
+  expect(await send('lock', LOCK_MS)).toEqual(CONFIRMED);
   expect(await everyLock(lockOf)).toMatchObject(LOCKS.map(() => ({ lockState: 1 })));
 });
 
 it('stand open, and end that as they were', { timeout: 120_000 }, async () => {
-  expect(await tell('standOpen', CHANGE_MS)).toEqual(CONFIRMED);
+  expect(await send('standOpen', CHANGE_MS)).toEqual(CONFIRMED);
   expect(await everyLock(lockOf)).toMatchObject([
     { lockState: 2, operatingMode: 4 },
     { lockState: 2, autoRelockSeconds: 0 },
     { lockState: 2 },
   ]);
-  expect(await tell('endStandOpen', CHANGE_MS)).toEqual(CONFIRMED);
+  expect(await send('endStandOpen', CHANGE_MS)).toEqual(CONFIRMED);
   expect(await everyLock(lockOf)).toMatchObject([
     { lockState: 1, operatingMode: 0 },
     { lockState: 1, autoRelockSeconds: 600 },
@@ -66,8 +66,8 @@ it('stand open, and end that as they were', { timeout: 120_000 }, async () => {
 });
 
 it('are locked when a stand-open is ended before it was done', { timeout: 120_000 }, async () => {
-  const opening = tell('standOpen', CHANGE_MS).catch((error: unknown) => error);
-  const ended = await tell('endStandOpen', CHANGE_MS);
+  const opening = send('standOpen', CHANGE_MS).catch((error: unknown) => error);
+  const ended = await send('endStandOpen', CHANGE_MS);
   expect(ended).toEqual(CONFIRMED);
   expect(await opening).toMatchObject({ code: expect.any(String) });
   expect(await everyLock(lockOf)).toMatchObject([

@@ -1,4 +1,4 @@
-/** What is needed to carry the network on, told after each change of it and every hour. */
+/** What is needed to carry the network on, sent to the daemon after each change of it and every hour. */
 import type { DriverContext } from '../contract/driver.ts';
 import type { Snapshot } from '../contract/zgate.ts';
 import type { Network } from './network.ts';
@@ -34,7 +34,7 @@ export function openSnapshots(options: {
       await radio.save();
       const archive = network.files.archive();
       const snapshot = { archive, locks: options.locks(), hwId: radio.hwId, zigbeeChannel: radio.channel };
-      await outbox.told('snapshot', snapshot satisfies Snapshot);
+      await outbox.emitDurably('snapshot', snapshot satisfies Snapshot);
     } catch (error) {
       if (signal.aborted) return;
       const reason = redact(error instanceof Error ? error.message : 'no reason');

@@ -45,11 +45,11 @@ interface Before {
   autoRelockTime?: number;
 }
 
-type Told = ReadonlyMap<number, number>;
+type Attributes = ReadonlyMap<number, number>;
 
 export async function standOpen(options: StandOpenOptions): Promise<StandingOpen> {
-  const told = known(options) ?? (await firstRead(options));
-  if (offersPassage(told.get(supportedOperatingModes)) && (await enterPassage(options, told))) {
+  const reported = known(options) ?? (await firstRead(options));
+  if (offersPassage(reported.get(supportedOperatingModes)) && (await enterPassage(options, reported))) {
     const now = await onceSent(read(options, [lockState, operatingMode]));
     const holds = now.get(operatingMode) === MODE.passage;
     if (holds && now.get(lockState) === LOCK_STATE.unlocked) return { outcome: 'confirmed' };
@@ -57,28 +57,28 @@ export async function standOpen(options: StandOpenOptions): Promise<StandingOpen
     // It took the mode and does not show it: that it stays open is not certain.
     return { outcome: holds || outcome === 'jammed' ? outcome : 'accepted' };
   }
-  await stopRelocking(options, told);
+  await stopRelocking(options, reported);
   return unlocked(options);
 }
 
 /**
- * What it told of itself when it was configured and at the end of each standing open, in one answer with its lockState: a
- * frame less to a lock that sleeps. Undefined: it has not told yet.
+ * The values that the lock reported when it was configured and at the end of each standing open, in one answer with its lockState: a
+ * frame less to a lock that sleeps. Undefined: not reported yet.
  */
-function known({ radio, ieee, endpoint }: StandOpenOptions): Told | undefined {
+function known({ radio, ieee, endpoint }: StandOpenOptions): Attributes | undefined {
   const value = (name: string) => radio.attribute(ieee, endpoint, DOOR_LOCK, name);
   if (value('lockState') === undefined) return undefined;
-  const told = Object.entries({ autoRelockTime, operatingMode, supportedOperatingModes }).flatMap(
+  const reported = Object.entries({ autoRelockTime, operatingMode, supportedOperatingModes }).flatMap(
     ([name, id]) => {
       const number = integer(value(name), 0, UINT32_LAST);
       return number === undefined ? [] : [[id, number] as const];
     },
   );
-  return new Map(told);
+  return new Map(reported);
 }
 
 /** Nothing that opens or changes the lock was sent before it: without an answer all of it may be tried again. */
-async function firstRead(options: StandOpenOptions): Promise<Told> {
+async function firstRead(options: StandOpenOptions): Promise<Attributes> {
   try {
     return await read(options, [...CHANGED, supportedOperatingModes]);
   } catch (error) {
@@ -96,22 +96,22 @@ async function unlocked(options: StandOpenOptions): Promise<StandingOpen> {
   } catch (error) {
     if (!(error instanceof DriverError) || error.code !== 'REFUSED') throw sent(error);
     const isSettled = options.heldWrites.leftMs(options.ieee) === 0;
-    const told = await onceSent(read(options, CHANGED));
-    if (await onceSent(restore(options, told, isSettled))) await onceSent(read(options, CHANGED));
+    const reported = await onceSent(read(options, CHANGED));
+    if (await onceSent(restore(options, reported, isSettled))) await onceSent(read(options, CHANGED));
     throw error;
   }
 }
 
 /** False: the lock refused the mode. */
-async function enterPassage(options: StandOpenOptions, told: Told): Promise<boolean> {
-  const mode = told.get(operatingMode);
+async function enterPassage(options: StandOpenOptions, reported: Attributes): Promise<boolean> {
+  const mode = reported.get(operatingMode);
   const before = { operatingMode: mode === MODE.passage ? MODE.normal : (mode ?? MODE.normal) };
   // What opens the lock is written once: it is read back, and not written again.
   return (await keptAndWritten(options, before, modeWrite(MODE.passage), { tries: 1 })) === undefined;
 }
 
-async function stopRelocking(options: StandOpenOptions, told: Told): Promise<void> {
-  const seconds = told.get(autoRelockTime) ?? 0;
+async function stopRelocking(options: StandOpenOptions, reported: Attributes): Promise<void> {
+  const seconds = reported.get(autoRelockTime) ?? 0;
   if (seconds === 0) return;
   const before = { autoRelockTime: seconds };
   const refused = await keptAndWritten(options, before, relockWrite(0), { tries: TRIES_MAX });
@@ -132,9 +132,9 @@ export async function endStandOpen(options: StandOpenOptions): Promise<StandingE
     // Before the read: a write that arrives after it is not seen.
     settlesMs = options.heldWrites.leftMs(options.ieee);
     try {
-      const told = await read(options, CHANGED);
+      const reported = await read(options, CHANGED);
       isRead = true;
-      isChanged = await restore(options, told, settlesMs === 0);
+      isChanged = await restore(options, reported, settlesMs === 0);
     } catch (error) {
       failure = error;
     }
@@ -151,16 +151,21 @@ export async function endStandOpen(options: StandOpenOptions): Promise<StandingE
   return isKept(options) ? { outcome: locked.outcome, settlesMs } : locked;
 }
 
-/** Throws when the lock does not take it. True: something was to be restored. `isSettled`: before `told` was read. */
-async function restore(options: StandOpenOptions, told: Told, isSettled: boolean): Promise<boolean> {
+/** Throws when the lock does not take it. True: something was to be restored. `isSettled`: before `reported` was read. */
+async function restore(
+  options: StandOpenOptions,
+  reported: Attributes,
+  isSettled: boolean,
+): Promise<boolean> {
   const { radio, ieee } = options;
   const memory = radio.memory(ieee);
   const before = beforeOf(memory.standing);
   const writes: AttributeWrite[] = [];
-  if (told.get(operatingMode) === MODE.passage) writes.push(modeWrite(before.operatingMode ?? MODE.normal));
+  if (reported.get(operatingMode) === MODE.passage)
+    writes.push(modeWrite(before.operatingMode ?? MODE.normal));
   // `relockSeconds` is what earlier versions kept when they wrote "never".
   const seconds = before.autoRelockTime ?? integer(memory.relockSeconds, 1, UINT32_LAST);
-  if (told.get(autoRelockTime) === 0 && seconds !== undefined) writes.push(relockWrite(seconds));
+  if (reported.get(autoRelockTime) === 0 && seconds !== undefined) writes.push(relockWrite(seconds));
   const refused = writes.length > 0 ? await write(options, writes) : undefined;
   if (refused)
     throw new DriverError(
@@ -227,7 +232,7 @@ const relockWrite = (attrData: number): AttributeWrite => ({
 });
 
 /** Values by attribute; one that the lock does not have is missing. */
-async function read(options: StandOpenOptions, attributes: readonly number[]): Promise<Told> {
+async function read(options: StandOpenOptions, attributes: readonly number[]): Promise<Attributes> {
   const records = attributes.map((attrId) => ({ attrId }));
   const payload = await exchange(options, 'read', records);
   const values = (Array.isArray(payload) ? payload : []).flatMap((record) => {
@@ -260,8 +265,8 @@ async function settled(
       // The write before it may have arrived.
       if (!isUnanswered(error) || isLate) throw attempt > 1 ? sent(error) : error;
       await clock.sleep(pauseMs, AbortSignal.any([signal, awake])).catch(() => undefined);
-      const told = signal.aborted ? undefined : await read(options, [one.attrId]).catch(() => undefined);
-      if (told?.get(one.attrId) === one.attrData) return undefined;
+      const reported = signal.aborted ? undefined : await read(options, [one.attrId]).catch(() => undefined);
+      if (reported?.get(one.attrId) === one.attrData) return undefined;
       if (attempt >= tries || signal.aborted) throw error;
     } finally {
       stop();

@@ -32,9 +32,9 @@ describe('a standard lock', () => {
     expect(unsupportedOf({ ...PLAIN, accessInternal: { doors: [], interval: null } })).toEqual([]);
   });
 
-  it('has the capabilities it told of', () => {
+  it('has the capabilities that it reported', () => {
     const values: Record<string, unknown> = { numOfPinUsersSupported: 10, doorState: 1, autoRelockTime: NaN };
-    const told = { attribute: (name: string) => values[name], inputs: [0x20], outputs: [0x19] };
-    expect(capabilitiesOf(told)).toEqual(['pins', 'doorSensor', 'firmwareUpdate', 'pollControl']);
+    const reported = { attribute: (name: string) => values[name], inputs: [0x20], outputs: [0x19] };
+    expect(capabilitiesOf(reported)).toEqual(['pins', 'doorSensor', 'firmwareUpdate', 'pollControl']);
   });
 });

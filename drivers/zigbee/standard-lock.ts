@@ -49,15 +49,15 @@ export function offersPassage(supportedModes: unknown): boolean {
   const modes = integer(supportedModes, 0, 0xff_ff);
   if (modes === undefined) return false;
   // A set bit means supported to some makers and the reverse to others. Every lock has the normal mode, which is bit 0,
-  // so that bit tells which it is.
+  // so that bit shows which it is.
   const isSet = (bit: number) => (modes & (1 << bit)) !== 0;
   return isSet(MODE.passage) === isSet(MODE.normal);
 }
 
-/** RequirePINforRFOperation (0x0033), a boolean: the library gives it as a number. Undefined: not told. */
-export function requiresPin(told: unknown): boolean | undefined {
-  if (typeof told === 'boolean') return told;
-  const number = integer(told, 0, 1);
+/** RequirePINforRFOperation (0x0033), a boolean: the library gives it as a number. Undefined: not reported. */
+export function requiresPin(reported: unknown): boolean | undefined {
+  if (typeof reported === 'boolean') return reported;
+  const number = integer(reported, 0, 1);
   return number === undefined ? undefined : number === 1;
 }
 
@@ -83,23 +83,23 @@ export function unsupportedOf(wanted: LockConfiguration): (keyof LockConfigurati
   return holds.flatMap(([name, isHeld]) => (isHeld ? [name] : []));
 }
 
-/** What the door can be told to do, by what the lock has; names beside those of the lock's own cluster. */
-export function capabilitiesOf(told: {
+/** The commands that the door supports, derived from the attributes of the lock; beside those of the lock's own cluster. */
+export function capabilitiesOf(reported: {
   attribute(name: string): unknown;
   inputs: readonly number[];
   outputs: readonly number[];
 }): string[] {
-  const counts = (name: string) => (integer(told.attribute(name), 0, 0xff_fe) ?? 0) > 0;
+  const counts = (name: string) => (integer(reported.attribute(name), 0, 0xff_fe) ?? 0) > 0;
   const has: [string, boolean][] = [
     ['users', counts('numOfTotalUsersSupported')],
     ['pins', counts('numOfPinUsersSupported')],
     ['rfids', counts('numOfRfidUsersSupported')],
     ['weekDaySchedules', counts('numOfWeekDaySchedulesSupportedPerUser')],
-    ['autoRelock', integer(told.attribute('autoRelockTime'), 0, UINT32_LAST) !== undefined],
-    ['passage', offersPassage(told.attribute('supportedOperatingModes'))],
-    ['doorSensor', integer(told.attribute('doorState'), 0, 4) !== undefined],
-    ['firmwareUpdate', told.outputs.includes(0x00_19)],
-    ['pollControl', told.inputs.includes(0x00_20)],
+    ['autoRelock', integer(reported.attribute('autoRelockTime'), 0, UINT32_LAST) !== undefined],
+    ['passage', offersPassage(reported.attribute('supportedOperatingModes'))],
+    ['doorSensor', integer(reported.attribute('doorState'), 0, 4) !== undefined],
+    ['firmwareUpdate', reported.outputs.includes(0x00_19)],
+    ['pollControl', reported.inputs.includes(0x00_20)],
   ];
   return has.flatMap(([name, isThere]) => (isThere ? [name] : []));
 }

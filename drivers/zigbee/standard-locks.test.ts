@@ -107,7 +107,7 @@ describe('a standard lock', () => {
     expect(await gateway.execute('lock', { hwId: BARE, pin: null })).toEqual({ outcome: 'jammed' });
   });
 
-  it('is given its PIN where it requires one, which nothing tells', async () => {
+  it('is given its PIN where it requires one, which nothing shows', async () => {
     await fresh(CODED);
     expect(report(CODED)).toMatchObject({ requiresPin: true });
     await expect(unlock(CODED)).rejects.toMatchObject({ code: 'REFUSED', message: /requires a PIN/ });
@@ -122,8 +122,8 @@ describe('a standard lock', () => {
       .catch((error: unknown) => error);
     await site.set(CODED, { faults: null });
     // With the properties of errors, their stacks and causes.
-    const told = inspect([wrong, lost, gateway.logged, gateway.events, gateway.reports], { depth: 10 });
-    expect(told).not.toMatch(/90210|77077|57, ?48, ?50, ?49, ?48|3930323130/);
+    const shown = inspect([wrong, lost, gateway.logged, gateway.events, gateway.reports], { depth: 10 });
+    expect(shown).not.toMatch(/90210|77077|57, ?48, ?50, ?49, ?48|3930323130/);
     // To a lock that needs none, none is sent.
     await unlock(FULL, { pin: PIN });
     const heard = JSON.stringify((await site.state(FULL)).received);

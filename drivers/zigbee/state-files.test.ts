@@ -197,14 +197,14 @@ describe('the files of a network', () => {
       const endpoints = {
         1: { epId: 1, inClusterList: [0, 1, 3, 9, 257, 0xfc11], outClusterList: [25], clusters: {} },
       };
-      const told = { lastSeen: 1_790_000_000_000 + id * 7_919, meta: { gatehouse: { configuration: 1 } } };
+      const known = { lastSeen: 1_790_000_000_000 + id * 7_919, meta: { gatehouse: { configuration: 1 } } };
       return JSON.stringify({
         id,
         type: 'EndDevice',
         ieeeAddr: `0x${hex}`,
         nwkAddr: id * 13,
         endpoints,
-        ...told,
+        ...known,
       });
     };
     const lines = Array.from({ length: 1_000 }, (_, index) => entry(index + 2));

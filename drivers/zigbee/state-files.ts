@@ -15,7 +15,7 @@ import { seal, unseal } from './sealed-file.ts';
 /**
  * A restored coordinator whose frame counter is not above its last one is acknowledged by every lock and obeyed by none
  * (Zigbee specification 05-3474-22, 4.3.1.2). So many frames a coordinator sends in a second at most, day and night:
- * link status, many-to-one routes and what a hundred locks have to be told. The counter lasts for 34 years at this rate.
+ * link status, many-to-one routes and the commands to a hundred locks. The counter lasts for 34 years at this rate.
  */
 const FRAMES_A_SECOND = 4;
 /** For a clock that was wrong, and for the frames since the start of the restore before. */
@@ -32,7 +32,7 @@ const packed = z.object({ database: z.string(), backup: z.string().nullable() })
 const ieeeHex = z.string().regex(/^[0-9a-f]{16}$/i);
 const keyHex = z.string().regex(/^[0-9a-f]{32}$/i);
 const counter = z.int().min(0).max(0xff_ff_ff_ff);
-/** The parts of open-coordinator-backup v1 that tell whose it is, and those without which the library does not start. */
+/** The parts of open-coordinator-backup v1 that identify the network, and those without which the library does not start. */
 const backupSchema = z.looseObject({
   metadata: z.looseObject({
     format: z.literal('zigpy/open-coordinator-backup'),

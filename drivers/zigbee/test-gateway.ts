@@ -141,8 +141,9 @@ export async function opened(
 export async function joined(gateway: TestGateway, site: SimulatedGateway, ieee = LOCK): Promise<void> {
   await gateway.execute('permitJoin', { seconds: 60, allowed: [], installCodes: [] });
   expect(await site.join(ieee)).toBe('joined');
-  const isTold = () => gateway.events.some((event) => event.kind === 'lockJoined' && idOf(event) === ieee);
-  await vi.waitFor(() => expect(isTold()).toBe(true), { timeout: 15_000 });
+  const isReported = () =>
+    gateway.events.some((event) => event.kind === 'lockJoined' && idOf(event) === ieee);
+  await vi.waitFor(() => expect(isReported()).toBe(true), { timeout: 15_000 });
   await gateway.execute('permitJoin', { seconds: 0, allowed: [], installCodes: [] });
 }
 

@@ -13,8 +13,8 @@ export const answered = (payload: unknown): ZclReply => ({ kind: 'answered', pay
 export const command = { hwId: LOCK, pin: null };
 
 export interface Played {
-  /** As the lock told them when it was configured. */
-  told?: Record<string, number>;
+  /** Attributes that the lock reported when it was configured. */
+  reported?: Record<string, number>;
   memory?: Record<string, unknown>;
   attributes?: Record<number, number>;
   /** So long ago this process started. */
@@ -27,7 +27,14 @@ export interface Played {
 
 export async function openPlayed(played: Played) {
   // By default what a process before this one may have sent cannot arrive any more.
-  const { told = {}, memory: kept = {}, attributes: values = {}, startedMs = 35_000, before, reply } = played;
+  const {
+    reported = {},
+    memory: kept = {},
+    attributes: values = {},
+    startedMs = 35_000,
+    before,
+    reply,
+  } = played;
   const clock = manualClock();
   const memory = { ...kept };
   const attributes: Record<number, number> = { 0: 1, ...values };
@@ -59,7 +66,7 @@ export async function openPlayed(played: Played) {
       await before?.();
       return reply?.(request) ?? good(request);
     },
-    attribute: (_ieee: string, _endpoint: number, _cluster: string, name: string) => told[name],
+    attribute: (_ieee: string, _endpoint: number, _cluster: string, name: string) => reported[name],
     memory: () => memory,
     remember: (_: string, more: Record<string, unknown>) => void Object.assign(memory, more),
     rememberFirst: (_: string, more: Record<string, unknown>) => void Object.assign(memory, more),

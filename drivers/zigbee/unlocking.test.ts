@@ -273,7 +273,7 @@ describe('unlocking', () => {
     await expect(gateway.execute('toggle', null)).rejects.toMatchObject({ code: 'INVALID_COMMAND' });
   });
 
-  it('tells no digits of a PIN, neither in events nor in the log', async () => {
+  it('shows no digits of a PIN, neither in events nor in the log', async () => {
     await fresh(LOCK);
     await site.set(LOCK, { pin: '90210' });
     const failed = () => gateway.events.some(({ data }) => JSON.stringify(data).includes('unlockFailedPin'));

@@ -124,7 +124,7 @@ function inputOf(reply: ZclReply): ActuationInput {
 }
 
 interface Progress {
-  /** Of the request: what the radio tells while it sends. */
+  /** Of the request: what the radio reports while it sends. */
   request: Pick<ZclRequest, 'left' | 'unconfirmed' | 'known' | 'withdrawn'>;
   take(input: ActuationInput): void;
   isAccepted(): boolean;
@@ -197,8 +197,8 @@ function isReported(state: ActuationState): boolean {
 }
 
 function unknownOutcome(doubt: string | undefined, { reason }: AbortSignal): DriverError {
-  const told = reason instanceof DriverError ? reason.message : 'the caller stopped waiting';
-  const message = `it was sent, and the lock may have carried it out (${doubt ?? told})`;
+  const why = reason instanceof DriverError ? reason.message : 'the caller stopped waiting';
+  const message = `it was sent, and the lock may have carried it out (${doubt ?? why})`;
   return new DriverError('OUTCOME_UNKNOWN', message, { cause: reason });
 }
 

@@ -1,4 +1,4 @@
-/** Values as locks tell them, cleaned: what is missing, out of range or of another type is undefined. */
+/** Values as locks report them, cleaned: what is missing, out of range or of another type is undefined. */
 
 /** Characters of a text that is passed on. */
 const TEXT_MAX = 128;

@@ -28,10 +28,10 @@ describe('the answer of a device', () => {
     [0x77, 'the coordinator did not see it delivered (status 0x77)'],
   ])('is waited for after the confirmation %i', async (status, reason) => {
     const { adapter, answer, waitAs } = openAdapter(status);
-    const told: string[] = [];
-    const sent = waitAs({ unconfirmed: (why) => told.push(why) }, () => adapter.send());
+    const reasons: string[] = [];
+    const sent = waitAs({ unconfirmed: (why) => reasons.push(why) }, () => adapter.send());
     answer('success');
-    expect([await sent, told]).toEqual(['success', [reason]]);
+    expect([await sent, reasons]).toEqual(['success', [reason]]);
   });
 
   it('is given up where it is to be asked again', async () => {

@@ -50,7 +50,7 @@ export function isCredible(head: FrameHead, ownCode: number | undefined): boolea
   return cluster !== CLUSTER_ID || (fromServer && manufacturerCode === ownCode);
 }
 
-/** A record of an attribute as it is told. One of a cluster that no one listens to passes as it is. */
+/** A record of an attribute as it is reported. A record of a cluster that is not used passes unchanged. */
 export function isCredibleRecord(cluster: number, attrId: unknown, dataType: unknown): boolean {
   const types = cluster === CLUSTER_ID ? OWN : STANDARD.get(cluster);
   return types === undefined || (typeof attrId === 'number' && types.get(attrId) === dataType);

@@ -119,16 +119,16 @@ Zcl.Frame.fromBuffer = (cluster, header, ...others) => {
   const fromServer = frameControl.direction === Zcl.Direction.SERVER_TO_CLIENT;
   if (!isCredible({ cluster, manufacturerCode, fromServer }, ownCode))
     throw new Error('a frame of another maker, or of the other side');
-  const isTold = isGlobal && (frame.command.name === 'report' || frame.command.name === 'readRsp');
+  const isReport = isGlobal && (frame.command.name === 'report' || frame.command.name === 'readRsp');
   const records: unknown = frame.payload;
-  if (!isTold || !Array.isArray(records)) return frame;
+  if (!isReport || !Array.isArray(records)) return frame;
   const credible = records.filter((one) =>
     isCredibleRecord(cluster, field(one, 'attrId'), field(one, 'dataType')),
   );
   return Object.assign(frame, { payload: credible });
 };
 
-/** Whatever a device tells is kept otherwise, of clusters and attributes that it makes up: without bound. */
+/** Otherwise the library keeps all that a device reports, even of clusters and attributes that it invents, without bound. */
 const KEPT: readonly unknown[] = [CLUSTER.doorLock, CLUSTER_ID];
 const { saveClusterAttributeKeyValue } = Endpoint.prototype;
 Endpoint.prototype.saveClusterAttributeKeyValue = function (this: Endpoint, cluster, values) {
@@ -212,7 +212,7 @@ function guardHandlers(controller: Controller, { log }: RadioOptions): void {
 
 function listen(controller: Controller, { hear, log }: RadioOptions): void {
   /** A listener that throws ends the process, or the handling of the frame. */
-  const tell = (event: () => RadioEvent) => {
+  const pass = (event: () => RadioEvent) => {
     try {
       hear(event());
     } catch (error) {
@@ -220,7 +220,7 @@ function listen(controller: Controller, { hear, log }: RadioOptions): void {
     }
   };
   controller.on('message', ({ device, endpoint, cluster, type, data, meta }: Events.MessagePayload) =>
-    tell(() => ({
+    pass(() => ({
       kind: 'heard',
       ieee: ieeeOf(device.ieeeAddr),
       endpoint: endpoint.ID,
@@ -235,22 +235,22 @@ function listen(controller: Controller, { hear, log }: RadioOptions): void {
     // Its parent may have answered for it, or the coordinator itself.
     if (reason === 'networkAddress') return;
     const spoke = reason !== 'deviceJoined';
-    tell(() => ({ kind: 'seen', ieee, lqi: integer(device.linkquality, 0, 255), spoke }));
-    // The library tells `deviceJoined` of new devices alone.
+    pass(() => ({ kind: 'seen', ieee, lqi: integer(device.linkquality, 0, 255), spoke }));
+    // The library emits `deviceJoined` for new devices only.
     if (reason === 'deviceJoined' && device.interviewState === 'SUCCESSFUL')
-      tell(() => ({ kind: 'joinedAgain', ieee }));
+      pass(() => ({ kind: 'joinedAgain', ieee }));
   });
   controller.on('deviceNetworkAddressChanged', ({ device }: Events.DeviceNetworkAddressChangedPayload) =>
-    tell(() => ({ kind: 'readdressed', ieee: ieeeOf(device.ieeeAddr) })),
+    pass(() => ({ kind: 'readdressed', ieee: ieeeOf(device.ieeeAddr) })),
   );
   controller.on('deviceInterview', ({ device, status }: Events.DeviceInterviewPayload) => {
     if (status === 'started') return;
-    tell(() => ({ kind: 'interviewed', ieee: ieeeOf(device.ieeeAddr), successful: status === 'successful' }));
+    pass(() => ({ kind: 'interviewed', ieee: ieeeOf(device.ieeeAddr), successful: status === 'successful' }));
   });
   controller.on('deviceLeave', ({ ieeeAddr }: Events.DeviceLeavePayload) =>
-    tell(() => ({ kind: 'left', ieee: ieeeOf(ieeeAddr) })),
+    pass(() => ({ kind: 'left', ieee: ieeeOf(ieeeAddr) })),
   );
-  controller.on('adapterDisconnected', () => tell(() => ({ kind: 'disconnected' })));
+  controller.on('adapterDisconnected', () => pass(() => ({ kind: 'disconnected' })));
 }
 
 type CustomCluster = Parameters<Models.Device['addCustomCluster']>[1];
@@ -332,7 +332,7 @@ function radioOf(
     ...zdo,
     ...openAddressing(controller, find, options.stateDirectory),
     async update(ieee, { file, ...image }, progress) {
-      // Of a bare file the library looks at the version alone. By an index it minds for whom it is as well.
+      // For a bare file the library checks the version only. With an index it also checks which device the file is for.
       const url = join(options.stateDirectory, OTA_INDEX);
       keptFile(url).store(JSON.stringify([{ url: file, ...image }]));
       const device = find(ieee);

@@ -113,14 +113,14 @@ it('is not needed for when a lock was heard of last', async () => {
   await joined(first, site);
   await first.close();
   const now = Date.now();
-  const told = async (lastSeen: number) => {
+  const reportAt = async (lastSeen: number) => {
     const gateway = await opened(site, { stateDirectory, lastSeen: { [LOCK]: lastSeen } });
     await gateway.close();
     return gateway.reports.get(`device:${LOCK}`);
   };
-  expect(await told(now)).toMatchObject({ lastSeen: now, connected: true });
+  expect(await reportAt(now)).toMatchObject({ lastSeen: now, connected: true });
   // The clock has gone back since: what the library kept counts.
-  expect((await told(now + 3_600_000)) as object).toHaveProperty(
+  expect((await reportAt(now + 3_600_000)) as object).toHaveProperty(
     'lastSeen',
     expect.toSatisfy((at) => at <= now),
   );

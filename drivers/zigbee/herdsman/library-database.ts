@@ -52,7 +52,7 @@ export interface DatabaseOwner {
   stopping: boolean;
 }
 
-/** Told with many a frame, and again soon. That they are there says what the lock has. */
+/** Sent in many frames, and again soon. Their presence shows what the lock has. */
 const MOVING = new Set([
   'lastSeen',
   'lockState',
