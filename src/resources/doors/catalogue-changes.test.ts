@@ -21,7 +21,7 @@ const having = (database: Database, version: number) =>
     .prepare<[number], { count: number }>('SELECT count(*) AS count FROM door WHERE config_version = ?')
     .get(version)?.count;
 
-/** A database that tells of each commit. */
+/** A database that records each commit. */
 async function watched(committed: (database: Database) => void): Promise<Database> {
   const database = await temporaryDatabase();
   return {

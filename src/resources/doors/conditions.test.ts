@@ -29,11 +29,11 @@ const list = async (query: string) => {
   const { body } = await estate.desk('GET', `/doors?${query}`);
   return [(body.items as { id: string }[]).map((door) => door.id), body.next];
 };
-const told = (what: string) =>
+const published = (what: string) =>
   estate.played.published.filter(({ type }) => type === `gatehouse.door.${what}.v1`).map(({ data }) => data);
 
 describe('bolt and door', () => {
-  it('are shown with their ages, and are null until they were told', async () => {
+  it('are shown with their ages, and are null until they were reported', async () => {
     expect(await state()).toMatchObject({ lockState: null, doorState: null, setupFaults: [] });
     const fault = { step: 'bind alarms', reason: 'TABLE_FULL', at: AT };
     await report(MAC, {
@@ -79,14 +79,14 @@ describe('bolt and door', () => {
     });
   });
 
-  it('are told live when they change, and not when they are read again', async () => {
+  it('are published when they change, and not when they are read again', async () => {
     await report(MAC, { lockState: { value: 'locked', at: AT } });
     await report(MAC, { lockState: { value: 'locked', at: AT + 1 } });
-    expect(told('state')).toEqual([]);
+    expect(published('state')).toEqual([]);
     await report(MAC, { lockState: { value: 'unlocked', at: AT + 2 } });
     await report(MAC, { doorState: { value: 'open', at: AT + 3 } });
     await report(MAC, { doorState: { value: 'forcedOpen', at: AT + 4 } });
-    expect(told('state')).toMatchObject([
+    expect(published('state')).toMatchObject([
       { doorId: id, lockState: { value: 'unlocked' }, doorState: null },
       { doorState: { value: 'forcedOpen', at: '2026-01-01T00:00:00.004Z' } },
     ]);
@@ -132,15 +132,15 @@ describe('the battery of a lock', () => {
 
   it('raises an alarm once when it is low, and clears it when it is clearly good again', async () => {
     for (const battery of [21, 19, 22, 18]) await report(MAC, { battery });
-    expect(told('alarm')).toEqual([
+    expect(published('alarm')).toEqual([
       { doorId: id, alarm: 'batteryLow', raised: true, reason: 'the lock reports 19 %' },
     ]);
     expect([await list('battery=low'), estate.doors.counts().batteryLow]).toEqual([[[id], null], 1]);
     estate = await openEstate(estate.database, { now: estate.clock.now() });
     await report(MAC, { battery: 15 });
-    expect(told('alarm')).toEqual([]);
+    expect(published('alarm')).toEqual([]);
     await report(MAC, { battery: 25 });
-    expect(told('alarm')).toMatchObject([{ alarm: 'batteryLow', raised: false }]);
+    expect(published('alarm')).toMatchObject([{ alarm: 'batteryLow', raised: false }]);
     expect([await list('battery=ok'), await list('battery=unknown')]).toEqual([
       [[id], null],
       [[other], null],
@@ -149,16 +149,16 @@ describe('the battery of a lock', () => {
 
   it('is low when the lock says so, at any charge', async () => {
     await report(MAC, { battery: 60, batteryLow: true });
-    expect(told('alarm')).toMatchObject([{ raised: true }]);
+    expect(published('alarm')).toMatchObject([{ raised: true }]);
     expect((await state()).battery).toMatchObject({ percent: 60, low: true });
     await report(MAC, { battery: 60, batteryLow: false });
-    expect(told('alarm')).toMatchObject([
+    expect(published('alarm')).toMatchObject([
       { raised: true, reason: 'the lock raised its battery alarm; the last reported percentage is 60 %' },
       { raised: false, reason: 'the lock reports 60 % and no battery alarm' },
     ]);
   });
 
-  it('shows when the percentage was told, and when the alarm was', async () => {
+  it('shows when the percentage was reported, and when the alarm was', async () => {
     await report(MAC, { battery: 87, batteryAt: AT });
     await report(MAC, { batteryLow: true, batteryLowAt: AT + 720_000 });
     expect((await state()).battery).toMatchObject({
@@ -173,7 +173,7 @@ describe('the battery of a lock', () => {
 describe('what a lock has shown', () => {
   const LOW = { battery: 15, batteryAt: AT };
   const alarms = () =>
-    told('alarm').map(({ doorId, alarm, raised, reason }) => [doorId, alarm, raised, reason]);
+    published('alarm').map(({ doorId, alarm, raised, reason }) => [doorId, alarm, raised, reason]);
   const retire = () => estate.desk('DELETE', `/doors/${id}/zigbee-lock`);
 
   beforeEach(async () => {
@@ -185,7 +185,7 @@ describe('what a lock has shown', () => {
   it('ends with a lock that is replaced by one that has shown nothing', async () => {
     await estate.desk('POST', `/doors/${id}/replace-lock`, { mac: '00124b0001a2b3c6' });
     expect(alarms()).toEqual([[id, 'batteryLow', false, 'the door has another lock']]);
-    expect(told('state')).toEqual([{ doorId: id, lockState: null, doorState: null }]);
+    expect(published('state')).toEqual([{ doorId: id, lockState: null, doorState: null }]);
     expect(await state()).toMatchObject({ battery: null, doorState: null });
     expect(estate.doors.counts().batteryLow).toBe(0);
   });
@@ -194,7 +194,7 @@ describe('what a lock has shown', () => {
     await report(MAC, { ...LOW, connected: false });
     expect((await retire()).status).toBe(200);
     expect(alarms()).toEqual([[id, 'batteryLow', false, 'the door has no lock any more']]);
-    expect(told('state')).toEqual([{ doorId: id, lockState: null, doorState: null }]);
+    expect(published('state')).toEqual([{ doorId: id, lockState: null, doorState: null }]);
     expect(estate.doors.counts().batteryLow).toBe(0);
     expect((await state()).configuration).toMatchObject({ inForce: false, waiting: false });
   });
@@ -205,7 +205,7 @@ describe('what a lock has shown', () => {
       [id, 'batteryLow', false, 'the door has another lock'],
       [other, 'batteryLow', true, 'the lock reports 15 %'],
     ]);
-    expect(told('state')).toMatchObject([
+    expect(published('state')).toMatchObject([
       { doorId: id, doorState: { value: 'closed' } },
       { doorId: other, doorState: { value: 'forcedOpen' } },
     ]);
@@ -215,7 +215,7 @@ describe('what a lock has shown', () => {
   it('ends at a door that another one takes the lock of', async () => {
     const mac = '00124b0001a2b3c7';
     const joined = { hwId: mac, manufacturer: null, model: null, zigbeeFirmwareVersion: null };
-    await estate.tell('lockJoined', { ...joined, capabilities: [] });
+    await estate.emit('lockJoined', { ...joined, capabilities: [] });
     await report(mac, LOW);
     estate.played.published.length = 0;
     await estate.desk('POST', `/doors/${other}/replace-lock`, { mac });
@@ -225,13 +225,13 @@ describe('what a lock has shown', () => {
     ]);
   });
 
-  it('and its presence are not told of a door that has lost its lock', async () => {
+  it('and its presence are not published for a door that has lost its lock', async () => {
     const run = estate.run();
     await estate.clock.advance(2_000);
     await report(MAC, { connected: false });
     expect((await retire()).status).toBe(200);
     await estate.clock.advance(14_000);
-    const shown = told('connection').filter(({ doorId }) => doorId === id);
+    const shown = published('connection').filter(({ doorId }) => doorId === id);
     expect(shown.map(({ status, reason }) => [status, reason])).toEqual([
       ['connected', null],
       ['unknown', null],

@@ -18,7 +18,7 @@ const GOOD_PERCENT = 25;
 
 type BatteryLevel = 'low' | 'ok' | 'unknown';
 
-/** `wasLow`: as it was told last. */
+/** `wasLow`: as it was published last. */
 function batteryLevelOf(report: Partial<LockReport> | undefined, wasLow: boolean): BatteryLevel {
   const { battery, batteryLow } = report ?? {};
   if (batteryLow === true) return 'low';
@@ -58,7 +58,7 @@ export function openConditions({ database, table, events, clock, log, locks }: C
     const level = levelOf(row);
     const isLow = level === 'low';
     if (level === 'unknown' || isLow === (row.battery_low_told === 1)) return undefined;
-    table.setBatteryLowTold.run(Number(isLow), row.id);
+    table.setBatteryLowPublished.run(Number(isLow), row.id);
     return doorAlarm(row.id, 'batteryLow', isLow, alarmReason(report, isLow));
   }
 
@@ -72,7 +72,7 @@ export function openConditions({ database, table, events, clock, log, locks }: C
       const report = row && locks.report(row);
       const isLow = batteryLevelOf(report, false) === 'low';
       if (isLow !== (before.battery_low_told === 1)) {
-        table.setBatteryLowTold.run(Number(isLow), before.id);
+        table.setBatteryLowPublished.run(Number(isLow), before.id);
         const reason = report && isLow ? alarmReason(report, isLow) : endOfLock(row);
         events.publish(doorAlarm(before.id, 'batteryLow', isLow, reason));
       }
@@ -101,7 +101,7 @@ export function openConditions({ database, table, events, clock, log, locks }: C
       );
     },
     levelOf,
-    /** The charge, as the lock told it last. */
+    /** The charge that the lock reported last. */
     percentOf: (row: Pick<DoorRow, 'mac' | 'gateway_id'>) => locks.report(row)?.battery,
     matches(row: Parameters<typeof levelOf>[0], { battery, lockState, doorState }: DoorQuery): boolean {
       const report = locks.report(row);

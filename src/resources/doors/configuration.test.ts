@@ -199,7 +199,7 @@ describe('a door', () => {
     expect(estate.configuration.due()).toEqual([{ id, version: 2 }]);
   });
 
-  it('is not told what is superseded already, nor goes back to it', async () => {
+  it('is not sent what is superseded already, nor goes back to it', async () => {
     const id = await create();
     await put(id, { name: 'a' });
     const signal = new AbortController().signal;
@@ -210,15 +210,15 @@ describe('a door', () => {
     expect((await get(id)).applied).toMatchObject({ versions: { doorVersion: 2 } });
   });
 
-  it('tells a refusal once, however often it is tried again: another one, or of another version, is news', async () => {
+  it('reports a refusal once, however often it is tried again: another one, or of another version, is news', async () => {
     const id = await create();
     const refusals: unknown[] = [];
     const tryFor = async (reason: string, { database }: Estate) => {
       const next = await openEstate(database);
       next.played.lock = () => Promise.reject(new DriverError('REFUSED', reason));
       await expect(next.applyAll()).rejects.toMatchObject({ code: 'REFUSED' });
-      const told = [next.played.audits, next.played.published].map(({ length }) => length);
-      refusals.push(told.join(' and '));
+      const counts = [next.played.audits, next.played.published].map(({ length }) => length);
+      refusals.push(counts.join(' and '));
     };
     for (const reason of ['no clock', 'no clock', 'no room', 'no room']) await tryFor(reason, estate);
     await put(id, { name: 'a' });
@@ -272,7 +272,7 @@ describe('a door', () => {
     expect((await get(id)).applied).toBeNull();
   });
 
-  it('tells in its state what waits, why it failed and when it is tried again', async () => {
+  it('shows in its state what waits, why it failed and when it is tried again', async () => {
     const id = await create();
     const at = estate.clock.now();
     const failure = { version: 1, code: 'NO_REPLY', message: 'silence', permanent: false };

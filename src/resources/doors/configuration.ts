@@ -101,7 +101,7 @@ export function doorConfiguration(options: ConfigurationOptions) {
   const record = recordIn(options);
   const send = sendBy(options);
 
-  /** Acknowledged, and the lock has not told another version since. A door on a relay has no one to tell one. */
+  /** Acknowledged, and the lock has not reported another version since. A door on a relay has no lock that reports one. */
   function isInForce(row: DueRow, device: Relay | null = relay(row.id) ?? null): boolean {
     if (row.config_version !== row.applied_config_version) return false;
     if (device) return true;
@@ -142,7 +142,7 @@ export function doorConfiguration(options: ConfigurationOptions) {
 
   async function keep(row: DoorRow, answer: LockApplied): Promise<void> {
     const { id, config_version: version } = row;
-    // Now, since it may tell of another one while this is stored.
+    // Now, because it may report another version while this is stored.
     locks.applied(row, version);
     const isNews = await database.commit(() => {
       const now = clock.now();
@@ -172,7 +172,7 @@ export function doorConfiguration(options: ConfigurationOptions) {
 
     unreachable(doorId: string): string | undefined {
       const row = table.oneListed.get(doorId);
-      // A relay has a device: `apply` tells of that.
+      // A relay has a device: `apply` covers that.
       if (!row || relay(doorId)) return undefined;
       return options.unreachable(addressOf(row));
     },

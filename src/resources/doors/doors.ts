@@ -13,9 +13,9 @@ import type { CatalogueChanges } from './catalogue-changes.ts';
 import type { Conditions } from './conditions.ts';
 import type { Relay } from './configuration.ts';
 import type { Directory } from './directory.ts';
-import type { Doubled } from './doubled.ts';
+import type { DuplicateLocks } from './duplicate-locks.ts';
 import { changedFields, edited, insertDoor, storeWanted, travelling, type Wanted, wantedOf } from './edit.ts';
-import { type Thresholds, toldOf } from './evaluated.ts';
+import { reportedState, type Thresholds } from './evaluated.ts';
 import { importDoors } from './import.ts';
 import type { DoorQuery } from './list-schema.ts';
 import type { Listing } from './listing.ts';
@@ -42,7 +42,7 @@ export interface DoorsOptions extends PendingOptions, OpeningsShown {
   locks: Pick<Locks, 'connection' | 'report'>;
   listing: Listing;
   offline: Offline;
-  doubled: Pick<Doubled, 'shown'>;
+  duplicates: Pick<DuplicateLocks, 'shown'>;
   conditions: Pick<Conditions, 'shown' | 'levelOf'>;
   catalogueChanges: CatalogueChanges;
   directory: Directory;
@@ -209,7 +209,7 @@ function toDoor(
   const template = row.template_id === null ? undefined : catalogue.template(row.template_id);
   const { options, number: _, ...shown } = wanted;
   return {
-    ...toldOf(locks.report(row) ?? {}, thresholds, clock),
+    ...reportedState(locks.report(row) ?? {}, thresholds, clock),
     ...shown,
     id: row.id,
     accessPointId: row.access_point_id,
@@ -270,7 +270,7 @@ function stateOf(row: DoorRow, options: DoorsOptions): DoorState {
           leftAt: row.lock_left_at === null ? null : new Date(row.lock_left_at).toISOString(),
         }
       : null,
-    doubled: options.doubled.shown(row),
+    doubled: options.duplicates.shown(row),
     lastUnlock: lastUnlockOf(actuations.last(UNLOCK, `door/${row.id}`)),
     lastLock: lastLockOf(actuations.last(LOCK, `door/${row.id}`)),
     configuration: {

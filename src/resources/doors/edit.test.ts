@@ -191,7 +191,7 @@ describe('an update', () => {
     expect(answer.body.details?.map(({ path }) => path).toSorted()).toEqual(['/colour', '/options/lights']);
   });
 
-  it('is refused for another version, and told the present one', async () => {
+  it('is refused for another version, and answered with the present one', async () => {
     const id = await create();
     await put(id, { name: 'a' });
     const answer = await put(id, { name: 'b', version: 1 });

@@ -16,7 +16,7 @@ export interface Wanted {
 }
 export type WantedField = keyof Wanted;
 
-/** What the lock is told; the rest stays here. */
+/** Settings that are sent to the lock; the rest stays here. */
 const TRAVELS = [
   'name',
   'number',
@@ -101,7 +101,7 @@ export function changedFields(before: Wanted, after: Wanted): WantedField[] {
   );
 }
 
-/** Those of the changed fields that the lock is told. */
+/** Those of the changed fields that are sent to the lock. */
 export function travelling(changed: readonly WantedField[]): WantedField[] {
   return changed.filter((field) => (TRAVELS as readonly WantedField[]).includes(field));
 }

@@ -1,4 +1,4 @@
-/** What a lock has told, as the door shows it: null where it has told nothing. */
+/** What a lock has reported, as the door shows it: null where it has reported nothing. */
 import type { LockReport } from '../../../drivers/contract/settings.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Door } from './schema.ts';
@@ -13,7 +13,7 @@ export interface Thresholds {
   eventWindow: number;
 }
 
-type Told = Pick<
+type ReportedState = Pick<
   Door,
   | 'bleFirmwareVersion'
   | 'capabilities'
@@ -30,11 +30,11 @@ type Told = Pick<
 const CHECK_INS_MISSED = 2;
 
 /** A time ahead of the wall clock proves nothing: that clock has been set back since. */
-export function toldOf(
+export function reportedState(
   report: Partial<LockReport>,
   thresholds: Thresholds,
   clock: Pick<Clock, 'now' | 'monotonic'>,
-): Told {
+): ReportedState {
   const { lqi = null, rssi = null, lastSeen = null, lastContact, lastEvent, heardAt } = report;
   const now = clock.now();
   const seenWithinMs = CHECK_INS_MISSED * thresholds.expectedCheckIn;

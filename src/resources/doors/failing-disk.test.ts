@@ -58,7 +58,7 @@ describe('a lock that stands open while the disk fails', () => {
     expect(storedOf()).toEqual([undefined, undefined]);
   });
 
-  it('is told again until it was seen locked, also when the disk is well before that', async () => {
+  it('is sent the command again until it was seen locked, also when the disk is well before that', async () => {
     await standOpen(60);
     const heal = failDisk();
     estate.played.actuate = async () => ({ outcome: 'accepted' });
@@ -288,7 +288,7 @@ describe('a relay that is held while the disk fails', () => {
     expect(audited()).toContain('door.stand-open begun');
   });
 
-  it('lets go after a kill before that could be stored, and what is told of it is true', async () => {
+  it('lets go after a kill before that could be stored, and what is recorded of it is true', async () => {
     let heal = () => {};
     estate.played.hold = async () => {
       heal = failDisk();

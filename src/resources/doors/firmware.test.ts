@@ -32,7 +32,7 @@ const moved = (percent: number) =>
     state: { hwId: MAC, percent, remainingSeconds: null },
   });
 const ended = (outcome: string, reason: string | null = null) =>
-  estate.tell('lockUpdated', { hwId: MAC, outcome, reason, zigbeeFirmwareVersion: '2.0' });
+  estate.emit('lockUpdated', { hwId: MAC, outcome, reason, zigbeeFirmwareVersion: '2.0' });
 
 describe('new firmware for a lock', () => {
   it('is a job with progress, which ends as the lock says', async () => {
@@ -95,7 +95,7 @@ describe('new firmware for a lock', () => {
   it.each([
     ['is retired', 'NO_LOCK', () => estate.desk('DELETE', `/doors/${id}/zigbee-lock`)],
     ['is replaced', 'NO_LOCK', () => estate.desk('POST', `/doors/${id}/replace-lock`, { mac: OTHER })],
-    ['leaves by itself', 'DEVICE_OFFLINE', () => estate.tell('lockLeft', { hwId: MAC })],
+    ['leaves by itself', 'DEVICE_OFFLINE', () => estate.emit('lockLeft', { hwId: MAC })],
   ])('ends when its lock %s, and is given no more', async (_name, code, happen) => {
     await start();
     await expect.poll(() => estate.played.commands.length).toBe(1);
@@ -109,7 +109,7 @@ describe('new firmware for a lock', () => {
   it.each([
     ['is retired', 'NO_LOCK', () => estate.desk('DELETE', `/doors/${id}/zigbee-lock`)],
     ['is replaced', 'NO_LOCK', () => estate.desk('POST', `/doors/${id}/replace-lock`, { mac: OTHER })],
-    ['leaves by itself', 'DEVICE_OFFLINE', () => estate.tell('lockLeft', { hwId: MAC })],
+    ['leaves by itself', 'DEVICE_OFFLINE', () => estate.emit('lockLeft', { hwId: MAC })],
   ])('that waits in its queue fails at once when its lock %s', async (_name, code, happen) => {
     const input = { doorId: id, mac: MAC, file: 'lock.ota', ignoreBattery: false };
     const run = estate.doors.resumeFirmware(input, 'job');

@@ -49,7 +49,7 @@ export const LOCK_FIRMWARE = 'lock-firmware';
 
 /** What a battery must have left. */
 export interface FirmwareBattery {
-  /** Millivolts; and percent, of a lock that tells no more than that. */
+  /** Millivolts; and percent, of a lock that reports no more than that. */
   batteryMin: number;
   batteryPercentMin: number;
 }
@@ -195,12 +195,12 @@ export function openFirmware(options: FirmwareOptions) {
       return [...updates.values()].find((one) => one.gatewayId === gatewayId)?.shown ?? null;
     },
 
-    ...toldIn(updates, queued, options),
+    ...takeEvents(updates, queued, options),
   };
 }
 
 /** What gateways and their links say of updates, and doors that get another lock. */
-function toldIn(
+function takeEvents(
   updates: ReadonlyMap<string, Update>,
   queued: Map<string, string>,
   { clock, gatewayOfLink, table, failQueuedJob }: FirmwareOptions,
@@ -222,10 +222,10 @@ function toldIn(
 
     report(linkId: string, { subject, state }: StateReport): void {
       if (!subject.startsWith('firmware:')) return;
-      const { data: told } = firmwareProgress.safeParse(state);
-      const one = told && updates.get(`${gatewayOfLink(linkId)}/${told.hwId}`);
-      if (!one || told.percent <= one.percent) return;
-      one.percent = told.percent;
+      const { data: progress } = firmwareProgress.safeParse(state);
+      const one = progress && updates.get(`${gatewayOfLink(linkId)}/${progress.hwId}`);
+      if (!one || progress.percent <= one.percent) return;
+      one.percent = progress.percent;
       one.movedAt = clock.monotonic();
     },
 
@@ -248,9 +248,9 @@ function toldIn(
             failQueued(doorId, lockGone(mac));
       }
       if (kind !== 'lockUpdated') return false;
-      const { data: told } = lockUpdated.safeParse(data);
+      const { data: updated } = lockUpdated.safeParse(data);
       // The end of its job is what is stored; without one no one waits for it.
-      if (told) updates.get(`${gatewayId}/${told.hwId}`)?.end.resolve(told);
+      if (updated) updates.get(`${gatewayId}/${updated.hwId}`)?.end.resolve(updated);
       return true;
     },
   };

@@ -38,7 +38,7 @@ it('has a sample of each hour in which something was heard of the lock', async (
     { at: '2026-01-01T00:00:00.000Z', lqi: 255, rssi: -61, battery: 0, batteryMillivolts: null },
     { at: '2026-01-01T02:00:00.000Z', lqi: 0, rssi: -61, battery: 0, batteryMillivolts: 5_900 },
   ];
-  // What the lock told before stays what it told last.
+  // What the lock reported before stays its last report.
   expect(await samples()).toEqual(kept);
   expect((await other.desk('GET', `/doors/${id}/history`)).body.samples).toEqual(kept);
   expect((await estate.desk('GET', `/doors/${id}/history?days=91`)).status).toBe(400);

@@ -24,13 +24,13 @@ async function unlockUnknown(): Promise<void> {
   expect((await estate.desk('POST', `/doors/${id}/unlock`)).body).toMatchObject({ outcome: 'unknown' });
   estate.played.audits.length = 0;
 }
-const tell = (more: object = {}) => {
+const emit = (more: object = {}) => {
   const event = { kind: 'operation', what: 'unlocked', source: 'rf', userId: null };
   const heardAt = estate.clock.monotonic();
-  return estate.tell('lockEvent', { hwId: MAC, ...event, at: estate.clock.now(), heardAt, ...more });
+  return estate.emit('lockEvent', { hwId: MAC, ...event, at: estate.clock.now(), heardAt, ...more });
 };
 const lastUnlock = async () => (await estate.desk('GET', `/doors/${id}/state`)).body.lastUnlock;
-const told = () =>
+const published = () =>
   estate.played.published
     .filter(({ type }) => type === 'gatehouse.door.late-outcome.v1')
     .map(({ data }) => data);
@@ -40,24 +40,24 @@ const audited = () =>
     .map(({ outcome, detail, principal }) => ({ outcome, detail, by: principal.label }));
 
 describe('the late outcome of an unlock', () => {
-  it('is told by the event of the lock that names the radio', async () => {
+  it('is shown by the event of the lock that names the radio', async () => {
     await unlockUnknown();
     await estate.clock.advance(2_000);
-    await tell();
+    await emit();
     const at = new Date(estate.clock.now()).toISOString();
     expect(await lastUnlock()).toMatchObject({
       outcome: 'unknown',
       lateOutcome: { outcome: 'confirmed', at },
     });
-    expect(told()).toEqual([
+    expect(published()).toEqual([
       { doorId: id, outcome: 'confirmed', isLate: true, at, delayMilliseconds: DEADLINE_MS + 2_000 },
     ]);
     expect(audited()).toMatchObject([
       { outcome: 'late', detail: { lateOutcome: { outcome: 'confirmed' }, delayMilliseconds: 12_000 } },
     ]);
-    // Repeated by the lock, it is told once.
-    await tell();
-    expect([told(), audited()]).toMatchObject([{ length: 1 }, { length: 1 }]);
+    // Repeated by the lock, it is published once.
+    await emit();
+    expect([published(), audited()]).toMatchObject([{ length: 1 }, { length: 1 }]);
   });
 
   it('is that of the request that was sent, and not of one that could not be stored since', async () => {
@@ -66,14 +66,14 @@ describe('the late outcome of an unlock', () => {
     expect((await estate.desk('POST', `/doors/${id}/unlock`)).status).toBe(503);
     healed();
     await estate.clock.advance(2_000);
-    await tell();
-    expect(told()).toMatchObject([{ isLate: true, delayMilliseconds: DEADLINE_MS + 2_000 }]);
+    await emit();
+    expect(published()).toMatchObject([{ isLate: true, delayMilliseconds: DEADLINE_MS + 2_000 }]);
   });
 
   it('was in time where the lock said so before the deadline', async () => {
     await unlockUnknown();
-    await tell({ at: estate.clock.now() - 1_000, heardAt: estate.clock.monotonic() - 1_000 });
-    expect(told()).toMatchObject([{ isLate: false, delayMilliseconds: DEADLINE_MS - 1_000 }]);
+    await emit({ at: estate.clock.now() - 1_000, heardAt: estate.clock.monotonic() - 1_000 });
+    expect(published()).toMatchObject([{ isLate: false, delayMilliseconds: DEADLINE_MS - 1_000 }]);
     expect(audited()).toMatchObject([{ outcome: 'done' }]);
   });
 
@@ -84,27 +84,27 @@ describe('the late outcome of an unlock', () => {
     await unlockUnknown();
     estate.clock.jumpWall(jump);
     await estate.clock.advance(2_000);
-    await tell();
-    expect(told()).toMatchObject([{ isLate: true, delayMilliseconds: DEADLINE_MS + 2_000 }]);
+    await emit();
+    expect(published()).toMatchObject([{ isLate: true, delayMilliseconds: DEADLINE_MS + 2_000 }]);
   });
 
-  it('is not told when the door was told to stand open since', async () => {
+  it('is not published when the door was put into stand-open since', async () => {
     await unlockUnknown();
     await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
     expect((await estate.desk('POST', `/doors/${id}/stand-open`, { seconds: 60 })).status).toBe(200);
-    await tell();
-    expect([told(), await lastUnlock()]).toMatchObject([[], { lateOutcome: null }]);
+    await emit();
+    expect([published(), await lastUnlock()]).toMatchObject([[], { lateOutcome: null }]);
   });
 
-  it('is not told of the second of two while the frame of the first may still arrive', async () => {
+  it('is not published for the second of two while the frame of the first may still arrive', async () => {
     await unlockUnknown();
     await unlockUnknown();
-    await tell();
-    expect([told(), await lastUnlock()]).toMatchObject([[], { lateOutcome: null }]);
+    await emit();
+    expect([published(), await lastUnlock()]).toMatchObject([[], { lateOutcome: null }]);
     await estate.clock.advance(120_000);
     await unlockUnknown();
-    await tell();
-    expect(told()).toHaveLength(1);
+    await emit();
+    expect(published()).toHaveLength(1);
   });
 
   it.each([
@@ -114,22 +114,22 @@ describe('the late outcome of an unlock', () => {
     ['a lock that was locked by radio', { what: 'locked' }],
     ['a bolt that was thrown', { kind: 'bolt', what: 'locked', source: null }],
     ['an event from before it', { heardAt: -1 }],
-  ])('is not told by %s', async (_, more) => {
+  ])('is not shown by %s', async (_, more) => {
     await unlockUnknown();
-    await tell(more);
-    expect([told(), audited(), await lastUnlock()]).toMatchObject([[], [], { lateOutcome: null }]);
+    await emit(more);
+    expect([published(), audited(), await lastUnlock()]).toMatchObject([[], [], { lateOutcome: null }]);
   });
 
-  it('is not told of an unlock whose outcome was certain, nor where nothing was sent', async () => {
+  it('is not published for an unlock whose outcome was certain, nor where nothing was sent', async () => {
     await estate.desk('POST', `/doors/${id}/unlock`);
-    await tell();
+    await emit();
     estate.played.unlock = () => Promise.reject(new DriverError('DEVICE_OFFLINE', 'not sent'));
     await estate.desk('POST', `/doors/${id}/unlock`);
-    await tell();
-    expect(told()).toEqual([]);
+    await emit();
+    expect(published()).toEqual([]);
   });
 
-  it('is told although nothing of later requests was sent', async () => {
+  it('is published although nothing of later requests was sent', async () => {
     await unlockUnknown();
     const nothingSent = () => Promise.reject(new DriverError('DEVICE_OFFLINE', 'not sent'));
     estate.played.unlock = nothingSent;
@@ -137,43 +137,43 @@ describe('the late outcome of an unlock', () => {
     expect(await lastUnlock()).toMatchObject({ outcome: 'failed' });
     estate.played.audits.length = 0;
     await estate.clock.advance(2_000);
-    await tell();
-    await tell();
-    expect(told()).toMatchObject([{ isLate: true, delayMilliseconds: DEADLINE_MS + 2_000 }]);
+    await emit();
+    await emit();
+    expect(published()).toMatchObject([{ isLate: true, delayMilliseconds: DEADLINE_MS + 2_000 }]);
     expect(audited()).toMatchObject([{ outcome: 'late', detail: { outcome: 'unknown' } }]);
     expect(await lastUnlock()).toMatchObject({ outcome: 'failed', lateOutcome: null });
   });
 
-  it('is told once the disk is well, when it could not be stored before', async () => {
+  it('is published once the disk is well, when it could not be stored before', async () => {
     await unlockUnknown();
     const notSent = () => Promise.reject(new DriverError('DEVICE_OFFLINE', 'not sent'));
     estate.played.unlock = notSent;
     await estate.desk('POST', `/doors/${id}/unlock`);
     const healed = failCommits(estate.database);
-    await expect(tell()).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' });
+    await expect(emit()).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' });
     healed();
     estate.played.published.length = 0;
-    await tell();
-    expect(told()).toMatchObject([{ outcome: 'confirmed' }]);
+    await emit();
+    expect(published()).toMatchObject([{ outcome: 'confirmed' }]);
   });
 
-  it('is told after a restart of the gateway, too', async () => {
+  it('is published after a restart of the gateway, too', async () => {
     await unlockUnknown();
     const before = estate;
     estate = await openEstate(before.database, { now: before.clock.now() + 5_000 });
-    await tell();
+    await emit();
     expect(await lastUnlock()).toMatchObject({ outcome: 'unknown', lateOutcome: { outcome: 'confirmed' } });
-    expect(told()).toMatchObject([{ isLate: null, delayMilliseconds: null }]);
+    expect(published()).toMatchObject([{ isLate: null, delayMilliseconds: null }]);
   });
 
-  it('is not told after a restart when the door was told to stand open since, the clock set back', async () => {
+  it('is not published after a restart when the door was put into stand-open since, the clock set back', async () => {
     await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
     await unlockUnknown();
     estate.clock.jumpWall(-3_600_000);
     expect((await estate.desk('POST', `/doors/${id}/stand-open`, { seconds: 60 })).status).toBe(200);
     const before = estate;
     estate = await openEstate(before.database, { now: before.clock.now() + 5_000 });
-    await tell();
-    expect([told(), await lastUnlock()]).toMatchObject([[], { lateOutcome: null }]);
+    await emit();
+    expect([published(), await lastUnlock()]).toMatchObject([[], { lateOutcome: null }]);
   });
 });

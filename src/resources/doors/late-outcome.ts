@@ -1,5 +1,5 @@
 /**
- * An unlock that ended without a certain outcome, and of which the lock tells later by an operation event that names the
+ * An unlock that ended without a certain outcome, and which the lock reports later by an operation event that names the
  * radio. The event may also show that a parent delivered the command after its deadline. A report of the bolt is no proof:
  * a hand may have moved it.
  */
@@ -7,7 +7,7 @@ import type { LockEvent } from '../../../drivers/contract/zgate.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Actuations, Delay, LastActuation } from '../../services/actuations/actuations.ts';
 import type { LiveEvents } from '../../services/events/events.ts';
-import { lateOutcomeTold } from './live-events.ts';
+import { lateOutcomeEvent } from './live-events.ts';
 import { DEADLINE_MS, HELD_AT_MOST_MS } from './lock-commands.ts';
 import { lastUnlockDetail } from './schema.ts';
 import { STAND_OPEN } from './standing.ts';
@@ -51,7 +51,7 @@ export function takeLateOutcome(
   const isLate = delayMs === null ? null : delayMs > DEADLINE_MS;
   const late = { outcome: 'confirmed', at: event.at };
   const stored = actuations.late({ action: UNLOCK, object }, isLate ? 'late' : 'done', late, delayMs);
-  events.publish(lateOutcomeTold(id, { delayMs, isLate, at: event.at }));
+  events.publish(lateOutcomeEvent(id, { delayMs, isLate, at: event.at }));
   if (isLate)
     log.warn(
       { door: id, delayMs },

@@ -4,7 +4,7 @@ import { DOOR_STATES, LOCK_STATES } from '../../../drivers/contract/settings.ts'
 import { identifier, looseId, pageLimit, wholeNumber } from '../../platform/http/fields.ts';
 import { dateTime, doorFields, doorName, offlineReason } from './schema.ts';
 
-/** Zigbee tells it in one byte. */
+/** Zigbee sends it in one byte. */
 const LQI_MAX = 255;
 
 const doorSummary = z

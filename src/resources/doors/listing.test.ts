@@ -75,7 +75,7 @@ describe('why a door is not reached', () => {
       expect(reason?.code).toBe(code);
       expect(reason?.message).toMatch(/^The lock was last heard (at 2026-01-01T00:00:00.000Z|on channel 20)/);
     }
-    await estate.tell('lockLeft', { hwId: macOf(214) });
+    await estate.emit('lockLeft', { hwId: macOf(214) });
     expect((await reasonOf(id))?.code).toBe('LOCK_LEFT');
     estate.played.gatewayFacts = { ...estate.played.gatewayFacts, lastError: 'NO_REPLY: no answer' };
     estate.connectGateway(false);
@@ -87,7 +87,7 @@ describe('why a door is not reached', () => {
     expect(await reasonOf(await create())).toBeNull();
   });
 
-  it('is told of a door on a relay by its device and its bus', async () => {
+  it('is taken from the device and the bus for a door on a relay', async () => {
     const id = await create();
     estate.played.relays.set(id, playedRelay(DEVICE));
     const device = { name: 'Lift', bus: 'cellar', isBusUp: true, connected: false, changedAt: START };
@@ -195,8 +195,13 @@ describe('the list of doors', () => {
 });
 
 it('counts locks by battery, charge and link quality, for the metrics', async () => {
-  const told = [{ battery: 15, lqi: 59 }, { battery: 20, batteryLow: true, lqi: 60 }, { battery: 100 }, {}];
-  for (const [index, report] of told.entries()) {
+  const reports = [
+    { battery: 15, lqi: 59 },
+    { battery: 20, batteryLow: true, lqi: 60 },
+    { battery: 100 },
+    {},
+  ];
+  for (const [index, report] of reports.entries()) {
     await withLock(index + 1);
     estate.report(macOf(index + 1), report);
   }

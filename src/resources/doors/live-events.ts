@@ -1,4 +1,4 @@
-/** What live readers are told of doors. */
+/** Live events of doors. */
 import type { LockReport } from '../../../drivers/contract/settings.ts';
 import type { LockEvent } from '../../../drivers/contract/zgate.ts';
 import type { LiveEvent } from '../../services/events/cloud-event.ts';
@@ -53,7 +53,7 @@ export function lockChanged(
 }
 
 /**
- * begun: its lock or relay was seen open · lost: it is to stand open, and does not · ending: its lock is told to lock ·
+ * begun: its lock or relay was seen open · lost: it is to stand open, and does not · ending: its lock is sent the lock command ·
  * ended: its lock was seen locked, or its relay is held no more · expired: it never began, and will not any more
  */
 export type StandingChange = 'begun' | 'lost' | 'ending' | 'ended' | 'expired';
@@ -74,8 +74,8 @@ export function lockStateChanged(
   doorId: string,
   { lockState, doorState }: Pick<LockReport, 'lockState' | 'doorState'>,
 ): LiveEvent {
-  const shown = (told: { value: string; at: number } | undefined) =>
-    told ? { value: told.value, at: new Date(told.at).toISOString() } : null;
+  const shown = (reported: { value: string; at: number } | undefined) =>
+    reported ? { value: reported.value, at: new Date(reported.at).toISOString() } : null;
   return ofDoor(doorId, 'state', { lockState: shown(lockState), doorState: shown(doorState) });
 }
 
@@ -85,7 +85,7 @@ export function happenedAt(doorId: string, { hwId: _, at, heardAt: __, ...facts 
 }
 
 /** The outcome of an unlock became known after its answer. `isLate`: it was carried out after its deadline; null: not known. */
-export function lateOutcomeTold(
+export function lateOutcomeEvent(
   doorId: string,
   { delayMs, isLate, at }: { delayMs: number | null; isLate: boolean | null; at: number },
 ): LiveEvent {

@@ -1,4 +1,4 @@
-/** How doors tell a lock to lock, to stand open or to end that; and what the failure of any such command means. */
+/** The commands of doors to a lock: lock, stand open, end that; and what the failure of any such command means. */
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import type { LockNow, StandingEnded } from '../../../drivers/contract/zgate.ts';
 import type { Clock } from '../../platform/clock.ts';

@@ -17,7 +17,7 @@ const CHARGES = [10, 20, 40, 60, 80, 100];
 
 export interface LockCounts {
   battery: Record<'low' | 'ok' | 'unknown', number>;
-  /** By the range of the charge that the lock told last, such as `20-40`, without its lower end; `unknown`: it told none. */
+  /** By the range of the charge that the lock reported last, such as `20-40`, without its lower end; `unknown`: none was reported. */
   charge: Record<string, number>;
   /** ok: from doors.lqiMin of the configuration on. */
   lqi: Record<'low' | 'ok' | 'unknown', number>;

@@ -20,7 +20,7 @@ const doors = async () => (await estate.desk('GET', '/doors')).body.items as Bod
 const connection = async (id: unknown) =>
   (await estate.desk('GET', `/doors/${id}/state`)).body.connection as Body;
 const joined = (hwId = MAC, more: Record<string, Plain> = {}, id: string = randomUUID(), link?: string) =>
-  estate.tell(
+  estate.emit(
     'lockJoined',
     {
       hwId,
@@ -33,12 +33,12 @@ const joined = (hwId = MAC, more: Record<string, Plain> = {}, id: string = rando
     id,
     link,
   );
-const told = (type = 'gatehouse.door.lock.v1') =>
+const published = (type = 'gatehouse.door.lock.v1') =>
   estate.played.published.filter((event) => event.type === type).map(({ data }) => data);
 const actions = () => estate.played.audits.map(({ action }) => action);
 
 describe('a lock that joins', () => {
-  it('becomes a door, with what it told, and its configuration due', async () => {
+  it('becomes a door, with what it reported, and its configuration due', async () => {
     expect(await joined()).toBe(true);
     const [only, ...rest] = await doors();
     expect(rest).toEqual([]);
@@ -55,18 +55,18 @@ describe('a lock that joins', () => {
     });
     expect(await connection(only?.id)).toMatchObject({ status: 'connected', leftAt: null });
     expect(actions()).toEqual(['door.lock-joined']);
-    expect(told()).toEqual([{ doorId: only?.id, change: 'joined', mac: MAC, gatewayId: GATEWAY }]);
+    expect(published()).toEqual([{ doorId: only?.id, change: 'joined', mac: MAC, gatewayId: GATEWAY }]);
     expect(estate.played.woken).toContain(only?.id);
     await estate.applyAll();
     expect(estate.played.sent).toMatchObject([{ lock: { gatewayId: GATEWAY }, apply: { hwId: MAC } }]);
   });
 
-  it('is taken in once, however often it is told', async () => {
+  it('is taken in once, however often it is sent', async () => {
     await joined(MAC, {}, 'event-1');
     await joined(MAC, {}, 'event-1');
     expect(actions()).toEqual(['door.lock-joined']);
     const again = await openEstate(estate.database);
-    expect(await again.tell('lockJoined', lockData(MAC), 'event-1')).toBe(true);
+    expect(await again.emit('lockJoined', lockData(MAC), 'event-1')).toBe(true);
     expect(again.played.published).toEqual([]);
   });
 
@@ -106,7 +106,7 @@ describe('a lock that joins', () => {
 
   it('is none of ours on a link that is no gateway, nor is an event of another kind', async () => {
     expect(await joined(MAC, {}, 'x', 'bus-1')).toBe(false);
-    expect(await estate.tell('snapshot', {})).toBe(false);
+    expect(await estate.emit('snapshot', {})).toBe(false);
   });
 });
 
@@ -114,13 +114,13 @@ describe('a lock that leaves', () => {
   it('is disconnected and stays that of its door, until it joins again', async () => {
     await joined();
     const [{ id, lockId } = {}] = await doors();
-    await estate.tell('lockLeft', { hwId: MAC });
+    await estate.emit('lockLeft', { hwId: MAC });
     expect(await door(id)).toMatchObject({ mac: MAC, lockId, gatewayId: GATEWAY });
     expect(await connection(id)).toMatchObject({
       status: 'disconnected',
       leftAt: '2026-01-01T00:00:00.000Z',
     });
-    expect(told().at(-1)).toMatchObject({ change: 'left' });
+    expect(published().at(-1)).toMatchObject({ change: 'left' });
     // What the driver still says of it is older.
     estate.report(MAC, { lastSeen: START + 1, heardAt: -1 });
     expect(await connection(id)).toMatchObject({
@@ -134,14 +134,14 @@ describe('a lock that leaves', () => {
 
   it('a gateway that lost it to another one changes nothing', async () => {
     await create({ mac: MAC, gatewayId: 'another', networkId: 'n' });
-    await estate.tell('lockLeft', { hwId: MAC });
-    expect(told()).toEqual([]);
+    await estate.emit('lockLeft', { hwId: MAC });
+    expect(published()).toEqual([]);
   });
 
   it('is there again when it is heard of later, joined or not', async () => {
     await joined();
     const [{ id } = {}] = await doors();
-    await estate.tell('lockLeft', { hwId: MAC });
+    await estate.emit('lockLeft', { hwId: MAC });
     estate.report(MAC, { lastSeen: START + 1, heardAt: 1 });
     await expect.poll(() => connection(id)).toMatchObject({ status: 'connected', leftAt: null });
   });
@@ -152,10 +152,10 @@ describe('a lock that leaves', () => {
       await joined();
       const [{ id } = {}] = await doors();
       await estate.clock.advance(1_000);
-      await estate.tell('lockLeft', { hwId: MAC });
+      await estate.emit('lockLeft', { hwId: MAC });
       estate.clock.jumpWall(jump);
-      // An event that its gateway still had to tell, and a report from before it left.
-      await estate.tell('lockEvent', { hwId: MAC, kind: 'bolt', what: 'locked', source: null, at: START });
+      // An event that its gateway still had to send, and a report from before it left.
+      await estate.emit('lockEvent', { hwId: MAC, kind: 'bolt', what: 'locked', source: null, at: START });
       estate.report(MAC, { lastSeen: estate.clock.now(), heardAt: 999 });
       expect(await connection(id)).toMatchObject({ status: 'disconnected', leftAt: expect.any(String) });
       estate.report(MAC, { lastSeen: estate.clock.now(), heardAt: 1_001 });
@@ -169,7 +169,7 @@ describe('a lock that is heard through another gateway', () => {
     const { id } = await create({ mac: MAC, gatewayId: 'another', networkId: 'm' });
     estate.report(MAC, { lastSeen: START, heardAt: 0 });
     await expect.poll(() => door(id)).toMatchObject({ gatewayId: GATEWAY, networkId: 'n' });
-    expect(told()).toEqual([{ doorId: id, change: 'moved', mac: MAC, gatewayId: GATEWAY }]);
+    expect(published()).toEqual([{ doorId: id, change: 'moved', mac: MAC, gatewayId: GATEWAY }]);
     expect(actions()).toContain('door.lock-moved');
   });
 
@@ -203,11 +203,11 @@ describe('a lock that is heard through another gateway', () => {
 describe('what happens at a lock', () => {
   const event = { hwId: MAC, kind: 'operation', what: 'unlocked', source: 'keypad', userId: 7, at: START };
 
-  it('is told to live readers, and shows as the last event of its door', async () => {
+  it('is published, and shows as the last event of its door', async () => {
     await joined();
     const [{ id } = {}] = await doors();
-    expect(await estate.tell('lockEvent', event)).toBe(true);
-    expect(told('gatehouse.door.event.v1')).toEqual([
+    expect(await estate.emit('lockEvent', event)).toBe(true);
+    expect(published('gatehouse.door.event.v1')).toEqual([
       {
         doorId: id,
         kind: 'operation',
@@ -231,13 +231,13 @@ describe('what happens at a lock', () => {
     ['a date there is not', { at: 8.65e15 }],
   ])('is dropped with %s', async (_name, more) => {
     await joined();
-    expect(await estate.tell('lockEvent', { ...event, ...more })).toBe(true);
-    expect(told('gatehouse.door.event.v1')).toEqual([]);
+    expect(await estate.emit('lockEvent', { ...event, ...more })).toBe(true);
+    expect(published('gatehouse.door.event.v1')).toEqual([]);
   });
 
   it('says nothing about the presence of a lock not heard of since the start', async () => {
     const { id } = await create({ mac: MAC, gatewayId: GATEWAY, networkId: 'n' });
-    await estate.tell('lockEvent', event);
+    await estate.emit('lockEvent', event);
     expect(await connection(id)).toMatchObject({ status: 'unknown' });
   });
 });

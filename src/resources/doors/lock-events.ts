@@ -1,5 +1,5 @@
 /**
- * Events of gateways: locks that join and leave, and what happens at them. A driver tells one again until it knows it
+ * Events of gateways: locks that join and leave, and what happens at them. A driver sends an event again until it knows it
  * durable; each is taken in once.
  */
 import { randomUUID } from 'node:crypto';
@@ -46,9 +46,9 @@ export interface LockEventsOptions extends Pick<LateOutcomeOptions, 'actuations'
   /** After the commit: the door has a lock, or has it elsewhere. */
   bound(doorId: string): void;
   /** Inside the commit job: whether the gateway has to lock the door now; what is to be done after it. */
-  relockLate(door: DoorRow, told: LockEvent, key: string): (() => void) | undefined;
+  relockLate(door: DoorRow, parsed: LockEvent, key: string): (() => void) | undefined;
   /** The event could not be stored. */
-  relockUnstored(told: LockEvent, key: string): void;
+  relockUnstored(parsed: LockEvent, key: string): void;
   /** After the commit: the presence of its lock may have changed. */
   changed(doorId: string): void;
 }
@@ -80,8 +80,8 @@ export function openLockEvents(options: LockEventsOptions): TakeLockEvent {
         return store();
       })
       .catch((error) => {
-        const told = kind === 'lockEvent' ? lockEvent.safeParse(data).data : undefined;
-        if (told && isUnreadable(error)) options.relockUnstored(told, key);
+        const parsed = kind === 'lockEvent' ? lockEvent.safeParse(data).data : undefined;
+        if (parsed && isUnreadable(error)) options.relockUnstored(parsed, key);
         throw error;
       });
     after?.();
@@ -99,42 +99,42 @@ function read(
   options: Started,
 ): Store | undefined {
   if (kind === 'lockJoined') {
-    const { data: told } = lockJoined.safeParse(data);
-    if (!told) return undefined;
-    const isLatest = options.locks.since({ mac: told.hwId, gatewayId });
-    return () => joined(told, gatewayId, isLatest, options);
+    const { data: parsed } = lockJoined.safeParse(data);
+    if (!parsed) return undefined;
+    const isLatest = options.locks.since({ mac: parsed.hwId, gatewayId });
+    return () => joined(parsed, gatewayId, isLatest, options);
   }
   if (kind === 'lockLeft') {
-    const { data: told } = lockLeft.safeParse(data);
-    return told && (() => left(told.hwId, gatewayId, options));
+    const { data: parsed } = lockLeft.safeParse(data);
+    return parsed && (() => left(parsed.hwId, gatewayId, options));
   }
-  const { data: told } = lockEvent.safeParse(data);
-  return told && (() => happened(told, { gatewayId, key }, options));
+  const { data: parsed } = lockEvent.safeParse(data);
+  return parsed && (() => happened(parsed, { gatewayId, key }, options));
 }
 
 function joined(
-  told: LockJoined,
+  parsed: LockJoined,
   gatewayId: string,
   isLatest: () => boolean,
   options: LockEventsOptions,
 ): (() => void) | undefined {
   const { table, log } = options;
-  const before = table.byMac.get(told.hwId);
+  const before = table.byMac.get(parsed.hwId);
   const count = table.countOfGateway.get(gatewayId)?.count ?? 0;
   if (!before && count >= DOORS_OF_GATEWAY_MAX) {
-    log.warn({ gateway: gatewayId, lock: told.hwId }, 'the gateway has too many doors: a lock became none');
+    log.warn({ gateway: gatewayId, lock: parsed.hwId }, 'the gateway has too many doors: a lock became none');
     return undefined;
   }
-  const doorId = before?.id ?? create(told.hwId, options);
+  const doorId = before?.id ?? create(parsed.hwId, options);
   table.setPlace.run(gatewayId, options.networkOf(gatewayId), doorId);
   if (before) configureAnew(before, options);
-  const { manufacturer, model } = told;
-  const detail = { mac: told.hwId, gatewayId, isNew: !before, manufacturer, model };
+  const { manufacturer, model } = parsed;
+  const detail = { mac: parsed.hwId, gatewayId, isNew: !before, manufacturer, model };
   record(options, 'door.lock-joined', doorId, detail);
-  const lock = { mac: told.hwId, gatewayId };
+  const lock = { mac: parsed.hwId, gatewayId };
   options.events.publish(lockChanged(doorId, 'joined', lock));
   return () => {
-    options.locks.joined(lock, told, isLatest());
+    options.locks.joined(lock, parsed, isLatest());
     options.bound(doorId);
   };
 }
@@ -151,7 +151,7 @@ function create(mac: string, { table, clock, deliveries }: LockEventsOptions): s
   return doorId;
 }
 
-/** A lock that joins again may have been reset, which not every lock tells: it is sent all again. */
+/** A lock that joins again may have been reset, which not every lock reports: it is sent all again. */
 function configureAnew(row: DoorRow, { deliveries, clock }: LockEventsOptions): void {
   if (row.applied_config_version === null) return;
   const caller = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
@@ -177,22 +177,25 @@ function left(mac: string, gatewayId: string, options: LockEventsOptions): (() =
 }
 
 function happened(
-  told: LockEvent,
+  parsed: LockEvent,
   { gatewayId, key }: { gatewayId: string; key: string },
   options: Started,
 ): (() => void) | undefined {
-  const row = options.table.byMac.get(told.hwId);
+  const row = options.table.byMac.get(parsed.hwId);
   if (!row) {
-    options.log.info({ gateway: gatewayId, lock: told.hwId }, 'a lock that belongs to no door sent an event');
+    options.log.info(
+      { gateway: gatewayId, lock: parsed.hwId },
+      'a lock that belongs to no door sent an event',
+    );
     return undefined;
   }
-  options.events.publish(happenedAt(row.id, told));
-  const late = takeLateOutcome(row, told, options);
-  const relock = options.relockLate(row, told, key);
+  options.events.publish(happenedAt(row.id, parsed));
+  const late = takeLateOutcome(row, parsed, options);
+  const relock = options.relockLate(row, parsed, key);
   return () => {
     late?.();
     relock?.();
-    options.locks.happened({ mac: told.hwId, gatewayId }, told.at);
+    options.locks.happened({ mac: parsed.hwId, gatewayId }, parsed.at);
   };
 }
 

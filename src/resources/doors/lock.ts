@@ -1,4 +1,4 @@
-/** Locks a door now: its lock is told once, or what stands open is ended. Never refused because something else is under way. */
+/** Locks a door now: its lock is sent one command, or what stands open is ended. Never refused because something else is under way. */
 import type { Clock } from '../../platform/clock.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Log } from '../../platform/log.ts';

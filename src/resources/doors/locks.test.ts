@@ -17,7 +17,7 @@ async function create(mac = MAC): Promise<string> {
 const door = async (id: string) => (await estate.desk('GET', `/doors/${id}`)).body;
 const state = async (id: string) => (await estate.desk('GET', `/doors/${id}/state`)).body;
 const configuration = async (id: string) => (await state(id)).configuration as Record<string, unknown>;
-const told = () => estate.played.published.filter(({ type }) => type === 'gatehouse.door.connection.v1');
+const published = () => estate.played.published.filter(({ type }) => type === 'gatehouse.door.connection.v1');
 
 describe('what a lock reports', () => {
   const REPORT = {
@@ -56,7 +56,7 @@ describe('what a lock reports', () => {
     const { connectionState } = await door(id);
     expect(connectionState).toMatchObject({
       evaluatedStates: { lqiOK: false, rssiOK: false, recentlySeen: true, lastReceivedEvent: true },
-      // What it did not tell this time still holds.
+      // What it did not report this time still holds.
       lastSeen,
     });
     await estate.clock.advance(22 * 60 * MINUTE);
@@ -65,14 +65,14 @@ describe('what a lock reports', () => {
     });
   });
 
-  it('is known of a door that comes later, and told to live readers', async () => {
+  it('is known of a door that comes later, and published', async () => {
     estate.run();
     estate.report(MAC, { lqi: 77 });
     await estate.clock.advance(4_000);
     const id = await create();
     expect((await door(id)).connectionState).toMatchObject({ lqi: 77 });
     await estate.clock.advance(4_000);
-    expect(told()).toMatchObject([{ data: { doorId: id, status: 'connected' } }]);
+    expect(published()).toMatchObject([{ data: { doorId: id, status: 'connected' } }]);
   });
 
   it('is taken from the gateway of its door alone', async () => {
@@ -177,7 +177,7 @@ describe('what a lock reports', () => {
     expect((await door(id)).connectionState).toMatchObject({ lastSeen: START + 62 * MINUTE });
   });
 
-  it('is not written again when it is told again after a restart', async () => {
+  it('is not written again when it is reported again after a restart', async () => {
     await create();
     const end = estate.run();
     estate.report(MAC, REPORT);
@@ -301,14 +301,14 @@ describe('the presence of a lock', () => {
     expect(estate.played.woken).toEqual([id, id]);
   });
 
-  it('is told to live readers, and unknown only after a while', async () => {
+  it('is published, and unknown only after a while', async () => {
     const id = await create();
     estate.run();
     estate.report(MAC);
     await estate.clock.advance(2_000);
     estate.connectGateway(false);
     await estate.clock.advance(9_000);
-    expect(told()).toEqual([
+    expect(published()).toEqual([
       {
         type: 'gatehouse.door.connection.v1',
         source: `doors/${id}`,
@@ -324,15 +324,15 @@ describe('the presence of a lock', () => {
       },
     ]);
     await estate.clock.advance(4_000);
-    expect(told().at(-1)?.data).toMatchObject({ status: 'unknown', since: '2026-01-01T00:00:02.000Z' });
+    expect(published().at(-1)?.data).toMatchObject({ status: 'unknown', since: '2026-01-01T00:00:02.000Z' });
     estate.connectGateway(true);
     estate.report(MAC);
     await estate.clock.advance(2_000);
-    expect(told()).toHaveLength(3);
-    expect(told().at(-1)?.data).toMatchObject({ status: 'connected' });
+    expect(published()).toHaveLength(3);
+    expect(published().at(-1)?.data).toMatchObject({ status: 'connected' });
   });
 
-  it('of a lock that does not come back after a restart is told as unknown', async () => {
+  it('of a lock that does not come back after a restart is published as unknown', async () => {
     const id = await create();
     const end = estate.run();
     estate.report(MAC);
@@ -341,12 +341,12 @@ describe('the presence of a lock', () => {
     estate = await openEstate(estate.database);
     estate.run();
     await estate.clock.advance(14_000);
-    expect(told().map(({ data }) => data)).toMatchObject([
+    expect(published().map(({ data }) => data)).toMatchObject([
       { doorId: id, status: 'unknown', reason: { code: 'NOT_REPORTED' }, since: '2026-01-01T00:00:00.000Z' },
     ]);
   });
 
-  it('of many locks on a gateway that flaps is told of rarely, and of a lasting loss in portions', async () => {
+  it('of many locks on a gateway that flaps is published rarely, and of a lasting loss in portions', async () => {
     const macs = Array.from({ length: 120 }, (_, n) =>
       (0x00_12_4b_00_00_00n + BigInt(n)).toString(16).padStart(16, '0'),
     );
@@ -356,7 +356,7 @@ describe('the presence of a lock', () => {
     estate.run();
     for (const mac of macs) estate.report(mac, { configVersion: 0 });
     await estate.clock.advance(8_000);
-    expect(told()).toHaveLength(120);
+    expect(published()).toHaveLength(120);
     const before = estate.database.figures().jobs;
     for (let flap = 0; flap < 20; flap += 1) {
       estate.connectGateway(false);
@@ -365,12 +365,12 @@ describe('the presence of a lock', () => {
       for (const mac of macs) estate.report(mac, { configVersion: 0 });
       await estate.clock.advance(1_500);
     }
-    expect(told()).toHaveLength(120);
+    expect(published()).toHaveLength(120);
     expect(estate.database.figures().jobs).toBe(before);
     estate.connectGateway(false);
     await estate.clock.advance(11_000);
-    expect(told().length - 120).toBeLessThanOrEqual(50);
+    expect(published().length - 120).toBeLessThanOrEqual(50);
     await estate.clock.advance(6_000);
-    expect(told()).toHaveLength(240);
+    expect(published()).toHaveLength(240);
   });
 });

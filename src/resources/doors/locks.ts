@@ -1,5 +1,5 @@
 /**
- * What locks tell of themselves over their gateways: in memory with its age, written in batches. A lock is known through
+ * What locks report over their gateways: in memory with its age, written in batches. A lock is known through
  * one gateway only; with that one lost no one can say whether it is there.
  */
 import type { StateReport } from '../../../drivers/contract/driver.ts';
@@ -56,14 +56,14 @@ export interface LocksOptions {
   gateway(gatewayId: string): { connected: boolean; changedAt: number } | undefined;
   /** A lock came, went, or has another configuration than before. */
   changed(place: LockPlace, what: { isBack: boolean; configChanged: boolean }): void;
-  /** A lock reported its state; `before` is what it had told until then. */
+  /** A lock reported its state; `before` is what it had reported until then. */
   reported(place: LockPlace, before: LockReport | undefined, after: LockReport): void;
 }
 
 export interface Locks {
   /** undefined: the door has no lock. */
   connection(place: Place): Connection | undefined;
-  /** All the lock has told, also before this start; undefined: nothing. */
+  /** All that the lock has reported, also before this start; undefined: nothing. */
   report(place: Place): LockReport | undefined;
   /** The lock acknowledged it: what it reported before is no longer so. */
   applied(place: Place, configVersion: number): void;
@@ -71,8 +71,8 @@ export interface Locks {
   take(linkId: string, report: StateReport): void;
   /** Whether nothing was heard of the lock since, nor its gateway lost. */
   since(place: LockPlace): () => boolean;
-  /** The lock joined the network of a gateway, and told this: the latest of it when `isLatest`. */
-  joined(place: LockPlace, told: LockJoined, isLatest: boolean): void;
+  /** The lock joined the network of a gateway, and reported this: its latest join when `isLatest`. */
+  joined(place: LockPlace, lock: LockJoined, isLatest: boolean): void;
   left(place: LockPlace): void;
   /** The lock is at no door and has left its network: what it has shown counts no more. */
   forget(place: LockPlace): void;
@@ -87,7 +87,7 @@ export interface Locks {
 }
 
 /** `losses`: how often the gateway had been lost when the lock said it; -1: before this start. */
-interface Told {
+interface KeptReport {
   report: LockReport;
   losses: number;
   /** Monotonic milliseconds; what was heard before is no sign that it is back. */
@@ -122,7 +122,7 @@ export function openLocks(options: LocksOptions): Locks {
       const lock = find(place);
       const report = lock?.state?.report;
       if (!report || place.mac === null || place.gateway_id === null) return;
-      const state = { ...lock.state, report: { ...report, configVersion } } as Told;
+      const state = { ...lock.state, report: { ...report, configVersion } } as KeptReport;
       reported.report(idOf(place.mac, place.gateway_id), lock.connected, state);
     },
     take(linkId, { subject, state }) {
@@ -153,7 +153,7 @@ export function openLocks(options: LocksOptions): Locks {
   };
 }
 
-/** What gateways tell of locks beside their state. */
+/** What gateways report of locks beside their state. */
 function happenings(
   { reported, keep, hasRoom, times, lossesOf }: Memory,
   clock: Clock,
@@ -168,11 +168,11 @@ function happenings(
     joined(place, { zigbeeFirmwareVersion, capabilities }, isLatest) {
       if (!hasRoom(place)) return;
       const { mac: hwId, gatewayId } = place;
-      const told = { hwId, capabilities, ...(zigbeeFirmwareVersion !== null && { zigbeeFirmwareVersion }) };
-      if (isLatest) return keep(place, { connected: true, lastSeen: clock.now(), ...told });
-      // Whether it is there now was told since, or no one can say.
+      const facts = { hwId, capabilities, ...(zigbeeFirmwareVersion !== null && { zigbeeFirmwareVersion }) };
+      if (isLatest) return keep(place, { connected: true, lastSeen: clock.now(), ...facts });
+      // A later report has said whether it is connected, or that is unknown.
       const { connected = false, state } = reported.get(idOf(hwId, gatewayId)) ?? {};
-      const report = { connected, ...state?.report, ...told };
+      const report = { connected, ...state?.report, ...facts };
       reported.report(idOf(hwId, gatewayId), connected, { losses: -1, ...state, report });
     },
     left(place) {
@@ -200,13 +200,13 @@ const idOf = (mac: string, gatewayId: string) => `${gatewayId}/${mac}`;
 
 type Memory = ReturnType<typeof openMemory>;
 
-/** What locks told, with its age, and how often each gateway was lost since the start. */
+/** What locks reported, with its age, and how often each gateway was lost since the start. */
 function openMemory({ database, table, clock, log }: LocksOptions) {
   const startedAt = clock.now();
   const losses = new Map<string, { count: number; at: number }>();
   const lossesOf = (gatewayId: string) => losses.get(gatewayId) ?? { count: 0, at: startedAt };
   const room = openRoom(log);
-  const reported = openReported<Told>({
+  const reported = openReported<KeptReport>({
     database,
     clock,
     known: [],
@@ -221,9 +221,9 @@ function openMemory({ database, table, clock, log }: LocksOptions) {
   const report = (gatewayId: string, mac: string) => reported.get(idOf(mac, gatewayId))?.state?.report;
   const times = openLockTimes({ database, table, clock, report });
   for (const { gateway_id, mac, report, ...row } of table.reports.all()) {
-    const told = lockReport.safeParse({ ...JSON.parse(report), ...timesOf(row) });
-    if (told.data && room.take())
-      reported.add(idOf(mac, gateway_id), startedAt, { report: ofEarlierStart(told.data), losses: -1 });
+    const stored = lockReport.safeParse({ ...JSON.parse(report), ...timesOf(row) });
+    if (stored.data && room.take())
+      reported.add(idOf(mac, gateway_id), startedAt, { report: ofEarlierStart(stored.data), losses: -1 });
   }
   database
     .commit(() => {
@@ -245,13 +245,13 @@ function openMemory({ database, table, clock, log }: LocksOptions) {
       if (reported.get(id)) room.release();
       reported.forget(id);
     },
-    /** What the lock does not tell this time still holds. With `leftAt` it is not there, whatever it told. */
-    keep({ mac, gatewayId }: LockPlace, told: LockReport, leftAt?: number): void {
+    /** What the lock does not report this time still holds. With `leftAt` it is not connected, whatever it reported. */
+    keep({ mac, gatewayId }: LockPlace, report: LockReport, leftAt?: number): void {
       const id = idOf(mac, gatewayId);
       const before = reported.get(id)?.state?.report;
-      const state = { report: { ...before, ...told }, losses: lossesOf(gatewayId).count };
+      const state = { report: { ...before, ...report }, losses: lossesOf(gatewayId).count };
       const hasLeft = leftAt !== undefined;
-      reported.report(id, told.connected && !hasLeft, { ...state, ...(hasLeft && { leftAt }) });
+      reported.report(id, report.connected && !hasLeft, { ...state, ...(hasLeft && { leftAt }) });
       times.moved(gatewayId, mac);
     },
   };
@@ -301,10 +301,10 @@ function ofEarlierStart(earlier: LockReport): LockReport {
 }
 
 /**
- * What is worth writing when it changed: link quality moves with each frame and is told again soon, times are kept apart, and
+ * What is worth writing when it changed: link quality moves with each frame and is reported again soon, times are kept apart, and
  * that a state was read again is no change of it.
  */
-function factsOf(told: LockReport): unknown {
+function factsOf(whole: LockReport): unknown {
   const {
     lqi: _,
     rssi: __,
@@ -316,7 +316,7 @@ function factsOf(told: LockReport): unknown {
     heardAt: ________,
     batteryHeardAt: _________,
     ...report
-  } = told;
+  } = whole;
   const stepped = (value: number | undefined, step: number) =>
     value === undefined ? undefined : Math.floor(value / step);
   return {

@@ -134,7 +134,7 @@ function closingStatements(prepare: Prepare['prepare']) {
     },
     setClosingCertain: prepare<[string]>('UPDATE lock_closing SET uncertain = 0 WHERE mac = ?'),
     setClosingRaised: prepare<[string]>('UPDATE lock_closing SET raised = 1 WHERE mac = ?'),
-    /** As it was when the lock was told. */
+    /** As it was when the lock command was sent. */
     deleteClosing: prepare<[string, number]>('DELETE FROM lock_closing WHERE mac = ? AND openings = ?'),
   };
 }

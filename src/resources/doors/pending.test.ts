@@ -82,7 +82,7 @@ describe('what waits for a lock', () => {
     expect(await statuses()).toEqual(['3 queued', '2 superseded', '1 superseded']);
   });
 
-  it('is told to live readers when the lock refuses it', async () => {
+  it('is published when the lock refuses it', async () => {
     estate.played.lock = refused;
     await expect(estate.applyAll()).rejects.toMatchObject({ code: 'REFUSED' });
     expect(ended()).toMatchObject([

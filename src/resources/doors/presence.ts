@@ -1,5 +1,5 @@
 /**
- * Tells live readers which locks came and went, no faster than a disk and a reader can take: a gateway with a thousand
+ * Publishes which locks came and went, no faster than a disk and a reader can take: a gateway with a thousand
  * locks that is lost and back again within seconds changes nothing that anybody would want to hear of.
  */
 import type { Clock } from '../../platform/clock.ts';
@@ -12,10 +12,10 @@ import type { Locks } from './locks.ts';
 import type { Offline } from './offline.ts';
 import type { DoorTable } from './table.ts';
 
-const TELL_EVERY_MS = 2_000;
-/** Doors told of at once, and so 25 rows a second at most. */
-const TOLD_AT_ONCE = 50;
-/** A door is unknown for so long before anybody is told: a host that is restarted is back by then. */
+const PUBLISH_EVERY_MS = 2_000;
+/** Doors in one batch, and so 25 rows a second at most. */
+const BATCH_MAX = 50;
+/** A door is unknown for so long before it is published: a host that is restarted is back by then. */
 const UNKNOWN_AFTER_MS = 10_000;
 
 export interface PresenceOptions {
@@ -42,12 +42,12 @@ export function openPresenceEvents(options: PresenceOptions): PresenceEvents {
   const mark = (doorId: string) => void marked.set(doorId, clock.monotonic());
   for (const { id, presence_told } of table.allDue.all()) if (presence_told !== 'unknown') mark(id);
 
-  /** Takes from the marked ones those that have something to tell. */
+  /** Takes from the marked ones those that have something to publish. */
   async function ready(): Promise<DoorConnection[]> {
     const found: DoorConnection[] = [];
     let isOver = openSlice(clock);
     for (const [id, since] of [...marked]) {
-      if (found.length >= TOLD_AT_ONCE) break;
+      if (found.length >= BATCH_MAX) break;
       if (isOver()) {
         await letOthersWork();
         isOver = openSlice(clock);
@@ -70,13 +70,13 @@ export function openPresenceEvents(options: PresenceOptions): PresenceEvents {
     mark,
     async run(signal) {
       for (;;) {
-        await clock.sleep(TELL_EVERY_MS, signal);
+        await clock.sleep(PUBLISH_EVERY_MS, signal);
         const doors = await ready();
         if (doors.length === 0) continue;
         try {
           await database.commit(() => {
             for (const door of doors) {
-              table.setPresenceTold.run(door.status, door.id);
+              table.setPresencePublished.run(door.status, door.id);
               events.publish(presenceChanged(door));
             }
           }, 'telemetry');

@@ -61,10 +61,10 @@ it('a lock that loses its configuration while it is stored as applied does not h
 it('a lock that joins is not there when its gateway was lost before that was stored', async () => {
   const joined = { manufacturer: 'Acme', model: 'L1', zigbeeFirmwareVersion: '1.2', capabilities: ['x'] };
   held.hold();
-  const told = estate.tell('lockJoined', { hwId: MAC, ...joined }, randomUUID());
+  const emitted = estate.emit('lockJoined', { hwId: MAC, ...joined }, randomUUID());
   estate.connectGateway(false);
   held.release();
-  await told;
+  await emitted;
   estate.connectGateway(true);
   expect((await state()).connection).toMatchObject({ status: 'unknown' });
   const { body } = await estate.desk('GET', `/doors/${id}`);

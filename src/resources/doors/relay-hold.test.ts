@@ -24,8 +24,8 @@ const remove = () => estate.desk('DELETE', `/doors/${id}/stand-open`);
 const pulses = () => estate.played.held.length;
 const state = async () => (await estate.desk('GET', `/doors/${id}/state`)).body.standingOpen;
 const CHANGES = ['begun', 'lost', 'ending', 'ended', 'expired'];
-/** What the audit and live readers were told, which is the same. */
-function told() {
+/** What was audited and published, which is the same. */
+function recorded() {
   const audited = estate.played.audits.filter(
     ({ action, outcome }) => action === 'door.stand-open' && CHANGES.includes(outcome),
   );
@@ -37,7 +37,7 @@ function told() {
 it('the permission alone holds nothing', async () => {
   await estate.applyAll();
   await estate.clock.advance(20 * MINUTE);
-  expect([pulses(), await state(), told()]).toEqual([0, null, []]);
+  expect([pulses(), await state(), recorded()]).toEqual([0, null, []]);
 });
 
 describe('a door on a relay that is to stand open', () => {
@@ -62,7 +62,7 @@ describe('a door on a relay that is to stand open', () => {
     await estate.clock.advance(3 * RENEW_EVERY_MS);
     expect(estate.played.held.map(({ at }) => at)).toEqual([0, 8_000, 16_000, 24_000]);
     expect(await state()).toMatchObject({ on: true, since, failure: null });
-    expect(told()).toEqual(['begun']);
+    expect(recorded()).toEqual(['begun']);
   });
 
   it('ends at its time, by nothing being sent', async () => {
@@ -70,7 +70,11 @@ describe('a door on a relay that is to stand open', () => {
     await estate.clock.advance(MINUTE);
     const before = pulses();
     await estate.clock.advance(MINUTE);
-    expect([pulses(), await state(), told()]).toEqual([before, null, ['begun', 'ended: its time is over']]);
+    expect([pulses(), await state(), recorded()]).toEqual([
+      before,
+      null,
+      ['begun', 'ended: its time is over'],
+    ]);
   });
 
   it('ends when somebody wants that, also by locking it', async () => {
@@ -84,7 +88,7 @@ describe('a door on a relay that is to stand open', () => {
     const before = pulses();
     await estate.clock.advance(MINUTE);
     expect([pulses(), await state()]).toEqual([before, null]);
-    expect(told()).toEqual([
+    expect(recorded()).toEqual([
       ...['begun', 'ended: ended by request'],
       ...['begun', 'ended: the door was locked'],
     ]);
@@ -102,7 +106,7 @@ describe('a door on a relay that is to stand open', () => {
     await remove();
     await stopped.promise;
     await estate.clock.advance(MINUTE);
-    expect([pulses(), told()]).toEqual([2, ['begun', 'ended: ended by request']]);
+    expect([pulses(), recorded()]).toEqual([2, ['begun', 'ended: ended by request']]);
   });
 
   it.each<[string, () => unknown]>([
@@ -114,7 +118,7 @@ describe('a door on a relay that is to stand open', () => {
     await lose();
     estate.doors.wake(id);
     await estate.clock.advance(MINUTE);
-    expect([pulses(), await state(), told()]).toEqual([1, null, ['begun', `ended: ${reason}`]]);
+    expect([pulses(), await state(), recorded()]).toEqual([1, null, ['begun', `ended: ${reason}`]]);
   });
 
   it('does not keep an unlock from firing', async () => {
@@ -134,7 +138,7 @@ it('a relay whose watchdog no one proved is not held: it is refused, and nothing
   };
   const { status, body } = await stand();
   expect([status, body.error, body.message]).toEqual([409, 'WATCHDOG_NOT_PROVEN', message]);
-  expect([pulses(), await state(), told()]).toEqual([0, null, []]);
+  expect([pulses(), await state(), recorded()]).toEqual([0, null, []]);
 });
 
 describe.each([
@@ -152,7 +156,7 @@ describe.each([
     await stand();
     refuse();
     await estate.clock.advance(RENEW_EVERY_MS);
-    expect([pulses(), await state(), told()]).toEqual([1, null, ['begun', `ended: ${message}`]]);
+    expect([pulses(), await state(), recorded()]).toEqual([1, null, ['begun', `ended: ${message}`]]);
     estate.played.assertRelayProven = () => undefined;
     await estate.clock.advance(MINUTE);
     expect(pulses()).toBe(1);
@@ -163,7 +167,7 @@ describe.each([
     await stand();
     refuse();
     await estate.clock.advance(RENEW_EVERY_MS);
-    expect([pulses(), await state(), told()]).toEqual([1, null, [`expired: ${message}`]]);
+    expect([pulses(), await state(), recorded()]).toEqual([1, null, [`expired: ${message}`]]);
   });
 });
 
@@ -173,7 +177,7 @@ it('a relay without settings in force for a while is tried on', async () => {
     throw new GatehouseError('NO_RELAY', 'its settings are on their way');
   };
   await estate.clock.advance(RENEW_EVERY_MS);
-  expect([pulses(), told()]).toEqual([2, ['begun']]);
+  expect([pulses(), recorded()]).toEqual([2, ['begun']]);
 });
 
 describe('DELETE of a door on a relay', () => {
@@ -202,12 +206,12 @@ describe('DELETE of a door on a relay', () => {
     expect(await ended()).toEqual(['confirmed', NOTHING]);
   });
 
-  it('says that it never began, and tells no end', async () => {
+  it('says that it never began, and records no end', async () => {
     estate.played.hold = away;
     expect((await stand()).body).toMatchObject({ outcome: 'waiting' });
     const reason = 'the door did not stand open yet: the waiting request was withdrawn';
     expect(await ended()).toEqual(['confirmed', reason]);
-    expect(told()).toEqual(['expired: ended by request']);
+    expect(recorded()).toEqual(['expired: ended by request']);
   });
 
   it('is accepted after a restart too, while the pulse of the former run may go on', async () => {
@@ -222,29 +226,29 @@ describe('DELETE of a door on a relay', () => {
 });
 
 describe('a renewal that fails', () => {
-  it('shows in the state; the second in a row is told once as lost, and the door is tried on', async () => {
+  it('shows in the state; the second in a row is recorded once as lost, and the door is tried on', async () => {
     await stand();
     estate.played.hold = away;
     await estate.clock.advance(RENEW_EVERY_MS);
     const failure = { code: 'DEVICE_OFFLINE', message: 'it does not answer' };
     expect(await state()).toMatchObject({ on: true, since: expect.any(String), failure });
-    expect(told()).toEqual(['begun']);
+    expect(recorded()).toEqual(['begun']);
     await estate.clock.advance(5 * RENEW_EVERY_MS);
-    expect([pulses(), told()]).toEqual([7, ['begun', 'lost: it does not answer']]);
+    expect([pulses(), recorded()]).toEqual([7, ['begun', 'lost: it does not answer']]);
     expect(await state()).toMatchObject({ state: 'lost', on: false, since: null, failure });
     estate.played.hold = async () => ({ outcome: 'confirmed' });
     await estate.clock.advance(RENEW_EVERY_MS);
-    expect(told()).toEqual(['begun', 'lost: it does not answer', 'begun']);
+    expect(recorded()).toEqual(['begun', 'lost: it does not answer', 'begun']);
     expect(await state()).toMatchObject({ on: true, failure: null });
   });
 
-  it('once is not told', async () => {
+  it('once is not recorded', async () => {
     await stand();
     for (const hold of [away, async () => ({ outcome: 'confirmed' }) as const, away]) {
       estate.played.hold = hold;
       await estate.clock.advance(RENEW_EVERY_MS);
     }
-    expect(told()).toEqual(['begun']);
+    expect(recorded()).toEqual(['begun']);
   });
 
   it('is one whose outcome no one knows, or that broke here, too; the begin expires after 15 minutes', async () => {
@@ -256,19 +260,19 @@ describe('a renewal that fails', () => {
     const message = 'the gateway itself failed; its log says why';
     expect(await state()).toMatchObject({ on: false, failure: { code: 'INTERNAL', message } });
     await estate.clock.advance(15 * MINUTE);
-    expect([await state(), told()]).toEqual([null, [`expired: ${message}`]]);
+    expect([await state(), recorded()]).toEqual([null, [`expired: ${message}`]]);
     const before = pulses();
     await estate.clock.advance(MINUTE);
     expect(pulses()).toBe(before);
   });
 
-  it('goes on, untold, while the disk takes nothing', async () => {
+  it('goes on, unrecorded, while the disk takes nothing', async () => {
     const { commit } = estate.database;
     await stand();
     estate.database.commit = () => Promise.reject(new GatehouseError('STORAGE_UNAVAILABLE', 'full'));
     await estate.clock.advance(RENEW_EVERY_MS);
     estate.database.commit = commit;
-    expect([pulses(), told()]).toEqual([2, ['begun']]);
+    expect([pulses(), recorded()]).toEqual([2, ['begun']]);
   });
 });
 
@@ -291,7 +295,7 @@ describe('what the device reports of its relay', () => {
     await estate.clock.advance(RENEW_EVERY_MS);
     const since = new Date(estate.clock.now()).toISOString();
     expect(await state()).toMatchObject({ state: 'open', on: true, since, failure: null });
-    expect([pulses(), told()]).toEqual([2, ['begun', `lost: ${LOST}`, 'begun']]);
+    expect([pulses(), recorded()]).toEqual([2, ['begun', `lost: ${LOST}`, 'begun']]);
   });
 
   it('from before a pulse does not count; of a relay that is never reported closed it counts in the end', async () => {
@@ -318,7 +322,7 @@ describe('what the device reports of its relay', () => {
   it('means nothing at a door that is not to stand open', async () => {
     await report(true);
     await report(false);
-    expect([await state(), told()]).toEqual([null, []]);
+    expect([await state(), recorded()]).toEqual([null, []]);
   });
 
   it('counts also when a request for another end is being stored', async () => {
@@ -341,7 +345,7 @@ it('after a restart what stood open goes on until its time', async () => {
   await end();
   const before = pulses();
   await estate.clock.advance(MINUTE);
-  expect([before, pulses(), told()]).toEqual([1, 1, ['begun']]);
+  expect([before, pulses(), recorded()]).toEqual([1, 1, ['begun']]);
   estate = await openEstate(estate.database, { now: estate.clock.now() });
   estate.played.relays.set(id, playedRelay(DEVICE));
   const interrupted = 'lost: the gateway was restarted, and has not closed the relay again yet';
@@ -350,12 +354,12 @@ it('after a restart what stood open goes on until its time', async () => {
   estate.run();
   await estate.clock.advance(0);
   expect(await state()).toMatchObject({ state: 'lost', on: false, since: null });
-  expect(told()).toEqual([interrupted]);
+  expect(recorded()).toEqual([interrupted]);
   estate.played.hold = async () => ({ outcome: 'confirmed' });
   await estate.clock.advance(RENEW_EVERY_MS);
   const since = new Date(estate.clock.now()).toISOString();
   expect(await state()).toMatchObject({ state: 'open', on: true, since });
-  expect([pulses(), told()]).toEqual([2, [interrupted, 'begun']]);
+  expect([pulses(), recorded()]).toEqual([2, [interrupted, 'begun']]);
   await estate.clock.advance(10 * MINUTE);
-  expect([await state(), told()]).toEqual([null, [interrupted, 'begun', 'ended: its time is over']]);
+  expect([await state(), recorded()]).toEqual([null, [interrupted, 'begun', 'ended: its time is over']]);
 });

@@ -173,7 +173,7 @@ describe('a lock that does not lock again by itself', () => {
 
 describe('an unlock by radio that comes when nothing waits for it', () => {
   const happens = (source: string, what = 'unlocked') =>
-    estate.tell('lockEvent', {
+    estate.emit('lockEvent', {
       hwId: MAC,
       kind: 'operation',
       what,

@@ -116,11 +116,11 @@ export interface LateRelockOptions extends Omit<RelockOptions, 'closings'>, Clos
 
 type LockedDoor = Pick<DoorRow, 'id' | 'gateway_id' | 'network_id'>;
 
-/** Events whose door was locked before they were stored; a driver tells each again until it is. */
+/** Events whose door was locked before they were stored; a driver sends each again until it is stored. */
 const REMEMBERED_MAX = 1_000;
 
 /**
- * A lock tells that it was unlocked by radio when nothing waits for that any more, such as by a frame that its parent has held
+ * A lock reports that it was unlocked by radio when nothing waits for that any more, such as by a frame that its parent has held
  * for minutes.
  */
 export function openLateRelocks(options: LateRelockOptions) {
@@ -145,19 +145,19 @@ export function openLateRelocks(options: LateRelockOptions) {
   }
 
   return {
-    /** Inside the commit job of the event; returns what is to be done after it. `key`: the same each time that it is told. */
-    relockLate(door: DoorRow, told: LockEvent, key: string): (() => void) | undefined {
+    /** Inside the commit job of the event; returns what is to be done after it. `key`: the same each time that it is sent. */
+    relockLate(door: DoorRow, event: LockEvent, key: string): (() => void) | undefined {
       if (undone.has(key)) return () => void undone.delete(key);
-      const relock = lateRelock(door, told);
+      const relock = lateRelock(door, event);
       if (!relock) return undefined;
       const { order, delayMs, relocksItself } = relock;
       closings.store(order);
       return () => closings.schedule(order.mac, delayMs, { relocksItself });
     },
     /** The event could not be stored: events are refused sooner than what closes a door. */
-    relockUnstored(told: LockEvent, key: string): void {
-      const door = undone.has(key) ? undefined : doorOf(told.hwId);
-      const relock = door && lateRelock(door, told);
+    relockUnstored(event: LockEvent, key: string): void {
+      const door = undone.has(key) ? undefined : doorOf(event.hwId);
+      const relock = door && lateRelock(door, event);
       if (!relock) return;
       if (undone.size >= REMEMBERED_MAX) undone.clear();
       undone.add(key);

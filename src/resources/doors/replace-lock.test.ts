@@ -15,14 +15,14 @@ const door = async (id: unknown) => (await estate.desk('GET', `/doors/${id}`)).b
 const doors = async () => (await estate.desk('GET', '/doors')).body.items as Record<string, unknown>[];
 const connection = async (id: unknown) => (await estate.desk('GET', `/doors/${id}/state`)).body.connection;
 const joined = (hwId: string) =>
-  estate.tell('lockJoined', {
+  estate.emit('lockJoined', {
     hwId,
     manufacturer: 'Acme',
     model: 'L1',
     zigbeeFirmwareVersion: '1.2',
     capabilities: [],
   });
-const told = () =>
+const published = () =>
   estate.played.published.filter(({ type }) => type === 'gatehouse.door.lock.v1').map(({ data }) => data);
 
 describe('replacing a lock', () => {
@@ -53,7 +53,7 @@ describe('replacing a lock', () => {
     });
     expect(answer.body.lockId).not.toBe(lockId);
     expect(await doors()).toHaveLength(1);
-    expect(told().slice(-2)).toMatchObject([
+    expect(published().slice(-2)).toMatchObject([
       { doorId: found, change: 'merged' },
       { doorId: id, change: 'replaced', mac: OTHER },
     ]);
@@ -79,7 +79,7 @@ describe('replacing a lock', () => {
     expect(await connection(id)).toMatchObject({ status: 'connected' });
   });
 
-  it('keeps the permission to stand open, and has the new lock told of it', async () => {
+  it('keeps the permission to stand open, and sends it to the new lock', async () => {
     estate.run();
     const { id } = await create({ mac: MAC, gatewayId: GATEWAY, networkId: 'n' });
     await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });

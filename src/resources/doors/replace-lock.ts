@@ -80,8 +80,8 @@ export function versionBefore(
   doors: readonly DoorRow[],
   { locks }: Pick<ReplaceLockOptions, 'locks'>,
 ): number {
-  const told = doors.map((row) => locks.report(row)?.configVersion ?? 0);
-  const credible = told.filter((version) => version < LAST_VERSION);
+  const versions = doors.map((row) => locks.report(row)?.configVersion ?? 0);
+  const credible = versions.filter((version) => version < LAST_VERSION);
   return Math.max(...doors.map(({ config_version }) => config_version), ...credible);
 }
 

@@ -135,7 +135,7 @@ describe('a lock that is retired', () => {
     estate.report(MAC, { lockState: { value: 'locked', at: estate.clock.now() } });
     estate.played.command = async () => ({ outcome });
     await retire(id);
-    if (outcome === 'unanswered') await estate.tell('lockLeft', { hwId: MAC });
+    if (outcome === 'unanswered') await estate.emit('lockLeft', { hwId: MAC });
     await estate.desk('POST', `/doors/${id}/replace-lock`, { mac: MAC });
     expect(await get(id, '/state')).toMatchObject({ connection: { status: 'unknown' }, lockState: null });
   });
@@ -189,7 +189,7 @@ describe('a lock that is retired', () => {
 
   it('may be one that left its network and was not seen locked: the gateway gives it up, and the alarm ends', async () => {
     const id = await unlockedAndAlarmed();
-    await estate.tell('lockLeft', { hwId: MAC });
+    await estate.emit('lockLeft', { hwId: MAC });
     estate.played.audits.length = 0;
     expect((await remove(id, '/zigbee-lock')).status).toBe(200);
     expect(abandoned()).toMatchObject([{ object: `door/${id}`, detail: { mac: MAC, purpose: 'unlock' } }]);
@@ -220,10 +220,10 @@ describe('a lock that is retired', () => {
     expect([estate.doors.counts().notLocked, alarms()]).toEqual([0, [false]]);
   });
 
-  it('leaves the door; heard again it opens nothing, is told once, and gets a door by joining', async () => {
+  it('leaves the door; heard again it opens nothing, is reported once, and gets a door by joining', async () => {
     const id = await create({ mac: MAC, gatewayId: GATEWAY });
     estate.report(MAC);
-    await estate.tell('lockLeft', { hwId: MAC });
+    await estate.emit('lockLeft', { hwId: MAC });
     estate.played.audits.length = 0;
     expect(await remove(id, '/zigbee-lock')).toMatchObject({
       status: 200,
@@ -246,7 +246,7 @@ describe('a lock that is retired', () => {
       zigbeeFirmwareVersion: null,
       capabilities: [],
     };
-    await estate.tell('lockJoined', joined);
+    await estate.emit('lockJoined', joined);
     expect((await estate.desk('GET', '/doors')).body.items).toMatchObject([{ mac: MAC, name: null }]);
   });
 });

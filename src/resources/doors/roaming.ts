@@ -5,7 +5,7 @@ import type { Log } from '../../platform/log.ts';
 import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import type { Audit } from '../../services/audit/audit.ts';
 import type { LiveEvents } from '../../services/events/events.ts';
-import { type Doubled, doubledMessage } from './doubled.ts';
+import { type DuplicateLocks, duplicateMessage } from './duplicate-locks.ts';
 import { lockChanged } from './live-events.ts';
 import type { Locks } from './locks.ts';
 import type { DoorTable } from './table.ts';
@@ -17,7 +17,7 @@ export interface RoamingOptions {
   events: LiveEvents;
   log: Log;
   locks: Pick<Locks, 'connection' | 'report'>;
-  doubled: Pick<Doubled, 'judge'>;
+  duplicates: Pick<DuplicateLocks, 'judge'>;
   gatewayOfLink(linkId: string): string | undefined;
   networkOf(gatewayId: string): string | null;
   /** After the commit. */
@@ -65,7 +65,7 @@ export function openRoaming(options: RoamingOptions): FollowLock {
   }
 
   async function sayDoubled({ id, gateway_id: stays }: Place, mac: string, other: string): Promise<void> {
-    log.warn({ door: id, lock: mac }, doubledMessage(mac, stays ?? '', other));
+    log.warn({ door: id, lock: mac }, duplicateMessage(mac, stays ?? '', other));
     await database.commit(() =>
       options.audit.record({
         principal: SYSTEM_PRINCIPAL,
@@ -85,7 +85,7 @@ export function openRoaming(options: RoamingOptions): FollowLock {
     const place = table.placeOfLock.get(mac);
     if (!place || moving.has(mac) || !isHere(place, mac, gatewayId)) return;
     const isElsewhere = place.gateway_id !== gatewayId;
-    const verdict = isElsewhere ? options.doubled.judge({ ...place, mac }, gatewayId) : 'move';
+    const verdict = isElsewhere ? options.duplicates.judge({ ...place, mac }, gatewayId) : 'move';
     if (verdict === 'stay') return;
     moving.add(mac);
     const done = verdict === 'move' ? move(place, mac, gatewayId) : sayDoubled(place, mac, gatewayId);

@@ -14,8 +14,8 @@ import { connectionType, lockConditions, relockState, standingOpen } from './ope
 
 /**
  * NO_GATEWAY: none is known for its lock, or not by the configuration · GATEWAY_LOST: the gateway is not connected ·
- * NOT_REPORTED: the gateway has not told of the lock yet · LOCK_LEFT: the lock left its network · STAYED_BEHIND: the network
- * is on another channel than the lock was heard on · BATTERY_LOW, WEAK_LINK: the lock is silent, and that is what it told
+ * NOT_REPORTED: the gateway has not reported the lock yet · LOCK_LEFT: the lock left its network · STAYED_BEHIND: the network
+ * is on another channel than the lock was heard on · BATTERY_LOW, WEAK_LINK: the lock is silent, and that is what it reported
  * last · NOT_ANSWERING: the lock or the device is silent · BUS_DOWN: the bus of the device is down
  */
 const OFFLINE_CODES = [
@@ -238,7 +238,7 @@ export const UNLOCK_OUTCOMES = ['confirmed', 'accepted', 'jammed', 'refused', 'u
 /** What the audit keeps of one; without an outcome nothing was sent, and of an intent nothing is known yet. */
 export const lastUnlockDetail = z.object({
   via: connectionType,
-  /** Of the lock that was told. */
+  /** Of the lock that was sent the command. */
   mac: z.string().optional(),
   outcome: z.enum(UNLOCK_OUTCOMES).optional(),
   reason: z.string().nullable().default(null),

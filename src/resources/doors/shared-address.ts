@@ -47,7 +47,7 @@ export function openSharedAddress({ database, table, audit, clock, log, locks }:
   }
 
   return {
-    /** A lock has told its state. */
+    /** A lock has reported its state. */
     reported(place: LockPlace, before: LockReport | undefined, after: LockReport): void {
       const others = after.sharesAddressWith ?? [];
       if (others.length === 0) found.delete(place.mac);

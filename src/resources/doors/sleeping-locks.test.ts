@@ -20,7 +20,7 @@ const call = (method: string, what: string, body?: object) =>
 const standOpen = (seconds: number) => call('POST', 'stand-open', { seconds });
 const state = async () => (await call('GET', 'state')).body;
 const timeouts = () => estate.played.actuated.map(({ kind, timeoutMs }) => [kind, timeoutMs]);
-const told = (kind: string) =>
+const sent = (kind: string) =>
   expect.poll(() => estate.played.actuated.at(-1)?.kind, { interval: 1 }).toBe(kind);
 /** Its lock does it so late. */
 function takes(milliseconds: number): void {
@@ -33,7 +33,7 @@ function takes(milliseconds: number): void {
 it('a stand-open that takes 40 s is answered before, and shown when it is done', async () => {
   takes(40_000);
   const asking = standOpen(600);
-  await told('standOpen');
+  await sent('standOpen');
   await estate.clock.advance(9_000);
   expect(await asking).toMatchObject({
     status: 200,
@@ -50,7 +50,7 @@ it('its end that takes 40 s is answered before, and shown when it is done', asyn
   await standOpen(600);
   takes(40_000);
   const ending = call('DELETE', 'stand-open');
-  await told('endStandOpen');
+  await sent('endStandOpen');
   await estate.clock.advance(9_000);
   expect(await ending).toMatchObject({
     status: 200,
@@ -63,7 +63,7 @@ it('its end that takes 40 s is answered before, and shown when it is done', asyn
 it('a lock command that takes 15 s is answered before, and shown when it is done', async () => {
   takes(15_000);
   const locking = call('POST', 'lock');
-  await told('lock');
+  await sent('lock');
   await estate.clock.advance(9_000);
   expect(await locking).toMatchObject({ status: 200, body: { outcome: 'unknown' } });
   expect((await state()).lastLock).toMatchObject({ outcome: null });

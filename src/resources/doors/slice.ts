@@ -19,8 +19,8 @@ import { type Configuration, type ConfigurationOptions, doorConfiguration } from
 import { openDeliveries } from './deliveries.ts';
 import { type Directory, openDirectory } from './directory.ts';
 import { type Doors, openDoors } from './doors.ts';
-import { openDoubled } from './doubled.ts';
-import { type Thresholds, toldOf } from './evaluated.ts';
+import { openDuplicateLocks } from './duplicate-locks.ts';
+import { reportedState, type Thresholds } from './evaluated.ts';
 import { type FirmwareOptions, openFirmware } from './firmware.ts';
 import { closeFormerStandOpen } from './former-stand-open.ts';
 import { openHistory } from './history.ts';
@@ -96,7 +96,7 @@ export function openDoorSlice(options: DoorSliceOptions) {
       // First what works also while nothing can be read.
       openings.reported(place.mac, before, after);
       conditions.reported(place, before, after);
-      doubled.reported(place, before, after);
+      duplicates.reported(place, before, after);
     },
   });
   const conditions = openConditions({ ...options, table, locks });
@@ -111,7 +111,7 @@ export function openDoorSlice(options: DoorSliceOptions) {
     firmware.lockChanged(doorId);
     wake(doorId);
   }
-  const doubled = openDoubled({ ...options, table, locks });
+  const duplicates = openDuplicateLocks({ ...options, table, locks });
   const parts = {
     ...options,
     ...openings,
@@ -121,7 +121,7 @@ export function openDoorSlice(options: DoorSliceOptions) {
     deliveries,
     directory: openDirectory({ ...options, table }),
     locks,
-    doubled,
+    duplicates,
     leaving: openLeaving({ ...options, table, locks }),
     bound: stored,
   };
@@ -151,7 +151,7 @@ export function openDoorSlice(options: DoorSliceOptions) {
     applySummary: reconciler.summary,
     keepReports: locks.keepReports,
     keepTimes: locks.keepTimes,
-    tellPresence: presence.run,
+    publishPresence: presence.run,
     keepStandingOpen: openings.standOpen.run,
     lockAgain: openings.closings.run,
     storeLater: openings.later.run,
@@ -204,7 +204,7 @@ type GatewaySideParts = DoorSliceOptions &
     wakeWaiting(rows: DueRow[]): void;
   };
 
-/** What Zigbee gateways and their links tell. */
+/** What Zigbee gateways and their links report. */
 function gatewaySide(parts: GatewaySideParts) {
   const { table, locks, presence, upgrades } = parts;
   const followLock = openRoaming(parts);
@@ -310,7 +310,7 @@ function locksOfGateway({
     table.locksOfGateway.all(gatewayId).map(({ id, name, mac }) => {
       const place = { mac, gateway_id: gatewayId };
       const report = locks.report(place);
-      const { evaluatedStates, lastSeen } = toldOf(report ?? {}, thresholds, clock).connectionState;
+      const { evaluatedStates, lastSeen } = reportedState(report ?? {}, thresholds, clock).connectionState;
       return {
         doorId: id,
         name,

@@ -1,4 +1,4 @@
-/** What becomes of doors that stand open as time passes: their ends, the pulses of relays, and locks to be told. Part of stand-open.ts. */
+/** Doors that stand open, as time passes: their ends, the pulses of relays, and commands to locks. Part of stand-open.ts. */
 import { whenUnreadable } from '../../platform/database/last-read.ts';
 import { addressOf } from './configuration.ts';
 import { DEADLINE_MS } from './lock-commands.ts';
@@ -21,7 +21,7 @@ const REST_MS = 60_000;
 
 type Retry = (standing: Standing) => Promise<void>;
 
-/** Tells a lock of which nothing was sent yet. */
+/** Sends the command to a lock that was sent none yet. */
 export function retryIn(options: StandOpenOptions, { store }: StandingChanges, deliver: Deliver): Retry {
   const { clock, actuations, busy } = options;
   async function retry(standing: Standing): Promise<void> {

@@ -17,7 +17,7 @@ export interface Moment {
   wall: number;
   monotonic: number;
   synchronised: boolean;
-  /** Of the kernel; undefined: it cannot be told. */
+  /** Of the kernel; undefined: it is unknown. */
   bootId: string | undefined;
 }
 
@@ -51,7 +51,7 @@ export function isOutdated(kept: KeptTime, now: Moment): boolean {
 export interface MomentOptions {
   clock: Clock;
   clockSynchronised(): boolean;
-  /** Of the kernel since it was booted; undefined: it cannot be told. */
+  /** Of the kernel since it was booted; undefined: it is unknown. */
   bootId: string | undefined;
 }
 

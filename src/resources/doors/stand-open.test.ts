@@ -1,4 +1,4 @@
-/** Standing open by a lock: an explicit actuation with an end, told once, and locked until it was seen locked. */
+/** Standing open by a lock: an explicit actuation with an end, sent once, and locked until it was seen locked. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import type { Locked } from '../../../drivers/contract/zgate.ts';
@@ -65,7 +65,7 @@ describe('standOpenEnabled', () => {
 });
 
 describe('a door that is to stand open', () => {
-  it('has its lock told once, between intent and outcome, and ends at its time', async () => {
+  it('sends its lock one command, between intent and outcome, and ends at its time', async () => {
     const { status, body } = await post({ seconds: 600 });
     const until = new Date(estate.clock.now() + 600_000).toISOString();
     expect([status, body]).toMatchObject([
@@ -107,7 +107,7 @@ describe('a door that is to stand open', () => {
     ]);
   });
 
-  it('asked again it has another end, and its lock is told nothing', async () => {
+  it('asked again it has another end, and its lock is sent nothing', async () => {
     await post({ seconds: 600 });
     await post({ until: new Date(estate.clock.now() + 60_000).toISOString() });
     expect(kinds()).toEqual(['standOpen']);
@@ -288,7 +288,7 @@ describe('a begin of which nothing was sent', () => {
     expect([kinds(), await standing(), changes()]).toEqual([[], null, ['expired']]);
   });
 
-  it('whose outcome no one knows is not told again, and ends at its time', async () => {
+  it('whose outcome is unknown is not sent again, and ends at its time', async () => {
     estate.played.actuate = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
     expect((await post()).body).toMatchObject({ outcome: 'unknown', standingOpen: { state: 'sent' } });
     await estate.clock.advance(599_000);

@@ -1,12 +1,12 @@
 /**
- * Standing open: an explicit actuation with an end. A lock is told once, and at the end locked until it was seen locked
+ * Standing open: an explicit actuation with an end. A lock is sent one command, and at the end locked until it was seen locked
  * (closing.ts); a relay is held by short pulses (relay-hold.ts).
  *
- *   (none) ── POST ──▶ waiting ── told ──▶ sent ── seen open ──▶ open ── not seen open ──▶ lost ── seen open ──▶ open
+ *   (none) ── POST ──▶ waiting ── asked ──▶ sent ── seen open ──▶ open ── not seen open ──▶ lost ── seen open ──▶ open
  *   waiting ── 15 minutes, or a restart ──▶ (none)
  *   waiting, sent, open, lost ── DELETE, its time, permission or lock gone ──▶ (none), and the lock is closed
  *
- * waiting: nothing was sent. A lock that was told and did not answer stays `sent`, and is not told again by itself. A relay
+ * waiting: nothing was sent. A lock that did not answer its command stays `sent`, and is not sent it again by itself. A relay
  * goes from waiting to open, and is held again when it was lost.
  */
 import type { Clock } from '../../platform/clock.ts';
@@ -85,7 +85,7 @@ export function openStandOpen(options: StandOpenOptions) {
   const look = lookIn(options, parts, retryIn(options, changes, deliver));
 
   return {
-    /** Rejects when nothing came of it; a lock that sleeps is told after the answer. */
+    /** Rejects when it has failed; a sleeping lock is sent the command after the answer. */
     begin(doorId: string, body: StandOpenBody, caller: Caller): Promise<Delivery> {
       const { promise: stored, resolve } = Promise.withResolvers<void>();
       const { id } = existing(table, doorId);
@@ -123,7 +123,7 @@ export function openStandOpen(options: StandOpenOptions) {
       const standing = all.get(doorId);
       if (outcome && standing && !standing.isEnding) void changes.held(standing, outcome);
     },
-    /** This lock was told to stand open, and was not seen locked since. What is stored may lag behind. */
+    /** This lock was sent the command to stand open, and was not seen locked since. What is stored may lag behind. */
     keepsOpen: (mac: string): boolean =>
       [...all.values()].some(({ row }) => row.mac === mac && !['waiting', 'lost'].includes(row.phase)),
     /** Doors that are to stand open. */

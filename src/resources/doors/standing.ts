@@ -1,4 +1,4 @@
-/** One door that stands open, and each change of that: stored, audited and told to live readers in one commit. */
+/** One door that stands open, and each change of that: stored, audited and published in one commit. */
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { whenUnreadable } from '../../platform/database/last-read.ts';
@@ -318,13 +318,13 @@ function endIn(
 
 /** Stores the row, unless it was ended or replaced meanwhile; when the disk is well, if it is not now. */
 function keepIn({ database, events, later }: StandingOptions, stored: Stored) {
-  return async (standing: Standing, patch: Partial<StandOpenRow>, told?: () => void): Promise<void> => {
+  return async (standing: Standing, patch: Partial<StandOpenRow>, publish?: () => void): Promise<void> => {
     standing.row = { ...standing.row, ...patch };
     const store = async () => {
       await database.commit(() => {
-        if (stored.replace(standing.row)) told?.();
+        if (stored.replace(standing.row)) publish?.();
       }, 'urgent');
-      if (told) events.wake();
+      if (publish) events.wake();
     };
     await store().catch((error) => later.add(standing.row.door_id, 'change', error, { store }));
   };

@@ -32,8 +32,8 @@ it('waits, and is sent again, when the lock changes its mode already', async () 
   expect(estate.played.actuated.map(({ kind }) => kind)).toEqual(['standOpen', 'standOpen']);
 });
 
-it('shows a lock as disconnected after a channel move until it is heard there, with what it told before', async () => {
-  const told = (more: object) => {
+it('shows a lock as disconnected after a channel move until it is heard there, with what it reported before', async () => {
+  const report = (more: object) => {
     const lockState = { value: 'locked', at: estate.clock.now(), heardAt: estate.clock.monotonic() };
     estate.report(MAC, {
       lastSeen: estate.clock.now(),
@@ -42,7 +42,7 @@ it('shows a lock as disconnected after a channel move until it is heard there, w
       ...more,
     });
   };
-  told({ heardOn: 15 });
+  report({ heardOn: 15 });
   const { lockState } = await state();
   expect(lockState).toMatchObject({ value: 'locked', age: 0 });
   await estate.clock.advance(13_000);
@@ -52,7 +52,7 @@ it('shows a lock as disconnected after a channel move until it is heard there, w
     connection: { status: 'disconnected' },
     lockState: { value: 'locked', age: 13_000 },
   });
-  told({ heardOn: 20 });
+  report({ heardOn: 20 });
   expect(await state()).toMatchObject({
     connection: { status: 'connected' },
     lockState: { value: 'locked', age: 0 },

@@ -60,7 +60,7 @@ describe('a standard lock', () => {
 describe('anything is taken', () => {
   const all = { options: OPTIONS, scheduleId: 'office', standOpenEnabled: true };
   it.each([
-    ['a lock that has not told what it can', undefined],
+    ['a lock that has not reported what it can', undefined],
     ['a lock that can', { capabilities: ['accessInternal', 'outputs', 'schedule'] }],
     [
       'a lock of the manufacturer whose capabilities were not read',

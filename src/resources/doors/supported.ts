@@ -10,7 +10,7 @@ const OWN_CAPABILITIES = ['standOpen', 'online', 'accessInternal', 'outputs', 's
 type Fault = readonly [path: string, message: string];
 
 /**
- * What is wanted already stays: only what this edit adds is refused. A door without a lock, or whose lock has not told what
+ * What is wanted already stays: only what this edit adds is refused. A door without a lock, or whose lock has not reported what
  * it can, takes anything; names and numbers are kept by the gateway for every lock. Throws NOT_SUPPORTED.
  */
 export function refuseUnsupported(before: Wanted, after: Wanted, report: LockReport | undefined): void {
@@ -48,7 +48,7 @@ function faultsOf(before: Wanted, after: Wanted, report: Partial<LockReport>): F
 function isUnread({ capabilities = [], ...report }: Partial<LockReport>): boolean {
   const { lccVersion, lcuFirmwareVersion, samVersion, bleFirmwareVersion, dueBatteryUnderLoad } = report;
   const isOwn = [lccVersion, lcuFirmwareVersion, samVersion, bleFirmwareVersion, dueBatteryUnderLoad].some(
-    (told) => told !== undefined,
+    (capability) => capability !== undefined,
   );
   return isOwn && !capabilities.some((name) => OWN_CAPABILITIES.includes(name));
 }

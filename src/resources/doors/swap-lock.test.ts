@@ -53,8 +53,10 @@ describe('swapping the locks of two doors', () => {
       { action: 'door.swap-lock', object: `door/${b}`, outcome: 'done', detail: { from: Y, to: X, with: a } },
       { action: 'door.swap-lock', object: `door/${a}`, outcome: 'done', detail: { from: X, to: Y, with: b } },
     ]);
-    const told = estate.played.published.filter(({ type }) => type === 'gatehouse.door.lock.v1').slice(-2);
-    expect(told.map(({ data }) => data)).toMatchObject([
+    const published = estate.played.published
+      .filter(({ type }) => type === 'gatehouse.door.lock.v1')
+      .slice(-2);
+    expect(published.map(({ data }) => data)).toMatchObject([
       { doorId: b, change: 'replaced', mac: X, gatewayId: GATEWAY },
       { doorId: a, change: 'replaced', mac: Y, gatewayId: OTHER_GATEWAY },
     ]);
@@ -118,22 +120,22 @@ describe('swapping the locks of two doors', () => {
     await unchanged();
   });
 
-  it('credits no unlock of a former lock with what the present lock tells', async () => {
+  it('credits no unlock of a former lock with what the present lock reports', async () => {
     estate.played.unlock = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
     await estate.desk('POST', `/doors/${a}/unlock`);
     estate.table.deleteClosing.run(X, 1);
     expect((await swap(b)).status).toBe(200);
     const event = { kind: 'operation', what: 'unlocked', source: 'rf', userId: null };
-    await estate.tell('lockEvent', { hwId: Y, ...event, at: estate.clock.now() }, randomUUID(), OTHER_LINK);
+    await estate.emit('lockEvent', { hwId: Y, ...event, at: estate.clock.now() }, randomUUID(), OTHER_LINK);
     expect((await state(a)).lastUnlock).toMatchObject({ outcome: 'unknown', lateOutcome: null });
   });
 
   describe('after an unlock whose outcome is not known', () => {
     const event = { kind: 'operation', what: 'unlocked', source: 'rf', userId: null };
-    const tell = (hwId: string, link: string) => {
+    const emit = (hwId: string, link: string) => {
       const at = estate.clock.now();
       const heardAt = estate.clock.monotonic();
-      return estate.tell('lockEvent', { hwId, ...event, at, heardAt }, randomUUID(), link);
+      return estate.emit('lockEvent', { hwId, ...event, at, heardAt }, randomUUID(), link);
     };
     const lastUnlocks = async () => [(await state(a)).lastUnlock, (await state(b)).lastUnlock];
     beforeEach(async () => {
@@ -144,8 +146,8 @@ describe('swapping the locks of two doors', () => {
       expect((await swap(b)).status).toBe(200);
     });
 
-    it('tells its late outcome at the door that was to be unlocked', async () => {
-      await tell(X, LINK);
+    it('reports its late outcome at the door that was to be unlocked', async () => {
+      await emit(X, LINK);
       expect(await lastUnlocks()).toMatchObject([{ lateOutcome: { outcome: 'confirmed' } }, null]);
     });
 
@@ -155,7 +157,7 @@ describe('swapping the locks of two doors', () => {
       expect(errorOf(await swap(b))).toEqual([503, 'STORAGE_UNAVAILABLE']);
       heal();
       await estate.desk('POST', `/doors/${b}/unlock`);
-      await tell(X, LINK);
+      await emit(X, LINK);
       expect(await lastUnlocks()).toMatchObject([
         { lateOutcome: null },
         { lateOutcome: { outcome: 'confirmed' } },
@@ -165,13 +167,13 @@ describe('swapping the locks of two doors', () => {
     it('does not take that for the outcome of the next one at the other door', async () => {
       await estate.clock.advance(30_000);
       await estate.desk('POST', `/doors/${b}/unlock`);
-      await tell(X, LINK);
+      await emit(X, LINK);
       expect(await lastUnlocks()).toMatchObject([{ lateOutcome: null }, { lateOutcome: null }]);
       await estate.clock.advance(95_000);
       await estate.desk('POST', `/doors/${b}/unlock`);
       await estate.clock.advance(95_001);
       await estate.desk('POST', `/doors/${b}/unlock`);
-      await tell(X, LINK);
+      await emit(X, LINK);
       expect(await lastUnlocks()).toMatchObject([
         { lateOutcome: null },
         { lateOutcome: { outcome: 'confirmed' } },

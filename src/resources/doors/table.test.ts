@@ -43,6 +43,6 @@ it('doors of a database from before locks were heard of keep what they have, and
   expect(table.deliveries.all('waiting')).toMatchObject([
     { config_version: 2, status: 'queued', wanted_at: 7, wanted_by: 'p', ended_at: null },
   ]);
-  // Those whose locks may have been told to stand open: the next start closes them.
+  // Those whose locks may have been sent the command to stand open: the next start closes them.
   expect(table.stoodOpenBySetting.all().map(({ id }) => id)).toEqual(['settled', 'tightened', 'sent']);
 });

@@ -329,14 +329,16 @@ function appliedStatements(prepare: Prepare['prepare'], changing: Changing) {
       ),
     ),
     setConfigVersion: changing(prepare<[number, string]>('UPDATE door SET config_version = ? WHERE id = ?')),
-    setBatteryLowTold: changing(
+    setBatteryLowPublished: changing(
       prepare<[number, string]>('UPDATE door SET battery_low_told = ? WHERE id = ?'),
     ),
-    setPresenceTold: changing(prepare<[string, string]>('UPDATE door SET presence_told = ? WHERE id = ?')),
+    setPresencePublished: changing(
+      prepare<[string, string]>('UPDATE door SET presence_told = ? WHERE id = ?'),
+    ),
   };
 }
 
-/** What locks tell. */
+/** What locks report. */
 function reportStatements(prepare: Prepare['prepare']) {
   return {
     reports: prepare<[], { gateway_id: string; mac: string; report: string } & LockTimesRow>(

@@ -110,7 +110,7 @@ describe('unlocking a door with a lock', () => {
     ['INVALID_COMMAND', 500, 'INTERNAL'],
     ['INVALID_OPTIONS', 500, 'INTERNAL'],
     ['BUSY', 422, 'QUEUE_FULL'],
-  ])('tells after %s that nothing was sent', async (code, status, error) => {
+  ])('says after %s that nothing was sent', async (code, status, error) => {
     estate.played.unlock = () => Promise.reject(new DriverError(code, 'because'));
     expect(await unlock()).toMatchObject({ status, body: { error } });
     expect(audited().at(-1)).toMatchObject(['failed', { error }]);
@@ -162,7 +162,7 @@ describe('unlocking a door with a lock', () => {
     expect(estate.played.unlocks).toHaveLength(2);
   });
 
-  it('tells what happened also when its outcome cannot be stored', async () => {
+  it('says what happened also when its outcome cannot be stored', async () => {
     estate.played.unlock = async () => {
       Object.assign(estate.database, {
         commit: () => Promise.reject(new GatehouseError('STORAGE_UNAVAILABLE', 'full')),

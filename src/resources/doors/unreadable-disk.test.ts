@@ -37,7 +37,7 @@ it('a lock that stands open is locked at its time, and the end is stored when th
   expect(auditedOf(estate).slice(-2)).toEqual(['door.relock done', 'door.stand-open ended']);
 });
 
-it('a lock that does not show that it is locked is told again, and its reports count', async () => {
+it('a lock that does not show that it is locked is sent the command again, and its reports count', async () => {
   const { disk, estate, id, post, unread } = await openDoor();
   await post('stand-open', { seconds: 60 });
   unread();
@@ -144,20 +144,20 @@ it.each([
     const next = await openEstate(estate.database, { now: estate.clock.now() });
     disk.fail(fault);
     next.run();
-    const tell = () =>
-      next.tell(
+    const emit = () =>
+      next.emit(
         'lockEvent',
         { hwId: MAC, kind: 'operation', what: 'unlocked', source: 'rf', userId: null, at: 0 },
         'event-1',
       );
-    await expect(tell()).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' });
+    await expect(emit()).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' });
     await next.clock.advance(5_000);
     expect(kindsOf(next)).toEqual(['lock']);
-    await expect(tell()).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' });
+    await expect(emit()).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' });
     await next.clock.advance(MINUTE);
     disk.heal();
     await next.clock.advance(restMs);
-    await tell();
+    await emit();
     await next.clock.advance(10 * MINUTE);
     expect([kindsOf(next), storedOf(next, id)]).toEqual([['lock'], NONE]);
     expect(auditedOf(next)).toEqual(['door.relock done']);

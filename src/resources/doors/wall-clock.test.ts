@@ -48,7 +48,7 @@ async function restart(jump: number, awayMs: number): Promise<void> {
 }
 
 describe.each(JUMPS)('while the wall clock is set %s', (_, jump) => {
-  it('a lock that stands open is locked at its time at the latest, and not told to open again', async () => {
+  it('a lock that stands open is locked at its time at the latest, and not sent the command to open again', async () => {
     await door(true);
     const begun = estate.clock.monotonic();
     await post('stand-open', { seconds: SECONDS });

@@ -22,7 +22,7 @@ async function heardThrough(link: string): Promise<void> {
   await estate.clock.advance(1);
 }
 
-it('are told once, with what to do, and the door stays where it is until one of them is gone', async () => {
+it('are reported once, with what to do, and the door stays where it is until one of them is gone', async () => {
   await heardThrough(LINK);
   for (const link of [OTHER_LINK, LINK]) await heardThrough(link);
   expect([gatewayId(), (await state()).doubled]).toEqual([GATEWAY, null]);
@@ -54,7 +54,7 @@ it.each([-24, 24])('stay two when the wall clock is set by %i h', async (hours) 
 it('are one again when that of the door is gone: it follows the other', async () => {
   for (const link of [LINK, OTHER_LINK, LINK, OTHER_LINK]) await heardThrough(link);
   expect(await state()).toMatchObject({ doubled: { gatewayIds: [GATEWAY, OTHER_GATEWAY] } });
-  await estate.tell('lockLeft', { hwId: MAC });
+  await estate.emit('lockLeft', { hwId: MAC });
   await heardThrough(OTHER_LINK);
   expect([gatewayId(), (await state()).doubled]).toEqual([OTHER_GATEWAY, null]);
 });
@@ -68,17 +68,17 @@ it('are not suspected where one lock is let join here, and carried there, again 
     capabilities: [],
   };
   for (let round = 0; round < 4; round += 1) {
-    await estate.tell('lockJoined', joined);
+    await estate.emit('lockJoined', joined);
     await heardThrough(OTHER_LINK);
   }
   expect([gatewayId(), (await state()).doubled]).toEqual([OTHER_GATEWAY, null]);
 });
 
-it('are told where one shares its network address with another of its network, until it does not', async () => {
+it('are reported where one shares its network address with another of its network, until it does not', async () => {
   const report = (sharesAddressWith: string[]) => {
     const { now, monotonic } = estate.clock;
-    const told = { lastSeen: now(), heardAt: monotonic() };
-    estate.report(MAC, { ...told, sharesAddressWith }, LINK);
+    const heard = { lastSeen: now(), heardAt: monotonic() };
+    estate.report(MAC, { ...heard, sharesAddressWith }, LINK);
     return estate.clock.advance(1);
   };
   await report([]);

@@ -1,17 +1,17 @@
 /**
- * One address, two locks: each is heard through its own gateway, and the door would follow whichever spoke last, so that
- * an unlock opens the one or the other. Addresses are given once in the world, but not by every maker. Such a door stays
- * where it is until one of the two is gone. Two that share a network address are in shared-address.ts.
+ * Two locks with one IEEE address: each is heard through its own gateway. The door would follow the one that was heard last, and
+ * an unlock would open either. The address should be unique in the world, but not every vendor keeps to that. Such a door stays at
+ * its gateway until one of the two locks is gone. Two locks that share a network address: shared-address.ts.
  */
 import type { DoorState } from './schema.ts';
 import { openSharedAddress, type SharedAddressOptions } from './shared-address.ts';
 import type { DoorRow } from './table.ts';
 
-/** There, back and there again: a lock that somebody carries to another building is not heard in the first one again. */
+/** There, back and there again: a lock that is carried to another building is not heard in the first one again. */
 const MOVES = 2;
-/** Locks are heard of once an hour at least. */
+/** A lock is heard once an hour at least. */
 const MOVES_WITHIN_MS = 4 * 3_600_000;
-/** Two reports missed: as long as a lock counts as there (drivers/zigbee/lock-record.ts). */
+/** Two missed reports: as long as a lock counts as connected (drivers/zigbee/lock-record.ts). */
 const HEARD_WITHIN_MS = 2 * 3_600_000 + 300_000;
 
 type Place = Pick<DoorRow, 'mac' | 'gateway_id' | 'lock_left_at'>;
@@ -23,36 +23,36 @@ interface Move {
   at: number;
 }
 
-interface Doubling {
+interface Duplicate {
   stays: string;
   other: string;
   /** Epoch milliseconds. */
   since: number;
 }
 
-/** `found`: it is one of two from now on, which is said once. */
+/** `found`: the lock is one of two from now on; returned once. */
 export type Verdict = 'move' | 'stay' | 'found';
 
-export type Doubled = ReturnType<typeof openDoubled>;
+export type DuplicateLocks = ReturnType<typeof openDuplicateLocks>;
 
-export function openDoubled(options: SharedAddressOptions) {
+export function openDuplicateLocks(options: SharedAddressOptions) {
   const { clock, locks } = options;
   const shared = openSharedAddress(options);
   const moves = new Map<string, Move[]>();
-  const doublings = new Map<string, Doubling>();
+  const duplicates = new Map<string, Duplicate>();
 
   function isHeard(mac: string, gatewayId: string): boolean {
     const { heardAt = Number.NEGATIVE_INFINITY } = locks.report({ mac, gateway_id: gatewayId }) ?? {};
     return clock.monotonic() - heardAt < HEARD_WITHIN_MS;
   }
 
-  /** undefined once the lock has left, was let join elsewhere, or is heard of at its own gateway no more. */
-  function doublingOf({ mac, gateway_id, lock_left_at }: Place): Doubling | undefined {
-    const doubling = mac === null ? undefined : doublings.get(mac);
-    if (mac === null || !doubling) return undefined;
-    const isOver = lock_left_at !== null || gateway_id !== doubling.stays || !isHeard(mac, doubling.stays);
-    if (!isOver) return doubling;
-    doublings.delete(mac);
+  /** undefined once the lock has left, has joined elsewhere, or is not heard any more at its own gateway. */
+  function duplicateOf({ mac, gateway_id, lock_left_at }: Place): Duplicate | undefined {
+    const duplicate = mac === null ? undefined : duplicates.get(mac);
+    if (mac === null || !duplicate) return undefined;
+    const isOver = lock_left_at !== null || gateway_id !== duplicate.stays || !isHeard(mac, duplicate.stays);
+    if (!isOver) return duplicate;
+    duplicates.delete(mac);
     moves.delete(mac);
     return undefined;
   }
@@ -63,7 +63,7 @@ export function openDoubled(options: SharedAddressOptions) {
     judge(place: Place, to: string): Verdict {
       const { mac, gateway_id: from } = place;
       if (mac === null || from === null) return 'move';
-      if (doublingOf(place)) return 'stay';
+      if (duplicateOf(place)) return 'stay';
       const now = clock.monotonic();
       const before = moves.get(mac) ?? [];
       const isOwn = place.lock_left_at === null && before.at(-1)?.to === from;
@@ -71,26 +71,26 @@ export function openDoubled(options: SharedAddressOptions) {
         now - at < MOVES_WITHIN_MS && [move.from, move.to].every((one) => one === from || one === to);
       const trail = isOwn ? before.filter(isBetweenThem) : [];
       if (trail.length >= MOVES) {
-        doublings.set(mac, { stays: from, other: to, since: clock.now() });
+        duplicates.set(mac, { stays: from, other: to, since: clock.now() });
         return 'found';
       }
       moves.set(mac, [...trail, { from, to, at: now }]);
       return 'move';
     },
     shown(place: Place): DoorState['doubled'] {
-      const doubling = doublingOf(place);
+      const duplicate = duplicateOf(place);
       const sharing = shared.shown(place);
-      if (sharing || !doubling || place.mac === null || !isHeard(place.mac, doubling.other)) return sharing;
-      const { stays, other, since } = doubling;
+      if (sharing || !duplicate || place.mac === null || !isHeard(place.mac, duplicate.other)) return sharing;
+      const { stays, other, since } = duplicate;
       return {
         gatewayIds: [stays, other],
         since: new Date(since).toISOString(),
-        message: doubledMessage(place.mac, stays, other),
+        message: duplicateMessage(place.mac, stays, other),
       };
     },
   };
 }
 
-export function doubledMessage(mac: string, stays: string, other: string): string {
+export function duplicateMessage(mac: string, stays: string, other: string): string {
   return `Two locks have the address ${mac}: one is heard through gateway ${stays}, where this door stays, the other one through ${other}. Take one of them out of its network (reset it, or its batteries out), and have its maker replace it.`;
 }
