@@ -1,4 +1,4 @@
-/** What live readers are told of encoders besides the progress of their writes. */
+/** Live events of encoders besides the progress of their writes. */
 import type { LiveEvent } from '../../services/events/cloud-event.ts';
 
 /** `at` in epoch milliseconds, as the resource shows it in connectionState.changedOn. */

@@ -32,7 +32,7 @@ async function desk(options: { failCommits?: () => boolean } = {}) {
     ),
   );
   const sent: { channel: DownChannel; message: Record<string, unknown> }[] = [];
-  const told: unknown[][] = [];
+  const calls: unknown[][] = [];
   const published: LiveEvent[] = [];
   const kicked: string[] = [];
   const wired: SessionsOptions = {
@@ -51,10 +51,10 @@ async function desk(options: { failCommits?: () => boolean } = {}) {
     log: silentLog,
     epoch: 7,
     reports: {
-      born: (...call) => told.push(['born', ...call]),
-      job: (...call) => told.push(['job', ...call]),
-      progress: (...call) => told.push(['progress', ...call]),
-      wake: (...call) => told.push(['wake', ...call]),
+      born: (...call) => calls.push(['born', ...call]),
+      job: (...call) => calls.push(['job', ...call]),
+      progress: (...call) => calls.push(['progress', ...call]),
+      wake: (...call) => calls.push(['wake', ...call]),
     },
     link: () => ({
       async send(_encoderId, channel, payload) {
@@ -71,7 +71,7 @@ async function desk(options: { failCommits?: () => boolean } = {}) {
     if (!found) throw new Error('no row');
     return toEncoder(found, sessions.presence('desk-1'));
   };
-  return { clock, sessions, sent, told, kicked, row, table, database, published };
+  return { clock, sessions, sent, calls, kicked, row, table, database, published };
 }
 
 /** `session` is what the last will names; the birth of these tests has uuid(3). */
@@ -86,7 +86,7 @@ function birth(seq: number, more: Record<string, unknown> = {}): Buffer {
 }
 
 test('an encoder is connected once down/# is granted and its birth is stored', async () => {
-  const { sessions, sent, told, row, clock } = await desk();
+  const { sessions, sent, calls, row, clock } = await desk();
   await clock.advance(5_000);
   sessions.subscribed(connection());
   expect(sessions.connected('desk-1')).toBe(false);
@@ -101,11 +101,11 @@ test('an encoder is connected once down/# is granted and its birth is stored', a
     { channel: 'hello', message: { epoch: 7 } },
     { channel: 'ack', message: { epoch: 7, boot: BOOT, seq: 1 } },
   ]);
-  expect(told).toContainEqual(['born', 'desk-1', JOURNAL]);
-  expect(told).toContainEqual(['wake', 'desk-1', 'fresh-connection']);
+  expect(calls).toContainEqual(['born', 'desk-1', JOURNAL]);
+  expect(calls).toContainEqual(['wake', 'desk-1', 'fresh-connection']);
 });
 
-test('live readers are told of each change of presence and alarm, and of nothing else', async () => {
+test('live readers receive each change of presence and alarm, and of nothing else', async () => {
   const { sessions, published, database } = await desk();
   sessions.subscribed(connection());
   await sessions.received(connection(), 'status', birth(1));
@@ -130,13 +130,13 @@ test('a birth before the subscription counts when the subscription is granted', 
 });
 
 test('messages of an earlier boot repeated before the birth are acknowledged once the encoder is connected', async () => {
-  const { sessions, sent, told } = await desk();
+  const { sessions, sent, calls } = await desk();
   const left = { boot: uuid(11), seq: 1, jobId: uuid(20), keyId: uuid(21), status: 'written' };
   sessions.subscribed(connection());
   await sessions.received(connection(), 'progress', Buffer.from(JSON.stringify(left)));
   expect(sent).toEqual([]);
   // Its event can leave at once all the same.
-  expect(told.at(-1)).toEqual(['wake', 'desk-1', 'report']);
+  expect(calls.at(-1)).toEqual(['wake', 'desk-1', 'report']);
   await sessions.received(connection(), 'status', birth(1));
   expect(sent.slice(1).map(({ message }) => [message.boot, message.seq])).toEqual([
     [uuid(11), 1],
@@ -146,19 +146,19 @@ test('messages of an earlier boot repeated before the birth are acknowledged onc
 
 test('a birth that could not be stored is neither acknowledged nor believed, until it comes again', async () => {
   let full = false;
-  const { sessions, sent, told, table } = await desk({ failCommits: () => full });
+  const { sessions, sent, calls, table } = await desk({ failCommits: () => full });
   sessions.subscribed(connection());
   full = true;
   await expect(sessions.received(connection(), 'status', birth(1))).rejects.toThrow('disk is full');
   expect(sessions.connected('desk-1')).toBe(false);
   expect(sent).toEqual([]);
-  expect(told.filter(([what]) => what === 'wake')).toEqual([]);
+  expect(calls.filter(([what]) => what === 'wake')).toEqual([]);
   expect(table.encoder.get('desk-1')?.journal).toBe(null);
   full = false;
-  told.length = 0;
+  calls.length = 0;
   await sessions.received(connection(), 'status', birth(1));
   expect(sessions.connected('desk-1')).toBe(true);
-  expect(told).toContainEqual(['born', 'desk-1', JOURNAL]);
+  expect(calls).toContainEqual(['born', 'desk-1', JOURNAL]);
   expect(table.encoder.get('desk-1')?.journal).toBe(JOURNAL);
 });
 
@@ -248,7 +248,7 @@ test('a status left over from before, repeated after the birth, changes nothing 
 });
 
 test('a status of an earlier session neither connects the encoder nor changes anything, before or after the birth', async () => {
-  const { sessions, row, told } = await desk();
+  const { sessions, row, calls } = await desk();
   const left = (seq: number) => birth(seq, { session: uuid(8), journal: uuid(9), ipAddress: '10.0.0.2' });
   sessions.subscribed(connection());
   await sessions.received(connection(), 'status', left(1));
@@ -257,7 +257,7 @@ test('a status of an earlier session neither connects the encoder nor changes an
   expect(sessions.connected('desk-1')).toBe(true);
   await sessions.received(connection(), 'status', left(2));
   expect(row().ipAddress).toBe('10.0.0.9');
-  expect(told.filter(([what]) => what === 'born')).toEqual([['born', 'desk-1', JOURNAL]]);
+  expect(calls.filter(([what]) => what === 'born')).toEqual([['born', 'desk-1', JOURNAL]]);
 });
 
 test('a birth that names another session than the will ends the connection', async () => {
@@ -293,7 +293,7 @@ test('where the link does not know the session, the first status is the birth', 
 });
 
 test('reports are handed on once, inside the commit that stores them', async () => {
-  const { sessions, told } = await desk();
+  const { sessions, calls } = await desk();
   sessions.subscribed(connection());
   await sessions.received(connection(), 'status', birth(1));
   const report = Buffer.from(
@@ -301,7 +301,7 @@ test('reports are handed on once, inside the commit that stores them', async () 
   );
   await sessions.received(connection(), 'progress', report);
   await sessions.received(connection(), 'progress', report);
-  expect(told.filter(([what]) => what === 'progress')).toHaveLength(1);
+  expect(calls.filter(([what]) => what === 'progress')).toHaveLength(1);
 });
 
 test('after a restart no one is connected, and changedOn is when that was so', async () => {

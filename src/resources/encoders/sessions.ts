@@ -38,7 +38,7 @@ import type { EncoderTable } from './table.ts';
  */
 export const BIRTH_DEADLINE_MS = 10_000;
 
-/** What the sessions tell the write requests. The first three run inside the commit that stores the message. */
+/** What the sessions report to the write requests. The first three run inside the commit that stores the message. */
 export interface Reports {
   born(encoderId: string, journal: string): void;
   job(encoderId: string, report: JobReport): void;
@@ -60,12 +60,12 @@ export interface SessionsOptions {
 interface Session {
   connection: EncoderConnection;
   granted: boolean;
-  /** The newest status that tells how things are now; set inside the commit that stores it. */
+  /** The newest status that is about this connection; set inside the commit that stores it. */
   born: { boot: string; seq: number } | undefined;
   birthStored: boolean;
   /** When its birth is waited for; aborted when it comes, or when the session ends. */
   awaitsBirth: AbortController | undefined;
-  /** How far each boot is stored, by boot, where the encoder has not been told yet. */
+  /** How far each boot is stored, by boot, where the encoder has not received it yet. */
   owed: Map<string, number>;
   connectedAt: number | null;
   lastMessageAt: number | null;
@@ -76,7 +76,7 @@ type Up =
   | { channel: 'job'; message: JobReport }
   | { channel: 'progress'; message: ProgressReport };
 
-/** Opened with `openSessions`; what the link tells comes in through the four methods of EncoderLinkHost. */
+/** Opened with `openSessions`; what the link reports comes in through the four methods of EncoderLinkHost. */
 export class Sessions implements EncoderLinkHost {
   readonly #options: SessionsOptions;
   readonly #sessions = new Map<string, Session>();
@@ -326,7 +326,7 @@ function decode(channel: UpChannel, payload: Buffer): Up | undefined {
 }
 
 /**
- * Whether a status tells how things are now. Statuses of earlier connections are repeated too, before or after the
+ * Whether a status is about the present state. Statuses of earlier connections are repeated too, before or after the
  * birth: those of another session than the connection's own say nothing. Where the link does not know the
  * session, the first status is taken for the birth. The very status that counted last comes again when its commit has
  * failed, and must count then.

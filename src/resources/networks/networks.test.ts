@@ -84,7 +84,7 @@ describe('a network', () => {
 });
 
 describe('4.7', () => {
-  it('sets the description and the certificate as it is given, tells of the change, and audits the names', async () => {
+  it('sets the description and the certificate as it is given, publishes the change, and audits the names', async () => {
     const { put, audits, changed } = await openTestbed();
     const cert = `Our authority\r\n${certificate('Site CA')}`;
     const { status, body } = await put(A, { cert, description: 'All floors' });

@@ -63,7 +63,7 @@ export function networkOperations(networks: Networks): Operation[] {
     operation({
       id: 'getNetworkState',
       method: 'get',
-      // Not /network/{netId}/state, which could not be told from /network/rs485/{deviceId}.
+      // Not /network/{netId}/state, which could not be distinguished from /network/rs485/{deviceId}.
       path: '/network/state/{netId}',
       tag,
       summary: 'Read what is known of a network beyond its resource',

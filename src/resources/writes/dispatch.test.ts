@@ -235,7 +235,7 @@ describe('rule 6: time', () => {
     expect(brief(bed)).toEqual(['write R3 3']);
   });
 
-  it('tells the encoder what remains at each send, and nothing less than 0', async () => {
+  it('sends the encoder the time that remains at each send, and nothing less than 0', async () => {
     const { bed } = await sending([1]);
     const ttl = async () => {
       await bed.connect('desk-1');

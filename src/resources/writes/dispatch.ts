@@ -111,7 +111,7 @@ export class Dispatch {
   }
 
   /**
-   * The encoder holds the job, so it need not be told again on this connection. Called inside the commit that stores
+   * The encoder holds the job, so it need not be sent again on this connection. Called inside the commit that stores
    * up/job: should that fail, the encoder says it again.
    */
   answered(encoderId: string, jobId: string): void {

@@ -134,7 +134,7 @@ export function transition(job: Job, input: Input): Transition {
 function reported(job: Job, reports: EntryReport[]): Transition {
   if (job.phase === 'waiting') {
     // "Sent" is stored before anything is sent (Rules 4), so this job is one that a restored backup knows less of. The
-    // encoder tells it again when the job is sent: its journal has the same jobId.
+    // encoder reports it again when the job is sent: its journal has the same jobId.
     return {
       job,
       steps: reports.map(({ keyId }) => ({ type: 'ignored', keyId, reason: 'never sent' }) as const),

@@ -158,7 +158,7 @@ describe('the join window', () => {
     ]);
   });
 
-  it('stays as it was when an install code is mistyped, which is told', async () => {
+  it('stays as it was when an install code is mistyped, and says so', async () => {
     const bed = await openTestbed();
     bed.run();
     await bed.post(`/${A}/permit-join`, { seconds: 254 });

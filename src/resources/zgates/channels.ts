@@ -38,9 +38,9 @@ export interface ChannelsOptions {
 export interface Channels {
   readonly reconciler: Reconciler;
   readonly reported: Reported<GatewayReport>;
-  /** The network is where it is wanted, and the gateway has been told where that is. */
+  /** The network is where it is wanted, and the gateway has received these channels. */
   isInForce(row: ZgateRow): boolean;
-  /** The channel the network is on, as was told last; null: none is formed, as far as is known. */
+  /** The channel the network is on, as was reported last; null: none is formed, as far as is known. */
   channelOf(row: ZgateRow): number | null;
   /** The network has moved there. `version` of the channels it was told; those wanted now, if they allow it, when absent. */
   movedTo(deviceId: string, channel: number, version?: number): Promise<void>;
@@ -133,13 +133,13 @@ function openHearing(
       const deviceId = gatewayOfLink.get(linkId);
       const row = deviceId === undefined ? undefined : table.zgate.get(deviceId);
       if (subject !== 'gateway' || !row) return;
-      const { data: told, error } = gatewayReport.safeParse(state);
-      if (!told) return log.warn({ link: linkId, err: error }, 'a gateway reports what is no state');
+      const { data: gateway, error } = gatewayReport.safeParse(state);
+      if (!gateway) return log.warn({ link: linkId, err: error }, 'a gateway reports what is no state');
       const wasConnected = reported.get(row.device_id)?.connected ?? false;
       const wasInForce = isInForce(row);
-      reported.report(row.device_id, told.connected, told);
-      const isBack = told.connected && !wasConnected;
-      if (told.connected !== wasConnected) options.connectionChanged(row.device_id, told.connected);
+      reported.report(row.device_id, gateway.connected, gateway);
+      const isBack = gateway.connected && !wasConnected;
+      if (gateway.connected !== wasConnected) options.connectionChanged(row.device_id, gateway.connected);
       if (!isInForce(row) && (isBack || wasInForce)) reconciler.wake(row.device_id);
     },
     link(linkId, up) {
@@ -165,14 +165,14 @@ function reportedOf({ database, table, clock, events }: ChannelsOptions): Report
     keepsConnected: true,
     facts: ({ hwId, type, platform, apps, zigbeeChannel }) => [hwId, type, platform, apps, zigbeeChannel],
     store(id, { connected, changedAt, state }) {
-      // The row is what readers were told last: one that was lost and is back between two batches has not changed.
+      // The row is what was published last: one that was lost and is back between two batches has not changed.
       if (table.zgate.get(id)?.connected !== Number(connected))
         events.publish(connectionChanged(id, connected, changedAt));
       table.setConnected.run(Number(connected), changedAt, id);
       if (!state) return;
       const { hwId, type, platform, apps, zigbeeChannel } = state;
-      const told = platform && JSON.stringify(platform);
-      table.setFacts.run(hwId, type, told, JSON.stringify(apps), zigbeeChannel, id);
+      const software = platform && JSON.stringify(platform);
+      table.setFacts.run(hwId, type, software, JSON.stringify(apps), zigbeeChannel, id);
     },
     stored: () => events.wake(),
   });

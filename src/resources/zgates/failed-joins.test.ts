@@ -7,14 +7,14 @@ const MINUTE = 60_000;
 type Testbed = Awaited<ReturnType<typeof openTestbed>>;
 
 let told = 0;
-async function tell({ zgates }: Testbed, kind: string, data: { [name: string]: string | string[] | null }) {
+async function emit({ zgates }: Testbed, kind: string, data: { [name: string]: string | string[] | null }) {
   told += 1;
   return zgates.event('zb-1', { id: `zb-1-${told}`, kind, data });
 }
-const failed = (bed: Testbed, hwId: string, reason: string) => tell(bed, 'joinFailed', { hwId, reason });
+const failed = (bed: Testbed, hwId: string, reason: string) => emit(bed, 'joinFailed', { hwId, reason });
 const shown = async ({ get }: Testbed) => (await get(`/${A}/state`)).body.failedJoins;
 
-it('a lock that did not join is shown with what to do, audited and told, also after a restart', async () => {
+it('a lock that did not join is shown with what to do, audited and published, also after a restart', async () => {
   const bed = await openTestbed();
   expect(await shown(bed)).toEqual([]);
   expect(await failed(bed, MAC, 'silent')).toBe(true);
@@ -49,13 +49,13 @@ it('it is no more once it has joined, or no one has looked for a week', async ()
     capabilities: [],
   };
   // The doors have to hear of it as well.
-  expect(await tell(bed, 'lockJoined', joined)).toBe(false);
+  expect(await emit(bed, 'lockJoined', joined)).toBe(false);
   expect(await shown(bed)).toMatchObject([{ mac: OTHER, reason: 'notAllowed' }]);
   await bed.clock.advance(7 * 24 * 60 * MINUTE);
   expect(await shown(bed)).toEqual([]);
 });
 
-it('one that asks on and on is told of now and then, and many leave room for the newest', async () => {
+it('one that asks on and on is published now and then, and many leave room for the newest', async () => {
   const bed = await openTestbed();
   for (let asked = 0; asked < 3; asked += 1) await failed(bed, MAC, 'notAllowed');
   expect([bed.audits.length, bed.published.length]).toEqual([1, 1]);

@@ -17,7 +17,7 @@ import type { ZgateRow, ZgateTable } from './table.ts';
 const KEPT_MAX = 32;
 /** What no one has looked into by then is of the past. */
 const KEPT_MS = 7 * 86_400_000;
-/** The same of the same device is told again after this, however often it asks. */
+/** The same of the same device is recorded again after this, however often it asks. */
 const AGAIN_MS = 600_000;
 
 const kept = z.array(z.object({ mac: z.string(), reason: joinFailure, at: z.number() }));
@@ -94,9 +94,10 @@ export function openFailedJoins(options: FailedJoinsOptions) {
         return false;
       }
       if (kind !== 'joinFailed') return false;
-      const { data: told } = joinFailed.safeParse(data);
-      if (!told) log.warn({ link: linkId }, 'a gateway told of a join what is none; it was dropped');
-      else await database.commit(() => take(deviceId, told.hwId, told.reason));
+      const { data: failed } = joinFailed.safeParse(data);
+      if (!failed)
+        log.warn({ link: linkId }, 'a gateway sent a failed join of an unknown form; it was dropped');
+      else await database.commit(() => take(deviceId, failed.hwId, failed.reason));
       events.wake();
       return true;
     },

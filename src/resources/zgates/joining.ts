@@ -21,7 +21,7 @@ const COMMAND_TIMEOUT_MS = 10_000;
 const CHECK_MS = 1_000;
 /** A gateway reports its own end of the window a moment later; one that has not by then is told. */
 const LATE_MS = 3_000;
-/** Before it is told again, or tried to be stored again. */
+/** Before the command is sent again, or tried to be stored again. */
 const AGAIN_MS = 10_000;
 
 /** In the column `join_window`. */
@@ -50,7 +50,7 @@ export async function openJoining(options: JoiningOptions) {
   const { database, table, clock } = options;
   const ends = openEnds(options);
   const note = noteIn(options);
-  const tell = tellIn(options);
+  const send = senderOf(options);
   const close = closeIn(options, ends);
   const closeStray = closeStrayIn(options, ends);
   const storeEnded = storeEndedIn(options, ends, close);
@@ -68,7 +68,7 @@ export async function openJoining(options: JoiningOptions) {
     const detail = { seconds, allowed, withInstallCode };
     const before = ends.get(deviceId);
     // What closes waits for no disk. A window that was closed and is stored as open is seen to be closed.
-    const closing = seconds === 0 ? tell(place, body) : undefined;
+    const closing = seconds === 0 ? send(place, body) : undefined;
     closing?.catch(() => undefined);
     const stored = database.commit(() => {
       const now = clock.now();
@@ -91,7 +91,7 @@ export async function openJoining(options: JoiningOptions) {
     const own = seconds > 0 ? ends.after(seconds, 'its time is over') : ends.get(deviceId);
     if (seconds > 0) ends.set(deviceId, own);
     try {
-      await (closing ?? tell(place, body));
+      await (closing ?? send(place, body));
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       const isRefused = error instanceof DriverError && error.code === 'INVALID_COMMAND';
@@ -149,7 +149,7 @@ function placeOf(deviceId: string, { table, gatewayOfLink }: JoiningOptions): Pl
   );
 }
 
-function tellIn({ execute }: JoiningOptions) {
+function senderOf({ execute }: JoiningOptions) {
   return async ({ link }: Pick<Place, 'link'>, body: PermitJoinBody): Promise<void> => {
     const { seconds, allowed = [], installCodes } = body;
     const codes = installCodes.map(({ mac: hwId, code }) => ({ hwId, code }));
@@ -159,16 +159,16 @@ function tellIn({ execute }: JoiningOptions) {
   };
 }
 
-/** Tells gateways to close that are open without a window, or after the end of theirs. */
+/** Sends the close command to gateways that are open without a window, or after the end of theirs. */
 function closeStrayIn(options: JoiningOptions, ends: Ends) {
   const { gatewayOfLink, log } = options;
   const stray = openStray(options);
-  const tell = tellIn(options);
+  const send = senderOf(options);
   return async (): Promise<void> => {
     for (const [link, gateway] of gatewayOfLink) {
       if (!stray.isDue(gateway, ends.lasts(gateway))) continue;
       log.warn({ gateway }, 'a gateway lets locks join that no one asked for: it is told not to');
-      await tell({ link }, { seconds: 0, installCodes: [] }).catch((error) =>
+      await send({ link }, { seconds: 0, installCodes: [] }).catch((error) =>
         log.warn({ gateway, err: error }, 'a gateway did not close its join window'),
       );
     }
@@ -255,7 +255,7 @@ function openEnds({ isOpen, clock }: JoiningOptions) {
 
 /** Gateways that are open without a window. */
 function openStray({ isOpen, clock }: JoiningOptions) {
-  /** When each is to be told, monotonic milliseconds. */
+  /** When the command to each is due, monotonic milliseconds. */
   const due = new Map<string, number>();
   return {
     isDue(deviceId: string, hasWindow: boolean): boolean {

@@ -1,4 +1,4 @@
-/** What live readers are told of Zigbee gateways. */
+/** Live events of Zigbee gateways. */
 import type { LiveEvent } from '../../services/events/cloud-event.ts';
 import type { ShownFailedJoin } from './action-schema.ts';
 

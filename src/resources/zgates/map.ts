@@ -1,4 +1,4 @@
-/** Asks every router of a network whom it hears, on request only: it costs the air some seconds for each. */
+/** Asks every router of a network for its neighbours, on request only: it costs the air some seconds for each. */
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { networkMap } from '../../../drivers/contract/zgate.ts';
 import { type Caller, TECHNICIANS } from '../../platform/principal.ts';

@@ -24,7 +24,7 @@ const state = async ({ get }: Testbed) => (await get(`/${A}/state`)).body;
 const kinds = ({ commands }: Testbed) => commands.map(({ kind }) => kind);
 
 describe('a channel move', () => {
-  it('tells the network once, and names who did not follow', async () => {
+  it('sends one command to the network, and names who did not follow', async () => {
     const bed = await openTestbed();
     bed.report();
     const [stays, follows] = [lock(), lock({ doorId: A, mac: '1' })];

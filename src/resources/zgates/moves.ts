@@ -25,7 +25,7 @@ import {
 import { assertReachable, type ReachOptions } from './reach.ts';
 import { existing, type ZgateRow, type ZgateTable } from './table.ts';
 
-/** A network that moves tells its routers first. */
+/** A network that moves informs its routers first. */
 const MOVE_TIMEOUT_MS = 60_000;
 /** For a lock that lost its parent to look for it on the other channels. */
 const FOLLOW_WINDOW_MS = 15 * 60_000;
@@ -66,7 +66,7 @@ export function openMoves(options: MovesOptions) {
     const absent = absentOf(row);
     const [first] = absent;
     if (!first) return;
-    // After a start of the link its locks are told of one after the other.
+    // After a start of the link its locks are reported one after the other.
     if (absent.every(({ reason }) => reason === 'UNKNOWN'))
       throw new DriverError('BUSY', `the gateway has not told yet whether lock ${first.lock.mac} is there`);
     throw new DriverError(

@@ -13,7 +13,7 @@ async function openHeld() {
   return { held, bed: await openTestbed({ database: held.database }) };
 }
 
-it('a network that was told to move may move again for channels that were wanted meanwhile', async () => {
+it('a network that was sent a move may move again for channels that were wanted meanwhile', async () => {
   const { held, bed } = await openHeld();
   bed.played.answer = () => ({ zigbeeChannel: 15 + 5 * (bed.commands.length - 1) });
   bed.report();

@@ -6,7 +6,7 @@ const CALLER = { principal: LOCAL_ADMINISTRATOR, correlationId: 'test' };
 const HW_ID = '00124b0001020304';
 type Testbed = Awaited<ReturnType<typeof openTestbed>>;
 
-const tell = ({ zgates }: Testbed, text: string, id = text, more: object = {}) =>
+const emit = ({ zgates }: Testbed, text: string, id = text, more: object = {}) =>
   zgates.event('zb-1', {
     id,
     kind: 'snapshot',
@@ -66,7 +66,7 @@ describe('what a gateway is started with', () => {
 describe('snapshots of a network', () => {
   it('are kept sealed, the newest twenty, and the latest is given back', async () => {
     const bed = await openTestbed();
-    for (let turn = 1; turn <= 21; turn += 1) await tell(bed, `snapshot ${turn}`);
+    for (let turn = 1; turn <= 21; turn += 1) await emit(bed, `snapshot ${turn}`);
     expect(archive(bed)).toBe('snapshot 21');
     expect(numbers(bed)).toHaveLength(20);
     expect(bed.zgates.snapshots()[0]?.snapshots[0]).toEqual({
@@ -81,11 +81,11 @@ describe('snapshots of a network', () => {
 
   it('are taken in once, and only those that are some', async () => {
     const bed = await openTestbed();
-    await tell(bed, 'a', 'id');
-    expect(await tell(bed, 'b', 'id')).toBe(true);
+    await emit(bed, 'a', 'id');
+    expect(await emit(bed, 'b', 'id')).toBe(true);
     expect(archive(bed)).toBe('a');
-    expect(await tell(bed, 'c', 'c', { archive: Buffer.alloc(200_001) })).toBe(true);
-    expect(await tell(bed, 'd', 'd', { archive: 'text' })).toBe(true);
+    expect(await emit(bed, 'c', 'c', { archive: Buffer.alloc(200_001) })).toBe(true);
+    expect(await emit(bed, 'd', 'd', { archive: 'text' })).toBe(true);
     expect(numbers(bed)).toHaveLength(1);
     expect(await bed.zgates.event('zb-1', { id: 'x', kind: 'lockJoined', data: {} })).toBe(false);
     expect(await bed.zgates.event('bus-1', { id: 'x', kind: 'snapshot', data: {} })).toBe(false);
@@ -93,7 +93,7 @@ describe('snapshots of a network', () => {
 
   it('go back to the coordinator on request, until the link is up, and not again when it breaks', async () => {
     const bed = await openTestbed();
-    for (const text of ['a', 'b', 'c']) await tell(bed, text);
+    for (const text of ['a', 'b', 'c']) await emit(bed, text);
     const [, , oldest] = numbers(bed);
     expect(await bed.zgates.restore(A, oldest, CALLER)).toMatchObject({ snapshot: oldest, locks: 1 });
     expect([archive(bed), start(bed).restore, bed.restarts]).toEqual(['a', true, ['zb-1']]);
@@ -112,15 +112,15 @@ describe('snapshots of a network', () => {
 
   it('that are to be restored outlive twenty newer ones', async () => {
     const bed = await openTestbed();
-    await tell(bed, 'first');
+    await emit(bed, 'first');
     await bed.zgates.restore(A, undefined, CALLER);
-    for (let turn = 1; turn <= 21; turn += 1) await tell(bed, `later ${turn}`);
+    for (let turn = 1; turn <= 21; turn += 1) await emit(bed, `later ${turn}`);
     expect(archive(bed)).toBe('first');
   });
 
   it('that a disk has damaged are passed over, and not put back', async () => {
     const bed = await openTestbed();
-    for (const text of ['a', 'b']) await tell(bed, text);
+    for (const text of ['a', 'b']) await emit(bed, text);
     const [newest] = numbers(bed);
     bed.database.prepare('UPDATE zgate_snapshot SET sealed = randomblob(60) WHERE seq = ?').run(newest ?? 0);
     expect(archive(bed)).toBe('a');
@@ -134,7 +134,7 @@ describe('snapshots of a network', () => {
   it('of another number, or of another gateway, are not found', async () => {
     const bed = await openTestbed();
     await expect(bed.zgates.restore(A, undefined, CALLER)).rejects.toMatchObject({ code: 'NOT_FOUND' });
-    await tell(bed, 'a');
+    await emit(bed, 'a');
     await expect(bed.zgates.restore(A, 9, CALLER)).rejects.toMatchObject({ code: 'NOT_FOUND' });
     await expect(bed.zgates.restore(B, 1, CALLER)).rejects.toMatchObject({ code: 'NOT_FOUND' });
     expect(bed.restarts).toEqual([]);

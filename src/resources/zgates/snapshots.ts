@@ -116,12 +116,12 @@ export async function openSnapshots(options: SnapshotsOptions) {
     async event(linkId: string, { id, kind, data }: DriverEvent): Promise<boolean> {
       const deviceId = options.gatewayOfLink.get(linkId);
       if (deviceId === undefined || kind !== 'snapshot') return false;
-      const { data: told } = snapshot.safeParse(data);
-      if (!told) {
-        log.warn({ link: linkId }, 'a gateway told a snapshot that is none; it was dropped');
+      const { data: parsed } = snapshot.safeParse(data);
+      if (!parsed) {
+        log.warn({ link: linkId }, 'a gateway sent a snapshot of an unknown form; it was dropped');
         return true;
       }
-      const { archive, locks, hwId, zigbeeChannel } = told;
+      const { archive, locks, hwId, zigbeeChannel } = parsed;
       const sealed = vault.seal(archive, snapshotContext(deviceId));
       await database.commit(() => {
         const bytes = archive.length;

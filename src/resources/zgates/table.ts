@@ -27,7 +27,7 @@ export interface ZgateRow {
   join_window: Text;
   /** JSON (failed-joins.ts). */
   failed_joins: string;
-  /** The version of the channels for which the network was told to move. */
+  /** The version of the channels for which the network was sent the command to move. */
   moved_for_version: number | null;
 }
 

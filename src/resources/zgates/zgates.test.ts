@@ -72,7 +72,7 @@ describe('a Zigbee gateway', () => {
   });
 });
 
-it('the connection of a gateway is told once it is stored, and not at all when it is back by then', async () => {
+it('the connection of a gateway is published once it is stored, and not at all when it is back by then', async () => {
   const { report, run, clock, published, zgates } = await openTestbed();
   run();
   report();
@@ -199,7 +199,7 @@ describe('allowed channels on their way', () => {
     expect((await get(`/${A}/state`)).body).toMatchObject({ inForce: true, failure: null });
   });
 
-  it('are told to no one while there is no restriction', async () => {
+  it('are sent to no gateway while there is no restriction', async () => {
     const { report, run, clock, commands, get } = await openTestbed();
     run();
     report();
