@@ -24,7 +24,7 @@ it('refuses a sleep that setTimeout would end at once', async () => {
   await expect(systemClock.sleep(2 ** 31)).rejects.toThrow(RangeError);
 });
 
-it('tells wall time in epoch milliseconds and a monotonic time apart from it', () => {
+it('has wall time in epoch milliseconds and a separate monotonic time', () => {
   expect(Math.abs(systemClock.now() - Date.now())).toBeLessThan(1_000);
   const first = systemClock.monotonic();
   expect(systemClock.monotonic()).toBeGreaterThanOrEqual(first);

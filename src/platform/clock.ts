@@ -40,7 +40,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** Waits for the promise, whichever way it settles, but no longer than this; tells whether it settled in time. */
+/** Waits for the promise, whichever way it settles, but no longer than this; resolves with whether it settled in time. */
 export async function settlesWithin(
   promise: Promise<unknown>,
   milliseconds: number,

@@ -4,10 +4,10 @@
  */
 import { createHash, type JsonWebKey, type KeyObject, X509Certificate } from 'node:crypto';
 
-/** What a sealed document may show to anyone who carries it: all an encoder with a key that only signs can be told. */
+/** What a sealed document may show to anyone who carries it: all that can be sent to an encoder whose key only signs. */
 const OPEN_FIELDS: ReadonlySet<string> = new Set(['type', 'clientId', 'generation', 'certFingerprint']);
 
-/** The `typ` of what an encoder is told at its registration. */
+/** The `typ` of what an encoder receives at its registration. */
 const CONFIGURATION_TYPE = 'gatehouse-configuration+jws';
 
 /** Compact JWS (RFC 7515), ES256, with the signer's certificate in x5c and its hex SHA-256 as kid. */

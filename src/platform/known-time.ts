@@ -57,7 +57,7 @@ export interface KnownTime {
 export interface KnownTimeOptions {
   clock: Clock;
   synchronised(): boolean;
-  /** Of the kernel; undefined: it cannot be told. */
+  /** Of the kernel; undefined: it is unknown. */
   bootId: string | undefined;
   table: KnownTimeTable;
   log: Log;

@@ -43,7 +43,7 @@ it('keeps one record on one line, whatever is in it', () => {
   expect(lines[0]?.trimEnd()).not.toMatch(/[\n\r]/);
 });
 
-it('tells an error with its cause', () => {
+it('logs an error with its cause', () => {
   for (const name of ['err', 'error']) {
     const { lines, log } = capture('info');
     log.error({ [name]: new Error('outer', { cause: new RangeError('inner') }) }, 'failed');

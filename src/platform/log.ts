@@ -48,7 +48,7 @@ export function openLog({ level, journal, write }: LogOptions): Log {
   );
 }
 
-/** A DriverError tells of a device or its link: where in this program it was noticed says nothing, and hides the rest. */
+/** A DriverError is about a device or its link: a stack trace of this program would only hide the rest. */
 function errorFields(error: unknown): unknown {
   if (!(error instanceof DriverError)) return pino.stdSerializers.err(error as Error);
   return { type: error.name, code: error.code, message: error.message };

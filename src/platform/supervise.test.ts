@@ -76,7 +76,7 @@ describe('the decisions', () => {
 });
 
 describe('a supervised task', () => {
-  it('tells an error without a stack in its message alone, others with their stack', async () => {
+  it('logs an error without a stack in its message alone, others with their stack', async () => {
     const errors = [Object.assign(new Error('service away'), { stack: '' }), new TypeError('a fault')];
     const { clock, log, stop } = supervised(() => Promise.reject(errors.shift() ?? 'nothing'));
     await clock.advance(1_500);

@@ -1,7 +1,7 @@
 /**
  * The retry loop of tasks. A task runs until it breaks and then throws; what happens next is decided here and nowhere else:
  * wait (capped exponential back-off with full jitter, so that a site's links do not return in step), run again, and
- * tell the operator once rather than every time.
+ * inform the operator once rather than every time.
  */
 import type { DriverLog } from '../../drivers/contract/driver.ts';
 import type { Clock } from './clock.ts';
@@ -20,7 +20,7 @@ export const DEFAULT_BACKOFF: Backoff = { firstMs: 1_000, longestMs: 60_000, hea
 /** A task that still runs this long after its signal is a defect; it is named in the log, for shutdown hangs on it. */
 export const ENDING_DEADLINE_MS = 5_000;
 /** Different failures counted apart before the rest share one count: bounds memory when messages contain numbers. */
-const FAILURES_TOLD_APART = 16;
+const FAILURES_COUNTED_MAX = 16;
 
 export interface SuperviseOptions {
   /** What an operator calls the task, such as "link desk". */
@@ -42,23 +42,23 @@ export interface SuperviseOptions {
 export async function supervise(options: SuperviseOptions): Promise<void> {
   const { name, signal, clock, log, backoff = DEFAULT_BACKOFF, random = Math.random } = options;
   let failuresInARow = 0;
-  let told = new Map<string, number>();
+  let counts = new Map<string, number>();
   while (!signal.aborted) {
     const failed = failuresInARow > 0;
     const error = await runOnce(options, backoff.healthyMs, () => {
       failuresInARow = 0;
-      told = new Map();
+      counts = new Map();
       if (failed) log.info({ task: name }, `${name} has recovered`);
     });
     if (signal.aborted) return;
     failuresInARow += 1;
     const waitMs = waitBefore(failuresInARow, backoff, random());
-    const occurrences = countFailure(told, error);
+    const occurrences = countFailure(counts, error);
     if (isReported(occurrences)) {
       const fields = { task: name, occurrences, retryInMs: Math.round(waitMs) };
       // An error without a stack says no more than its message.
-      const isTold = error instanceof Error && !error.stack;
-      log.warn({ ...fields, ...(!isTold && { err: error }) }, `${name} failed: ${messageOf(error)}`);
+      const isMessageOnly = error instanceof Error && !error.stack;
+      log.warn({ ...fields, ...(!isMessageOnly && { err: error }) }, `${name} failed: ${messageOf(error)}`);
     }
     // Rejects only when the signal fires, which the loop condition sees.
     await clock.sleep(waitMs, signal).catch(() => undefined);
@@ -107,11 +107,11 @@ async function runOnce(options: SuperviseOptions, healthyMs: number, healthy: ()
   }
 }
 
-function countFailure(told: Map<string, number>, error: unknown): number {
+function countFailure(counts: Map<string, number>, error: unknown): number {
   const message = messageOf(error);
-  const key = told.has(message) || told.size < FAILURES_TOLD_APART ? message : 'further failures';
-  const occurrences = (told.get(key) ?? 0) + 1;
-  told.set(key, occurrences);
+  const key = counts.has(message) || counts.size < FAILURES_COUNTED_MAX ? message : 'further failures';
+  const occurrences = (counts.get(key) ?? 0) + 1;
+  counts.set(key, occurrences);
   return occurrences;
 }
 

@@ -205,9 +205,9 @@ describe('settings that contradict each other', () => {
     [`dataDirectory: /${'d'.repeat(110)}`, 'dataDirectory', /107 bytes/],
     [`adminSocket: /${'ü'.repeat(60)}`, 'adminSocket', /107 bytes/],
   ])('refuses %s', (text, setting, message) => {
-    const told = messages(text);
-    expect(told).toEqual([expect.stringMatching(message)]);
-    expect(told[0]).toContain(`${setting}: `);
+    const mistakes = messages(text);
+    expect(mistakes).toEqual([expect.stringMatching(message)]);
+    expect(mistakes[0]).toContain(`${setting}: `);
   });
 
   it('keeps the doors apart from every other path of the interface', () => {

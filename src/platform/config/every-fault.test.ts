@@ -14,7 +14,7 @@ interface Fault {
   /** Where it is planted. */
   path: Step[];
   plant(document: Section): void;
-  /** What it also depends on: where that has a mistake, no one can tell whether this is one. */
+  /** What it also depends on: where that has a mistake, this cannot be recognised as one. */
   follows: Step[][];
 }
 
@@ -154,14 +154,14 @@ describe('every fault of a configuration', () => {
     for (const [fault, found] of alone) expect(found, name(fault)).not.toEqual([]);
   });
 
-  it.each(FAULTS.map((fault) => [name(fault), fault] as const))('is told beside %s', (_name, first) => {
+  it.each(FAULTS.map((fault) => [name(fault), fault] as const))('is reported beside %s', (_name, first) => {
     const lost = FAULTS.slice(FAULTS.indexOf(first) + 1).flatMap((second) => {
       const both = [...(alone.get(first) ?? []), ...(alone.get(second) ?? [])].toSorted();
       const found = messages(first, second);
-      const isTold = areIndependent(first, second)
+      const isReported = areIndependent(first, second)
         ? JSON.stringify(found) === JSON.stringify(both)
         : found.every((message) => both.includes(message));
-      return isTold ? [] : [{ beside: name(second), expected: both, found }];
+      return isReported ? [] : [{ beside: name(second), expected: both, found }];
     });
     expect(lost).toEqual([]);
   });

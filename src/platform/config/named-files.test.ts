@@ -63,7 +63,7 @@ describe('files', () => {
     truncateSync(at('large'), 50_000_000);
     const socket = createServer().listen(at('socket'));
     await once(socket, 'listening');
-    const told = (setting: string, yaml: string) => {
+    const found = (setting: string, yaml: string) => {
       try {
         readConfig(write(yaml), { checkFiles: true, checkContents: judging(0) });
       } catch (error) {
@@ -98,7 +98,7 @@ describe('files', () => {
     };
     for (const [setting, yaml] of Object.entries(settings))
       for (const [name, reason] of Object.entries(reasons))
-        expect(told(setting, yaml(name))).toEqual([`${setting}: ${reason}`]);
+        expect(found(setting, yaml(name))).toEqual([`${setting}: ${reason}`]);
     const profile =
       'links: [{ id: a, protocol: modbus, options: { port: /dev/a, devices: [{ unitId: 1 }], profile';
     for (const [name, reason] of [
@@ -106,7 +106,7 @@ describe('files', () => {
       ['large', 'it has more than 65536 bytes'],
     ] as const) {
       symlinkSync(at(name), at(`${name}.yaml`));
-      expect(told('links[0].options.profile', `${profile}: ${name}.yaml } }]`)).toEqual([
+      expect(found('links[0].options.profile', `${profile}: ${name}.yaml } }]`)).toEqual([
         `links[0].options.profile: cannot read the profile ${at(`${name}.yaml`)}: ${reason}`,
       ]);
     }
@@ -143,8 +143,8 @@ describe('files', () => {
       readConfig(file, { checkContents: judging(Date.parse('2026-11-01')) });
       expect.unreachable();
     } catch (error) {
-      const told = (error as FileError).mistakes.map(({ line, message }) => `${line}: ${message}`);
-      expect(told).toEqual([
+      const found = (error as FileError).mistakes.map(({ line, message }) => `${line}: ${message}`);
+      expect(found).toEqual([
         expect.stringMatching(/^1: encoders\.vendorRoots\[0\]: .*not\.pem holds no certificate in PEM/),
         expect.stringMatching(
           /^1: encoders\.vendorRoots\[1\]: .*damaged\.pem holds a certificate that cannot be read/,
@@ -161,7 +161,7 @@ describe('files', () => {
     }
   });
 
-  it('tells a file that is not there once, with the mistakes of other sections, in the order of the lines', () => {
+  it('reports a missing file once, with the mistakes of other sections, in the order of the lines', () => {
     const file = write(
       [
         'http: 3',

@@ -119,11 +119,11 @@ describe('what a profile says wrongly', () => {
     ['a way there is not', 'way: block', 'way: wish', /pulse.way/],
   ])('%s', (_, from, to, message) => {
     const text = changed(from, to);
-    const told = mistakesOf(text);
-    expect(told).toMatch(message);
-    const shown = [...told.matchAll(/^p\.yaml:(\d+):/gm)].map(([, line]) => Number(line));
+    const mistakes = mistakesOf(text);
+    expect(mistakes).toMatch(message);
+    const shown = [...mistakes.matchAll(/^p\.yaml:(\d+):/gm)].map(([, line]) => Number(line));
     expect(shown.length).toBeGreaterThan(0);
-    // Told at the later one of two, or at the whole of a block.
+    // Reported at the later one of two, or at the whole of a block.
     if (!/^settings|another field/.test(message.source)) expect(shown).toContain(lineOf(text, to));
   });
 
@@ -133,7 +133,7 @@ describe('what a profile says wrongly', () => {
     ['settings:', 'setting:'],
     ['inputs: { address: 0x0000, bit: 0, count: 4 }', 'inputs: { address: 0x0000, bit: 13, count: 4 }'],
     ['relayIndex: { address: 0x0101 }', 'relayIndex: { address: 0x0100 }'],
-  ])('%s as %s is one mistake, and nothing is told that only follows from it', (from, to) => {
+  ])('%s as %s is one mistake, and nothing that only follows from it is reported', (from, to) => {
     expect(mistakesOf(changed(from, to)).match(/^p\.yaml:/gm)).toHaveLength(1);
   });
 
@@ -337,7 +337,7 @@ it.each([
 });
 
 describe('gatehouse bus check-profile', () => {
-  it('tells the mistakes of a file to people and programs', async () => {
+  it('reports the mistakes of a file to people and programs', async () => {
     const file = join(folder, 'mine.yaml');
     writeFileSync(file, GATEHOUSE_IO.replace('product:', 'produkt:'));
     const shell = testShell();

@@ -215,7 +215,7 @@ it('keeps refusing while the file cannot be opened, makes no empty one, and reco
   mkdirSync(folder);
   for (const text of ['a', 'b'])
     await expect(group.commit(() => insert.run(text))).rejects.toEqual(UNAVAILABLE);
-  // Nor can anything be read, which a client is told in the same words.
+  // Nor can anything be read, which a client reads in the same words.
   expect(stored).toThrow(UNAVAILABLE);
   expect(readdirSync(folder)).toEqual([]);
   rmSync(folder, { recursive: true });

@@ -86,11 +86,11 @@ export interface GroupCommitOptions {
   connection: Connection;
   space: Pick<DiskSpace, 'admits' | 'release'>;
   monotonic: () => number;
-  /** Told of every batch that is on the disk. */
+  /** Called at every batch that is on the disk. */
   committed?: (jobs: number, milliseconds: number) => void;
-  /** Told of every failed COMMIT or BEGIN, with the cause. `isKnown`: nothing of it is stored. */
+  /** Called at every failed COMMIT or BEGIN, with the cause. `isKnown`: nothing of it is stored. */
   failed: (error: unknown, isKnown: boolean) => void;
-  /** Told once it is known of so many jobs with an unknown outcome that they are not stored. */
+  /** Called when it becomes known that so many jobs with an unknown outcome are not stored. */
   decided?: (jobs: number) => void;
 }
 
@@ -239,7 +239,7 @@ function openEffects() {
 function openRepair(connection: Connection) {
   let due: 'nothing' | 'erase' | 'reopen' = 'nothing';
   return {
-    /** Removes what a failed COMMIT has left, and tells whether that is on the disk. */
+    /** Removes what a failed COMMIT has left, and returns whether that is on the disk. */
     erase(): boolean {
       try {
         connection.eraseUncommitted();

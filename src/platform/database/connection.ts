@@ -177,7 +177,7 @@ export function openEmptyConnection(): Pick<Connection, 'prepare' | 'exec'> & Di
 
 /**
  * Holds `file` (made when there is none) for one holder until disposed. The kernel lets go when the process ends,
- * however it ends, so a lock is never stale. Returns undefined when it is held already, by whomever.
+ * however it ends, so a lock is never stale. Returns undefined when any process holds it already.
  */
 export function holdFile(file: string): Disposable | undefined {
   const database = new Sqlite(file, { timeout: 0 });

@@ -34,25 +34,25 @@ export interface DatabaseOptions {
   /** Created with its folder (0700) when it does not exist; mode 0600. */
   file: string;
   monotonic: () => number;
-  /** Told of every commit that is on the disk: how many jobs shared it. */
+  /** Called at every commit that is on the disk: how many jobs shared it. */
   committed?: (jobs: number, milliseconds: number) => void;
-  /** Told of every failed COMMIT, with the cause. `isKnown`: nothing of it is stored. */
+  /** Called at every failed COMMIT, with the cause. `isKnown`: nothing of it is stored. */
   failed: (error: unknown, isKnown: boolean) => void;
-  /** Told once it is known of so many changes with an unknown outcome that they are not stored. */
+  /** Called when it becomes known that so many changes with an unknown outcome are not stored. */
   decided?: (changes: number) => void;
-  /** Told when the disk becomes short of room, full, or neither any more. */
+  /** Called when the disk becomes short of room, full, or neither any more. */
   spaceChanged?: (state: SpaceState) => void;
   /** Room held back for urgent work; by the size of the disk when absent (space.ts). */
   ballastBytes?: number;
   /** Reads all of the file, however large, before it is used. */
   fullCheck?: boolean;
-  /** Told of work that was stored and is gone, before anything is served. */
+  /** Called with work that was stored and is lost, before anything is served. */
   lost?: (loss: Loss) => void;
-  /** Told of each row that the disk has damaged, when it is to be shown. */
+  /** Called with each row that the disk has damaged, when it is read. */
   damagedRow?: (object: string, error: unknown) => void;
-  /** Told which migrations ran. */
+  /** Called with the migrations that ran. */
   migrated?: (names: string[]) => void;
-  /** Told that the file was rewritten with the page size of a new one. */
+  /** Called when the file was rewritten with the page size of a new one. */
   repaged?: () => void;
 }
 

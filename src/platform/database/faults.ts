@@ -1,4 +1,4 @@
-/** What can be wrong with the disk or the file, as against a mistake in a statement, and what a client is told of it. */
+/** What can be wrong with the disk or the file, as against a mistake in a statement, and the error that a client receives. */
 import { GatehouseError } from '../errors.ts';
 
 const RETRY_SECONDS = 5;

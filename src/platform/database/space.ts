@@ -65,7 +65,7 @@ export function roomForStart(folder: string, neededBytes: number = START_BYTES) 
 export interface DiskSpace {
   state(): SpaceState;
   admits(urgency: Urgency): boolean;
-  /** A commit found no room: gives the ballast up, and tells whether that made any. */
+  /** A commit found no room: gives the ballast up, and returns whether that made room. */
   release(): boolean;
   /** Looks after the room until the signal fires. */
   keep(clock: Clock, signal: AbortSignal): Promise<never>;
@@ -76,7 +76,7 @@ export interface DiskSpaceOptions {
   databaseFile: string;
   /** By the size of the disk when absent. */
   ballastBytes?: number;
-  /** Told of every change. */
+  /** Called at every change. */
   changed?: (state: SpaceState) => void;
 }
 

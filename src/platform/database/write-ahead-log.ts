@@ -131,7 +131,7 @@ function hasSalts(log: Log, frame: number): boolean {
   return log.bytes.subarray(at + 8, at + 16).equals(log.salts);
 }
 
-/** By the checksum that the frame before it carries, so that what follows a damaged frame is still told apart. */
+/** By the checksum that the frame before it carries, so that the frames behind a damaged one are still recognised. */
 function isFrameSound(log: Log, frame: number): boolean {
   const { bytes, pageBytes, isBigEndian } = log;
   const at = frameAt(log, frame);

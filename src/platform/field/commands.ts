@@ -35,7 +35,7 @@ interface OpenCommand {
   held: boolean;
   resolve(answer: Plain): void;
   reject(error: DriverError): void;
-  /** The caller has been told OUTCOME_UNKNOWN. */
+  /** The caller has received OUTCOME_UNKNOWN. */
   late: boolean;
   settled: AbortController;
 }

@@ -23,7 +23,7 @@ import {
 /** Loading a driver's code takes seconds on a small board; until then a host is silent. */
 const STARTING_DEADLINE_MS = 30_000;
 
-/** What a host tells; none of these throws. */
+/** What a host reports; none of these throws. */
 export interface HostListener {
   link(linkId: string, up: boolean, error: Failure | undefined): void;
   report(linkId: string, report: StateReport): void;

@@ -356,7 +356,7 @@ describe('what drivers say', () => {
       },
     );
     await waitFor(() => expect(durable.size).toBe(10_000), 90_000);
-    await waitFor(() => expect(linkOf(field, 'a').reports[0]?.state).toBe('all told'));
+    await waitFor(() => expect(linkOf(field, 'a').reports[0]?.state).toBe('all reported'));
     expect(killed).toBe(8_000);
     const acknowledged = readFileSync(file, 'utf8').trim().split('\n');
     expect(new Set(acknowledged).size).toBe(10_000);

@@ -218,9 +218,9 @@ function setLink(
   passOn(options, linkId, () => options.onLink?.(linkId, { up, since, lastError }));
 }
 
-function passOn({ log }: FieldOptions, linkId: string, tell: () => void): void {
+function passOn({ log }: FieldOptions, linkId: string, notify: () => void): void {
   try {
-    tell();
+    notify();
   } catch (error) {
     log.error({ link: linkId, err: error }, `what link ${linkId} said could not be taken in`);
   }

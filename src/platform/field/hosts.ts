@@ -31,7 +31,7 @@ export interface LinkSpec {
   host: string;
   /** Or what makes them, called at each start of the process; when it throws, the start is tried again later. */
   options: Plain | (() => Plain);
-  /** What the configuration says of it, to tell whether it has changed; by default the options. */
+  /** What the configuration says of it, to see whether it has changed; by default the options. */
   wiring?: Plain;
 }
 
@@ -100,7 +100,7 @@ export function openHost(options: HostOptions): Host {
       if (child.pid === undefined) throw new Error(await child.exited);
       starts += 1;
       recordProcess(pidFile, child.pid);
-      current = { pid: child.pid, conversation, given, restart: () => restart.resolve(ANEW) };
+      current = { pid: child.pid, conversation, given, restart: () => restart.resolve(RESTARTED) };
       log.info({ pid: child.pid }, `host ${name} runs as process ${child.pid}`);
       conversation.start(started);
       reason = await Promise.race([child.exited, conversation.failed, fired(signal), restart.promise]);
@@ -112,12 +112,12 @@ export function openHost(options: HostOptions): Host {
       ending.abort();
       const error = { code: 'LINK_LOST', message: `its host process ended (${reason})` } as const;
       for (const id of links.keys()) listener.link(id, false, error);
-      await child.end(signal.aborted || reason === ANEW);
+      await child.end(signal.aborted || reason === RESTARTED);
       // What it wrote before its end is still read: answers and events that came in time count.
       await settlesWithin(conversation.failed, READ_OUT_MS, clock);
       forgetProcess(pidFile);
     }
-    if (reason !== ANEW) throw new Error(`${reason}; ${await child.exited}`);
+    if (reason !== RESTARTED) throw new Error(`${reason}; ${await child.exited}`);
   }
 
   async function runOnce(signal: AbortSignal): Promise<never> {
@@ -154,7 +154,7 @@ export function openHost(options: HostOptions): Host {
 }
 
 /** Why a process was ended. */
-const ANEW = 'to be started again';
+const RESTARTED = 'to be started again';
 
 /** Throws when they are not plain data. */
 function startOf({ id, protocol, options }: LinkSpec): LinkStart {
@@ -166,11 +166,11 @@ function startOf({ id, protocol, options }: LinkSpec): LinkStart {
 /** How the links of a process are counts until it ends; events of it count after that, too. */
 function untilEnding(listener: HostListener, ending: AbortSignal): HostListener {
   return {
-    link(...told) {
-      if (!ending.aborted) listener.link(...told);
+    link(...update) {
+      if (!ending.aborted) listener.link(...update);
     },
-    report(...told) {
-      if (!ending.aborted) listener.report(...told);
+    report(...update) {
+      if (!ending.aborted) listener.report(...update);
     },
     event: listener.event,
   };

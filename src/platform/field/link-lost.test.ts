@@ -15,7 +15,7 @@ import { parseDaemonMessage, parseHostMessage } from './ipc.ts';
 type Message = { type: string; [key: string]: unknown };
 
 it.each([
-  ['what waited to be told', ['flood', 'flood', 'break']],
+  ['what waited to be reported', ['flood', 'flood', 'break']],
   ['what its driver says while it closes', ['last words']],
 ])('a host keeps %s to itself once the link is down', async (_what, kinds) => {
   const [near, far] = duplexPair();
@@ -45,7 +45,7 @@ it('the daemon takes answers and events of a host that is to end, and no word of
   const directory = mkdtempSync(join(tmpdir(), 'gatehouse-lost-'));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   const clock = manualClock();
-  const told: string[] = [];
+  const passed: string[] = [];
   const forged = openChannel<unknown, Message>(far, parseDaemonMessage, () => {});
   const exited = Promise.withResolvers<string>();
   const process = {
@@ -70,17 +70,17 @@ it('the daemon takes answers and events of a host that is to end, and no word of
     clock,
     log: silentLog,
     listener: {
-      link: (_, up) => void told.push(up ? 'up' : 'down'),
-      report: (_, { subject }) => void told.push(subject),
-      event: async (_, { id }) => void told.push(id),
+      link: (_, up) => void passed.push(up ? 'up' : 'down'),
+      report: (_, { subject }) => void passed.push(subject),
+      event: async (_, { id }) => void passed.push(id),
     },
   });
   const stop = new AbortController();
   const ended = host.run(stop.signal);
   await forged.send({ type: 'heartbeat' });
   await forged.send({ type: 'link', linkId: 'a', up: true });
-  await expect.poll(() => told).toEqual(['up']);
+  await expect.poll(() => passed).toEqual(['up']);
   stop.abort();
   await ended;
-  expect(told).toEqual(['up', 'down', 'e']);
+  expect(passed).toEqual(['up', 'down', 'e']);
 });

@@ -1,7 +1,7 @@
 /**
  * Which process last ran a group of links, on disk, so that a daemon that starts after a crash does not start a second
  * master beside it. A pid alone does not say: it is recycled. The kernel's start time and the command line, from
- * proc(5), tell whether it is still the same process.
+ * proc(5), show whether it is still the same process.
  */
 import { closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs';
 import { z } from 'zod';
@@ -39,7 +39,7 @@ function inspect(pid: number): RecordedProcess | undefined {
   }
 }
 
-/** Before the host is told of any link. The next daemon finds it as long as the machine runs, and so need not be on the disk. */
+/** Written before the host receives any link. The next daemon needs it only while the machine runs, so it is not synced to the disk. */
 export function recordProcess(file: string, pid: number): void {
   const recorded = inspect(pid);
   if (!recorded) throw new Error(`process ${pid} ended at once`);
@@ -103,7 +103,7 @@ export async function predecessorGone({ file, clock, log, kill, signal }: Predec
   }
 }
 
-/** A file that cannot be read as a record was cut short before its process was told of any link, or by a loss of power. */
+/** A file that cannot be read as a record was cut short before its process had received any link, or by a loss of power. */
 function readRecord(file: string): RecordedProcess | undefined {
   try {
     const recorded: unknown = JSON.parse(readFileSync(file, 'utf8'));

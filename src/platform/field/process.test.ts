@@ -35,7 +35,7 @@ it('may run before the field is opened; the next one is started by the field', a
   expect(field.state().hosts[0]?.pid).not.toBe(first.pid);
 });
 
-it('that was told of no link ends with its channel', async () => {
+it('that has received no link ends with its channel', async () => {
   const { stream, exited } = startProcess({ name: 'one', protocols: ['loopback'] }, OPTIONS);
   stream.destroy();
   expect(await exited).toBe('it ended with code 3');

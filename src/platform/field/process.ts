@@ -1,6 +1,6 @@
 /**
  * A process that runs a group of links. It may be started while the daemon's own code is still being loaded, for both
- * take half a second: until it is told of its links it is no one's master, and it ends with its channel.
+ * take half a second: until it receives its links it is the master of no bus, and it ends with its channel.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';

@@ -147,18 +147,18 @@ describe('a host', () => {
     );
   });
 
-  it('is told that an event is durable only when it is, and that it was refused when it was', async () => {
+  it('learns that an event is durable only once it is, and that it was refused once it was', async () => {
     const { clock, send, heard, answers } = daemonSide();
-    const told = () => heard.filter(({ type }) => type !== 'heartbeat');
+    const acknowledged = () => heard.filter(({ type }) => type !== 'heartbeat');
     for (const seq of [1, 2])
       await send({ type: 'event', linkId: 'a', seq, id: `e${seq}`, kind: 'k', data: null });
     await clock.advance(1_000);
     expect(answers).toHaveLength(2);
-    expect(told()).toEqual([]);
+    expect(acknowledged()).toEqual([]);
     answers[1]?.reject(new Error('the disk is full'));
     answers[0]?.resolve();
     await clock.advance(1);
-    expect(told()).toEqual([
+    expect(acknowledged()).toEqual([
       { type: 'refused', seq: 2 },
       { type: 'durable', seq: 1 },
     ]);
@@ -333,7 +333,7 @@ describe('a command that is held', () => {
 
   const give = ({ conversation }: ReturnType<typeof daemonSide>, released: Promise<void>) =>
     conversation.execute('a', { kind: 'unlock', data: null, timeoutMs: 1_000, released }, never);
-  const told = ({ heard }: { heard: Message[] }) =>
+  const acknowledged = ({ heard }: { heard: Message[] }) =>
     heard.map(({ type }) => type).filter((one) => one !== 'heartbeat');
 
   it('is released when its caller says so, and withdrawn when it does not come to that', async () => {
@@ -341,7 +341,7 @@ describe('a command that is held', () => {
     const [one, other] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     for (const { promise } of [one, other]) give(daemon, promise).catch(() => undefined);
     await daemon.clock.advance(1);
-    expect(told(daemon)).toEqual(['command', 'command']);
+    expect(acknowledged(daemon)).toEqual(['command', 'command']);
     other.reject(new Error('not stored'));
     await daemon.clock.advance(1);
     one.resolve();

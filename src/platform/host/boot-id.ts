@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 
 const BOOT_ID = '/proc/sys/kernel/random/boot_id';
 
-/** undefined: it cannot be told. */
+/** undefined: it is unknown. */
 export function readBootId(): string | undefined {
   try {
     return readFileSync(BOOT_ID, 'ascii').trim();

@@ -8,7 +8,7 @@ export function announcedHost(address: string): string {
   return address === '0.0.0.0' || address === '::' ? name : hostOf(address);
 }
 
-/** Every name under which clients and encoders reach this host, as far as the configuration tells. */
+/** Every name under which clients and encoders reach this host, as far as the configuration names them. */
 export function certificateNames({ http, encoders }: Config): string[] {
   const addresses = [http.listen.host, encoders.listen.host].filter(
     (host) => host !== '0.0.0.0' && host !== '::',

@@ -31,7 +31,7 @@ it('believes systemd-timesyncd, where the date is possible, without asking furth
   expect(open(manualClock(0)).isSynchronised()).toBe(false);
 });
 
-it('believes the kernel, no matter who told it', async () => {
+it('believes the kernel, whatever program set it', async () => {
   const kernel = open();
   says('echo yes');
   await kernel.ask();

@@ -1,5 +1,5 @@
 /**
- * Whether a time server was reached. systemd-timesyncd leaves a file; chrony, ntpd and others tell the kernel, whose
+ * Whether a time server was reached. systemd-timesyncd leaves a file; chrony, ntpd and others inform the kernel, whose
  * word (adjtimex(2)) a sandboxed service gets from timedatectl(1).
  */
 import { execFile } from 'node:child_process';

@@ -1,5 +1,5 @@
 /**
- * What systemd is told of the service (sd_notify(3)): READY, STATUS, WATCHDOG, STOPPING. Node cannot open the datagram
+ * Notifications of the service to systemd (sd_notify(3)): READY, STATUS, WATCHDOG, STOPPING. Node cannot open the datagram
  * socket that takes it, so it is inherited, already connected: from systemd itself (OpenFile=, version 253 on) or from
  * systemd/launch. Saying something never blocks and never fails the daemon.
  */

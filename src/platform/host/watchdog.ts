@@ -1,5 +1,5 @@
 /**
- * Tells systemd that the daemon lives, but only while it works: a timer that fires proves no more than that timers
+ * Notifies systemd that the daemon lives, but only while it works: a timer that fires proves no more than that timers
  * fire. Each sign of life is earned by every check (the writer, the interface, the supervisor of hosts) within its
  * deadline. When one fails the feeding stops, and systemd kills and restarts the daemon (WatchdogSec=).
  */

@@ -27,7 +27,7 @@ it.each([
   ['a proxy that adds nothing', '10.0.0.7', undefined, '10.0.0.7'],
   ['a proxy that adds no address', '10.0.0.7', '198.51.100.7, unknown', '10.0.0.7'],
   ['a proxy whose own request it is', '10.0.0.7', '10.0.0.8', '10.0.0.8'],
-])('tells the callers behind %s apart', (_title, remote, forwarded, client) => {
+])('distinguishes the callers behind %s', (_title, remote, forwarded, client) => {
   expect(clientAddress(remote, forwarded, openProxies(['10.0.0.0/24', 'fd00::7']))).toBe(client);
 });
 

@@ -44,7 +44,7 @@ export function openProxies(addresses: readonly string[]): Proxies {
 }
 
 /**
- * Of a request: the address of the connection, unless a trusted proxy holds it. That one has added whom it speaks for to
+ * Of a request: the address of the connection, unless a trusted proxy holds it. That proxy has added its client to
  * X-Forwarded-For, behind whatever its client wrote there: so the list is read from its end, and up to the first address
  * that is no trusted proxy. What is no address was not added by a proxy, and ends the list.
  */

@@ -44,7 +44,7 @@ export type Surface =
       kind: 'lan';
       /** Comes before every path, such as /api; may be "". */
       basePath: string;
-      /** Told of each refusal for want of a role. */
+      /** Called at each refusal for want of a role. */
       forbidden?(principal: Principal, operation: string): void;
       /** Who that is. Throws, or rejects with, UNAUTHORIZED, or RATE_LIMITED after too many failures. */
       authenticate(credentials: Credentials): Principal | Promise<Principal>;
@@ -63,7 +63,7 @@ export interface AppOptions {
   version: string;
   clock: Clock;
   log: Log;
-  /** Told of every answer; `route` is the pattern, milliseconds are up to its headers. */
+  /** Called at every answer; `route` is the pattern, milliseconds are up to its headers. */
   answered?: (method: string, route: string, status: number, milliseconds: number) => void;
   /** Answers that differ from their declaration become INTERNAL: for tests and the demo. */
   checkResponses?: boolean;

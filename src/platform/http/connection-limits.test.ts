@@ -98,7 +98,7 @@ describe('an address', () => {
     await vi.waitUntil(async () => (await answer(port, ATTACKER)) === '200');
   });
 
-  it('is told of once a minute, however often it is refused', async () => {
+  it('is logged once a minute, however often it is refused', async () => {
     const lines: unknown[] = [];
     const log = { ...silentLog, warn: (fields: object) => lines.push(fields) };
     const port = await plainServer({ limits: { perStranger: 1 }, log });

@@ -44,7 +44,7 @@ interface Held {
 
 type Holders = Map<string, Held>;
 
-/** To be called when all other listeners of 'connection' are there: they are not told of what is refused. */
+/** Call it after all other listeners of 'connection' were added: they do not see refused connections. */
 export function limitConnections(server: Server, options: LimitOptions): void {
   const holders: Holders = new Map();
   /** With TLS, the socket of a request is another object than the accepted one; its port is the same. */

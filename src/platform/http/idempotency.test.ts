@@ -124,7 +124,7 @@ describe('a request that is repeated with its key', () => {
 describe('an outcome that is not known', () => {
   const unknown = { status: 409, body: { error: 'OUTCOME_UNKNOWN' } };
 
-  it('is told after a restart, and the request is not carried out again', async () => {
+  it('is repeated after a restart, and the request is not carried out again', async () => {
     const folder = temporaryFolder();
     const file = `${folder}/gatehouse.db`;
     const opened = () => openDatabase({ file, monotonic: () => 0, failed: () => {} });

@@ -1,4 +1,4 @@
-/** Addresses from which someone proved who they are, for whom room is kept while others flood the server. */
+/** Addresses from which a caller was authenticated: room is kept for them while others flood the server. */
 
 /** A PMS that was quiet over the weekend's nights is still known; an address handed on to another host soon is not. */
 const KNOWN_FOR_MS = 24 * 3_600_000;

@@ -104,7 +104,7 @@ describe('answers', () => {
 });
 
 describe('health', () => {
-  it('tells liveness always and readiness by what it is given', async () => {
+  it('answers liveness always, and readiness as it is given', async () => {
     expect((await send('GET', '/healthz')).body).toEqual({ status: 'ok' });
     expect((await send('GET', '/readyz')).status).toBe(200);
     things.notReady = new GatehouseError('STORAGE_UNAVAILABLE', 'The disk is full.', {

@@ -97,7 +97,7 @@ export function errorBody(error: GatehouseError, correlationId: string): ErrorBo
 
 export interface Asked {
   correlationId: string;
-  /** A wrong credential is told apart from none (RFC 6750, 3.1). */
+  /** A wrong credential has another answer than none (RFC 6750, 3.1). */
   credentialsOffered: boolean;
 }
 

@@ -124,7 +124,7 @@ describe('hostile and broken clients', () => {
   it.each([
     ['closes', (socket: Socket) => void socket.end()],
     ['breaks', (socket: Socket) => void socket.resetAndDestroy()],
-  ])('tells who waits that the client has hung up: it %s', async (_, hangUp) => {
+  ])('signals that the client has hung up: it %s', async (_, hangUp) => {
     const { address } = await plainServer();
     const { socket } = raw(address.port, 'GET /slow HTTP/1.1\r\nHost: gate\r\n\r\n');
     await entered.promise;

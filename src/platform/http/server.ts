@@ -57,7 +57,7 @@ const TIMES: ServerTimes = {
 /** Bytes of all headers of a request; a token and a few names take less than one tenth. */
 const HEADERS_MAX_BYTES = 8_192;
 /** A flood must not become one of the log. */
-const REFUSALS_TOLD_EVERY_MS = 60_000;
+const REFUSALS_LOGGED_EVERY_MS = 60_000;
 /** Would be taken out of a URL, and what is left names something else (RFC 3986, 5.2.4; WHATWG URL, 4.1: %2e too). */
 const DOT_SEGMENT = /^[^?#]*\/(\.|%2e){1,2}([/?#]|$)/i;
 /** When the kernel starts to probe a silent peer. */
@@ -76,7 +76,7 @@ export interface ServeOptions {
   app: App;
   clock: Clock;
   log: Log;
-  /** For whom room is kept; without it, for no one but this host. */
+  /** Addresses for which room is kept; without it, only this host. */
   known?: Pick<KnownAddresses, 'has'>;
   /** Whose X-Forwarded-For is believed; without it, no one's. */
   isProxy?: Proxies;
@@ -216,7 +216,7 @@ async function listen(
     limits: { ...CONNECTION_LIMITS, ...options.limits },
     isKnown: (address) => options.known?.has(address) ?? false,
     isProxy: (address) => options.isProxy?.(address) ?? false,
-    refused: tellerOfRefusals(options),
+    refused: refusalLog(options),
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => reject(explained(error, target)));
@@ -241,14 +241,14 @@ async function listen(
 }
 
 /** One line a minute, however many connections are refused. */
-function tellerOfRefusals({ clock, log }: ServeOptions): (address: string) => void {
+function refusalLog({ clock, log }: ServeOptions): (address: string) => void {
   let refused = 0;
-  let toldAt = Number.NEGATIVE_INFINITY;
+  let loggedAt = Number.NEGATIVE_INFINITY;
   return (address) => {
     refused += 1;
-    if (clock.monotonic() - toldAt < REFUSALS_TOLD_EVERY_MS) return;
+    if (clock.monotonic() - loggedAt < REFUSALS_LOGGED_EVERY_MS) return;
     log.warn({ address, refused }, 'connections are refused: an address holds too many');
-    toldAt = clock.monotonic();
+    loggedAt = clock.monotonic();
     refused = 0;
   };
 }

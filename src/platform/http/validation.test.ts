@@ -46,7 +46,7 @@ describe('validation', () => {
       expect(await faults(body)).toEqual(['VALIDATION_FAILED', ' INVALID_TYPE']);
   });
 
-  it('bounds how many faults it tells', async () => {
+  it('bounds how many faults it lists', async () => {
     expect((await faults(`{"list":[${Array(60).fill('{}').join(',')}]}`)).length).toBe(21);
   });
 

@@ -8,10 +8,10 @@ import { inWords } from '../fault-words.ts';
 import type { Operation } from './operation.ts';
 import { jsonPointer } from './pointer.ts';
 
-/** Faults told in one answer: enough to repair a form, not a way to draw large answers. */
+/** Faults that one answer lists: enough to repair a form, not a way to draw large answers. */
 const DETAILS_MAX = 20;
 /** Of these the message names so many places. */
-const TOLD_MAX = 3;
+const LISTED_MAX = 3;
 /** Characters of a query parameter; the longest identifier has 64. */
 const PARAMETER_MAX = 256;
 /** Characters of a fault's path, which a client's own field names can make long. */
@@ -128,13 +128,13 @@ function failed(faults: ErrorDetail[]): GatehouseError {
     const place = path || 'the body';
     if (!byPlace.has(place)) byPlace.set(place, message);
   }
-  const more = byPlace.size > TOLD_MAX ? ` and ${byPlace.size - TOLD_MAX} more` : '';
-  const told = [...byPlace].slice(0, TOLD_MAX);
+  const more = byPlace.size > LISTED_MAX ? ` and ${byPlace.size - LISTED_MAX} more` : '';
+  const listed = [...byPlace].slice(0, LISTED_MAX);
   if (faults.every(({ code }) => code === 'UNKNOWN_FIELD')) {
-    const named = told.map(([place]) => place).join(', ');
+    const named = listed.map(([place]) => place).join(', ');
     const message = `Unknown: ${named}${more}. Leave out what does not exist here.`;
     return new GatehouseError('UNKNOWN_FIELD', message, { details });
   }
-  const named = told.map(([place, message]) => `${place}: ${message}`).join('; ');
+  const named = listed.map(([place, message]) => `${place}: ${message}`).join('; ');
   return new GatehouseError('VALIDATION_FAILED', `Not valid: ${named}${more && `;${more}`}.`, { details });
 }

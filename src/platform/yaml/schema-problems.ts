@@ -12,13 +12,13 @@ export function schemaProblems(
   jsonSchema: JsonSchema,
   file: unknown,
 ): Problem[] {
-  const told = new Set<string>();
+  const reported = new Set<string>();
   return issues
     .flatMap((issue) => problemsOf(issue, jsonSchema, file))
     .filter(({ path }) => {
       const setting = named(path);
-      if (told.has(setting)) return false;
-      told.add(setting);
+      if (reported.has(setting)) return false;
+      reported.add(setting);
       return true;
     });
 }

@@ -18,7 +18,7 @@ const messages = (text: string) => refusal(text).mistakes.map(({ message }) => m
 const OIDC = 'issuer: https://i, audience: g';
 const ID = '5c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e';
 
-describe('how mistakes are told', () => {
+describe('how mistakes are reported', () => {
   it('shows file, line, column, the line and a caret, for all mistakes in their order', () => {
     const text = [
       'systemID: 5c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e',
@@ -47,7 +47,7 @@ describe('how mistakes are told', () => {
     expect(refusal(text).mistakes[0]).toMatchObject({ line: 6, message: expect.stringMatching(/tab/i) });
   });
 
-  it('tells what is there twice, single settings and contradictions in one go', () => {
+  it('reports duplicates, single settings and contradictions in one go', () => {
     const text = [
       'log: {}',
       'http: { plain: true, listen: 0.0.0.0:1, requestBurst: x }',
@@ -79,7 +79,7 @@ describe('how mistakes are told', () => {
     ]);
   });
 
-  it('tells no contradiction that follows from a mistake', () => {
+  it('reports no contradiction that follows from a mistake', () => {
     // The defaults of both addresses have other ports; the one of `url` is none.
     expect(messages('http: { listen: x }\nencoders: { listen: 0.0.0.0:8443 }')).toHaveLength(1);
     expect(messages('upstream: { url: x, certFile: c, keyFile: 3 }')).toHaveLength(2);

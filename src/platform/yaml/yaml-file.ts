@@ -7,7 +7,7 @@
  *
  * YAML 1.2 without aliases, so that what is written is what is meant and a small file stays small. The two files there
  * are: the configuration (config-file.ts) and what `gatehouse import` takes (site-file.ts). Only where the text is no
- * YAML, so that no one can tell what the settings are, are other mistakes not looked for.
+ * YAML, so that the settings are unknown, are other mistakes not looked for.
  */
 import {
   Composer,
@@ -171,7 +171,7 @@ const SAID: Partial<Record<string, string>> = {
   NON_STRING_KEY: 'the name of a setting must be a word, no list, section or number',
 };
 
-/** Throws when it cannot be told what the settings are. */
+/** Throws when the settings cannot be determined. */
 function parseYaml(text: string, file: string): Source {
   const lines = new LineCounter();
   const { documents, tooDeep } = composed(text, lines);

@@ -29,7 +29,7 @@ export interface LinkOptions {
   log: Log;
   report(report: StateReport): void;
   emit(event: DriverEvent, signal: AbortSignal): Promise<void>;
-  /** Told of every change, with the reason when the link is down because of a failure. */
+  /** Called at every change, with the reason when the link is down because of a failure. */
   changed(up: boolean, error?: Failure): void;
   /** The driver holds on to what it has opened; only the end of the process takes it away. */
   stuck(reason: string): void;
@@ -94,7 +94,7 @@ export function openLink(link: LinkOptions): Link {
   };
 }
 
-/** Once `ended` has fired nothing that the driver reports is passed on: it tells how things were. */
+/** Once `ended` has fired nothing that the driver reports is passed on: it describes a link that has ended. */
 async function openDriver(link: LinkOptions, signal: AbortSignal, ended: AbortSignal): Promise<Driver> {
   const { id, clock, log, options, open } = link;
   const context: DriverContext = {

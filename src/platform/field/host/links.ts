@@ -32,7 +32,7 @@ export interface Links {
   start(): Promise<void>;
   /** Loads and starts one more. */
   open(spec: LinkStart): Promise<void>;
-  /** Resolves when it is closed, and tells the daemon that it is down. */
+  /** Resolves when it is closed, and the daemon knows that it is down. */
   closeOne(linkId: string): Promise<void>;
   execute(linkId: string, command: DriverCommand, signal: AbortSignal): Promise<Plain>;
   close(): Promise<void>;

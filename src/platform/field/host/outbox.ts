@@ -130,7 +130,7 @@ export function openEvents(send: Send): Events {
           resolve();
         },
       });
-      // What is refused is older: a lock that left and joined again is not to be told of the other way round.
+      // What is refused is older: a lock that left and joined again must not be reported in the other order.
       again((entry) => entry.message.linkId === linkId);
       void send(message);
       return promise.finally(() => signal.removeEventListener('abort', abort));

@@ -1,5 +1,5 @@
 /**
- * A host, but for what needs `process` (host.ts): talks to the daemon, runs its links, and ends when it is told to,
+ * A host, but for what needs `process` (host.ts): talks to the daemon, runs its links, and ends when the daemon asks it to,
  * when the daemon has gone, or when a driver is stuck.
  */
 import type { Duplex } from 'node:stream';
@@ -108,7 +108,7 @@ export async function serve({ stream, protocols, drivers, clock, signal }: Serve
     }
   }
 
-  // One that cannot be loaded is told of when its link is opened.
+  // A driver that cannot be loaded is reported when its link is opened.
   for (const protocol of protocols)
     drivers
       .get(protocol)?.()
