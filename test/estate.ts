@@ -136,7 +136,7 @@ export async function openEstate(database?: Database, restart: Restart = {}) {
     report: (mac: string, more: Record<string, Plain> = {}, link = LINK) =>
       doors.report(link, { subject: `device:${mac}`, state: { connected: true, hwId: mac, ...more } }),
     /** What a gateway tells; resolves with whether it was taken. */
-    tell: (kind: string, data: Plain, id: string = randomUUID(), link = LINK) =>
+    emit: (kind: string, data: Plain, id: string = randomUUID(), link = LINK) =>
       doors.event(link, { id, kind, data }),
     connectGateway(connected: boolean) {
       played.gateway = { connected, changedAt: clock.now() };
@@ -147,7 +147,7 @@ export async function openEstate(database?: Database, restart: Restart = {}) {
       runUntilTestEnds(
         doors.keepReports,
         doors.keepTimes,
-        doors.tellPresence,
+        doors.publishPresence,
         doors.keepStandingOpen,
         doors.lockAgain,
         doors.storeLater,

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { openTestStream, type Told } from '../src/services/events/test-stream.ts';
+import { openTestStream, type Received } from '../src/services/events/test-stream.ts';
 import { drawKeys, openTestSite, type TestSite } from './simulators/test-site.ts';
 import { isTerminalEvent } from './simulators/upstream.ts';
 
@@ -16,7 +16,8 @@ const follow = (lastEventId?: string) =>
     ca: readFileSync(site.daemon.caFile, 'utf8'),
     ...(lastEventId !== undefined && { lastEventId }),
   });
-const messages = (told: Told[]) => told.filter(({ name }) => name === 'message').map(({ data }) => data);
+const messages = (received: Received[]) =>
+  received.filter(({ name }) => name === 'message').map(({ data }) => data);
 
 it('live readers hear what the notification service hears, and go on across a kill -9 of the daemon', async () => {
   const before = await follow();
@@ -38,17 +39,17 @@ it('live readers hear what the notification service hears, and go on across a ki
   await encoder.kill();
   await site.daemon.start();
   const after = await follow(hello?.id);
-  const told = messages(await after.take(3 + site.upstream.events.length));
-  expect(told.filter(({ type }) => type === 'gatehouse.encoder.connection.v1')).toMatchObject([
+  const received = messages(await after.take(3 + site.upstream.events.length));
+  expect(received.filter(({ type }) => type === 'gatehouse.encoder.connection.v1')).toMatchObject([
     { data: { connected: true } },
     { data: { connected: false } },
   ]);
-  expect(told.slice(1, -1).map(({ id }) => id)).toEqual(site.upstream.events.map(({ id }) => id));
+  expect(received.slice(1, -1).map(({ id }) => id)).toEqual(site.upstream.events.map(({ id }) => id));
 
   const started = performance.now();
   await site.daemon[Symbol.asyncDispose]();
   await after.ended;
-  expect(after.told.at(-1)).toMatchObject({ name: 'end', data: { reason: 'SHUTTING_DOWN' } });
+  expect(after.received.at(-1)).toMatchObject({ name: 'end', data: { reason: 'SHUTTING_DOWN' } });
   // After so long what is under way is cut off.
   expect(performance.now() - started).toBeLessThan(8_000);
 });

@@ -1,5 +1,5 @@
 /**
- * What everything else stands on: the database, who this system is, and what every slice records in, asks of or tells. A
+ * What everything else stands on: the database, who this system is, and what every slice records in, asks or notifies. A
  * part of the composition root (gateway.ts).
  */
 import { randomUUID } from 'node:crypto';
@@ -122,7 +122,7 @@ export async function openBase({ config, clock, log }: BaseOptions, opening: Asy
   };
 }
 
-/** Told in the log and in the audit, so that what is gone can be done again. */
+/** Recorded in the log and in the audit, so that lost work can be done again. */
 async function recordLoss(
   loss: Loss,
   { database, audit, log }: Pick<Base, 'database' | 'audit'> & { log: Log },
@@ -191,7 +191,7 @@ interface EventsOptions extends Omit<EventLogOptions, 'bounds'> {
   tasks: Tasks;
 }
 
-/** Stored, told to live readers, and forwarded where there is an upstream. */
+/** Stored, published to live readers, and forwarded where there is an upstream. */
 function openEventStreams({ config, tasks, ...common }: EventsOptions) {
   const { upstream } = config;
   const bounds = upstream && { maxAgeMs: upstream.maxAge, maxBytes: upstream.maxBytes };

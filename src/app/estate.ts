@@ -166,7 +166,7 @@ function startTasks({ tasks }: EstateOptions, { rs485, zgates, doors }: Parts): 
   tasks.start('lock reports', doors.keepReports);
   tasks.start('lock times', doors.keepTimes);
   tasks.start('history of locks', doors.keepHistory);
-  tasks.start('lock presence', doors.tellPresence);
+  tasks.start('lock presence', doors.publishPresence);
   tasks.start('doors that stand open', doors.keepStandingOpen);
   tasks.start('doors to be locked again', doors.lockAgain);
   tasks.start('what closed doors and was not stored', doors.storeLater);
@@ -312,7 +312,7 @@ function openLinks(
     },
     async onEvent(link, event) {
       for (const listener of listeners) if (await listener.event(link, event)) return;
-      log.info({ link, kind: event.kind }, 'a link told an event');
+      log.info({ link, kind: event.kind }, 'a link reported an event');
     },
   });
 }

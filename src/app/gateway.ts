@@ -37,7 +37,7 @@ export interface Gateway extends AsyncDisposable {
   readonly systemId: string;
   /** Where the interface is served, base path included. */
   readonly baseUrl: string;
-  /** Where encoders connect, as they are told at registration. */
+  /** Where encoders connect, as their registration says. */
   readonly encoderUrl: string;
   readonly adminSocket: string;
   /** Reads the configuration again; what became of it is in the log and the status. */

@@ -64,7 +64,7 @@ it('refuses another vault key, naming the file', async () => {
   );
 });
 
-it('tells a first start from a lost database', () => {
+it('distinguishes a first start from a lost database', () => {
   const folder = temporaryFolder();
   const [file, pki] = [join(folder, 'gatehouse.db'), join(folder, 'pki')] as const;
   expect(isFirstStart(file, pki)).toBe(true);
@@ -78,7 +78,7 @@ it('tells a first start from a lost database', () => {
   expect(isFirstStart(file, pki)).toBe(false);
 });
 
-it('tells a first start that was cut short from a lost database and site CA of which the key is left', () => {
+it('distinguishes a first start that was cut short from a lost database and site CA of which the key is left', () => {
   const folder = temporaryFolder();
   const [file, pki, key] = [
     join(folder, 'gatehouse.db'),

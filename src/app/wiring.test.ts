@@ -8,14 +8,14 @@ const GATEWAY = { deviceId: '0c7c2c52-1a6f-4c5e-9d3e-2b8f1f0d6a40', link: 'zb', 
 const wiringOf = (input: object): Wiring => configSchema.parse(input as ConfigInput);
 const loopback = (id: string, options = {}) => ({ id, protocol: 'loopback', options });
 
-/** Parts that note what they are told; links in `busy` are executing a command. */
+/** Parts that record their calls; links in `busy` are executing a command. */
 function parts(before: Wiring, busy: string[] = []) {
-  const told: [string, unknown][] = [];
-  const note = (what: string) => (value: unknown) => void told.push([what, value]);
-  const noteLater = (what: string) => async (value: unknown) => void told.push([what, value]);
+  const calls: [string, unknown][] = [];
+  const note = (what: string) => (value: unknown) => void calls.push([what, value]);
+  const noteLater = (what: string) => async (value: unknown) => void calls.push([what, value]);
   const ids = (specs: readonly LinkSpec[]) => specs.map(({ id }) => id);
   return {
-    told,
+    calls,
     networks: { declare: noteLater('networks') },
     zgates: { declare: noteLater('zgates'), startOptions: () => ({}) },
     rs485: { declareBuses: note('buses') },
@@ -39,7 +39,7 @@ it('leaves a link as it is while it executes a command, with its gateway and its
   const { wiring, rewired } = await rewire(all, before, wanted);
   expect(rewired).toEqual({ opened: ['b'], reopened: [], closed: [], busy: ['zb', 'a'] });
   expect(wiring.links.map(({ id }) => id).toSorted()).toEqual(['a', 'b', 'zb']);
-  expect(all.told).toEqual([
+  expect(all.calls).toEqual([
     ['networks', [{ id: NETWORK }]],
     ['close', []],
     ['zgates', [GATEWAY]],
@@ -55,7 +55,7 @@ it('opens again what it has closed when the gateways cannot be stored', async ()
   await expect(rewire(failing, before, wiringOf({ links: [loopback('a', { x: 1 })] }))).rejects.toThrow(
     'full',
   );
-  expect(all.told.slice(1)).toEqual([
+  expect(all.calls.slice(1)).toEqual([
     ['close', ['a']],
     ['open', ['a']],
   ]);

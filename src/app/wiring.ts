@@ -29,7 +29,7 @@ export interface WiringOptions {
 /** What the link of a gateway is started with beside the configuration. */
 type StartOptions = (deviceId: string) => { [key: string]: Plain };
 
-/** Of one change at a time. Resolves when links are told; they come up later. */
+/** Of one change at a time. Resolves when the links are requested; they come up later. */
 export async function rewire(
   { networks, zgates, rs485, field }: WiringOptions,
   before: Wiring,

@@ -126,7 +126,7 @@ describe('a checkpoint', () => {
 });
 
 describe('a restored database', () => {
-  it('has a new name, which the audit must tell', async () => {
+  it('has a new name, which the audit must record', async () => {
     await opened.record('a');
     await opened.tamper("UPDATE system SET database_id = 'restored'");
     expect(await opened.audit.verify()).toEqual({ intact: false, firstBad: 1, reason: 'foreign' });

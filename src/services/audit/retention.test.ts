@@ -9,7 +9,7 @@ let synchronised: boolean;
 let ending: AbortController;
 beforeEach(async () => {
   opened = await openTestAudit();
-  // No time before this software tells an age.
+  // A time before this software existed gives no age.
   opened.clock.jumpWall(Date.UTC(2026, 2, 1) - opened.clock.now());
   synchronised = true;
   ending = new AbortController();

@@ -49,7 +49,7 @@ export function openRetention(options: RetentionOptions): AuditRetention {
     if (!time.synchronised()) return;
     const now = time.now();
     const cutoff = now - retentionDays * DAY_MS;
-    const checkpoint = await newestOld({ table, now, cutoff });
+    const checkpoint = await newestOlder({ table, now, cutoff });
     if (!checkpoint) return;
     if (!(await options.isSigned(checkpoint))) {
       log.error(
@@ -105,9 +105,9 @@ interface Ages {
 /**
  * The newest checkpoint before which all rows are older than `cutoff`. A row is as old as the newest one before it: a
  * controller without a battery for its clock writes 1970 until it has the time. What is dated before this software, or
- * later than now, tells no age.
+ * later than now, has no age.
  */
-async function newestOld({ table, now, cutoff }: Ages): Promise<CheckpointRow | undefined> {
+async function newestOlder({ table, now, cutoff }: Ages): Promise<CheckpointRow | undefined> {
   let after = table.start()?.seq ?? 0;
   let newest = 0;
   let found: CheckpointRow | undefined;

@@ -113,7 +113,7 @@ describe('a token', () => {
 });
 
 describe('the end of a token', () => {
-  it('is told to anyone who holds something open for it', async () => {
+  it('is reported to every holder of something open for it', async () => {
     const ended: string[] = [];
     auth = openTestAuth({ database, clock, audited, ended });
     const { id, principalId } = await create();

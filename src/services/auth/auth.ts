@@ -34,7 +34,7 @@ export interface Auth extends SignIn, Pick<Tokens, 'create' | 'list' | 'revoke'>
   readonly renew: Renew;
   /** Tokens of programs that end soon, or did lately. */
   endings(): EndingToken[];
-  /** Told of a caller who lacks the role that an operation needs. */
+  /** Called when a caller lacks the role that an operation needs. */
   forbidden(principal: Principal, operation: string): void;
   /** The keys of the identity provider; undefined without one. `run` is for supervise. */
   readonly issuerKeys: Pick<IssuerKeys, 'run' | 'state'> | undefined;

@@ -10,7 +10,7 @@ export function sessionCookie(secret: string, maxAgeMs: number): string {
   return `${NAME}=${secret}; Max-Age=${Math.floor(maxAgeMs / 1_000)}; ${ATTRIBUTES}`;
 }
 
-/** From the Cookie header; undefined when it is not there, or there twice: then no one can tell which is ours. */
+/** From the Cookie header; undefined when it is absent, or there twice: then it is unclear which one is ours. */
 export function sessionSecret(header: string | undefined): string | undefined {
   const values = (header ?? '')
     .split(';')

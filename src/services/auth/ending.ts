@@ -1,4 +1,4 @@
-/** Tokens of programs that end soon: for status and metrics, and told in an event at each of WARNED_DAYS. */
+/** Tokens of programs that end soon: for status and metrics, and announced by an event at each of WARNED_DAYS. */
 import type { KnownTime } from '../../platform/known-time.ts';
 import type { LiveEvent } from '../events/cloud-event.ts';
 import type { LiveEvents } from '../events/events.ts';

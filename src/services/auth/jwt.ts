@@ -118,7 +118,7 @@ function rolesIn(claim: unknown): Role[] {
 }
 
 /**
- * What a person would call the bearer, for log and audit; the id is what tells. The first claim that a label may be, so
+ * What a person would call the bearer, for log and audit; the id identifies. The first claim that a label may be, so
  * that no text of an issuer passes for another bearer.
  */
 function labelOf({ preferred_username: name, sub }: JwtClaims): string | undefined {

@@ -33,10 +33,10 @@ export function openRefusals(audit: Pick<Audit, 'record'>): Refusals {
     },
     collect() {
       if (refused.size === 0) return undefined;
-      const told = [...refused];
+      const batch = [...refused];
       return {
         write() {
-          for (const [, { principal, operation, times }] of told)
+          for (const [, { principal, operation, times }] of batch)
             audit.record({
               principal,
               action: 'operation.refuse',
@@ -48,7 +48,7 @@ export function openRefusals(audit: Pick<Audit, 'record'>): Refusals {
         },
         // Some may have been counted while the commit was under way.
         written() {
-          for (const [key, { times }] of told) {
+          for (const [key, { times }] of batch) {
             const now = refused.get(key);
             if (!now || now.times <= times) refused.delete(key);
             else refused.set(key, { ...now, times: now.times - times });

@@ -13,18 +13,18 @@ const caller = { principal: LOCAL_ADMINISTRATOR, correlationId: 'c1' };
 let database: Database;
 let clock: ManualClock;
 let audited: AuditEntry[];
-let told: LiveEvent[];
+let published: LiveEvent[];
 let auth: Auth;
 
 beforeEach(async () => {
   clock = manualClock();
   audited = [];
   database = await temporaryDatabase();
-  told = [];
+  published = [];
   auth = open();
 });
 
-const open = () => openTestAuth({ database, clock, audited, told });
+const open = () => openTestAuth({ database, clock, audited, published });
 
 const create = (roles: Role[] = ['pms'], expiresInDays = 90) =>
   auth.create({ label: 'PMS', roles, expiresInDays }, caller);
@@ -110,9 +110,9 @@ describe('the renewal of a token', () => {
   });
 });
 
-it('tells of a token that ends from two weeks before, once at each of some days, across a restart', async () => {
+it('announces the end of a token from two weeks before, once at each of some days, across a restart', async () => {
   const { id } = await create(['pms'], 15);
-  const days = () => told.map(({ data }) => data.daysLeft);
+  const days = () => published.map(({ data }) => data.daysLeft);
   expect(auth.endings()).toEqual([]);
   await pass(clock, DAY_MS + 60_000);
   expect(auth.endings()).toMatchObject([{ id, label: 'PMS', daysLeft: 13 }]);

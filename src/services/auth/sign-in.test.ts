@@ -103,12 +103,13 @@ describe('a login code', () => {
     expect(new Set(Array.from({ length: 1_000 }, drawCode)).size).toBe(1_000);
   });
 
-  it('is stored under a keyed digest alone, and told to no one else', async () => {
+  it('is stored under a keyed digest alone, and appears nowhere else', async () => {
     const code = await newCode();
     const secret = await signIn(await newCode());
     const rows = JSON.stringify(database.prepare<[], object>('SELECT * FROM login_code').all());
-    const told = JSON.stringify([rows, audited, auth.list({ limit: 100 })]);
-    for (const text of [code, code.replace('-', ''), secret.slice(17, 60)]) expect(told).not.toContain(text);
+    const visible = JSON.stringify([rows, audited, auth.list({ limit: 100 })]);
+    for (const text of [code, code.replace('-', ''), secret.slice(17, 60)])
+      expect(visible).not.toContain(text);
   });
 
   it('waits with 31 others at most: a further one ends the oldest, and what is over is forgotten', async () => {
@@ -284,7 +285,7 @@ describe('over the interface', () => {
     },
   );
 
-  it('tells a token who it is', async () => {
+  it('answers a token with its principal', async () => {
     const { token } = await auth.create({ label: 'PMS', roles: ['pms'] }, caller);
     const { body } = await client()('GET', { Authorization: `Bearer ${token}` });
     expect(body).toMatchObject({ label: 'PMS', roles: ['pms'], via: 'token' });

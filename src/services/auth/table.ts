@@ -20,7 +20,7 @@ export interface TokenRow {
   revoked_at: number | null;
   /** Of a renewed token: a JSON array of FormerSecret, the newest first. */
   former_secrets: string;
-  /** The fewest days before its end that were told. */
+  /** The smallest number of days before its end that was announced. */
   warned_days: number | null;
 }
 

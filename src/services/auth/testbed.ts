@@ -26,7 +26,7 @@ export interface AuthBed {
   /** Undefined: each opening is one after a boot. */
   bootId?: string;
   /** To live readers. */
-  told?: LiveEvent[];
+  published?: LiveEvent[];
   /** Principals whose credentials were revoked. */
   ended?: string[];
 }
@@ -49,7 +49,7 @@ export function openTestAuth(bed: AuthBed): Auth {
     directory: bed.directory ?? join(temporaryFolder(), 'auth'),
     ended: async (principalId) => void bed.ended?.push(principalId),
     time,
-    events: { publish: (event) => bed.told?.push(event), wake: () => {} },
+    events: { publish: (event) => bed.published?.push(event), wake: () => {} },
     digest: (code) => createHash('sha256').update(`key ${code}`).digest('hex'),
   });
   onTestFinished(() => opened[Symbol.asyncDispose]());

@@ -1,7 +1,7 @@
 /**
  * The text of a local token: gwt_<12 hex id>_<43 base64url secret>_<6 check characters>; of a session's, which only a
  * cookie carries, gws_…. The id finds the row, the secret is 256 random bits (so a plain SHA-256 of it may be stored),
- * the check tells a typing error from a token that was revoked, without a look into the database.
+ * the check distinguishes a typing error from a token that was revoked, without a look into the database.
  */
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';

@@ -57,7 +57,7 @@ export interface TokensOptions {
   audit: Audit;
   table: TokenTable;
   marks: Marks;
-  /** Told of a principal whose credentials were revoked, after that commit: what it still holds open is to end. */
+  /** Called after the commit that revoked the credentials of a principal: its open streams and connections must end. */
   ended(principalId: string): Promise<void>;
 }
 
@@ -179,7 +179,7 @@ function lastServiceTool(label: string): GatehouseError {
   );
 }
 
-/** All are compared, so that the time tells nothing. */
+/** All are compared, so that the time reveals nothing. */
 function formerSecret(given: Uint8Array, row: TokenRow | undefined): FormerSecret | undefined {
   const same = (row ? formerSecretsOf(row) : []).filter(({ sha256 }) =>
     sameSecret(given, Buffer.from(sha256, 'hex')),

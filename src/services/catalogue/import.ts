@@ -169,7 +169,7 @@ function bit(value: boolean | null): number | null {
   return value === null ? null : Number(value);
 }
 
-/** Locks tell contents apart by their version, so that other contents need a higher one: the file's, or the next. */
+/** Locks compare contents by version, so changed contents need a higher one: the file's, or the next. */
 function versionOf(
   before: ({ version: number } & object) | undefined,
   content: object,

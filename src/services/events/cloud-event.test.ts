@@ -4,7 +4,7 @@ import { progress, SYSTEM_ID } from './test-log.ts';
 
 const recorded = { systemId: SYSTEM_ID, at: Date.UTC(2026, 1, 3, 4, 5, 6, 7), clockSynchronised: true };
 
-it('tells a step of a key as CloudEvents 1.0, with the keyId in subject and data', () => {
+it('describes a step of a key as CloudEvents 1.0, with the keyId in subject and data', () => {
   const failed = { ...progress(7), status: 'failed', error: { code: 'NO_CARD', message: 'no card came' } };
   const { topic, type, body } = writeProgressEvent(failed, 12, recorded);
   expect(topic).toBe(`gatehouse/1/${SYSTEM_ID}/encoders/desk-1/events`);

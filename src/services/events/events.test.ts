@@ -62,7 +62,7 @@ describe('recording', () => {
     expect(JSON.parse(log.events.table.page(0, 1)[0]?.body ?? '')).toMatchObject({ clocksynced: false });
   });
 
-  it('tells how much waits and for how long', async () => {
+  it('shows how many events wait and for how long', async () => {
     const clock = manualClock();
     const log = await openTestLog({ clock });
     expect(log.events.backlog().oldestAgeMs).toBeNull();

@@ -13,14 +13,14 @@ export interface Events {
    * (jobId, keyId, status).
    */
   writeProgress(progress: WriteProgress): void;
-  /** After the commit: tells the forwarder that there is something to send. */
+  /** After the commit: wakes the forwarder. */
   wake(): void;
 }
 
 export interface LiveEvents {
   /** Inside a commit job. */
   publish(event: LiveEvent): void;
-  /** After the commit: tells those who listen. */
+  /** After the commit: publishes to the live readers. */
   wake(): void;
 }
 

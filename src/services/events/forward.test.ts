@@ -62,7 +62,7 @@ describe('a healthy service', () => {
     await until(() => arrivals(broker).at(-1)?.replayed === false);
   });
 
-  it('is told that everything may be a repeat after a crash with an open connection', async () => {
+  it('learns that everything may be a repeat after a crash with an open connection', async () => {
     const folder = temporaryFolder();
     const broker = await openTestBroker({ answer: () => 'ignore' });
     const first = await openTestLog({ folder });

@@ -84,7 +84,7 @@ interface Delivery extends ForwarderOptions {
 /** Why a connection ended, and whether the oldest message in flight may be the reason. */
 class Broken extends Error {
   readonly headAtFault: boolean;
-  /** It tells of the network or the service, not of this program: where it was noticed says nothing. */
+  /** The error is about the network or the service: a stack trace of this program would not help. */
   override stack = '';
   constructor(cause: Error, headAtFault: boolean) {
     super(cause.message);

@@ -10,7 +10,7 @@ const doorId = uuid;
 const deviceId = uuid;
 const encoderId = z.string();
 const reason = z.string().nullable();
-const told = <Words extends readonly [string, ...string[]]>(words: Words) =>
+const reported = <Words extends readonly [string, ...string[]]>(words: Words) =>
   z.object({ value: z.enum(words), at: dateTime }).nullable();
 
 const WRITE_STATUSES = [
@@ -36,7 +36,7 @@ const writeProgress = {
   }),
 };
 
-/** By what follows `gatehouse.` and comes before `.v1`. Objects are open: a later version may tell more. */
+/** By what follows `gatehouse.` and comes before `.v1`. Objects are open: a later version may add fields. */
 const DATA = {
   ...Object.fromEntries(
     WRITE_STATUSES.map((status) => [
@@ -102,7 +102,7 @@ const DATA = {
     raised: z.boolean(),
     reason: z.string(),
   }),
-  'door.state': z.object({ doorId, lockState: told(LOCK_STATES), doorState: told(DOOR_STATES) }),
+  'door.state': z.object({ doorId, lockState: reported(LOCK_STATES), doorState: reported(DOOR_STATES) }),
   'door.late-outcome': z.object({
     doorId,
     outcome: z.enum(['confirmed']),

@@ -19,7 +19,7 @@ import {
 import { eventOperations } from './operations.ts';
 import { KEEP_INTERVAL_MS } from './retention.ts';
 import { openTestLog, type TestLog, until } from './test-log.ts';
-import { openTestStream, type StreamOptions, type Told } from './test-stream.ts';
+import { openTestStream, type Received, type StreamOptions } from './test-stream.ts';
 
 let clock: ReturnType<typeof manualClock>;
 let log: TestLog;
@@ -74,7 +74,7 @@ const follow = (options: StreamOptions & { after?: string } = {}) =>
     ...options,
   });
 const id = (seq: number) => `${databaseId}-${seq}`;
-const sequences = (told: Told[]) => told.map(({ data }) => Number(data.sequence));
+const sequences = (received: Received[]) => received.map(({ data }) => Number(data.sequence));
 
 async function publish(kind: string, subject: string): Promise<void> {
   const event = { type: `gatehouse.${kind}.changed.v1`, source: `${kind}s/${subject}`, subject, data: {} };
@@ -88,7 +88,7 @@ async function beat(): Promise<void> {
 }
 
 describe('a stream', () => {
-  it('says where it begins, then tells what comes from now on', async () => {
+  it('says where it begins, then sends new events', async () => {
     await log.record(1, 3);
     const stream = await follow();
     expect(stream.status).toBe(200);
@@ -101,9 +101,9 @@ describe('a stream', () => {
     const hello = { name: 'hello', id: id(3), data: { cursor: id(3), lo: id(0), hi: id(3) } };
     expect(await stream.take(1)).toEqual([hello]);
     await log.record(4, 5);
-    const told = await stream.take(2);
-    expect(told).toMatchObject([{ name: 'message', id: id(4) }, { id: id(5) }]);
-    expect(told[0]?.data).toMatchObject({
+    const received = await stream.take(2);
+    expect(received).toMatchObject([{ name: 'message', id: id(4) }, { id: id(5) }]);
+    expect(received[0]?.data).toMatchObject({
       specversion: '1.0',
       type: 'gatehouse.encoder.write.written.v1',
       sequence: '000000000004',
@@ -122,7 +122,7 @@ describe('a stream', () => {
     }
   });
 
-  it('tells what it was asked for, by type and by what it is about', async () => {
+  it('sends what was asked for, by type and by what it is about', async () => {
     const filtered = async (query: string) => {
       const stream = await openTestStream(`${url}?after=${id(0)}&${query}`, { token: 'front-desk' });
       await stream.take(1);
@@ -173,7 +173,7 @@ describe('a stream', () => {
     await stream.take(1);
     await closeServer();
     await stream.ended;
-    expect(stream.told.at(-1)).toEqual({ name: 'end', id: undefined, data: { reason: 'SHUTTING_DOWN' } });
+    expect(stream.received.at(-1)).toEqual({ name: 'end', id: undefined, data: { reason: 'SHUTTING_DOWN' } });
   });
 });
 
@@ -191,7 +191,7 @@ describe('coming back', () => {
 
   it('loses and repeats nothing under load, however often the connection is cut', async () => {
     const total = 1_500;
-    const seen: Told[] = [];
+    const seen: Received[] = [];
     let lastEventId = id(0);
     const recording = (async () => {
       for (let n = 1; n <= total; n += 10) await log.record(n, n + 9);
@@ -199,9 +199,9 @@ describe('coming back', () => {
     for (let cut = 1; seen.length < total; cut += 1) {
       const stream = await follow({ lastEventId, token: `front-desk/${cut}` });
       await until(
-        () => stream.told.length > 1 + ((cut * 37) % 200) || seen.length + stream.told.length > total,
+        () => stream.received.length > 1 + ((cut * 37) % 200) || seen.length + stream.received.length > total,
       );
-      const messages = stream.told.filter(({ name }) => name === 'message');
+      const messages = stream.received.filter(({ name }) => name === 'message');
       stream.close();
       seen.push(...messages);
       lastEventId = seen.at(-1)?.id ?? lastEventId;
@@ -211,7 +211,7 @@ describe('coming back', () => {
     expect(new Set(seen.map(({ id }) => id)).size).toBe(total);
   });
 
-  it('is told to many readers alike', async () => {
+  it('reaches many readers alike', async () => {
     const readers = await Promise.all(
       Array.from({ length: 20 }, (_, n) => follow({ token: `front-desk/${n}`, lastEventId: id(0) })),
     );
@@ -271,8 +271,8 @@ describe('who may read what', () => {
     await stream.take(1);
     for (const kind of ['zgate', 'encoder', 'job', 'door', 'rs485', 'network']) await publish(kind, 'x');
     await publish('door', 'the last');
-    const told = await stream.take(kinds.length + 1);
-    expect(told.map(({ data }) => String(data.type).split('.')[1])).toEqual([...kinds, 'door']);
+    const received = await stream.take(kinds.length + 1);
+    expect(received.map(({ data }) => String(data.type).split('.')[1])).toEqual([...kinds, 'door']);
   });
 
   it('finds what it may read behind much that it may not', async () => {
@@ -293,7 +293,7 @@ describe('who may read what', () => {
     revoked.add('front-desk');
     await beat();
     await stream.ended;
-    expect(stream.told.at(-1)).toMatchObject({ name: 'end', data: { reason: 'UNAUTHORIZED' } });
+    expect(stream.received.at(-1)).toMatchObject({ name: 'end', data: { reason: 'UNAUTHORIZED' } });
     expect((await other.take(1))[0]?.name).toBe('heartbeat');
     expect(streams.count()).toBe(1);
   });
@@ -307,7 +307,7 @@ describe('who may read what', () => {
     expect(streams.count()).toBe(2);
     await streams.recheck(principalWith('front-desk').id);
     await stream.ended;
-    expect(stream.told.at(-1)).toMatchObject({ name: 'end', data: { reason: 'UNAUTHORIZED' } });
+    expect(stream.received.at(-1)).toMatchObject({ name: 'end', data: { reason: 'UNAUTHORIZED' } });
     expect(streams.count()).toBe(1);
   });
 });
@@ -321,7 +321,7 @@ describe('limits', () => {
     await stranger.take(1);
     await follow();
     await first.ended;
-    expect(first.told.at(-1)).toMatchObject({ name: 'end', data: { reason: 'TOO_MANY_STREAMS' } });
+    expect(first.received.at(-1)).toMatchObject({ name: 'end', data: { reason: 'TOO_MANY_STREAMS' } });
     expect(streams.count()).toBe(STREAMS_PER_PRINCIPAL + 1);
   });
 

@@ -74,7 +74,7 @@ interface Stream {
   principal: Principal;
   /** The seq of the last event it was given or may not read. */
   seq: number;
-  /** Told before further events. */
+  /** Sent before further events. */
   notices: string[];
   heartbeatDue: boolean;
   ended: boolean;
@@ -229,7 +229,7 @@ function ring(stream: Stream): void {
   stream.bell = Promise.withResolvers();
 }
 
-/** An event of ours rather than of the log; its name tells it from those, which have none. */
+/** An event of ours rather than of the log; its name distinguishes it: those have none. */
 function message(name: string, data: Record<string, unknown>, id?: string): string {
   return `${id === undefined ? '' : `id: ${id}\n`}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 }

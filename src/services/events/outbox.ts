@@ -53,7 +53,7 @@ export interface OutboxOptions {
   log: Log;
 }
 
-/** What is acknowledged and not on the disk yet; `total` is told of all of it. */
+/** Events that are acknowledged and not on the disk yet. `total` counts all of them. */
 function openUnsaved(total: Waiting) {
   /** Beyond `acked`, with their bytes. */
   const ahead = new Map<number, number>();

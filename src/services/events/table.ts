@@ -357,7 +357,7 @@ function openRecords(database: Prepare) {
       insertGap.run(seq, encoderId, first, last, reason, at),
     hasGap: ({ encoderId, first, last, reason }: Gap) =>
       sameGap.get(encoderId, first, last, reason) !== undefined,
-    /** Removes a gap and the event that tells it. */
+    /** Removes a gap and the event that reports it. */
     removeGap(seq: number): void {
       removeGap.run(seq);
       removeEvent.run(seq);

@@ -3,7 +3,7 @@ import { type IncomingMessage, request as plainRequest } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import { onTestFinished } from 'vitest';
 
-export interface Told {
+export interface Received {
   /** "message" for one without a name. */
   name: string;
   id: string | undefined;
@@ -13,12 +13,12 @@ export interface Told {
 export interface TestStream {
   readonly status: number;
   readonly headers: IncomingMessage['headers'];
-  readonly told: Told[];
+  readonly received: Received[];
   /** Resolves when the server has ended it, or the connection is gone. */
   readonly ended: Promise<void>;
   readonly response: IncomingMessage;
   /** The next `count` events that no one has taken yet. */
-  take(count: number): Promise<Told[]>;
+  take(count: number): Promise<Received[]>;
   close(): void;
 }
 
@@ -45,34 +45,34 @@ export async function openTestStream(url: string, options: StreamOptions = {}): 
   // A connection cut by either side is the end of a stream, not a failure of the test.
   asked.on('error', () => {});
   response.on('error', () => {});
-  const told: Told[] = [];
+  const received: Received[] = [];
   const waiting = new Set<() => void>();
   let rest = '';
   response.setEncoding('utf8').on('data', (text: string) => {
     const blocks = (rest + text).split('\n\n');
     rest = blocks.pop() ?? '';
-    told.push(...blocks.map(parsed));
+    received.push(...blocks.map(parsed));
     for (const check of waiting) check();
   });
   let taken = 0;
   return {
     status: response.statusCode ?? 0,
     headers: response.headers,
-    told,
+    received,
     response,
     ended: new Promise((resolve) => response.once('close', resolve)),
     take(count) {
       return new Promise((resolve, reject) => {
         const overdue = setTimeout(
-          () => reject(new Error(`expected ${count} events, got ${JSON.stringify(told.slice(taken))}`)),
+          () => reject(new Error(`expected ${count} events, got ${JSON.stringify(received.slice(taken))}`)),
           10_000,
         );
         const check = () => {
-          if (told.length < taken + count) return;
+          if (received.length < taken + count) return;
           clearTimeout(overdue);
           waiting.delete(check);
           taken += count;
-          resolve(told.slice(taken - count, taken));
+          resolve(received.slice(taken - count, taken));
         };
         waiting.add(check);
         check();
@@ -82,7 +82,7 @@ export async function openTestStream(url: string, options: StreamOptions = {}): 
   };
 }
 
-function parsed(block: string): Told {
+function parsed(block: string): Received {
   const fields = new Map(
     block.split('\n').map((line) => {
       const colon = line.indexOf(': ');

@@ -173,7 +173,7 @@ function publisher(client: MqttClient, protocolVersion: 4 | 5): Pick<Upstream, '
       const options = { qos: 1 as const, ...(protocolVersion === 5 && { properties }) };
       client.publish(topic, payload, options, (error) => {
         if (!error) return settled(0);
-        // An error without a number is the end of the connection, which loss() tells.
+        // An error without a number is the end of the connection, which loss() reports.
         const { code } = error as { code?: unknown };
         if (typeof code === 'number') settled(code);
       });

@@ -35,7 +35,7 @@ async function openTestbed(
   /** Begins a job that does what the test says. */
   async function begin(object = 'bus-1', more: Partial<JobOrder> = {}) {
     const work = Promise.withResolvers<Record<string, string> | null>();
-    const told = { progress: (_: Progress) => {}, signal: new AbortController().signal };
+    const given = { progress: (_: Progress) => {}, signal: new AbortController().signal };
     const roles: Role[] = ['service-tool'];
     const order: JobOrder = {
       kind: 'scan',
@@ -44,14 +44,14 @@ async function openTestbed(
       principal: TECHNICIAN,
       correlationId: 'c1',
       run(progress, signal) {
-        Object.assign(told, { progress, signal });
+        Object.assign(given, { progress, signal });
         signal.addEventListener('abort', () => work.reject(signal.reason));
         return work.promise;
       },
       ...more,
     };
     const job = await jobs.start(order);
-    return { id: job.id, job, work, told };
+    return { id: job.id, job, work, given };
   }
   const app = lanApp({ operations: jobOperations(jobs) });
   return {
@@ -69,7 +69,7 @@ async function openTestbed(
 describe('a job', () => {
   it('is stored and audited before it begins, and shown as it goes on and ends', async () => {
     const { begin, get, jobs, clock, outcomes } = await openTestbed();
-    const { id, job, work, told } = await begin();
+    const { id, job, work, given } = await begin();
     expect(job).toEqual({
       id,
       kind: 'scan',
@@ -85,10 +85,10 @@ describe('a job', () => {
       result: null,
     });
     expect(outcomes()).toEqual(['job.scan bus-1 accepted']);
-    told.progress({ done: 50, total: 247 });
+    given.progress({ done: 50, total: 247 });
     expect(get(id).progress).toEqual({ done: 50, total: 247, percent: 20 });
     expect(jobs.running()).toEqual([get(id)]);
-    told.progress({ done: 247, total: 247 });
+    given.progress({ done: 247, total: 247 });
     await clock.advance(1_000);
     work.resolve({ found: '3' });
     await clock.advance(0);
@@ -105,27 +105,27 @@ describe('a job', () => {
 
   it('that fails says why, as far as it concerns a client', async () => {
     const { begin, get, clock, outcomes } = await openTestbed();
-    const told = await begin('bus-1');
-    const untold = await begin('bus-2');
-    told.work.reject(new DriverError('LINK_LOST', 'the adapter was unplugged'));
-    untold.work.reject(new TypeError('x is not a function'));
+    const given = await begin('bus-1');
+    const internal = await begin('bus-2');
+    given.work.reject(new DriverError('LINK_LOST', 'the adapter was unplugged'));
+    internal.work.reject(new TypeError('x is not a function'));
     await clock.advance(0);
-    expect(get(told.id)).toMatchObject({
+    expect(get(given.id)).toMatchObject({
       status: 'failed',
       result: null,
       error: { code: 'LINK_LOST', message: 'the adapter was unplugged' },
     });
-    expect(get(untold.id).error).toMatchObject({ code: 'INTERNAL' });
-    expect(get(untold.id).error?.message).not.toContain('function');
+    expect(get(internal.id).error).toMatchObject({ code: 'INTERNAL' });
+    expect(get(internal.id).error?.message).not.toContain('function');
     expect(outcomes().slice(2).toSorted()).toEqual(['job.scan bus-1 failed', 'job.scan bus-2 failed']);
   });
 
   it('is asked to end when cancelled, and ends cancelled when it obeys', async () => {
     const { begin, get, jobs, clock, outcomes } = await openTestbed();
-    const { id, told } = await begin();
+    const { id, given } = await begin();
     const asked = await jobs.cancel(id, { principal: TECHNICIAN, correlationId: 'c2' });
     expect(asked.cancelRequestedAt).toBe('2026-01-01T00:00:00.000Z');
-    expect(told.signal.aborted).toBe(true);
+    expect(given.signal.aborted).toBe(true);
     await clock.advance(0);
     expect(get(id)).toMatchObject({ status: 'cancelled', error: { code: 'CANCELLED' } });
     const again = await jobs.cancel(id, { principal: TECHNICIAN, correlationId: 'c3' });

@@ -235,15 +235,15 @@ function isTaken({ queue }: Task, running: ReadonlyMap<string, Running>, queues:
   return busy(running).has(queue) || [...queues.tasks()].some(([, waiting]) => waiting.queue === queue);
 }
 
-/** What was told to end has failed for that reason; the rest for its own, which a client reads if it is for clients. */
+/** A job that was aborted has failed for the reason of the abort. Other errors reach the client only if they are meant for clients. */
 function endOf(error: unknown, signal: AbortSignal): End {
   return signal.reason instanceof End ? signal.reason : failedBy(error);
 }
 
 function failedBy(error: unknown): End {
   const code = (error as { code?: unknown } | null)?.code;
-  const isTellable = error instanceof GatehouseError || error instanceof DriverError;
-  const end = isTellable
+  const isForClients = error instanceof GatehouseError || error instanceof DriverError;
+  const end = isForClients
     ? new End('failed', String(code), error.message)
     : new End('failed', 'INTERNAL', 'The gateway itself failed; its log says why.');
   end.cause = error;

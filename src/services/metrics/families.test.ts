@@ -7,7 +7,7 @@ const series = (check: Parameters<typeof databaseCheck>[0]) =>
     values.map(({ labels, value }) => [name, ...Object.values(labels), value].join(' ')),
   );
 
-it('tells the result of the last check of the database, its end and its age', () => {
+it('shows the result of the last check of the database, its end and its age', () => {
   const check = {
     verdict: 'damaged',
     endedAt: '2026-11-22T08:00:00.000Z',
@@ -24,7 +24,7 @@ it('tells the result of the last check of the database, its end and its age', ()
   ]);
 });
 
-it('tells no end and no age before the first check', () => {
+it('shows no end and no age before the first check', () => {
   expect(series({ verdict: 'pending', endedAt: null, ageSeconds: null, findings: [] })).toEqual([
     'gatehouse_database_check pending 1',
     'gatehouse_database_check sound 0',

@@ -237,7 +237,7 @@ function locks({ battery, charge, lqi }: ReturnType<Sources['locks']>): Family[]
   ];
 }
 
-/** By bus and not by device: a site has hundreds of those, and `gatehouse status` tells which. */
+/** By bus and not by device: a site has hundreds of those, and `gatehouse status` names the device. */
 function buses(now: Status['buses']): Family[] {
   const each = (value: (bus: Status['buses'][number]) => number) =>
     now.map((bus) => ({ value: value(bus), labels: { bus: bus.id } }));

@@ -16,7 +16,7 @@ it('counts each measurement in every range it is within', () => {
   });
 });
 
-it('tells requests apart by method, route and status', () => {
+it('counts requests by method, route and status', () => {
   const { request, read } = openMeters();
   request('GET', '/encoder/{encoderId}', 200, 3);
   request('GET', '/encoder/{encoderId}', 200, 5);

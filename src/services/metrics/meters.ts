@@ -26,7 +26,7 @@ const ALARMING = ['failed', 'unknown'];
 /** They come from the code alone and are a few; as REQUEST_SERIES_MAX. */
 const ACTUATION_SERIES_MAX = 100;
 /**
- * Combinations of method, route and status told apart: routes are patterns and methods a few, so that this is never
+ * Combinations of method, route and status that are counted separately: routes are patterns and methods a few, so that this is never
  * reached; it bounds memory should one of them ever come from a client.
  */
 const REQUEST_SERIES_MAX = 2_000;

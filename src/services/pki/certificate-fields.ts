@@ -111,7 +111,7 @@ function decodeTime(validity: ReturnType<typeof fieldsOf>): number {
   const digits = utc ? (Number(text.slice(0, 2)) < 50 ? '20' : '19') + text : text;
   const iso = digits.replace(/^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6.000Z');
   const time = Date.parse(iso);
-  // Date.parse takes 30 February for 2 March; the way back tells.
+  // Date.parse takes 30 February for 2 March; formatting the result again shows the difference.
   if (iso === digits || Number.isNaN(time) || new Date(time).toISOString() !== iso) {
     throw new Malformed('has a malformed validity date');
   }

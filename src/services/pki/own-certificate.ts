@@ -12,7 +12,7 @@ import type { LiveEvents } from '../events/events.ts';
 
 const LOOK_EVERY_MS = 60_000;
 const DAY_MS = 86_400_000;
-/** Days before the end at which an event and a log line tell of it, the largest first. */
+/** Days before the end at which an event and a log line warn, the largest first. */
 const WARNED_DAYS = [30, 7, 1, 0] as const;
 
 export interface OwnCertificateOptions {
@@ -59,7 +59,7 @@ export function openOwnCertificate(options: OwnCertificateOptions): OwnCertifica
     error = fault;
   }
 
-  const tell = openWarnings(options);
+  const warn = openWarnings(options);
   look();
   return {
     identityFor: (host) => (current && isFor(current, host) ? current : undefined),
@@ -71,7 +71,7 @@ export function openOwnCertificate(options: OwnCertificateOptions): OwnCertifica
     look,
     async keep(signal) {
       for (;;) {
-        if (current) await tell(current);
+        if (current) await warn(current);
         await clock.sleep(LOOK_EVERY_MS, signal);
         look();
       }
@@ -103,16 +103,16 @@ function read(
 
 /** Once at each of WARNED_DAYS, and once after a start. */
 function openWarnings({ files, time, log, events, commit }: OwnCertificateOptions) {
-  let told: { chain: string; days: number } | undefined;
+  let warned: { chain: string; days: number } | undefined;
   return async ({ chain, certificate }: KeyPair): Promise<void> => {
     const left = certificate.validToDate.getTime() - time.now();
     const days = WARNED_DAYS.findLast((each) => left <= each * DAY_MS);
-    if (days === undefined || (told?.chain === chain && told.days <= days)) return;
+    if (days === undefined || (warned?.chain === chain && warned.days <= days)) return;
     const daysLeft = Math.floor(left / DAY_MS);
     const notAfter = certificate.validToDate.toISOString();
     await commit(() => events.publish(certificateEnds({ notAfter, daysLeft })));
     events.wake();
-    told = { chain, days };
+    warned = { chain, days };
     log.warn({ file: files.certFile, notAfter, daysLeft }, "the site's own certificate ends soon: renew it");
   };
 }

@@ -8,7 +8,7 @@ const ADMITTED_KEYS = 'EC P-256 or P-384, Ed25519, or RSA of 2048 to 4096 bits w
 
 /**
  * How the SPKI of each curve begins: named curve, uncompressed point (RFC 5480 2). One key must have one encoding,
- * since keys are told apart by the hash of it; the same point compressed would pass for another key.
+ * since the hash of it identifies a key; the same point compressed would pass for another key.
  */
 const CURVES = {
   prime256v1: Buffer.from('3059301306072a8648ce3d020106082a8648ce3d03010703420004', 'hex'),

@@ -12,7 +12,7 @@ export const hasOpenssl = (() => {
   }
 })();
 
-/** What `openssl genpkey` is told. */
+/** Arguments of `openssl genpkey`. */
 const ALGORITHMS = {
   'P-256': ['EC', '-pkeyopt', 'ec_paramgen_curve:P-256'],
   'P-256 explicit': ['EC', '-pkeyopt', 'ec_paramgen_curve:P-256', '-pkeyopt', 'ec_param_enc:explicit'],

@@ -39,7 +39,7 @@ describe('openReconciler', () => {
     expect(attempts).toHaveLength(1);
   });
 
-  it('waits longer after each failure in a row, up to a ceiling, and tells when it tries again', async () => {
+  it('waits longer after each failure in a row, up to a ceiling, and shows when it tries again', async () => {
     const { clock, wanted, attempts, run, last, reconciler } = estate();
     wanted.set('a', 1);
     run();
@@ -81,7 +81,7 @@ describe('openReconciler', () => {
     expect(attempts.map(({ id }) => id)).toEqual(['a', 'b']);
   });
 
-  it('tells why the last attempt failed until a newer version is wanted', async () => {
+  it('shows why the last attempt failed until a newer version is wanted', async () => {
     const { clock, wanted, run, want, last, reconciler } = estate();
     wanted.set('a', 1);
     run();
@@ -222,7 +222,7 @@ describe('openReconciler', () => {
     expect(reconciler.nextAttempt('a')).toBeGreaterThan(clock.now());
   });
 
-  it('tells a device that forgets at once ever more seldom, also when its reports wake it', async () => {
+  it('sends to a device that forgets at once ever more rarely, also when its reports wake it', async () => {
     const { clock, applied, reconciler, applies } = obedient();
     for (let second = 0; second < 600; second += 1) {
       await clock.advance(1_000);
@@ -232,7 +232,7 @@ describe('openReconciler', () => {
     expect(reconciler.failure('a')).toMatchObject({ code: 'BAD_REPLY' });
   });
 
-  it('tells a device that comes back without its settings at once, each time', async () => {
+  it('sends at once to a device that comes back without its settings, each time', async () => {
     const { clock, applied, reconciler, applies } = obedient();
     for (let time = 1; time <= 20; time += 1) {
       await clock.advance(5_000);
@@ -244,7 +244,7 @@ describe('openReconciler', () => {
     }
   });
 
-  it('tells a device that lost what it had kept at once', async () => {
+  it('sends at once to a device that lost what it had kept', async () => {
     const { clock, wanted, applied, attempts, run, last, reconciler } = estate();
     wanted.set('a', 1);
     run();
@@ -284,7 +284,7 @@ describe('openReconciler', () => {
     expect(lines).toHaveLength(5);
   });
 
-  it('attempts nothing while nothing can reach the device, tells why, and goes on when it is woken', async () => {
+  it('attempts nothing while nothing can reach the device, shows why, and goes on when it is woken', async () => {
     const away = new Set(['a']);
     const warned: string[] = [];
     const { clock, attempts, run, want, reconciler } = estate({

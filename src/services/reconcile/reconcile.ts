@@ -1,7 +1,7 @@
 /**
- * Wanted → applied, once for all who need it: what the interface was told (a row and its version) is sent to the device
+ * Wanted → applied, once for all who need it: what a client has asked for (a row and its version) is sent to the device
  * until the device reports it in force. The three users (door configuration, RS-485 settings, Zigbee channels) differ
- * in what they send and in what "reported" means; waiting, retrying, superseding and telling are the same.
+ * in what they send and in what "reported" means; waiting, retrying, superseding and reporting are the same.
  */
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -10,7 +10,7 @@ import { isReported, waitBefore } from '../../platform/supervise.ts';
 import { letOthersWork, openSlice } from '../../platform/turns.ts';
 import { AWAKE, openWaking } from '../../platform/waking.ts';
 
-/** Failures told in the log in one window; each is in …/state anyway. */
+/** Failures that are logged in one window; each is in …/state anyway. */
 const LINES_MAX = 20;
 const LINES_WINDOW_MS = 60_000;
 
@@ -132,7 +132,7 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
   }
 
   /**
-   * Reads what is wanted when told to, ends what is superseded, and starts what may start. True when some must wait for another
+   * Reads what is wanted when asked to, ends what is superseded, and starts what may start. True when some must wait for another
    * turn: of a thousand wakes or a thousand that are ready, as a gateway with its doors brings them, a slice is looked at. A query for all
    * would take longer at ten thousand doors, whatever has woken.
    */
@@ -280,7 +280,7 @@ function openWantedList({ name, due, clock, log, random = Math.random }: Reconci
     );
   }
 
-  /** In force. Remembered for a while, so that a device that forgets at once is not told again and again. */
+  /** In force. Remembered for a while, so that a device that forgets at once is not sent its settings again and again. */
   function settle(one: Wanted): void {
     if (one.sentAt === undefined) list.delete(one.id);
     one.failure = undefined;

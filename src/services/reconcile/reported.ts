@@ -123,8 +123,8 @@ export function openReported<State>(options: ReportedOptions<State>): Reported<S
       if (connected) unheard.delete(id);
       const changedAt = since ?? (before && !flipped ? before.changedAt : clock.now());
       const next = { connected, changedAt, state, at: clock.monotonic() };
-      const told = before?.state !== undefined && isDeepStrictEqual(facts(before.state), facts(state));
-      if ((flipped && keepsConnected) || !told) keep(id, next);
+      const isUnchanged = before?.state !== undefined && isDeepStrictEqual(facts(before.state), facts(state));
+      if ((flipped && keepsConnected) || !isUnchanged) keep(id, next);
       else known.set(id, next);
     },
     disconnect(id) {

@@ -9,7 +9,7 @@ import { EXCHANGE_RESULTS, type Status } from './schema.ts';
 
 const DAY_MS = 86_400_000;
 
-/** What the parts tell; times are epoch milliseconds unless they say otherwise. */
+/** What the parts report; times are epoch milliseconds unless they say otherwise. */
 export interface StatusSources {
   version: string;
   systemId: string;
