@@ -19,6 +19,7 @@ import { LOCK_FIRMWARE } from '../resources/doors/firmware.ts';
 import { type DoorSliceOptions, openDoorSlice } from '../resources/doors/slice.ts';
 import { type Networks, openNetworks } from '../resources/networks/networks.ts';
 import { COMMUNICATION } from '../resources/rs485/communication.ts';
+import { OSDP_FIRMWARE } from '../resources/rs485/firmware.ts';
 import { openRs485, type Rs485 } from '../resources/rs485/rs485.ts';
 import { openSiteImport } from '../resources/site-import/import.ts';
 import { openZgates, type Zgates } from '../resources/zgates/zgates.ts';
@@ -279,7 +280,11 @@ function openDoors({ config, zgates, rs485, execute, ...needs }: DoorNeeds) {
 
 /** By kind: jobs that go on after a restart. */
 function resumed(rs485: Rs485, doors: ReturnType<typeof openDoors>) {
-  return { [LOCK_FIRMWARE]: doors.resumeFirmware, [COMMUNICATION]: rs485.resumeReaddress };
+  return {
+    [LOCK_FIRMWARE]: doors.resumeFirmware,
+    [COMMUNICATION]: rs485.resumeReaddress,
+    [OSDP_FIRMWARE]: rs485.resumeFirmware,
+  };
 }
 
 /** A link whose port has no name is one that plays a gateway. */

@@ -1,7 +1,9 @@
 /**
- * New firmware for an OSDP device, out of a file of this host, as a job. What the device has confirmed is kept: a device or
- * a host that was lost goes on from there, and so does a job that is started again.
+ * New firmware for an OSDP device, out of a file of this host, as a job: one device of a bus at a time, the others wait in the
+ * queue of the bus (src/services/jobs). What the device has confirmed is kept: a device, a host or a gateway that was lost
+ * goes on from there, and so does a job that is started again.
  */
+import { z } from 'zod';
 import { DriverError, type DriverErrorCode } from '../../../drivers/contract/driver.ts';
 import {
   type AbortFile,
@@ -15,8 +17,9 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Execute } from '../../platform/execute.ts';
+import { notPossible } from '../../platform/firmware-file.ts';
 import type { Caller, Role } from '../../platform/principal.ts';
-import type { ReportProgress, StartJob } from '../../services/jobs/job-order.ts';
+import type { JobWork, ReportProgress, ResumeJob, StartJob } from '../../services/jobs/job-order.ts';
 import type { Known } from '../../services/reconcile/reported.ts';
 import { answering } from './answering.ts';
 import type { Buses } from './buses.ts';
@@ -25,6 +28,7 @@ import type { FirmwareBody } from './osdp-schema.ts';
 import type { Rs485Device } from './schema.ts';
 import { existing, type Rs485Row, type Rs485Table } from './table.ts';
 
+export const OSDP_FIRMWARE = 'osdp-firmware';
 export const UPDATERS: readonly [Role, ...Role[]] = ['service-tool'];
 
 /** A piece takes two seconds; the device may want to write for two minutes after the last. */
@@ -64,78 +68,78 @@ export interface FirmwareOptions {
   startJob: StartJob;
 }
 
-export interface Firmware {
-  /** Resolves with the job. Throws a GatehouseError. */
-  start(deviceId: string, body: FirmwareBody, caller: Caller): Promise<unknown>;
-  /** What the device is being given; null: nothing. */
-  upgradeOf(deviceId: string): UpgradeJobInfo | null;
-}
+/** What is stored of a job, for after a restart. */
+const inputOfJob = z.object({ deviceId: z.string(), hwId: z.string(), file: z.string(), sha256: z.string() });
+type Input = z.infer<typeof inputOfJob>;
 
-export function openFirmware(options: FirmwareOptions): Firmware {
-  const { table, buses, startJob } = options;
+export type Firmware = ReturnType<typeof openFirmware>;
+
+export function openFirmware(options: FirmwareOptions) {
+  const { table, startJob } = options;
   const upgrades = new Map<string, UpgradeJobInfo>();
-  const busyBuses = new Set<string>();
 
-  async function checked(row: Rs485Row, file: string): Promise<FirmwareImage> {
-    buses.assertOsdp(row.bus, 'OSDP devices take firmware over it');
+  /** Throws VALIDATION_FAILED. */
+  async function imageFor({ bus, hw_id }: Rs485Row, file: string): Promise<FirmwareImage> {
+    options.buses.assertOsdp(bus, 'OSDP devices take firmware over it');
     const image = await readImage(file, options.firmwareDirectory);
-    assertFits(image, row.hw_id);
+    assertFits(image, hw_id);
     return image;
   }
 
-  async function run(
-    row: Rs485Row,
-    image: FirmwareImage,
-    id: string,
-    progress: ReportProgress,
-    signal: AbortSignal,
-  ): Promise<Record<string, unknown>> {
-    const { version, apps } = image.manifest;
-    upgrades.set(row.device_id, { id, app: apps, platform: { version } });
-    try {
-      return await update(options, { row, image, progress, signal });
-    } finally {
-      upgrades.delete(row.device_id);
-    }
+  /** Its turn may come hours after it was accepted, or after a restart. */
+  function workOf(input: Input, id: string | Promise<string>): JobWork {
+    const { deviceId, file } = input;
+    return async (progress, signal, conclude) => {
+      const image = await imageFor(assertStill(table, input), file);
+      if (image.manifest.sha256 !== input.sha256)
+        throw notPossible('has changed since the job was ordered: order it again');
+      const { version, apps } = image.manifest;
+      upgrades.set(deviceId, { id: await id, app: apps, platform: { version } });
+      try {
+        const row = assertStill(table, input);
+        const result = await update(options, { row, image, progress, signal });
+        conclude({ outcome: 'done', detail: { platformVersion: result.platformVersion } });
+        return result;
+      } finally {
+        upgrades.delete(deviceId);
+      }
+    };
   }
 
   return {
-    upgradeOf: (deviceId) => upgrades.get(deviceId) ?? null,
-    async start(deviceId, { file }, caller) {
+    /** What the device is being given; null: nothing. */
+    upgradeOf: (deviceId: string): UpgradeJobInfo | null => upgrades.get(deviceId) ?? null,
+    /** Resolves with the job. Throws a GatehouseError. */
+    async start(deviceId: string, { file }: FirmwareBody, caller: Caller): Promise<unknown> {
       const row = existing(table, deviceId);
-      const image = await checked(row, file);
-      const { bus } = row;
-      if (busyBuses.has(bus))
-        throw new GatehouseError('QUEUE_FULL', 'A device of this bus is given firmware: one at a time.');
-      // After that: one that is given firmware does not answer at times.
+      const { bus, hw_id: hwId } = row;
+      const { version, sha256 } = (await imageFor(row, file)).manifest;
       answering(row, options.known(deviceId));
-      busyBuses.add(bus);
-      const begun = Promise.withResolvers<string>();
-      try {
-        const job = await startJob({
-          kind: 'osdp-firmware',
-          object: `rs485/${deviceId}`,
-          roles: UPDATERS,
-          ...caller,
-          intent: { action: 'rs485.firmware', object: `rs485/${deviceId}`, detail: intendedBy(row, image) },
-          async run(progress, signal, conclude) {
-            try {
-              const result = await run(row, image, await begun.promise, progress, signal);
-              conclude({ outcome: 'done', detail: { platformVersion: result.platformVersion } });
-              return result;
-            } finally {
-              busyBuses.delete(bus);
-            }
-          },
-        });
-        begun.resolve((job as { id: string }).id);
-        return job;
-      } catch (error) {
-        busyBuses.delete(bus);
-        throw error;
-      }
+      const input = { deviceId, hwId, file, sha256 };
+      const id = Promise.withResolvers<string>();
+      const object = `rs485/${deviceId}`;
+      const job = await startJob({
+        kind: OSDP_FIRMWARE,
+        object,
+        roles: UPDATERS,
+        ...caller,
+        queue: { name: `${OSDP_FIRMWARE}/${bus}`, input },
+        intent: { action: 'rs485.firmware', object, detail: { hwId, file, version, sha256 } },
+        run: workOf(input, id.promise),
+      });
+      id.resolve((job as { id: string }).id);
+      return job;
     },
+    resume: ((input, id) => workOf(inputOfJob.parse(input), id)) satisfies ResumeJob,
   };
+}
+
+/** Throws NOT_FOUND or DEVICE_OFFLINE. */
+function assertStill(table: Rs485Table, { deviceId, hwId }: Input): Rs485Row {
+  const row = existing(table, deviceId);
+  if (row.hw_id === hwId) return row;
+  const message = `${hwId} is not the device ${deviceId} any more: nothing was sent.`;
+  throw new GatehouseError('DEVICE_OFFLINE', message);
 }
 
 interface Update {
@@ -143,11 +147,6 @@ interface Update {
   image: FirmwareImage;
   progress: ReportProgress;
   signal: AbortSignal;
-}
-
-/** For the audit. */
-function intendedBy({ hw_id }: Rs485Row, { file, manifest }: FirmwareImage) {
-  return { hwId: hw_id, file, version: manifest.version, sha256: manifest.sha256 };
 }
 
 async function update(options: FirmwareOptions, one: Update): Promise<Record<string, unknown>> {

@@ -22,7 +22,7 @@ export function osdpOperations(rs485: Rs485, job: z.ZodType): Operation[] {
       tag,
       summary: 'Give an OSDP device new firmware',
       description:
-        'As a job, out of a file in `firmwareDirectory` of the configuration with a manifest beside it (`<file>.json`) that says for which devices it is; nothing is ever downloaded. One device of a bus at a time. Polls and commands go on in between; `progress` counts bytes, and `upgradeJobInfo` of the device tells what it is given. A device or host that is lost goes on from the last byte it confirmed, and so does a job that failed or was interrupted when it is started again; one that was cancelled begins again. `result` of the finished job: {deviceId, hwId, file, version, platformVersion}, the last as the device tells it now.',
+        'As a job, out of a file in `firmwareDirectory` of the configuration with a manifest beside it (`<file>.json`) that says for which devices it is; nothing is ever downloaded. One device of a bus at a time: others wait in the queue of the bus, and `position` of the job is its place. Polls and commands go on in between; `progress` counts bytes, and `upgradeJobInfo` of the device tells what it is given. A device, host or gateway that is lost goes on from the last byte it confirmed, and so does a job that failed when it is started again; one that was cancelled begins again. `result` of the finished job: {deviceId, hwId, file, version, platformVersion}, the last as the device tells it now.',
       access: UPDATERS,
       params,
       body: firmwareBody,

@@ -96,6 +96,7 @@ export function openRs485(options: Rs485Options) {
     trace: openTraces(parts),
     ...openCommunication(parts),
     updateFirmware: firmware.start,
+    resumeFirmware: firmware.resume,
     retire: openRetire({
       ...changing,
       shown: (deviceId) => devices.get(deviceId).device,
