@@ -2,7 +2,8 @@
 import type { Command } from 'commander';
 import type { Kit } from './bus-commands.ts';
 import { type ClientOptions, openClient } from './client.ts';
-import { EXIT, type Shell } from './shell.ts';
+import { linkOf, PROTOCOLS, type WantedLink } from './setup-link.ts';
+import { CommandFailed, EXIT, type Shell } from './shell.ts';
 
 const JSON_OPTION = ['--json', 'print JSON for a program'] as const;
 
@@ -17,6 +18,52 @@ export function addReload(parent: Command, shell: Shell, { example, addressed }:
       }),
     'gatehouse config check && gatehouse reload',
   );
+}
+
+export function addSetup(
+  parent: Command,
+  configOption: readonly [string, string],
+  shell: Shell,
+  { example }: Kit,
+): void {
+  const gathered = <Item>(read: (text: string) => Item) => {
+    return (text: string, before: Item[] | undefined) => [...(before ?? []), read(text)];
+  };
+  example(
+    parent
+      .command('setup')
+      .description('Ask for what a site needs, write the configuration, and start the service')
+      .option(...configOption)
+      .option('-n, --name <name>', 'of this machine, as clients and encoders will write it')
+      .option('-l, --listen <host:port>', 'where the interface is served (default: 0.0.0.0:8443)')
+      .option('-e, --encoders <host:port>', 'where encoders connect (default: 0.0.0.0:8883)')
+      .option(
+        '--vendor-root <file>',
+        'PEM of the vendor of the encoders; copied beside the configuration',
+        gathered(String),
+      )
+      .option(
+        '--link <protocol=port>',
+        `a bus or a coordinator: modbus, dcon, osdp or zigbee`,
+        gathered(wantedLink),
+      )
+      .option('--upstream <url>', 'notification service, such as mqtts://host:8883')
+      .option('--no-start', 'write the configuration only')
+      .option('-y, --yes', 'ask nothing: what no option says is as the file or the default has it')
+      .action(async (options: import('./setup.ts').SetupOptions) => {
+        const { setUp } = await import('./setup.ts');
+        await setUp(options, shell);
+      }),
+    'sudo gatehouse setup',
+    'sudo gatehouse setup --yes --name gatehouse.hotel.example --link modbus=/dev/serial/by-id/NAME',
+  );
+}
+
+function wantedLink(text: string): WantedLink {
+  const link = linkOf(text);
+  if (link) return link;
+  const message = `--link ${text}: expected PROTOCOL=PORT, such as modbus=/dev/serial/by-id/NAME; protocols: ${PROTOCOLS.join(', ')}.`;
+  throw new CommandFailed(message, EXIT.usage);
 }
 
 export function addConfig(

@@ -6,7 +6,7 @@ import { FileError } from '../platform/yaml/yaml-file.ts';
 import { addBackups } from './backup-commands.ts';
 import { addBuses } from './bus-commands.ts';
 import { type ClientOptions, openClient } from './client.ts';
-import { addConfig, addReload } from './config-commands.ts';
+import { addConfig, addReload, addSetup } from './config-commands.ts';
 import { addResources } from './resource-commands.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 import { printable } from './terminal-text.ts';
@@ -50,6 +50,7 @@ export function program(shell: Shell, result: { exitCode: number }): Command {
   example(gatehouse, 'gatehouse serve', 'gatehouse token create --role service-tool', 'gatehouse status');
   addServe(gatehouse, shell);
   const kit = { example, addressed, whole, wholeUpTo };
+  addSetup(gatehouse, CONFIG_OPTION, shell, kit);
   addReload(gatehouse, shell, kit);
   addTokens(gatehouse.command('token').description('Tokens for the programs that use the interface'), shell);
   addLoginCode(gatehouse, shell);

@@ -13,7 +13,9 @@ type Name = 'doors' | 'rs485' | 'zgate' | 'encoder';
 /** What `zgate list` shows is of its own (zgate.ts). */
 export function addResources(parent: Command, zgate: Command, shell: Shell, kit: Kit): void {
   const described = (name: Name, description: string) => parent.command(name).description(description);
-  addKind(described('doors', 'Doors and their locks'), 'doors', '214', 'scheduleId=office', shell, kit);
+  const doors = described('doors', 'Doors and their locks');
+  addKind(doors, 'doors', '214', 'scheduleId=office', shell, kit);
+  addDoors(doors, shell, kit);
   addKind(described('rs485', 'RS-485 devices'), 'rs485', 'io-17', 'relayIndex=1', shell, kit);
   addKind(described('encoder', 'Card encoders'), 'encoder', 'desk-1', 'name="Front desk"', shell, kit);
   addOne(zgate, 'zgate', 'Attic', 'allowedChannels=[15,20]', shell, kit);
@@ -45,6 +47,23 @@ function addKind(command: Command, name: Name, sample: string, change: string, s
     `gatehouse ${name} list --where ${filter}`,
   );
   addOne(command, name, sample, change, shell, kit);
+}
+
+function addDoors(doors: Command, shell: Shell, kit: Kit): void {
+  kit.example(
+    kit
+      .addressed(doors.command('add'))
+      .description('Make a door; its lock or relay is named here, or later with set')
+      .argument('<name>', 'as people call it')
+      .argument('[field=value...]', 'as in POST /access/doors, such as mac=00158d0001a2b3c4')
+      .option(...JSON_OPTION)
+      .action(async (name: string, fields: string[], options: Common) => {
+        const { addDoor } = await import('./resources.ts');
+        const kind = await kindOf('doors', options, shell);
+        await addDoor(kind, [name, ...fields], options, openClient(options, shell), shell);
+      }),
+    'gatehouse doors add "Room 101"',
+  );
 }
 
 function addOne(command: Command, name: Name, sample: string, change: string, shell: Shell, kit: Kit): void {
@@ -104,7 +123,8 @@ function addWriteKeys(parent: Command, shell: Shell, kit: Kit): void {
       .addressed(parent.command('write-keys'))
       .description('Have an encoder write cards, and follow each; ends with 1 unless all are written')
       .argument('<encoder>', 'its id')
-      .argument('<file>', 'JSON, as the body of a write request (docs/interface.md)')
+      .argument('[file]', 'JSON, as the body of a write request (docs/interface.md)')
+      .option('-b, --block <hex...>', 'in place of a file: one card with these blocks')
       .option(
         '--request <id>',
         'the requestId: with the same again nothing is written twice (default: drawn)',
@@ -113,7 +133,7 @@ function addWriteKeys(parent: Command, shell: Shell, kit: Kit): void {
       .action(
         async (
           encoder: string,
-          file: string,
+          file: string | undefined,
           options: import('./write-keys.ts').WriteKeysOptions & Common,
         ) => {
           const { writeKeys } = await import('./write-keys.ts');
@@ -121,5 +141,6 @@ function addWriteKeys(parent: Command, shell: Shell, kit: Kit): void {
         },
       ),
     'gatehouse write-keys desk-1 keys.json',
+    'gatehouse write-keys desk-1 --block 6a1f09c2',
   );
 }

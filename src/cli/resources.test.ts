@@ -7,7 +7,7 @@ import { testShell } from '../../test/shell.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
 import type { Client } from './client.ts';
 import { run } from './program.ts';
-import { kinds, listItems, setItem, showItem } from './resources.ts';
+import { addDoor, kinds, listItems, setItem, showItem } from './resources.ts';
 import { EXIT } from './shell.ts';
 import { unlockDoor } from './unlock.ts';
 import { writeKeys } from './write-keys.ts';
@@ -164,4 +164,28 @@ it('a shell completes commands and options', async () => {
   expect(complete('token')).toEqual(expect.arrayContaining(['create', 'revoke', '--help']));
   expect(complete('doors', 'list')).toEqual(expect.arrayContaining(['--where', '--json']));
   expect(complete('doors', 'list')).not.toContain('token');
+});
+
+it('a door is made, and its id printed', async () => {
+  const { asked, shell, client } = play(() => ({ id: 'e', name: 'Room 101' }));
+  await addDoor(doors, ['Room 101', 'groupId=lobby'], {}, client, shell);
+  expect(asked).toEqual(['POST /access/doors {"groupId":"lobby","name":"Room 101"}']);
+  expect(shell.written.stdout).toBe('The door Room 101 is made: e\n');
+});
+
+it('one card is written from the command line alone, and not beside a file', async () => {
+  const { asked, shell, client } = play(() => ({ status: 'written', position: null, entries: [] }));
+  await writeKeys('desk-1', undefined, { block: ['6a1f', '09c2'], request: 'r' }, client, shell);
+  expect(asked[0]).toMatch(
+    /^PUT \/encoder\/desk-1\/write-request\/r \{"data":\[\{"keyId":"[\da-f-]{36}","blocks":\["6a1f","09c2"\]\}\]\}$/,
+  );
+  for (const [file, options] of [
+    [undefined, {}],
+    ['keys.json', { block: ['6a1f'] }],
+  ] as const)
+    await expect(
+      writeKeys('desk-1', file, options as { block?: string[] }, client, shell),
+    ).rejects.toMatchObject({
+      exitCode: EXIT.usage,
+    });
 });

@@ -147,6 +147,19 @@ export async function setItem(
   shell.stdout.write(`The ${kind.word} ${printable(itsId)} is changed: ${Object.keys(body).join(', ')}.\n`);
 }
 
+/** Prints its id, which other commands take. */
+export async function addDoor(
+  { path, idField }: Kind,
+  [name, ...fields]: string[],
+  { json }: { json?: boolean },
+  client: Client,
+  shell: Shell,
+): Promise<void> {
+  const door = await client.call<Item>('POST', path, { ...Object.fromEntries(fields.map(fieldOf)), name });
+  if (json) return printJson(shell, door);
+  shell.stdout.write(`The door ${printable(String(name))} is made: ${printable(String(door[idField]))}\n`);
+}
+
 /** Fields that hold text: `pmsId=101` is no number. */
 const TEXTS = ['name', 'description', 'groupId', 'pmsId', 'scheduleId', 'templateId', 'doorId'];
 

@@ -36,6 +36,12 @@ function serviceUser(dataDirectory: string): ServiceUser | undefined {
   return { uid, gid, name, group, groups: all.filter(isOf).map(([, , id]) => Number(id)) };
 }
 
+/** Of the user that the installation has made; undefined: there is none. */
+export function serviceGroup(): number | undefined {
+  const entry = entriesOf('/etc/group').find(([name]) => name === SERVICE);
+  return entry && Number(entry[2]);
+}
+
 /** Undefined: this user reads them for itself. `skipped` gets what was not judged. */
 export function readerFor(
   shell: Pick<Shell, 'become'>,

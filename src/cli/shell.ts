@@ -69,13 +69,24 @@ export function styled(stream: Writable, format: Format, text: string): string {
 /** Asks on the terminal, where Ctrl-C and Ctrl-D mean no; without one no one can answer, and yes is taken for granted. */
 export async function confirmed(shell: Shell, question: string): Promise<boolean> {
   if (!shell.stdin.isTTY) return true;
+  return /^y(es)?$/i.test((await readLine(shell, `${question} [y/N] `)) ?? '');
+}
+
+/** Asks on the terminal; `otherwise` is shown as what Enter means. Ctrl-C and Ctrl-D throw CommandFailed. */
+export async function answerTo(shell: Shell, question: string, otherwise: string): Promise<string> {
+  const line = await readLine(shell, `${question}${otherwise === '' ? '' : ` [${otherwise}]`}: `);
+  if (line === undefined) throw new CommandFailed('Ended: nothing was changed.');
+  return line;
+}
+
+/** What was typed; undefined: Ctrl-C or Ctrl-D. */
+async function readLine(shell: Shell, prompt: string): Promise<string | undefined> {
   const readline = createInterface({ input: shell.stdin, output: shell.stderr });
-  const closed = Promise.withResolvers<string>();
-  readline.once('close', () => closed.resolve(''));
+  const closed = Promise.withResolvers<undefined>();
+  readline.once('close', () => closed.resolve(undefined));
   try {
-    const asked = readline.question(`${question} [y/N] `, { signal: shell.stopping });
-    const answer = await Promise.race([asked.catch(() => ''), closed.promise]);
-    return /^y(es)?$/i.test(answer.trim());
+    const asked = readline.question(prompt, { signal: shell.stopping });
+    return (await Promise.race([asked.catch(() => undefined), closed.promise]))?.trim();
   } finally {
     readline.close();
   }

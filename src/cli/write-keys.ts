@@ -24,6 +24,8 @@ const WORDS: Readonly<Record<Entry['status'], string>> = {
 };
 
 export interface WriteKeysOptions {
+  /** Of one card, hexadecimal; in place of a file. */
+  block?: string[];
   request?: string;
   json?: boolean;
 }
@@ -31,14 +33,15 @@ export interface WriteKeysOptions {
 /** Ctrl-C cancels: the card in hand is finished, and its outcome is printed. */
 export async function writeKeys(
   encoderId: string,
-  file: string,
+  file: string | undefined,
   options: WriteKeysOptions,
   client: Client,
   shell: Shell,
 ): Promise<void> {
+  const body = bodyOf(file, options);
   const requestId = options.request ?? `cli-${randomUUID()}`;
   const path = `/encoder/${encodeURIComponent(encoderId)}/write-request/${encodeURIComponent(requestId)}`;
-  let status = await client.call<WriteRequestStatus>('PUT', path, bodyOf(file));
+  let status = await client.call<WriteRequestStatus>('PUT', path, body);
   let isCancelled = false;
   let printed: string[] = [];
   for (;;) {
@@ -68,7 +71,10 @@ function print({ entries }: WriteRequestStatus, before: readonly string[], { std
   });
 }
 
-function bodyOf(file: string): unknown {
+function bodyOf(file: string | undefined, { block: blocks }: WriteKeysOptions): unknown {
+  if (file === undefined && blocks) return { data: [{ keyId: randomUUID(), blocks }] };
+  if (file === undefined || blocks)
+    throw new CommandFailed('Name either a file with write requests, or --block.', EXIT.usage);
   const text = readText(file, 'the write request', FILE_MAX_BYTES);
   try {
     return JSON.parse(text);

@@ -19,6 +19,7 @@ import {
   LineCounter,
   type Pair,
   Parser,
+  parseDocument,
   stringify,
   visit,
   type YAMLMap,
@@ -320,4 +321,26 @@ function explained({ file, text }: Source, mistakes: Mistake[]): FileError {
   const more = ordered.length - shown.length;
   if (more > 0) shown.push(`${file}: and ${more} more`);
   return new FileError(shown.join('\n'), ordered);
+}
+
+export interface Edit {
+  path: readonly (string | number)[];
+  /** Plain data. */
+  value: unknown;
+}
+
+/**
+ * Changes single values; comments, order and blank lines of the rest stay. `text` has been parsed without a mistake before. An empty list or mapping in the way is written in
+ * lines of its own.
+ */
+export function edited(text: string, edits: readonly Edit[]): string {
+  const document = parseDocument(text);
+  for (const { path, value } of edits) {
+    for (let depth = 1; depth < path.length; depth += 1) {
+      const above = document.getIn(path.slice(0, depth), true);
+      if (isSeq(above) && above.items.length === 0) above.flow = false;
+    }
+    document.setIn(path, document.createNode(value));
+  }
+  return document.toString({ lineWidth: 0, flowCollectionPadding: false });
 }

@@ -1,0 +1,147 @@
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeEach, expect, it, vi } from 'vitest';
+import { type TestShell, testShell } from '../../test/shell.ts';
+import { temporaryFolder } from '../../test/temporary.ts';
+import { systemClock } from '../platform/clock.ts';
+import { readConfig } from '../platform/config/config-file.ts';
+import { openOpenssl } from '../services/pki/test-openssl.ts';
+import { mintVendor } from '../services/pki/test-vendor.ts';
+import { run } from './program.ts';
+import { type Machine, type SetupOptions, setUp } from './setup.ts';
+import { EXIT } from './shell.ts';
+
+const FTDI = '/dev/serial/by-id/usb-FTDI_FT232R_USB_UART_A50285BI-if00-port0';
+const STICK = '/dev/serial/by-id/usb-ITead_Sonoff_Zigbee_3.0_USB_Dongle_Plus_9a8b-if00-port0';
+
+let file: string;
+let shell: TestShell;
+let systemctl: string[];
+let machine: Machine;
+beforeEach(() => {
+  const folder = join(temporaryFolder(), 'etc');
+  mkdirSync(folder);
+  file = join(folder, 'gatehouse.yaml');
+  shell = testShell({ clock: systemClock as TestShell['clock'] });
+  systemctl = [];
+  machine = {
+    hostname: () => 'controller',
+    adapters: () => [FTDI, STICK],
+    hasSystemd: true,
+    systemctl: async (...args) => void systemctl.push(args.join(' ')),
+  };
+});
+
+const withoutQuestions = (more: Partial<SetupOptions> = {}) =>
+  setUp({ config: file, start: true, yes: true, ...more }, shell, machine);
+
+/** As a person would: each answer is typed once its question is there. */
+async function answered(answers: readonly (readonly [question: RegExp, answer: string])[]): Promise<void> {
+  shell.stdin.isTTY = true;
+  const done = setUp({ config: file, start: true }, shell, machine);
+  const failed = done.then(
+    () => undefined,
+    (error) => error,
+  );
+  for (const [question, answer] of answers) {
+    await Promise.race([
+      vi.waitFor(() => expect(shell.written.stderr).toMatch(question), { timeout: 30_000 }),
+      failed.then((error) => Promise.reject(error ?? new Error(`it ended before ${question}`))),
+    ]);
+    shell.written.stderr = '';
+    shell.stdin.write(`${answer}\n`);
+  }
+  await done;
+}
+
+it('asks for what a site needs, and writes a configuration that the daemon takes', async () => {
+  const root = join(temporaryFolder(), 'vendor-root.pem');
+  using openssl = openOpenssl();
+  writeFileSync(root, mintVendor(openssl).root.pem);
+  await answered([
+    [/Name or address of this machine.*\[controller\]/, 'gatehouse.hotel.example'],
+    [/Serve the interface.*\[0\.0\.0\.0:8443\]/, ''],
+    [/Encoders connect.*\[0\.0\.0\.0:8883\]/, '127.0.0.1:8884'],
+    [/root certificate of the vendor/, root],
+    [/notification service/, 'mqtts://notifications.example:8883'],
+    [/A50285BI.*\n.*\[nothing\]/, 'Modbus'],
+    [/Sonoff_Zigbee.*\n.*\[zigbee\]/, 'lora'],
+    [/Sonoff_Zigbee.*\n.*\[zigbee\]/, ''],
+    [/Write this to .*gatehouse\.yaml\? \[y\/N\]/, 'y'],
+  ]);
+  const { http, encoders, upstream, links, zgates, networks } = readConfig(file);
+  expect(http).toMatchObject({ listen: { host: '0.0.0.0', port: 8443 }, names: ['gatehouse.hotel.example'] });
+  expect(encoders).toMatchObject({
+    listen: { port: 8884 },
+    endpoint: 'mqtts://gatehouse.hotel.example:8884',
+    vendorRoots: [join(file, '../vendor-root.pem')],
+  });
+  expect(upstream).toMatchObject({ url: 'mqtts://notifications.example:8883' });
+  expect(links).toMatchObject([
+    { id: 'bus-1', protocol: 'modbus', options: { port: FTDI } },
+    { id: 'zigbee-1', protocol: 'zigbee', options: { port: STICK } },
+  ]);
+  expect(zgates).toMatchObject([{ link: 'zigbee-1', networkId: networks[0]?.id }]);
+  expect(statSync(file).mode & 0o777).toBe(0o640);
+  expect(shell.written.stdout).toContain('sudo gatehouse bus scan bus-1\n');
+});
+
+it('run again, changes what is asked for, and keeps comments, order and mode', async () => {
+  await withoutQuestions({ link: [{ protocol: 'modbus', port: FTDI }] });
+  const text = readFileSync(file, 'utf8').replace('links:', '# The basement.\nlinks:');
+  writeFileSync(file, text, { mode: 0o600 });
+  await withoutQuestions({ name: 'gatehouse.example', link: [{ protocol: 'osdp', port: '/dev/ttyS0' }] });
+  expect(shell.written.stdout).toMatch(/^\+ {4}- gatehouse\.example$|^\+.*gatehouse\.example/m);
+  const after = readFileSync(file, 'utf8');
+  expect(after).toContain('# The basement.\nlinks:');
+  const { http, links, encoders } = readConfig(file);
+  expect(http.names).toEqual(['gatehouse.example', 'controller']);
+  expect(encoders.endpoint).toBe('mqtts://gatehouse.example:8883');
+  expect(links.map(({ id }) => id)).toEqual(['bus-1', 'bus-2']);
+
+  shell.written.stdout = '';
+  await withoutQuestions({ name: 'gatehouse.example', link: [{ protocol: 'osdp', port: '/dev/ttyS0' }] });
+  expect(shell.written.stdout).toBe(`${file} says all of this already: nothing is changed.\n`);
+  expect(readFileSync(file, 'utf8')).toBe(after);
+});
+
+it('writes nothing that the daemon would refuse, and nothing without a yes', async () => {
+  const noPem = join(temporaryFolder(), 'root.pem');
+  writeFileSync(noPem, 'no certificate');
+  await expect(withoutQuestions({ vendorRoot: [noPem] })).rejects.toThrow(/vendorRoots/);
+  await expect(withoutQuestions({ listen: 'everywhere' })).rejects.toThrow(/expected host:port/);
+  await expect(withoutQuestions({ vendorRoot: ['/nowhere/root.pem'] })).rejects.toThrow('There is no file');
+  await expect(withoutQuestions({ yes: false })).rejects.toMatchObject({ exitCode: EXIT.usage });
+  const rest = [/Serve/, /Encoders/, /vendor/, /notification/, /A502/, /Sonoff/].map(
+    (one) => [one, ''] as const,
+  );
+  const no = answered([[/Name or address/, ''], ...rest, [/Write this/, 'n']]);
+  await expect(no).rejects.toThrow('Nothing was written.');
+  expect(existsSync(file)).toBe(false);
+  expect(existsSync(join(file, '../root.pem'))).toBe(false);
+  writeFileSync(file, 'http:\n  listn: 1\n');
+  await expect(withoutQuestions()).rejects.toThrow(/listn/);
+  expect(readFileSync(file, 'utf8')).toBe('http:\n  listn: 1\n');
+});
+
+it('starts the service as root, and says what to do where it does not start', async () => {
+  await withoutQuestions();
+  expect(systemctl).toEqual([]);
+  expect(shell.written.stdout).toContain('sudo systemctl enable --now gatehouse');
+  shell = testShell({ clock: systemClock as TestShell['clock'], become: () => ({ [Symbol.dispose]() {} }) });
+  await withoutQuestions({ name: 'two', start: false });
+  expect(systemctl).toEqual([]);
+  await withoutQuestions({ name: 'three' });
+  expect(systemctl).toEqual(['enable gatehouse', 'restart gatehouse']);
+  expect(shell.written.stdout).toContain('The service runs.');
+  machine.systemctl = () => Promise.reject(new Error('failed'));
+  await expect(withoutQuestions({ name: 'four' })).rejects.toThrow('journalctl -u gatehouse');
+});
+
+it('takes links on the command line, and refuses what is none', async () => {
+  const link = ['--link', `modbus=${FTDI}`, '--link', 'osdp=tcp://10.0.0.7:4001'];
+  expect(await run(['setup', '--config', file, '--yes', '--no-start', ...link], shell)).toBe(0);
+  expect(readConfig(file).links).toMatchObject([{ protocol: 'modbus' }, { protocol: 'osdp' }]);
+  expect(await run(['setup', '--config', file, '--yes', '--link', FTDI], shell)).toBe(EXIT.usage);
+  expect(shell.written.stderr).toContain('expected PROTOCOL=PORT');
+});

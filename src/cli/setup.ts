@@ -1,0 +1,251 @@
+/**
+ * `gatehouse setup`: from an installed package to a service that runs. Asks for what a site needs, or takes it from options;
+ * shows what it would write, judges that as `config check` does, and writes nothing without a yes. Run again, it changes
+ * what is asked for and leaves the rest of the file as it is.
+ */
+import { execFile, spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { hostname } from 'node:os';
+import { basename, dirname, join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { parseConfig } from '../platform/config/config-file.ts';
+import { writeDurably } from '../platform/host/durable-file.ts';
+import { readKeySet } from '../services/auth/key-set.ts';
+import { checkVendorRoots } from '../services/pki/device-chain.ts';
+import { SITE_CONFIG } from './client.ts';
+import { checkConfig } from './config.ts';
+import { serviceGroup } from './service-user.ts';
+import { BEGINNING, settingsIn, type Wanted, withWanted } from './setup-file.ts';
+import { PROTOCOLS, type WantedLink } from './setup-link.ts';
+import { answerTo, askFirst, CommandFailed, EXIT, type Shell, unwritable } from './shell.ts';
+
+export interface SetupOptions {
+  config?: string;
+  name?: string;
+  listen?: string;
+  encoders?: string;
+  vendorRoot?: string[];
+  link?: WantedLink[];
+  upstream?: string;
+  start: boolean;
+  yes?: boolean;
+}
+
+/** The machine as this command sees it; a test gives another. */
+export interface Machine {
+  hostname(): string;
+  /** Names of serial adapters that survive replugging. */
+  adapters(): string[];
+  /** systemd runs here. */
+  hasSystemd: boolean;
+  /** Rejects when it fails. */
+  systemctl(...args: string[]): Promise<unknown>;
+}
+
+const BY_ID = '/dev/serial/by-id';
+const MACHINE: Machine = {
+  hostname,
+  adapters: () => (existsSync(BY_ID) ? readdirSync(BY_ID).map((name) => join(BY_ID, name)) : []),
+  hasSystemd: existsSync('/run/systemd/system'),
+  systemctl: (...args) => promisify(execFile)('systemctl', args),
+};
+
+/** Sticks whose USB name says that they are Zigbee coordinators: no frame of another protocol should reach one. */
+const COORDINATOR = /zigbee|zstack|cc2652|cc1352|cc2674|slzb|slaesh|tubeszb|texas_instruments/i;
+const FILE_MODE = 0o640;
+
+export async function setUp(options: SetupOptions, shell: Shell, machine: Machine = MACHINE): Promise<void> {
+  const file = resolve(options.config ?? shell.env.GATEHOUSE_CONFIG ?? SITE_CONFIG);
+  if (!shell.stdin.isTTY && !options.yes)
+    throw new CommandFailed('No one is there to answer: add --yes to take what the options say.', EXIT.usage);
+  const before = existingText(file);
+  if (before !== undefined) parseConfig(before, file);
+  const asked = await questions(options, settingsIn(before ?? BEGINNING), shell, machine);
+  await using copies = new AsyncDisposableStack();
+  const vendorRoots = asked.vendorRoots.map((root) => copied(root, dirname(file), copies));
+  const { text, added } = withWanted(before ?? BEGINNING, { ...asked, vendorRoots });
+  if (text === before) {
+    shell.stdout.write(`${file} says all of this already: nothing is changed.\n`);
+    return;
+  }
+  parseConfig(text, file, {
+    checkFiles: true,
+    checkContents: { now: shell.clock.now(), vendorRoots: checkVendorRoots, keySet: readKeySet },
+    checkAdapters: true,
+  });
+  shell.stdout.write(`${before === undefined ? text : differences(file, text)}\n`);
+  await askFirst(shell, options.yes, `Write this to ${file}?`, 'Nothing was written.');
+  await write(file, text);
+  // What was copied belongs to the configuration now.
+  copies.move();
+  checkConfig(file, {}, shell);
+  const isStarted = options.start && machine.hasSystemd && (await start(shell, machine));
+  shell.stdout.write(nextSteps(file, added, isStarted));
+}
+
+/** Undefined: there is none. Throws CommandFailed. */
+function existingText(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return undefined;
+    const remedy = code === 'EACCES' ? 'run this with sudo' : message;
+    throw new CommandFailed(`${file} cannot be read: ${remedy}.`, EXIT.failed, { cause: error });
+  }
+}
+
+/** What the options do not say is asked for on a terminal, and is otherwise as the file or the default has it. */
+async function questions(
+  options: SetupOptions,
+  has: ReturnType<typeof settingsIn>,
+  shell: Shell,
+  machine: Machine,
+): Promise<Wanted> {
+  const asks = shell.stdin.isTTY && !options.yes;
+  const answer = async (given: string | undefined, question: string, otherwise: string) =>
+    given ?? (asks ? (await answerTo(shell, question, otherwise)) || otherwise : otherwise);
+  const name = await answer(
+    options.name,
+    'Name or address of this machine, as desks and encoders will write it',
+    has.http?.names?.[0] ?? machine.hostname(),
+  );
+  const listen = await answer(
+    options.listen,
+    'Serve the interface at (host:port; 0.0.0.0 is every network of this machine)',
+    has.http?.listen ?? '0.0.0.0:8443',
+  );
+  const encoders = await answer(
+    options.encoders,
+    'Encoders connect to (host:port)',
+    has.encoders?.listen ?? '0.0.0.0:8883',
+  );
+  const hasRoot = (has.encoders?.vendorRoots ?? []).length > 0;
+  const root = options.vendorRoot
+    ? ''
+    : await answer(
+        hasRoot ? '' : undefined,
+        'PEM file with the root certificate of the vendor of the encoders (Enter: none yet)',
+        '',
+      );
+  const upstream = await answer(
+    options.upstream ?? (has.upstream ? '' : undefined),
+    'URL of the notification service, such as mqtts://host:8883 (Enter: none)',
+    '',
+  );
+  const links = options.link ?? (asks ? await linksFor(has, shell, machine) : []);
+  return {
+    name,
+    listen,
+    encoders,
+    vendorRoots: options.vendorRoot ?? (root === '' ? [] : [root]),
+    upstream: upstream === '' ? undefined : upstream,
+    links,
+  };
+}
+
+/** Asks for each serial adapter that the configuration does not name yet. */
+async function linksFor(
+  { links = [] }: ReturnType<typeof settingsIn>,
+  shell: Shell,
+  machine: Machine,
+): Promise<WantedLink[]> {
+  const isNamed = (port: string) =>
+    links.some(({ options }) => (options as { port?: unknown } | undefined)?.port === port);
+  const found: WantedLink[] = [];
+  for (const port of machine.adapters().filter((each) => !isNamed(each))) {
+    const guess = COORDINATOR.test(port) ? 'zigbee' : 'nothing';
+    const question = `${basename(port)}\nWhat is connected to it? (${PROTOCOLS.join(', ')} or nothing)`;
+    for (;;) {
+      const answer = (await answerTo(shell, question, guess)).toLowerCase() || guess;
+      if (answer === 'nothing') break;
+      const protocol = PROTOCOLS.find((each) => each === answer);
+      if (!protocol) continue;
+      found.push({ protocol, port });
+      break;
+    }
+  }
+  return found;
+}
+
+/** The file beside the configuration, where the service may read it; removed again unless the configuration is written. */
+function copied(given: string, folder: string, copies: AsyncDisposableStack): string {
+  const source = resolve(given);
+  if (dirname(source) === folder) return source;
+  const target = join(folder, basename(source));
+  try {
+    if (existsSync(target)) {
+      if (readFileSync(target).equals(readFileSync(source))) return target;
+      throw new CommandFailed(`${target} is there already, and is another file: rename ${source}.`);
+    }
+    copyFileSync(source, target);
+    copies.defer(() => rmSync(target, { force: true }));
+    giveToService(target);
+    return target;
+  } catch (error) {
+    if (error instanceof CommandFailed) throw error;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'ENOENT' || existsSync(source)) throw unwritable(target, error);
+    throw new CommandFailed(`There is no file ${source}.`, EXIT.usage, { cause: error });
+  }
+}
+
+/** As diff(1), an essential package of Debian, prints them. */
+function differences(file: string, text: string): string {
+  const labels = ['--label', file, '--label', `${file}, as it would be`];
+  return spawnSync('diff', ['-u', ...labels, file, '-'], { input: text, encoding: 'utf8' }).stdout;
+}
+
+/** A file that is there keeps its owner and mode. */
+async function write(file: string, text: string): Promise<void> {
+  const before = statSync(file, { throwIfNoEntry: false });
+  try {
+    await writeDurably(file, text);
+    if (!before) return giveToService(file);
+    chmodSync(file, before.mode & 0o777);
+    chownSync(file, before.uid, before.gid);
+  } catch (error) {
+    throw unwritable(file, error);
+  }
+}
+
+/** The service may read it, and no one else but root. */
+function giveToService(file: string): void {
+  chmodSync(file, FILE_MODE);
+  const group = serviceGroup();
+  // Without root's rights the file keeps the group of who runs this.
+  if (group !== undefined && statSync(file).uid === 0) chownSync(file, 0, group);
+}
+
+/** Starts the service now and with the machine; one that runs is restarted, as the names in its certificate are new. */
+async function start(shell: Shell, { systemctl }: Machine): Promise<boolean> {
+  if (!shell.become) return false;
+  try {
+    await systemctl('enable', 'gatehouse');
+    await systemctl('restart', 'gatehouse');
+    return true;
+  } catch (error) {
+    const message =
+      'The configuration is written, and the service did not start: journalctl -u gatehouse -n 20';
+    throw new CommandFailed(message, EXIT.failed, { cause: error });
+  }
+}
+
+function nextSteps(file: string, added: readonly string[], isStarted: boolean): string {
+  const steps = [
+    ...(isStarted ? [] : [`sudo systemctl enable --now gatehouse (or: gatehouse serve --config ${file})`]),
+    'sudo gatehouse doctor',
+    ...added.filter((id) => id.startsWith('bus')).map((id) => `sudo gatehouse bus scan ${id}`),
+    'sudo gatehouse login-code --role service-tool --label "technician"',
+  ];
+  return `${isStarted ? 'The service runs. ' : ''}Next:\n${steps.map((step) => `  ${step}\n`).join('')}`;
+}
