@@ -1,4 +1,4 @@
-/** A button that opens something: asks, orders it once for each answer, and says what is known of its outcome. */
+/** A button that moves something: asks, orders it once for each answer, and says what is known of its outcome. */
 import { useSignal } from '@preact/signals';
 import { call, Refused } from './api.ts';
 import { Ask } from './ask.tsx';
@@ -15,7 +15,12 @@ export interface ActuateProps<Result> {
   busyLabel?: string;
   question: string;
   yes: string;
+  /** Default: POST. */
+  method?: 'POST' | 'DELETE';
   path: string;
+  body?: unknown;
+  /** Default: true. */
+  primary?: boolean;
   /** Shown when there was no answer: it may have been carried out. */
   noAnswer: string;
   outcomeOf(result: Result): Outcome;
@@ -28,7 +33,10 @@ export function Actuate<Result>({
   busyLabel = label,
   question,
   yes,
+  method = 'POST',
   path,
+  body,
+  primary = true,
   noAnswer,
   outcomeOf,
   ended,
@@ -40,7 +48,8 @@ export function Actuate<Result>({
     busy.value = true;
     outcome.value = undefined;
     try {
-      outcome.value = outcomeOf(await call<Result>('POST', path, { key: crypto.randomUUID() }));
+      const key = method === 'POST' ? { key: crypto.randomUUID() } : {};
+      outcome.value = outcomeOf(await call<Result>(method, path, { body, ...key }));
     } catch (error) {
       const isUnknown = !(error instanceof Refused) || error.status === 0;
       outcome.value = { severity: 'bad', text: isUnknown ? noAnswer : error.message };
@@ -54,7 +63,7 @@ export function Actuate<Result>({
         label={busy.value ? busyLabel : label}
         question={question}
         yes={yes}
-        primary
+        primary={primary}
         disabled={busy.value}
         onYes={order}
       />

@@ -65,13 +65,14 @@ export async function exchange<Result>(
 /** Most items of a page that a list gives. */
 const PAGE = 100;
 
-/** All items of a list, page by page. */
+/** All items of a list, page by page; `path` may have a query. */
 export async function readAll<Item>(path: string): Promise<Item[]> {
   const items: Item[] = [];
   let cursor: string | null = '';
   do {
     const more: string = cursor && `&cursor=${encodeURIComponent(cursor)}`;
-    const page: { items: Item[]; next: string | null } = await call('GET', `${path}?limit=${PAGE}${more}`);
+    const first = `${path}${path.includes('?') ? '&' : '?'}limit=${PAGE}`;
+    const page: { items: Item[]; next: string | null } = await call('GET', `${first}${more}`);
     items.push(...page.items);
     cursor = page.next;
   } while (cursor);

@@ -1,4 +1,5 @@
 /** The console in a browser, on a phone and at a desk, against a site of simulated locks. */
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { openZigbeeSite, waitFor, type ZigbeeSite } from '../zigbee-site.ts';
 import { expectUsable, NO_CHROMIUM, openVisitors, picture, type Visitors } from './browser.ts';
@@ -70,6 +71,137 @@ describe.skipIf(NO_CHROMIUM)('the console', () => {
     await picture(page, 'unlocked-phone');
     expect(await site.doorState(MACS[0])).toMatchObject({ lastUnlock: { outcome: 'confirmed' } });
     expect(faults).toEqual([]);
+  });
+
+  it('has a door stand open for a time, ends that, and locks it', async () => {
+    const { page, faults } = await visitors.open('phone');
+    await visitors.signIn(page, 'front-desk-admin');
+    const { id } = await site.door(MACS[0]);
+    await site.call('PUT', `/access/doors/${id}`, { standOpenEnabled: true });
+    await page.goto(`${site.site.daemon.baseUrl}/#/doors/${id}`);
+    await page.getByRole('combobox', { name: 'Stand open for' }).selectOption('1 h');
+    await page.getByRole('button', { name: 'Stand open', exact: true }).click();
+    await page.getByRole('button', { name: 'Yes, stand open' }).click();
+    await page.getByText(/^Stands open until .* It stands open: the door reported it\.$/).waitFor();
+    const { standingOpen } = (await site.doorState(MACS[0])) as { standingOpen: { until: string } };
+    const minutesLeft = (Date.parse(standingOpen.until) - Date.now()) / 60_000;
+    expect(minutesLeft).toBeGreaterThan(50);
+    expect(minutesLeft).toBeLessThanOrEqual(60);
+    await picture(page, 'door-standing-phone');
+    await expectUsable(page);
+    await page.getByRole('button', { name: 'End it and lock' }).click();
+    await page.getByRole('button', { name: 'Yes, lock' }).click();
+    await page.getByRole('button', { name: 'Unlock' }).waitFor();
+    expect(await site.doorState(MACS[0])).toMatchObject({
+      standingOpen: null,
+      lockState: { value: 'locked' },
+    });
+    await page.getByRole('button', { name: 'Lock', exact: true }).click();
+    await page.getByRole('button', { name: 'Yes, lock' }).click();
+    await page.getByText('Locked. The door reported it.').waitFor();
+    await picture(page, 'door-actions-phone');
+    await expectUsable(page);
+    expect(faults).toEqual([]);
+  });
+
+  it.each([
+    ['jammed', { jammed: true }, 'Jammed: the lock tried, and the bolt did not move. Go and look.'],
+    ['refused', { refuse: { status: 1, commands: 1 } }, 'Refused by the lock.'],
+    ['lost', { lostRequests: 9 }, 'Nobody knows whether the door opened: go and look.'],
+  ] as const)('says so when an unlock is %s', async (name, faults, words) => {
+    const visit = await visitors.open('phone');
+    const { page } = visit;
+    await visitors.signIn(page, 'service-tool');
+    const { id } = await site.door(MACS[0]);
+    const { simulated } = site.gateways[0];
+    await simulated.set(MACS[0], { faults });
+    try {
+      await page.goto(`${site.site.daemon.baseUrl}/#/doors/${id}`);
+      await page.getByRole('button', { name: 'Unlock' }).click();
+      await page.getByRole('button', { name: 'Yes, unlock' }).click();
+      await page.getByText(words).waitFor();
+      await picture(page, `unlock-${name}-phone`);
+    } finally {
+      await simulated.set(MACS[0], { faults: null });
+    }
+    expect(visit.faults).toEqual([]);
+  });
+
+  it('draws the last days of a door', async () => {
+    const { page, faults } = await visitors.open('desk');
+    await visitors.signIn(page, 'front-desk-admin');
+    const { id } = await site.door(MACS[0]);
+    // A gateway that has just started has kept no hour yet.
+    const sample = (hoursAgo: number, lqi: number | null, battery: number | null) => ({
+      at: new Date(Date.now() - hoursAgo * 3_600_000).toISOString(),
+      lqi,
+      rssi: null,
+      battery,
+      batteryMillivolts: null,
+    });
+    const samples = [sample(30, 180, 80), sample(20, null, 79), sample(1, 90, 78)];
+    await page.route('**/history?days=7', (route) => route.fulfill({ json: { doorId: id, samples } }));
+    await page.goto(`${site.site.daemon.baseUrl}/#/doors/${id}`);
+    const chart = page.getByRole('img', { name: 'Radio quality and battery over time' });
+    await chart.waitFor();
+    await page.getByText('Radio (LQI) 90–180').waitFor();
+    await page.getByText('Battery 78–80 %').waitFor();
+    const points = await chart.locator('polyline').evaluateAll((lines) => {
+      return lines.map((each) => each.getAttribute('points')?.split(' ').length);
+    });
+    expect(points).toEqual([2, 3]);
+    await picture(page, 'door-history-desk');
+    await expectUsable(page);
+    expect(faults).toEqual([]);
+  });
+
+  it('makes a door, and saves the audit of it', async () => {
+    const { page, faults } = await visitors.open('phone');
+    await visitors.signIn(page, 'front-desk-admin');
+    const taken = (await site.call('GET', `/access/doors/${(await site.door(MACS[0])).id}`)).body;
+    await page.getByRole('link', { name: 'Doors', exact: true }).click();
+    await page.getByText('New door').click();
+    await page.getByRole('textbox', { name: 'Name' }).fill('=Cellar, "left"');
+    await page.getByRole('textbox', { name: 'Number' }).fill(String(taken.accessPointId));
+    await expectUsable(page);
+    await page.getByRole('button', { name: 'Make' }).click();
+    await page
+      .getByText(/accessPointId|access point|number/i)
+      .last()
+      .waitFor();
+    await picture(page, 'new-door-phone');
+    await page.getByRole('textbox', { name: 'Number' }).fill('');
+    await page.getByRole('button', { name: 'Make' }).click();
+    await page.getByRole('heading', { name: '=Cellar, "left"' }).waitFor();
+    await page.getByText('No lock').waitFor();
+    const made = page.url().split('/').at(-1);
+
+    await page.getByRole('link', { name: 'Audit', exact: true }).click();
+    await page.getByRole('searchbox', { name: 'Action' }).fill('door.create');
+    await page.keyboard.press('Enter');
+    await page.getByText('Export', { exact: true }).click();
+    await expectUsable(page);
+    await picture(page, 'audit-export-phone');
+    const saved = async (format: string) => {
+      const download = page.waitForEvent('download');
+      await page.getByRole('button', { name: format }).click();
+      const file = await download;
+      return [file.suggestedFilename(), readFileSync(await file.path(), 'utf8')] as const;
+    };
+    const [jsonName, json] = await saved('JSON');
+    expect(jsonName).toBe('gatehouse-audit.json');
+    const entries = JSON.parse(json) as { action: string; object: string }[];
+    expect(entries.at(-1)?.object).toBe(`door/${made}`);
+    expect(entries.map(({ action }) => action)).toEqual(entries.map(() => 'door.create'));
+    const [, csv] = await saved('CSV');
+    expect(csv.split('\r\n').at(0)).toBe(
+      '"seq","at","principal","action","object","outcome","correlationId","detail"',
+    );
+    expect(csv.trimEnd().split('\r\n')).toHaveLength(entries.length + 1);
+    await page.getByLabel('From').fill('2999-01-01T00:00');
+    expect((await saved('JSON'))[1]).toBe('[]');
+    expect((await site.call('DELETE', `/access/doors/${made}`)).status).toBe(200);
+    expect(faults.filter((fault) => !/status of 409/.test(fault))).toEqual([]);
   });
 
   it('lets a lock join and names its room, and asks for a map', async () => {

@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals';
 import type { z } from 'zod';
 import type { auditPage } from '../../services/audit/schema.ts';
 import { call } from '../api.ts';
+import { AuditExport } from '../audit-export.tsx';
 import { useRead, wordsOf } from '../use-read.ts';
 import { moment, t } from '../words.ts';
 
@@ -61,6 +62,7 @@ export function AuditPage() {
           onChange={({ currentTarget }) => narrow(what, currentTarget.value)}
         />
       </search>
+      <AuditExport query={query} />
       {(fault || refusal.value) && <p role="alert">{fault || refusal.value}</p>}
       {!value && !fault && <p role="status">{t('loading')}</p>}
       {value && items.length === 0 && <p>{t('noAudit')}</p>}

@@ -3,12 +3,13 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { Door as DoorFields, DoorState } from '../../resources/doors/schema.ts';
 import { call, DOORS, exchange, mayDo } from '../api.ts';
+import { DoorActions } from '../door-actions.tsx';
 import { DoorSettings } from '../door-settings.tsx';
 import { doorName } from '../doors-list.ts';
 import { Fact } from '../fact.tsx';
+import { HistoryChart } from '../history-chart.tsx';
 import { type LiveEvent, onEvent } from '../live.ts';
 import { Presence } from '../presence.tsx';
-import { Unlock } from '../unlock.tsx';
 import { useRead } from '../use-read.ts';
 import { ago, moment, t } from '../words.ts';
 
@@ -69,7 +70,7 @@ function Shown({ door, state, etag, ended }: Known & { ended: () => void }) {
       {offline && <p class="card bad">{offline.message}</p>}
       {state.doubled && <p class="card bad">{state.doubled.message}</p>}
       {mayDo('front-desk-admin', 'service-tool') && presence !== null && (
-        <Unlock id={door.id} name={doorName(door)} ended={ended} />
+        <DoorActions door={door} state={state} ended={ended} />
       )}
       <Facts door={door} state={state} />
       {connection && (
@@ -83,6 +84,7 @@ function Shown({ door, state, etag, ended }: Known & { ended: () => void }) {
           {configuration.failure && <p class="card warn">{configuration.failure.message}</p>}
         </section>
       )}
+      {connection && <HistoryChart id={door.id} />}
       {mayDo('front-desk-admin') && (
         <section>
           <h2>{t('settings')}</h2>
@@ -115,6 +117,8 @@ function Facts({ door, state }: Omit<Known, 'etag'>) {
         <Fact name={t('group')}>{state.group ?? door.groupId ?? '–'}</Fact>
         <Fact name={t('mac')}>{door.mac ?? '–'}</Fact>
         <Fact name={t('gateway')}>{door.gatewayId ?? '–'}</Fact>
+        <Fact name={t('schedule')}>{state.effective.schedule?.id ?? '–'}</Fact>
+        <Fact name={t('template')}>{state.effective.template?.id ?? '–'}</Fact>
       </dl>
     </section>
   );

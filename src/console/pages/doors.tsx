@@ -1,6 +1,7 @@
 /** The list of doors: searched, filtered and sorted here, so that each key typed shows at once; only the rows in view are drawn. */
 import { useComputed, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
+import { mayDo } from '../api.ts';
 import {
   choose,
   doorName,
@@ -11,6 +12,7 @@ import {
   type Order,
 } from '../doors-list.ts';
 import { epoch } from '../live.ts';
+import { NewDoor } from '../new-door.tsx';
 import { Presence } from '../presence.tsx';
 import { wordsOf } from '../use-read.ts';
 import type { Words } from '../words.en.ts';
@@ -63,6 +65,7 @@ export function Doors() {
         <Choice label={t('filter')} options={FILTERS} chosen={filter} />
         <Choice label={t('sort')} options={ORDERS} chosen={order} />
       </search>
+      {mayDo('front-desk-admin', 'service-tool') && <NewDoor />}
       {fault.value && <p role="alert">{fault.value}</p>}
       {doors.value === undefined ? (
         !fault.value && <p role="status">{t('loading')}</p>

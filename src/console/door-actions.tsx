@@ -1,0 +1,152 @@
+/** What a person may have a door do: unlock, lock, and stand open for a time. Each is ordered once, and its outcome shown. */
+import { useSignal } from '@preact/signals';
+import type { LockResult, StandOpenResult, UnlockResult } from '../resources/doors/lock-schema.ts';
+import type { Door, DoorState } from '../resources/doors/schema.ts';
+import { Actuate, type Outcome } from './actuate.tsx';
+import { DOORS } from './api.ts';
+import { doorName } from './doors-list.ts';
+import { moment, t } from './words.ts';
+
+interface DoorActionsProps {
+  door: Door;
+  state: DoorState;
+  /** Called after each answer, for what it changes to be read. */
+  ended(): void;
+}
+
+/** Minutes; a day is the most. */
+const TIMES = [5, 15, 60, 240, 1_440] as const;
+
+export function DoorActions({ door, state, ended }: DoorActionsProps) {
+  const path = `${DOORS}/${door.id}`;
+  const name = doorName(door);
+  const hasLock = door.mac !== null;
+  return (
+    <>
+      {!state.standingOpen && (
+        <Actuate
+          label={t('unlock')}
+          busyLabel={t('unlocking')}
+          question={t('unlockAsk', { door: name })}
+          yes={t('unlockYes')}
+          path={`${path}/unlock`}
+          noAnswer={t('noAnswerUnlock')}
+          outcomeOf={({ outcome, reason }: UnlockResult) => shown(UNLOCKED[outcome], reason)}
+          ended={ended}
+        />
+      )}
+      {hasLock && (
+        <Actuate
+          primary={false}
+          label={t('lock')}
+          question={t('lockAsk', { door: name })}
+          yes={t('lockYes')}
+          path={`${path}/lock`}
+          noAnswer={t('noAnswerLock')}
+          outcomeOf={({ outcome, reason }: LockResult) => shown(LOCKED[outcome], reason)}
+          ended={ended}
+        />
+      )}
+      <StandOpen door={door} state={state} ended={ended} />
+    </>
+  );
+}
+
+function StandOpen({ door, state, ended }: DoorActionsProps) {
+  const minutes = useSignal<number>(TIMES[1]);
+  const path = `${DOORS}/${door.id}/stand-open`;
+  const name = doorName(door);
+  const { standingOpen, effective } = state;
+  if (!standingOpen && !effective.standOpenEnabled) return null;
+  const outcomeOf = ({ outcome, reason }: StandOpenResult) =>
+    shown((standingOpen ? LOCKED : STANDS)[outcome], reason);
+  if (standingOpen)
+    return (
+      <section class="card warn">
+        <p>
+          {t('standingUntil', { time: standingOpen.until === null ? '–' : moment(standingOpen.until) })}{' '}
+          {t(STATES[standingOpen.state])}
+        </p>
+        {standingOpen.failure && <p>{standingOpen.failure.message}</p>}
+        <Actuate
+          label={t('standEnd')}
+          question={t('standEndAsk', { door: name })}
+          yes={t('standEndYes')}
+          method="DELETE"
+          path={path}
+          noAnswer={t('noAnswerLock')}
+          outcomeOf={outcomeOf}
+          ended={ended}
+        />
+      </section>
+    );
+  return (
+    <section>
+      <label>
+        {t('standFor')}{' '}
+        <select
+          value={minutes.value}
+          onChange={({ currentTarget }) => {
+            minutes.value = Number(currentTarget.value);
+          }}
+        >
+          {TIMES.map((each) => (
+            <option key={each} value={each}>
+              {each < 60 ? t('minutes', { count: each }) : t('hours', { count: each / 60 })}
+            </option>
+          ))}
+        </select>
+      </label>
+      <Actuate
+        primary={false}
+        label={t('stand')}
+        question={t('standAsk', { door: name })}
+        yes={t('standYes')}
+        path={path}
+        body={{ seconds: minutes.value * 60 }}
+        noAnswer={t('noAnswerUnlock')}
+        outcomeOf={outcomeOf}
+        ended={ended}
+      />
+    </section>
+  );
+}
+
+const UNLOCKED = {
+  confirmed: ['good', 'confirmed'],
+  accepted: ['warn', 'accepted'],
+  jammed: ['bad', 'jammed'],
+  refused: ['bad', 'refused'],
+  unknown: ['bad', 'outcomeUnknown'],
+} as const;
+const LOCKED = {
+  confirmed: ['good', 'lockConfirmed'],
+  accepted: ['warn', 'lockAccepted'],
+  jammed: ['bad', 'lockJammed'],
+  refused: ['bad', 'refused'],
+  unknown: ['bad', 'lockUnknown'],
+  waiting: ['bad', 'lockWaiting'],
+} as const;
+const STANDS = {
+  confirmed: ['good', 'standConfirmed'],
+  accepted: ['warn', 'accepted'],
+  jammed: ['bad', 'jammed'],
+  refused: ['bad', 'refused'],
+  unknown: ['bad', 'outcomeUnknown'],
+  waiting: ['warn', 'standWaiting'],
+} as const;
+/** Of a door that is to stand open. */
+const STATES = {
+  waiting: 'standWaiting',
+  sent: 'standSent',
+  open: 'standConfirmed',
+  lost: 'standLost',
+  ending: 'standEnding',
+} as const;
+
+function shown(
+  [severity, word]: readonly [Outcome['severity'], Parameters<typeof t>[0]],
+  reason: string | null,
+): Outcome {
+  return { severity, text: [t(word), reason].filter(Boolean).join(' ') };
+}
