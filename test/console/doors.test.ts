@@ -177,8 +177,14 @@ describe.skipIf(NO_CHROMIUM)('the console', () => {
     const made = page.url().split('/').at(-1);
 
     await page.getByRole('link', { name: 'Audit', exact: true }).click();
+    // What is typed stays when the page is read again.
+    const read = page.waitForResponse(/\/audit\?/);
     await page.getByRole('searchbox', { name: 'Action' }).fill('door.create');
+    await read;
+    await page.evaluate('new Promise((done) => requestAnimationFrame(() => setTimeout(done)))');
     await page.keyboard.press('Enter');
+    const actions = async () => new Set(await page.locator('.log strong').allTextContents());
+    await expect.poll(actions, { timeout: 30_000 }).toEqual(new Set(['door.create']));
     await page.getByText('Export', { exact: true }).click();
     await expectUsable(page);
     await picture(page, 'audit-export-phone');

@@ -46,19 +46,18 @@ export function AuditPage() {
   return (
     <>
       <h1>{t('audit')}</h1>
+      {/* Without `value`: to read the page again must not take away what is being typed. */}
       <search class="tools">
         <input
           type="search"
           aria-label={t('who')}
           placeholder={t('who')}
-          value={who.value}
           onChange={({ currentTarget }) => narrow(who, currentTarget.value)}
         />
         <input
           type="search"
           aria-label={t('what')}
           placeholder={t('what')}
-          value={what.value}
           onChange={({ currentTarget }) => narrow(what, currentTarget.value)}
         />
       </search>
