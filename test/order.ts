@@ -14,6 +14,7 @@ const LONGEST = [
   'test/console/desk',
   'test/console/doors',
   'test/console/rs485',
+  'test/console/osdp',
   'src/resources/writes/simulation',
   'test/offline',
   'src/platform/field/field',

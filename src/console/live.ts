@@ -24,6 +24,11 @@ export const stale = signal(false);
 /** Grows whenever all must be read again; 0 before the stream is open, since what changes between a read and it would be missed. */
 export const epoch = signal(0);
 
+/** Events kept for the page that shows them. */
+const RECENT_MAX = 500;
+/** What has happened since the console was opened, the newest first. */
+export const recent = signal<readonly LiveEvent[]>([]);
+
 const listeners = new Set<(event: LiveEvent) => void>();
 
 /** Returns the function that ends it. */
@@ -50,6 +55,7 @@ export function openLive(): () => void {
     source.onmessage = (message) => {
       heard(message);
       const event = JSON.parse(message.data) as LiveEvent;
+      recent.value = [event, ...recent.value].slice(0, RECENT_MAX);
       for (const listener of listeners) listener(event);
     };
     source.addEventListener('hello', (message) => {

@@ -12,6 +12,7 @@ import { Door } from './pages/door.tsx';
 import { Doors } from './pages/doors.tsx';
 import { Encoder } from './pages/encoder.tsx';
 import { Encoders } from './pages/encoders.tsx';
+import { Events } from './pages/events.tsx';
 import { Now } from './pages/now.tsx';
 import { Rs485 } from './pages/rs485.tsx';
 import { Rs485Device } from './pages/rs485-device.tsx';
@@ -42,6 +43,7 @@ const PAGES = [
   'rs485',
   'zigbee',
   'catalogue',
+  'events',
   'audit',
   'access',
   'system',
@@ -62,6 +64,7 @@ function Page() {
   if (name === 'access' && isOpenTo('access')) return <Access />;
   if (name === 'system' && isOpenTo('system')) return <System />;
   if (name === 'catalogue') return <Catalogue />;
+  if (name === 'events') return <Events />;
   if (name === 'audit' && isOpenTo('audit')) return <AuditPage />;
   if (name === 'rs485' && isOpenTo('rs485'))
     return id === undefined ? <Rs485 /> : <Rs485Device key={id} id={id} />;

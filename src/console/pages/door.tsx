@@ -1,14 +1,13 @@
 /** One door: what is known of it and how old that is, what is wanted and what the lock has, and the way to open it. */
-import { useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
 import type { Door as DoorFields, DoorState } from '../../resources/doors/schema.ts';
 import { call, DOORS, exchange, mayDo } from '../api.ts';
 import { DoorActions } from '../door-actions.tsx';
 import { DoorSettings } from '../door-settings.tsx';
 import { doorName } from '../doors-list.ts';
+import { EventList } from '../event-list.tsx';
 import { Fact } from '../fact.tsx';
 import { HistoryChart } from '../history-chart.tsx';
-import { type LiveEvent, onEvent } from '../live.ts';
+import { type LiveEvent, recent } from '../live.ts';
 import { Presence } from '../presence.tsx';
 import { useRead } from '../use-read.ts';
 import { ago, moment, t } from '../words.ts';
@@ -34,14 +33,7 @@ export function Door({ id }: { id: string }) {
     return { door, state, etag };
   };
   const { value: known, fault, again } = useRead(read, { key: id, everyMs: READ_MS, isMine });
-  const events = useSignal<readonly LiveEvent[]>([]);
-  useEffect(
-    () =>
-      onEvent((event) => {
-        if (isMine(event)) events.value = [event, ...events.value].slice(0, EVENTS_SHOWN);
-      }),
-    [id],
-  );
+  const events = recent.value.filter(isMine).slice(0, EVENTS_SHOWN);
   return (
     <>
       <p>
@@ -51,7 +43,12 @@ export function Door({ id }: { id: string }) {
       </p>
       {fault && <p role="alert">{fault}</p>}
       {known ? <Shown {...known} ended={again} /> : !fault && <p role="status">{t('loading')}</p>}
-      {known && <Events events={events.value} />}
+      {known && (
+        <section>
+          <h2>{t('events')}</h2>
+          <EventList events={events} />
+        </section>
+      )}
     </>
   );
 }
@@ -122,30 +119,4 @@ function Facts({ door, state }: Omit<Known, 'etag'>) {
       </dl>
     </section>
   );
-}
-
-function Events({ events }: { events: readonly LiveEvent[] }) {
-  return (
-    <section>
-      <h2>{t('events')}</h2>
-      {events.length === 0 && <p class="soft">{t('noEvents')}</p>}
-      <ul class="log">
-        {events.map(({ id, time, type, data }) => (
-          <li key={id}>
-            <time dateTime={time}>{new Date(time).toLocaleTimeString()}</time>{' '}
-            {type.replace(/^gatehouse\.door\./, '').replace(/\.v1$/, '')}{' '}
-            <span class="soft">{wordsOf(data)}</span>
-          </li>
-        ))}
-      </ul>
-    </section>
-  );
-}
-
-/** The plain values of an event, without what the page shows already. */
-function wordsOf(data: Record<string, unknown>): string {
-  return Object.entries(data)
-    .filter(([name, value]) => name !== 'doorId' && name !== 'name' && typeof value !== 'object')
-    .map(([name, value]) => `${name} ${value}`)
-    .join(' · ');
 }

@@ -7,6 +7,7 @@ import { call, exchange, mayDo } from '../api.ts';
 import { Ask } from '../ask.tsx';
 import { TextField } from '../edit-form.tsx';
 import { Fact } from '../fact.tsx';
+import { Firmware } from '../osdp.tsx';
 import { Rs485Settings } from '../rs485-settings.tsx';
 import { useRead, wordsOf } from '../use-read.ts';
 import { ago, moment, t } from '../words.ts';
@@ -75,6 +76,7 @@ function Shown({ device, state, etag, ended }: Known & { ended: () => void }) {
           <Rs485Settings device={device} etag={etag} saved={ended} />
         )}
       </section>
+      {state.security !== null && mayDo('service-tool') && <Firmware device={device} ended={ended} />}
       {mayDo('service-tool') && <Changes device={device} name={name} ended={ended} />}
     </>
   );

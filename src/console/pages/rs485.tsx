@@ -4,6 +4,7 @@ import type { Rs485Device } from '../../resources/rs485/schema.ts';
 import { call, mayDo, readAll } from '../api.ts';
 import { Fact } from '../fact.tsx';
 import { type Job, JobButton } from '../job-button.tsx';
+import { Pairing } from '../osdp.tsx';
 import { useRead } from '../use-read.ts';
 import { moment, t } from '../words.ts';
 import { Connected } from './encoders.tsx';
@@ -74,6 +75,7 @@ function Bus({ bus, ended }: { bus: BusOverview; ended: () => void }) {
           ended={ended}
         />
       )}
+      {up && bus.protocol === 'osdp' && mayDo('service-tool') && <Pairing bus={id} ended={ended} />}
     </section>
   );
 }

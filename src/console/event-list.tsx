@@ -1,0 +1,34 @@
+/** Events, the newest first. */
+import type { LiveEvent } from './live.ts';
+import { t } from './words.ts';
+
+interface EventListProps {
+  events: readonly LiveEvent[];
+  /** Whose they are is not plain from where they are shown. */
+  withSource?: boolean;
+}
+
+export function EventList({ events, withSource = false }: EventListProps) {
+  if (events.length === 0) return <p class="soft">{t('noEvents')}</p>;
+  return (
+    <ul class="log">
+      {events.map(({ id, time, type, source, data }) => (
+        <li key={id}>
+          <time dateTime={time}>{new Date(time).toLocaleTimeString()}</time>{' '}
+          {type.replace(/^gatehouse\./, '').replace(/\.v1$/, '')}{' '}
+          <span class="soft" dir="auto">
+            {[withSource && source, wordsOf(data)].filter(Boolean).join(' · ')}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The plain values of an event. */
+function wordsOf(data: Record<string, unknown>): string {
+  return Object.entries(data)
+    .filter(([name, value]) => name !== 'doorId' && typeof value !== 'object')
+    .map(([name, value]) => `${name} ${value}`)
+    .join(' · ');
+}

@@ -1,0 +1,65 @@
+/** What only OSDP has: a device is given its key on the bus, and new firmware. */
+import { useSignal } from '@preact/signals';
+import type { Rs485Device } from '../resources/rs485/schema.ts';
+import { TextField } from './edit-form.tsx';
+import { JobButton } from './job-button.tsx';
+import { t } from './words.ts';
+
+/** For a technician to put the device into its installation mode. */
+const PAIRING_SECONDS = 120;
+
+/** A device at an address gets its key: anyone on the wire could listen in meanwhile, so it is asked for. */
+export function Pairing({ bus, ended }: { bus: string; ended: () => void }) {
+  const address = useSignal<string | null>('0');
+  return (
+    <>
+      <TextField
+        label={t('pairAddress')}
+        isExact
+        value={address.value}
+        change={(value) => {
+          address.value = value;
+        }}
+      />
+      <JobButton
+        label={t('pair')}
+        question={t('pairAsk', { address: address.value ?? '', bus })}
+        yes={t('pairYes')}
+        path={`/network/rs485/buses/${bus}/pair`}
+        body={{ address: Number(address.value ?? Number.NaN), seconds: PAIRING_SECONDS }}
+        running={() => t('pairing')}
+        done={({ result }) => t('paired', { device: String(result?.hwId ?? result?.deviceId ?? '') })}
+        ended={ended}
+      />
+    </>
+  );
+}
+
+export function Firmware({ device, ended }: { device: Rs485Device; ended: () => void }) {
+  const file = useSignal<string | null>(null);
+  const { deviceId, upgradeJobInfo } = device;
+  return (
+    <section>
+      <h2>{t('firmware')}</h2>
+      {upgradeJobInfo && <p>{t('firmwareRunning', { version: upgradeJobInfo.platform.version })}</p>}
+      <TextField
+        label={t('firmwareFile')}
+        isExact
+        value={file.value}
+        change={(value) => {
+          file.value = value;
+        }}
+      />
+      <JobButton
+        label={t('firmwareGive')}
+        question={t('firmwareAsk', { file: file.value ?? '', name: device.name ?? device.hwId })}
+        yes={t('firmwareYes')}
+        path={`/network/rs485/${deviceId}/firmware`}
+        body={{ file: file.value ?? '' }}
+        running={(percent) => t('firmwarePercent', { percent })}
+        done={({ result }) => t('firmwareDone', { version: String(result?.platformVersion ?? '–') })}
+        ended={ended}
+      />
+    </section>
+  );
+}
