@@ -44,7 +44,7 @@ export function addSetup(
       )
       .option(
         '--link <protocol=port>',
-        `a bus or a coordinator: modbus, dcon, osdp or zigbee`,
+        `a bus or a coordinator; protocols: ${PROTOCOLS.join(', ')}`,
         gathered(wantedLink),
       )
       .option('--upstream <url>', 'notification service, such as mqtts://host:8883')

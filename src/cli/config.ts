@@ -1,6 +1,6 @@
 /** `gatehouse config check` and `gatehouse config schema`: nothing here needs the daemon. */
 import { configJsonSchema } from '../platform/config/config.ts';
-import { readConfig } from '../platform/config/config-file.ts';
+import { type ReadOptions, readConfig } from '../platform/config/config-file.ts';
 import { FileError } from '../platform/yaml/yaml-file.ts';
 import { readKeySet } from '../services/auth/key-set.ts';
 import { checkVendorRoots } from '../services/pki/device-chain.ts';
@@ -14,12 +14,7 @@ export function checkConfig(option: string | undefined, { json }: { json?: boole
   const skipped: string[] = [];
   const reader = readerFor(shell, (path) => void skipped.push(path));
   try {
-    readConfig(file, {
-      reader,
-      checkFiles: true,
-      checkContents: { now: shell.clock.now(), vendorRoots: checkVendorRoots, keySet: readKeySet },
-      checkAdapters: true,
-    });
+    readConfig(file, { reader, ...everyCheck(shell) });
   } catch (error) {
     if (!json || !(error instanceof FileError)) throw error;
     printJson(shell, { file, valid: false, message: error.message, mistakes: error.mistakes });
@@ -31,6 +26,15 @@ export function checkConfig(option: string | undefined, { json }: { json?: boole
       `${file} is valid${skipped.length > 0 ? `; not checked (needs root): ${skipped.join(', ')}` : ''}\n`,
     );
   return true;
+}
+
+/** All that can be judged without the daemon. */
+export function everyCheck({ clock }: Shell): ReadOptions {
+  return {
+    checkFiles: true,
+    checkContents: { now: clock.now(), vendorRoots: checkVendorRoots, keySet: readKeySet },
+    checkAdapters: true,
+  };
 }
 
 export function printSchema(shell: Shell): void {

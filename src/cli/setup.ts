@@ -4,25 +4,15 @@
  * what is asked for and leaves the rest of the file as it is.
  */
 import { execFile, spawnSync } from 'node:child_process';
-import {
-  chmodSync,
-  chownSync,
-  copyFileSync,
-  existsSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
+import { chmodSync, chownSync, existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { parseConfig } from '../platform/config/config-file.ts';
+import { parseConfig, readConfigText } from '../platform/config/config-file.ts';
 import { writeDurably } from '../platform/host/durable-file.ts';
-import { readKeySet } from '../services/auth/key-set.ts';
-import { checkVendorRoots } from '../services/pki/device-chain.ts';
+import { readNamedFile } from '../platform/host/regular-file.ts';
 import { SITE_CONFIG } from './client.ts';
-import { checkConfig } from './config.ts';
+import { checkConfig, everyCheck } from './config.ts';
 import { serviceGroup } from './service-user.ts';
 import { BEGINNING, settingsIn, type Wanted, withWanted } from './setup-file.ts';
 import { PROTOCOLS, type WantedLink } from './setup-link.ts';
@@ -67,7 +57,7 @@ export async function setUp(options: SetupOptions, shell: Shell, machine: Machin
   const file = resolve(options.config ?? shell.env.GATEHOUSE_CONFIG ?? SITE_CONFIG);
   if (!shell.stdin.isTTY && !options.yes)
     throw new CommandFailed('No one is there to answer: add --yes to take what the options say.', EXIT.usage);
-  const before = existingText(file);
+  const before = existsSync(file) ? readConfigText(file) : undefined;
   if (before !== undefined) parseConfig(before, file);
   const asked = await questions(options, settingsIn(before ?? BEGINNING), shell, machine);
   await using copies = new AsyncDisposableStack();
@@ -77,11 +67,7 @@ export async function setUp(options: SetupOptions, shell: Shell, machine: Machin
     shell.stdout.write(`${file} says all of this already: nothing is changed.\n`);
     return;
   }
-  parseConfig(text, file, {
-    checkFiles: true,
-    checkContents: { now: shell.clock.now(), vendorRoots: checkVendorRoots, keySet: readKeySet },
-    checkAdapters: true,
-  });
+  parseConfig(text, file, everyCheck(shell));
   shell.stdout.write(`${before === undefined ? text : differences(file, text)}\n`);
   await askFirst(shell, options.yes, `Write this to ${file}?`, 'Nothing was written.');
   await write(file, text);
@@ -90,18 +76,6 @@ export async function setUp(options: SetupOptions, shell: Shell, machine: Machin
   checkConfig(file, {}, shell);
   const isStarted = options.start && machine.hasSystemd && (await start(shell, machine));
   shell.stdout.write(nextSteps(file, added, isStarted));
-}
-
-/** Undefined: there is none. Throws CommandFailed. */
-function existingText(file: string): string | undefined {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT') return undefined;
-    const remedy = code === 'EACCES' ? 'run this with sudo' : message;
-    throw new CommandFailed(`${file} cannot be read: ${remedy}.`, EXIT.failed, { cause: error });
-  }
 }
 
 /** What the options do not say is asked for on a terminal, and is otherwise as the file or the default has it. */
@@ -182,20 +156,19 @@ function copied(given: string, folder: string, copies: AsyncDisposableStack): st
   const source = resolve(given);
   if (dirname(source) === folder) return source;
   const target = join(folder, basename(source));
+  if (!existsSync(source)) throw new CommandFailed(`There is no file ${source}.`, EXIT.usage);
   try {
+    const pem = readNamedFile(source);
     if (existsSync(target)) {
-      if (readFileSync(target).equals(readFileSync(source))) return target;
+      if (readNamedFile(target) === pem) return target;
       throw new CommandFailed(`${target} is there already, and is another file: rename ${source}.`);
     }
-    copyFileSync(source, target);
+    writeFileSync(target, pem, { flag: 'wx' });
     copies.defer(() => rmSync(target, { force: true }));
     giveToService(target);
     return target;
   } catch (error) {
-    if (error instanceof CommandFailed) throw error;
-    const { code } = error as NodeJS.ErrnoException;
-    if (code !== 'ENOENT' || existsSync(source)) throw unwritable(target, error);
-    throw new CommandFailed(`There is no file ${source}.`, EXIT.usage, { cause: error });
+    throw error instanceof CommandFailed ? error : unwritable(target, error);
   }
 }
 

@@ -44,9 +44,12 @@ export interface ReadOptions extends FileChecks {
   checkAdapters?: boolean;
 }
 
+/** Throws FileError. */
+export const readConfigText = (file: string) => readText(file, 'the configuration', FILE_MAX_BYTES);
+
 /** Paths in the result are absolute. Throws FileError. */
 export function readConfig(file: string, options: ReadOptions = {}): Config {
-  const text = readText(file, 'the configuration', FILE_MAX_BYTES);
+  const text = readConfigText(file);
   if (text.split('\n').every((line) => /^\s*(#|$)/.test(line)))
     throw new FileError(`${file} has no setting: ${EMPTY}`);
   return parseConfig(text, file, options);
@@ -85,7 +88,7 @@ function placeholders(number: number): unknown[] {
 
 /** Where a file with mistakes says that the daemon is, which runs by what it was before; undefined: it does not say. */
 export function socketIn(file: string): string | undefined {
-  const written = roughlyParsed(readText(file, 'the configuration', FILE_MAX_BYTES));
+  const written = roughlyParsed(readConfigText(file));
   const { adminSocket, dataDirectory } = (written ?? {}) as Record<string, unknown>;
   const socket = typeof adminSocket === 'string' ? adminSocket : undefined;
   const folder = typeof dataDirectory === 'string' ? dataDirectory : undefined;
