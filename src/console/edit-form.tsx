@@ -139,6 +139,22 @@ export function TextField({ label, isExact = false, value, change }: TextFieldPr
   );
 }
 
+/** A text field of no stored thing: what is typed is kept in `text`; empty: nothing. */
+export function Typed({
+  text,
+  ...field
+}: Pick<TextFieldProps, 'label' | 'isExact'> & { text: { value: string } }) {
+  return (
+    <TextField
+      {...field}
+      value={text.value}
+      change={(value) => {
+        text.value = value ?? '';
+      }}
+    />
+  );
+}
+
 interface CheckProps {
   label: string;
   whole?: boolean;

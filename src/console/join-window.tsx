@@ -3,7 +3,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { Zgate, ZgateState } from '../resources/zgates/schema.ts';
 import { call, DOORS, mayDo } from './api.ts';
-import { TextField } from './edit-form.tsx';
+import { Typed } from './edit-form.tsx';
 import { onEvent } from './live.ts';
 import { wordsOf } from './use-read.ts';
 import { moment, t } from './words.ts';
@@ -50,22 +50,8 @@ export function JoinWindow({ gateway, state: { joinWindow, failedJoins }, ended 
       ) : (
         <form onSubmit={open}>
           <p class="soft">{t('joinHelp')}</p>
-          <TextField
-            label={t('joinMac')}
-            isExact
-            value={mac.value}
-            change={(text) => {
-              mac.value = text ?? '';
-            }}
-          />
-          <TextField
-            label={t('joinCode')}
-            isExact
-            value={code.value}
-            change={(text) => {
-              code.value = text ?? '';
-            }}
-          />
+          <Typed label={t('joinMac')} isExact text={mac} />
+          <Typed label={t('joinCode')} isExact text={code} />
           <button type="submit" class="primary" disabled={code.value !== '' && mac.value === ''}>
             {t('joinStart')}
           </button>
@@ -147,13 +133,7 @@ function DoorName({ doorId }: { doorId: string }) {
   };
   return (
     <form onSubmit={save}>
-      <TextField
-        label={t('whichRoom')}
-        value={name.value}
-        change={(text) => {
-          name.value = text ?? '';
-        }}
-      />
+      <Typed label={t('whichRoom')} text={name} />
       <button type="submit" disabled={name.value === ''}>
         {t('save')}
       </button>

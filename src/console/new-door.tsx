@@ -2,17 +2,17 @@
 import { useSignal } from '@preact/signals';
 import type { Door } from '../resources/doors/schema.ts';
 import { call, DOORS } from './api.ts';
-import { TextField } from './edit-form.tsx';
+import { Typed } from './edit-form.tsx';
 import { wordsOf } from './use-read.ts';
 import { t } from './words.ts';
 
 /** As locks have it printed on them: with or without colons. */
-const macOf = (text: string | null) => text?.replaceAll(/[\s:-]/g, '').toLowerCase() ?? null;
+const macOf = (text: string) => text.replaceAll(/[\s:-]/g, '').toLowerCase();
 
 export function NewDoor() {
-  const name = useSignal<string | null>(null);
-  const number = useSignal<string | null>(null);
-  const mac = useSignal<string | null>(null);
+  const name = useSignal('');
+  const number = useSignal('');
+  const mac = useSignal('');
   const refusal = useSignal('');
   const busy = useSignal(false);
   const make = async (event: Event) => {
@@ -22,8 +22,8 @@ export function NewDoor() {
     try {
       const body = {
         name: name.value,
-        ...(number.value !== null && { accessPointId: Number(number.value) }),
-        ...(mac.value !== null && { mac: macOf(mac.value) }),
+        ...(number.value !== '' && { accessPointId: Number(number.value) }),
+        ...(mac.value !== '' && { mac: macOf(mac.value) }),
       };
       // A browser that sends it again makes no second one.
       const { id } = await call<Door>('POST', DOORS, { body, key: crypto.randomUUID() });
@@ -33,20 +33,14 @@ export function NewDoor() {
     }
     busy.value = false;
   };
-  const field = (kept: typeof name) => ({
-    value: kept.value,
-    change: (value: string | null) => {
-      kept.value = value;
-    },
-  });
   return (
     <details>
       <summary>{t('newDoor')}</summary>
       <form onSubmit={make}>
-        <TextField label={t('label')} {...field(name)} />
-        <TextField label={t('newNumber')} isExact {...field(number)} />
-        <TextField label={t('newMac')} isExact {...field(mac)} />
-        <button type="submit" class="primary" disabled={busy.value || name.value === null}>
+        <Typed label={t('label')} text={name} />
+        <Typed label={t('newNumber')} isExact text={number} />
+        <Typed label={t('newMac')} isExact text={mac} />
+        <button type="submit" class="primary" disabled={busy.value || name.value === ''}>
           {t('make')}
         </button>
         <div role="status">{refusal.value && <p class="card bad">{refusal.value}</p>}</div>

@@ -1,7 +1,7 @@
 /** What only OSDP has: a device is given its key on the bus, and new firmware. */
 import { useSignal } from '@preact/signals';
 import type { Rs485Device } from '../resources/rs485/schema.ts';
-import { TextField } from './edit-form.tsx';
+import { Typed } from './edit-form.tsx';
 import { JobButton } from './job-button.tsx';
 import { t } from './words.ts';
 
@@ -10,23 +10,16 @@ const PAIRING_SECONDS = 120;
 
 /** A device at an address gets its key: anyone on the wire could listen in meanwhile, so it is asked for. */
 export function Pairing({ bus, ended }: { bus: string; ended: () => void }) {
-  const address = useSignal<string | null>('0');
+  const address = useSignal('0');
   return (
     <>
-      <TextField
-        label={t('pairAddress')}
-        isExact
-        value={address.value}
-        change={(value) => {
-          address.value = value;
-        }}
-      />
+      <Typed label={t('pairAddress')} isExact text={address} />
       <JobButton
         label={t('pair')}
-        question={t('pairAsk', { address: address.value ?? '', bus })}
+        question={t('pairAsk', { address: address.value, bus })}
         yes={t('pairYes')}
         path={`/network/rs485/buses/${bus}/pair`}
-        body={{ address: Number(address.value ?? Number.NaN), seconds: PAIRING_SECONDS }}
+        body={{ address: address.value === '' ? null : Number(address.value), seconds: PAIRING_SECONDS }}
         running={() => t('pairing')}
         done={({ result }) => t('paired', { device: String(result?.hwId ?? result?.deviceId ?? '') })}
         ended={ended}
@@ -36,26 +29,19 @@ export function Pairing({ bus, ended }: { bus: string; ended: () => void }) {
 }
 
 export function Firmware({ device, ended }: { device: Rs485Device; ended: () => void }) {
-  const file = useSignal<string | null>(null);
+  const file = useSignal('');
   const { deviceId, upgradeJobInfo } = device;
   return (
     <section>
       <h2>{t('firmware')}</h2>
       {upgradeJobInfo && <p>{t('firmwareRunning', { version: upgradeJobInfo.platform.version })}</p>}
-      <TextField
-        label={t('firmwareFile')}
-        isExact
-        value={file.value}
-        change={(value) => {
-          file.value = value;
-        }}
-      />
+      <Typed label={t('firmwareFile')} isExact text={file} />
       <JobButton
         label={t('firmwareGive')}
-        question={t('firmwareAsk', { file: file.value ?? '', name: device.name ?? device.hwId })}
+        question={t('firmwareAsk', { file: file.value, name: device.name ?? device.hwId })}
         yes={t('firmwareYes')}
         path={`/network/rs485/${deviceId}/firmware`}
-        body={{ file: file.value ?? '' }}
+        body={{ file: file.value }}
         running={(percent) => t('firmwarePercent', { percent })}
         done={({ result }) => t('firmwareDone', { version: String(result?.platformVersion ?? '–') })}
         ended={ended}

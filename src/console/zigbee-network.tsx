@@ -4,6 +4,7 @@ import type { Zgate } from '../resources/zgates/schema.ts';
 import { Choice } from './edit-form.tsx';
 import { type Job, JobButton } from './job-button.tsx';
 import { gatewayName } from './pages/zigbee.tsx';
+import { SearchField } from './search-field.tsx';
 import { t } from './words.ts';
 
 /** IEEE 802.15.4, 2.4 GHz. */
@@ -80,17 +81,7 @@ export function NetworkMap({ gateway }: { gateway: Zgate }) {
           if (status === 'done') map.value = result as unknown as Graph;
         }}
       />
-      {map.value && (
-        <input
-          type="search"
-          aria-label={t('mapSearch')}
-          placeholder={t('mapSearch')}
-          value={sought.value}
-          onInput={({ currentTarget }) => {
-            sought.value = currentTarget.value;
-          }}
-        />
-      )}
+      {map.value && <SearchField label={t('mapSearch')} text={sought} />}
       <ul class="log">
         {nodes?.map(({ hwId, type }) => (
           <li key={hwId}>

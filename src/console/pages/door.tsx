@@ -33,7 +33,6 @@ export function Door({ id }: { id: string }) {
     return { door, state, etag };
   };
   const { value: known, fault, again } = useRead(read, { key: id, everyMs: READ_MS, isMine });
-  const events = recent.value.filter(isMine).slice(0, EVENTS_SHOWN);
   return (
     <>
       <p>
@@ -43,12 +42,7 @@ export function Door({ id }: { id: string }) {
       </p>
       {fault && <p role="alert">{fault}</p>}
       {known ? <Shown {...known} ended={again} /> : !fault && <p role="status">{t('loading')}</p>}
-      {known && (
-        <section>
-          <h2>{t('events')}</h2>
-          <EventList events={events} />
-        </section>
-      )}
+      {known && <Events isMine={isMine} />}
     </>
   );
 }
@@ -117,6 +111,16 @@ function Facts({ door, state }: Omit<Known, 'etag'>) {
         <Fact name={t('schedule')}>{state.effective.schedule?.id ?? '–'}</Fact>
         <Fact name={t('template')}>{state.effective.template?.id ?? '–'}</Fact>
       </dl>
+    </section>
+  );
+}
+
+/** Apart from the page, which is not drawn again at each event of another door. */
+function Events({ isMine }: { isMine: (event: LiveEvent) => boolean }) {
+  return (
+    <section>
+      <h2>{t('events')}</h2>
+      <EventList events={recent.value.filter(isMine).slice(0, EVENTS_SHOWN)} />
     </section>
   );
 }

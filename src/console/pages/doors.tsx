@@ -1,4 +1,5 @@
 /** The list of doors: searched, filtered and sorted here, so that each key typed shows at once; only the rows in view are drawn. */
+
 import { useComputed, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { mayDo } from '../api.ts';
@@ -14,6 +15,7 @@ import {
 import { epoch } from '../live.ts';
 import { NewDoor } from '../new-door.tsx';
 import { Presence } from '../presence.tsx';
+import { SearchField } from '../search-field.tsx';
 import { wordsOf } from '../use-read.ts';
 import type { Words } from '../words.en.ts';
 import { ago, t } from '../words.ts';
@@ -53,15 +55,7 @@ export function Doors() {
     <>
       <h1>{t('doors')}</h1>
       <search class="tools">
-        <input
-          type="search"
-          aria-label={t('search')}
-          placeholder={t('search')}
-          value={text.value}
-          onInput={({ currentTarget }) => {
-            text.value = currentTarget.value;
-          }}
-        />
+        <SearchField label={t('search')} text={text} />
         <Choice label={t('filter')} options={FILTERS} chosen={filter} />
         <Choice label={t('sort')} options={ORDERS} chosen={order} />
       </search>

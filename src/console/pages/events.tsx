@@ -2,6 +2,7 @@
 import { useSignal } from '@preact/signals';
 import { EventList } from '../event-list.tsx';
 import { recent } from '../live.ts';
+import { SearchField } from '../search-field.tsx';
 import { t } from '../words.ts';
 
 export function Events() {
@@ -15,15 +16,7 @@ export function Events() {
     <>
       <h1>{t('events')}</h1>
       <search class="tools">
-        <input
-          type="search"
-          aria-label={t('searchEvents')}
-          placeholder={t('searchEvents')}
-          value={text.value}
-          onInput={({ currentTarget }) => {
-            text.value = currentTarget.value;
-          }}
-        />
+        <SearchField label={t('searchEvents')} text={text} />
       </search>
       <EventList events={events} withSource />
     </>

@@ -5,7 +5,7 @@ import type { Rs485Device as Device, Rs485DeviceState as State } from '../../res
 import { Actuate, type Outcome } from '../actuate.tsx';
 import { call, exchange, mayDo } from '../api.ts';
 import { Ask } from '../ask.tsx';
-import { TextField } from '../edit-form.tsx';
+import { Typed } from '../edit-form.tsx';
 import { Fact } from '../fact.tsx';
 import { Firmware } from '../osdp.tsx';
 import { Rs485Settings } from '../rs485-settings.tsx';
@@ -176,13 +176,7 @@ function Changes({ device, name, ended }: { device: Device; name: string; ended:
     <section>
       <h2>{t('device')}</h2>
       <form onSubmit={(event) => event.preventDefault()}>
-        <TextField
-          label={t('replaceWith')}
-          value={hwId.value}
-          change={(text) => {
-            hwId.value = text ?? '';
-          }}
-        />
+        <Typed label={t('replaceWith')} text={hwId} />
         <span class="choices">
           <Ask
             label={t('replace')}
