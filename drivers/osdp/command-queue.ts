@@ -29,7 +29,7 @@ export interface CommandQueue {
   finish(queued: QueuedCommand, outcome: Outcome): void;
   /** The session has ended: commands that were sent in it may have been carried out, so they end OUTCOME_UNKNOWN. */
   abandonSent(): void;
-  /** The device is gone: every entry ends. `reason`: the error of those that were not sent. */
+  /** The device is gone: ends all commands. Those that were not sent reject with `reason`. */
   dismiss(reason: DriverError): void;
 }
 
