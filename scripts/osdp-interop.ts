@@ -109,7 +109,7 @@ function stepsOf({ address, key, seen, execute }: Trial): Step[] {
   return [...steps, ['raises no alarm', async () => assertNone(seen)]];
 }
 
-/** Tells of each step. None is tried after one that failed: it would wait in vain, or pass for no reason. */
+/** Prints each step. After a failed step none is tried: it would wait without end, or pass for no reason. */
 async function firstFailure(steps: readonly Step[]): Promise<unknown> {
   for (const [name, step] of steps) {
     try {

@@ -137,7 +137,7 @@ describe('what is really said', () => {
         stateDirectory,
         timings: INSTANT,
         endlessCards: true,
-        tell: ({ event }) => event === 'connected' && connected.resolve(),
+        report: ({ event }) => event === 'connected' && connected.resolve(),
         crash: () => {},
       }),
     );
@@ -237,7 +237,7 @@ function shape(data: Json): unknown {
   );
 }
 
-describe('what live readers alone are told', () => {
+describe('what is published to live readers alone', () => {
   const ID = '6f1c2a9e-58d4-4a39-9d41-0c5f7a1f3b2d';
   const HAPPENED: LockEvent = {
     hwId: '00124b0001020304',
@@ -288,11 +288,11 @@ describe('what live readers alone are told', () => {
     }),
   ])('is as the document has it, to the last field: $type $data.outcome', (event) => {
     const recorded = { systemId: ID, at: 0, clockSynchronised: true };
-    const told = JSON.parse(liveEvent(event, recorded)) as { data: object };
-    expect(validatorOf('/events').safeParse(told).error?.message, JSON.stringify(told)).toBeUndefined();
-    expect(validatorOf('/events').safeParse({ ...told, data: { ...told.data, more: 1 } }).success).toBe(
+    const message = JSON.parse(liveEvent(event, recorded)) as { data: object };
+    expect(validatorOf('/events').safeParse(message).error?.message, JSON.stringify(message)).toBeUndefined();
+    expect(validatorOf('/events').safeParse({ ...message, data: { ...message.data, more: 1 } }).success).toBe(
       false,
     );
-    expect(validatorOf('/events').safeParse({ ...told, data: {} }).success).toBe(false);
+    expect(validatorOf('/events').safeParse({ ...message, data: {} }).success).toBe(false);
   });
 });

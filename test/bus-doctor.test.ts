@@ -42,7 +42,7 @@ async function gatehouse(...argv: string[]) {
   return { exitCode, ...shell.written };
 }
 
-it('status and doctor tell who is on a bus and what is wrong with it', async () => {
+it('status and doctor show who is on a bus and what is wrong with it', async () => {
   expect((await gatehouse('status')).stdout).toMatch(/^bus-1 +loopback +- +up +0 % +0\.0 +2 of 3$/m);
   const { exitCode, stdout } = await gatehouse('doctor', 'bus-1', '--repeats', '3');
   expect(stdout).toMatch(/^1 +io-1 +0–0 +3 /m);

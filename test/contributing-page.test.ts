@@ -54,7 +54,7 @@ it('names scripts and test files that exist', () => {
 });
 
 it.each(page.filter((block) => EXECUTED.some((start) => block.startsWith(start))))('%s', async (block) => {
-  // A test that runs tests: what the outer run has told its workers is not for the inner one.
+  // A test that runs tests: the inner run must not see the variables that the outer run set for its workers.
   const { PATH, HOME } = process.env;
   const { stdout } = await promisify(execFile)('sh', ['-euc', block], {
     cwd: ROOT,

@@ -209,8 +209,8 @@ describe('a damaged row', () => {
         token: admin,
         lastEventId: start,
       });
-      const told = (await again.take(3)).filter(({ name }) => name === 'message');
-      expect(told.map(({ data }) => (data.data as { name?: string }).name)).toEqual(['101', '103']);
+      const messages = (await again.take(3)).filter(({ name }) => name === 'message');
+      expect(messages.map(({ data }) => (data.data as { name?: string }).name)).toEqual(['101', '103']);
     }
     expect(JSON.parse(await local('GET', '/local/status')).database.damagedRows).toEqual([
       expect.stringMatching(/^event\//),

@@ -29,20 +29,20 @@ function start(...args: string[]): Demo {
   const child = spawn(process.execPath, [join(PROJECT, 'scripts/demo.ts'), ...args], { cwd: PROJECT });
   let output = '';
   let changed = Promise.withResolvers<void>();
-  const tell = () => {
+  const wake = () => {
     changed.resolve();
     changed = Promise.withResolvers<void>();
   };
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (chunk: Buffer) => {
       output += chunk;
-      tell();
+      wake();
     });
   }
   const ended = new Promise<Awaited<Demo['ended']>>((resolve) =>
     child.on('close', (code, signal) => {
       resolve({ code, signal });
-      tell();
+      wake();
     }),
   );
   return {

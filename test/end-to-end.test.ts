@@ -75,14 +75,16 @@ it('shuts the first credentials out when the encoder is registered again, and th
   const encoder = await connectedEncoder('registered-twice', { ...QUICK, writeMs: 300 });
   const entries = drawKeys(keyIds(2));
   await site.requestWrite(encoder.id, 'request', entries);
-  await encoder.process.waitFor((told) => told.event === 'entry' && told.status === 'writing');
+  await encoder.process.waitFor((message) => message.event === 'entry' && message.status === 'writing');
   const second = await site.register(encoder.id);
   expect(second.generation).toBe(encoder.bundle.generation + 1);
-  await encoder.process.waitFor((told) => told.event === 'disconnected');
-  await encoder.process.waitFor((told) => told.event === 'refused' && /[Nn]ot authorized/.test(told.reason));
+  await encoder.process.waitFor((message) => message.event === 'disconnected');
+  await encoder.process.waitFor(
+    (message) => message.event === 'refused' && /[Nn]ot authorized/.test(message.reason),
+  );
 
   // Only now a card is finished that was in work: nothing may be known of it before the new credentials are in use.
-  await encoder.process.waitFor((told) => told.event === 'entry' && told.status === 'written');
+  await encoder.process.waitFor((message) => message.event === 'entry' && message.status === 'written');
   await encoder.kill();
   await encoder.replaceBundle(second);
   encoder.start();
@@ -126,9 +128,9 @@ it('writes on over lost connections, and on an encoder whose clock is years off'
 it('comes through a storm of connections', async () => {
   const encoder = await connectedEncoder('stormy');
   encoder.command({ do: 'storm', connections: 30 });
-  const before = encoder.process.told.length;
+  const before = encoder.process.messages.length;
   await encoder.process.waitFor(
-    (told) => told.event === 'connected' && encoder.process.told.indexOf(told) > before,
+    (message) => message.event === 'connected' && encoder.process.messages.indexOf(message) > before,
   );
   const entries = drawKeys(keyIds(1));
   let answer = await site.requestWrite(encoder.id, 'request', entries);
@@ -154,7 +156,7 @@ it('cancels what has no card yet', async () => {
   await encoder.process.waitFor(({ event }) => event === 'connected');
   const entries = drawKeys(keyIds(2));
   await site.requestWrite(encoder.id, 'request', entries);
-  await encoder.process.waitFor((told) => told.event === 'entry' && told.status === 'cardRequested');
+  await encoder.process.waitFor((message) => message.event === 'entry' && message.status === 'cardRequested');
   const path = `/encoder/${encoder.id}/write-request/request`;
   const { status } = await site.daemon.call('DELETE', path, site.tokens['front-desk']);
   expect(status).toBe(200);
@@ -218,7 +220,7 @@ it('stores events while the notification service is away and sends them when it 
   await site.requestWrite(encoder.id, 'request', entries);
   const last = entries[1]?.keyId;
   await encoder.process.waitFor(
-    (told) => told.event === 'entry' && told.keyId === last && told.status === 'written',
+    (message) => message.event === 'entry' && message.keyId === last && message.status === 'written',
   );
   expect(entries.flatMap(({ keyId }) => eventsOf(keyId))).toEqual([]);
   await site.upstream.comeBack();

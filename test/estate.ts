@@ -135,7 +135,7 @@ export async function openEstate(database?: Database, restart: Restart = {}) {
     /** What a lock reports over the gateway. */
     report: (mac: string, more: Record<string, Plain> = {}, link = LINK) =>
       doors.report(link, { subject: `device:${mac}`, state: { connected: true, hwId: mac, ...more } }),
-    /** What a gateway tells; resolves with whether it was taken. */
+    /** What a gateway reports; resolves with whether it was taken. */
     emit: (kind: string, data: Plain, id: string = randomUUID(), link = LINK) =>
       doors.event(link, { id, kind, data }),
     connectGateway(connected: boolean) {
@@ -197,7 +197,7 @@ function vaultOf(database: Database): Vault {
 function playedParts(clock: ManualClock) {
   return {
     audits: [] as AuditEntry[],
-    /** Doors the reconciler was told to look at. */
+    /** Doors that the reconciler was woken for. */
     woken: [] as string[],
     published: [] as LiveEvent[],
     /** Of the log. */
@@ -224,7 +224,7 @@ function playedParts(clock: ManualClock) {
     prepared: [] as { gatewayId: string | null; intents: number }[],
     unlocks: [] as { lock: LockAddress; unlock: Unlock; timeoutMs: number }[],
     unlock: async (): Promise<Unlocked> => ({ outcome: 'confirmed', relock: 'timedUnlock' }),
-    /** What locks were told besides. */
+    /** What was sent to locks besides. */
     actuated: [] as {
       kind: string;
       hwId: string;

@@ -17,7 +17,7 @@ interface Outcome {
   outcomeUnknown: number;
 }
 
-/** A process that commits lines, on a disk whose fsync of the log fails as often as it is told. */
+/** A process that commits lines, on a disk whose fsync of the log fails as often as it is set to. */
 async function writer() {
   const folder = temporaryFolder();
   const { environment, fail } = failingDisk(folder);

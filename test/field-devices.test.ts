@@ -47,7 +47,7 @@ describe('what is wanted', () => {
     await doors.update(DOOR, { number: 12 }, CALLER);
     const refused = {
       code: 'REFUSED',
-      message: expect.stringMatching(/^the device refused, as it was told to/),
+      message: expect.stringMatching(/^the device refused, as it was set to/),
       permanent: true,
     };
     await waitFor(() => {

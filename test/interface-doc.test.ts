@@ -43,9 +43,9 @@ describe('docs/interface.md', () => {
   });
 
   it('has every error code with its status, and no other', () => {
-    const told = rows.filter(
+    const codes = rows.filter(
       ([, status = '', code = '']) => /^\d{3}$/.test(status) && /^[A-Z_]+$/.test(code),
     );
-    expect(Object.fromEntries(told.map(([, status, code]) => [code, Number(status)]))).toEqual(ERROR_STATUS);
+    expect(Object.fromEntries(codes.map(([, status, code]) => [code, Number(status)]))).toEqual(ERROR_STATUS);
   });
 });

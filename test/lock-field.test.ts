@@ -16,17 +16,17 @@ const statuses = ({ doors }: Estate) => doors.pending(DOOR).items.map(({ status 
 const configured = ({ audits }: Estate) =>
   audits.filter(({ action, outcome }) => action === 'door.configure' && outcome === 'done').length;
 
-it('a lock is configured, told of to live readers, and configured again when it has forgotten all', async () => {
+it('a lock is configured, published to live readers, and configured again when it has forgotten all', async () => {
   const { first } = await openFieldSite();
   await inForce(first);
   await waitFor(() => {
-    const told = first.published.map(({ type, data }) => [
+    const published = first.published.map(({ type, data }) => [
       type,
       data.status ?? data.outcome ?? data.connected,
     ]);
-    expect(told).toContainEqual(['gatehouse.door.applied.v1', 'applied']);
-    expect(told).toContainEqual(['gatehouse.door.connection.v1', 'connected']);
-    expect(told).toContainEqual(['gatehouse.zgate.connection.v1', true]);
+    expect(published).toContainEqual(['gatehouse.door.applied.v1', 'applied']);
+    expect(published).toContainEqual(['gatehouse.door.connection.v1', 'connected']);
+    expect(published).toContainEqual(['gatehouse.zgate.connection.v1', true]);
   });
   expect(first.figures.doors()).toMatchObject({ registered: 1, connected: 1, disconnected: 0, unknown: 0 });
   const times = configured(first);

@@ -29,7 +29,7 @@ it('is for anyone who administers the host, and for a token with the role monito
   expect(await answer.text()).toMatch(/^# HELP gatehouse_info /);
 });
 
-it('counts requests by the pattern of their path, and tells how the installation is', async () => {
+it('counts requests by the pattern of their path, and shows the state of the installation', async () => {
   const { local, token, lan } = await gateway();
   const pms = await token('pms');
   for (const id of ['a', 'b', 'c']) expect((await lan(`/encoder/desk-${id}`, pms)).status).toBe(404);

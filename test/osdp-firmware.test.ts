@@ -67,9 +67,9 @@ async function openSite() {
       return one;
     });
   const start = async (path: string, body: object) => {
-    const { status, body: told } = await call('POST', path, body);
-    expect([status, told], JSON.stringify(told)).toMatchObject([202, {}]);
-    return (told as { id: string }).id;
+    const { status, body: job } = await call('POST', path, body);
+    expect([status, job], JSON.stringify(job)).toMatchObject([202, {}]);
+    return (job as { id: string }).id;
   };
   await waitFor(async () =>
     expect((await call('GET', `${PATH}/buses`)).body).toMatchObject({ items: [{ up: true }] }),

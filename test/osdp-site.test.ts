@@ -111,8 +111,13 @@ it('gives a device its key within a window, and keeps it, also over a new daemon
   const { items } = (await call('GET', '/audit?limit=100')).body as {
     items: { action: string; outcome: string; detail: object }[];
   };
-  const told = items.filter(({ action }) => action === 'rs485.pair');
-  expect(told.map(({ outcome }) => outcome).toSorted()).toEqual(['accepted', 'accepted', 'done', 'failed']);
+  const pairings = items.filter(({ action }) => action === 'rs485.pair');
+  expect(pairings.map(({ outcome }) => outcome).toSorted()).toEqual([
+    'accepted',
+    'accepted',
+    'done',
+    'failed',
+  ]);
 
   // Another one stands there now, with a key that no one here knows.
   await bus.set(3, { osdp: { key: '00112233445566778899aabbccddeeff' } });
@@ -144,7 +149,7 @@ it('keeps a device that was just sent its key when the daemon was killed: it pro
     };
     return items.filter(({ action }) => action === 'rs485.pair').map(({ outcome }) => outcome);
   };
-  // The kill left its outcome unknown, and what the device proved afterwards is told by the system.
+  // The kill left its outcome unknown, and what the device proved afterwards is recorded by the system.
   await waitFor(async () => expect((await audited()).toSorted()).toEqual(['accepted', 'done', 'unknown']));
   await site.daemon.kill();
   await site.daemon.start();

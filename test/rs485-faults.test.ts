@@ -117,7 +117,7 @@ it('another device in its place has a row of its own, until it takes over the on
   await expect(all.device('IO-2')).rejects.toThrow('no device IO-2');
 });
 
-it('settings that the device refuses are told with its reason, and not sent again', async () => {
+it('settings that the device refuses are shown with its reason, and not sent again', async () => {
   await all.lobby.set(1, { faults: { refuseWrites: 3 } });
   const { writes } = await all.lobby.state(1);
   const { deviceId } = await all.device('IO-1');

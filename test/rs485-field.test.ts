@@ -121,19 +121,19 @@ it('a pulse fires once: confirmed, refused, or unknown when the host dies in the
   expect(outcomes).toEqual(['accepted', 'done', 'accepted', 'failed', 'accepted', 'unknown']);
 });
 
-it('inputs and alarms are told once, and a restart of the gateway is no change of a device', async () => {
+it('inputs and alarms are published once, and a restart of the gateway is no change of a device', async () => {
   const { first, open } = await openFieldSite([{ kind: 'rs485', hwId: 'io-1', address: 1 }]);
   const connection = (estate: Estate) => estate.rs485.get(DEVICE).device.connectionState;
-  const told = ({ published }: Estate) => published.filter(({ subject }) => subject === DEVICE);
-  await waitFor(() => expect(told(first)).toMatchObject([{ data: { connected: true } }]));
+  const eventsOf = ({ published }: Estate) => published.filter(({ subject }) => subject === DEVICE);
+  await waitFor(() => expect(eventsOf(first)).toMatchObject([{ data: { connected: true } }]));
   const since = connection(first);
   const { signal } = new AbortController();
-  const tell = (estate: Estate, kind: string, data: object) =>
+  const emit = (estate: Estate, kind: string, data: object) =>
     estate.field.execute('bus-1', { kind, data: { hwId: 'io-1', ...data }, timeoutMs: 5_000 }, signal);
-  await tell(first, 'press', { input: 'input1', times: 3 });
-  await tell(first, 'alarm', { alarm: 'tamper', raised: true, id: 'opened' });
-  await tell(first, 'alarm', { alarm: 'tamper', raised: true, id: 'opened' });
-  expect(told(first).slice(1)).toMatchObject([
+  await emit(first, 'press', { input: 'input1', times: 3 });
+  await emit(first, 'alarm', { alarm: 'tamper', raised: true, id: 'opened' });
+  await emit(first, 'alarm', { alarm: 'tamper', raised: true, id: 'opened' });
+  expect(eventsOf(first).slice(1)).toMatchObject([
     {
       type: 'gatehouse.rs485.input.v1',
       subject: DEVICE,
@@ -146,6 +146,6 @@ it('inputs and alarms are told once, and a restart of the gateway is no change o
 
   const second = await open();
   await waitFor(() => expect(connection(second)).toEqual(since));
-  await tell(second, 'alarm', { alarm: 'tamper', raised: true, id: 'opened' });
-  expect(told(second)).toEqual([]);
+  await emit(second, 'alarm', { alarm: 'tamper', raised: true, id: 'opened' });
+  expect(eventsOf(second)).toEqual([]);
 });

@@ -160,13 +160,13 @@ async function proved(
     if (!isShown || !connectionState.connected || inForce !== true)
       throw new Error(`the watchdog of ${deviceId} does not show ${name}`);
   };
-  const tell = async (body: object) => {
-    const told = await call('POST', `/${deviceId}/watchdog-test`, body);
-    if (told.status !== 202) throw new Error(`refused: ${JSON.stringify(told.body)}`);
+  const test = async (body: object) => {
+    const answer = await call('POST', `/${deviceId}/watchdog-test`, body);
+    if (answer.status !== 202) throw new Error(`refused: ${JSON.stringify(answer.body)}`);
   };
-  await tell({ confirm: true });
+  await test({ confirm: true });
   await vi.waitFor(() => shows('awaitsWitness'), { ...PATIENCE, timeout: 60_000 });
-  await tell({ openedByItself: true });
+  await test({ openedByItself: true });
   await waitFor(() => shows('proven'));
 }
 

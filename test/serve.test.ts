@@ -54,13 +54,13 @@ function serve(): Running {
 }
 
 async function ready({ child, output, ended }: Running): Promise<void> {
-  const told = new Promise<void>((resolve) =>
+  const isReady = new Promise<void>((resolve) =>
     child.stdout?.on('data', () => {
       if (output.stdout.includes('"message":"ready at ')) resolve();
     }),
   );
   await Promise.race([
-    told,
+    isReady,
     ended.then((code) => {
       throw new Error(`ended with ${code}: ${output.stderr}`);
     }),

@@ -68,7 +68,7 @@ it.skipIf(process.getuid?.() !== 0 || !hasOpenssl)(
       JSON.parse(gatehouse(['config', 'check', '--json', file]).stdout) as {
         mistakes: { message: string }[];
       };
-    const told = check().mistakes.map(({ message }) => message);
+    const messages = check().mistakes.map(({ message }) => message);
     for (const name of [
       'gatehouse.yaml',
       'site.pem',
@@ -77,7 +77,7 @@ it.skipIf(process.getuid?.() !== 0 || !hasOpenssl)(
       'password',
       'vendors/root.pem',
     ])
-      expect(told, name).toContainEqual(
+      expect(messages, name).toContainEqual(
         expect.stringMatching(`the service \\(user nobody\\) may not read ${join(folder, name)}: chgrp `),
       );
     const doctor = JSON.parse(gatehouse(['doctor', '--json', '--config', file]).stdout);

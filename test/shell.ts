@@ -11,7 +11,7 @@ export interface TestShell extends Shell {
   stop(): void;
   /** As SIGHUP would. */
   hangUp?: () => void;
-  /** What serve said should be told of crashes. */
+  /** What serve is asked to report of crashes. */
   crash?: (error: unknown) => void;
 }
 

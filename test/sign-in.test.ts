@@ -72,7 +72,7 @@ it('a token of the identity provider is good for what its roles may do, also aft
   expect(await provider(restarted)).toMatchObject({ keys: 1, isUsable: true });
 });
 
-it('who guesses is told to wait, and anyone who is right comes in', async () => {
+it('a caller who guesses has to wait, and a caller with the right code comes in', async () => {
   const site = await openTestGateway();
   const token = await site.token('pms');
   const guesses = Array.from({ length: 12 }, async () => site.lan('/encoder', 'gwt_wrong'));

@@ -46,7 +46,7 @@ async function unlocksOnce(gateway: Gateway, mac: string): Promise<void> {
 
 const statusOf = async (mac: string) => ((await all.doorState(mac)).connection as { status: string }).status;
 
-it('a gateway tells who it is, forms a network of its own, and lets no one in unasked', async () => {
+it('a gateway says which it is, forms a network of its own, and lets no one in unasked', async () => {
   const network = await networkOf(first);
   expect(await first.read()).toMatchObject({
     hwId: '00124b0014d9a001',
@@ -235,9 +235,9 @@ it('shows the key of a network to no one', () => {
   const state = join(all.site.directory, 'data/zigbee', first.deviceId);
   const data = join(all.site.directory, 'data');
   const key = networkKeyOf(data, first.deviceId);
-  const told = log().toLowerCase();
+  const logged = log().toLowerCase();
   expect(key).toMatch(/^[0-9a-f]{32}$/);
-  for (const form of formsOf(key)) expect(told).not.toContain(form);
+  for (const form of formsOf(key)) expect(logged).not.toContain(form);
   const files = readdirSync(all.site.directory, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map(({ parentPath, name }) => join(parentPath, name));

@@ -87,7 +87,7 @@ it('a door on a relay is unlocked by the relay', async () => {
   ]);
 });
 
-it('a lock joins, is configured, tells what happens at it, replaces a broken one, and leaves', async () => {
+it('a lock joins, is configured, reports what happens at it, replaces a broken one, and leaves', async () => {
   const { first, open } = await openFieldSite();
   await isUp(first);
   await expect(first.play('join', { hwId: NEW })).rejects.toMatchObject({ code: 'REFUSED' });

@@ -161,7 +161,7 @@ const quoted = 'src/gone.ts';`,
 describe('reading a file', () => {
   const parsed = (text: string) => parseSource('src/a/b.ts', text);
 
-  it('tells code from comments and strings, line for line', () => {
+  it('separates code from comments and strings, line for line', () => {
     const text = [
       "const a = 'it\\'s // no comment'; // a comment 'with quotes",
       // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the source of a template

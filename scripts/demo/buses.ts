@@ -16,7 +16,7 @@ export interface Rs485Device {
   deviceId: string;
   bus: string;
   address: number;
-  /** GET tells what it does, POST changes it (test/simulators/bus/control.ts). */
+  /** GET shows what it does, POST changes it (test/simulators/bus/control.ts). */
   simulatorControl: string;
 }
 

@@ -15,7 +15,7 @@ export interface DemoDoor {
   id: string;
   name: string | null;
   mac: string;
-  /** GET tells what its lock does, POST changes it (test/simulators/zigbee/control.ts). */
+  /** GET shows what its lock does, POST changes it (test/simulators/zigbee/control.ts). */
   simulatorControl: string;
 }
 

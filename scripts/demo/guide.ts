@@ -1,4 +1,4 @@
-/** What the demo tells at its end: for scripts demo.json, for people what to try next. */
+/** What the demo prints at its end: for scripts demo.json, for people what to try next. */
 import { randomUUID } from 'node:crypto';
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

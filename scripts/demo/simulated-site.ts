@@ -51,7 +51,7 @@ const WRITE_MS = 200;
 const SLOW_WRITE_MS = 1_500;
 const KEYS_TIMEOUT_MS = 60_000;
 
-/** What it opens is closed with the stack, the encoders first. `started` is told each child's pid. */
+/** What it opens is closed with the stack, the encoders first. `started` receives each child's pid. */
 export async function openSite(
   { directory, http, mqtt }: Flags,
   screen: Screen,
@@ -156,9 +156,9 @@ export async function writeThreeKeys(
   if (!encoder) throw new Error('there is no encoder');
   const keys = [1, 2, 3].map((number): Key => ({ keyId: randomUUID(), label: `key ${number}` }));
   const slow = keys[1]?.keyId;
-  encoder.onTold = (told) => {
-    if (told.event !== 'entry' || told.keyId !== slow) return;
-    const writeMs = told.status === 'written' ? WRITE_MS : SLOW_WRITE_MS;
+  encoder.onMessage = (message) => {
+    if (message.event !== 'entry' || message.keyId !== slow) return;
+    const writeMs = message.status === 'written' ? WRITE_MS : SLOW_WRITE_MS;
     encoder.command({ do: 'timings', timings: { writeMs } });
   };
   const requestId = `demo-${Date.now()}`;

@@ -12,7 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connectAsync } from 'mqtt';
 import { openMosquitto, openSubscriber, type Subscriber } from '../../src/services/events/test-mosquitto.ts';
 import { openChild } from '../simulators/child.ts';
-import type { ForwarderTold } from './forwarder.ts';
+import type { ForwarderMessage } from './forwarder.ts';
 import type { BenchTable, Row } from './table.ts';
 
 const EVENTS_PER_SECOND = 1_000;
@@ -86,10 +86,10 @@ async function load(senders: Sender[]): Promise<void> {
 async function openOurs(folder: string, port: number): Promise<Sender> {
   const entry = join(import.meta.dirname, 'forwarder.ts');
   const start = () => {
-    const child = openChild<ForwarderTold>({
+    const child = openChild<ForwarderMessage>({
       args: [entry, join(folder, 'gatehouse.db'), `mqtt://127.0.0.1:${port}`],
-      onTold(told) {
-        if ('recorded' in told) promised = Math.max(promised, told.recorded);
+      onMessage(message) {
+        if ('recorded' in message) promised = Math.max(promised, message.recorded);
       },
     });
     child.say({ forward: true });
@@ -97,7 +97,7 @@ async function openOurs(folder: string, port: number): Promise<Sender> {
   };
   let promised = 0;
   let child = start();
-  await child.waitFor((told) => 'sent' in told);
+  await child.waitFor((message) => 'sent' in message);
   return {
     send: (from, to) => child.say({ record: [from, to] }),
     promised: () => promised,

@@ -49,9 +49,10 @@ export async function benchDesk(): Promise<BenchTable> {
     reported: new Map(),
     samples: { accepted: [], delivered: [], forwarded: [] },
   };
-  await using _encoders = await connectEncoders(site, (told) => {
-    if (told.event === 'write') mark(marks, told.requestId);
-    if (told.event === 'entry') marks.reported.set(`${told.keyId} ${told.status}`, performance.now());
+  await using _encoders = await connectEncoders(site, (message) => {
+    if (message.event === 'write') mark(marks, message.requestId);
+    if (message.event === 'entry')
+      marks.reported.set(`${message.keyId} ${message.status}`, performance.now());
   });
   const connected = residentMegabytes(site.daemon.pid);
   site.upstream.onEvent = ({ data }) => {
@@ -99,7 +100,7 @@ export async function benchDesk(): Promise<BenchTable> {
 /** Registers and connects them; they come back by themselves when the daemon does. */
 export async function connectEncoders(
   site: TestSite,
-  tell: (told: EncoderEvent) => void = () => {},
+  report: (message: EncoderEvent) => void = () => {},
   encoders = ENCODERS,
 ): Promise<AsyncDisposable> {
   await using stack = new AsyncDisposableStack();
@@ -116,9 +117,9 @@ export async function connectEncoders(
         timings: INSTANT,
         durable: false,
         crash: () => {},
-        tell(told) {
-          if (told.event === 'connected') resolve();
-          tell(told);
+        report(message) {
+          if (message.event === 'connected') resolve();
+          report(message);
         },
       }),
     );

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openMosquitto, openSubscriber } from '../../src/services/events/test-mosquitto.ts';
 import { openChild } from '../simulators/child.ts';
-import type { ForwarderTold } from './forwarder.ts';
+import type { ForwarderMessage } from './forwarder.ts';
 import type { BenchTable } from './table.ts';
 
 const EVENTS = 50_000;
@@ -18,14 +18,16 @@ export async function benchDrain(): Promise<BenchTable> {
     await using broker = await openMosquitto({ folder });
     await using subscriber = await openSubscriber(broker.port);
     const args = [join(import.meta.dirname, 'forwarder.ts'), join(folder, 'gatehouse.db')];
-    await using forwarder = openChild<ForwarderTold>({ args: [...args, `mqtt://127.0.0.1:${broker.port}`] });
+    await using forwarder = openChild<ForwarderMessage>({
+      args: [...args, `mqtt://127.0.0.1:${broker.port}`],
+    });
     for (let from = 1; from <= EVENTS; from += EVENTS_PER_COMMIT) {
       forwarder.say({ record: [from, from + EVENTS_PER_COMMIT - 1] });
     }
-    await forwarder.waitFor((told) => 'recorded' in told && told.recorded === EVENTS, DEADLINE_MS);
+    await forwarder.waitFor((message) => 'recorded' in message && message.recorded === EVENTS, DEADLINE_MS);
     forwarder.say({ forward: true });
-    const sent = await forwarder.waitFor((told) => 'sent' in told, DEADLINE_MS);
-    await forwarder.waitFor((told) => 'waiting' in told && told.waiting === 0, DEADLINE_MS);
+    const sent = await forwarder.waitFor((message) => 'sent' in message, DEADLINE_MS);
+    await forwarder.waitFor((message) => 'waiting' in message && message.waiting === 0, DEADLINE_MS);
     const milliseconds = 'sent' in sent ? sent.milliseconds : Number.NaN;
     const rate = Math.round((EVENTS / milliseconds) * 1_000);
     const arrived = new Set(subscriber.received.map(({ payload }) => JSON.parse(payload).id)).size;

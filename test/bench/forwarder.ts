@@ -1,7 +1,7 @@
 /**
  * The gateway's event log and forwarder alone, as a process that can be killed: node forwarder.ts <database> <url>
  *
- * in:  {"record": [from, to]}   one commit; `recorded` tells that it is on the disk
+ * in:  {"record": [from, to]}   one commit; `recorded` says that it is on the disk
  *      {"live": n}              an event of an encoder that has no backlog
  *      {"forward": true}        from now on
  * out: {"recorded": to}  {"sent": seq, "milliseconds": n}  {"waiting": n}
@@ -20,13 +20,13 @@ const WINDOW = 256;
 export const LIVE_ENCODER = 'encoder-live';
 export const FORWARDER_SYSTEM_ID = '3c8f7a52-6a25-4be8-9f0a-0a2d6c1b7e11';
 
-export type ForwarderTold =
+export type ForwarderMessage =
   | { recorded: number }
   | { sent: number; milliseconds: number }
   | { waiting: number };
 
 async function main(file: string, url: string): Promise<void> {
-  const tell = (what: ForwarderTold) => process.stdout.write(`${JSON.stringify(what)}\n`);
+  const report = (what: ForwarderMessage) => process.stdout.write(`${JSON.stringify(what)}\n`);
   const ending = new AbortController();
   const database = await openDatabase({ file, monotonic: () => performance.now(), failed: console.error });
   const common = { database, clock: systemClock, clockSynchronised: () => true, log: silentLog };
@@ -40,7 +40,7 @@ async function main(file: string, url: string): Promise<void> {
       for (let n = from; n <= to; n += 1) events.writeProgress(progress(n));
     });
     events.wake();
-    tell({ recorded: to });
+    report({ recorded: to });
   }
 
   async function live(n: number): Promise<void> {
@@ -54,11 +54,11 @@ async function main(file: string, url: string): Promise<void> {
     void supervise({ name: 'upstream', run, signal: ending.signal, clock: systemClock, log: silentLog });
     const look = setInterval(() => {
       if (events.link.sentThrough >= last) {
-        tell({ sent: last, milliseconds: performance.now() - started });
+        report({ sent: last, milliseconds: performance.now() - started });
         clearInterval(look);
       }
     }, 1);
-    setInterval(() => tell({ waiting: events.backlog().waiting }), 200);
+    setInterval(() => report({ waiting: events.backlog().waiting }), 200);
   }
 
   for await (const line of createInterface({ input: process.stdin })) {

@@ -118,8 +118,8 @@ async function measure({ doors, encoders }: (typeof SITES)[number]): Promise<Sit
   const delivered = new Map<string, () => void>();
   await using _encoders = await connectEncoders(
     site,
-    (told) => {
-      if (told.event === 'write') delivered.get(told.requestId)?.();
+    (message) => {
+      if (message.event === 'write') delivered.get(message.requestId)?.();
     },
     encoders,
   );

@@ -34,8 +34,8 @@ export async function benchImport(): Promise<BenchTable> {
   let samples: Samples = { delivered: [], read: [] };
   await using _encoders = await connectEncoders(
     site,
-    (told) => {
-      const sent = told.event === 'write' ? asked.get(told.requestId) : undefined;
+    (message) => {
+      const sent = message.event === 'write' ? asked.get(message.requestId) : undefined;
       if (sent !== undefined) samples.delivered.push(performance.now() - sent);
     },
     ENCODERS,
@@ -84,7 +84,7 @@ async function watched(
   const look = setInterval(() => {
     most = Math.max(most, residentMegabytes(pid));
   }, MEMORY_LOOK_MS);
-  // What the doors are told afterwards is a part of it.
+  // What is sent to the doors afterwards is a part of it.
   const samples = await desk(Promise.all([working, sleep(QUIET_SECONDS * 250)]));
   clearInterval(look);
   return { samples, most, milliseconds };

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openMosquitto, openSubscriber } from '../../src/services/events/test-mosquitto.ts';
 import { openChild } from '../simulators/child.ts';
-import { FORWARDER_SYSTEM_ID, type ForwarderTold, LIVE_ENCODER } from './forwarder.ts';
+import { FORWARDER_SYSTEM_ID, type ForwarderMessage, LIVE_ENCODER } from './forwarder.ts';
 import { type BenchTable, quantile } from './table.ts';
 
 const EVENTS_PER_COMMIT = 500;
@@ -22,13 +22,15 @@ export async function benchLiveLane({ events }: { events: number }): Promise<Ben
     const topic = `gatehouse/1/${FORWARDER_SYSTEM_ID}/encoders/${LIVE_ENCODER}/events`;
     await using subscriber = await openSubscriber(broker.port, { topics: [topic] });
     const args = [join(import.meta.dirname, 'forwarder.ts'), join(folder, 'gatehouse.db')];
-    await using forwarder = openChild<ForwarderTold>({ args: [...args, `mqtt://127.0.0.1:${broker.port}`] });
+    await using forwarder = openChild<ForwarderMessage>({
+      args: [...args, `mqtt://127.0.0.1:${broker.port}`],
+    });
     for (let from = 1; from <= events; from += EVENTS_PER_COMMIT) {
       forwarder.say({ record: [from, from + EVENTS_PER_COMMIT - 1] });
     }
-    await forwarder.waitFor((told) => 'recorded' in told && told.recorded >= events, DEADLINE_MS);
+    await forwarder.waitFor((message) => 'recorded' in message && message.recorded >= events, DEADLINE_MS);
     forwarder.say({ forward: true });
-    const drained = forwarder.waitFor((told) => 'sent' in told, DEADLINE_MS);
+    const drained = forwarder.waitFor((message) => 'sent' in message, DEADLINE_MS);
     let isDraining = true;
     void drained.then(() => {
       isDraining = false;

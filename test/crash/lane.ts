@@ -10,7 +10,7 @@ import type { Run } from './plan.ts';
 
 export interface Finished {
   run: Run;
-  /** What the encoder had last told of the run's entry when the victim was killed. */
+  /** What the encoder had last reported of the run's entry when the victim was killed. */
   struckIn: EntryStatus | 'queued';
   encoder: SiteEncoder;
   requestId: string;
@@ -37,12 +37,12 @@ export async function runOnce(lane: Lane, run: Run): Promise<Finished> {
   const requestId = `run-${run.number}`;
   const entries = drawKeys(Array.from({ length: run.entries }, () => randomUUID()));
   const keyId = entries[run.entry]?.keyId ?? '';
-  const told = follow(encoder, keyId);
-  const moment = momentOf(lane, run, keyId, told.reached);
+  const reported = follow(encoder, keyId);
+  const moment = momentOf(lane, run, keyId, reported.reached);
   const accepted = request(lane, requestId, entries);
   if (run.moment !== 'accepted') await Promise.race([moment, sleep(MOMENT_TIMEOUT_MS)]);
   await sleep(run.delayMs);
-  const struckIn = told.last();
+  const struckIn = reported.last();
   await strike(lane, run);
   await accepted;
   for (const entry of entries) {
@@ -64,14 +64,14 @@ async function strike({ encoder, crashDaemon }: Lane, { victim, losesJournal }: 
   await daemonIsBack;
 }
 
-/** What the encoder tells of one key. */
+/** What the encoder reports of one key. */
 function follow(encoder: SiteEncoder, keyId: string) {
   let last: EntryStatus | 'queued' = 'queued';
   const reached = new Map<EntryStatus, () => void>();
-  encoder.onTold = (told: EncoderEvent) => {
-    if (told.event !== 'entry' || told.keyId !== keyId) return;
-    last = told.status;
-    reached.get(told.status)?.();
+  encoder.onMessage = (message: EncoderEvent) => {
+    if (message.event !== 'entry' || message.keyId !== keyId) return;
+    last = message.status;
+    reached.get(message.status)?.();
   };
   return {
     last: () => last,
@@ -79,7 +79,7 @@ function follow(encoder: SiteEncoder, keyId: string) {
   };
 }
 
-/** Resolves when the encoder told, or the event upstream said, that the key came to the state. */
+/** Resolves when the encoder reported, or the event upstream said, that the key came to the state. */
 function momentOf(
   { site }: Lane,
   { moment }: Run,
@@ -89,7 +89,7 @@ function momentOf(
   const status = moment.replace('upstream ', '');
   if (!moment.startsWith('upstream ')) return reached(status as EntryStatus);
   const fits = ({ subject, data }: CloudEvent) => subject === keyId && data.status === status;
-  // The step may never be told upstream, when a crash of another lane's run took it away.
+  // The step may never be reported upstream, when a crash of another lane's run took it away.
   return site.upstream.waitFor(fits, MOMENT_TIMEOUT_MS).catch(() => undefined);
 }
 

@@ -1,6 +1,6 @@
 /** What is killed when, drawn from a seed: the same seed gives the same 200 runs. */
 
-/** What the run waits for before it strikes: a state the encoder told, or one whose event arrived upstream. */
+/** What the run waits for before it strikes: a state the encoder reported, or one whose event arrived upstream. */
 const MOMENTS = [
   'accepted',
   'started',

@@ -41,11 +41,11 @@ export interface SiteDoor {
   via: 'zigbee' | 'rs485';
   /** Milliseconds after which nothing may reach it any more, as docs/interface.md has them. */
   deadlineMs: number;
-  /** When it was told to open, each time; milliseconds of CLOCK_MONOTONIC. */
+  /** When it was ordered to open, each time; milliseconds of CLOCK_MONOTONIC. */
   heard(): Promise<number[]>;
   /** The same with what has it stand open: a lock that has taken the passage mode needs no unlock. */
   heardOpening(): Promise<number[]>;
-  /** The same of locking; a relay is told nothing. */
+  /** The same of locking; a relay receives nothing. */
   heardLock(): Promise<number[]>;
   /** Has it open at the next unlock and answer nothing; `false`: it answers again. */
   mute(on: boolean): Promise<unknown>;

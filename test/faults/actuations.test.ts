@@ -1,6 +1,6 @@
 /**
  * The daemon killed with -9 while it unlocks a lock and fires a relay, at moments that the wire and the database show.
- * Afterwards each was told to open once at most over both lives, and in time; and all that can be known of it is told.
+ * Afterwards each was ordered to open once at most over both lives, and in time; and all that can be known of it is reported.
  */
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
@@ -35,7 +35,7 @@ const unanswered = (unlocking: Promise<unknown>) =>
 interface Attempt {
   door: SiteDoor;
   askedMs: number;
-  /** How often it had been told to open before, and how many entries of the audit there were. */
+  /** How often it had been ordered to open before, and how many entries of the audit there were. */
   before: number;
   auditedBefore: number;
   answer: Promise<string>;

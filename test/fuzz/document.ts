@@ -1,4 +1,4 @@
-/** The interface as its OpenAPI document tells it, the admin socket included: its operations, values that fit its schemas, and checks of answers. */
+/** The interface as its OpenAPI document describes it, the admin socket included: its operations, values that fit its schemas, and checks of answers. */
 import fc from 'fast-check';
 import { z } from 'zod';
 import { interfaceOperations, type Parts } from '../../src/app/interface.ts';

@@ -22,17 +22,17 @@ function openLines(stack: AsyncDisposableStack, command: string, args: string[])
   const child: ChildProcess = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   const lines: string[] = [];
   let changed = Promise.withResolvers<void>();
-  const tell = () => {
+  const wake = () => {
     changed.resolve();
     changed = Promise.withResolvers<void>();
   };
   if (child.stdout) {
     createInterface({ input: child.stdout }).on('line', (line) => {
       lines.push(line);
-      tell();
+      wake();
     });
   }
-  const ended = new Promise<void>((resolve) => child.on('exit', () => resolve())).then(tell);
+  const ended = new Promise<void>((resolve) => child.on('exit', () => resolve())).then(wake);
   stack.defer(async () => {
     child.kill('SIGKILL');
     await ended;

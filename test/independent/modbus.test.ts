@@ -47,7 +47,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 interface Slave extends AsyncDisposable {
   port: string;
-  tell(line: string): void;
+  say(line: string): void;
 }
 
 async function openSlave(): Promise<Slave> {
@@ -62,7 +62,7 @@ async function openSlave(): Promise<Slave> {
   });
   return {
     port: port ?? '',
-    tell: (line) => void child.stdin?.write(`${line}\n`),
+    say: (line) => void child.stdin?.write(`${line}\n`),
     async [Symbol.asyncDispose]() {
       child.stdin?.end();
       await ended;
@@ -135,14 +135,14 @@ it.skipIf(!hasPeers)('reads, configures and fires a controller on libmodbus', as
   });
   expect(link.report()).toMatchObject({ reportedSettingsVersion: 66_000, settings });
 
-  slave.tell('input 5');
+  slave.say('input 5');
   await expect
     .poll(() => link.events.map(({ data }) => data))
     .toMatchObject([
       { hwId: HW_ID, input: 'input0', activations: 1 },
       { hwId: HW_ID, input: 'input2', activations: 1 },
     ]);
-  slave.tell('status 1');
+  slave.say('status 1');
   await expect.poll(link.report).toMatchObject({ tamper: true, levels: { input0: true, input2: true } });
 
   expect(await link.execute('pulse', { hwId: HW_ID, relay: 2, milliseconds: 300 })).toEqual({
@@ -153,7 +153,7 @@ it.skipIf(!hasPeers)('reads, configures and fires a controller on libmodbus', as
   await expect.poll(link.report).toMatchObject({ levels: { output2: true }, pulse: { relay: 2 } });
   await expect.poll(link.report).toMatchObject({ levels: { output2: false }, pulse: null });
 
-  slave.tell('restart');
+  slave.say('restart');
   await expect.poll(link.report).toMatchObject({ connected: true, settings });
 });
 

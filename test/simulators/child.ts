@@ -1,41 +1,41 @@
-/** Child processes that tell what happens in lines of JSON on standard output and end with their standard input. */
+/** Child processes that report what happens in lines of JSON on standard output and end with their standard input. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
-export interface Child<Told> extends AsyncDisposable {
+export interface Child<Message> extends AsyncDisposable {
   readonly pid: number;
-  /** Everything told so far. */
-  readonly told: readonly Told[];
+  /** All messages so far. */
+  readonly messages: readonly Message[];
   /** The last lines of standard error. */
   readonly complaints: readonly string[];
-  /** The first thing told, past or to come, that fits. Throws when the child ends first, and after `timeoutMs`. */
-  waitFor(fits: (told: Told) => boolean, timeoutMs?: number): Promise<Told>;
+  /** The first message, past or to come, that fits. Throws when the child ends first, and after `timeoutMs`. */
+  waitFor(fits: (message: Message) => boolean, timeoutMs?: number): Promise<Message>;
   say(line: unknown): void;
   kill(signal: NodeJS.Signals): void;
   readonly exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
 }
 
-export interface ChildOptions<Told> {
+export interface ChildOptions<Message> {
   /** This same Node when absent. */
   program?: string;
   args: string[];
   environment?: Record<string, string>;
-  /** Called with each thing told. */
-  onTold?(told: Told): void;
+  /** Called with each message. */
+  onMessage?(message: Message): void;
 }
 
 const COMPLAINTS_KEPT = 40;
 const DEFAULT_TIMEOUT_MS = 30_000;
 const GRACE_MS = 10_000;
 
-export function openChild<Told>(options: ChildOptions<Told>): Child<Told> {
+export function openChild<Message>(options: ChildOptions<Message>): Child<Message> {
   // A process group of its own: Ctrl-C in a terminal ends the parent, which then ends its children in order.
   const child: ChildProcess = spawn(options.program ?? process.execPath, options.args, {
     detached: true,
     stdio: ['pipe', 'pipe', 'pipe'],
     env: { ...process.env, ...options.environment },
   });
-  const told: Told[] = [];
+  const messages: Message[] = [];
   const complaints: string[] = [];
   const waiting = new Set<(over: boolean) => void>();
   const { stdin, stdout, stderr } = child;
@@ -44,12 +44,12 @@ export function openChild<Told>(options: ChildOptions<Told>): Child<Told> {
 
   createInterface({ input: stdout }).on('line', (line) => {
     try {
-      told.push(JSON.parse(line) as Told);
+      messages.push(JSON.parse(line) as Message);
     } catch {
       complain(line);
       return;
     }
-    options.onTold?.(told.at(-1) as Told);
+    options.onMessage?.(messages.at(-1) as Message);
     for (const check of waiting) check(false);
   });
   createInterface({ input: stderr }).on('line', complain);
@@ -67,13 +67,13 @@ export function openChild<Told>(options: ChildOptions<Told>): Child<Told> {
 
   return {
     pid: child.pid,
-    told,
+    messages,
     complaints,
     waitFor(fits, timeoutMs = DEFAULT_TIMEOUT_MS) {
-      const { promise, resolve, reject } = Promise.withResolvers<Told>();
+      const { promise, resolve, reject } = Promise.withResolvers<Message>();
       const give = (reason: string) => {
         waiting.delete(check);
-        const last = told.slice(-5).map((one) => JSON.stringify(one));
+        const last = messages.slice(-5).map((one) => JSON.stringify(one));
         const who = `${options.args[0] ?? options.program} (process ${child.pid})`;
         reject(new Error([`${who} ${reason}`, ...last, ...complaints].join('\n')));
       };
@@ -82,7 +82,7 @@ export function openChild<Told>(options: ChildOptions<Told>): Child<Told> {
         timeoutMs,
       );
       function check(over: boolean): void {
-        const found = told.find(fits);
+        const found = messages.find(fits);
         if (!found && !over) return;
         clearTimeout(timeout);
         waiting.delete(check);

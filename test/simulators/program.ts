@@ -11,7 +11,7 @@ export interface ProgramOptions<Schema extends z.ZodType> {
   /** What is simulated, for people. */
   what: string;
   schema: Schema;
-  /** `port`: what a driver opens; `control`: the address of what a test tells it, and asks. Closed with the program. */
+  /** `port`: what a driver opens; `control`: the address for the commands and questions of a test. Closed with the program. */
   open(plan: z.output<Schema>, stack: AsyncDisposableStack): Promise<{ port: string; control: string }>;
 }
 
@@ -52,7 +52,7 @@ Simulates ${what} as the plan says (plan.ts beside it; -: the first line of stan
   {"port": "…", "control": "…"}
 
   port      what a driver opens
-  control   where a test tells it what happens, and asks what did (control.ts)
+  control   where a test says what happens, and asks what did (control.ts)
 
 It ends with its standard input (Ctrl-D in a terminal).
 `;

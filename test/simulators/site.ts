@@ -15,8 +15,8 @@ export interface SiteEncoder extends AsyncDisposable {
   readonly bundle: Bundle;
   /** The running process. Throws when there is none. */
   readonly process: Child<EncoderEvent>;
-  /** Called with everything the encoder tells, in all its lives. */
-  onTold: (event: EncoderEvent) => void;
+  /** Called with everything the encoder reports, in all its lives. */
+  onMessage: (event: EncoderEvent) => void;
   start(options?: { clockOffsetDays?: number }): void;
   /** kill -9, and waits until it is gone. */
   kill(): Promise<void>;
@@ -73,7 +73,7 @@ export async function openSiteEncoder(options: SiteEncoderOptions): Promise<Site
     get process() {
       return running();
     },
-    onTold: () => undefined,
+    onMessage: () => undefined,
     start({ clockOffsetDays = 0 } = {}) {
       child = openChild<EncoderEvent>({
         args: [
@@ -84,7 +84,7 @@ export async function openSiteEncoder(options: SiteEncoderOptions): Promise<Site
           `--clock-offset-days=${clockOffsetDays}`,
           ...(endlessCards ? [] : ['--no-cards']),
         ],
-        onTold: (event) => encoder.onTold(event),
+        onMessage: (event) => encoder.onMessage(event),
       });
     },
     kill,

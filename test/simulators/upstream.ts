@@ -5,7 +5,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { Aedes } from 'aedes';
 
-/** CloudEvents 1.0 in structured JSON; what `data` holds is told in src/services/events/cloud-event.ts. */
+/** CloudEvents 1.0 in structured JSON; what `data` holds is defined in src/services/events/cloud-event.ts. */
 export interface CloudEvent {
   specversion: string;
   id: string;

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openChild } from '../../simulators/child.ts';
-import type { Ask, GatewayPlan, Told } from './gateway.ts';
+import type { Ask, GatewayPlan, Message } from './gateway.ts';
 import { FORMAT, hwIdOf } from './site.ts';
 
 export interface Order {
@@ -15,7 +15,7 @@ export interface Order {
 
 export interface Contender extends AsyncDisposable {
   fire(order: Order): void;
-  /** Resolves when it has told what came of each: the code or text of the error, null when it was acknowledged. */
+  /** Resolves when the outcome of each is reported: the code or text of the error, null when it was acknowledged. */
   fired(ids: readonly number[]): Promise<(string | null)[]>;
 }
 
@@ -23,8 +23,8 @@ export interface Gateway extends Contender {
   readonly pid: number;
   /** Of the process that has the ports open, now. */
   hostPid(): number;
-  told(): readonly Told[];
-  waitFor(fits: (told: readonly Told[]) => boolean, timeoutMs?: number): Promise<void>;
+  messages(): readonly Message[];
+  waitFor(fits: (messages: readonly Message[]) => boolean, timeoutMs?: number): Promise<void>;
 }
 
 export interface Place {
@@ -88,20 +88,20 @@ async function startGateway(
   environment: Record<string, string>,
 ): Promise<Gateway> {
   await using stack = new AsyncDisposableStack();
-  const child = stack.use(openChild<Told>({ args: [GATEWAY], environment }));
+  const child = stack.use(openChild<Message>({ args: [GATEWAY], environment }));
   child.say({ links } satisfies GatewayPlan);
-  const waitFor = async (fits: (told: readonly Told[]) => boolean, timeoutMs = MET_TIMEOUT_MS) =>
-    void (await child.waitFor(() => fits(child.told), timeoutMs));
-  await waitFor((told) => told.filter(({ kind }) => kind === 'met').length >= devices);
+  const waitFor = async (fits: (messages: readonly Message[]) => boolean, timeoutMs = MET_TIMEOUT_MS) =>
+    void (await child.waitFor(() => fits(child.messages), timeoutMs));
+  await waitFor((messages) => messages.filter(({ kind }) => kind === 'met').length >= devices);
   const open = stack.move();
   return {
     pid: child.pid,
     hostPid() {
-      const host = child.told.findLast((told) => told.kind === 'host');
+      const host = child.messages.findLast((message) => message.kind === 'host');
       if (!host) throw new Error('the gateway has no host');
       return host.pid;
     },
-    told: () => child.told,
+    messages: () => child.messages,
     waitFor,
     fire: ({ id, unit, relay }) =>
       child.say({ id, relay, link: links[0]?.id ?? LINK, hwId: nameOf(unit) } satisfies Ask),
@@ -130,7 +130,7 @@ export function buildLibmodbusLoop(program: string): boolean {
   );
 }
 
-type LoopTold = { kind: 'ready' } | { kind: 'fired'; id: number; failed: string | null };
+type LoopMessage = { kind: 'ready' } | { kind: 'fired'; id: number; failed: string | null };
 
 async function openLoop(
   program: string,
@@ -139,7 +139,7 @@ async function openLoop(
 ): Promise<Contender> {
   await using stack = new AsyncDisposableStack();
   const child = stack.use(
-    openChild<LoopTold>({ program, args: [...args, port, String(baudRate), ...units.map(String)] }),
+    openChild<LoopMessage>({ program, args: [...args, port, String(baudRate), ...units.map(String)] }),
   );
   await child.waitFor(({ kind }) => kind === 'ready');
   const open = stack.move();
@@ -151,13 +151,13 @@ async function openLoop(
 }
 
 interface Teller {
-  readonly told: readonly (Told | LoopTold)[];
+  readonly messages: readonly (Message | LoopMessage)[];
   waitFor(fits: () => boolean, timeoutMs: number): Promise<unknown>;
 }
 
 async function firedBy(child: Teller, ids: readonly number[]): Promise<(string | null)[]> {
   const all = () => {
-    const fired = child.told.filter((told) => told.kind === 'fired');
+    const fired = child.messages.filter((message) => message.kind === 'fired');
     return new Map(fired.map(({ id, failed }) => [id, failed]));
   };
   await child.waitFor(() => {

@@ -72,7 +72,7 @@ async function refreshOfHealthyAlone(): Promise<number> {
 
 /** From the driver's being asked to its answer. */
 export function answeredAfter(gateway: Gateway): number[] {
-  const fired = gateway.told().filter((told) => told.kind === 'fired');
+  const fired = gateway.messages().filter((message) => message.kind === 'fired');
   return fired.map(({ issuedAt, answeredAt }) => answeredAt - issuedAt);
 }
 

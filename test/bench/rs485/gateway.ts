@@ -32,7 +32,7 @@ export interface Ask {
 }
 
 /** Times are milliseconds of CLOCK_MONOTONIC. */
-export type Told =
+export type Message =
   | { kind: 'host'; pid: number }
   | { kind: 'link'; link: string; up: boolean; at: number }
   | { kind: 'met'; link: string; hwId: string; at: number }
@@ -42,7 +42,7 @@ export type Told =
 const PULSE_MS = 100;
 const TIMEOUT_MS = 5_000;
 
-const tell = (told: Told) => void process.stdout.write(`${JSON.stringify(told)}\n`);
+const report = (message: Message) => void process.stdout.write(`${JSON.stringify(message)}\n`);
 const { NODE_COMPILE_CACHE: codeCache } = process.env;
 const now = systemClock.monotonic;
 const { signal } = new AbortController();
@@ -76,7 +76,7 @@ const field = await openField({
   onLink(link, { up }) {
     met.set(link, new Set());
     tellHost();
-    tell({ kind: 'link', link, up, at: now() });
+    report({ kind: 'link', link, up, at: now() });
     if (up) void handKeys(link);
   },
   onReport(link, { subject, state }) {
@@ -85,7 +85,7 @@ const field = await openField({
     const known = met.get(link);
     if (!isConnected || hwId === undefined || known?.has(hwId)) return;
     known?.add(hwId);
-    tell({ kind: 'met', link, hwId, at: now() });
+    report({ kind: 'met', link, hwId, at: now() });
   },
 });
 
@@ -93,7 +93,7 @@ function tellHost(): void {
   const [host] = field.state().hosts;
   if (host?.pid === undefined || host.pid === pid) return;
   pid = host.pid;
-  tell({ kind: 'host', pid });
+  report({ kind: 'host', pid });
 }
 
 /** As the daemon does each time a link comes up. */
@@ -114,7 +114,7 @@ async function fire({ id, link, hwId, relay }: Ask): Promise<void> {
     () => null,
     (error: unknown) => String((error as { code?: string }).code ?? error),
   );
-  tell({ kind: 'fired', id, issuedAt, answeredAt: now(), failed });
+  report({ kind: 'fired', id, issuedAt, answeredAt: now(), failed });
 }
 
 input.on('line', (line) => void fire(JSON.parse(line) as Ask));

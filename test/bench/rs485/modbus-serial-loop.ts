@@ -17,14 +17,14 @@ const { default: Client } = modbusSerial;
 const client = new Client();
 client.setTimeout(TIMEOUT_MS);
 await client.connectRTUBuffered(port, { ...FORMAT, baudRate: Number(baudRate) });
-const tell = (told: object) => void process.stdout.write(`${JSON.stringify(told)}\n`);
+const report = (message: object) => void process.stdout.write(`${JSON.stringify(message)}\n`);
 
 const orders: [id: number, unit: number, relay: number][] = [];
 createInterface({ input: process.stdin })
   .on('line', (line) => orders.push(JSON.parse(line)))
   .on('close', () => process.exit(0));
 
-tell({ kind: 'ready' });
+report({ kind: 'ready' });
 for (;;) {
   for (const unit of units.map(Number)) {
     for (let order = orders.shift(); order; order = orders.shift()) {
@@ -34,7 +34,7 @@ for (;;) {
         () => null,
         (error: { message?: string }) => String(error.message ?? error),
       );
-      tell({ kind: 'fired', id, failed });
+      report({ kind: 'fired', id, failed });
     }
     client.setID(unit);
     // A device that does not answer is asked again in the next round.

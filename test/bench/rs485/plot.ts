@@ -14,7 +14,7 @@ export interface BarChart {
 const PANEL = { width: 300, height: 220, gap: 24 };
 const MARGIN = { left: 16, top: 76, bottom: 40 };
 const BAR = { width: 36, gap: 6 };
-/** Told apart by people who see few colours (Okabe and Ito), and in grey. */
+/** Distinct for people who see few colours (Okabe and Ito), and in grey. */
 const COLOURS = ['#0072b2', '#e69f00', '#999999', '#009e73'];
 const FONT = 'font-family="system-ui, sans-serif"';
 

@@ -7,7 +7,7 @@ import type { SimulatedBus } from '../../simulators/bus/bus.ts';
 import { monotonicMs } from '../../simulators/bus/time.ts';
 import { type BenchTable, quantile, type Row } from '../table.ts';
 import { type Gateway, openGateway } from './contenders.ts';
-import type { Told } from './gateway.ts';
+import type { Message } from './gateway.ts';
 import { openBenchBus, unitsTo } from './site.ts';
 
 const BAUD_RATE = 19_200;
@@ -40,7 +40,7 @@ export async function benchBusRecovery(): Promise<BenchTable> {
   for (let count = 0; count < HANG_UPS; count += 1) {
     const pulledAt = monotonicMs();
     await bus.hangUp();
-    await gateway.waitFor((told) => isDownSince(told, pulledAt), TIMEOUT_MS);
+    await gateway.waitFor((messages) => isDownSince(messages, pulledAt), TIMEOUT_MS);
     // A while, so that the link has begun to wait longer before it tries again.
     await sleep(UNPLUGGED_MS);
     await bus.replug();
@@ -72,14 +72,14 @@ async function recovery(bus: SimulatedBus, gateway: Gateway): Promise<Recovery> 
     await sleep(LOOK_EVERY_MS);
   }
   const firstReplyMs = monotonicMs() - since;
-  const met = (told: readonly Told[]) =>
-    told.filter((one) => one.kind === 'met').filter(({ at }) => at > since);
-  await gateway.waitFor((told) => met(told).length >= UNITS.length, TIMEOUT_MS);
-  return { firstReplyMs, allMetMs: Math.max(...met(gateway.told()).map(({ at }) => at - since)) };
+  const met = (messages: readonly Message[]) =>
+    messages.filter((one) => one.kind === 'met').filter(({ at }) => at > since);
+  await gateway.waitFor((messages) => met(messages).length >= UNITS.length, TIMEOUT_MS);
+  return { firstReplyMs, allMetMs: Math.max(...met(gateway.messages()).map(({ at }) => at - since)) };
 }
 
-function isDownSince(told: readonly Told[], since: number): boolean {
-  return told.some((one) => one.kind === 'link' && !one.up && one.at > since);
+function isDownSince(messages: readonly Message[], since: number): boolean {
+  return messages.some((one) => one.kind === 'link' && !one.up && one.at > since);
 }
 
 function rows(what: string, recoveries: readonly Recovery[], targetMs: number): Row[] {

@@ -27,8 +27,8 @@ export async function benchBusStall(): Promise<BenchTable> {
     // When the main process has handed the order over: what it was held up before is its own delay.
     const issued = new Map(
       gateway
-        .told()
-        .filter((told) => told.kind === 'fired')
+        .messages()
+        .filter((message) => message.kind === 'fired')
         .map(({ id, issuedAt }) => [id, issuedAt]),
     );
     const delays = closed.map(
@@ -43,15 +43,15 @@ export async function benchBusStall(): Promise<BenchTable> {
     stalled = await measure();
   }
   const change = stalled.p99 - before.p99;
-  const told = ({ pollsPerSecond, p50, p99 }: typeof before) =>
+  const figureOf = ({ pollsPerSecond, p50, p99 }: typeof before) =>
     `p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, ${pollsPerSecond.toFixed(1)} polls/s`;
   return {
     title: `RS-485 at ${BAUD_RATE} baud: the main process stopped for ${STOPPED_MS} ms of every ${EVERY_MS}`,
     rows: [
-      { what: 'order at the host → relay closed, undisturbed', figure: told(before) },
+      { what: 'order at the host → relay closed, undisturbed', figure: figureOf(before) },
       {
         what: 'order at the host → relay closed, stalled',
-        figure: `${told(stalled)}; p99 ${change >= 0 ? '+' : '−'}${Math.abs(change).toFixed(1)} ms`,
+        figure: `${figureOf(stalled)}; p99 ${change >= 0 ? '+' : '−'}${Math.abs(change).toFixed(1)} ms`,
         target: `p99 changes by < ${TARGET_MS} ms`,
         met: Math.abs(change) < TARGET_MS,
       },

@@ -157,7 +157,7 @@ async function joinAll(
 /** Resolves when their gateway has asked all of them to report. */
 export async function allReport(gateway: SimulatedGateway, macs: readonly string[]): Promise<void> {
   const silent = new Set(macs);
-  await until('the locks are told to report', JOINED_TIMEOUT_MS, LOOK_EVERY_MS, async () => {
+  await until('the locks are configured to report', JOINED_TIMEOUT_MS, LOOK_EVERY_MS, async () => {
     for (const mac of silent) {
       // To ask a simulated lock for all of its state is work for the process that plays it.
       if ((await gateway.state(mac)).reporting.length === 0) return false;

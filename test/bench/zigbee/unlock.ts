@@ -160,7 +160,7 @@ async function unlockAll({ simulated, macs, unlock }: Contender): Promise<Sample
     const { executed } = await simulated.state(mac);
     // A lock of ours locks again by itself after a while.
     const heard = executed.find(({ source, startedMs }) => source === 'rf' && startedMs >= at);
-    if (!heard) throw new Error(`lock ${mac} was not told by radio`);
+    if (!heard) throw new Error(`lock ${mac} was not reached by radio`);
     samples.heardMs.push(heard.startedMs - at);
   }
   return samples;

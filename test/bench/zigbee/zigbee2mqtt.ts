@@ -45,7 +45,7 @@ export interface Missing {
 
 export const defaultCache = join(tmpdir(), `gatehouse-bench-${userInfo().uid}`);
 
-/** Into the folder, unless it is there already. Tells what it does. */
+/** Into the folder, unless it is there already. Prints what it does. */
 export function installPeer(cache: string): Installed | Missing {
   if (mosquittoMissing) return { missing: 'mosquitto is not installed' };
   const prefix = join(cache, `zigbee2mqtt-${VERSION}`);
@@ -79,7 +79,7 @@ export interface Peer extends AsyncDisposable {
    * it does not in time. A lock reports a change once, whichever request has caused it: the waiting does not begin again.
    */
   unlock(mac: string, againMs?: number): Promise<void>;
-  /** Lets all locks in, and waits until it has told all of them to report. */
+  /** Lets all locks in, and waits until it has configured all of them to report. */
   join(gateway: SimulatedGateway, macs: readonly string[]): Promise<void>;
   /** SIGTERM, and its end. */
   stop(): Promise<void>;
@@ -104,7 +104,7 @@ export async function openPeer({ entry }: Installed, port: string): Promise<Peer
     if (!retain) for (const take of waiting) take(topic, message.toString());
   });
   await client.subscribeAsync(`${BASE}/#`);
-  const told = (fits: (topic: string, message: string) => boolean) =>
+  const published = (fits: (topic: string, message: string) => boolean) =>
     new Promise<void>((resolve, reject) => {
       const take = (topic: string, message: string) => {
         if (fits(topic, message)) end(resolve);
@@ -130,7 +130,9 @@ export async function openPeer({ entry }: Installed, port: string): Promise<Peer
     clearTimeout(impatience);
   }
   async function start(): Promise<void> {
-    const online = told((topic, message) => topic === `${BASE}/bridge/state` && message.includes('online'));
+    const online = published(
+      (topic, message) => topic === `${BASE}/bridge/state` && message.includes('online'),
+    );
     const env = { ...process.env, ZIGBEE2MQTT_DATA: folder };
     // It has no code cache by itself, and the one of this bench is not its own.
     delete (env as NodeJS.ProcessEnv).NODE_COMPILE_CACHE;
@@ -147,7 +149,7 @@ export async function openPeer({ entry }: Installed, port: string): Promise<Peer
     start,
     stop,
     async unlock(mac, againMs) {
-      const unlocked = told(
+      const unlocked = published(
         (topic, message) => topic === `${BASE}/0x${mac}` && message.includes('"state":"UNLOCK"'),
       );
       const ask = () => void client.publish(`${BASE}/0x${mac}/set`, '{"state":"UNLOCK"}');

@@ -83,7 +83,7 @@ it.skipIf(!hasMbpoll)('is read by mbpoll over its pty, however it is paced', asy
   }
 });
 
-it.skipIf(!hasMbpoll)('has its coils written by mbpoll, and tells when they switched', async () => {
+it.skipIf(!hasMbpoll)('has its coils written by mbpoll, and says when they switched', async () => {
   const bus = await opened();
   const before = Date.now();
   const coil = ['-a', '1', '-t', '0', '-r', '3', bus.port, '1'];

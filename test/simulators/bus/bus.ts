@@ -13,7 +13,7 @@ export interface SimulatedBus extends AsyncDisposable {
   readonly pid: number;
   /** Resolves when the process has ended, no matter who ended it. */
   readonly exited: Promise<unknown>;
-  /** Changes a device and tells its state. Throws when there is none, or the change is wrong. */
+  /** Changes a device and returns its state. Throws when there is none, or the change is wrong. */
   set(address: number, change: DeviceChange): Promise<DeviceState>;
   state(address: number): Promise<DeviceState>;
   setBus(change: BusChange): Promise<BusStats>;

@@ -45,7 +45,7 @@ async function handleDevice(
   address: number,
 ): Promise<Answer> {
   if (request.method === 'POST') {
-    // The names are those of Faults: zod cannot tell it from a mapped shape.
+    // The names are those of Faults: zod cannot infer it from a mapped shape.
     simulation.change(address, deviceChange.parse(await readJson(request)) as DeviceChange);
   }
   const state = simulation.state(address);

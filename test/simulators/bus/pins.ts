@@ -32,7 +32,7 @@ export interface Pins {
 
 const HISTORY_MAX = 1_000;
 
-/** `activated` is told each input that becomes active. `epoch` turns monotonic into wall time. */
+/** `activated` receives each input that becomes active. `epoch` turns monotonic into wall time. */
 export function openPins(options: {
   inputs: number;
   outputs: number;

@@ -96,7 +96,7 @@ const osdpKey = z.string().regex(/^[0-9a-f]{32}$/, 'expected a key of 16 bytes i
 export const deviceSchema = z.strictObject({
   address: z.int().min(0).max(255),
   kind: z.enum([...MODBUS_KINDS, ...DCON_KINDS, ...OSDP_KINDS]),
-  /** On the wire of a gatehouse-io only; digits are the serial number of an osdp-io; others have none to tell. */
+  /** On the wire of a gatehouse-io only; digits are the serial number of an osdp-io; others have none. */
   hwId: hwId.optional(),
   /** Of the product; gatehouse-io only. */
   type: z.string().max(16).optional(),
@@ -158,7 +158,7 @@ export const planSchema = z
     stopBits: z.literal([1, 2]),
     /** exact: each byte at its time · cheap: a whole reply at the time of its last byte · none: at once. */
     pacing: z.enum(['exact', 'cheap', 'none']),
-    /** What an adapter gathers before it hands it over: 16 is an FTDI as it comes, 1 one that was told. */
+    /** What an adapter gathers before it hands it over: 16 is an FTDI as it comes, 1 one that was set to it. */
     latencyMs: z.number().min(0).max(255).default(0),
     localEcho: z.boolean().default(false),
     /**

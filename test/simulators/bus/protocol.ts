@@ -23,7 +23,7 @@ export interface Device {
   restart(now: number): void;
   /** Bits of the device beside its pins. */
   alarm(change: { tamper?: boolean; supplyFault?: boolean }): void;
-  /** What only an osdp-io can be told. */
+  /** What can be set on an osdp-io only. */
   act?(change: NonNullable<DeviceChange['osdp']>): void;
   /** What only this kind has, for people and tests. */
   describe(now: number): Record<string, unknown>;
@@ -34,12 +34,12 @@ export interface Protocol {
   silenceMs(characterMs: number): number;
   read(received: Uint8Array): Reading;
   openDevice(plan: DevicePlan, now: number): Device;
-  /** The request is one to change something; absent: that is not told apart. */
+  /** The request is one to change something; absent: the protocol does not separate them. */
   isWrite?(request: Uint8Array): boolean;
   /** How a device refuses this request. `code`: as far as the protocol has codes. */
   refusal(request: Uint8Array, code: number): Uint8Array;
   /** The reply with one bit wrong, still as long, still with its end. */
   corrupted(reply: Uint8Array): Uint8Array;
-  /** The reply as if another device had sent it, where a reply tells who sent it. */
+  /** The reply as if another device had sent it, where a reply names its sender. */
   readdressed(reply: Uint8Array, address: number): Uint8Array;
 }

@@ -8,7 +8,7 @@ export interface Transport extends AsyncDisposable {
   readonly port: string;
   /** What no one takes is lost, as in a UART without flow control. */
   write(bytes: Uint8Array): void;
-  /** What has come and was not told yet. Only where the process blocks. */
+  /** What has come and was not passed on yet. Only where the process blocks. */
   readNow(): Uint8Array | undefined;
   setReading(on: boolean): void;
   /** Of who has the port open, where that can be known; undefined while it is pulled. */

@@ -162,7 +162,7 @@ it('gathers for an adapter with a latency timer', () => {
   ]);
 });
 
-it('lets nothing take time when told so', () => {
+it('lets nothing take time when set so', () => {
   const { wire, heard } = opened({
     characterMs: 0,
     silenceMs: 0,

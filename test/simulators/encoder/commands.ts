@@ -1,4 +1,4 @@
-/** What a test or a demo can do to a simulated encoder, and what the encoder tells about itself. */
+/** What a test or a demo can do to a simulated encoder, and what the encoder reports about itself. */
 import type { Card } from './cards.ts';
 import type { EntryError, EntryStatus } from './journal.ts';
 

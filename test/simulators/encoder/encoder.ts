@@ -26,7 +26,7 @@ export interface EncoderOptions {
   /** Holds journal.jsonl and cards.jsonl. */
   stateDirectory: string;
   /** Called in order with everything that happens. */
-  tell(event: EncoderEvent): void;
+  report(event: EncoderEvent): void;
   /** Ends the encoder without a word to anyone; in a process of its own, the process. */
   crash(): void;
   timings?: Partial<Timings>;
@@ -65,14 +65,14 @@ interface Device {
   stormsLeft: number;
   writesToIgnore: number;
   withholdPuback: boolean;
-  /** Told to be silent while there was no connection: it is on the next one. */
+  /** Set to be silent while there was no connection: it is silent on the next one. */
   isToBeSilent: boolean;
 }
 
 export function openEncoder(options: EncoderOptions): Encoder {
   const device = assemble(options);
   const { journal, writer, outbox, stop } = device;
-  options.tell({
+  options.report({
     event: 'started',
     encoderId: options.bundle.encoderId,
     boot: journal.boot,
@@ -81,7 +81,7 @@ export function openEncoder(options: EncoderOptions): Encoder {
   const running = Promise.all(
     [writer.run(stop.signal), stayConnected(device), outbox.repeat()].map((task) =>
       task.catch((error: unknown) => {
-        if (!(error instanceof Stopped)) options.tell({ event: 'defect', message: String(error) });
+        if (!(error instanceof Stopped)) options.report({ event: 'defect', message: String(error) });
         stop.abort(error);
       }),
     ),
@@ -98,7 +98,7 @@ export function openEncoder(options: EncoderOptions): Encoder {
 }
 
 function assemble(options: EncoderOptions): Device {
-  const { bundle, stateDirectory, tell, clock = realClock, durable = true, endlessCards = true } = options;
+  const { bundle, stateDirectory, report, clock = realClock, durable = true, endlessCards = true } = options;
   const timings: Timings = { ...LIFELIKE, ...options.timings };
   const topic = (channel: string) => `enc/${bundle.encoderId}/${channel}`;
   const stop = new AbortController();
@@ -112,7 +112,7 @@ function assemble(options: EncoderOptions): Device {
   };
   const outbox = openOutbox({ journal, clock, timings, moment, topic, signal: stop.signal });
   const reported = (jobId: string, { keyId, status, error }: Entry) => {
-    if (status) tell({ event: 'entry', jobId, keyId, status, ...(error && { error }) });
+    if (status) report({ event: 'entry', jobId, keyId, status, ...(error && { error }) });
     outbox.pump();
   };
   const obstacle = () => {
@@ -150,12 +150,12 @@ async function stayConnected(device: Device): Promise<never> {
   for (;;) {
     stop.signal.throwIfAborted();
     try {
-      options.tell({ event: 'disconnected', reason: await serveConnection(device) });
+      options.report({ event: 'disconnected', reason: await serveConnection(device) });
       failures = 0;
     } catch (error) {
       stop.signal.throwIfAborted();
       failures += 1;
-      options.tell({ event: 'refused', reason: error instanceof Error ? error.message : String(error) });
+      options.report({ event: 'refused', reason: error instanceof Error ? error.message : String(error) });
     }
     const pause = timings.reconnectMs * Math.min(10, 2 ** failures) * (0.5 + Math.random() / 2);
     await clock.sleep(device.stormsLeft > 0 ? 0 : Math.max(device.stayAwayMs, pause), stop.signal);
@@ -212,23 +212,23 @@ function reportStatus(device: Device, details: Record<string, unknown>): void {
 
 function receive(device: Device, receivedOn: string, payload: Buffer): void {
   const { journal, outbox, writer, stop, topic } = device;
-  const { tell } = device.options;
+  const { report } = device.options;
   if (stop.signal.aborted) return;
   const channel = receivedOn.slice(topic('down/').length);
   const message = JSON.parse(payload.toString()) as { epoch: number } & Record<string, unknown>;
   if (message.epoch < journal.epoch) {
-    tell({ event: 'outdated', channel, epoch: message.epoch });
+    report({ event: 'outdated', channel, epoch: message.epoch });
     return;
   }
   journal.sawEpoch(message.epoch);
   switch (channel) {
     case 'hello':
-      tell({ event: 'connected', session: device.session, epoch: message.epoch });
+      report({ event: 'connected', session: device.session, epoch: message.epoch });
       break;
     case 'ack':
       journal.acknowledge(String(message.boot), Number(message.seq));
       outbox.acknowledged();
-      if (journal.unacknowledged().length === 0) tell({ event: 'acknowledged' });
+      if (journal.unacknowledged().length === 0) report({ event: 'acknowledged' });
       break;
     case 'write':
       receiveWrite(device, message as unknown as WriteMessage);
@@ -236,7 +236,7 @@ function receive(device: Device, receivedOn: string, payload: Buffer): void {
     case 'cancel': {
       const jobId = String(message.jobId);
       const known = writer.cancel(jobId);
-      tell({ event: 'cancel', jobId, known });
+      report({ event: 'cancel', jobId, known });
       answer(device, jobId, known);
       break;
     }
@@ -250,7 +250,7 @@ function receiveWrite(device: Device, message: WriteMessage): void {
   }
   const { jobId, requestId, ttlMs } = message;
   const repeated = device.writer.write(message);
-  device.options.tell({ event: 'write', jobId, requestId, repeated, ttlMs });
+  device.options.report({ event: 'write', jobId, requestId, repeated, ttlMs });
   answer(device, jobId, true);
 }
 
@@ -320,7 +320,7 @@ function obey(device: Device, command: Command): void {
   }
 }
 
-/** Tells of a change; without a connection the next birth tells. */
+/** Reports a change; without a connection the next birth reports it. */
 function announce(device: Device): void {
   if (!device.transport) return;
   reportStatus(device, {});

@@ -10,7 +10,7 @@ import type { Bundle } from './registration.ts';
 const HELP = `node test/simulators/encoder/main.ts --state DIR --bundle FILE [--timings JSON] [--no-cards] [--clock-offset-days=N]
 
 A simulated encoder. Standard input takes commands (commands.ts), one JSON object per line; its end ends the encoder.
-Standard output tells what happens, one JSON object per line.
+Standard output reports what happens, one JSON object per line.
 `;
 
 const { values } = parseArgs({
@@ -43,7 +43,7 @@ const encoder = openEncoder({
   stateDirectory: values.state,
   timings: JSON.parse(values.timings) as Partial<Timings>,
   endlessCards: !values['no-cards'],
-  tell(event: EncoderEvent) {
+  report(event: EncoderEvent) {
     process.stdout.write(`${JSON.stringify(event)}\n`);
     // An encoder that is going to be killed would leave nothing for the next one's start.
     if (event.event === 'connected') flushCompileCache();

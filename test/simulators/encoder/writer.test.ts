@@ -170,7 +170,7 @@ it('goes on with a fresh card when the power went before the first byte', async 
   second.write(['a']);
   await second.clock.advance(10_000);
   expect(second.outcomes()).toEqual(['written']);
-  // The steps it had told before are not told again.
+  // The steps it had reported before are not reported again.
   expect(second.progress().map(([, status]) => status)).toEqual([
     'started',
     'cardRequested',

@@ -141,7 +141,7 @@ function advance(
 
 /**
  * Rule 3: no one knows what is on a card that was being written when the power went. What lies in the reader may hold a
- * key, and a lost journal would not tell: the clerk has to take it away, whatever it is.
+ * key, and a lost journal would not show it: the clerk has to take it away, whatever it is.
  */
 function settleInterrupted(desk: WriterOptions): void {
   const lying = desk.cards.inReader();

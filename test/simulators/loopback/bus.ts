@@ -242,7 +242,7 @@ async function probed(
 async function refuseOrWait(one: PlayedDevice, clock: Clock, signal: AbortSignal): Promise<void> {
   if (one.connected === false) throw new DriverError('DEVICE_OFFLINE', 'the device has not answered lately');
   if (one.delayMs) await clock.sleep(one.delayMs, signal);
-  if (one.behaviour === 'refuse') throw new DriverError('REFUSED', 'the device refused, as it was told to');
+  if (one.behaviour === 'refuse') throw new DriverError('REFUSED', 'the device refused, as it was set to');
   if (one.behaviour === 'silent') throw new DriverError('OUTCOME_UNKNOWN', 'the device did not answer');
   if (one.behaviour !== 'hang') return;
   await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));

@@ -96,7 +96,7 @@ export function openDevices({ devices, gateway, clock, report, emit, valid }: De
     if (one.delayMs) await clock.sleep(one.delayMs, signal);
     switch (one.behaviour) {
       case 'refuse':
-        throw new DriverError('REFUSED', 'the device refused, as it was told to');
+        throw new DriverError('REFUSED', 'the device refused, as it was set to');
       case 'silent':
         throw new DriverError('NO_REPLY', 'the device does not answer');
       case 'hang':

@@ -13,7 +13,7 @@ export interface OsdpDeviceOptions extends PeripheralOptions, Omit<VaultOptions,
   address: number;
   /** Nothing but ID, CAP and the handshake in clear text. */
   requiresSecurity?: boolean;
-  /** Of the bus: a device that was told another one hears no one. */
+  /** Of the bus: a device that was set to another one hears nothing. */
   baudRate?: number;
   /** Restarts once it has taken a key, and is silent for so long. */
   keyRestartMs?: number;
@@ -157,7 +157,7 @@ function openPerformance({ vault, place, peripheral, faults, keyRestartMs }: Per
   return {
     perform(code: number, data: Buffer, now: number): Answer {
       if (code === KEYSET) return takeKey(data, now);
-      if (code === COMSET) return place.told(data);
+      if (code === COMSET) return place.next(data);
       if (code === OUTPUTS && faults.has('refused')) return nak(NAK_CODE.record);
       const answer = peripheral.perform(code, data, now);
       if (code === FILE && answer.code === FILE_STATUS && answer.data.readInt16LE(3) === RESTARTING)
@@ -177,7 +177,7 @@ function openPlace({ address: first, baudRate: ofBus }: Pick<OsdpDeviceOptions, 
   let baudRate = ofBus;
   let next = { address, baudRate };
   return {
-    told(data: Buffer): Answer {
+    next(data: Buffer): Answer {
       if (data.length !== 5) return nak(2);
       next = { address: data.readUInt8(0), baudRate: data.readUInt32LE(1) };
       return { code: 0x54, data };

@@ -32,7 +32,7 @@ export interface Peripheral {
   readonly pins: Pins;
   /** `now`: milliseconds of whatever clock it is opened with. */
   perform(code: number, data: Buffer, now: number): Answer;
-  /** A card or keys, told at the next POLL. */
+  /** A card or keys, reported at the next POLL. */
   presentCard(card: { reader?: number; bits: number; data: Buffer }): void;
   pressKeys(reader: number, keys: string): void;
   alarm(change: { tamper?: boolean; supplyFault?: boolean }): void;
@@ -133,11 +133,11 @@ function openAnswers({ pins, vendor, display, files, reports, identity }: Parts)
       case 0x64:
       case 0x65:
       case 0x66:
-        return reports.tell(code - 0x1c);
+        return reports.send(code - 0x1c);
       case 0x67:
         return { code: 0x4b, data: Buffer.from([0]) };
       case 0x68:
-        return switchOutputs(pins, data, now) ?? reports.tell(0x4a);
+        return switchOutputs(pins, data, now) ?? reports.send(0x4a);
       case 0x69:
         return display.light(data);
       case 0x6a:

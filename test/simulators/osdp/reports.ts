@@ -1,4 +1,4 @@
-/** What a device tells of itself: when it is asked, and at a POLL what is new. */
+/** What a device reports of itself: when it is asked, and at a POLL what is new. */
 import type { Pins } from '../bus/pins.ts';
 
 export interface Report {
@@ -11,34 +11,34 @@ const INPUTS = 0x49;
 const OUTPUTS = 0x4a;
 const NOTHING_NEW: Report = { code: 0x40, data: Buffer.alloc(0) };
 const EVENTS_MAX = 16;
-const NOTHING_TOLD = { [LOCAL]: '0000', [INPUTS]: '', [OUTPUTS]: '' };
+const NOTHING_SENT = { [LOCAL]: '0000', [INPUTS]: '', [OUTPUTS]: '' };
 
 export function openReports(pins: Pins) {
   const events: Report[] = [];
   let local = { tamper: false, supplyFault: false };
-  let told: Record<number, string> = NOTHING_TOLD;
+  let sent: Record<number, string> = NOTHING_SENT;
 
   function report(code: number): Report {
     if (code === INPUTS) return { code, data: states(pins.inputs(), pins.inputCount) };
     if (code === OUTPUTS) return { code, data: states(pins.outputs(), pins.outputCount) };
     return { code, data: Buffer.from([local.tamper ? 1 : 0, local.supplyFault ? 1 : 0]) };
   }
-  function tell(code: number): Report {
+  function send(code: number): Report {
     const current = report(code);
-    told = { ...told, [code]: current.data.toString('hex') };
+    sent = { ...sent, [code]: current.data.toString('hex') };
     return current;
   }
 
   return {
-    tell,
+    send,
     /** States that have changed go first, then what came in between. */
     poll(): Report {
       const changed = [LOCAL, INPUTS, OUTPUTS].find((code) => {
-        const before = told[code];
+        const before = sent[code];
         const current = report(code).data;
         return before === '' ? current.some((state) => state > 0) : before !== current.toString('hex');
       });
-      return changed === undefined ? (events.shift() ?? NOTHING_NEW) : tell(changed);
+      return changed === undefined ? (events.shift() ?? NOTHING_NEW) : send(changed);
     },
     happened(event: Report): void {
       events.push(event);
@@ -48,7 +48,7 @@ export function openReports(pins: Pins) {
       local = { ...local, ...change };
     },
     restart(): void {
-      told = NOTHING_TOLD;
+      sent = NOTHING_SENT;
       events.length = 0;
     },
   };

@@ -58,7 +58,7 @@ it(
 );
 
 it(
-  'describes nodes, tells who hears whom, and binds',
+  'describes nodes, lists the neighbours of each, and binds',
   async () => {
     const gateway = await opened({
       lqiSpread: 0,

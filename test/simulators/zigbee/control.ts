@@ -46,7 +46,7 @@ async function handleLock(
     return outcome === undefined ? missing : { status: 200, body: { outcome } };
   }
   if (request.method === 'POST') {
-    // The names are those of Faults: zod cannot tell it from a mapped shape.
+    // The names are those of Faults: zod cannot infer it from a mapped shape.
     simulation.change(ieee, lockChange.parse(await readJson(request)) as LockChange);
   }
   const state = simulation.state(ieee);

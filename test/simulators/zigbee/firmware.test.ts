@@ -23,7 +23,7 @@ async function openFormed(plan: GatewayPlan = {}) {
   const gateway = await opened(plan);
   const raw = await openRaw(gateway);
   await raw.ask(15, 0x05, '04');
-  await within(() => raw.told).toContain('AREQ 15/80 000200');
+  await within(() => raw.messages).toContain('AREQ 15/80 000200');
   await raw.ask(4, 0x00, `01${'0401'}${'0500'}00${'00'}${'00'}${'00'}`);
   return { gateway, raw };
 }
@@ -34,7 +34,7 @@ it(
     const raw = await openRaw(await opened());
     // MT_CAP_SYS, _AF, _ZDO, _UTIL, _GP, _APP_CNF.
     expect(await raw.ask(1, 0x01)).toBe('SRSP 1/1 5906');
-    // No child: associated_devices_t with its padding, which tells hosts how structures are aligned.
+    // No child: associated_devices_t with its padding, which shows hosts how structures are aligned.
     expect(await raw.ask(7, 0x49, '00')).toBe(`SRSP 7/49 feff${'ff'.repeat(34)}`);
     expect(await raw.ask(7, 0x4a, `${LOCK_BYTES}0000`)).toBe(`SRSP 7/4a feff${'ff'.repeat(34)}`);
     // On no network; concentrator on, each 120 s; no ageing of children; 3 s for a broadcast. A free row is 0xFF.
@@ -60,11 +60,11 @@ it(
     const raw = await openRaw(gateway);
     await raw.ask(1, 0x03, '0807060504030201');
     await gateway.selfReset();
-    await within(() => raw.told.some((one) => one.startsWith('AREQ 1/80'))).toBe(true);
+    await within(() => raw.messages.some((one) => one.startsWith('AREQ 1/80'))).toBe(true);
     expect(await raw.ask(1, 0x04)).toBe('SRSP 1/4 0807060504030201');
     await raw.ask(1, 0x12, '01000800');
     await gateway.selfReset();
-    await within(() => raw.told.some((one) => one.startsWith('AREQ 1/80'))).toBe(true);
+    await within(() => raw.messages.some((one) => one.startsWith('AREQ 1/80'))).toBe(true);
     expect(await raw.ask(1, 0x08, '010000')).toBe('SRSP 1/8 0008' + '01a0d914004b1200');
     expect(await raw.ask(1, 0x04)).toBe('SRSP 1/4 01a0d914004b1200');
   },
@@ -72,16 +72,16 @@ it(
 );
 
 it(
-  'restores the network that it has, whatever it is told to commission',
+  'restores the network that it has, whatever it is asked to commission',
   async () => {
     const { gateway, raw } = await openFormed();
     const before = (await gateway.stats()).stick.extendedPanId;
     await gateway.selfReset();
     await raw.ask(15, 0x05, '04');
     // NETWORK_RESTORED, with formation left; then formation fails.
-    await within(() => raw.told).toContain('AREQ 15/80 0d0004');
-    expect(raw.told).toContain('AREQ 5/c0 09');
-    expect(raw.told).toContain('AREQ 15/80 080200');
+    await within(() => raw.messages).toContain('AREQ 15/80 0d0004');
+    expect(raw.messages).toContain('AREQ 5/c0 09');
+    expect(raw.messages).toContain('AREQ 15/80 080200');
     expect((await gateway.stats()).stick).toMatchObject({ isStarted: true, extendedPanId: before });
     expect(await raw.ask(1, 0x08, '550000')).toBe('SRSP 1/8 000101');
   },
@@ -94,21 +94,21 @@ it(
     const { raw } = await openFormed();
     // MGMT_PERMIT_JOIN to all routers.
     expect(await raw.ask(5, 0x36, '0f' + 'fcff' + '3c' + '01')).toBe('SRSP 5/36 00');
-    await within(() => raw.told).toContain(`AREQ 5/b6 0000${SUCCESS}`);
+    await within(() => raw.messages).toContain(`AREQ 5/b6 0000${SUCCESS}`);
     await raw.ask(5, 0x3e, '0580');
     // AF_DATA_REQUEST_EXT of Active_EP_req to endpoint 0 of 0x0000: no confirm, and the answer twice.
     const address = '02' + '0000000000000000' + '00' + '0000';
     const request = `${address}00050007001e0300070000`;
     expect(await raw.ask(4, 0x02, request)).toBe('SRSP 4/2 00');
-    await within(() => raw.told).toContain(`AREQ 5/85 0000${SUCCESS}00000101`);
-    expect(raw.told).toContain(`AREQ 5/ff 000000058000070000${SUCCESS}00000101`);
-    expect(raw.told.filter((one) => one.startsWith('AREQ 4/80'))).toEqual([]);
+    await within(() => raw.messages).toContain(`AREQ 5/85 0000${SUCCESS}00000101`);
+    expect(raw.messages).toContain(`AREQ 5/ff 000000058000070000${SUCCESS}00000101`);
+    expect(raw.messages.filter((one) => one.startsWith('AREQ 4/80'))).toEqual([]);
   },
   HOST_TIMEOUT_MS,
 );
 
 it(
-  'tells of messages with the last hop and what is left of the radius, and of children with all that it keeps of them',
+  'reports messages with the last hop and what is left of the radius, and of children with all that it keeps of them',
   async () => {
     const { gateway, raw } = await openFormed({
       locks: [{ ieee: LOCK, nwk: NWK, lqi: 200, checkInSeconds: 3_600 }],
@@ -118,9 +118,9 @@ it(
     // BIND_REQ of poll control to endpoint 1 of the coordinator.
     const target = '03' + '01a0d914004b1200' + '01';
     await raw.ask(5, 0x21, `3412${LOCK_BYTES}012000${target}`);
-    await within(() => raw.told).toContain(`AREQ 5/a1 3412${SUCCESS}`);
+    await within(() => raw.messages).toContain(`AREQ 5/a1 3412${SUCCESS}`);
     await gateway.set(LOCK, { checkIn: true });
-    const message = () => raw.told.find((one) => one.startsWith('AREQ 4/81'));
+    const message = () => raw.messages.find((one) => one.startsWith('AREQ 4/81'));
     await within(message).toMatch(/^AREQ 4\/81 0000200034120101[0-9a-f]*0309[0-9a-f]{4}34121d$/);
     const child = await raw.ask(7, 0x4a, `${LOCK_BYTES}0000`);
     expect(child).toHaveLength('SRSP 7/4a '.length + 2 * 36);
@@ -144,7 +144,7 @@ it(
     // AF_DATA_REQUEST of Read Attributes to endpoint 1, and its confirm.
     const confirmed = async (): Promise<string> => {
       await raw.ask(4, 0x01, `341201010000${'07'}00${'1e'}05${'1007000500'}`);
-      const confirm = () => raw.told.find((one) => one.startsWith('AREQ 4/80'));
+      const confirm = () => raw.messages.find((one) => one.startsWith('AREQ 4/80'));
       await within(confirm).toBeTruthy();
       return confirm() ?? '';
     };
@@ -182,10 +182,10 @@ it(
     await raw.ask(1, 0x08, '210000');
     expect(performance.now() - began).toBeGreaterThanOrEqual((8 + 123) * 0.087 - 1);
     const booting = await opened({ pace: 1 });
-    const { told } = await openRaw(booting);
+    const { messages } = await openRaw(booting);
     const reset = performance.now();
     await booting.selfReset();
-    await within(() => told.some((one) => one.startsWith('AREQ 1/80'))).toBe(true);
+    await within(() => messages.some((one) => one.startsWith('AREQ 1/80'))).toBe(true);
     expect(performance.now() - reset).toBeGreaterThanOrEqual(998);
   },
   HOST_TIMEOUT_MS,

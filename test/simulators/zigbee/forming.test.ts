@@ -126,7 +126,7 @@ it(
 );
 
 it(
-  'tells of resets, finds its feet after noise, and knows the time',
+  'reports resets, recovers after noise, and knows the time',
   async () => {
     const gateway = await opened({ bootMs: 1_000 });
     const raw = await openRaw(gateway);
@@ -135,9 +135,9 @@ it(
     raw.say('20');
     await within(async () => (await gateway.stats()).stick.frames.received).toBe(0);
     await gateway.selfReset();
-    await within(() => raw.told).toContain('AREQ 1/80 020201020701');
+    await within(() => raw.messages).toContain('AREQ 1/80 020201020701');
     raw.say('ef' + 'fe002101' + '20');
-    await within(() => raw.told).toContain('SRSP 1/1 5906');
+    await within(() => raw.messages).toContain('SRSP 1/1 5906');
     expect(await raw.ask(1, 0x10, '00e1f505' + '00000000000000')).toBe('SRSP 1/10 00');
     expect(await raw.ask(1, 0x11)).toMatch(/^SRSP 1\/11 0[01]e1f505/);
   },
@@ -150,15 +150,15 @@ it(
     const gateway = await opened();
     const raw = await openRaw(gateway);
     await raw.ask(1, 0x0a, '01' + '0500');
-    await within(() => raw.told).toContain('AREQ 1/81 01');
+    await within(() => raw.messages).toContain('AREQ 1/81 01');
     await raw.ask(15, 0x05, '04');
-    await within(() => raw.told).toContain('AREQ 5/c0 09');
-    await within(() => raw.told).toContain('AREQ 15/80 000200');
+    await within(() => raw.messages).toContain('AREQ 5/c0 09');
+    await within(() => raw.messages).toContain('AREQ 15/80 000200');
     await raw.ask(5, 0x3e, 'ffff');
     await raw.ask(4, 0x00, '010401' + '0500' + '00' + '00' + '00' + '00');
     await raw.ask(5, 0x05, '0000' + '0000');
-    await within(() => raw.told.at(-1)).toBe('AREQ 5/85 0000' + '00' + '0000' + '01' + '01');
-    expect(raw.told).toContainEqual(expect.stringMatching(/^AREQ 5\/ff 000000058000..0000000000/));
+    await within(() => raw.messages.at(-1)).toBe('AREQ 5/85 0000' + '00' + '0000' + '01' + '01');
+    expect(raw.messages).toContainEqual(expect.stringMatching(/^AREQ 5\/ff 000000058000..0000000000/));
   },
   HOST_TIMEOUT_MS,
 );

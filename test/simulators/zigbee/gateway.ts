@@ -16,7 +16,7 @@ export interface SimulatedGateway extends AsyncDisposable {
   readonly exited: Promise<unknown>;
   /** A lock or a router asks to join. */
   join(ieee: string): Promise<JoinOutcome>;
-  /** Changes a lock and tells its state. Throws when there is none, or the change is wrong. */
+  /** Changes a lock and returns its state. Throws when there is none, or the change is wrong. */
   set(ieee: string, change: LockChange): Promise<LockState>;
   state(ieee: string): Promise<LockState>;
   setGateway(change: GatewayChange): Promise<GatewayStats>;
@@ -25,7 +25,7 @@ export interface SimulatedGateway extends AsyncDisposable {
   drop(): Promise<void>;
   /** The stick hears nothing and says nothing, also to a host that connects; until `hang(false)`. */
   hang(on: boolean): Promise<void>;
-  /** The stick resets itself, and tells so. */
+  /** The stick resets itself, and says so. */
   selfReset(): Promise<void>;
   /** It has no room for the next so many requests to send. */
   fill(requests: number): Promise<void>;

@@ -22,7 +22,7 @@ export interface HostOptions {
   /** Where it keeps its database and its backup. */
   folder: string;
   channel?: number;
-  /** Whom it lets in; absent: everybody. */
+  /** What it lets in; absent: every device. */
   accept?: (ieee: string) => boolean;
 }
 
@@ -52,13 +52,13 @@ export function openHost({ port, folder, channel = 15, accept = () => true }: Ho
   return host;
 }
 
-/** What the host tells, by the names of its events. */
+/** What the host reports, by the names of its events. */
 export function listen(host: Host): { name: string; ieee: string | undefined; data: unknown }[] {
   const heard: { name: string; ieee: string | undefined; data: unknown }[] = [];
   const names = ['deviceJoined', 'deviceInterview', 'deviceAnnounce', 'deviceLeave', 'message'] as const;
   for (const name of names)
-    host.on(name, (told: object) => {
-      const { device, ieeeAddr, type, status, cluster, data } = told as {
+    host.on(name, (message: object) => {
+      const { device, ieeeAddr, type, status, cluster, data } = message as {
         device?: { ieeeAddr: string };
         ieeeAddr?: string;
         type?: string;

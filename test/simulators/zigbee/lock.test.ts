@@ -1,4 +1,4 @@
-/** What a lock does, and tells, with zigbee-herdsman as the host. */
+/** What a lock does and reports, with zigbee-herdsman as the host. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
@@ -40,7 +40,7 @@ async function opened(plan: GatewayPlan): Promise<{ gateway: SimulatedGateway; h
 const NO_PIN = { pincodevalue: Buffer.alloc(0) };
 
 it(
-  'locks and unlocks, tells so, and keeps codes and schedules',
+  'locks and unlocks, reports it, and keeps codes and schedules',
   async () => {
     const { gateway, host, lock } = await opened({
       locks: [
@@ -53,7 +53,7 @@ it(
       ],
     });
     const heard = listen(host);
-    const told = () => heard.map(({ name, data }) => JSON.stringify([name, data]));
+    const events = () => heard.map(({ name, data }) => JSON.stringify([name, data]));
     const endpoint = endpointOf(host, LOCK);
     await endpoint.configureReporting('closuresDoorLock', [
       { attribute: 'lockState', minimumReportInterval: 0, maximumReportInterval: 3_600, reportableChange: 0 },
@@ -62,8 +62,8 @@ it(
     const run = (command: string, payload: object) =>
       lock.command('closuresDoorLock', command, payload, AT_ONCE);
     expect(await run('unlockWithTimeout', { timeout: 1, ...NO_PIN })).toEqual({ status: 0 });
-    await within(told).toContainEqual(expect.stringContaining('"lockState":2'));
-    await within(told).toContainEqual(expect.stringContaining('"lockState":1'));
+    await within(events).toContainEqual(expect.stringContaining('"lockState":2'));
+    await within(events).toContainEqual(expect.stringContaining('"lockState":1'));
     const { executed, received } = await gateway.state(LOCK);
     expect(executed).toMatchObject([
       { what: 'unlock', source: 'rf' },
@@ -74,12 +74,14 @@ it(
     expect(executed[0]?.startedMs).toBeGreaterThanOrEqual(command?.monotonicMs ?? Number.POSITIVE_INFINITY);
 
     await gateway.set(LOCK, { card: '04a1b2c3' });
-    await within(told).toContainEqual(expect.stringMatching(/"opereventsrc":3,"opereventcode":2,"userid":8/));
+    await within(events).toContainEqual(
+      expect.stringMatching(/"opereventsrc":3,"opereventcode":2,"userid":8/),
+    );
     await gateway.set(LOCK, { pin: '9999' });
-    await within(told).toContainEqual(expect.stringMatching(/"opereventsrc":0,"opereventcode":5/));
+    await within(events).toContainEqual(expect.stringMatching(/"opereventsrc":0,"opereventcode":5/));
     await gateway.set(LOCK, { door: 'forcedOpen' });
-    await within(told).toContainEqual(expect.stringContaining('"doorState":3'));
-    await within(told).toContainEqual(expect.stringMatching(/genAlarms.*"alarmcode":6/));
+    await within(events).toContainEqual(expect.stringContaining('"doorState":3'));
+    await within(events).toContainEqual(expect.stringMatching(/genAlarms.*"alarmcode":6/));
 
     const pin = { userid: 9, userstatus: 1, usertype: 0, pincodevalue: Buffer.from('4321') };
     expect(await run('setPinCode', pin)).toEqual({ status: 0 });

@@ -16,7 +16,7 @@ const milliseconds = z.number().min(0).max(LONGEST_MS);
 const confirmStatus = z.enum(Object.keys(CONFIRM_FAULTS) as [ConfirmFault, ...ConfirmFault[]]);
 /**
  * What the next frames are confirmed with. They are not sent, or they are `delivered` and only the acknowledgement is
- * lost: a sender cannot tell one from the other (IEEE 802.15.4-2011, 5.1.6.4).
+ * lost: a sender cannot separate the two (IEEE 802.15.4-2011, 5.1.6.4).
  */
 const confirmFault = z.strictObject({
   status: confirmStatus,
@@ -49,7 +49,7 @@ const faultsSchema = z.strictObject({
   slowMs: milliseconds,
   /** The bolt does not move. */
   jammed: z.boolean(),
-  /** Reads and reports tell the value that means `unknown`. */
+  /** Reads and reports give the value that means `unknown`. */
   invalidValues: z.boolean(),
   /** Claims these endpoints too; they have no descriptor. */
   bogusEndpoints: z.array(z.int().min(1).max(240)).max(16),
@@ -245,7 +245,7 @@ export const lockChange = z.strictObject({
   queryFirmware: z.literal(true).optional(),
   /** Finds the network again, on whatever channel it is. */
   rejoin: z.literal(true).optional(),
-  /** Gets another network address, and tells so or not. */
+  /** Gets another network address, and announces it or not. */
   readdress: z.enum(['announced', 'silently']).optional(),
   announce: z.literal(true).optional(),
   /** Says that its network address is that of the device with this IEEE address. */
@@ -271,7 +271,7 @@ export const gatewayChange = z.strictObject({
   drop: z.literal(true).optional(),
   /** Hears nothing and says nothing, as firmware that hangs. Also while a host connects. */
   silent: z.boolean().optional(),
-  /** The stick resets itself, and tells so (SYS_RESET_IND). */
+  /** The stick resets itself, and says so (SYS_RESET_IND). */
   selfReset: z.literal(true).optional(),
   /** Another stick, fresh, in its place. */
   newStick: z.strictObject({ ieee: address }).optional(),

@@ -12,7 +12,7 @@ export async function openRaw(gateway: SimulatedGateway) {
   const socket = connect(Number(port), host);
   onTestFinished(() => void socket.destroy());
   await once(socket, 'connect');
-  const told: string[] = [];
+  const messages: string[] = [];
   let pending = Buffer.alloc(0);
   socket.on('data', (chunk) => {
     pending = Buffer.concat([pending, chunk]);
@@ -20,16 +20,16 @@ export async function openRaw(gateway: SimulatedGateway) {
       pending = pending.subarray(reading.length);
       if (reading.kind !== 'frame') continue;
       const { type, subsystem, id, data } = reading.frame;
-      told.push(`${type} ${subsystem}/${id.toString(16)} ${Buffer.from(data).toString('hex')}`);
+      messages.push(`${type} ${subsystem}/${id.toString(16)} ${Buffer.from(data).toString('hex')}`);
     }
   });
   return {
-    told,
+    messages,
     async ask(subsystem: number, id: number, data = ''): Promise<string> {
-      told.length = 0;
+      messages.length = 0;
       socket.write(encodeMt({ type: 'SREQ', subsystem, id, data: Buffer.from(data, 'hex') }));
-      await within(() => told.some((one) => one.startsWith('SRSP'))).toBe(true);
-      return told.find((one) => one.startsWith('SRSP')) ?? '';
+      await within(() => messages.some((one) => one.startsWith('SRSP'))).toBe(true);
+      return messages.find((one) => one.startsWith('SRSP')) ?? '';
     },
     say: (bytes: string) => void socket.write(Buffer.from(bytes, 'hex')),
   };

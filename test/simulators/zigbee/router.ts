@@ -1,4 +1,4 @@
-/** A simulated router: it relays, and tells what it is. */
+/** A simulated router: it relays, and says what it is. */
 import type { Air } from './air/frames.ts';
 import { type OpenNode, openNode, type Routers } from './air/node.ts';
 import { basicCluster, identifyCluster } from './clusters/general.ts';

@@ -44,7 +44,7 @@ it('is an ADAM-4055', () => {
   expect(ask(module, '$15Q')).toBe(undefined);
 });
 
-it('tells once that it was reset, and what it sampled', () => {
+it('says once that it was reset, and what it sampled', () => {
   const module = open('adam-4055');
   expect([ask(module, '$015'), ask(module, '$015')]).toEqual(['!011', '!010']);
   module.pins.setInput(0, true, 0);

@@ -15,7 +15,7 @@ interface Model {
   inputs: number;
   outputs: number;
   isIcp: boolean;
-  /** Of the safety value of an Advantech module; 2 unless told. */
+  /** Of the safety value of an Advantech module; 2 by default. */
   safetyDigits?: 4;
 }
 

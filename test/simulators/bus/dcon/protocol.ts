@@ -19,7 +19,7 @@ export function dcon(line: Line): Protocol {
     },
     readdressed(reply, address) {
       const text = Buffer.from(reply.subarray(0, line.checksum ? -3 : -1)).toString('latin1');
-      // Only these tell who sends them, and `$AA6` looks like them: there is nothing to be done about that.
+      // Only these name their sender, and `$AA6` looks like them: the protocol cannot separate the two.
       return /^[!?][0-9A-F]{2}/.test(text)
         ? framed(`${text[0]}${hex(address)}${text.slice(3)}`, line.checksum)
         : Buffer.from(reply);

@@ -34,7 +34,7 @@ export function read(received: Uint8Array): Reading {
   return { kind: 'request', length, address: address === 0 ? 'all' : address };
 }
 
-/** Undefined while it cannot be told. A function no one knows ends where the bytes end, as silence would tell. */
+/** Undefined while it is not known yet. A function without a known length ends where the bytes end, as the silence after it would show. */
 function requestLength(bytes: Buffer): number | undefined {
   if (bytes.length < SHORTEST) return undefined;
   switch (bytes[1]) {

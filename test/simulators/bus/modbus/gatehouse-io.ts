@@ -100,7 +100,7 @@ export function openGatehouseIo(plan: DevicePlan): Device {
   };
 }
 
-/** The pulse that was told last. Its id tells a repetition from another one. */
+/** The pulse that was ordered last. Its id separates a repetition from a new one. */
 function openPulse(pins: Pins) {
   let last = { id: 0, relay: 0 };
   const takenMs: number[] = [];

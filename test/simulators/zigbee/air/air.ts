@@ -1,5 +1,5 @@
 /**
- * The radio between a coordinator and its nodes: who hears whom, when, and what the sender is told about it. Frames are
+ * The radio between a coordinator and its nodes: which node hears which, when, and what the sender learns of it. Frames are
  * those of the APS layer, so nothing of the radio's own encryption; who has another network key hears nothing.
  */
 import type { Network } from '../stick/nib.ts';

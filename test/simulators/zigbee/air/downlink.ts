@@ -63,13 +63,14 @@ export function openDownlink(parts: Parts): Pick<Air, 'unicast' | 'broadcast'> {
     });
   }
   return {
-    unicast(frame, isAcknowledged, told) {
+    unicast(frame, isAcknowledged, settled) {
       counters.down += 1;
       const node = nodes.values().find(({ nwk, network }) => network && nwk === frame.destination);
       const { airMs } = losses.options();
       const fault = losses.fault(node);
-      if (fault && !(node && fault.delivered)) return soon(airMs, () => told(CONFIRM_FAULTS[fault.status]));
-      const confirm = fault ? () => told(CONFIRM_FAULTS[fault.status]) : told;
+      if (fault && !(node && fault.delivered))
+        return soon(airMs, () => settled(CONFIRM_FAULTS[fault.status]));
+      const confirm = fault ? () => settled(CONFIRM_FAULTS[fault.status]) : settled;
       const isChild = node !== undefined && station.hasChild(node.ieee);
       const hasRoute = node && (isChild || node.isRouter || node.parent !== undefined);
       if (!hasRoute) return soon(Math.max(airMs, NO_ROUTE_MS), () => confirm(STATUS.nwkNoRoute));

@@ -30,7 +30,7 @@ export interface Node {
   misses(): boolean;
   /** False: it has heard this frame counter of its neighbour, or a later one. */
   accepts(frameCounter: number): boolean;
-  /** What the sender is told instead of the truth, if anything. */
+  /** What the sender is answered instead of the truth, if anything. */
   confirmFault(): ConfirmFaults | undefined;
   hear(frame: Aps): void;
   /** Its coordinator has gone to another channel without it. */
@@ -65,7 +65,7 @@ export interface AirOptions {
 }
 
 export interface Air {
-  /** `confirm` is told a status of mt/status.ts, once. */
+  /** `confirm` receives a status of mt/status.ts, once. */
   unicast(frame: Aps, isAcknowledged: boolean, confirm: (status: number) => void): void;
   broadcast(frame: Aps): void;
   /** From a node to the coordinator. False: no one can hear it. */

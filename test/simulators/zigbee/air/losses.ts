@@ -1,4 +1,4 @@
-/** What is lost by chance, what fails because it was told to, and how well a frame is heard. */
+/** What is lost by chance, what fails because it was set to, and how well a frame is heard. */
 import { openRandom } from '../../bus/random.ts';
 import type { ConfirmFaults } from '../plan.ts';
 import type { AirOptions, Node } from './frames.ts';

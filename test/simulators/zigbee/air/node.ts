@@ -259,7 +259,7 @@ function membership(
   };
 }
 
-/** The coordinator answers no one for whom its table has no room; a router that has some does instead. */
+/** The coordinator answers no node that its table has no room for; a router that has some answers instead. */
 function join(options: NodeOptions, state: State, node: OpenNode): JoinOutcome {
   const { stick, time, routers } = options;
   if (!options.isOnline()) return 'noNetwork';

@@ -1,5 +1,5 @@
 /**
- * The device profile (Zigbee specification 05-3474-22, 2.4), as any node answers it: pure but for what it is told to do.
+ * The device profile (Zigbee specification 05-3474-22, 2.4), as any node answers it: pure but for what it is asked to do.
  * Bodies are those after the transaction sequence number.
  */
 import { bytes, ieee, openReader, type Reader, u16 } from '../bytes.ts';
@@ -167,7 +167,7 @@ function addresses(subject: ZdoSubject, input: Reader): Buffer {
   return bytes(head, children.length, start, ...children.slice(start).map(u16));
 }
 
-/** For whom the question is; only a parent could answer for another. */
+/** The node that the question is for; only a parent could answer for another. */
 function about(subject: ZdoSubject, input: Reader, answer: () => Buffer): Buffer {
   const nwk = input.u16();
   if (nwk === subject.nwk) return answer();

@@ -1,4 +1,4 @@
-/** Clusters that every device has, or that tell about its radio and its batteries (ZCL chapter 3). */
+/** Clusters that every device has, or that describe its radio and its batteries (ZCL chapter 3). */
 import { bytes, u16 } from '../bytes.ts';
 import type { LockPlan } from '../plan.ts';
 import { type Cluster, constant, fieldOf, responded, succeeded } from '../zcl/cluster.ts';

@@ -6,7 +6,7 @@ import { TYPE, type Value } from '../zcl/types.ts';
 
 export const POLL_CONTROL = 0x0020;
 const QUARTER_MS = 250;
-/** Unless it is told otherwise: ten seconds. */
+/** By default ten seconds. */
 const FAST_POLL_TIMEOUT = 40;
 
 export interface PollControl {

@@ -59,7 +59,7 @@ export interface Core {
   later(milliseconds: number, action: () => void): () => void;
   /** The network is up. */
   started(): void;
-  /** As SYS_RESET_IND tells it: 0 power-up, 1 external, 2 watch dog. */
+  /** As in SYS_RESET_IND: 0 power-up, 1 external, 2 watch dog. */
   reset(reason: number): void;
 }
 

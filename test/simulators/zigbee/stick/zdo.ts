@@ -85,8 +85,8 @@ export function openZdo(core: Core): Zdo {
     return sequence;
   };
 
-  /** What the host is told about a message of the device profile. */
-  function tell(source: number, cluster: number, tsn: number, body: Buffer, isBroadcast: boolean): void {
+  /** What the host receives about a message of the device profile. */
+  function report(source: number, cluster: number, tsn: number, body: Buffer, isBroadcast: boolean): void {
     const { callbacks } = core.memory();
     if (callbacks.has(cluster) || callbacks.has(0xffff)) {
       const head = [u16(source), isBroadcast ? 1 : 0, u16(cluster), 0, tsn, u16(0)] as const;
@@ -109,8 +109,8 @@ export function openZdo(core: Core): Zdo {
       const own = isUpdate ? bytes(body.subarray(0, 5), nextUpdateId(core)) : body;
       const answer = answerZdo(coordinatorSubject(core), cluster, own, isBroadcast);
       // It answers its own broadcast, as it answers no one else's.
-      const told = cluster === ZDO.permitJoin ? Buffer.of(STATUS.success) : answer;
-      if (told) core.later(0, () => tell(0, cluster | ZDO_RESPONSE, tsn, told, false));
+      const toHost = cluster === ZDO.permitJoin ? Buffer.of(STATUS.success) : answer;
+      if (toHost) core.later(0, () => report(0, cluster | ZDO_RESPONSE, tsn, toHost, false));
       if (isBroadcast) core.air.broadcast(zdoFrame(destination, cluster, bytes(tsn, own)));
     } else core.air.unicast(zdoFrame(destination, cluster, bytes(tsn, body)), false, () => undefined);
     return Buffer.of(STATUS.success);
@@ -141,10 +141,10 @@ export function openZdo(core: Core): Zdo {
       const tsn = input.u8();
       const body = input.rest();
       const isBroadcast = frame.destination >= 0xfff8;
-      tell(frame.source, frame.cluster, tsn, body, isBroadcast);
+      report(frame.source, frame.cluster, tsn, body, isBroadcast);
       if (frame.cluster >= ZDO_RESPONSE || frame.cluster === ZDO.deviceAnnounce) return;
       const answer = answerSafely(core, frame.cluster, body, isBroadcast);
-      if (answer && frame.source === 0) return tell(0, frame.cluster | ZDO_RESPONSE, tsn, answer, false);
+      if (answer && frame.source === 0) return report(0, frame.cluster | ZDO_RESPONSE, tsn, answer, false);
       const response = answer && zdoFrame(frame.source, frame.cluster | ZDO_RESPONSE, bytes(tsn, answer));
       if (response) core.air.unicast(response, false, () => undefined);
     },

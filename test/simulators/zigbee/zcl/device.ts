@@ -10,7 +10,7 @@ import { openReporting, type Reporting } from './reporting.ts';
 import { ENDPOINT, HOME_AUTOMATION, openSpeech } from './speech.ts';
 import { TYPE } from './types.ts';
 
-/** Something it was told, whatever came of it. */
+/** Something that it was sent, with any outcome. */
 export interface Received {
   /** Milliseconds of CLOCK_MONOTONIC. */
   monotonicMs: number;

@@ -24,7 +24,7 @@ const ANSWERS = [0x01, 0x04, 0x07, 0x09, 0x0a, 0x0b, 0x0d, 0x12];
 /** What is left for records of attributes in a frame that is not fragmented: 82 bytes, without the ZCL header. */
 const RECORDS_MAX = 82 - 5;
 
-/** How values that are told are wrong. */
+/** How values that are reported are wrong. */
 export interface ValueFaults {
   invalidValues(): boolean;
   oversizedStrings(): number | undefined;

@@ -1,4 +1,4 @@
-/** Reports of attributes (ZCL 2.5.7 to 2.5.11): to whom the cluster is bound, when they changed, and now and then. */
+/** Reports of attributes (ZCL 2.5.7 to 2.5.11): sent to the targets of its bindings, when they changed, and now and then. */
 import { bytes, openReader, type Reader, u16 } from '../bytes.ts';
 import type { Time } from '../time.ts';
 import type { Attribute, Cluster } from './cluster.ts';

@@ -22,7 +22,7 @@ export type Value = number | boolean | string | Buffer;
 
 const INVALID_LENGTH = 0xff;
 
-/** Bytes of a value; undefined: it tells its length itself. */
+/** Bytes of a value; undefined: its length is in its first bytes. */
 function sizeOf(type: number): number | undefined {
   if (type === TYPE.octets || type === TYPE.string) return undefined;
   if (type === TYPE.boolean) return 1;

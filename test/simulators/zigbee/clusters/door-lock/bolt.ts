@@ -13,7 +13,7 @@ export type Source = 'keypad' | 'rf' | 'manual' | 'rfid' | 'lock';
 
 /** Something the bolt did, once it had done it. */
 export interface Executed {
-  /** Milliseconds of CLOCK_MONOTONIC, when it was told to. */
+  /** Milliseconds of CLOCK_MONOTONIC, when it was ordered to. */
   startedMs: number;
   monotonicMs: number;
   what: 'unlock' | 'lock' | 'autoRelock' | 'jam';

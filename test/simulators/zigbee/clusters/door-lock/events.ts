@@ -15,7 +15,7 @@ export const OPERATION = {
   manualLock: 13,
   manualUnlock: 14,
 } as const;
-const NOBODY = 0xffff;
+const NO_USER = 0xffff;
 const OPERATION_EVENT = 0x20;
 const PROGRAMMING_EVENT = 0x21;
 /** RF, as the source of a programming event. */
@@ -65,12 +65,12 @@ export function openEvents(
   function operation(source: Source, code: number, user: number | null): void {
     const number = SOURCE[source];
     logged += 1;
-    log.push({ id: logged, monotonicMs: time.now(), source: number, code, user: user ?? NOBODY });
+    log.push({ id: logged, monotonicMs: time.now(), source: number, code, user: user ?? NO_USER });
     if (log.length > LOG_MAX) log.shift();
     const mask = [masks.keypad, masks.rf, masks.manual, masks.rfid][number] ?? 0;
     // The PIN is never sent (SendPINOverTheAir is false): an empty string.
     if (passes(mask, code))
-      notify(OPERATION_EVENT, bytes(number, code, u16(user ?? NOBODY), 0, localTime(), 0));
+      notify(OPERATION_EVENT, bytes(number, code, u16(user ?? NO_USER), 0, localTime(), 0));
   }
   return {
     operation,
