@@ -119,9 +119,9 @@ export async function openEstate(database?: Database, restart: Restart = {}) {
     /** The plan, with what came of the job unless it is a dry run; or the refusal. */
     async siteImport(document: unknown, dryRun = false) {
       const post = (path: string) => send('POST', path, { app: local, body: JSON.stringify({ document }) });
-      const plan = await post('/local/import/plan');
+      const plan = await post('/site/plan');
       if (dryRun) return { ...plan, body: { ...plan.body, written: false } as unknown as Body };
-      const started = await post('/local/import');
+      const started = await post('/site/import');
       if (started.status !== 202) return started;
       const { error, result } = await endedJob(jobs, String(started.body.id));
       if (error === null) return { status: 200, body: { ...plan.body, ...result } as unknown as Body };

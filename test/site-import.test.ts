@@ -24,7 +24,7 @@ it(
         scheduleId: 'office',
       })),
     };
-    const { status, body } = await daemon.callLocally('POST', '/local/import', { document });
+    const { status, body } = await daemon.callLocally('POST', '/site/import', { document });
     expect(status).toBe(202);
     const job = async () => (await daemon.callLocally('GET', `/jobs/${body.id}`)).body;
     let done = 0;
@@ -38,7 +38,7 @@ it(
     await daemon.kill();
     await daemon.start();
     expect(await job()).toMatchObject({ status: 'failed', error: { code: 'INTERRUPTED' } });
-    const { counts } = (await daemon.callLocally('POST', '/local/import/plan', { document })).body as {
+    const { counts } = (await daemon.callLocally('POST', '/site/plan', { document })).body as {
       counts: { added: number; changed: number; unchanged: number };
     };
     expect(counts).toMatchObject({ added: DOORS + 1 - counts.unchanged, changed: 0 });

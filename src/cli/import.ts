@@ -5,7 +5,7 @@ import { readSite, type SiteFile } from '../resources/site-import/site-file.ts';
 import { type Client, Refused, runJob } from './client.ts';
 import { askFirst, printJson, type Shell, styled } from './shell.ts';
 
-/** As POST /local/import/plan tells it. */
+/** The answer of POST /site/plan. */
 interface Plan {
   counts: { added: number; changed: number; unchanged: number; leftAlone: number };
   /** Of what is added and changed. */
@@ -43,7 +43,7 @@ export async function importSite(
 ): Promise<void> {
   const source = readSite(file);
   const planned = await placed(source, () =>
-    client.call<Plan>('POST', '/local/import/plan', { document: source.site }),
+    client.call<Plan>('POST', '/site/plan', { document: source.site }),
   );
   const open = planned.counts.added + planned.counts.changed;
   if (options.json !== true) {
@@ -65,7 +65,7 @@ export async function importSite(
 /** What was shown, and nothing else: somebody may have changed a door since. */
 async function write(source: SiteFile, digest: string, client: Client, shell: Shell): Promise<Result> {
   const order = {
-    path: '/local/import',
+    path: '/site/import',
     body: { document: source.site, digest },
     cancelled: 'The import was cancelled: what it had written stays. Import again to have the rest written.',
     failed: 'The import was not completed',

@@ -11,15 +11,23 @@ export const DOORS = `/${place?.doors ?? 'access'}/doors`;
 /** undefined: not asked yet; null: no one is signed in. */
 export const session = signal<Session | null | undefined>(undefined);
 
+/** What is wrong with one place of a body, by its JSON pointer. */
+export interface Detail {
+  path: string;
+  message: string;
+}
+
 /** The gateway's own words: they say what to do next. */
 export class Refused extends Error {
   readonly status: number;
   /** As docs/interface.md lists them; "" when there was no answer. */
   readonly code: string;
-  constructor(status: number, message: string, code = '') {
+  readonly details: readonly Detail[];
+  constructor(status: number, message: string, code = '', details: readonly Detail[] = []) {
     super(message);
     this.status = status;
     this.code = code;
+    this.details = details;
   }
 }
 
@@ -59,7 +67,12 @@ export async function exchange<Result>(
   const answer = await response.json().catch(() => ({}));
   if (response.ok) return { value: answer as Result, etag: response.headers.get('ETag') ?? undefined };
   if (response.status === 401) session.value = null;
-  throw new Refused(response.status, String(answer.message ?? ''), String(answer.error ?? ''));
+  throw new Refused(
+    response.status,
+    String(answer.message ?? ''),
+    String(answer.error ?? ''),
+    answer.details,
+  );
 }
 
 /** Most items of a page that a list gives. */

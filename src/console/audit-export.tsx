@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals';
 import type { z } from 'zod';
 import type { auditPage } from '../services/audit/schema.ts';
 import { readAll } from './api.ts';
+import { download } from './download.ts';
 import { wordsOf } from './use-read.ts';
 import { t } from './words.ts';
 
@@ -80,11 +81,4 @@ function csvOf(entries: readonly Entry[]): string {
 /** A spreadsheet would take text that begins so for a formula (OWASP, CSV injection). */
 function cell(text: string): string {
   return `"${(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
-}
-
-function download(name: string, type: string, text: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type }));
-  const link = Object.assign(document.createElement('a'), { href: url, download: name });
-  link.click();
-  URL.revokeObjectURL(url);
 }

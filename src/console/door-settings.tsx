@@ -6,7 +6,14 @@ import { Check, Choice, EditForm, TextField } from './edit-form.tsx';
 import { useRead } from './use-read.ts';
 import { t } from './words.ts';
 
-const FIELDS = ['name', 'pmsId', 'groupId', 'scheduleId', 'templateId', 'standOpenEnabled'] as const;
+const labels = () => ({
+  name: t('label'),
+  pmsId: t('pmsId'),
+  groupId: t('group'),
+  scheduleId: t('schedule'),
+  templateId: t('template'),
+  standOpenEnabled: t('mayStandOpen'),
+});
 /** Groups, schedules and templates change rarely. */
 const READ_MS = 300_000;
 
@@ -23,7 +30,7 @@ export function DoorSettings({ door, etag, saved }: DoorSettingsProps) {
     isMine: () => false,
   });
   return (
-    <EditForm path={`${DOORS}/${door.id}`} value={door} etag={etag} fields={FIELDS} saved={saved}>
+    <EditForm path={`${DOORS}/${door.id}`} value={door} etag={etag} fields={labels()} saved={saved}>
       {(shown, change) => (
         <>
           <TextField label={t('label')} value={shown.name} change={(name) => change({ name })} />

@@ -2,7 +2,10 @@
 import { signal } from '@preact/signals';
 import type { z } from 'zod';
 import type { doorPage } from '../resources/doors/list-schema.ts';
-import { call, DOORS, readAll } from './api.ts';
+import type { Zgate } from '../resources/zgates/schema.ts';
+import type { Group } from '../services/catalogue/schema.ts';
+import { call, DOORS, mayDo, readAll } from './api.ts';
+import { CATALOGUE } from './catalogue.ts';
 import { onEvent } from './live.ts';
 
 type DoorPage = z.infer<typeof doorPage>;
@@ -94,14 +97,81 @@ const ORDERS: Record<Order, (one: ListedDoor, other: ListedDoor) => number> = {
 /** What is not known stands last. */
 const weight = (value: number | null) => value ?? Number.POSITIVE_INFINITY;
 
+/** Of groups and gateways, by their ids. */
+export interface PlaceNames {
+  groups: ReadonlyMap<string, string>;
+  gateways: ReadonlyMap<string, string>;
+}
+
+/** Roles that read wiring; others see gateways by their ids. */
+const WIRING_READERS = ['service-tool', 'front-desk-admin', 'front-desk', 'monitor'] as const;
+
+export const placeNames = signal<PlaceNames>({ groups: new Map(), gateways: new Map() });
+
+export async function readPlaceNames(): Promise<void> {
+  const [groups, gateways] = await Promise.all([
+    readAll<Group>(`${CATALOGUE}/groups`),
+    mayDo(...WIRING_READERS) ? readAll<Zgate>('/network/zgate') : [],
+  ]);
+  placeNames.value = {
+    groups: new Map(groups.map(({ id, name }) => [id, name])),
+    gateways: new Map(gateways.map(({ deviceId, name }) => [deviceId, name ?? deviceId])),
+  };
+}
+
+/** What a place is called where a filter names it; "" is for doors that have none. */
+export interface PlaceChoice {
+  id: string;
+  name: string;
+}
+
+/** The groups or gateways that doors are in, by name; empty where that does not tell doors apart. */
+export function placesOf(
+  all: readonly ListedDoor[],
+  field: 'groupId' | 'gatewayId',
+  called: ReadonlyMap<string, string>,
+  none: string,
+): PlaceChoice[] {
+  const ids = new Set(all.map((door) => door[field]));
+  if (ids.size < 2) return [];
+  const named = [...ids].flatMap((id) => (id === null ? [] : [{ id, name: called.get(id) ?? id }]));
+  const sorted = named.toSorted((one, other) => names.compare(one.name, other.name));
+  return ids.has(null) ? [...sorted, { id: NO_PLACE, name: none }] : sorted;
+}
+
+/** No id is so short. */
+const NO_PLACE = '-';
+/** `wanted` is "" for any. */
+const isAt = (wanted: string, id: string | null) => wanted === '' || wanted === (id ?? NO_PLACE);
+
+export interface Wanted {
+  text: string;
+  filter: Filter;
+  order: Order;
+  group: string;
+  gateway: string;
+}
+
 export function choose(
   all: readonly ListedDoor[],
-  { text, filter, order }: { text: string; filter: Filter; order: Order },
+  { text, filter, order, group, gateway }: Wanted,
+  { groups, gateways }: PlaceNames,
 ): ListedDoor[] {
   const wanted = text.trim().toLowerCase();
   const isFound = (door: ListedDoor) =>
-    [doorName(door), String(door.accessPointId), door.pmsId, door.mac, door.groupId].some((value) =>
-      value?.toLowerCase().includes(wanted),
-    );
-  return all.filter((door) => FILTERS[filter](door) && isFound(door)).toSorted(ORDERS[order]);
+    [
+      doorName(door),
+      String(door.accessPointId),
+      door.pmsId,
+      door.mac,
+      door.groupId,
+      groups.get(door.groupId ?? ''),
+      gateways.get(door.gatewayId ?? ''),
+    ].some((value) => value?.toLowerCase().includes(wanted));
+  return all
+    .filter(
+      (door) =>
+        FILTERS[filter](door) && isAt(group, door.groupId) && isAt(gateway, door.gatewayId) && isFound(door),
+    )
+    .toSorted(ORDERS[order]);
 }

@@ -21,7 +21,8 @@ export interface EditFormProps<Value, Field extends keyof Value & string> {
   present?(): Promise<Stored<Value>>;
   value: Value;
   etag: string | undefined;
-  fields: readonly Field[];
+  /** What a person calls each. */
+  fields: Readonly<Record<Field, string>>;
   saved(): void;
   children(shown: Value, change: (fields: Partial<Pick<Value, Field>>) => void): ComponentChildren;
 }
@@ -88,7 +89,11 @@ export function EditForm<Value extends object, Field extends keyof Value & strin
         {message.value && <p>{message.value}</p>}
         {theirs && (
           <div class="card warn">
-            <p>{t('changedMeanwhile', { fields: differences(fields, base.value?.value, theirs.value) })}</p>
+            <p>
+              {t('changedMeanwhile', {
+                fields: differences(fields, base.value?.value, theirs.value, edit.value),
+              })}
+            </p>
             <span class="choices">
               <button type="button" onClick={() => save(theirs.etag)}>
                 {t('saveMine')}
@@ -104,15 +109,19 @@ export function EditForm<Value extends object, Field extends keyof Value & strin
   );
 }
 
-/** What is stored now where it differs from what was edited. */
-function differences<Value>(
-  fields: readonly (keyof Value & string)[],
+/** What is stored now where it differs from what was edited, beside what was typed in its place. */
+function differences<Value extends object>(
+  fields: Readonly<Partial<Record<keyof Value, string>>>,
   before: Value | undefined,
   now: Value,
+  typed: Partial<Value>,
 ) {
-  return fields
+  return (Object.keys(fields) as (keyof Value)[])
     .filter((field) => before && JSON.stringify(before[field]) !== JSON.stringify(now[field]))
-    .map((field) => `${field} ${JSON.stringify(now[field])}`)
+    .map((field) => {
+      const theirs = `${fields[field]} ${JSON.stringify(now[field])}`;
+      return field in typed ? `${theirs} (${t('yours', { value: JSON.stringify(typed[field]) })})` : theirs;
+    })
     .join(', ');
 }
 

@@ -17,6 +17,7 @@ import { Now } from './pages/now.tsx';
 import { Rs485 } from './pages/rs485.tsx';
 import { Rs485Device } from './pages/rs485-device.tsx';
 import { SignIn } from './pages/sign-in.tsx';
+import { Site } from './pages/site.tsx';
 import { System } from './pages/system.tsx';
 import { Zigbee } from './pages/zigbee.tsx';
 import { ZigbeeGateway } from './pages/zigbee-gateway.tsx';
@@ -43,6 +44,7 @@ const PAGES = [
   'rs485',
   'zigbee',
   'catalogue',
+  'site',
   'events',
   'audit',
   'access',
@@ -53,6 +55,7 @@ const READERS: Partial<Record<(typeof PAGES)[number], Session['roles']>> = {
   now: ['service-tool', 'front-desk-admin', 'monitor'],
   rs485: ['service-tool', 'front-desk-admin', 'monitor'],
   zigbee: ['service-tool', 'front-desk-admin', 'monitor'],
+  site: ['front-desk-admin', 'service-tool'],
   audit: ['front-desk-admin', 'service-tool'],
   access: ['service-tool'],
   system: ['service-tool', 'front-desk-admin', 'monitor'],
@@ -64,6 +67,7 @@ function Page() {
   if (name === 'access' && isOpenTo('access')) return <Access />;
   if (name === 'system' && isOpenTo('system')) return <System />;
   if (name === 'catalogue') return <Catalogue />;
+  if (name === 'site' && isOpenTo('site')) return <Site />;
   if (name === 'events') return <Events />;
   if (name === 'audit' && isOpenTo('audit')) return <AuditPage />;
   if (name === 'rs485' && isOpenTo('rs485'))

@@ -3,15 +3,15 @@ import type { Rs485Device } from '../resources/rs485/schema.ts';
 import { Check, Choice, EditForm, TextField } from './edit-form.tsx';
 import { t } from './words.ts';
 
-const FIELDS = [
-  'name',
-  'description',
-  'doorId',
-  'relayIndex',
-  'unlockDurationMilliseconds',
-  'useInputPinMemory',
-  'ioPins',
-] as const;
+const labels = () => ({
+  name: t('label'),
+  description: t('description'),
+  doorId: t('opensDoor'),
+  relayIndex: t('relay'),
+  unlockDurationMilliseconds: t('relayMilliseconds'),
+  useInputPinMemory: t('inputMemory'),
+  ioPins: t('pinsInUse'),
+});
 const RELAYS = Array.from({ length: 8 }, (_, index) => ({ id: String(index), name: String(index) }));
 
 interface Rs485SettingsProps {
@@ -23,7 +23,7 @@ interface Rs485SettingsProps {
 export function Rs485Settings({ device, etag, saved }: Rs485SettingsProps) {
   const path = `/network/rs485/${device.deviceId}`;
   return (
-    <EditForm path={path} value={device} etag={etag} fields={FIELDS} saved={saved}>
+    <EditForm path={path} value={device} etag={etag} fields={labels()} saved={saved}>
       {(shown, change) => (
         <>
           <TextField label={t('label')} value={shown.name} change={(name) => change({ name })} />

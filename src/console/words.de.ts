@@ -1,6 +1,8 @@
 import type { Words } from './words.en.ts';
+import { serviceDe } from './words.service.de.ts';
 
 export const de: Words = {
+  ...serviceDe,
   now: 'Jetzt',
   doors: 'Türen',
   signIn: 'Anmelden',
@@ -331,6 +333,5 @@ export const de: Words = {
   configuration: 'Konfiguration',
   needsRestart: '{name} braucht einen Neustart',
   links: 'Verbindungen',
-  exportSite: 'Site exportieren',
   apiPage: 'Schnittstelle (API)',
 };

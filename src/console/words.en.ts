@@ -1,4 +1,7 @@
+import { serviceEn } from './words.service.en.ts';
+
 export const en = {
+  ...serviceEn,
   now: 'Now',
   doors: 'Doors',
   signIn: 'Sign in',
@@ -323,7 +326,6 @@ export const en = {
   configuration: 'Configuration',
   needsRestart: '{name} needs a restart',
   links: 'Links',
-  exportSite: 'Export the site',
   apiPage: 'Interface (API)',
 };
 

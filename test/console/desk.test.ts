@@ -138,7 +138,7 @@ describe.skipIf(NO_CHROMIUM)('a desk', () => {
     await page.getByLabel('To', { exact: true }).fill('22:00');
     expect((await put([])).status).toBe(200);
     await part.getByRole('button', { name: 'Save' }).click();
-    await part.getByText('Somebody else changed it meanwhile: intervals [].').waitFor();
+    await part.getByText('Somebody else changed it meanwhile: Intervals [] (yours: ').waitFor();
     await page.getByRole('button', { name: 'Save mine all the same' }).click();
     await part.getByText('Saved.').waitFor();
     expect(await schedules()).toMatchObject([{ intervals: [{ days, start: 480, end: 1_320 }] }]);

@@ -52,6 +52,9 @@ describe.skipIf(NO_CHROMIUM)('the console', () => {
     await page.getByRole('link', { name: 'Doors', exact: true }).click();
     await page.getByRole('searchbox').fill('suite');
     await page.getByText('1 of 2 doors').waitFor();
+    await page.getByLabel('Gateway').selectOption(site.gateways[1].deviceId);
+    await page.getByText('No door is like that.').waitFor();
+    await page.getByLabel('Gateway').selectOption('Any gateway');
     await picture(page, 'doors-phone');
     await expectUsable(page);
     await page.getByRole('link', { name: '<b>Suite</b> 101' }).click();
@@ -245,7 +248,7 @@ describe.skipIf(NO_CHROMIUM)('the console', () => {
     await page.getByRole('textbox', { name: 'Name' }).fill('Suite 102');
     expect((await site.call('PUT', `/access/doors/${id}`, { pmsId: 'P-9' })).status).toBe(200);
     await page.getByRole('button', { name: 'Save' }).click();
-    await page.getByText('Somebody else changed it meanwhile: pmsId "P-9".').waitFor();
+    await page.getByText('Somebody else changed it meanwhile: PMS id "P-9".').waitFor();
     await picture(page, 'door-conflict-phone');
     await expectUsable(page);
     await page.getByRole('button', { name: 'Save mine all the same' }).click();

@@ -62,7 +62,7 @@ describe.skipIf(NO_CHROMIUM)('a technician', () => {
     await page.getByRole('combobox', { name: 'Relay' }).selectOption('2');
     expect((await ask('PUT', `/${deviceId}`, { description: 'Behind the bar' })).status).toBe(200);
     await page.getByRole('button', { name: 'Save' }).click();
-    await page.getByText('Somebody else changed it meanwhile: description "Behind the bar".').waitFor();
+    await page.getByText('Somebody else changed it meanwhile: Description "Behind the bar".').waitFor();
     await expectUsable(page);
     await picture(page, 'rs485-conflict-desk');
     await page.getByRole('button', { name: 'Save mine all the same' }).click();

@@ -179,7 +179,7 @@ export async function openFuzzSite() {
   const birth = { online: true, boot: uuid('7'), journal: uuid('8'), session: uuid('9'), seq: 1 };
   desk.sessions.subscribed(connection);
   await desk.sessions.received(connection, 'status', Buffer.from(JSON.stringify(birth)));
-  const imported = (await app(local, 'POST', '/local/import', { document: SITE })) as { id: string };
+  const imported = (await app(local, 'POST', '/site/import', { document: SITE })) as { id: string };
   await settle();
   await database.commit(() => acknowledge(openDoorTable(database)));
   await settle();

@@ -169,7 +169,7 @@ async function importSite(
   callLocally: Daemon['callLocally'],
   document: unknown,
 ): Promise<Record<string, unknown>> {
-  let { status, body } = await callLocally('POST', '/local/import', { document });
+  let { status, body } = await callLocally('POST', '/site/import', { document });
   while (status < 300 && body.finishedAt === null) {
     await sleep(JOB_POLL_MS);
     ({ status, body } = await callLocally('GET', `/jobs/${body.id}`));

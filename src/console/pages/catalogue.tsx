@@ -11,7 +11,12 @@ import { useRead, wordsOf } from '../use-read.ts';
 import { t } from '../words.ts';
 
 const READ_MS = 30_000;
-const TEMPLATE_FIELDS = ['onlineEnabled', 'standOpenAllowed', 'relaySetup', 'type'] as const;
+const templateLabels = () => ({
+  onlineEnabled: 'onlineEnabled',
+  standOpenAllowed: t('mayStandOpen'),
+  relaySetup: 'relaySetup',
+  type: 'type',
+});
 /** Of an id that is put for the first time. */
 const EMPTY = {
   groups: (id: string) => ({ name: id }),
@@ -89,7 +94,7 @@ function GroupForm({ group, ended }: { group: Group; ended(): void }) {
       path={pathOf('groups', group.id)}
       value={group}
       etag={undefined}
-      fields={['name']}
+      fields={{ name: t('label') }}
       saved={ended}
     >
       {(shown, change) => (
@@ -107,7 +112,7 @@ function ScheduleForm({ schedule, ended }: { schedule: Schedule; ended(): void }
       value={schedule}
       etag={etagOf(schedule)}
       present={() => present<Schedule>('schedules', schedule.id)}
-      fields={['intervals']}
+      fields={{ intervals: t('intervals') }}
       saved={ended}
     >
       {(shown, change) => (
@@ -128,7 +133,11 @@ function TemplateForm({ template, ended }: { template: Template; ended(): void }
   const flagOf = (text: string | null) => (text === null ? null : text === 'true');
   if (!mayDo('front-desk-admin'))
     return (
-      <p class="soft">{TEMPLATE_FIELDS.map((field) => `${field} ${template[field] ?? '–'}`).join(' · ')}</p>
+      <p class="soft">
+        {Object.entries(templateLabels())
+          .map(([field, label]) => `${label} ${template[field as 'type'] ?? '–'}`)
+          .join(' · ')}
+      </p>
     );
   return (
     <EditForm
@@ -136,7 +145,7 @@ function TemplateForm({ template, ended }: { template: Template; ended(): void }
       value={template}
       etag={etagOf(template)}
       present={() => present<Template>('templates', template.id)}
-      fields={TEMPLATE_FIELDS}
+      fields={templateLabels()}
       saved={ended}
     >
       {(shown, change) => (

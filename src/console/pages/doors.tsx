@@ -11,18 +11,24 @@ import {
   followDoors,
   type ListedDoor,
   type Order,
+  type PlaceChoice,
+  placeNames,
+  placesOf,
+  readPlaceNames,
 } from '../doors-list.ts';
 import { epoch } from '../live.ts';
 import { NewDoor } from '../new-door.tsx';
 import { Presence } from '../presence.tsx';
 import { SearchField } from '../search-field.tsx';
-import { wordsOf } from '../use-read.ts';
+import { useRead, wordsOf } from '../use-read.ts';
 import type { Words } from '../words.en.ts';
 import { ago, t } from '../words.ts';
 
 /** As the style sheet has it. */
 const ROW_PX = 72;
 const SPARE_ROWS = 6;
+/** Groups and gateways change rarely. */
+const NAMES_READ_MS = 300_000;
 const FILTERS: Record<Filter, keyof Words> = {
   all: 'all',
   offline: 'onlyOffline',
@@ -42,9 +48,23 @@ export function Doors() {
   const filter = useSignal<Filter>('all');
   const order = useSignal<Order>('presence');
   const fault = useSignal('');
+  const group = useSignal('');
+  const gateway = useSignal('');
+  useRead(readPlaceNames, { key: 'places', everyMs: NAMES_READ_MS, isMine: () => false });
   const chosen = useComputed(() =>
-    choose(doors.value ?? [], { text: text.value, filter: filter.value, order: order.value }),
+    choose(
+      doors.value ?? [],
+      {
+        text: text.value,
+        filter: filter.value,
+        order: order.value,
+        group: group.value,
+        gateway: gateway.value,
+      },
+      placeNames.value,
+    ),
   );
+  const { groups, gateways } = placeNames.value;
   useEffect(() => {
     if (epoch.value === 0) return;
     return followDoors((error) => {
@@ -56,8 +76,20 @@ export function Doors() {
       <h1>{t('doors')}</h1>
       <search class="tools">
         <SearchField label={t('search')} text={text} />
-        <Choice label={t('filter')} options={FILTERS} chosen={filter} />
-        <Choice label={t('sort')} options={ORDERS} chosen={order} />
+        <Choice label={t('filter')} choices={named(FILTERS)} chosen={filter} />
+        <Places
+          label={t('group')}
+          any={t('allGroups')}
+          places={placesOf(doors.value ?? [], 'groupId', groups, t('noGroup'))}
+          chosen={group}
+        />
+        <Places
+          label={t('gateway')}
+          any={t('anyGateway')}
+          places={placesOf(doors.value ?? [], 'gatewayId', gateways, t('noGateway'))}
+          chosen={gateway}
+        />
+        <Choice label={t('sort')} choices={named(ORDERS)} chosen={order} />
       </search>
       {mayDo('front-desk-admin', 'service-tool') && <NewDoor />}
       {fault.value && <p role="alert">{fault.value}</p>}
@@ -77,15 +109,16 @@ export function Doors() {
   );
 }
 
-function Choice<Name extends string>({
-  label,
-  options,
-  chosen,
-}: {
+const named = <Name extends string>(words: Record<Name, keyof Words>) =>
+  (Object.keys(words) as Name[]).map((id) => ({ id, name: t(words[id]) }));
+
+interface ChoiceProps<Name extends string> {
   label: string;
-  options: Record<Name, keyof Words>;
+  choices: readonly { id: Name; name: string }[];
   chosen: { value: Name };
-}) {
+}
+
+function Choice<Name extends string>({ label, choices, chosen }: ChoiceProps<Name>) {
   return (
     <select
       aria-label={label}
@@ -94,13 +127,26 @@ function Choice<Name extends string>({
         chosen.value = currentTarget.value as Name;
       }}
     >
-      {(Object.keys(options) as Name[]).map((name) => (
-        <option key={name} value={name}>
-          {t(options[name])}
+      {choices.map(({ id, name }) => (
+        <option key={id} value={id}>
+          {name}
         </option>
       ))}
     </select>
   );
+}
+
+interface PlacesProps {
+  label: string;
+  any: string;
+  places: PlaceChoice[];
+  chosen: { value: string };
+}
+
+/** Stays while something is chosen, so that it can be undone. */
+function Places({ label, any, places, chosen }: PlacesProps) {
+  if (places.length === 0 && chosen.value === '') return null;
+  return <Choice label={label} choices={[{ id: '', name: any }, ...places]} chosen={chosen} />;
 }
 
 function Rows({ items }: { items: ListedDoor[] }) {

@@ -1,6 +1,6 @@
 /** The controller itself: version, clock, disk, backups, certificates, links, and what can be taken away from it. */
 import type { Status } from '../../services/status/schema.ts';
-import { API, call, mayDo } from '../api.ts';
+import { API, call } from '../api.ts';
 import { Fact } from '../fact.tsx';
 import { useRead } from '../use-read.ts';
 import { ago, moment, t } from '../words.ts';
@@ -21,11 +21,6 @@ export function System() {
       {status ? <Facts status={status} /> : !fault && <p role="status">{t('loading')}</p>}
       {status && <Links links={status.field.links} />}
       <p class="choices">
-        {mayDo('service-tool', 'front-desk-admin') && (
-          <a class="back" href={`${API}/site`} download="site.json">
-            {t('exportSite')}
-          </a>
-        )}
         <a class="back" href={`${API}/docs`}>
           {t('apiPage')}
         </a>

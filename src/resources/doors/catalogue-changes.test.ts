@@ -54,7 +54,7 @@ it('goes on where a restart has interrupted it, each door once and only those th
   const estate = await openEstate(database);
   await estate.siteImport({ schedules, doors });
   const document = { schedules: [{ id: 's', intervals: [{ days: ['mon'], start: '08:00', end: '18:00' }] }] };
-  const { body } = await send('POST', '/local/import', {
+  const { body } = await send('POST', '/site/import', {
     app: estate.local,
     body: JSON.stringify({ document }),
   });
@@ -83,7 +83,7 @@ it('goes on by itself when the import that began it was cancelled', async () => 
   const estate = await openEstate(database);
   estate.run();
   await estate.siteImport({ schedules, doors });
-  const { body } = await send('POST', '/local/import', {
+  const { body } = await send('POST', '/site/import', {
     app: estate.local,
     body: JSON.stringify({ document: { systemConfigVersion: 2 } }),
   });

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type Estate, openEstate, SYSTEM } from '../../../test/estate.ts';
+import type { Role } from '../../platform/principal.ts';
 import { uuidV5 } from '../../platform/uuid.ts';
 import { readSite } from './site-file.ts';
 import { A, B, everythingOn, faultsOn, listed, MAC, SITE } from './testbed.ts';
@@ -269,10 +270,12 @@ describe('versions', () => {
   });
 });
 
-it('is not served on the network', async () => {
+it('is planned on the network by who may change each of its sections, and by no one else', async () => {
   const { send } = await import('../../../test/things-app.ts');
-  const answer = await send('POST', '/local/import', { as: 'service-tool', app: estate.lan, body: '{}' });
-  expect(answer.status).toBe(404);
+  const plan = (as: Role) =>
+    send('POST', '/site/plan', { as, app: estate.lan, body: '{"document":{"doors":[{"accessPointId":9}]}}' });
+  expect((await plan('service-tool')).status).toBe(403);
+  expect(await plan('front-desk-admin')).toMatchObject({ status: 200, body: { counts: { added: 1 } } });
 });
 
 it('imports a thousand doors, and the same again, well within its deadline', async () => {

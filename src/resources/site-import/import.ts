@@ -9,6 +9,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { type ErrorCode, GatehouseError } from '../../platform/errors.ts';
 import type { Change, ImportCaller, ImportPlan } from '../../platform/import-plan.ts';
+import type { Role } from '../../platform/principal.ts';
 import { openSlice, workAndRest } from '../../platform/turns.ts';
 import type { Audit } from '../../services/audit/audit.ts';
 import type { JobWork, StartJob } from '../../services/jobs/job-order.ts';
@@ -18,6 +19,8 @@ import { changesOf, countsOf, digestOf, isOpen, type PlanOptions, planSite, type
 import type { ImportRequest, ImportResult, PlanRequest } from './schema.ts';
 import type { Site } from './site-document.ts';
 
+/** They may change each section of the document by itself as well. */
+export const IMPORTERS: readonly [Role, ...Role[]] = ['front-desk-admin'];
 /** What the plan of a step throws when the site has come to contradict its entries. */
 const CONTRADICTED: readonly ErrorCode[] = ['VALIDATION_FAILED', 'RELAY_IN_USE'];
 
@@ -98,7 +101,7 @@ export function openSiteImport(options: SiteImportOptions) {
         progress({ done, total });
         return { ...told, written: total > 0 };
       };
-      return startJob({ kind: 'import', object: 'site', roles: [], ...caller, run });
+      return startJob({ kind: 'import', object: 'site', roles: IMPORTERS, ...caller, run });
     },
   };
 }

@@ -41,7 +41,7 @@ beforeEach(async () => {
 
 const running = () => estate.jobs.get(job.id, LOCAL_ADMINISTRATOR);
 async function start(body: object): Promise<void> {
-  const { status, body: started } = await send('POST', '/local/import', {
+  const { status, body: started } = await send('POST', '/site/import', {
     app: estate.local,
     body: JSON.stringify({ document: body }),
   });
@@ -136,7 +136,7 @@ it('writes the devices last: where they fail, the doors are written', async () =
 
 it('is one at a time', async () => {
   await start(document);
-  const second = await send('POST', '/local/import', {
+  const second = await send('POST', '/site/import', {
     app: estate.local,
     body: JSON.stringify({ document }),
   });

@@ -1,8 +1,8 @@
-/** The import over the admin socket, for the command line; the export for who may change a site. */
+/** The import and the export of a whole site, for the console and the command line. */
 import type { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../../platform/http/operation.ts';
 import { jobPath } from '../../services/jobs/job-order.ts';
-import type { SiteImport } from './import.ts';
+import { IMPORTERS, type SiteImport } from './import.ts';
 import { importBody, importResult, planBody, siteDocument } from './schema.ts';
 
 /** A site of 5,000 doors with long names. */
@@ -28,11 +28,11 @@ export function siteImportOperations(siteImport: SiteImport, job: z.ZodType): Op
     operation({
       id: 'planImport',
       method: 'post',
-      path: '/local/import/plan',
+      path: '/site/plan',
       tag: 'Site',
       summary: 'Say what the import of a document would change',
       description: 'Nothing is written.',
-      access: 'local',
+      access: IMPORTERS,
       body: planBody,
       bodyLimit: DOCUMENT_MAX_BYTES,
       status: 200,
@@ -45,12 +45,12 @@ export function siteImportOperations(siteImport: SiteImport, job: z.ZodType): Op
     operation({
       id: 'importSite',
       method: 'post',
-      path: '/local/import',
+      path: '/site/import',
       tag: 'Site',
       summary: 'Import groups, schedules, templates, doors and RS-485 devices, as a job',
       description:
         'Answered 202 once the whole document is found sound. The job writes the catalogue, then reconfigures the doors that refer to what changed in it, then writes the doors of the document, both a few at a time, and last the RS-485 devices. Once the catalogue is written, the doors that refer to it follow whatever ends the job. What the document does not name is left alone, and the same document again changes nothing: after a cancel, a restart of the gateway or a `VERSION_CONFLICT`, which says what is written and what is not, the same import writes the rest. `result` of the finished job: `written`, `counts`, `digest` and `warnings` as in the plan.',
-      access: 'local',
+      access: IMPORTERS,
       body: importBody,
       bodyLimit: DOCUMENT_MAX_BYTES,
       status: 202,

@@ -1,4 +1,4 @@
-/** What `gatehouse import` asks of the daemon, and what it is told. */
+/** A site's document, what its import would change, and what it changed. */
 import { z } from '@hono/zod-openapi';
 
 const document = z.record(z.string(), z.unknown()).openapi({

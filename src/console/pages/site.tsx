@@ -1,0 +1,137 @@
+/** The whole site as a file: saved, and taken back once a person has seen what that changes. */
+import { useSignal } from '@preact/signals';
+import type { ImportResult } from '../../resources/site-import/schema.ts';
+import { call, type Detail, mayDo, Refused } from '../api.ts';
+import { download } from '../download.ts';
+import { type Job, JobButton } from '../job-button.tsx';
+import { SiteDiff } from '../site-diff.tsx';
+import { wordsOf } from '../use-read.ts';
+import { t } from '../words.ts';
+
+export function Site() {
+  return (
+    <>
+      <h1>{t('site')}</h1>
+      <p class="soft">{t('siteHelp')}</p>
+      <Save />
+      {mayDo('front-desk-admin') && <Import />}
+    </>
+  );
+}
+
+function Save() {
+  const message = useSignal('');
+  const save = async () => {
+    message.value = t('exporting');
+    try {
+      const site = await call<Record<string, unknown>>('GET', '/site');
+      // Each entry on lines of its own: `gatehouse import` takes it too, and a person can compare two of them.
+      download('site.json', 'application/json', `${JSON.stringify(site, null, 2)}\n`);
+      const count = Object.values(site).reduce<number>((sum, part) => sum + [part].flat().length, 0);
+      message.value = t('siteSaved', { count });
+    } catch (error) {
+      message.value = wordsOf(error);
+    }
+  };
+  return (
+    <section>
+      <button type="button" onClick={save}>
+        {t('siteSave')}
+      </button>
+      <div role="status">{message.value && <p>{message.value}</p>}</div>
+    </section>
+  );
+}
+
+interface Planned {
+  document: object;
+  plan: ImportResult;
+}
+
+function Import() {
+  const planned = useSignal<Planned | undefined>(undefined);
+  const message = useSignal('');
+  const details = useSignal<readonly Detail[]>([]);
+  const compare = async (file: File | undefined) => {
+    planned.value = undefined;
+    details.value = [];
+    message.value = file ? t('siteReading') : '';
+    if (!file) return;
+    try {
+      const document = JSON.parse(await file.text());
+      planned.value = {
+        document,
+        plan: await call<ImportResult>('POST', '/site/plan', { body: { document } }),
+      };
+      message.value = '';
+    } catch (error) {
+      if (error instanceof Refused) details.value = error.details;
+      if (error instanceof SyntaxError) message.value = t('siteNotJson', { reason: error.message });
+      else message.value = details.value.length > 0 ? t('siteNotValid') : wordsOf(error);
+    }
+  };
+  return (
+    <section>
+      <h2>{t('siteImport')}</h2>
+      <form>
+        <label>
+          {t('siteFile')}
+          <input
+            type="file"
+            accept="application/json,.json"
+            onChange={({ currentTarget }) => compare(currentTarget.files?.[0])}
+          />
+        </label>
+      </form>
+      <div role="status">{message.value && <p>{message.value}</p>}</div>
+      <Places details={details.value} />
+      {planned.value && <Agreed key={planned.value.plan.digest} {...planned.value} />}
+    </section>
+  );
+}
+
+/** What is wrong, or doubtful, at which place of the file. */
+function Places({ details }: { details: readonly Detail[] }) {
+  return (
+    <ul class="log">
+      {details.map(({ path, message }) => (
+        <li key={path}>
+          <code>{path.replace(/^\/document/, '')}</code> <span dir="auto">{message}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Just what was shown is written: the gateway refuses it when the site has changed since (`digest`). */
+function Agreed({ document, plan }: Planned) {
+  const { counts, digest, warnings } = plan;
+  const open = counts.added + counts.changed;
+  return (
+    <>
+      <p>{open === 0 ? t('siteNothing') : t('siteCounts', { ...counts })}</p>
+      {counts.leftAlone > 0 && <p class="soft">{t('siteLeftAlone', { count: counts.leftAlone })}</p>}
+      {warnings.length > 0 && (
+        <div class="card warn">
+          <h3>{t('siteWarnings')}</h3>
+          <Places details={warnings} />
+        </div>
+      )}
+      <SiteDiff changes={plan.changes} />
+      {open > 0 && (
+        <JobButton
+          label={t('siteWrite')}
+          question={t('siteWriteAsk', { count: open })}
+          yes={t('siteWriteYes')}
+          path="/site/import"
+          body={{ document, digest }}
+          running={(percent) => t('siteWriting', { percent })}
+          done={writtenOf}
+          ended={() => undefined}
+        />
+      )}
+    </>
+  );
+}
+
+const writtenOf = ({ result }: Job) => t('siteWritten', { ...(result?.counts as ImportResult['counts']) });

@@ -1,0 +1,35 @@
+/** Words of the pages for who sets a site up, mends it, or writes programs for it. */
+export const serviceEn = {
+  site: 'Site',
+  siteHelp:
+    'Groups, schedules, templates, doors and RS-485 devices as one file. It has no keys and no states: that is a backup.',
+  siteSave: 'Save the site as a file',
+  siteSaved: 'The site is saved: {count} entries.',
+  siteImport: 'Import a site file',
+  siteFile: 'Site file, as this page saves it (JSON)',
+  siteNotJson:
+    'This is not a site file in JSON: {reason}. A file in YAML is imported on the controller: gatehouse import FILE.',
+  siteNotValid: 'The file is not valid, and nothing was written:',
+  siteReading: 'The file is compared with the site …',
+  siteCounts: '{added} new, {changed} changed, {unchanged} as they are.',
+  siteLeftAlone: 'Not in the file, and left as they are: {count}. An import deletes nothing.',
+  siteNothing: 'The site is as the file says: there is nothing to write.',
+  siteNew: 'new',
+  siteChanged: 'changed',
+  siteKept: 'not in the file',
+  siteMore: 'Show {count} more',
+  siteWarnings: 'To look at',
+  siteWrite: 'Write these changes',
+  siteWriteAsk:
+    'Write {count} changes to the site? Locks and devices get their new settings as soon as they are reached.',
+  siteWriteYes: 'Yes, write',
+  siteWriting: 'Writing: {percent} %. What is written stays if you stop.',
+  siteWritten: 'Written: {added} new, {changed} changed.',
+  yours: 'yours: {value}',
+  intervals: 'Intervals',
+  relayMilliseconds: 'Milliseconds of the relay',
+  allGroups: 'All groups',
+  noGroup: 'In no group',
+  anyGateway: 'Any gateway',
+  noGateway: 'At no gateway',
+};

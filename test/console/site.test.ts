@@ -1,0 +1,133 @@
+/** Who sets a site up: 1,000 doors are imported from the page, found in the list, and taken away again as a file. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { openTestSite, type TestSite } from '../simulators/test-site.ts';
+import { temporaryFolder } from '../temporary.ts';
+import { expectUsable, NO_CHROMIUM, openVisitors, picture, type Visitors } from './browser.ts';
+
+const DOORS = 1_000;
+const FLOORS = 4;
+
+let site: TestSite;
+let visitors: Visitors;
+// A browser and a daemon on two cores that other tests use too.
+vi.setConfig({ testTimeout: 120_000 });
+const stack = new AsyncDisposableStack();
+
+function bigSite() {
+  const groups = Array.from({ length: FLOORS }, (_, floor) => ({ id: `f${floor}`, name: `Floor ${floor}` }));
+  const doors = Array.from({ length: DOORS }, (_, index) => ({
+    accessPointId: index + 1,
+    name: `Room ${index + 1}`,
+    groupId: `f${index % FLOORS}`,
+  }));
+  return { groups, doors };
+}
+
+async function choose(page: Page, text: string): Promise<void> {
+  const file = join(temporaryFolder(), 'site.json');
+  writeFileSync(file, text);
+  await page.getByLabel('Site file').setInputFiles(file);
+}
+
+describe.skipIf(NO_CHROMIUM)('a site', () => {
+  beforeAll(async () => {
+    site = stack.use(await openTestSite());
+    visitors = stack.use(await openVisitors(site.daemon));
+  }, 120_000);
+  afterAll(() => stack.disposeAsync());
+
+  it('is imported once its changes were seen', async () => {
+    const { page, faults } = await visitors.open('phone');
+    await visitors.signIn(page, 'front-desk-admin');
+    await page.getByRole('link', { name: 'Site', exact: true }).click();
+    await choose(page, 'doors:\n  - name: Attic\n');
+    await page.getByText('This is not a site file in JSON').waitFor();
+    await choose(page, JSON.stringify({ doors: [{ accessPointId: 1, groupid: 'f0' }] }));
+    await page.getByText('/doors/0/groupid').waitFor();
+    await choose(page, JSON.stringify({ doors: [{ accessPointId: 1, groupId: 'nowhere' }] }));
+    await page.getByText('1 new, 0 changed, 0 as they are.').waitFor();
+    await page.getByText('/doors/0/groupId').waitFor();
+    await expectUsable(page);
+    await choose(page, JSON.stringify(bigSite()));
+    await page.getByText(`${DOORS + FLOORS} new, 0 changed, 0 as they are.`).waitFor();
+    await picture(page, 'site-diff-phone');
+    await expectUsable(page);
+    await page.getByRole('button', { name: 'Show 50 more' }).click();
+    await page.getByRole('button', { name: 'Write these changes' }).click();
+    await page.getByRole('button', { name: 'Yes, write' }).click();
+    await page.getByText(/^Writing: \d+ %/).waitFor();
+    await page.getByText(`Written: ${DOORS + FLOORS} new, 0 changed.`).waitFor();
+    expect(faults.filter((fault) => !/status of 400/.test(fault))).toEqual([]);
+  });
+
+  it('is shown what a changed file changes, and refuses a plan that was overtaken', async () => {
+    const { page, faults } = await visitors.open('desk', { locale: 'de-DE', colorScheme: 'dark' });
+    await visitors.signIn(page, 'front-desk-admin');
+    await page.goto(`${site.daemon.baseUrl}/#/site`);
+    const download = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Site als Datei speichern' }).click();
+    const saved = JSON.parse(readFileSync(await (await download).path(), 'utf8'));
+    await page.getByText(`Die Site ist gespeichert: ${DOORS + FLOORS} Einträge.`).waitFor();
+    saved.doors[0].name = 'Turmzimmer';
+    saved.doors.pop();
+    const file = JSON.stringify(saved);
+    const choosing = async () => {
+      const path = join(temporaryFolder(), 'site.json');
+      writeFileSync(path, file);
+      await page.getByLabel('Site-Datei').setInputFiles(path);
+      await page.getByText(`0 neu, 1 geändert, ${DOORS + FLOORS - 2} unverändert.`).waitFor();
+    };
+    await choosing();
+    await page.getByText('Nicht in der Datei, bleiben wie sie sind: 1.').waitFor();
+    await picture(page, 'site-diff-desk');
+    await expectUsable(page);
+    const { items } = (
+      await site.daemon.call('GET', '/access/doors?name=Room%201&limit=1', site.tokens['front-desk-admin'])
+    ).body as { items: { id: string }[] };
+    const path = `/access/doors/${items[0]?.id}`;
+    const rename = (name: string) => site.daemon.call('PUT', path, site.tokens['front-desk-admin'], { name });
+    expect((await rename('Keller')).status).toBe(200);
+    const write = async () => {
+      await page.getByRole('button', { name: 'Diese Änderungen schreiben' }).click();
+      await page.getByRole('button', { name: 'Ja, schreiben' }).click();
+    };
+    await write();
+    await page.getByText('The site changed meanwhile, and nothing was written').waitFor();
+    await choosing();
+    await write();
+    await page.getByText('Geschrieben: 0 neu, 1 geändert.').waitFor();
+    expect((await site.daemon.call('GET', path, site.tokens['front-desk-admin'])).body).toMatchObject({
+      name: 'Turmzimmer',
+    });
+    expect(faults.filter((fault) => !/status of 409/.test(fault))).toEqual([]);
+  });
+
+  it.each(['phone', 'desk'] as const)(
+    'of 1,000 doors is searched in a list that draws few, on a %s',
+    async (view) => {
+      const { page, faults } = await visitors.open(view);
+      await visitors.signIn(page, 'front-desk-admin');
+      await page.goto(`${site.daemon.baseUrl}/#/doors`);
+      await page.getByText(`${DOORS} of ${DOORS} doors`).waitFor();
+      const rows = page.locator('.rows li');
+      expect(await rows.count()).toBeLessThan(40);
+      await picture(page, `doors-1000-${view}`);
+      await expectUsable(page);
+      await page.getByLabel('Sort by').selectOption('Number');
+      await page.evaluate('scrollTo(0, document.documentElement.scrollHeight)');
+      await page.getByRole('link', { name: `Room ${DOORS}` }).waitFor();
+      expect(await rows.count()).toBeLessThan(40);
+      expect(await rows.last().getAttribute('aria-posinset')).toBe(String(DOORS));
+      await page.getByLabel('Group').selectOption('Floor 2');
+      await page.getByText(`${DOORS / FLOORS} of ${DOORS} doors`).waitFor();
+      await page.getByRole('searchbox').fill('floor 2');
+      await page.getByText(`${DOORS / FLOORS} of ${DOORS} doors`).waitFor();
+      await page.getByRole('searchbox').fill('Room 99');
+      await page.getByText(`4 of ${DOORS} doors`).waitFor();
+      expect(faults).toEqual([]);
+    },
+  );
+});
