@@ -11,7 +11,6 @@
 import { type Bus, openBus } from '../bus/bus.ts';
 import { openPort } from '../bus/open-port.ts';
 import type { OpenPort } from '../bus/port.ts';
-import { tuned } from '../bus/tuning.ts';
 import { characterMs } from '../bus/wire.ts';
 import {
   type Driver,
@@ -20,11 +19,9 @@ import {
   type OpenDriver,
   type Plain,
 } from '../contract/driver.ts';
-import { endPulse, probe, pulse, trace, watch, watchdogTest } from '../contract/rs485.ts';
-import { rs485Apply } from '../contract/settings.ts';
 import { valid } from '../contract/valid.ts';
 import { type EventQueue, openEventQueue } from '../rs485/event-queue.ts';
-import { type Commands, executing, type LinkParts, runLink } from '../rs485/link.ts';
+import { type Commands, commonCommands, executing, type LinkParts, runLink } from '../rs485/link.ts';
 import { type Mutex, openMutex } from '../rs485/mutex.ts';
 import { underTest } from '../rs485/watchdog-proof.ts';
 import { type Feed, openFeed } from './feed.ts';
@@ -32,7 +29,7 @@ import { aa } from './messages.ts';
 import { type Module, openModule } from './module.ts';
 import { type Modules, openModules } from './modules.ts';
 import { type DconOptions, dconOptions } from './options.ts';
-import { probeAddresses } from './probe.ts';
+import { probeAddress } from './probe.ts';
 import { hostOkExchange } from './wire.ts';
 
 /** Addresses of a bus. */
@@ -236,48 +233,33 @@ function unsafeModules(modules: Modules): Map<number, number> {
 }
 
 function commandsOf({ bus, options, context }: Link, modules: Modules): Commands {
-  const { clock } = context;
-  return {
-    async watch({ data }) {
-      const { devices } = valid(watch, data, 'INVALID_COMMAND');
-      modules.watch(devices.map(({ address }) => address));
-      return null;
+  const hwIdAt = (address: number) => hwIdOf(context, address);
+  const probing = { unheard: bus.unheard, framing: options, clock: context.clock, hwIdOf: hwIdAt };
+  return commonCommands(bus, {
+    watch: ({ devices }) => modules.watch(devices.map(({ address }) => address)),
+    assertMayBeAsked: (addresses) => assertMayBeAsked(modules, addresses),
+    probeAddress: (address, repeats, asking) => probeAddress(address, repeats, { ...asking, ...probing }),
+    testWatchdog: async ({ hwId, relay }, { signal }) => found(modules, hwId).testWatchdog(relay, signal),
+    endPulse: async ({ hwId, relay }) => found(modules, hwId).endPulse(relay),
+    pulse: async (wanted, { deadline, signal }) =>
+      found(modules, wanted.hwId).pulse(wanted, deadline, signal),
+    async applySettings(apply) {
+      found(modules, apply.hwId).apply(apply);
+      return { reportedSettingsVersion: apply.settingsVersion };
     },
-    async probe({ data }, signal) {
-      const wanted = valid(probe, data, 'INVALID_COMMAND');
-      const tested = modules.all().find((one) => one.isTested() && wanted.addresses.includes(one.address));
-      if (tested) throw underTest(tested.address);
-      const left = modules.all().find((one) => one.isLeftAlone() && wanted.addresses.includes(one.address));
-      if (left)
-        throw new DriverError(
-          'BUSY',
-          `an output of module ${aa(left.address)} does not go off, and its watchdog is to switch it off: ask nothing of it meanwhile`,
-        );
-      const asked = wanted.line ? tuned(bus, wanted.line) : bus;
-      const hwIdAt = (address: number) => hwIdOf(context, address);
-      const among = { bus: asked, unheard: bus.unheard, framing: options, clock, hwIdOf: hwIdAt };
-      return await probeAddresses(wanted, among, signal);
-    },
-    trace: async ({ data }, signal) => await bus.trace(valid(trace, data, 'INVALID_COMMAND'), signal),
-    async testWatchdog({ data }, signal) {
-      const { hwId, relay } = valid(watchdogTest, data, 'INVALID_COMMAND');
-      return { ...(await found(modules, hwId).testWatchdog(relay, signal)) };
-    },
-    async endPulse({ data }) {
-      const { hwId, relay } = valid(endPulse, data, 'INVALID_COMMAND');
-      found(modules, hwId).endPulse(relay);
-      return null;
-    },
-    async pulse({ data, deadline }, signal) {
-      const wanted = valid(pulse, data, 'INVALID_COMMAND');
-      return { ...(await found(modules, wanted.hwId).pulse(wanted, deadline, signal)) };
-    },
-    async applySettings({ data }) {
-      const wanted = valid(rs485Apply, data, 'INVALID_COMMAND');
-      found(modules, wanted.hwId).apply(wanted);
-      return { reportedSettingsVersion: wanted.settingsVersion };
-    },
-  };
+  });
+}
+
+function assertMayBeAsked(modules: Modules, addresses: readonly number[]): void {
+  const asked = modules.all().filter(({ address }) => addresses.includes(address));
+  const tested = asked.find((one) => one.isTested());
+  if (tested) throw underTest(tested.address);
+  const left = asked.find((one) => one.isLeftAlone());
+  if (left)
+    throw new DriverError(
+      'BUSY',
+      `an output of module ${aa(left.address)} does not go off, and its watchdog is to switch it off: ask nothing of it meanwhile`,
+    );
 }
 
 function found(modules: Modules, hwId: string): Module {

@@ -1,8 +1,8 @@
 /** Asks addresses who is there (drivers/contract/rs485.ts `probe`). */
-import type { Bus } from '../bus/bus.ts';
 import type { Order } from '../bus/exchange.ts';
 import { type Clock, DriverError } from '../contract/driver.ts';
-import type { Probe, Probed } from '../contract/rs485.ts';
+import type { Probed } from '../contract/rs485.ts';
+import type { ProbeAsking } from '../rs485/link.ts';
 import { openTally } from '../rs485/tally.ts';
 import type { Framing } from './frame.ts';
 import { firmwareVersion, moduleName, type Question } from './messages.ts';
@@ -20,29 +20,17 @@ const PATIENCE_MS = 2_000;
  */
 const LIKE_PINS = /^[0-9A-F]{2,}00$/;
 
-export interface ProbeOptions {
-  bus: Pick<Bus, 'exchange'>;
+export interface ProbeOptions extends Pick<ProbeAsking, 'bus' | 'signal'> {
   unheard: Unheard;
   framing: Framing;
   clock: Clock;
   hwIdOf(address: number): string;
 }
 
-export async function probeAddresses(
-  { addresses, repeats }: Probe,
-  options: ProbeOptions,
-  signal: AbortSignal,
-): Promise<Probed> {
-  const results: Probed['results'] = [];
-  for (const address of addresses) results.push(await probeAddress(address, repeats, options, signal));
-  return { results };
-}
-
-async function probeAddress(
+export async function probeAddress(
   address: number,
   repeats: number,
-  { bus, unheard, framing, clock, hwIdOf }: ProbeOptions,
-  signal: AbortSignal,
+  { bus, unheard, framing, clock, signal, hwIdOf }: ProbeOptions,
 ): Promise<Probed['results'][number]> {
   const tally = openTally();
   /** undefined: no sound answer. */

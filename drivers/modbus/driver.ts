@@ -11,18 +11,16 @@ import { z } from 'zod';
 import { type Bus, openBus } from '../bus/bus.ts';
 import { openPort } from '../bus/open-port.ts';
 import type { OpenPort } from '../bus/port.ts';
-import { tuned } from '../bus/tuning.ts';
 import { type Driver, DriverError, type OpenDriver, type Plain } from '../contract/driver.ts';
-import { endPulse, probe, pulse, trace, watch, watchdogTest } from '../contract/rs485.ts';
-import { type Rs485Report, rs485Apply } from '../contract/settings.ts';
+import type { Rs485Report } from '../contract/settings.ts';
 import { valid } from '../contract/valid.ts';
 import { openEventQueue } from '../rs485/event-queue.ts';
-import { type Commands, executing, runLink } from '../rs485/link.ts';
+import { type Commands, commonCommands, executing, runLink } from '../rs485/link.ts';
 import { applySettings } from './apply.ts';
 import { type Devices, openDevices } from './devices.ts';
 import { sendersOf } from './frame.ts';
 import { modbusOptions } from './options.ts';
-import { probeAddresses } from './probe.ts';
+import { probeAddress } from './probe.ts';
 import { profileSchema } from './profile.ts';
 import type { Profile } from './profile-shape.ts';
 
@@ -74,35 +72,15 @@ interface CommandsOptions {
 }
 
 function commandsOf({ linkId, bus, profileAt, devices }: CommandsOptions): Commands {
-  return {
-    async watch({ data }) {
-      devices.watch(valid(watch, data, 'INVALID_COMMAND').devices);
-      return null;
-    },
-    async probe({ data, deadline }, signal) {
-      const wanted = valid(probe, data, 'INVALID_COMMAND');
-      devices.assertMayBeAsked(wanted.addresses);
-      const asked = wanted.line ? tuned(bus, wanted.line) : bus;
-      return await probeAddresses(wanted, { linkId, bus: asked, profileAt, deadline, signal });
-    },
-    trace: async ({ data }, signal) => await bus.trace(valid(trace, data, 'INVALID_COMMAND'), signal),
-    async applySettings({ data, deadline }, signal) {
-      const apply = valid(rs485Apply, data, 'INVALID_COMMAND');
-      const { device } = devices.named(apply.hwId);
-      return await applySettings(apply, device, bus, { deadline, signal });
-    },
-    testWatchdog: async ({ data }, signal) => ({
-      ...(await devices.testWatchdog(valid(watchdogTest, data, 'INVALID_COMMAND'), signal)),
-    }),
-    async endPulse({ data, deadline }, signal) {
-      const wanted = valid(endPulse, data, 'INVALID_COMMAND');
-      await devices.named(wanted.hwId).endPulse(wanted.relay, deadline, signal);
-      return null;
-    },
-    async pulse({ data, deadline }, signal) {
-      const wanted = valid(pulse, data, 'INVALID_COMMAND');
-      const { fire } = devices.named(wanted.hwId);
-      return { ...(await fire(wanted, deadline, signal)) };
-    },
-  };
+  return commonCommands(bus, {
+    watch: (list) => devices.watch(list.devices),
+    assertMayBeAsked: devices.assertMayBeAsked,
+    probeAddress: (address, repeats, asking) =>
+      probeAddress(address, repeats, { ...asking, linkId, profileAt }),
+    applySettings: async (apply, until) => applySettings(apply, devices.named(apply.hwId).device, bus, until),
+    testWatchdog: (test, { signal }) => devices.testWatchdog(test, signal),
+    endPulse: async ({ hwId, relay }, { deadline, signal }) =>
+      devices.named(hwId).endPulse(relay, deadline, signal),
+    pulse: async (wanted, { deadline, signal }) => devices.named(wanted.hwId).fire(wanted, deadline, signal),
+  });
 }

@@ -1,7 +1,7 @@
 /** Asks addresses who is there, and how well it can be heard. */
-import type { Bus } from '../bus/bus.ts';
 import { DriverError } from '../contract/driver.ts';
-import type { Probe, Probed } from '../contract/rs485.ts';
+import type { Probed } from '../contract/rs485.ts';
+import type { ProbeAsking } from '../rs485/link.ts';
 import { openProber, type Prober, SILENT_ATTEMPTS } from '../rs485/prober.ts';
 import { exchangeOf } from './device.ts';
 import { readIdentification } from './exchanges.ts';
@@ -19,21 +19,12 @@ const TEXT_MAX = 128;
 /** A wire that damages every third reply spoils two readings of six. */
 const IDENTITY_ATTEMPTS = 6;
 
-export interface ProbeOptions {
+export interface ProbeOptions extends Pick<ProbeAsking, 'bus' | 'deadline' | 'signal'> {
   linkId: string;
-  bus: Pick<Bus, 'exchange'>;
   profileAt(unit: number): Profile;
-  deadline: number;
-  signal: AbortSignal;
 }
 
-export async function probeAddresses({ addresses, repeats }: Probe, options: ProbeOptions): Promise<Probed> {
-  const results: Result[] = [];
-  for (const address of addresses) results.push(await probeAddress(address, repeats, options));
-  return { results };
-}
-
-async function probeAddress(address: number, repeats: number, options: ProbeOptions): Promise<Result> {
+export async function probeAddress(address: number, repeats: number, options: ProbeOptions): Promise<Result> {
   const profile = options.profileAt(address);
   const prober = openProber({ ...options, insists: true });
   const [span] = readsOf(profile.identity.hwId ? identitySpans(profile) : pollSpans(profile));

@@ -5,7 +5,6 @@
 import { type Bus, openBus } from '../bus/bus.ts';
 import { openPort } from '../bus/open-port.ts';
 import type { OpenPort } from '../bus/port.ts';
-import { tuned } from '../bus/tuning.ts';
 import { characterMs } from '../bus/wire.ts';
 import {
   type Driver,
@@ -15,18 +14,25 @@ import {
   type Plain,
 } from '../contract/driver.ts';
 import { abortFile, readdress, sendFile } from '../contract/osdp.ts';
-import { endPulse, type Probe, type Pulse, pair, probe, pulse, trace, watch } from '../contract/rs485.ts';
-import { type Rs485Report, rs485Apply } from '../contract/settings.ts';
+import { type Pulse, pair } from '../contract/rs485.ts';
+import type { Rs485Report } from '../contract/settings.ts';
 import { valid } from '../contract/valid.ts';
 import { openEventQueue } from '../rs485/event-queue.ts';
-import { type Commands, executing, runLink } from '../rs485/link.ts';
+import {
+  type Commands,
+  command,
+  commonCommands,
+  executing,
+  type ProbeAsking,
+  runLink,
+} from '../rs485/link.ts';
 import { applySettings } from './apply.ts';
 import { openDecrypt } from './decrypt.ts';
 import { type Devices, openDevices } from './devices.ts';
 import { openFeedback } from './feedback.ts';
 import { openFiles } from './files.ts';
 import { type OsdpOptions, osdpOptions } from './options.ts';
-import { probeAddresses } from './probe.ts';
+import { probeAddress } from './probe.ts';
 import { sendersOf } from './protocol/frame.ts';
 import { redactKeys } from './redact.ts';
 
@@ -77,54 +83,38 @@ function commandsOf(given: CommandsOptions): Commands {
   const { clock } = context;
   const firePulse = openFire(given);
   const files = openFiles({ clock, characterMs: characterMs(options), named: devices.named });
-  const ask = (wanted: Probe, deadline: number, signal: AbortSignal) => {
-    const { check } = options;
+  const { check } = options;
+  const probing = { check, clock, lateness: devices.lateness };
+  const probeOne = (address: number, repeats: number, asking: ProbeAsking) =>
     // With other characters there is no session to keep to.
-    const { line } = wanted;
-    const among = line
-      ? { bus: tuned(bus, line), deviceAt: () => undefined }
-      : { bus, deviceAt: devices.deviceAt };
-    return probeAddresses(wanted, { ...among, check, deadline, signal, clock, lateness: devices.lateness });
-  };
+    probeAddress(address, repeats, {
+      ...asking,
+      ...probing,
+      deviceAt: asking.isTuned ? () => undefined : devices.deviceAt,
+    });
   return {
-    async watch({ data }) {
-      devices.watch(valid(watch, data, 'INVALID_COMMAND'));
-      return null;
-    },
-    async pair({ data }, signal) {
-      return { ...(await devices.pair(valid(pair, data, 'INVALID_COMMAND'), signal)) };
-    },
-    async probe({ data, deadline }, signal) {
-      return await ask(valid(probe, data, 'INVALID_COMMAND'), deadline, signal);
-    },
-    trace: async ({ data }, signal) => await bus.trace(valid(trace, data, 'INVALID_COMMAND'), signal),
-    async applySettings({ data, deadline }, signal) {
-      const apply = valid(rs485Apply, data, 'INVALID_COMMAND');
-      return await applySettings(apply, devices.named(apply.hwId).device, { deadline, signal });
-    },
-    async endPulse({ data, deadline }, signal) {
-      const { hwId, relay } = valid(endPulse, data, 'INVALID_COMMAND');
-      await devices.named(hwId).pulses.end(hwId, relay, { class: 'command', deadline, signal });
-      return null;
-    },
-    async pulse({ data, deadline }, signal) {
-      return { ...(await firePulse(valid(pulse, data, 'INVALID_COMMAND'), deadline, signal)) };
-    },
-    async sendFile({ data }, signal) {
-      return { ...(await files.send(valid(sendFile, data, 'INVALID_COMMAND'), signal)) };
-    },
-    async abortFile({ data, deadline }, signal) {
-      await files.abort(valid(abortFile, data, 'INVALID_COMMAND'), deadline, signal);
-      return null;
-    },
-    async readdress({ data, deadline }, signal) {
+    ...commonCommands(bus, {
+      watch: devices.watch,
+      probeAddress: probeOne,
+      applySettings: async (apply, until) => applySettings(apply, devices.named(apply.hwId).device, until),
+      endPulse: async ({ hwId, relay }, until) =>
+        devices.named(hwId).pulses.end(hwId, relay, { class: 'command', ...until }),
+      pulse: (wanted, { deadline, signal }) => firePulse(wanted, deadline, signal),
+    }),
+    pair: command(pair, (wanted, { signal }) => devices.pair(wanted, signal)),
+    sendFile: command(sendFile, (wanted, { signal }) => files.send(wanted, signal)),
+    abortFile: command(
+      abortFile,
+      async (wanted, { deadline, signal }) => void (await files.abort(wanted, deadline, signal)),
+    ),
+    readdress: command(readdress, (wanted, until) => {
+      const asking = { ...until, bus, isTuned: false };
       const isTaken = async (address: number) => {
-        const { results } = await ask({ addresses: [address], repeats: PRESENCE_PROBES }, deadline, signal);
-        return results.some(({ counters }) => counters.replies + counters.refusals + counters.collisions > 0);
+        const { counters } = await probeOne(address, PRESENCE_PROBES, asking);
+        return counters.replies + counters.refusals + counters.collisions > 0;
       };
-      const wanted = valid(readdress, data, 'INVALID_COMMAND');
-      return { ...(await devices.readdress(wanted, { isTaken, deadline, signal })) };
-    },
+      return devices.readdress(wanted, { isTaken, ...until });
+    }),
   };
 }
 

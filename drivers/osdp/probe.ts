@@ -2,9 +2,9 @@
  * Asks addresses who is there, and how well it can be heard. A device that is polled is asked nothing else than what its
  * session asks anyway: a question from outside would end it.
  */
-import type { Bus } from '../bus/bus.ts';
 import type { Clock } from '../contract/driver.ts';
-import type { Probe, Probed } from '../contract/rs485.ts';
+import type { Probed } from '../contract/rs485.ts';
+import type { ProbeAsking } from '../rs485/link.ts';
 import { openProber, SILENT_ATTEMPTS } from '../rs485/prober.ts';
 import type { Device } from './device.ts';
 import { type DeviceSession, openDeviceSession } from './device-session.ts';
@@ -15,26 +15,17 @@ import type { Identity } from './protocol/messages.ts';
 
 type Result = Probed['results'][number];
 
-export interface ProbeOptions {
-  bus: Pick<Bus, 'exchange'>;
+export interface ProbeOptions extends Pick<ProbeAsking, 'bus' | 'deadline' | 'signal'> {
   check: Check;
   clock: Clock;
   lateness: Lateness;
   deviceAt(address: number): Device | undefined;
-  deadline: number;
-  signal: AbortSignal;
 }
 
 /** How much more often one is asked that has said its name but once. */
 const DOUBTS_MAX = 4;
 
-export async function probeAddresses({ addresses, repeats }: Probe, options: ProbeOptions): Promise<Probed> {
-  const results: Result[] = [];
-  for (const address of addresses) results.push(await probeAddress(address, repeats, options));
-  return { results };
-}
-
-async function probeAddress(address: number, repeats: number, options: ProbeOptions): Promise<Result> {
+export async function probeAddress(address: number, repeats: number, options: ProbeOptions): Promise<Result> {
   let met: Identity | undefined;
   /** It said so twice in a row. */
   let isSure = false;

@@ -1,10 +1,29 @@
-/** What every driver of an RS-485 link is made of beside its protocol: its parts run, and its commands found by name. */
+/** What all drivers of an RS-485 link have in common beside the protocol: the parts that run, and the commands, found by name. */
+import type { z } from 'zod';
 import type { Bus } from '../bus/bus.ts';
-import { type Driver, DriverError } from '../contract/driver.ts';
+import { tuned } from '../bus/tuning.ts';
+import { type Driver, DriverError, type Plain } from '../contract/driver.ts';
+import {
+  type EndPulse,
+  endPulse,
+  type Probed,
+  type Pulse,
+  type Pulsed,
+  probe,
+  pulse,
+  trace,
+  type Watch,
+  type WatchdogTest,
+  type WatchdogTested,
+  watch,
+  watchdogTest,
+} from '../contract/rs485.ts';
+import { type Rs485Applied, type Rs485Apply, rs485Apply } from '../contract/settings.ts';
+import { valid } from '../contract/valid.ts';
 import type { EventQueue } from './event-queue.ts';
 import { keepReporting, type ReportingOptions } from './reporting.ts';
 
-export type Execute = Driver['execute'];
+type Execute = Driver['execute'];
 
 export type Commands = Readonly<Record<string, Execute | undefined>>;
 
@@ -14,6 +33,62 @@ export function executing(commands: Commands, link: string): Execute {
     const execute = commands[command.kind];
     if (!execute) throw new DriverError('INVALID_COMMAND', `${link} has no command ${command.kind}`);
     return await execute(command, signal);
+  };
+}
+
+export interface Until {
+  /** Monotonic milliseconds. */
+  deadline: number;
+  signal: AbortSignal;
+}
+
+/** A command whose data this schema accepts. Without an answer it answers null. */
+export function command<Schema extends z.ZodType>(
+  schema: Schema,
+  execute: (data: z.output<Schema>, until: Until) => Promise<object | undefined>,
+): Execute {
+  return async ({ data, deadline }, signal) => {
+    const answer = await execute(valid(schema, data, 'INVALID_COMMAND'), { deadline, signal });
+    return answer ? ({ ...answer } as Plain) : null;
+  };
+}
+
+/** What a protocol does for the commands that all have (drivers/contract/rs485.ts). */
+export interface CommonCommands {
+  watch(list: Watch): void;
+  /** Throws BUSY: a question to one of these addresses would disturb what goes on there. */
+  assertMayBeAsked?(addresses: readonly number[]): void;
+  probeAddress(address: number, repeats: number, asking: ProbeAsking): Promise<Probed['results'][number]>;
+  pulse(pulse: Pulse, until: Until): Promise<Pulsed>;
+  endPulse(pulse: EndPulse, until: Until): Promise<void>;
+  applySettings(apply: Rs485Apply, until: Until): Promise<Rs485Applied>;
+  /** Absent: the devices time each pulse themselves. */
+  testWatchdog?(test: WatchdogTest, until: Until): Promise<WatchdogTested>;
+}
+
+export interface ProbeAsking extends Until {
+  /** Asks with the characters of the probe. */
+  bus: Pick<Bus, 'exchange'>;
+  /** These are not those of the configuration. */
+  isTuned: boolean;
+}
+
+export function commonCommands(bus: Pick<Bus, 'exchange' | 'trace'>, protocol: CommonCommands): Commands {
+  const { testWatchdog } = protocol;
+  return {
+    watch: command(watch, async (list) => void protocol.watch(list)),
+    probe: command(probe, async ({ addresses, repeats, line }, until) => {
+      protocol.assertMayBeAsked?.(addresses);
+      const asking = { ...until, bus: line ? tuned(bus, line) : bus, isTuned: line !== undefined };
+      const results: Probed['results'] = [];
+      for (const address of addresses) results.push(await protocol.probeAddress(address, repeats, asking));
+      return { results };
+    }),
+    trace: command(trace, (wanted, { signal }) => bus.trace(wanted, signal)),
+    applySettings: command(rs485Apply, protocol.applySettings),
+    pulse: command(pulse, protocol.pulse),
+    endPulse: command(endPulse, async (wanted, until) => void (await protocol.endPulse(wanted, until))),
+    testWatchdog: testWatchdog && command(watchdogTest, testWatchdog),
   };
 }
 
