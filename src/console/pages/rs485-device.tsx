@@ -13,7 +13,7 @@ import { useRead, wordsOf } from '../use-read.ts';
 import { ago, moment, t } from '../words.ts';
 import { Connected } from './encoders.tsx';
 
-/** Levels are live: the gateway reads them several times a second, and events tell of activations only. */
+/** Levels are live: the gateway reads them several times a second, and events report activations only. */
 const READ_MS = 2_000;
 
 interface Known {

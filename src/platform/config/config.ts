@@ -104,7 +104,7 @@ const encoders = z.strictObject({
     .regex(/^mqtts:\/\/(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):\d{1,5}$/, 'expected mqtts://host:port')
     .refine(portInRange, PORTS)
     .optional()
-    .describe('The address encoders are told at registration; by default this host and the port of listen'),
+    .describe('The address that encoders get at registration; by default this host and the port of listen'),
   vendorRoots: z
     .array(path)
     .default([])
@@ -128,7 +128,7 @@ const encoders = z.strictObject({
   keepAlive: duration(1_000, 30_000)
     .refine((ms) => ms % 1_000 === 0, 'expected whole seconds, as MQTT counts them')
     .prefault('20s')
-    .describe('MQTT keep-alive told to encoders; silence of 1.5 times this is a lost link'),
+    .describe('MQTT keep-alive that encoders get at registration; silence of 1.5 times this is a lost link'),
   writeExpiry: duration(1_000, 86_400_000)
     .prefault('15m')
     .describe('How long an accepted write request may take'),
@@ -306,7 +306,7 @@ const zgate = z.strictObject({
   link: name.describe('Id of the link it is on'),
   networkId: uuid.describe('UUID of its network, one of networks'),
   name: z.string().min(1).max(128).optional().describe('Its name until the interface gives it another'),
-  type: z.string().min(1).max(128).optional().describe('Its type until the gateway tells its own'),
+  type: z.string().min(1).max(128).optional().describe('Its type until the gateway reports its own'),
 });
 
 const network = z.strictObject({
@@ -342,7 +342,7 @@ const firmware = z.strictObject({
     .min(0)
     .max(100)
     .default(30)
-    .describe('The same in percent, of a lock that tells no voltage'),
+    .describe('The same in percent, of a lock that reports no voltage'),
 });
 
 export const configSchema = z.strictObject({

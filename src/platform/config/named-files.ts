@@ -11,7 +11,7 @@ export const OIDC_FILES = ['jwksFile', 'caFile'] as const;
 export const HTTP_FILES = ['certFile', 'keyFile'] as const;
 export const UPSTREAM_FILES = ['caFile', 'certFile', 'keyFile', 'passwordFile'] as const;
 
-/** The user for whom files are judged, with whose rights they are opened until it is disposed. */
+/** The user whose rights to files are judged: files are opened with them until it is disposed. */
 export interface FileReader extends Disposable {
   /** Why this user may not read the file, and what mends it; undefined: it is not for this user to judge. */
   refusal(file: string): string | undefined;

@@ -1,4 +1,4 @@
-/** Whence a request comes, as limits per address count it and the audit names it. */
+/** Where a request comes from, as limits per address count it and the audit names it. */
 import { BlockList, isIP } from 'node:net';
 
 /** Of a connection without an address: the unix socket, or a peer that left already. */

@@ -35,7 +35,7 @@ export interface Credentials {
   /** The headers Authorization and Cookie, as sent. */
   authorization: string | undefined;
   cookie: string | undefined;
-  /** Whence, as limits count it (address.ts). */
+  /** Where it comes from, as limits count it (address.ts). */
   address: string;
 }
 

@@ -20,7 +20,7 @@ export interface Call<Params, Query, Body> {
   correlationId: string;
   /** The If-Match header, as sent. */
   ifMatch: string | undefined;
-  /** Whence, as limits count it (address.ts). */
+  /** Where it comes from, as limits count it (address.ts). */
   address: string;
   /** Monotonic milliseconds: the request did not arrive before (arrivals.ts); undefined: it is not known. */
   askedAt?: number | undefined;

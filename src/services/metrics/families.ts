@@ -232,7 +232,7 @@ function locks({ battery, charge, lqi }: ReturnType<Sources['locks']>): Family[]
     ]);
   return [
     by('locks_by_battery', 'Locks of doors, by their battery', 'level', battery),
-    by('locks_by_charge', 'Locks of doors, by the charge that they told last', 'percent', charge),
+    by('locks_by_charge', 'Locks of doors, by the charge that they reported last', 'percent', charge),
     by('locks_by_lqi', 'Locks of doors, by their link quality: ok from doors.lqiMin on', 'level', lqi),
   ];
 }
