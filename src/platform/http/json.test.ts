@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { GatehouseError } from '../errors.ts';
-import { parseJson } from './json.ts';
+import { parseJson, parseLongJson } from './json.ts';
 
 const parse = (text: string) => parseJson(Buffer.from(text));
 
@@ -147,5 +147,36 @@ describe('strict JSON', () => {
 
   it('does not repeat the body in its message', () => {
     expect(refusal('{"blocks":["c2VjcmV0"], tru}').message).not.toContain('c2VjcmV0');
+  });
+});
+
+describe('a long text', () => {
+  const doors = Array.from({ length: 5_000 }, (_, index) => ({ accessPointId: index, name: 'x'.repeat(90) }));
+  const text = JSON.stringify({ document: { doors } });
+
+  it('is read as a short one, and others have the event loop meanwhile', async () => {
+    let isRead = false;
+    let turns = 0;
+    const value = parseLongJson(Buffer.from(text)).finally(() => {
+      isRead = true;
+    });
+    while (!isRead) {
+      turns += 1;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(await value).toEqual({ document: { doors } });
+    // As many turns in reading the text as in looking through it for what is ambiguous.
+    expect(turns).toBeGreaterThan((2 * 7 * text.length) / (32 * 1_024));
+  });
+
+  it('is refused with the place of its fault, as a short one', async () => {
+    const cut = parseLongJson(Buffer.from(text.slice(0, -2)));
+    await expect(cut).rejects.toThrow('The body is not valid JSON at line 1');
+    const twice = parseLongJson(
+      Buffer.from(text.replace('"accessPointId":7,', '"name":"","accessPointId":7,')),
+    );
+    await expect(twice).rejects.toMatchObject({
+      details: [{ code: 'DUPLICATE_KEY', path: '/document/doors/7/name' }],
+    });
   });
 });

@@ -5,6 +5,7 @@
  */
 import { type ErrorDetail, GatehouseError } from '../errors.ts';
 import { letOthersWork } from '../turns.ts';
+import { endOfString, parseInPieces } from './json-pieces.ts';
 import { jsonPointer } from './pointer.ts';
 
 /** Levels of nesting; the deepest body of the interface has seven. */
@@ -15,6 +16,8 @@ const BYTE_ORDER_MARK = 0xfeff;
 
 /** Characters that are looked at in one turn of the event loop: a few milliseconds. */
 const TURN_CHARACTERS = 32 * 1_024;
+/** JSON.parse takes a millisecond for it. */
+const LONG_CHARACTERS = 256 * 1_024;
 
 /** Throws INVALID_JSON, or UNKNOWN_FIELD for `__proto__`. */
 export function parseJson(bytes: Uint8Array): unknown {
@@ -27,7 +30,9 @@ export function parseJson(bytes: Uint8Array): unknown {
 /** The same of a text that may be long; others have the event loop meanwhile. */
 export async function parseLongJson(bytes: Uint8Array): Promise<unknown> {
   const text = decode(bytes);
-  const value = parsed(text);
+  // Of a faulty text JSON.parse says the place.
+  const inPieces = () => parseInPieces(text, TURN_CHARACTERS, letOthersWork).catch(() => parsed(text));
+  const value = text.length <= LONG_CHARACTERS ? parsed(text) : await inPieces();
   for (const _ of refuseAmbiguity(text)) await letOthersWork();
   return value;
 }
@@ -129,12 +134,6 @@ function readString(quoted: string, frame: Frame | undefined, here: () => string
   }
   if (frame.keys?.has(text)) throw invalid('A field is given twice.', here(), 'DUPLICATE_KEY');
   frame.keys?.add(text);
-}
-
-function endOfString(text: string, start: number): number {
-  let position = start + 1;
-  while (text[position] !== '"') position += text[position] === '\\' ? 2 : 1;
-  return position + 1;
 }
 
 function isDigit(character: string): boolean {
