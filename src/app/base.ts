@@ -97,7 +97,7 @@ export async function openBase({ config, clock, log }: BaseOptions, opening: Asy
     config,
     database,
     clock,
-    clockSynchronised,
+    time,
     systemId,
     log,
     tasks,

@@ -29,7 +29,12 @@ async function main(file: string, url: string): Promise<void> {
   const report = (what: ForwarderMessage) => process.stdout.write(`${JSON.stringify(what)}\n`);
   const ending = new AbortController();
   const database = await openDatabase({ file, monotonic: () => performance.now(), failed: console.error });
-  const common = { database, clock: systemClock, clockSynchronised: () => true, log: silentLog };
+  const common = {
+    database,
+    clock: systemClock,
+    time: { now: systemClock.now, synchronised: () => true },
+    log: silentLog,
+  };
   const systemId = FORWARDER_SYSTEM_ID;
   const events = openEvents({ ...common, systemId });
   const upstream = { url, protocolVersion: 5 as const, window: WINDOW, maxAge: 30 * 86_400_000 };

@@ -59,7 +59,12 @@ async function withLog(
     monotonic: () => performance.now(),
     failed: console.error,
   });
-  const common = { database, clock: systemClock, clockSynchronised: () => true, log: silentLog };
+  const common = {
+    database,
+    clock: systemClock,
+    time: { now: systemClock.now, synchronised: () => true },
+    log: silentLog,
+  };
   const log = openEvents({ ...common, systemId: '3c8f7a52-6a25-4be8-9f0a-0a2d6c1b7e11' });
   await work(log, database.commit);
 }

@@ -1,6 +1,7 @@
 /** The log of events: recorded in the transaction of the fact, forwarded upstream by forward.ts, streamed by live.ts. */
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
+import type { KnownTime } from '../../platform/known-time.ts';
 import type { Log } from '../../platform/log.ts';
 import type { LiveEvent, WriteProgress } from './cloud-event.ts';
 import { openRecorder, type Recorder } from './recorder.ts';
@@ -56,15 +57,15 @@ export interface EventLogOptions {
   database: Database;
   clock: Clock;
   systemId: string;
-  /** Whether the wall clock can be trusted. */
-  clockSynchronised: () => boolean;
+  /** Of ages; `synchronised`: whether the wall clock can be trusted. */
+  time: Pick<KnownTime, 'now' | 'synchronised'>;
   log: Log;
   /** Of what waits for the notification service; by default those of the configuration. */
   bounds?: WaitingBounds | undefined;
 }
 
 export function openEvents(options: EventLogOptions): EventLog {
-  const { database, clock } = options;
+  const { database, time } = options;
   const table = openEventTable(database);
   const link: LinkState = {
     heldThrough: 0,
@@ -96,7 +97,7 @@ export function openEvents(options: EventLogOptions): EventLog {
       return {
         waiting: waiting.events - events,
         waitingBytes: waiting.bytes - bytes,
-        oldestAgeMs: oldest ? Math.max(0, clock.now() - oldest.recordedAt) : null,
+        oldestAgeMs: oldest ? Math.max(0, time.now() - oldest.recordedAt) : null,
         ...table.recordCounts(),
         dropped: recorder.dropped(),
         connectedSince: link.connectedSince,

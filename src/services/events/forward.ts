@@ -10,6 +10,7 @@
  */
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
+import type { KnownTime } from '../../platform/known-time.ts';
 import type { Log } from '../../platform/log.ts';
 import { withReplayed } from './cloud-event.ts';
 import type { EventLog } from './events.ts';
@@ -44,7 +45,7 @@ export interface ForwarderOptions {
   database: Database;
   events: EventLog;
   clock: Clock;
-  clockSynchronised: () => boolean;
+  time: Pick<KnownTime, 'now' | 'synchronised'>;
   log: Log;
   systemId: string;
   /** The configuration's upstream (config.ts): ages in milliseconds. */
@@ -333,13 +334,9 @@ function publish(delivery: Delivery, message: Sent, packet: Publish): void {
   else link.sentThrough = Math.max(link.sentThrough, message.row.seq);
 }
 
-function packetOf(
-  { clock, clockSynchronised, upstream }: Delivery,
-  row: EventRow,
-  isReplayed: boolean,
-): Publish {
+function packetOf({ time, upstream }: Delivery, row: EventRow, isReplayed: boolean): Publish {
   // Between two times of which one is not trusted there is no age.
-  const age = clockSynchronised() && row.clockSynchronised === 1 ? clock.now() - row.recordedAt : 0;
+  const age = time.synchronised() && row.clockSynchronised === 1 ? time.now() - row.recordedAt : 0;
   return {
     topic: row.topic,
     payload: withReplayed(row.body, isReplayed),

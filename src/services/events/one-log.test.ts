@@ -134,6 +134,33 @@ describe('the one log', () => {
     expect(live(log).map(([seq]) => seq)).toEqual([6]);
   });
 
+  it.each([-50 * 365, 90])('keeps what a wall clock dated that was wrong by %d days', async (days) => {
+    const clock = manualClock();
+    const log = await openTestLog({ clock });
+    const jump = (by: number) => {
+      clock.jumpWall(by);
+      log.aheadMs += by;
+    };
+    jump(days * DAY_MS);
+    await log.database.commit(() => {
+      log.events.publish(doorEvent);
+      log.events.recorder.gap({ encoderId: 'desk-1', first: 1, last: 2, reason: 'REJECTED' });
+    });
+    expect(log.events.backlog().oldestAgeMs).toBe(0);
+    jump(-days * DAY_MS);
+    const { table } = log.events;
+    await log.database.commit(() => table.setAcked(table.newest()));
+    await keep(log, clock);
+    expect(live(log)).toHaveLength(1);
+    expect(log.events.backlog().gaps).toBe(1);
+    await clock.advance(8 * DAY_MS);
+    await keep(log, clock);
+    expect(live(log)).toEqual([]);
+    await clock.advance(180 * DAY_MS);
+    await keep(log, clock);
+    expect(log.events.backlog().gaps).toBe(0);
+  });
+
   it('goes on with the sequence of an encoder whose events are all gone', async () => {
     const clock = manualClock();
     const folder = temporaryFolder();

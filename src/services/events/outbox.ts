@@ -1,6 +1,6 @@
 /** What the forwarder keeps on the disk: how far it got, which message is suspect, and what it gave up. */
-import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
+import type { KnownTime } from '../../platform/known-time.ts';
 import type { Log } from '../../platform/log.ts';
 import type { GapReason } from './cloud-event.ts';
 import type { EventLog } from './events.ts';
@@ -49,7 +49,7 @@ export interface Outbox {
 export interface OutboxOptions {
   database: Database;
   events: EventLog;
-  clock: Clock;
+  time: Pick<KnownTime, 'now'>;
   log: Log;
 }
 
@@ -85,7 +85,7 @@ function openUnsaved(total: Waiting) {
   };
 }
 
-export function openOutbox({ database, events, clock, log }: OutboxOptions): Outbox {
+export function openOutbox({ database, events, time, log }: OutboxOptions): Outbox {
   const { table, recorder, link } = events;
   const stored = table.cursor();
   const suspect = { seq: stored.suspect, failures: stored.suspectFailures };
@@ -164,7 +164,7 @@ export function openOutbox({ database, events, clock, log }: OutboxOptions): Out
       await database.commit(() => {
         table.countAll();
         table.countDown({ events: 1, bytes: row.bytes });
-        table.bury(row.seq, `${reason}: ${explanation}`, clock.now());
+        table.bury(row.seq, `${reason}: ${explanation}`, time.now());
         table.setBuriedInARow(buriedInARow);
         const { encoderId, sequence } = row;
         if (sequence !== null) recorder.gap({ encoderId, first: sequence, last: sequence, reason });

@@ -1,5 +1,6 @@
 /** Appends to the log of events. Everything here runs inside a commit job, so a fact and its event are durable together. */
 import type { Clock } from '../../platform/clock.ts';
+import type { KnownTime } from '../../platform/known-time.ts';
 import type { LiveEvent, WriteProgress } from './cloud-event.ts';
 import {
   type EncodedEvent,
@@ -24,11 +25,11 @@ export interface RecorderOptions {
   table: EventTable;
   clock: Clock;
   systemId: string;
-  clockSynchronised: () => boolean;
+  time: Pick<KnownTime, 'now' | 'synchronised'>;
   link: LinkState;
 }
 
-export function openRecorder({ table, clock, systemId, clockSynchronised, link }: RecorderOptions): Recorder {
+export function openRecorder({ table, clock, systemId, time, link }: RecorderOptions): Recorder {
   function append(
     event: EncodedEvent,
     recorded: Recorded,
@@ -39,7 +40,7 @@ export function openRecorder({ table, clock, systemId, clockSynchronised, link }
     const seq = table.insert(event, {
       encoderId,
       sequence,
-      recordedAt: recorded.at,
+      recordedAt: time.now(),
       clockSynchronised: recorded.clockSynchronised ? 1 : 0,
       bytes,
     });
@@ -62,7 +63,7 @@ export function openRecorder({ table, clock, systemId, clockSynchronised, link }
   }
 
   let dropped = 0;
-  const now = (): Recorded => ({ systemId, at: clock.now(), clockSynchronised: clockSynchronised() });
+  const now = (): Recorded => ({ systemId, at: clock.now(), clockSynchronised: time.synchronised() });
 
   return {
     writeProgress(progress) {
@@ -73,7 +74,7 @@ export function openRecorder({ table, clock, systemId, clockSynchronised, link }
     },
     publish(event) {
       const recorded = now();
-      table.insertLive(event.type, recorded.at, liveEvent(event, recorded));
+      table.insertLive(event.type, time.now(), liveEvent(event, recorded));
     },
     gap(gap) {
       const recorded = now();
@@ -82,7 +83,7 @@ export function openRecorder({ table, clock, systemId, clockSynchronised, link }
       dropped += gap.last - gap.first + 1;
       const event = gapEvent(whole, recorded);
       const seq = append(event, recorded, gap.encoderId, null);
-      table.insertGap(seq, whole, recorded.at);
+      table.insertGap(seq, whole, time.now());
     },
     dropped: () => dropped,
   };

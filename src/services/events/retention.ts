@@ -5,6 +5,7 @@
  */
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
+import type { KnownTime } from '../../platform/known-time.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Gap, GapReason } from './cloud-event.ts';
 import type { Recorder } from './recorder.ts';
@@ -42,14 +43,14 @@ export interface RetentionOptions {
   recorder: Recorder;
   link: LinkState;
   clock: Clock;
-  clockSynchronised: () => boolean;
+  time: Pick<KnownTime, 'now' | 'synchronised'>;
   log: Log;
   wake: () => void;
   bounds?: WaitingBounds | undefined;
 }
 
 export function openRetention(options: RetentionOptions): Retention {
-  const { database, table, clock, clockSynchronised, log, wake } = options;
+  const { database, table, clock, time, log, wake } = options;
   return {
     async keep(signal) {
       for (;;) {
@@ -60,7 +61,7 @@ export function openRetention(options: RetentionOptions): Retention {
           wake();
         }
         // A clock that is not synchronised may be years ahead; then only the counts bound the log.
-        const now = clockSynchronised() ? clock.now() : 0;
+        const now = time.synchronised() ? time.now() : 0;
         await inBatches(database, signal, () => pruneLive(table, now - LIVE_AGE_MS));
         await inBatches(database, signal, () => pruneForwarded(table));
         await database.commit(() =>
@@ -82,12 +83,12 @@ async function inBatches(database: Database, signal: AbortSignal, batch: () => n
 }
 
 /** Drops what is too old, else what is too much; returns how many. What a connection holds may arrive: it stays. */
-function dropBatch({ table, recorder, link, clock, clockSynchronised, bounds }: RetentionOptions): number {
+function dropBatch({ table, recorder, link, time, bounds }: RetentionOptions): number {
   const { maxAgeMs, maxBytes } = bounds ?? DEFAULT_BOUNDS;
   const { acked } = table.cursor();
   const after = Math.max(acked, link.heldThrough);
   const oldest = table.droppable(after, BATCH_ROWS).filter(({ seq }) => !link.ahead.has(seq));
-  const old = clockSynchronised() ? tooOld(oldest, clock.now() - maxAgeMs) : 0;
+  const old = time.synchronised() ? tooOld(oldest, time.now() - maxAgeMs) : 0;
   const [count, reason]: [number, GapReason] =
     old > 0 ? [old, 'AGE'] : [tooMany(oldest, table.waiting().bytes - maxBytes), 'SIZE'];
   const dropped = oldest.slice(0, count);

@@ -20,6 +20,8 @@ export interface TestLog extends AsyncDisposable {
   events: EventLog;
   clock: Clock;
   synchronised: boolean;
+  /** Of the wall clock, before the known time. */
+  aheadMs: number;
   /** Records events `from` to `to` of the encoder, in one commit, and wakes. */
   record(from: number, to: number, encoderId?: string): Promise<void>;
   forwarder(upstream: Partial<ForwarderOptions['upstream']> & { url: string }): Forwarder;
@@ -53,8 +55,8 @@ export async function openTestLog(options: TestLogOptions = {}): Promise<TestLog
   const file = join(folder, 'gatehouse.db');
   const database = await openDatabase({ file, monotonic: () => 0, failed: () => {} });
   const common = { database, clock, systemId: SYSTEM_ID, log: silentLog };
-  const clockSynchronised = () => log.synchronised;
-  const events = openEvents({ ...common, clockSynchronised, bounds });
+  const time = { now: () => clock.now() - log.aheadMs, synchronised: () => log.synchronised };
+  const events = openEvents({ ...common, time, bounds });
   const stops: (() => Promise<void>)[] = [];
   let closed = false;
   const log: TestLog = {
@@ -62,6 +64,7 @@ export async function openTestLog(options: TestLogOptions = {}): Promise<TestLog
     events,
     clock,
     synchronised: true,
+    aheadMs: 0,
     async record(from, to, encoderId) {
       await database.commit(() => {
         for (let n = from; n <= to; n += 1) events.writeProgress(progress(n, encoderId));
@@ -71,7 +74,7 @@ export async function openTestLog(options: TestLogOptions = {}): Promise<TestLog
     forwarder: (upstream) =>
       openForwarder({
         ...common,
-        clockSynchronised,
+        time,
         events,
         upstream: { protocolVersion: 5, window: 16, maxAge: 30 * 86_400_000, ...upstream },
       }),
