@@ -1,6 +1,6 @@
 /**
  * JSON.parse of a long text, with rests: the containers at its top are read member by member, and what lies deeper goes to
- * JSON.parse as a whole. A list of 5,000 doors takes 20 ms otherwise, in which no encoder is served. Pure.
+ * JSON.parse as a whole. A list of 5,000 doors takes 20 ms otherwise, in which no encoder is served.
  */
 
 /** The body of an import, its document, a section; the entries of a section are pieces. */
