@@ -4,47 +4,35 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { DriverError, type Plain } from '../drivers/contract/driver.ts';
-import type { LockApplied, LockApply } from '../drivers/contract/settings.ts';
-import type { StandingEnded, Unlock, Unlocked } from '../drivers/contract/zgate.ts';
 import type { Database } from '../src/platform/database/database.ts';
 import { ERROR_STATUS, type ErrorCode } from '../src/platform/errors.ts';
 import { createApp } from '../src/platform/http/app.ts';
 import { openIdempotency } from '../src/platform/http/idempotency.ts';
-import type { MakeImportPlan } from '../src/platform/import-plan.ts';
 import { type Log, silentLog } from '../src/platform/log.ts';
 import { openVault, type Vault } from '../src/platform/vault.ts';
-import type { Configuration, LockAddress, Relay, WiredRelay } from '../src/resources/doors/configuration.ts';
-import type { DeviceFacts, GatewayFacts } from '../src/resources/doors/offline.ts';
+import type { Configuration } from '../src/resources/doors/configuration.ts';
 import { doorOperations } from '../src/resources/doors/operations.ts';
 import { type DoorSlice, openDoorSlice } from '../src/resources/doors/slice.ts';
-import type { Rs485Entry } from '../src/resources/rs485/site-entry.ts';
+import type { Relay, WiredRelay } from '../src/resources/rs485/relays.ts';
 import { openSiteImport } from '../src/resources/site-import/import.ts';
 import { siteImportOperations } from '../src/resources/site-import/operations.ts';
 import { type Actuations, openActuations } from '../src/services/actuations/actuations.ts';
 import type { AuditEntry } from '../src/services/audit/entry.ts';
 import { openCatalogue } from '../src/services/catalogue/catalogue.ts';
 import { catalogueOperations } from '../src/services/catalogue/operations.ts';
-import type { LiveEvent } from '../src/services/events/cloud-event.ts';
-import type { JobOrder, Progress } from '../src/services/jobs/job-order.ts';
 import { type Jobs, openJobs } from '../src/services/jobs/jobs.ts';
 import { jobOperations } from '../src/services/jobs/operations.ts';
 import { job } from '../src/services/jobs/schema.ts';
 import { openMeters } from '../src/services/metrics/meters.ts';
 import { endedJob } from './ended-job.ts';
 import { type ManualClock, manualClock } from './manual-clock.ts';
+import { type Played, playedJobs, playedLockLinks, playedParts, playedRelays } from './played-doors.ts';
 import { temporaryDatabase, temporaryFolder } from './temporary.ts';
 import { authenticate, lanApp, send } from './things-app.ts';
 import { tickingClock } from './ticking-clock.ts';
 import { runUntilTestEnds } from './until-test-ends.ts';
 
 export type Body = Record<string, unknown> & { details?: { path: string; code: string; message: string }[] };
-interface Failure {
-  version: number;
-  code: string;
-  message: string;
-  at: number;
-  permanent: boolean;
-}
 
 /** Any caller on the network. */
 export const CALLER = '70000000-0000-4000-8000-000000000007';
@@ -145,12 +133,12 @@ export async function openEstate(database?: Database, restart: Restart = {}) {
     /** What the daemon keeps running, until the test ends or it is called. */
     run: () =>
       runUntilTestEnds(
-        doors.keepReports,
-        doors.keepTimes,
-        doors.publishPresence,
-        doors.keepStandingOpen,
-        doors.lockAgain,
-        doors.storeLater,
+        doors.locks.keepReports,
+        doors.locks.keepTimes,
+        doors.presence.run,
+        doors.standOpen.run,
+        doors.closings.run,
+        doors.later.run,
         doors.catalogueChanges.run,
       ),
   };
@@ -170,17 +158,6 @@ export async function openRelayDoor(relay: ReturnType<typeof playedRelay>) {
   return { estate, id, end: estate.run() };
 }
 
-interface PlayedJob {
-  kind: string;
-  object: string;
-  queue: JobOrder['queue'];
-  progress: Progress | undefined;
-  stop: AbortController;
-  ended: ReturnType<JobOrder['run']>;
-}
-
-type Played = ReturnType<typeof playedParts> & { isClockSynchronised: boolean; bootId: string };
-
 function notingLog(lines: string[]): Log {
   const note = (_: object, message: string) => void lines.push(message);
   return { debug() {}, info: note, warn: note, error: note, child: () => notingLog(lines) };
@@ -192,64 +169,6 @@ function vaultOf(database: Database): Vault {
   const vault = vaults.get(database) ?? openVault(join(temporaryFolder(), 'key'));
   vaults.set(database, vault);
   return vault;
-}
-
-function playedParts(clock: ManualClock) {
-  return {
-    audits: [] as AuditEntry[],
-    /** Doors that the reconciler was woken for. */
-    woken: [] as string[],
-    published: [] as LiveEvent[],
-    /** Of the log. */
-    lines: [] as string[],
-    gateway: { connected: true, changedAt: clock.now() },
-    unreachable: undefined as string | undefined,
-    /** How long each request has waited to be read, milliseconds. */
-    waitedMs: 0,
-    relays: new Map<string, Relay>(),
-    /** Those of the relays, by deviceId. */
-    devices: new Map<string, DeviceFacts>(),
-    gatewayFacts: { name: 'Lobby', zigbeeChannel: 15, lastError: null } as GatewayFacts,
-    failures: new Map<string, Failure>(),
-    attempts: new Map<string, number>(),
-    sent: [] as { lock: LockAddress; apply: LockApply }[],
-    /** Of the last configuration that was sent. */
-    timeoutMs: 0,
-    /** What the lock answers; by default it puts all in force. */
-    lock: async ({ hwId: _, configuration: __, ...versions }: LockApply): Promise<LockApplied> => ({
-      ...versions,
-      payloads: ['AQID'],
-    }),
-    /** Gateways, and how many audit entries there were. */
-    prepared: [] as { gatewayId: string | null; intents: number }[],
-    unlocks: [] as { lock: LockAddress; unlock: Unlock; timeoutMs: number }[],
-    unlock: async (): Promise<Unlocked> => ({ outcome: 'confirmed', relock: 'timedUnlock' }),
-    /** What was sent to locks besides. */
-    actuated: [] as {
-      kind: string;
-      hwId: string;
-      pin: string | null;
-      gatewayId: string | null;
-      timeoutMs: number;
-      at: number;
-    }[],
-    actuate: async (_kind: string): Promise<StandingEnded> => ({ outcome: 'confirmed' }),
-    /** Devices whose relay was fired. */
-    pulses: [] as string[],
-    pulse: async (): Promise<{ outcome: 'confirmed' | 'unknown' }> => ({ outcome: 'confirmed' }),
-    assertRelayProven: (_deviceId: string): void => undefined,
-    /** Devices whose relay was held, and when, monotonic milliseconds. */
-    held: [] as (WiredRelay & { milliseconds: number; timeoutMs: number; at: number })[],
-    hold: async (_signal: AbortSignal): Promise<{ outcome: 'confirmed' | 'unknown' }> => ({
-      outcome: 'confirmed',
-    }),
-    firmwareDirectory: temporaryFolder(),
-    jobs: [] as PlayedJob[],
-    failedQueued: [] as { kind: string; object: string; code: string }[],
-    commands: [] as { kind: string; data: Plain }[],
-    command: async (kind: string): Promise<Plain> => (kind === 'removeLock' ? { outcome: 'left' } : null),
-    rs485: (() => ({ changes: [], write() {} })) as MakeImportPlan<Rs485Entry>,
-  };
 }
 
 interface Common {
@@ -269,64 +188,19 @@ function openPlayedDoors({ played, ...common }: Common) {
     events: { publish: (event) => void played.published.push(event), wake() {} },
     clockSynchronised: () => played.isClockSynchronised,
     thresholds: { lqiMin: 60, rssiMin: -85, expectedCheckIn: 3_600_000, eventWindow: 86_400_000 },
-    relay: (id) => played.relays.get(id),
-    relays: () => played.relays,
-    deviceFacts: (id) => played.devices.get(id),
-    gatewayFacts: () => played.gatewayFacts,
-    gatewayOfLink: (link) => GATEWAYS.get(link),
-    gateway: (id) => ([...GATEWAYS.values()].includes(id) ? played.gateway : undefined),
-    networkOf: (id) => ([...GATEWAYS.values()].includes(id) ? 'n' : null),
+    zgates: {
+      facts: () => played.gatewayFacts,
+      ofLink: (link) => GATEWAYS.get(link),
+      connection: (id) => ([...GATEWAYS.values()].includes(id) ? played.gateway : undefined),
+      networkOf: (id) => ([...GATEWAYS.values()].includes(id) ? 'n' : null),
+    },
+    rs485: playedRelays(played, common.clock),
+    lockLinks: playedLockLinks(played, common.clock),
     firmwareDirectory: played.firmwareDirectory,
-    firmware: { batteryMin: 4_800, batteryPercentMin: 30 },
-    async failQueuedJob(kind, object, error) {
-      played.failedQueued.push({ kind, object, code: error.code });
-    },
-    async startJob({ kind, object, queue, run }) {
-      const stop = new AbortController();
-      const job: PlayedJob = { kind, object, queue, progress: undefined, stop, ended: Promise.resolve({}) };
-      played.jobs.push(job);
-      job.ended = run(
-        (progress) => {
-          job.progress = progress;
-        },
-        stop.signal,
-        () => {},
-      );
-      job.ended.catch(() => undefined);
-      return { id: 'job' };
-    },
-    async command(_, { kind, data }) {
-      played.commands.push({ kind, data });
-      return played.command(kind);
-    },
-    unreachable: () => played.unreachable,
-    async unlockLock(lock, unlock, timeoutMs, released) {
-      played.prepared.push({ gatewayId: lock.gatewayId, intents: played.audits.length });
-      await released;
-      played.unlocks.push({ lock, unlock, timeoutMs });
-      return played.unlock();
-    },
-    async actuateLock({ gatewayId }, { kind, data, released }, timeoutMs) {
-      await released;
-      played.actuated.push({ kind, ...data, gatewayId, timeoutMs, at: common.clock.monotonic() });
-      return played.actuate(kind);
-    },
+    firmwareBattery: { batteryMin: 4_800, batteryPercentMin: 30 },
+    jobs: playedJobs(played),
     vault: vaultOf(common.database),
     bootId: played.bootId,
-    async pulse(deviceId) {
-      played.pulses.push(deviceId);
-      return played.pulse();
-    },
-    assertRelayProven: (deviceId) => played.assertRelayProven(deviceId),
-    async holdRelay(relay, hold, signal) {
-      played.held.push({ ...relay, ...hold, at: common.clock.monotonic() });
-      return played.hold(signal);
-    },
-    applyConfiguration: async (lock, apply, timeoutMs) => {
-      played.sent.push({ lock, apply });
-      played.timeoutMs = timeoutMs;
-      return played.lock(apply);
-    },
     openReconciler(configuration) {
       made = configuration;
       return {

@@ -56,18 +56,16 @@ it('a door stands open by its lock until somebody ends that, and is locked until
   await isUp(first);
   const { doors, behave } = first;
   expect(await doors.lock(DOOR, CALLER)).toMatchObject({ outcome: 'confirmed', via: 'zigbee' });
-  const order = doors.standOpen(DOOR, { seconds: 3_600 }, CALLER);
+  const order = doors.standOpen.begin(DOOR, { seconds: 3_600 }, CALLER);
   await expect(order).rejects.toMatchObject({ code: 'STAND_OPEN_NOT_ALLOWED' });
   await doors.update(DOOR, { standOpenEnabled: true }, { ...CALLER, ifMatch: undefined });
-  expect(await doors.standOpen(DOOR, { seconds: 3_600 }, CALLER)).toMatchObject({
+  expect(await doors.standOpen.begin(DOOR, { seconds: 3_600 }, CALLER)).toMatchObject({
     outcome: 'confirmed',
-    standingOpen: { state: 'open', on: true },
   });
+  expect(doors.standingOpen(DOOR)).toMatchObject({ state: 'open', on: true });
   await behave('zb-1', LOCK, { lockOutcome: 'accepted' });
-  expect(await doors.endStandOpen(DOOR, CALLER)).toMatchObject({
-    outcome: 'accepted',
-    standingOpen: { state: 'ending' },
-  });
+  expect(await doors.endStandOpen(DOOR, CALLER)).toMatchObject({ outcome: 'accepted' });
+  expect(doors.standingOpen(DOOR)).toMatchObject({ state: 'ending' });
   await first.close();
   const second = await open();
   await waitFor(() => expect(second.doors.state(DOOR).standingOpen).toBeNull());
@@ -212,10 +210,10 @@ it('a lock is given firmware out of the folder of the configuration', async () =
   await first.behave('zb-1', LOCK, { dueBatteryUnderLoad: 6_000, delayMs: 20 });
   await waitFor(() => expect(first.doors.get(DOOR).door.dueBatteryUnderLoad).toBe(6_000));
   const jobs = () => first.jobs.list({ limit: 10, kind: 'lock-firmware' }, CALLER.principal).items;
-  await first.doors.updateFirmware(DOOR, { file: 'lock.ota', ignoreBattery: false }, CALLER);
+  await first.doors.firmware.start(DOOR, { file: 'lock.ota', ignoreBattery: false }, CALLER);
   await waitFor(() => expect(jobs()).toMatchObject([{ status: 'done', progress: { percent: 100 } }]));
   expect(jobs()[0]?.result).toMatchObject({ doorId: DOOR, zigbeeFirmwareVersion: '2.0' });
   await first.behave('zb-1', LOCK, { behaviour: 'refuse' });
-  await first.doors.updateFirmware(DOOR, { file: 'lock.ota', ignoreBattery: false }, CALLER);
+  await first.doors.firmware.start(DOOR, { file: 'lock.ota', ignoreBattery: false }, CALLER);
   await waitFor(() => expect(jobs()[0]).toMatchObject({ status: 'failed', error: { code: 'REFUSED' } }));
 });

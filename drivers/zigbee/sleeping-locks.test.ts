@@ -7,7 +7,7 @@ const PASSAGE = '00158d0001000041';
 const RELOCKING = '00158d0001000042';
 const BARE = '00158d0001000043';
 const POLL_MS = 4_000;
-/** As the daemon gives them (src/resources/doors/lock-commands.ts). */
+/** As the daemon gives them (src/resources/doors/lock-links.ts). */
 const UNLOCK_MS = 10_000;
 const LOCK_MS = 20_000;
 const CHANGE_MS = 60_000;

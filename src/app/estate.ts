@@ -16,7 +16,8 @@ import { readBootId } from '../platform/host/boot-id.ts';
 import type { Log } from '../platform/log.ts';
 import type { Vault } from '../platform/vault.ts';
 import { LOCK_FIRMWARE } from '../resources/doors/firmware.ts';
-import { type DoorSliceOptions, openDoorSlice } from '../resources/doors/slice.ts';
+import { openLockLinks } from '../resources/doors/lock-links.ts';
+import { type DoorSlice, type DoorSliceOptions, openDoorSlice } from '../resources/doors/slice.ts';
 import { type Networks, openNetworks } from '../resources/networks/networks.ts';
 import { COMMUNICATION } from '../resources/rs485/communication.ts';
 import { OSDP_FIRMWARE } from '../resources/rs485/firmware.ts';
@@ -28,11 +29,10 @@ import type { Audit } from '../services/audit/audit.ts';
 import { type Catalogue, openCatalogue } from '../services/catalogue/catalogue.ts';
 import type { CatalogueFollowers } from '../services/catalogue/edit.ts';
 import type { LiveEvents } from '../services/events/events.ts';
-import type { FailQueuedJob, StartJob } from '../services/jobs/job-order.ts';
-import { openJobs } from '../services/jobs/jobs.ts';
+import type { StartJob } from '../services/jobs/job-order.ts';
+import { type Jobs, openJobs } from '../services/jobs/jobs.ts';
 import type { Meters } from '../services/metrics/meters.ts';
 import { openReconciler } from '../services/reconcile/reconcile.ts';
-import { type LockLinksOptions, openLockLinks } from './lock-links.ts';
 import { busesOf, linkSpecs, type Rewired, rewire, type Wiring } from './wiring.ts';
 
 export interface EstateOptions {
@@ -68,9 +68,9 @@ export async function openEstate(options: EstateOptions) {
   // Each needs others once it works, and not before: hence functions in place of values.
   const execute: Field['execute'] = (linkId, command, signal) => field.execute(linkId, command, signal);
   const linkState = (linkId: string) => linkStateOf(linkId, field);
-  const startJob: StartJob = (order) => jobs.start(order);
-  const failQueuedJob: FailQueuedJob = (kind, object, error) => jobs.failQueued(kind, object, error);
-  const common = { database, audit, events, actuations, vault, clock, log, execute, startJob, failQueuedJob };
+  const startJob: Jobs['start'] = (order) => jobs.start(order);
+  const failQueued: Jobs['failQueued'] = (kind, object, error) => jobs.failQueued(kind, object, error);
+  const common = { database, audit, events, actuations, vault, clock, log, execute, startJob };
   const networks = await openNetworks({
     database,
     audit,
@@ -90,7 +90,7 @@ export async function openEstate(options: EstateOptions) {
     networkExists: networks.exists,
     certOf: networks.certOf,
     locksOf: (deviceId) => doors.locksOf(deviceId),
-    upgradeOf: (deviceId) => doors.upgradeOf(deviceId),
+    upgradeOf: (deviceId) => doors.firmware.upgradeOf(deviceId),
     connectionChanged: (deviceId, connected) => doors.gatewayChanged(deviceId, connected),
     linkState,
     restartLink: (linkId) => field.restart(linkId),
@@ -102,10 +102,17 @@ export async function openEstate(options: EstateOptions) {
     groupName: catalogue.groupName,
     doorExists: (id) => doors.exists(id),
     relayChanged: (doorId) => doors.wake(doorId),
-    relayReported: (doorId, relay, isClosed) => doors.relayReported(doorId, relay, isClosed),
+    relayReported: (doorId, relay, isClosed) => doors.standOpen.relayReported(doorId, relay, isClosed),
     linkState,
   });
-  const doors = openDoors({ ...options, ...common, catalogue, zgates, rs485 });
+  const doors = openDoors(options, {
+    actuations,
+    catalogue,
+    zgates,
+    rs485,
+    execute,
+    jobs: { start: startJob, failQueued },
+  });
   const buses = () => busesOf(wiring).map(({ id }) => id);
   const siteImport = openImport(options, { catalogue, networks, zgates, rs485, doors, buses, startJob });
   const field = opening.use(await openLinks(options, { rs485, zgates, doors }));
@@ -125,18 +132,9 @@ export async function openEstate(options: EstateOptions) {
       wiring = done.wiring;
       return done.rewired;
     },
-    /** For the status. */
-    figures: {
-      field: field.state,
-      doors: doors.counts,
-      zgates: zgates.counts,
-      buses: rs485.busReports,
-      missingDevices: rs485.missing,
-      jobs: jobs.running,
-      apply: { doors: doors.applySummary, rs485: rs485.applySummary, zgates: zgates.applySummary },
-    },
+    figures: figuresOf({ field, jobs, rs485, zgates, doors }),
     /** For the metrics. */
-    measured: { locks: doors.lockCounts, buses: rs485.busReports },
+    measured: { locks: doors.listing.lockCounts, buses: rs485.busReports },
     /** Once the ports are open: links come up after that, and a thousand doors would only be found unreachable before. */
     begin: () => startTasks(options, { rs485, zgates, doors }),
   };
@@ -150,7 +148,7 @@ function linkStateOf(linkId: string, field: Field) {
 interface Parts {
   rs485: Rs485;
   zgates: Zgates;
-  doors: Doors;
+  doors: DoorSlice;
 }
 
 /** All that goes on by itself. */
@@ -162,15 +160,15 @@ function startTasks({ tasks }: EstateOptions, { rs485, zgates, doors }: Parts): 
   tasks.start('Zigbee channels', zgates.applyChannels);
   tasks.start('Zigbee reports', zgates.keepReports);
   tasks.start('Zigbee join windows', zgates.closeJoinWindows);
-  tasks.start('door configurations', doors.configure);
+  tasks.start('door configurations', doors.reconciler.run);
   tasks.start('doors that follow the catalogue', doors.catalogueChanges.run);
-  tasks.start('lock reports', doors.keepReports);
-  tasks.start('lock times', doors.keepTimes);
+  tasks.start('lock reports', doors.locks.keepReports);
+  tasks.start('lock times', doors.locks.keepTimes);
   tasks.start('history of locks', doors.keepHistory);
-  tasks.start('lock presence', doors.publishPresence);
-  tasks.start('doors that stand open', doors.keepStandingOpen);
-  tasks.start('doors to be locked again', doors.lockAgain);
-  tasks.start('what closed doors and was not stored', doors.storeLater);
+  tasks.start('lock presence', doors.presence.run);
+  tasks.start('doors that stand open', doors.standOpen.run);
+  tasks.start('doors to be locked again', doors.closings.run);
+  tasks.start('what closed doors and was not stored', doors.later.run);
 }
 
 /** Doors follow a change of the catalogue; what is in a group has only its id. */
@@ -184,6 +182,52 @@ function catalogueFollowers({ rs485, zgates, doors }: Parts): CatalogueFollowers
       ...counted(kind === 'group' ? rs485.countInGroup(id) : 0, 'RS-485 device'),
       ...counted(kind === 'group' ? zgates.countInGroup(id) : 0, 'Zigbee gateway'),
     ],
+  };
+}
+
+interface BelowDoors extends Pick<DoorSliceOptions, 'actuations' | 'catalogue' | 'jobs'> {
+  zgates: Zgates;
+  rs485: Rs485;
+  execute: Field['execute'];
+}
+
+function openDoors(
+  { config, database, audit, events, vault, clock, clockSynchronised, log }: EstateOptions,
+  { actuations, catalogue, jobs, zgates, rs485, execute }: BelowDoors,
+): DoorSlice {
+  return openDoorSlice({
+    database,
+    audit,
+    events,
+    actuations,
+    catalogue,
+    vault,
+    clock,
+    clockSynchronised,
+    bootId: readBootId(),
+    log,
+    jobs,
+    zgates,
+    rs485,
+    lockLinks: openLockLinks(zgates, { execute }),
+    thresholds: config.doors,
+    firmwareBattery: config.firmware,
+    firmwareDirectory: config.firmwareDirectory,
+    openReconciler: (configuration) =>
+      openReconciler({ ...configuration, name: 'door configurations', clock, log }),
+  });
+}
+
+/** For the status. */
+function figuresOf({ field, jobs, rs485, zgates, doors }: Parts & { field: Field; jobs: Jobs }) {
+  return {
+    field: field.state,
+    doors: doors.counts,
+    zgates: zgates.counts,
+    buses: rs485.busReports,
+    missingDevices: rs485.missing,
+    jobs: jobs.running,
+    apply: { doors: doors.reconciler.summary, rs485: rs485.applySummary, zgates: zgates.applySummary },
   };
 }
 
@@ -221,67 +265,10 @@ function openImport(
   });
 }
 
-interface DoorNeeds
-  extends EstateOptions,
-    Pick<DoorSliceOptions, 'catalogue' | 'actuations' | 'startJob' | 'failQueuedJob'>,
-    Pick<LockLinksOptions, 'execute'> {
-  zgates: Zgates;
-  rs485: Rs485;
-}
-
-type Doors = ReturnType<typeof openDoors>;
-
-function openDoors({ config, zgates, rs485, execute, ...needs }: DoorNeeds) {
-  const { database, audit, events, vault, clock, clockSynchronised, log, catalogue, actuations } = needs;
-  const { startJob, failQueuedJob } = needs;
-  const lockLinks = openLockLinks({ linkOf: zgates.linkOf, execute });
-  const doors = openDoorSlice({
-    database,
-    audit,
-    events,
-    clock,
-    clockSynchronised,
-    log,
-    catalogue,
-    actuations,
-    startJob,
-    failQueuedJob,
-    thresholds: config.doors,
-    firmware: config.firmware,
-    firmwareDirectory: config.firmwareDirectory,
-    gateway: zgates.connection,
-    gatewayOfLink: zgates.ofLink,
-    networkOf: zgates.networkOf,
-    gatewayFacts: zgates.facts,
-    relay: rs485.relay,
-    relays: rs485.relays,
-    deviceFacts: rs485.facts,
-    pulse: rs485.pulse,
-    holdRelay: rs485.holdRelay,
-    assertRelayProven: rs485.assertRelayProven,
-    command: lockLinks.command,
-    unreachable: lockLinks.unreachable,
-    applyConfiguration: lockLinks.applyConfiguration,
-    unlockLock: lockLinks.unlockLock,
-    actuateLock: lockLinks.actuateLock,
-    vault,
-    bootId: readBootId(),
-    openReconciler: (configuration) =>
-      openReconciler({ ...configuration, name: 'door configurations', clock, log }),
-  });
-  return {
-    ...doors,
-    link(linkId: string, up: boolean): void {
-      lockLinks.link(linkId, up);
-      doors.link(linkId, up);
-    },
-  };
-}
-
 /** By kind: jobs that go on after a restart. */
-function resumed(rs485: Rs485, doors: ReturnType<typeof openDoors>) {
+function resumed(rs485: Rs485, doors: DoorSlice) {
   return {
-    [LOCK_FIRMWARE]: doors.resumeFirmware,
+    [LOCK_FIRMWARE]: doors.firmware.resume,
     [COMMUNICATION]: rs485.resumeReaddress,
     [OSDP_FIRMWARE]: rs485.resumeFirmware,
   };

@@ -6,26 +6,21 @@
  * A door that comes to refer to the changed entry meanwhile gets another version by its own change.
  */
 import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
 import type { Change } from '../../platform/import-plan.ts';
 import type { Caller } from '../../platform/principal.ts';
 import { openSlice, workAndRest } from '../../platform/turns.ts';
 import { openWaking } from '../../platform/waking.ts';
-import type { Audit } from '../../services/audit/audit.ts';
+import type { DoorContext } from './context.ts';
 import type { Deliveries } from './deliveries.ts';
 import type { Directory } from './directory.ts';
-import type { CatalogueReferences, DoorTable } from './table.ts';
+import type { CatalogueReferences } from './table.ts';
 
 /** Doors in one commit at most; time ends it sooner (src/platform/turns.ts). */
 const DOORS_PER_COMMIT = 100;
 /** Nothing is stored without a wake: a look costs a query, and forgives a wake forgotten. */
 const RECHECK_MS = 900_000;
 
-export interface CatalogueChangesOptions {
-  database: Database;
-  table: DoorTable;
-  audit: Audit;
-  clock: Clock;
+export interface CatalogueChangesOptions extends DoorContext {
   deliveries: Deliveries;
   directory: Directory;
   wake(doorId: string): void;

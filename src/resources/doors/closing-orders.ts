@@ -1,14 +1,12 @@
 /** What the gateway has to lock: stored, and kept in memory, from which it is carried out also while the disk fails. Part of closing.ts. */
 import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { openLastRead } from '../../platform/database/last-read.ts';
-import type { Log } from '../../platform/log.ts';
 import type { Caller } from '../../platform/principal.ts';
-import type { Audit } from '../../services/audit/audit.ts';
-import type { LiveEvents } from '../../services/events/events.ts';
-import type { LockAddress } from './configuration.ts';
-import type { ActuateLock, Outcome } from './lock-commands.ts';
+import type { DoorContext } from './context.ts';
+import type { LastReadDoors } from './last-read-doors.ts';
+import type { Outcome } from './lock-links.ts';
 import type { ClosingPurpose, ClosingRow } from './openings-table.ts';
+import type { RfPins } from './rf-pin.ts';
 import type { DoorRow, DoorTable } from './table.ts';
 
 /** For …/state. */
@@ -22,21 +20,11 @@ export interface PendingClosing {
   alarm: boolean;
 }
 
-export interface ClosingsOptions {
-  database: Database;
-  table: DoorTable;
-  audit: Audit;
-  events: LiveEvents;
-  clock: Clock;
-  log: Log;
-  unreachable(lock: LockAddress): string | undefined;
-  actuateLock: ActuateLock;
-  /** What the lock requires; null: none is stored. */
-  pinOf(mac: string): string | null;
+export interface ClosingsOptions extends DoorContext {
+  rfPins: Pick<RfPins, 'pinOf'>;
+  lastRead: Pick<LastReadDoors, 'door'>;
   /** It stands open, and the end of that locks it. A lock that was locked since is locked after an unlock as any other. */
   keepsOpen(mac: string): boolean;
-  /** As it was read last; throws when it never was and cannot be. */
-  doorOf(doorId: string): DoorRow | undefined;
 }
 
 export interface ClosingOrder {

@@ -1,9 +1,11 @@
-/** What an attempt to lock a lock led to: stored and audited, and after several in vain an alarm. Part of closing.ts. */
+/**
+ * What an attempt to lock a lock led to: stored and audited, and after several in vain an alarm. A lock that the gateway cannot
+ * lock any more has an end too: it was retired after it left its network, or it is at no door and does not answer. Part of closing.ts.
+ */
 import { whenUnreadable } from '../../platform/database/last-read.ts';
-import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
+import { type Caller, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import { waitBefore } from '../../platform/supervise.ts';
 import type { Closing, ClosingOutcome, ClosingRowOf, ClosingsOptions } from './closing-orders.ts';
-import { giveUpClosing } from './gone-locks.ts';
 import { doorAlarm, standingChanged } from './live-events.ts';
 import type { ClosingRow } from './openings-table.ts';
 import type { DoorTable } from './table.ts';
@@ -97,6 +99,52 @@ export function failedIn(options: ClosingsOptions, all: Map<string, Closing>, ro
     }
     events.wake();
   };
+}
+
+/** Inside a commit job. False: the gateway does not have to lock it. */
+export function abandonClosing(
+  mac: string,
+  { principal, correlationId }: Pick<Caller, 'principal' | 'correlationId'>,
+  { reason, attempts }: { reason: string; attempts: number },
+  { table, audit, events }: ClosingsOptions,
+): boolean {
+  const row = table.closing.get(mac);
+  if (!row) return false;
+  const { door_id: doorId, purpose } = row;
+  table.deleteClosing.run(mac, row.openings);
+  table.forgetPins.run();
+  const entry = { principal, correlationId, object: `door/${doorId}` };
+  const detail = { mac, purpose, attempts, reason };
+  audit.record({ ...entry, action: 'door.relock', outcome: 'abandoned', detail });
+  if (purpose === 'standOpen') {
+    audit.record({ ...entry, action: 'door.stand-open', outcome: 'ended', detail });
+    events.publish(standingChanged(doorId, 'ended', reason));
+  }
+  if (row.raised === 1) events.publish(doorAlarm(doorId, 'notLocked', false, reason));
+  return true;
+}
+
+/** For a lock that is at no door and was not seen locked in several attempts. False: that was not stored. */
+async function giveUpClosing(
+  { mac, door_id: door, correlation_id: correlationId }: ClosingRow,
+  { message, attempts }: { message: string; attempts: number },
+  options: ClosingsOptions,
+): Promise<boolean> {
+  const { database, log, events } = options;
+  const caller = { principal: SYSTEM_PRINCIPAL, correlationId };
+  const reason = `the lock belongs to no door any more, and has not shown that it is locked: ${message}`;
+  try {
+    await database.commit(() => abandonClosing(mac, caller, { reason, attempts }, options), 'urgent');
+  } catch (error) {
+    log.error({ door, lock: mac, err: error }, 'the end of the attempts to lock a lock was not stored');
+    return false;
+  }
+  log.warn(
+    { door, lock: mac, reason: message },
+    'a lock that belongs to no door any more is not locked again',
+  );
+  events.wake();
+  return true;
 }
 
 /** Never while that cannot be read: the lock is locked on. */

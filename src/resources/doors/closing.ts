@@ -20,10 +20,17 @@ import {
   storeIn,
   unstoredIn,
 } from './closing-orders.ts';
-import { endedIn, failedIn } from './closing-outcome.ts';
-import { addressOf, type LockAddress } from './configuration.ts';
-import { abandonClosing } from './gone-locks.ts';
-import { deadlineOf, type End, endOf, HELD_AT_MOST_MS, INTERNAL, offline } from './lock-commands.ts';
+import { abandonClosing, endedIn, failedIn } from './closing-outcome.ts';
+import {
+  addressOf,
+  deadlineOf,
+  type End,
+  endOf,
+  HELD_AT_MOST_MS,
+  INTERNAL,
+  type LockAddress,
+  offline,
+} from './lock-links.ts';
 import type { ClosingRow } from './openings-table.ts';
 import type { DoorRow } from './table.ts';
 
@@ -40,7 +47,7 @@ export const NOT_OPENED = Number.NEGATIVE_INFINITY;
 export type Closings = ReturnType<typeof openClosings>;
 
 export function openClosings(options: ClosingsOptions) {
-  const { table, clock, unreachable } = options;
+  const { table, clock, lockLinks } = options;
   const all = new Map<string, Closing>();
   const startedBy = clock.monotonic() + LINKS_START_MS;
   const waking = openWaking(clock);
@@ -56,8 +63,8 @@ export function openClosings(options: ClosingsOptions) {
   async function tryOnce(closing: Closing): Promise<ClosingOutcome> {
     const { row } = closing;
     const startedAt = clock.monotonic();
-    const isStarting = startedAt < startedBy && unreachable(presentAddressOf(row, options)) !== undefined;
-    if (!isStarting) countAttempt(closing, startedAt);
+    const reason = startedAt < startedBy ? lockLinks.unreachable(presentAddressOf(row, options)) : undefined;
+    if (reason === undefined) countAttempt(closing, startedAt);
     const end = await send(row, options);
     const outcome = outcomeOf(end);
     // It was opened again meanwhile, and has another time to be locked at.
@@ -217,12 +224,12 @@ function presentAddressOf(row: ClosingRow, options: ClosingsOptions): LockAddres
   return addressOf({ door_id, gateway_id, network_id });
 }
 
-function placeOf({ mac, door_id }: ClosingRow, { table, doorOf }: ClosingsOptions): DoorRow | undefined {
+function placeOf({ mac, door_id }: ClosingRow, { table, lastRead }: ClosingsOptions): DoorRow | undefined {
   return whenUnreadable(
     () => table.byMac.get(mac),
     () => {
       const door = whenUnreadable(
-        () => doorOf(door_id),
+        () => lastRead.door(door_id),
         () => undefined,
       );
       return door?.mac === mac ? door : undefined;
@@ -231,15 +238,15 @@ function placeOf({ mac, door_id }: ClosingRow, { table, doorOf }: ClosingsOption
 }
 
 async function send(row: ClosingRow, options: ClosingsOptions): Promise<End> {
-  const { log, unreachable, actuateLock, pinOf } = options;
+  const { log, lockLinks, rfPins } = options;
   const { mac, purpose } = row;
   const lock = presentAddressOf(row, options);
   const place = { id: lock.doorId, gateway_id: lock.gatewayId };
-  const reason = unreachable(lock);
+  const reason = lockLinks.unreachable(lock);
   if (reason !== undefined) return { refusal: offline(place, reason) };
   const kind = purpose === 'standOpen' ? 'endStandOpen' : 'lock';
-  const data = { hwId: mac, pin: pinOf(mac) };
-  return endOf(actuateLock(lock, { kind, data }, deadlineOf(kind)), place, log);
+  const data = { hwId: mac, pin: rfPins.pinOf(mac) };
+  return endOf(lockLinks.actuate(lock, { kind, data }, deadlineOf(kind)), place, log);
 }
 
 function outcomeOf(end: End): ClosingOutcome {

@@ -1,15 +1,13 @@
 /** What a lock shows of itself: bolt, door and battery, with their ages; what of that live readers get. */
 import type { LockReport } from '../../../drivers/contract/settings.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
-import type { Log } from '../../platform/log.ts';
 import type { LiveEvent } from '../../services/events/cloud-event.ts';
-import type { LiveEvents } from '../../services/events/events.ts';
+import type { DoorContext } from './context.ts';
 import type { DoorQuery } from './list-schema.ts';
 import { doorAlarm, lockStateChanged } from './live-events.ts';
 import type { LockPlace, Locks } from './locks.ts';
 import type { DoorState } from './schema.ts';
-import type { DoorRow, DoorTable } from './table.ts';
+import type { DoorRow } from './table.ts';
 
 /** Weeks before an alkaline cell fails under the load of a bolt. A lock that raises its own alarm is believed at any charge. */
 const LOW_PERCENT = 20;
@@ -37,12 +35,7 @@ function alarmReason({ battery, batteryLow }: LockReport, isLow: boolean): strin
     : `the lock reports ${percent} and no battery alarm`;
 }
 
-export interface ConditionOptions {
-  database: Database;
-  table: DoorTable;
-  events: LiveEvents;
-  clock: Clock;
-  log: Log;
+export interface ConditionOptions extends DoorContext {
   locks: Pick<Locks, 'report'>;
 }
 

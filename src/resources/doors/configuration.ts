@@ -5,78 +5,21 @@
  */
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import type { LockApplied, LockApply, LockConfiguration } from '../../../drivers/contract/settings.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
-import type { Audit } from '../../services/audit/audit.ts';
-import type { LiveEvents } from '../../services/events/events.ts';
-import { type Catalogue, effectiveOf } from './catalogue.ts';
+import type { Catalogue } from '../../services/catalogue/catalogue.ts';
+import type { Relay } from '../rs485/relays.ts';
+import type { DoorContext } from './context.ts';
 import type { Deliveries } from './deliveries.ts';
-import { travellingWantedOf, wantedOf } from './edit.ts';
+import { effectiveOf, travellingWantedOf, wantedOf } from './edit.ts';
 import { configurationEnded } from './live-events.ts';
+import { addressOf } from './lock-links.ts';
 import type { Locks } from './locks.ts';
 import { type Door, type DoorReference, doorId } from './schema.ts';
 import type { DoorRow, DoorTable, DueRow } from './table.ts';
 
-/** The RS-485 device whose doorId is this door; `settled`: it has reported the settings that are wanted. */
-export interface Relay {
-  deviceId: string;
-  /** The hardware behind deviceId, which another device may replace. */
-  bus: string;
-  hwId: string;
-  /** As it is wanted; null: no relay. */
-  relayIndex: number | null;
-  settled: boolean;
-}
-
-/** One relay of one piece of hardware. */
-export type WiredRelay = Pick<Relay, 'deviceId' | 'bus' | 'hwId'> & { relayIndex: number };
-
-export function isSameRelay(one: Omit<Relay, 'settled'>, other: Omit<Relay, 'settled'>): boolean {
-  const { deviceId, bus, hwId, relayIndex } = other;
-  const isSameHardware = one.deviceId === deviceId && one.bus === bus && one.hwId === hwId;
-  return isSameHardware && one.relayIndex === relayIndex;
-}
-
-/** Where a lock is found, as far as is known. */
-export interface LockAddress {
-  doorId: string;
-  gatewayId: string | null;
-  networkId: string | null;
-}
-
-/** Of a door, or of what is kept for one. */
-type Placed = { gateway_id: string | null; network_id: string | null } & (
-  | { id: string }
-  | { door_id: string }
-);
-
-export function addressOf(row: Placed): LockAddress {
-  const doorId = 'id' in row ? row.id : row.door_id;
-  return { doorId, gatewayId: row.gateway_id, networkId: row.network_id };
-}
-
-export interface ConfigurationOptions {
-  database: Database;
-  table: DoorTable;
-  audit: Audit;
-  events: LiveEvents;
-  clock: Clock;
-  catalogue: Catalogue;
+export interface ConfigurationOptions extends DoorContext {
   deliveries: Deliveries;
   locks: Pick<Locks, 'report' | 'applied'>;
-  relay(doorId: string): Relay | undefined;
-  /** All of them, by doorId. */
-  relays(): ReadonlyMap<string, Relay>;
-  /** Why no lock of this gateway can be reached now; undefined when nothing speaks against it. */
-  unreachable(lock: LockAddress): string | undefined;
-  /** Has the lock put the configuration in force within `timeoutMs`. Rejects with a DriverError. */
-  applyConfiguration(
-    lock: LockAddress,
-    apply: LockApply,
-    timeoutMs: number,
-    signal: AbortSignal,
-  ): Promise<LockApplied>;
 }
 
 /** What stands in the place of a version of something that does not exist (drivers/contract/settings.ts). */
@@ -85,11 +28,6 @@ const NONE = 0;
 const WEEK = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
 /** A configuration goes to a sleeping lock frame by frame. */
 const LOCK_TIMEOUT_MS = 60_000;
-/**
- * The parent of a sleeping lock may hold a frame for 7.68 s (Zigbee specification R22, nwkTransactionPersistenceTime): what
- * must not come late is not sent later than this before its end.
- */
-export const HELD_FRAME_MS = 8_000;
 /** Versions are unsigned 32-bit numbers in the lock; beyond this one there is no next. */
 export const LAST_VERSION = 0xff_ff_ff_ff;
 
@@ -97,12 +35,12 @@ export type Configuration = ReturnType<typeof doorConfiguration>;
 
 /** `due` and `apply` are what src/services/reconcile/reconcile.ts asks for. */
 export function doorConfiguration(options: ConfigurationOptions) {
-  const { database, table, clock, relay, relays, locks, events } = options;
+  const { database, table, clock, rs485, locks, events } = options;
   const record = recordIn(options);
   const send = sendBy(options);
 
   /** Acknowledged, and the lock has not reported another version since. A door on a relay has no lock that reports one. */
-  function isInForce(row: DueRow, device: Relay | null = relay(row.id) ?? null): boolean {
+  function isInForce(row: DueRow, device: Relay | null = rs485.relay(row.id) ?? null): boolean {
     if (row.config_version !== row.applied_config_version) return false;
     if (device) return true;
     const reported = locks.report(row)?.configVersion;
@@ -110,12 +48,12 @@ export function doorConfiguration(options: ConfigurationOptions) {
   }
 
   /** It is to be sent, and there is somebody to send it to. */
-  const isWaiting = (row: DueRow, device: Relay | null = relay(row.id) ?? null) =>
+  const isWaiting = (row: DueRow, device: Relay | null = rs485.relay(row.id) ?? null) =>
     (row.mac !== null || device !== null) && !isInForce(row, device);
 
   /** A lock takes no version older than its own: one from another site, or a restored database, needs a higher one. */
   async function overtake(row: DoorRow): Promise<boolean> {
-    const reported = relay(row.id) ? undefined : locks.report(row)?.configVersion;
+    const reported = rs485.relay(row.id) ? undefined : locks.report(row)?.configVersion;
     if (reported === undefined || reported <= row.config_version || reported >= LAST_VERSION) return false;
     await database.commit(() => {
       const now = clock.now();
@@ -164,7 +102,7 @@ export function doorConfiguration(options: ConfigurationOptions) {
     due(doorId?: string) {
       const rows = doorId === undefined ? table.allDue.all() : table.oneDue.all(doorId);
       // Of all doors in one query.
-      const all = doorId === undefined ? relays() : undefined;
+      const all = doorId === undefined ? rs485.relays() : undefined;
       return rows
         .filter((row) => isWaiting(row, all && (all.get(row.id) ?? null)))
         .map(({ id, config_version }) => ({ id, version: config_version }));
@@ -173,8 +111,8 @@ export function doorConfiguration(options: ConfigurationOptions) {
     unreachable(doorId: string): string | undefined {
       const row = table.oneListed.get(doorId);
       // A relay has a device: `apply` covers that.
-      if (!row || relay(doorId)) return undefined;
-      return options.unreachable(addressOf(row));
+      if (!row || rs485.relay(doorId)) return undefined;
+      return options.lockLinks.unreachable(addressOf(row));
     },
 
     async apply({ id, version }: { id: string; version: number }, signal: AbortSignal): Promise<void> {
@@ -203,16 +141,16 @@ function recordIn({ audit }: ConfigurationOptions) {
 }
 
 function sendBy(options: ConfigurationOptions) {
-  const { database, table, clock, relay, catalogue } = options;
+  const { database, table, clock, rs485, catalogue, lockLinks } = options;
 
   return async (row: DoorRow, signal: AbortSignal): Promise<LockApplied> => {
-    const device = relay(row.id);
+    const device = rs485.relay(row.id);
     if (device?.settled) {
       return { ...versionsOf(lockApply(row, catalogue)), payloads: [] };
     }
     if (device) throw new DriverError('NO_REPLY', `device ${device.deviceId} does not have its settings yet`);
     const lock = addressOf(row);
-    const unreachable = options.unreachable(lock);
+    const unreachable = lockLinks.unreachable(lock);
     if (unreachable !== undefined) throw new DriverError('LINK_LOST', unreachable);
     const apply = lockApply(row, catalogue);
     // Before it goes: from then on no one can say that the lock does not have it.
@@ -223,7 +161,7 @@ function sendBy(options: ConfigurationOptions) {
       if (changes === 0) throw new DriverError('BUSY', 'another configuration is wanted by now');
     }
     signal.throwIfAborted();
-    const answer = await options.applyConfiguration(lock, apply, LOCK_TIMEOUT_MS, signal);
+    const answer = await lockLinks.applyConfiguration(lock, apply, LOCK_TIMEOUT_MS, signal);
     if (answer.configVersion !== apply.configVersion) {
       throw new DriverError('BAD_REPLY', `the lock says it has configuration ${answer.configVersion}`);
     }

@@ -5,10 +5,10 @@
  * Never stale, as src/platform/database/kept.ts has it: the code that writes such a row notes its id in the table, and what was noted is
  * read again before the next use, which is never inside a transaction.
  */
-import type { Database } from '../../platform/database/database.ts';
 import { whenUnreadable } from '../../platform/database/last-read.ts';
 import { fold } from '../../platform/fold.ts';
-import type { DoorTable, ListedRow } from './table.ts';
+import type { DoorContext } from './context.ts';
+import type { ListedRow } from './table.ts';
 
 export interface Entry extends ListedRow {
   /** Id and name, folded. */
@@ -22,15 +22,10 @@ export interface Directory {
   refresh(): void;
 }
 
-export interface DirectoryOptions {
-  database: Pick<Database, 'isInTransaction'>;
-  table: Pick<DoorTable, 'listed' | 'oneListed' | 'takeChanged'>;
-}
-
 /** Of so many changes at once all rows are read in one query. */
 const READ_ALL_FROM = 500;
 
-export function openDirectory({ database, table }: DirectoryOptions): Directory {
+export function openDirectory({ database, table }: DoorContext): Directory {
   const byId = new Map<string, Entry>();
   let sorted: Entry[] = [];
 

@@ -1,51 +1,45 @@
 /** The door resource: reads, edits (4.4) and creation. What travels to its lock is configuration.ts. */
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { type ErrorCode, GatehouseError } from '../../platform/errors.ts';
 import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';
 import { unknownOf } from '../../platform/http/fields.ts';
 import type { Caller } from '../../platform/principal.ts';
-import type { Actuations } from '../../services/actuations/actuations.ts';
 import type { Audit } from '../../services/audit/audit.ts';
-import { type Catalogue, effectiveOf } from './catalogue.ts';
-import type { CatalogueChanges } from './catalogue-changes.ts';
+import type { Relay } from '../rs485/relays.ts';
 import type { Conditions } from './conditions.ts';
-import type { Relay } from './configuration.ts';
-import type { Directory } from './directory.ts';
+import type { DoorContext } from './context.ts';
 import type { DuplicateLocks } from './duplicate-locks.ts';
-import { changedFields, edited, insertDoor, storeWanted, travelling, type Wanted, wantedOf } from './edit.ts';
-import { reportedState, type Thresholds } from './evaluated.ts';
-import { importDoors } from './import.ts';
+import {
+  changedFields,
+  edited,
+  effectiveOf,
+  insertDoor,
+  storeWanted,
+  travelling,
+  type Wanted,
+  wantedOf,
+} from './edit.ts';
+import { reportedState } from './evaluated.ts';
+import type { LastReadDoors } from './last-read-doors.ts';
 import type { DoorQuery } from './list-schema.ts';
 import type { Listing } from './listing.ts';
 import { LOCK, lastLockOf } from './lock.ts';
-import { lockCounts } from './lock-counts.ts';
 import type { Locks } from './locks.ts';
 import type { Offline } from './offline.ts';
-import { type OpeningsShown, openingsOf } from './openings-state.ts';
+import { type OpeningsShown, openingsOf, standingOpenOf } from './openings-state.ts';
 import { attemptsOf, cancelIn, type PendingOptions, pendingOf } from './pending.ts';
 import type { Door, DoorCreation, DoorOptionsResult, DoorState, DoorUpdate } from './schema.ts';
 import { refuseUnsupported } from './supported.ts';
 import { type DoorRow, type DoorTable, existing } from './table.ts';
 import { lastUnlockOf, UNLOCK } from './unlock.ts';
 
-export interface DoorsOptions extends PendingOptions, OpeningsShown {
-  database: Database;
-  table: DoorTable;
-  audit: Audit;
-  clock: Clock;
-  catalogue: Catalogue;
-  thresholds: Thresholds;
-  actuations: Pick<Actuations, 'last'>;
-  relay(doorId: string): Relay | undefined;
+export interface DoorsOptions extends PendingOptions, OpeningsShown, DoorContext {
   locks: Pick<Locks, 'connection' | 'report'>;
   listing: Listing;
   offline: Offline;
   duplicates: Pick<DuplicateLocks, 'shown'>;
   conditions: Pick<Conditions, 'shown' | 'levelOf'>;
-  catalogueChanges: CatalogueChanges;
-  directory: Directory;
+  lastRead: Pick<LastReadDoors, 'door'>;
   /** Something of the door was stored that may have to be sent. */
   stored(doorId: string): void;
 }
@@ -53,7 +47,7 @@ export interface DoorsOptions extends PendingOptions, OpeningsShown {
 export type Doors = ReturnType<typeof openDoors>;
 
 export function openDoors(options: DoorsOptions) {
-  const { database, table, audit, clock, deliveries, relay, locks, listing, stored } = options;
+  const { database, table, audit, clock, deliveries, rs485, locks, listing, stored } = options;
   const shown = (row: DoorRow) => toDoor(row, wantedOf(row), options);
   const get = (doorId: string) => {
     const row = existing(table, doorId);
@@ -87,10 +81,7 @@ export function openDoors(options: DoorsOptions) {
       return { body: { id: doorId, number, options }, version: row.version };
     },
 
-    state(doorId: string): DoorState {
-      const row = existing(table, doorId);
-      return stateOf(row, options);
-    },
+    state: (doorId: string): DoorState => stateOf(existing(table, doorId), options),
 
     async update(doorId: string, body: DoorUpdate, caller: Caller & { ifMatch: string | undefined }) {
       assertSameId('id', body.id, doorId);
@@ -102,7 +93,7 @@ export function openDoors(options: DoorsOptions) {
         const wanted = edited(before, body);
         const fields = changedFields(before, wanted);
         if (fields.length === 0) return { door: toDoor(row, wanted, options), travels: false };
-        if (!relay(doorId)) refuseUnsupported(before, wanted, locks.report(row));
+        if (!rs485.relay(doorId)) refuseUnsupported(before, wanted, locks.report(row));
         storeWanted(table, doorId, wanted, fields);
         const travel = travelling(fields);
         deliveries.changed(doorId, { fields: travel, now: clock.now(), caller });
@@ -147,10 +138,9 @@ export function openDoors(options: DoorsOptions) {
       standingOpen: options.standOpen.count(),
     }),
 
-    /** For the metrics. */
-    lockCounts: () => lockCounts(options),
-
-    siteImport: importDoors({ ...options, wake: stored }),
+    /** As …/state has it, also while it cannot be read. Throws NOT_FOUND. */
+    standingOpen: (doorId: string) =>
+      standingOpenOf(existing({ door: { get: options.lastRead.door } }, doorId), options),
   };
 }
 
@@ -204,7 +194,7 @@ function record(
 function toDoor(
   row: DoorRow,
   wanted: Wanted,
-  { catalogue, relay, locks, thresholds, clock }: DoorsOptions,
+  { catalogue, rs485, locks, thresholds, clock }: DoorsOptions,
 ): Door {
   const template = row.template_id === null ? undefined : catalogue.template(row.template_id);
   const { options, number: _, ...shown } = wanted;
@@ -215,7 +205,7 @@ function toDoor(
     accessPointId: row.access_point_id,
     applied: row.applied === null ? null : JSON.parse(row.applied),
     configVersion: row.config_version,
-    connectionType: connectionTypeOf(row, relay(row.id)),
+    connectionType: connectionTypeOf(row, rs485.relay(row.id)),
     createdAt: new Date(row.created_at).toISOString(),
     createdBy: row.created_by,
     updatedAt: new Date(row.updated_at).toISOString(),
@@ -239,11 +229,11 @@ function connectionTypeOf(row: DoorRow, relay: Relay | undefined): string | null
 }
 
 function stateOf(row: DoorRow, options: DoorsOptions): DoorState {
-  const { table, catalogue, relay, locks, configuration, actuations } = options;
+  const { table, catalogue, rs485, locks, configuration, actuations } = options;
   const { schedule, template, standOpenEnabled } = effectiveOf(row, catalogue);
   const connection = locks.connection(row);
   const group = row.group_id === null ? undefined : catalogue.groupName(row.group_id);
-  const device = relay(row.id);
+  const device = rs485.relay(row.id);
   const named = (one: { id: string; version: number } | undefined) =>
     one ? { id: one.id, version: one.version } : null;
   return {

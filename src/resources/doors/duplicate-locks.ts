@@ -1,10 +1,14 @@
 /**
  * Two locks with one IEEE address: each is heard through its own gateway. The door would follow the one that was heard last, and
  * an unlock would open either. The address should be unique in the world, but not every vendor keeps to that. Such a door stays at
- * its gateway until one of the two locks is gone. Two locks that share a network address: shared-address.ts.
+ * its gateway until one of the two locks is gone.
  */
+import { randomUUID } from 'node:crypto';
+import type { LockReport } from '../../../drivers/contract/settings.ts';
+import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
+import type { DoorContext } from './context.ts';
+import type { LockPlace, Locks } from './locks.ts';
 import type { DoorState } from './schema.ts';
-import { openSharedAddress, type SharedAddressOptions } from './shared-address.ts';
 import type { DoorRow } from './table.ts';
 
 /** There, back and there again: a lock that is carried to another building is not heard in the first one again. */
@@ -33,9 +37,13 @@ interface Duplicate {
 /** `found`: the lock is one of two from now on; returned once. */
 export type Verdict = 'move' | 'stay' | 'found';
 
+export interface DuplicateLocksOptions extends DoorContext {
+  locks: Pick<Locks, 'report'>;
+}
+
 export type DuplicateLocks = ReturnType<typeof openDuplicateLocks>;
 
-export function openDuplicateLocks(options: SharedAddressOptions) {
+export function openDuplicateLocks(options: DuplicateLocksOptions) {
   const { clock, locks } = options;
   const shared = openSharedAddress(options);
   const moves = new Map<string, Move[]>();
@@ -93,4 +101,56 @@ export function openDuplicateLocks(options: SharedAddressOptions) {
 
 export function duplicateMessage(mac: string, stays: string, other: string): string {
   return `Two locks have the address ${mac}: one is heard through gateway ${stays}, where this door stays, the other one through ${other}. Take one of them out of its network (reset it, or its batteries out), and have its maker replace it.`;
+}
+
+/**
+ * The lock of a door that is taken to have the network address of another device of its network: its gateway sends it
+ * nothing that opens (drivers/zigbee/shared-addresses.ts). Until each has an address of its own this is in the state of
+ * the door; that it began and that it ended is audited.
+ */
+function openSharedAddress({ database, table, audit, clock, log, locks }: DuplicateLocksOptions) {
+  /** By lock, epoch milliseconds. */
+  const found = new Map<string, number>();
+  const sinceOf = (mac: string): number => {
+    const since = found.get(mac) ?? clock.now();
+    found.set(mac, since);
+    return since;
+  };
+
+  async function record({ mac, gatewayId }: LockPlace, others: readonly string[]): Promise<void> {
+    await database.commit(() => {
+      for (const { id } of table.byLock.all(mac, gatewayId))
+        audit.record({
+          principal: SYSTEM_PRINCIPAL,
+          action: 'door.lock-address-shared',
+          object: `door/${id}`,
+          outcome: others.length > 0 ? 'found' : 'ended',
+          detail: { mac, others: [...others] },
+          correlationId: randomUUID(),
+        });
+    }, 'telemetry');
+  }
+
+  return {
+    /** A lock has reported its state. */
+    reported(place: LockPlace, before: LockReport | undefined, after: LockReport): void {
+      const others = after.sharesAddressWith ?? [];
+      if (others.length === 0) found.delete(place.mac);
+      else sinceOf(place.mac);
+      if (others.join() === (before?.sharesAddressWith ?? []).join()) return;
+      record(place, others).catch((error) =>
+        log.warn({ lock: place.mac, err: error }, 'a lock shares its network address: this was not audited'),
+      );
+    },
+    shown(row: Pick<DoorRow, 'mac' | 'gateway_id' | 'lock_left_at'>): DoorState['doubled'] {
+      const { mac, gateway_id, lock_left_at } = row;
+      const others = locks.report(row)?.sharesAddressWith ?? [];
+      if (mac === null || gateway_id === null || lock_left_at !== null || others.length === 0) return null;
+      return {
+        gatewayIds: [gateway_id],
+        since: new Date(sinceOf(mac)).toISOString(),
+        message: `The lock ${mac} has the network address of ${others.join(', ')} too: what opens one could open the other, so nothing that opens is sent to it; closing is sent. Have one of the two leave the network and join again; remove the one that is not there any more.`,
+      };
+    },
+  };
 }

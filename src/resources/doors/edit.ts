@@ -1,6 +1,7 @@
 /** What is wanted of a door, and what an edit makes of it. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Caller } from '../../platform/principal.ts';
+import type { Catalogue } from '../../services/catalogue/catalogue.ts';
 import type { DoorEdit, DoorOptions, DoorOptionsBody, DoorReference } from './schema.ts';
 import type { DoorRow, DoorTable } from './table.ts';
 
@@ -136,4 +137,12 @@ export function storeWanted(
 function columnOf(wanted: Wanted, field: WantedField): string | number | null {
   if (field === 'options') return JSON.stringify(wanted.options);
   return field === 'standOpenEnabled' ? Number(wanted.standOpenEnabled) : wanted[field];
+}
+
+/** What goes to the lock: stand-open only where the template, if it is known, allows it. */
+export function effectiveOf(row: DoorRow, catalogue: Pick<Catalogue, 'schedule' | 'template'>) {
+  const schedule = row.schedule_id === null ? undefined : catalogue.schedule(row.schedule_id);
+  const template = row.template_id === null ? undefined : catalogue.template(row.template_id);
+  const standOpenEnabled = row.stand_open_enabled === 1 && template?.standOpenAllowed !== false;
+  return { schedule, template, standOpenEnabled };
 }

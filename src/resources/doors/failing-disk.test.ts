@@ -138,7 +138,7 @@ describe('a request for standing open that is withdrawn while the disk fails', (
         return true;
       },
     };
-    await expect(estate.doors.standOpen(id, { seconds }, caller)).rejects.toMatchObject({
+    await expect(estate.doors.standOpen.begin(id, { seconds }, caller)).rejects.toMatchObject({
       code: 'DEVICE_OFFLINE',
     });
     return () => heal();

@@ -45,7 +45,7 @@ describe('new firmware for a lock', () => {
       ]);
     moved(12.7);
     await estate.clock.advance(10_000);
-    expect(estate.doors.upgradeOf(GATEWAY)).toEqual({ id: 'job', door: id, file: 'lock.ota' });
+    expect(estate.doors.firmware.upgradeOf(GATEWAY)).toEqual({ id: 'job', door: id, file: 'lock.ota' });
     expect(job()?.progress).toEqual({ done: 12, total: 100 });
     expect(await ended('updated')).toBe(true);
     expect(await job()?.ended).toEqual({
@@ -54,7 +54,7 @@ describe('new firmware for a lock', () => {
       file: 'lock.ota',
       zigbeeFirmwareVersion: '2.0',
     });
-    expect(estate.doors.upgradeOf(GATEWAY)).toBeNull();
+    expect(estate.doors.firmware.upgradeOf(GATEWAY)).toBeNull();
   });
 
   it.each([
@@ -103,7 +103,7 @@ describe('new firmware for a lock', () => {
     await happen();
     await expect(job()?.ended).rejects.toMatchObject({ code, message: expect.stringContaining(MAC) });
     expect(estate.played.commands).toContainEqual({ kind: 'cancelUpdate', data: { hwId: MAC } });
-    expect(estate.doors.upgradeOf(GATEWAY)).toBeNull();
+    expect(estate.doors.firmware.upgradeOf(GATEWAY)).toBeNull();
   });
 
   it.each([
@@ -112,7 +112,7 @@ describe('new firmware for a lock', () => {
     ['leaves by itself', 'DEVICE_OFFLINE', () => estate.emit('lockLeft', { hwId: MAC })],
   ])('that waits in its queue fails at once when its lock %s', async (_name, code, happen) => {
     const input = { doorId: id, mac: MAC, file: 'lock.ota', ignoreBattery: false };
-    const run = estate.doors.resumeFirmware(input, 'job');
+    const run = estate.doors.firmware.resume(input, 'job');
     await happen();
     const failed = { kind: 'lock-firmware', object: `door/${id}`, code };
     expect(estate.played.failedQueued).toEqual([failed]);
@@ -150,7 +150,7 @@ describe('new firmware for a lock', () => {
     const resume = () => {
       const input = { doorId: id, mac: MAC, file: 'lock.ota', ignoreBattery: false };
       const stop = new AbortController();
-      const done = estate.doors.resumeFirmware(input, 'job')(
+      const done = estate.doors.firmware.resume(input, 'job')(
         () => {},
         stop.signal,
         () => {},

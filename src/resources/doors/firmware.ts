@@ -4,12 +4,7 @@
  * in the queue of their network (src/services/jobs).
  */
 import { z } from 'zod';
-import {
-  DriverError,
-  type DriverEvent,
-  type Plain,
-  type StateReport,
-} from '../../../drivers/contract/driver.ts';
+import { DriverError, type DriverEvent, type StateReport } from '../../../drivers/contract/driver.ts';
 import { readOtaImage } from '../../../drivers/contract/ota-image.ts';
 import type { LockReport } from '../../../drivers/contract/settings.ts';
 import {
@@ -20,19 +15,13 @@ import {
   lockUpdated,
   type UpdateLock,
 } from '../../../drivers/contract/zgate.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { LinkCommand } from '../../platform/execute.ts';
 import { firmwarePath, notPossible } from '../../platform/firmware-file.ts';
 import { type Caller, TECHNICIANS } from '../../platform/principal.ts';
-import type {
-  FailQueuedJob,
-  JobWork,
-  ReportProgress,
-  ResumeJob,
-  StartJob,
-} from '../../services/jobs/job-order.ts';
-import { addressOf, type LockAddress } from './configuration.ts';
+import type { JobWork, ReportProgress, ResumeJob } from '../../services/jobs/job-order.ts';
+import type { DoorContext, FirmwareBattery } from './context.ts';
+import { addressOf, type LockAddress } from './lock-links.ts';
 import type { LockFirmware } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
 import { type DoorRow, type DoorTable, existing } from './table.ts';
@@ -47,26 +36,8 @@ const GATEWAY_WAIT_MS = 10 * 60_000;
 const BUSY_MS = 5 * 60_000;
 export const LOCK_FIRMWARE = 'lock-firmware';
 
-/** What a battery must have left. */
-export interface FirmwareBattery {
-  /** Millivolts; and percent, of a lock that reports no more than that. */
-  batteryMin: number;
-  batteryPercentMin: number;
-}
-
-export interface FirmwareOptions {
-  table: DoorTable;
-  clock: Clock;
+export interface FirmwareOptions extends DoorContext {
   locks: Pick<Locks, 'report'>;
-  /** Where the files are; undefined: the configuration names no folder. */
-  firmwareDirectory: string | undefined;
-  firmware: FirmwareBattery;
-  gatewayOfLink(linkId: string): string | undefined;
-  unreachable(lock: LockAddress): string | undefined;
-  startJob: StartJob;
-  failQueuedJob: FailQueuedJob;
-  /** Has the gateway of a lock execute a command; rejects with a DriverError. */
-  command(lock: LockAddress, command: LinkCommand, signal: AbortSignal): Promise<Plain>;
 }
 
 /** What is stored of a job, for after a restart. */
@@ -106,8 +77,10 @@ interface Update {
   stop: AbortController;
 }
 
+export type Firmware = ReturnType<typeof openFirmware>;
+
 export function openFirmware(options: FirmwareOptions) {
-  const { table, clock, startJob } = options;
+  const { table, clock, jobs } = options;
   /** By gateway and lock. */
   const updates = new Map<string, Update>();
   /** By door, the lock that waits in the queue of its network, or did. */
@@ -139,7 +112,7 @@ export function openFirmware(options: FirmwareOptions) {
         const wish: CancelUpdate = { hwId: mac };
         const command = { kind: 'cancelUpdate', data: wish, timeoutMs: COMMAND_TIMEOUT_MS };
         // It ends by itself as well, once the lock asks for nothing any more.
-        await options.command(lock, command, new AbortController().signal).catch(() => undefined);
+        await options.lockLinks.command(lock, command, new AbortController().signal).catch(() => undefined);
       }
       throw error;
     } finally {
@@ -158,7 +131,7 @@ export function openFirmware(options: FirmwareOptions) {
       const jobId = await id;
       // Again: from here to its entry in `updates`, which ends with its lock, nothing may come between.
       const row = assertStillAt(table, doorId, mac);
-      if (!ignoreBattery) assertBattery(options.locks.report(row), options.firmware);
+      if (!ignoreBattery) assertBattery(options.locks.report(row), options.firmwareBattery);
       const one = { mac, file, path, id: jobId };
       const { zigbeeFirmwareVersion } = await update(row, one, progress, signal);
       return { doorId, mac, file, zigbeeFirmwareVersion };
@@ -172,12 +145,12 @@ export function openFirmware(options: FirmwareOptions) {
       if (mac === null)
         throw new GatehouseError('NO_LOCK', 'The door has no lock: have it join, or name its mac.');
       await imagePath(file, options.firmwareDirectory);
-      if (!ignoreBattery) assertBattery(options.locks.report(row), options.firmware);
-      const unreachable = options.unreachable(addressOf(row));
+      if (!ignoreBattery) assertBattery(options.locks.report(row), options.firmwareBattery);
+      const unreachable = options.lockLinks.unreachable(addressOf(row));
       if (unreachable !== undefined) throw offline(unreachable);
       const input = { doorId, mac, file, ignoreBattery };
       const id = Promise.withResolvers<string>();
-      const job = await startJob({
+      const job = await jobs.start({
         kind: LOCK_FIRMWARE,
         object: `door/${doorId}`,
         roles: TECHNICIANS,
@@ -185,7 +158,7 @@ export function openFirmware(options: FirmwareOptions) {
         queue: { name: `${LOCK_FIRMWARE}/${networkId ?? gatewayId}`, input },
         run: workOf(input, id.promise),
       });
-      id.resolve((job as { id: string }).id);
+      id.resolve(job.id);
       return job;
     },
     resume: ((input, id) => workOf(inputOfJob.parse(input), id)) satisfies ResumeJob,
@@ -203,11 +176,11 @@ export function openFirmware(options: FirmwareOptions) {
 function takeEvents(
   updates: ReadonlyMap<string, Update>,
   queued: Map<string, string>,
-  { clock, gatewayOfLink, table, failQueuedJob }: FirmwareOptions,
+  { clock, zgates, table, jobs }: FirmwareOptions,
 ) {
   function failQueued(doorId: string, error: GatehouseError | DriverError): void {
     queued.delete(doorId);
-    void failQueuedJob(LOCK_FIRMWARE, `door/${doorId}`, error);
+    void jobs.failQueued(LOCK_FIRMWARE, `door/${doorId}`, error);
   }
 
   return {
@@ -223,7 +196,7 @@ function takeEvents(
     report(linkId: string, { subject, state }: StateReport): void {
       if (!subject.startsWith('firmware:')) return;
       const { data: progress } = firmwareProgress.safeParse(state);
-      const one = progress && updates.get(`${gatewayOfLink(linkId)}/${progress.hwId}`);
+      const one = progress && updates.get(`${zgates.ofLink(linkId)}/${progress.hwId}`);
       if (!one || progress.percent <= one.percent) return;
       one.percent = progress.percent;
       one.movedAt = clock.monotonic();
@@ -232,13 +205,13 @@ function takeEvents(
     /** The host of a gateway is gone, and what it did with it. */
     linkLost(linkId: string): void {
       for (const [key, { end }] of updates)
-        if (key.startsWith(`${gatewayOfLink(linkId)}/`))
+        if (key.startsWith(`${zgates.ofLink(linkId)}/`))
           end.reject(new DriverError('LINK_LOST', `link ${linkId} was lost: ${AGAIN}`));
     },
 
     /** True: it is the end of an update, which needs not be stored. */
     event(linkId: string, { kind, data }: DriverEvent): boolean {
-      const gatewayId = gatewayOfLink(linkId);
+      const gatewayId = zgates.ofLink(linkId);
       if (gatewayId === undefined) return false;
       const { data: gone } = kind === 'lockLeft' ? lockLeft.safeParse(data) : {};
       if (gone) {
@@ -284,13 +257,13 @@ function lockGone(mac: string): DriverError {
 
 /** Resolves when a command can be sent to the gateway of the lock. Rejects when that takes too long, with the signal, or with NO_LOCK. */
 async function reachable(
-  { table, clock, unreachable }: FirmwareOptions,
+  { table, clock, lockLinks }: FirmwareOptions,
   { doorId, mac }: Input,
   signal: AbortSignal,
 ) {
   const end = clock.monotonic() + GATEWAY_WAIT_MS;
   for (;;) {
-    const reason = unreachable(addressOf(assertStillAt(table, doorId, mac)));
+    const reason = lockLinks.unreachable(addressOf(assertStillAt(table, doorId, mac)));
     if (reason === undefined) return;
     if (clock.monotonic() >= end) throw offline(reason);
     await clock.sleep(CHECK_MS, signal);
@@ -299,7 +272,7 @@ async function reachable(
 
 /** The driver may not have ended yet what was cancelled just before. */
 async function begun(
-  { clock, command }: FirmwareOptions,
+  { clock, lockLinks }: FirmwareOptions,
   lock: LockAddress,
   update: LinkCommand,
   signal: AbortSignal,
@@ -307,7 +280,7 @@ async function begun(
   const end = clock.monotonic() + BUSY_MS;
   for (;;) {
     try {
-      await command(lock, update, signal);
+      await lockLinks.command(lock, update, signal);
       return;
     } catch (error) {
       const isBusy = error instanceof DriverError && error.code === 'BUSY';

@@ -3,19 +3,13 @@
  * stands open only by the former meaning is closed once, after the update: the relay is held no more, and the lock is locked.
  */
 import { randomUUID } from 'node:crypto';
-import type { Database } from '../../platform/database/database.ts';
-import type { Log } from '../../platform/log.ts';
 import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
-import type { Audit } from '../../services/audit/audit.ts';
-import { type CloseUnstoredOptions, closeAlsoUnstored } from './close-unstored.ts';
 import type { Closings } from './closing.ts';
+import type { DoorContext } from './context.ts';
+import { type CloseUnstoredOptions, closeAlsoUnstored } from './stored-later.ts';
 import type { DoorTable } from './table.ts';
 
-export interface FormerStandOpenOptions extends CloseUnstoredOptions {
-  database: Database;
-  table: DoorTable;
-  audit: Audit;
-  log: Log;
+export interface FormerStandOpenOptions extends CloseUnstoredOptions, DoorContext {
   closings: CloseUnstoredOptions['closings'] & Pick<Closings, 'store'>;
 }
 

@@ -3,12 +3,11 @@
  * the lock has no sample. A thousand doors take 12 MB, and write half a megabyte in an hour.
  */
 import type { LockReport } from '../../../drivers/contract/settings.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
+import type { DoorContext } from './context.ts';
 import type { Directory, Entry } from './directory.ts';
 import type { HistorySample } from './history-schema.ts';
 import type { Locks } from './locks.ts';
-import { type DoorTable, existing } from './table.ts';
+import { existing } from './table.ts';
 
 const HOUR_MS = 3_600_000;
 const HOURS = 24;
@@ -18,12 +17,9 @@ const SAMPLED_AT_MS = HOUR_MS / 2;
 const BATCH_MAX = 200;
 const PAUSE_MS = 500;
 
-export interface HistoryOptions {
-  database: Database;
-  table: Pick<DoorTable, 'door' | 'historyDay' | 'historySince' | 'setHistory' | 'pruneHistory'>;
+export interface HistoryOptions extends DoorContext {
   directory: Pick<Directory, 'entries'>;
   locks: Pick<Locks, 'connection' | 'report'>;
-  clock: Clock;
 }
 
 export type History = ReturnType<typeof openHistory>;

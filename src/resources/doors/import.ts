@@ -1,13 +1,12 @@
 /** The doors' part of `gatehouse import`: an entry says what is to be, what it leaves out stays as it is. */
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { Clock } from '../../platform/clock.ts';
 import { type ErrorDetail, GatehouseError } from '../../platform/errors.ts';
 import { type Change, changeOf, type ImportPlan, type Json, leftAlone } from '../../platform/import-plan.ts';
 import type { Caller } from '../../platform/principal.ts';
 import { inPieces } from '../../platform/turns.ts';
-import type { Audit } from '../../services/audit/audit.ts';
 import type { CatalogueChanges } from './catalogue-changes.ts';
+import type { DoorContext } from './context.ts';
 import type { Deliveries } from './deliveries.ts';
 import type { Directory } from './directory.ts';
 import {
@@ -42,19 +41,18 @@ interface Item {
   change: Change;
 }
 
-export interface DoorImportOptions {
-  table: DoorTable;
-  audit: Audit;
-  clock: Clock;
+export interface DoorImportOptions extends DoorContext {
   deliveries: Deliveries;
   catalogueChanges: CatalogueChanges;
   directory: Directory;
-  wake(doorId: string): void;
+  stored(doorId: string): void;
 }
+
+export type DoorImport = ReturnType<typeof importDoors>;
 
 /** Everything reads, but `write`; that runs inside a commit job together with the plan it belongs to. */
 export function importDoors(options: DoorImportOptions) {
-  const { table, audit, clock, deliveries, catalogueChanges, directory, wake } = options;
+  const { table, audit, clock, deliveries, catalogueChanges, directory, stored } = options;
   const store = storeWith(table, deliveries);
   return {
     /** Access points for doors that are new and say none: the lowest that neither the site nor the file has. */
@@ -90,7 +88,7 @@ export function importDoors(options: DoorImportOptions) {
           }
         },
         async written() {
-          for (const { id } of differing) wake(id);
+          for (const { id } of differing) stored(id);
           directory.refresh();
         },
       };

@@ -4,13 +4,13 @@
  * a hand may have moved it.
  */
 import type { LockEvent } from '../../../drivers/contract/zgate.ts';
-import type { Log } from '../../platform/log.ts';
-import type { Actuations, Delay, LastActuation } from '../../services/actuations/actuations.ts';
-import type { LiveEvents } from '../../services/events/events.ts';
+import type { Delay, LastActuation } from '../../services/actuations/actuations.ts';
+import type { DoorContext } from './context.ts';
 import { lateOutcomeEvent } from './live-events.ts';
-import { DEADLINE_MS, HELD_AT_MOST_MS } from './lock-commands.ts';
+import { DEADLINE_MS, HELD_AT_MOST_MS } from './lock-links.ts';
 import { lastUnlockDetail } from './schema.ts';
 import { STAND_OPEN } from './standing.ts';
+import type { LockSwaps } from './swap-lock.ts';
 import type { DoorRow } from './table.ts';
 import { UNLOCK } from './unlock.ts';
 
@@ -19,14 +19,10 @@ const EVENT_WITHIN_MS = 300_000;
 /** So long after the begin of a command its frame may still arrive: the last frame of standing open leaves within 60 s. */
 const MAY_ARRIVE_MS = 60_000 + HELD_AT_MOST_MS;
 
-export interface LateOutcomeOptions {
-  actuations: Pick<Actuations, 'lastSent' | 'late' | 'objectOfLock'>;
-  events: Pick<LiveEvents, 'publish'>;
-  log: Log;
+export interface LateOutcomeOptions extends DoorContext {
   /** Of this run, monotonic milliseconds. */
   startedAt: number;
-  /** When the lock was swapped last, monotonic milliseconds; undefined: not in this run. */
-  swappedAt(mac: string): number | undefined;
+  swaps: Pick<LockSwaps, 'swappedAt'>;
 }
 
 /** Inside a commit job; returns what is to be done after it. */
@@ -44,7 +40,7 @@ export function takeLateOutcome(
   if (!isInTime(event.heardAt, last.begunAt ?? startedAt)) return undefined;
   if (mayHaveAnotherCause(last, actuations.lastSent(STAND_OPEN, object))) return undefined;
   // What the door before it has sent may still arrive.
-  const swappedAt = options.swappedAt(event.hwId) ?? Number.POSITIVE_INFINITY;
+  const swappedAt = options.swaps.swappedAt(event.hwId) ?? Number.POSITIVE_INFINITY;
   if (last.begunAt !== undefined && last.begunAt >= swappedAt && last.begunAt - swappedAt <= MAY_ARRIVE_MS)
     return undefined;
   const delayMs = delayOf(event, last);
@@ -61,13 +57,9 @@ export function takeLateOutcome(
 }
 
 /** The door of which the lock was unlocked last: it may be at another one since (swap-lock.ts). */
-function askedAt(
-  doorId: string,
-  mac: string,
-  { actuations, swappedAt }: Pick<LateOutcomeOptions, 'actuations' | 'swappedAt'>,
-): string {
+function askedAt(doorId: string, mac: string, { actuations, swaps }: LateOutcomeOptions): string {
   const own = lastUnlockDetail.safeParse(actuations.lastSent(UNLOCK, `door/${doorId}`)?.detail ?? {}).data;
-  if (swappedAt(mac) === undefined || own?.mac === mac) return doorId;
+  if (swaps.swappedAt(mac) === undefined || own?.mac === mac) return doorId;
   return actuations.objectOfLock(UNLOCK, mac)?.replace(/^door\//, '') ?? doorId;
 }
 

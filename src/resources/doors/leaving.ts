@@ -5,16 +5,11 @@
 import { randomUUID } from 'node:crypto';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { lockRemoved } from '../../../drivers/contract/zgate.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
-import type { LinkCommand } from '../../platform/execute.ts';
-import type { Log } from '../../platform/log.ts';
 import { type Caller, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
-import type { Audit } from '../../services/audit/audit.ts';
-import { HELD_FRAME_MS, type LockAddress } from './configuration.ts';
+import type { DoorContext } from './context.ts';
+import { HELD_FRAME_MS, type LockAddress } from './lock-links.ts';
 import type { LeaveResult } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
-import type { DoorTable } from './table.ts';
 
 /** The frame and its answer, and the answer to the client before it gives up after 10 s. */
 const LEAVE_TIMEOUT_MS = HELD_FRAME_MS + 1_000;
@@ -23,31 +18,24 @@ const AGAIN_MS = 5 * 60_000;
 /** Kept, the newest: more than the locks of a large site. */
 const RETIRED_MAX = 8_192;
 
-export interface LeavingOptions {
-  database: Database;
-  table: DoorTable;
-  audit: Audit;
-  clock: Clock;
-  log: Log;
+export interface LeavingOptions extends DoorContext {
   locks: Pick<Locks, 'forget'>;
-  unreachable(lock: LockAddress): string | undefined;
-  command(lock: LockAddress, wanted: LinkCommand, signal: AbortSignal): Promise<unknown>;
 }
 
 export type Leaving = ReturnType<typeof openLeaving>;
 
 export function openLeaving(options: LeavingOptions) {
-  const { database, table, audit, clock, log, locks } = options;
+  const { database, table, audit, clock, log, locks, lockLinks } = options;
   /** When each lock was asked last, monotonic milliseconds. */
   const asked = new Map<string, number>();
 
   async function send(lock: LockAddress, mac: string): Promise<LeaveResult> {
-    const reason = options.unreachable(lock);
+    const reason = lockLinks.unreachable(lock);
     if (reason !== undefined) return { outcome: 'notSent', reason };
     const wanted = { kind: 'removeLock', data: { hwId: mac }, timeoutMs: LEAVE_TIMEOUT_MS };
     try {
       const { outcome } = lockRemoved.parse(
-        await options.command(lock, wanted, new AbortController().signal),
+        await lockLinks.command(lock, wanted, new AbortController().signal),
       );
       if (outcome === 'left') return { outcome: 'confirmed', reason: null };
       return { outcome: 'unconfirmed', reason: 'the lock did not answer' };

@@ -208,7 +208,7 @@ it('counts locks by battery, charge and link quality, for the metrics', async ()
   // Without a lock, and with one that was never heard.
   await create({ accessPointId: 8 });
   await withLock(9);
-  const { battery, charge, lqi } = estate.doors.lockCounts();
+  const { battery, charge, lqi } = estate.doors.listing.lockCounts();
   expect(battery).toEqual({ low: 2, ok: 1, unknown: 2 });
   expect(charge).toEqual({
     '0-10': 0,

@@ -1,8 +1,12 @@
 /** The list of doors: filters and orders over the directory, and what a row shows beside the resource. */
+import type { LockReport } from '../../../drivers/contract/settings.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { fold } from '../../platform/fold.ts';
+import type { Relay } from '../rs485/relays.ts';
+import type { Rs485 } from '../rs485/rs485.ts';
 import type { Conditions } from './conditions.ts';
-import type { Configuration, Relay } from './configuration.ts';
+import type { Configuration } from './configuration.ts';
+import type { DoorContext } from './context.ts';
 import type { Directory, Entry } from './directory.ts';
 import type { DoorQuery, DoorSummary } from './list-schema.ts';
 import type { Locks, Presence } from './locks.ts';
@@ -10,14 +14,12 @@ import type { DoorPresence, Offline } from './offline.ts';
 import type { OfflineReason } from './schema.ts';
 import type { ListedRow } from './table.ts';
 
-export interface ListingOptions {
+export interface ListingOptions extends DoorContext {
   directory: Directory;
   locks: Pick<Locks, 'connection' | 'report'>;
   conditions: Pick<Conditions, 'matches' | 'levelOf' | 'percentOf'>;
   configuration: Pick<Configuration, 'isInForce' | 'isWaiting'>;
   offline: Offline;
-  /** The relays of doors, by doorId. */
-  relays(): ReadonlyMap<string, Relay>;
 }
 
 /** Doors that cannot be reached, named in the status: of more the list has the rest. */
@@ -27,7 +29,7 @@ interface Counts extends Record<Presence | 'registered' | 'batteryLow', number> 
   offline: ({ doorId: string; name: string | null; accessPointId: number } & OfflineReason)[];
 }
 
-type Relays = ReturnType<ListingOptions['relays']>;
+type Relays = ReturnType<Rs485['relays']>;
 type Sort = NonNullable<DoorQuery['sort']>;
 
 /** The last page of an order whose values are not known. */
@@ -37,7 +39,7 @@ const PRESENCE_RANK = { disconnected: 0, unknown: 1, connected: 2, none: 3 } as 
 export type Listing = ReturnType<typeof openListing>;
 
 export function openListing(options: ListingOptions) {
-  const { directory, locks, conditions, configuration, offline, relays } = options;
+  const { directory, locks, conditions, configuration, offline, rs485 } = options;
   const relayOf = (entry: ListedRow, all: Relays) => all.get(entry.id) ?? null;
 
   function summaryOf(entry: ListedRow, relay: Relay | null): DoorSummary {
@@ -86,7 +88,7 @@ export function openListing(options: ListingOptions) {
 
   return {
     page(query: DoorQuery): { rows: { id: string; summary: DoorSummary }[]; next: string | null } {
-      const all = relays();
+      const all = rs485.relays();
       const text = query.name === undefined ? undefined : fold(query.name);
       const { rank: afterRank, accessPointId: after } = cursorOf(query);
       const isMatch = (entry: Entry) => matches(entry, text, query, all);
@@ -108,13 +110,16 @@ export function openListing(options: ListingOptions) {
       };
     },
 
+    /** For the status. */
     counts: () => countsOf(options),
+    /** For the metrics. */
+    lockCounts: () => lockCountsOf(options),
   };
 }
 
 /** For the status: doors by the presence of their lock; those without one are in `registered` alone. */
-function countsOf({ directory, locks, conditions, offline, relays }: ListingOptions): Counts {
-  const all = relays();
+function countsOf({ directory, locks, conditions, offline, rs485 }: ListingOptions): Counts {
+  const all = rs485.relays();
   const entries = directory.entries();
   const counts = { connected: 0, disconnected: 0, unknown: 0, batteryLow: 0 };
   const unreached: Counts['offline'] = [];
@@ -168,3 +173,35 @@ function firstAfter(
   }
   return found;
 }
+
+/** Percent, each the end of a range. */
+const CHARGES = [10, 20, 40, 60, 80, 100];
+
+export interface LockCounts {
+  battery: Record<'low' | 'ok' | 'unknown', number>;
+  /** By the range of the charge that the lock reported last, such as `20-40`, without its lower end; `unknown`: none was reported. */
+  charge: Record<string, number>;
+  /** ok: from doors.lqiMin of the configuration on. */
+  lqi: Record<'low' | 'ok' | 'unknown', number>;
+}
+
+/** How many locks of doors have which battery and which link quality: which of them it is is in the list of doors. */
+function lockCountsOf({ directory, locks, conditions, thresholds }: ListingOptions): LockCounts {
+  const counts: LockCounts = {
+    battery: { low: 0, ok: 0, unknown: 0 },
+    charge: Object.fromEntries([...CHARGES.map(rangeTo), 'unknown'].map((range) => [range, 0])),
+    lqi: { low: 0, ok: 0, unknown: 0 },
+  };
+  for (const entry of directory.entries()) {
+    if (entry.mac === null) continue;
+    const { battery, lqi }: Partial<LockReport> = locks.report(entry) ?? {};
+    const range = CHARGES.findIndex((end) => battery !== undefined && battery <= end);
+    const charge = range < 0 ? 'unknown' : rangeTo(CHARGES[range] ?? 0, range);
+    counts.charge[charge] = (counts.charge[charge] ?? 0) + 1;
+    counts.battery[conditions.levelOf(entry)] += 1;
+    counts.lqi[lqi === undefined ? 'unknown' : lqi < thresholds.lqiMin ? 'low' : 'ok'] += 1;
+  }
+  return counts;
+}
+
+const rangeTo = (end: number, index: number) => `${CHARGES[index - 1] ?? 0}-${end}`;

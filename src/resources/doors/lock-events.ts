@@ -11,46 +11,30 @@ import {
   lockJoined,
   lockLeft,
 } from '../../../drivers/contract/zgate.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { isUnreadable } from '../../platform/database/last-read.ts';
-import type { Log } from '../../platform/log.ts';
 import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
-import type { Audit } from '../../services/audit/audit.ts';
-import type { LiveEvents } from '../../services/events/events.ts';
+import type { DoorContext } from './context.ts';
 import type { Deliveries } from './deliveries.ts';
 import { insertDoor } from './edit.ts';
 import { type LateOutcomeOptions, takeLateOutcome } from './late-outcome.ts';
 import { happenedAt, lockChanged } from './live-events.ts';
 import type { Locks } from './locks.ts';
-import type { DoorRow, DoorTable } from './table.ts';
+import type { PresenceEvents } from './presence.ts';
+import type { LateRelocks } from './relocking.ts';
+import type { DoorRow } from './table.ts';
 
 /** Ids remembered, over all gateways: far more than 64 links can have on their way (src/platform/field/ipc.ts, EVENT_CREDITS). */
 const REMEMBERED_MAX = 10_000;
 /** Doors of a gateway beyond which joins make none: more than a coordinator takes, and so a hostile joiner fills no disk. */
 const DOORS_OF_GATEWAY_MAX = 1_024;
 
-export interface LockEventsOptions extends Pick<LateOutcomeOptions, 'actuations' | 'swappedAt'> {
-  database: Database;
-  table: DoorTable;
-  audit: Audit;
-  events: LiveEvents;
-  clock: Clock;
-  log: Log;
+export interface LockEventsOptions extends Pick<LateOutcomeOptions, 'actuations' | 'swaps'>, DoorContext {
   deliveries: Deliveries;
   locks: Pick<Locks, 'since' | 'joined' | 'left' | 'forget' | 'happened'>;
-  /** The Zigbee gateway on a link, by the configuration. */
-  gatewayOfLink(linkId: string): string | undefined;
-  /** The network of a gateway. */
-  networkOf(gatewayId: string): string | null;
+  lateRelocks: LateRelocks;
+  presence: Pick<PresenceEvents, 'mark'>;
   /** After the commit: the door has a lock, or has it elsewhere. */
   bound(doorId: string): void;
-  /** Inside the commit job: whether the gateway has to lock the door now; what is to be done after it. */
-  relockLate(door: DoorRow, parsed: LockEvent, key: string): (() => void) | undefined;
-  /** The event could not be stored. */
-  relockUnstored(parsed: LockEvent, key: string): void;
-  /** After the commit: the presence of its lock may have changed. */
-  changed(doorId: string): void;
 }
 
 /** Resolves when the event is durable: true, or false when it is none of ours. */
@@ -65,7 +49,7 @@ export function openLockEvents(options: LockEventsOptions): TakeLockEvent {
   const { database, table, log } = options;
   const withStart = { ...options, startedAt: options.clock.monotonic() };
   return async (linkId, { id, kind, data }) => {
-    const gatewayId = options.gatewayOfLink(linkId);
+    const gatewayId = options.zgates.ofLink(linkId);
     if (gatewayId === undefined || !KINDS.has(kind)) return false;
     const key = `${linkId} ${id}`;
     const store = read(kind, data, { gatewayId, key }, withStart);
@@ -81,7 +65,7 @@ export function openLockEvents(options: LockEventsOptions): TakeLockEvent {
       })
       .catch((error) => {
         const parsed = kind === 'lockEvent' ? lockEvent.safeParse(data).data : undefined;
-        if (parsed && isUnreadable(error)) options.relockUnstored(parsed, key);
+        if (parsed && isUnreadable(error)) options.lateRelocks.unstored(parsed, key);
         throw error;
       });
     after?.();
@@ -126,7 +110,7 @@ function joined(
     return undefined;
   }
   const doorId = before?.id ?? create(parsed.hwId, options);
-  table.setPlace.run(gatewayId, options.networkOf(gatewayId), doorId);
+  table.setPlace.run(gatewayId, options.zgates.networkOf(gatewayId), doorId);
   if (before) configureAnew(before, options);
   const { manufacturer, model } = parsed;
   const detail = { mac: parsed.hwId, gatewayId, isNew: !before, manufacturer, model };
@@ -172,7 +156,7 @@ function left(mac: string, gatewayId: string, options: LockEventsOptions): (() =
   options.events.publish(lockChanged(row.id, 'left', { mac, gatewayId }));
   return () => {
     options.locks.left({ mac, gatewayId });
-    options.changed(row.id);
+    options.presence.mark(row.id);
   };
 }
 
@@ -191,7 +175,7 @@ function happened(
   }
   options.events.publish(happenedAt(row.id, parsed));
   const late = takeLateOutcome(row, parsed, options);
-  const relock = options.relockLate(row, parsed, key);
+  const relock = options.lateRelocks.relock(row, parsed, key);
   return () => {
     late?.();
     relock?.();

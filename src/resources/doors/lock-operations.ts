@@ -143,9 +143,10 @@ function standOpen(doors: DoorSlice, path: string): Operation[] {
         'IN_PROGRESS',
         'DEVICE_OFFLINE',
       ],
-      handler: async ({ params, body, principal, correlationId, isGone }) => ({
-        body: await doors.standOpen(params.doorId, body, { principal, correlationId, isGone }),
-      }),
+      async handler({ params: { doorId }, body, principal, correlationId, isGone }) {
+        const delivery = await doors.standOpen.begin(doorId, body, { principal, correlationId, isGone });
+        return { body: { doorId, ...delivery, standingOpen: doors.standingOpen(doorId) } };
+      },
     }),
     operation({
       ...common,
@@ -155,9 +156,10 @@ function standOpen(doors: DoorSlice, path: string): Operation[] {
       description:
         'The lock is sent lock commands until it has shown that it is locked; the relay pulse is not renewed any more. Until the last pulse of a relay is over the answer is accepted, also when it is asked again. A door that does not stand open, or did not yet: 200, with that in `reason`. 503 STORAGE_UNAVAILABLE: the door is closed all the same, and that is stored later.',
       errors: ['NOT_FOUND'],
-      handler: async ({ params, principal, correlationId }) => ({
-        body: await doors.endStandOpen(params.doorId, { principal, correlationId }),
-      }),
+      async handler({ params: { doorId }, principal, correlationId }) {
+        const outcome = await doors.endStandOpen(doorId, { principal, correlationId });
+        return { body: { doorId, ...outcome, standingOpen: doors.standingOpen(doorId) } };
+      },
     }),
   ];
 }
@@ -176,7 +178,7 @@ function rfPin(doors: DoorSlice, path: string): Operation[] {
       body: rfPinBody,
       errors,
       async handler({ params: { doorId }, body, principal, correlationId }) {
-        await doors.setRfPin(doorId, body.pin, { principal, correlationId });
+        await doors.rfPins.set(doorId, body.pin, { principal, correlationId });
         return { body: { doorId, isStored: true } };
       },
     }),
@@ -187,7 +189,7 @@ function rfPin(doors: DoorSlice, path: string): Operation[] {
       summary: 'Forget the PIN for operations by radio of the lock of a door',
       errors: [...errors, 'IN_PROGRESS', 'STANDS_OPEN'],
       async handler({ params: { doorId }, principal, correlationId }) {
-        await doors.removeRfPin(doorId, { principal, correlationId });
+        await doors.rfPins.remove(doorId, { principal, correlationId });
         return { body: { doorId, isStored: false } };
       },
     }),
@@ -252,7 +254,7 @@ function lockCare(doors: DoorSlice, path: string, job: z.ZodType): Operation[] {
       location: jobPath,
       errors: ['NOT_FOUND', 'NO_LOCK', 'BATTERY_LOW', 'IN_PROGRESS', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
       handler: async ({ params, body, principal, correlationId }) => ({
-        body: await doors.updateFirmware(params.doorId, body, { principal, correlationId }),
+        body: await doors.firmware.start(params.doorId, body, { principal, correlationId }),
       }),
     }),
   ];

@@ -1,8 +1,7 @@
 /** When locks were heard of, written now and then for all at once: these times move with each frame. */
 import type { LockReport } from '../../../drivers/contract/settings.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
-import type { DoorTable, LockTimesRow } from './table.ts';
+import type { DoorContext } from './context.ts';
+import type { LockTimesRow } from './table.ts';
 
 /** What a power cut may cost of them. A thousand locks write a sixth of a megabyte each time. */
 const WRITE_EVERY_MS = 3_600_000;
@@ -19,10 +18,7 @@ export interface LockTimes {
   run(signal: AbortSignal): Promise<never>;
 }
 
-export interface LockTimesOptions {
-  database: Database;
-  table: Pick<DoorTable, 'setTimes'>;
-  clock: Clock;
+export interface LockTimesOptions extends DoorContext {
   report(gatewayId: string, mac: string): LockReport | undefined;
 }
 

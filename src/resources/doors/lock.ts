@@ -1,44 +1,36 @@
 /** Locks a door now: its lock is sent one command, or what stands open is ended. Never refused because something else is under way. */
-import type { Clock } from '../../platform/clock.ts';
 import { GatehouseError } from '../../platform/errors.ts';
-import type { Log } from '../../platform/log.ts';
 import type { Caller } from '../../platform/principal.ts';
-import type { Actuations, Intent, LastActuation } from '../../services/actuations/actuations.ts';
+import type { Intent, LastActuation } from '../../services/actuations/actuations.ts';
 import type { Closings } from './closing.ts';
 import type { ClosingOutcome } from './closing-orders.ts';
-import { addressOf, type LockAddress, type Relay } from './configuration.ts';
+import type { DoorContext } from './context.ts';
+import type { LastReadDoors } from './last-read-doors.ts';
 import {
-  type ActuateLock,
   AUDITED,
+  addressOf,
   answerInTime,
   deadlineOf,
   endOf,
   INTERNAL,
   noLock,
   offline,
-} from './lock-commands.ts';
+} from './lock-links.ts';
 import type { LockResult } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
-import { assertPin } from './rf-pin.ts';
+import { assertPin, type RfPins } from './rf-pin.ts';
 import { type LastLock, lastLockDetail } from './schema.ts';
 import type { StandOpen } from './stand-open.ts';
 import { closedUnstored, type StoredLater } from './stored-later.ts';
 import { type DoorRow, existing } from './table.ts';
 
-export interface LockDoorOptions {
-  clock: Clock;
-  actuations: Actuations;
-  log: Log;
+export interface LockDoorOptions extends DoorContext {
   locks: Pick<Locks, 'report'>;
-  relay(doorId: string): Relay | undefined;
-  unreachable(lock: LockAddress): string | undefined;
-  actuateLock: ActuateLock;
-  pinOf(mac: string): string | null;
+  rfPins: Pick<RfPins, 'pinOf'>;
   standOpen: Pick<StandOpen, 'of' | 'end' | 'isBeginning' | 'isLettingGo'>;
   closings: Pick<Closings, 'attempt'>;
   later: StoredLater;
-  /** As it was read last; throws when it never was and cannot be. */
-  doorOf(doorId: string): DoorRow | undefined;
+  lastRead: LastReadDoors;
 }
 
 /** As in the audit. */
@@ -62,9 +54,16 @@ const NOTHING_OPEN: ClosingOutcome = {
   reason: 'the door did not stand open: there was nothing to end',
 };
 
-export function openLockDoor(options: LockDoorOptions) {
-  const { clock, relay, standOpen, closings, later } = options;
-  const doors = { door: { get: options.doorOf } };
+export interface LockDoor {
+  /** Throws NO_LOCK, PIN_REQUIRED, DEVICE_OFFLINE, or STORAGE_UNAVAILABLE when it was sent and is not stored. */
+  lock(doorId: string, caller: Caller): Promise<LockResult>;
+  /** Resolves with what closes the door; rejects with the same when it is not stored. */
+  endStandOpen(doorId: string, caller: Caller): Promise<ClosingOutcome>;
+}
+
+export function openLockDoor(options: LockDoorOptions): LockDoor {
+  const { clock, lastRead, lockLinks, rfPins, standOpen, closings, later } = options;
+  const doors = { door: { get: lastRead.door } };
 
   /** Ends what stands open, and has its lock locked. */
   async function endStandOpen(doorId: string, reason: string, caller: Caller): Promise<ClosingOutcome> {
@@ -85,8 +84,8 @@ export function openLockDoor(options: LockDoorOptions) {
     const closed = await closings.attempt(mac);
     if (closed) return closed;
     const lock = addressOf(row);
-    const data = { hwId: mac, pin: options.pinOf(mac) };
-    const sending = options.actuateLock(lock, { kind: 'lock', data }, deadlineOf('lock'));
+    const data = { hwId: mac, pin: rfPins.pinOf(mac) };
+    const sending = lockLinks.actuate(lock, { kind: 'lock', data }, deadlineOf('lock'));
     const end = await endOf(sending, row, options.log);
     if ('refusal' in end) throw end.refusal;
     return end.result;
@@ -100,21 +99,20 @@ export function openLockDoor(options: LockDoorOptions) {
   }
 
   return {
-    async endStandOpen(doorId: string, reason: string, caller: Caller): Promise<ClosingOutcome> {
-      return assertStored(doorId, await endStandOpen(doorId, reason, caller));
+    async endStandOpen(doorId, caller) {
+      return assertStored(doorId, await endStandOpen(doorId, 'ended by request', caller));
     },
-    /** Throws NO_LOCK, PIN_REQUIRED, DEVICE_OFFLINE, or STORAGE_UNAVAILABLE when it was sent and is not stored. */
-    async lock(doorId: string, caller: Caller): Promise<LockResult> {
+    async lock(doorId, caller) {
       const row = existing(doors, doorId);
-      const device = relay(doorId);
+      const device = lastRead.relay(doorId);
       const standing = standOpen.of(doorId);
       const mac = device ? null : row.mac;
       if (mac === null && !standing && !standOpen.isBeginning(doorId))
         throw nothingToLock(device !== undefined);
       // Nothing was sent of what waits: it does not change what can be done now.
       if (mac !== null && (!standing || standing.row.phase === 'waiting')) {
-        assertPin(mac, options.locks.report(row), options.pinOf);
-        const reason = options.unreachable(addressOf(row));
+        assertPin(mac, options.locks.report(row), rfPins);
+        const reason = lockLinks.unreachable(addressOf(row));
         if (reason !== undefined) throw offline(row, reason);
       }
       const via = device ? 'rs485' : 'zigbee';

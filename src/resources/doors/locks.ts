@@ -6,11 +6,11 @@ import type { StateReport } from '../../../drivers/contract/driver.ts';
 import { type LockReport, lockReport } from '../../../drivers/contract/settings.ts';
 import type { LockJoined } from '../../../drivers/contract/zgate.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
 import type { Log } from '../../platform/log.ts';
 import { openReported } from '../../services/reconcile/reported.ts';
+import type { DoorContext } from './context.ts';
 import { openLockTimes, timesOf } from './lock-times.ts';
-import type { DoorTable, DueRow } from './table.ts';
+import type { DueRow } from './table.ts';
 
 /** Locks kept in memory: 64 gateways with as many locks as a coordinator takes, or nearly. */
 const LOCKS_MAX = 8_192;
@@ -45,15 +45,7 @@ export interface Connection {
   ageMs: number | undefined;
 }
 
-export interface LocksOptions {
-  database: Database;
-  table: DoorTable;
-  clock: Clock;
-  log: Log;
-  /** The Zigbee gateway on a link, by the configuration. */
-  gatewayOfLink(linkId: string): string | undefined;
-  /** undefined: there is no such gateway. `changedAt` in epoch milliseconds. */
-  gateway(gatewayId: string): { connected: boolean; changedAt: number } | undefined;
+export interface LocksOptions extends DoorContext {
   /** A lock came, went, or has another configuration than before. */
   changed(place: LockPlace, what: { isBack: boolean; configChanged: boolean }): void;
   /** A lock reported its state; `before` is what it had reported until then. */
@@ -95,7 +87,7 @@ interface KeptReport {
 }
 
 export function openLocks(options: LocksOptions): Locks {
-  const { clock, log } = options;
+  const { clock, log, zgates } = options;
   const memory = openMemory(options);
   const { reported, keep, hasRoom } = memory;
 
@@ -106,7 +98,7 @@ export function openLocks(options: LocksOptions): Locks {
   function connection(place: Place): Connection | undefined {
     const { mac, gateway_id: gatewayId } = place;
     if (mac === null) return undefined;
-    const gateway = gatewayId === null ? undefined : options.gateway(gatewayId);
+    const gateway = gatewayId === null ? undefined : zgates.connection(gatewayId);
     const lost = memory.lossesOf(gatewayId ?? '');
     const lock = find(place);
     const ageMs = lock?.at === undefined ? undefined : Math.round(clock.monotonic() - lock.at);
@@ -126,7 +118,7 @@ export function openLocks(options: LocksOptions): Locks {
       reported.report(idOf(place.mac, place.gateway_id), lock.connected, state);
     },
     take(linkId, { subject, state }) {
-      const gatewayId = options.gatewayOfLink(linkId);
+      const gatewayId = zgates.ofLink(linkId);
       if (gatewayId === undefined || !subject.startsWith('device:')) return;
       const mac = subject.slice('device:'.length);
       const { data, error } = lockReport.safeParse(state);
@@ -201,7 +193,8 @@ const idOf = (mac: string, gatewayId: string) => `${gatewayId}/${mac}`;
 type Memory = ReturnType<typeof openMemory>;
 
 /** What locks reported, with its age, and how often each gateway was lost since the start. */
-function openMemory({ database, table, clock, log }: LocksOptions) {
+function openMemory(options: LocksOptions) {
+  const { database, table, clock, log } = options;
   const startedAt = clock.now();
   const losses = new Map<string, { count: number; at: number }>();
   const lossesOf = (gatewayId: string) => losses.get(gatewayId) ?? { count: 0, at: startedAt };
@@ -219,7 +212,7 @@ function openMemory({ database, table, clock, log }: LocksOptions) {
     },
   });
   const report = (gatewayId: string, mac: string) => reported.get(idOf(mac, gatewayId))?.state?.report;
-  const times = openLockTimes({ database, table, clock, report });
+  const times = openLockTimes({ ...options, report });
   for (const { gateway_id, mac, report, ...row } of table.reports.all()) {
     const stored = lockReport.safeParse({ ...JSON.parse(report), ...timesOf(row) });
     if (stored.data && room.take())

@@ -1,7 +1,7 @@
 /** Why a door cannot be reached: the first cause that explains it, for anyone who is sent to mend it. */
 import type { LockReport } from '../../../drivers/contract/settings.ts';
-import type { Relay } from './configuration.ts';
-import type { Thresholds } from './evaluated.ts';
+import type { DeviceFacts, Relay } from '../rs485/relays.ts';
+import type { DoorContext } from './context.ts';
 import type { Connection, Locks, Presence } from './locks.ts';
 import type { OfflineReason } from './schema.ts';
 import type { ListedRow } from './table.ts';
@@ -13,34 +13,12 @@ export interface DoorPresence {
   since: number;
 }
 
-/** A Zigbee gateway, as far as a reason has to name it. */
-export interface GatewayFacts {
-  name: string | null;
-  zigbeeChannel: number | null;
-  /** Why its link is down. */
-  lastError: string | null;
-}
-
-/** The RS-485 device that opens a door. */
-export interface DeviceFacts {
-  name: string | null;
-  bus: string;
-  isBusUp: boolean;
-  connected: boolean;
-  /** Epoch milliseconds. */
-  changedAt: number;
-}
-
 /** What a reason is made of: the row, but for what is not of interest here. */
 export type PlacedRow = Pick<ListedRow, 'mac' | 'gateway_id' | 'lock_left_at' | 'battery_low_told'>;
 
-export interface OfflineOptions {
+export interface OfflineOptions extends DoorContext {
   locks: Pick<Locks, 'connection' | 'report'>;
   conditions: { levelOf(row: PlacedRow): string };
-  thresholds: Pick<Thresholds, 'lqiMin'>;
-  gateway(gatewayId: string): { connected: boolean } | undefined;
-  gatewayFacts(gatewayId: string): GatewayFacts | undefined;
-  deviceFacts(deviceId: string): DeviceFacts | undefined;
 }
 
 export interface Offline {
@@ -51,15 +29,15 @@ export interface Offline {
 }
 
 export function openOffline(options: OfflineOptions): Offline {
-  const { locks, deviceFacts } = options;
+  const { locks, rs485 } = options;
   return {
     presence(row, relay) {
       if (!relay) return locks.connection(row);
-      const device = deviceFacts(relay.deviceId);
+      const device = rs485.facts(relay.deviceId);
       return device && { status: device.connected ? 'connected' : 'disconnected', since: device.changedAt };
     },
     reason(row, relay) {
-      const device = relay && deviceFacts(relay.deviceId);
+      const device = relay && rs485.facts(relay.deviceId);
       if (device) return reasonOfDevice(device);
       const connection = locks.connection(row);
       if (!connection || connection.status === 'connected') return null;
@@ -86,8 +64,8 @@ function reasonOfGateway(row: PlacedRow, { since }: Connection, options: Offline
       code: 'NO_GATEWAY',
       message: 'No Zigbee gateway is known for its lock: have the lock join one.',
     };
-  const gateway = options.gateway(gatewayId);
-  const { name = null, lastError = null } = options.gatewayFacts(gatewayId) ?? {};
+  const gateway = options.zgates.connection(gatewayId);
+  const { name = null, lastError = null } = options.zgates.facts(gatewayId) ?? {};
   const called = `Zigbee gateway ${name ?? gatewayId}`;
   if (!gateway)
     return {
@@ -106,7 +84,7 @@ function reasonOfLock(row: PlacedRow, report: Partial<LockReport>, options: Offl
     return { code: 'LOCK_LEFT', message };
   }
   const { heardOn, lqi, battery, lastSeen } = report;
-  const channel = options.gatewayFacts(row.gateway_id ?? '')?.zigbeeChannel ?? null;
+  const channel = options.zgates.facts(row.gateway_id ?? '')?.zigbeeChannel ?? null;
   if (heardOn !== undefined && channel !== null && heardOn !== channel) {
     const message = `The lock was last heard on channel ${heardOn}, and its network is on ${channel}: have it join again.`;
     return { code: 'STAYED_BEHIND', message };

@@ -1,8 +1,7 @@
 /** How a door stands open and who locks it again, as …/state shows it. */
-import type { Clock } from '../../platform/clock.ts';
 import type { Closings } from './closing.ts';
 import type { PendingClosing } from './closing-orders.ts';
-import type { Relay } from './configuration.ts';
+import type { DoorContext } from './context.ts';
 import type { Locks } from './locks.ts';
 import type { StandingOpenState } from './openings-schema.ts';
 import type { RfPins } from './rf-pin.ts';
@@ -10,13 +9,11 @@ import type { DoorState } from './schema.ts';
 import type { StandOpen } from './stand-open.ts';
 import type { DoorRow } from './table.ts';
 
-export interface OpeningsShown {
-  clock: Clock;
+export interface OpeningsShown extends DoorContext {
   locks: Pick<Locks, 'report'>;
   standOpen: Pick<StandOpen, 'of' | 'isOn' | 'count'>;
   closings: Pick<Closings, 'pendingOf' | 'alarms'>;
   rfPins: Pick<RfPins, 'has'>;
-  relay(doorId: string): Relay | undefined;
 }
 
 export function openingsOf(

@@ -65,7 +65,7 @@ function changes(doors: Doors, path: string): Operation[] {
   ];
 }
 
-function reads(doors: Doors & Pick<DoorSlice, 'history'>, path: string): Operation[] {
+function reads(doors: DoorSlice, path: string): Operation[] {
   const common = { method: 'get', tag, access: ROLES, status: 200 } as const;
   return [
     operation({

@@ -1,27 +1,18 @@
 /** What waits for the lock of a door, what became of what did, and cancelling it. */
-import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
-import type { Audit } from '../../services/audit/audit.ts';
-import type { ApplyFailure } from '../../services/reconcile/reconcile.ts';
+import type { Reconciler } from '../../services/reconcile/reconcile.ts';
 import type { Configuration } from './configuration.ts';
+import type { DoorContext } from './context.ts';
 import type { Deliveries } from './deliveries.ts';
 import { changedFields, storeWanted, type TravellingWanted, wantedOf } from './edit.ts';
 import type { DoorPending, DoorState } from './schema.ts';
 import type { DeliveryRow, DoorRow, DoorTable } from './table.ts';
 
-export interface PendingOptions {
-  database: Database;
-  table: DoorTable;
-  audit: Audit;
-  clock: Clock;
+export interface PendingOptions extends DoorContext {
   deliveries: Deliveries;
   configuration: Pick<Configuration, 'isInForce' | 'isWaiting'>;
-  reconciler: {
-    failure(doorId: string): ApplyFailure | undefined;
-    nextAttempt(doorId: string): number | undefined;
-  };
+  reconciler: Pick<Reconciler, 'failure' | 'nextAttempt'>;
 }
 
 type Attempts = Pick<DoorState['configuration'], 'failure' | 'nextAttempt'>;

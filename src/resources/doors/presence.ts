@@ -2,15 +2,12 @@
  * Publishes which locks came and went, no faster than a disk and a reader can take: a gateway with a thousand
  * locks that is lost and back again within seconds changes nothing that anybody would want to hear of.
  */
-import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
 import type { Log } from '../../platform/log.ts';
 import { letOthersWork, openSlice } from '../../platform/turns.ts';
-import type { LiveEvents } from '../../services/events/events.ts';
+import type { DoorContext } from './context.ts';
 import { type DoorConnection, presenceChanged } from './live-events.ts';
 import type { Locks } from './locks.ts';
 import type { Offline } from './offline.ts';
-import type { DoorTable } from './table.ts';
 
 const PUBLISH_EVERY_MS = 2_000;
 /** Doors in one batch, and so 25 rows a second at most. */
@@ -18,14 +15,9 @@ const BATCH_MAX = 50;
 /** A door is unknown for so long before it is published: a host that is restarted is back by then. */
 const UNKNOWN_AFTER_MS = 10_000;
 
-export interface PresenceOptions {
-  database: Database;
-  table: DoorTable;
+export interface PresenceOptions extends DoorContext {
   locks: Pick<Locks, 'connection'>;
   offline: Pick<Offline, 'reason'>;
-  events: LiveEvents;
-  clock: Clock;
-  log: Log;
 }
 
 export interface PresenceEvents {

@@ -81,8 +81,8 @@ it('another order is for the relay of the door then', async () => {
 
 it('what another relay shows says nothing of the one that is held', async () => {
   await stand();
-  estate.doors.relayReported(id, RELAY, true);
-  estate.doors.relayReported(id, { ...RELAY, relayIndex: 3 }, false);
+  estate.doors.standOpen.relayReported(id, RELAY, true);
+  estate.doors.standOpen.relayReported(id, { ...RELAY, relayIndex: 3 }, false);
   await estate.clock.advance(0);
   expect(await state()).toMatchObject({ state: 'open', on: true });
 });

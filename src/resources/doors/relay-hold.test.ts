@@ -278,7 +278,7 @@ describe('a renewal that fails', () => {
 
 describe('what the device reports of its relay', () => {
   const report = async (isClosed: boolean) => {
-    estate.doors.relayReported(id, playedRelay(DEVICE), isClosed);
+    estate.doors.standOpen.relayReported(id, playedRelay(DEVICE), isClosed);
     await estate.clock.advance(0);
   };
   const LOST =
@@ -331,7 +331,7 @@ describe('what the device reports of its relay', () => {
     const { commit } = estate.database;
     estate.database.commit = (job, urgency) => {
       estate.database.commit = commit;
-      estate.doors.relayReported(id, playedRelay(DEVICE), false);
+      estate.doors.standOpen.relayReported(id, playedRelay(DEVICE), false);
       return commit(job, urgency);
     };
     expect((await stand()).body).toMatchObject({ outcome: 'unknown', reason: LOST });

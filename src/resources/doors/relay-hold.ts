@@ -6,8 +6,9 @@ import { HOLD_MS } from '../../../drivers/contract/rs485.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { AWAKE } from '../../platform/waking.ts';
-import { isSameRelay, type WiredRelay } from './configuration.ts';
-import { INTERNAL } from './lock-commands.ts';
+import type { Relay, WiredRelay } from '../rs485/relays.ts';
+import type { Rs485 } from '../rs485/rs485.ts';
+import { INTERNAL } from './lock-links.ts';
 
 /** Twice in each pulse, so that one renewal may fail and the door stays open. */
 export const RENEW_EVERY_MS = 8_000;
@@ -20,16 +21,6 @@ const FAILURES_TO_BE_LOST = 2;
  * yet counts as open only after this time, which is several polls and one repetition of the report.
  */
 const STALE_REPORT_MS = 6_000;
-
-export interface RelayHoldOptions {
-  clock: Clock;
-  /** Fires this relay once, for so long from now at least, and no other one. Rejects with a GatehouseError. */
-  holdRelay(
-    relay: WiredRelay,
-    hold: { milliseconds: number; timeoutMs: number },
-    signal: AbortSignal,
-  ): Promise<{ outcome: 'confirmed' | 'unknown' }>;
-}
 
 export interface HoldFault {
   code: string;
@@ -64,17 +55,16 @@ interface Hold {
 
 export type RelayHolds = ReturnType<typeof openRelayHolds>;
 
-export function openRelayHolds({ clock, holdRelay }: RelayHoldOptions) {
+export function openRelayHolds(clock: Clock, rs485: Pick<Rs485, 'holdRelay'>) {
   const holds = new Map<string, Hold>();
   /** Of doors whose relay is held no more: when the last pulse that may have reached it is over, monotonic milliseconds. */
   const lettingGo = new Map<string, number>();
 
   async function attempt(hold: Hold, { signal }: AbortController): Promise<HoldOutcome> {
     const order = { milliseconds: HOLD_MS, timeoutMs: ATTEMPT_MS };
-    const fault = await holdRelay(hold.relay, order, signal).then(
-      ({ outcome }) => (outcome === 'confirmed' ? undefined : UNCONFIRMED),
-      faultOf,
-    );
+    const fault = await rs485
+      .holdRelay(hold.relay, order, signal)
+      .then(({ outcome }) => (outcome === 'confirmed' ? undefined : UNCONFIRMED), faultOf);
     hold.attempt = undefined;
     if (signal.aborted) return { kind: 'calledOff' };
     if (fault) {
@@ -153,6 +143,12 @@ export function openRelayHolds({ clock, holdRelay }: RelayHoldOptions) {
     /** Milliseconds to the next renewal. */
     restMs: (): number => Math.min(...[...holds.values()].map(({ renewAt }) => renewAt - clock.monotonic())),
   };
+}
+
+export function isSameRelay(one: Omit<Relay, 'settled'>, other: Omit<Relay, 'settled'>): boolean {
+  const { deviceId, bus, hwId, relayIndex } = other;
+  const isSameHardware = one.deviceId === deviceId && one.bus === bus && one.hwId === hwId;
+  return isSameHardware && one.relayIndex === relayIndex;
 }
 
 const UNCONFIRMED: HoldFault = {

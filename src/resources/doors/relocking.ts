@@ -6,15 +6,16 @@
 import { randomUUID } from 'node:crypto';
 import type { LockReport, RelockWay } from '../../../drivers/contract/settings.ts';
 import type { LockEvent } from '../../../drivers/contract/zgate.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { openLastRead } from '../../platform/database/last-read.ts';
 import { type Caller, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import type { Busy } from './busy.ts';
-import { type CloseUnstoredOptions, closeAlsoUnstored } from './close-unstored.ts';
 import { type Closings, NOT_OPENED } from './closing.ts';
-import { DEADLINE_MS, type End, HELD_AT_MOST_MS } from './lock-commands.ts';
+import type { DoorContext } from './context.ts';
+import { DEADLINE_MS, type End, HELD_AT_MOST_MS } from './lock-links.ts';
 import type { Locks } from './locks.ts';
-import type { DoorRow, DoorTable } from './table.ts';
+import type { StandOpen } from './stand-open.ts';
+import { type CloseUnstoredOptions, closeAlsoUnstored } from './stored-later.ts';
+import type { DoorRow } from './table.ts';
 
 /** Time to open the door. */
 export const RELOCK_SECONDS = 5;
@@ -22,8 +23,7 @@ const RELOCK_MS = RELOCK_SECONDS * 1_000;
 /** From the time at which a lock relocks to its report of that: the bolt moves, and a sleeping lock wakes. */
 const REPORT_MARGIN_MS = 10_000;
 
-export interface RelockOptions {
-  table: DoorTable;
+export interface RelockOptions extends DoorContext {
   locks: Pick<Locks, 'report'>;
   closings: Pick<Closings, 'store' | 'schedule'>;
 }
@@ -107,17 +107,21 @@ function isUnknown(end: End): boolean {
   return 'result' in end && end.result.outcome === 'unknown';
 }
 
-export interface LateRelockOptions extends Omit<RelockOptions, 'closings'>, CloseUnstoredOptions {
-  database: Database;
+export interface LateRelockOptions
+  extends Omit<RelockOptions, 'closings'>,
+    CloseUnstoredOptions,
+    DoorContext {
   closings: CloseUnstoredOptions['closings'] & Pick<Closings, 'store' | 'isPending'>;
   busy: Pick<Busy, 'has'>;
-  keepsOpen(mac: string): boolean;
+  standOpen: Pick<StandOpen, 'keepsOpen'>;
 }
 
 type LockedDoor = Pick<DoorRow, 'id' | 'gateway_id' | 'network_id'>;
 
 /** Events whose door was locked before they were stored; a driver sends each again until it is stored. */
 const REMEMBERED_MAX = 1_000;
+
+export type LateRelocks = ReturnType<typeof openLateRelocks>;
 
 /**
  * A lock reports that it was unlocked by radio when nothing waits for that any more, such as by a frame that its parent has held
@@ -134,7 +138,7 @@ export function openLateRelocks(options: LateRelockOptions) {
 
   function lateRelock(door: LockedDoor, { hwId: mac, what, source }: LockEvent) {
     if (what !== 'unlocked' || source !== 'rf' || options.busy.has(door.id)) return undefined;
-    if (closings.isPending(mac) || options.keepsOpen(mac)) return undefined;
+    if (closings.isPending(mac) || options.standOpen.keepsOpen(mac)) return undefined;
     const known = locks.report({ mac, gateway_id: door.gateway_id })?.relock;
     const relocksItself = isByLock(known?.by);
     const delayMs = relocksItself ? watchMs(known?.by, known) : RELOCK_MS;
@@ -146,7 +150,7 @@ export function openLateRelocks(options: LateRelockOptions) {
 
   return {
     /** Inside the commit job of the event; returns what is to be done after it. `key`: the same each time that it is sent. */
-    relockLate(door: DoorRow, event: LockEvent, key: string): (() => void) | undefined {
+    relock(door: DoorRow, event: LockEvent, key: string): (() => void) | undefined {
       if (undone.has(key)) return () => void undone.delete(key);
       const relock = lateRelock(door, event);
       if (!relock) return undefined;
@@ -155,7 +159,7 @@ export function openLateRelocks(options: LateRelockOptions) {
       return () => closings.schedule(order.mac, delayMs, { relocksItself });
     },
     /** The event could not be stored: events are refused sooner than what closes a door. */
-    relockUnstored(event: LockEvent, key: string): void {
+    unstored(event: LockEvent, key: string): void {
       const door = undone.has(key) ? undefined : doorOf(event.hwId);
       const relock = door && lateRelock(door, event);
       if (!relock) return;

@@ -1,74 +1,84 @@
 /** Another lock takes the place of one that broke: the door stays, with its settings and history. */
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { assertIfMatch } from '../../platform/http/editing.ts';
 import { type Caller, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
-import type { Audit } from '../../services/audit/audit.ts';
-import type { LiveEvents } from '../../services/events/events.ts';
 import type { Closings } from './closing.ts';
 import type { Conditions } from './conditions.ts';
-import { LAST_VERSION, type Relay } from './configuration.ts';
+import { LAST_VERSION } from './configuration.ts';
+import type { DoorContext } from './context.ts';
 import type { Deliveries } from './deliveries.ts';
+import type { Doors } from './doors.ts';
 import { NOTHING_WANTED, wantedOf } from './edit.ts';
 import { lockChanged } from './live-events.ts';
 import type { LockReplacement } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
-import { type DoorRow, type DoorTable, existing } from './table.ts';
+import { type DoorRow, existing } from './table.ts';
 
-export interface ReplaceLockOptions {
-  database: Database;
-  table: DoorTable;
-  audit: Audit;
-  events: LiveEvents;
-  clock: Clock;
+export interface ReplaceLockOptions extends DoorContext {
   deliveries: Deliveries;
   locks: Pick<Locks, 'report'>;
   conditions: Pick<Conditions, 'lockChanged'>;
-  relay(doorId: string): Relay | undefined;
   closings: Pick<Closings, 'lockedInWords' | 'retry'>;
+  doors: Pick<Doors, 'get'>;
   /** After the commit. */
   bound(doorId: string): void;
 }
 
-export type ReplaceLock = (
-  doorId: string,
-  body: LockReplacement,
-  caller: Caller & { ifMatch: string | undefined },
-) => Promise<void>;
+export interface LockReplacements {
+  /** Resolves with the door as it is then. */
+  replaceLock(
+    doorId: string,
+    body: LockReplacement,
+    caller: Caller & { ifMatch: string | undefined },
+  ): Promise<ReturnType<Doors['get']>>;
+}
 
-export function openReplaceLock(options: ReplaceLockOptions): ReplaceLock {
-  const { database, table, clock, deliveries, events } = options;
-  return async (doorId, { mac }, { ifMatch, ...caller }) => {
-    const isNews = await database.commit(() => {
-      const row = existing(table, doorId);
-      assertIfMatch(ifMatch, row.version);
-      if (row.mac === mac) return false;
-      const other = table.byMac.get(mac);
-      const version = versionBefore(other ? [row, other] : [row], options);
-      if (other) merge(other, options);
-      table.setLock.run(mac, randomUUID(), doorId);
-      if (other) table.setPlace.run(other.gateway_id, other.network_id, doorId);
-      table.forgetPins.run();
-      options.conditions.lockChanged(row);
-      if (version > row.config_version) table.setConfigVersion.run(version, doorId);
-      deliveries.changed(doorId, { fields: ['lock'], now: clock.now(), caller });
-      options.audit.record({
-        ...caller,
-        action: 'door.replace-lock',
-        object: `door/${doorId}`,
-        outcome: 'done',
-        detail: { from: row.mac, to: mac, merged: other?.id ?? null },
-      });
-      const gatewayId = other ? other.gateway_id : row.gateway_id;
-      events.publish(lockChanged(doorId, 'replaced', { mac, gatewayId }));
-      return true;
+export function openLockReplacements(options: ReplaceLockOptions): LockReplacements {
+  const { database, table, clock, deliveries, events, closings, doors } = options;
+
+  /** Inside the commit job. Resolves with whether that is another lock. */
+  function replace(row: DoorRow, mac: string, caller: Caller): boolean {
+    if (row.mac === mac) return false;
+    const { id: doorId } = row;
+    const other = table.byMac.get(mac);
+    const version = versionBefore(other ? [row, other] : [row], options);
+    if (other) merge(other, options);
+    table.setLock.run(mac, randomUUID(), doorId);
+    if (other) table.setPlace.run(other.gateway_id, other.network_id, doorId);
+    table.forgetPins.run();
+    options.conditions.lockChanged(row);
+    if (version > row.config_version) table.setConfigVersion.run(version, doorId);
+    deliveries.changed(doorId, { fields: ['lock'], now: clock.now(), caller });
+    options.audit.record({
+      ...caller,
+      action: 'door.replace-lock',
+      object: `door/${doorId}`,
+      outcome: 'done',
+      detail: { from: row.mac, to: mac, merged: other?.id ?? null },
     });
-    if (!isNews) return;
-    options.bound(doorId);
-    events.wake();
+    const gatewayId = other ? other.gateway_id : row.gateway_id;
+    events.publish(lockChanged(doorId, 'replaced', { mac, gatewayId }));
+    return true;
+  }
+
+  return {
+    async replaceLock(doorId, { mac }, { ifMatch, ...caller }) {
+      const before = table.door.get(doorId)?.mac;
+      const isNews = await database.commit(() => {
+        const row = existing(table, doorId);
+        assertIfMatch(ifMatch, row.version);
+        return replace(row, mac, caller);
+      });
+      if (isNews) {
+        options.bound(doorId);
+        events.wake();
+      }
+      // A former lock that is gone is given up at once, and not at the end of a pause.
+      if (before) closings.retry({ mac: before });
+      return doors.get(doorId);
+    },
   };
 }
 
@@ -89,11 +99,11 @@ export function versionBefore(
  * Inside the commit job: the door that the new lock was found with goes. Throws ALREADY_EXISTS when it is in use, IN_PROGRESS
  * when the lock has to be locked: that and its alarm are of the door that goes.
  */
-function merge(other: DoorRow, { table, relay, events, conditions, closings }: ReplaceLockOptions): void {
+function merge(other: DoorRow, { table, rs485, events, conditions, closings }: ReplaceLockOptions): void {
   const { id, mac, gateway_id: gatewayId } = other;
   const isFound =
     other.created_by === SYSTEM_PRINCIPAL.id && isDeepStrictEqual(wantedOf(other), NOTHING_WANTED);
-  const isUsed = relay(id) !== undefined || table.isNamed.get(id, id) || table.standOpen.get(id);
+  const isUsed = rs485.relay(id) !== undefined || table.isNamed.get(id, id) || table.standOpen.get(id);
   if (!isFound || isUsed) throw inUse(other);
   if (mac !== null && table.closing.get(mac))
     throw new GatehouseError(

@@ -7,12 +7,14 @@ import { assertIfMatch } from '../../platform/http/editing.ts';
 import type { Caller } from '../../platform/principal.ts';
 import type { Busy } from './busy.ts';
 import type { Closings } from './closing.ts';
-import { addressOf } from './configuration.ts';
+import type { Doors } from './doors.ts';
 import { wantedOf } from './edit.ts';
 import type { Leaving } from './leaving.ts';
 import { lockChanged } from './live-events.ts';
+import { addressOf } from './lock-links.ts';
 import type { LeaveResult } from './lock-schema.ts';
 import type { ReplaceLockOptions } from './replace-lock.ts';
+import type { Door } from './schema.ts';
 import { type DoorRow, existing } from './table.ts';
 
 export interface RetireOptions extends Omit<ReplaceLockOptions, 'locks'> {
@@ -23,18 +25,22 @@ export interface RetireOptions extends Omit<ReplaceLockOptions, 'locks'> {
 
 type Change = Caller & { ifMatch: string | undefined };
 
-export interface Retire {
-  /** Throws NOT_FOUND, PRECONDITION_FAILED, IN_USE, IN_PROGRESS. */
-  door(doorId: string, caller: Change): Promise<void>;
+export interface Retirements {
+  /** Resolves with what it was. Throws NOT_FOUND, PRECONDITION_FAILED, IN_USE, IN_PROGRESS. */
+  retire(doorId: string, caller: Change): Promise<Door>;
   /**
    * The lock of a door; the door stays. `isConfirmed`: also when it has to be locked. Throws the same, NO_LOCK, and
    * CONFIRMATION_NEEDED.
    */
-  lock(doorId: string, isConfirmed: boolean, caller: Change): Promise<LeaveResult>;
+  retireLock(
+    doorId: string,
+    isConfirmed: boolean,
+    caller: Change,
+  ): Promise<ReturnType<Doors['get']> & { leave: LeaveResult }>;
 }
 
-export function openRetire(options: RetireOptions): Retire {
-  const { database, table, events, clock, busy, closings, leaving } = options;
+export function openRetirements(options: RetireOptions): Retirements {
+  const { database, table, events, clock, busy, closings, leaving, doors } = options;
 
   function retired(
     action: string,
@@ -67,16 +73,19 @@ export function openRetire(options: RetireOptions): Retire {
   }
 
   return {
-    door: (doorId, caller) =>
-      change(doorId, caller, (row) => {
+    async retire(doorId, caller) {
+      const { door } = doors.get(doorId);
+      await change(doorId, caller, (row) => {
         const dependent = dependentOnDoor(row, options);
         if (dependent !== undefined) throw inUse(`Door ${doorId} cannot be removed: ${dependent}.`);
         retired('door.retire', row, caller);
         table.delete.run(doorId);
         events.publish(lockChanged(doorId, 'removed', { mac: null, gatewayId: null }));
-      }),
+      });
+      return door;
+    },
 
-    async lock(doorId, isConfirmed, caller) {
+    async retireLock(doorId, isConfirmed, caller) {
       const { row, mac } = await change(doorId, caller, (row) => {
         const { mac, gateway_id: gatewayId } = row;
         if (mac === null) throw new GatehouseError('NO_LOCK', `Door ${doorId} has no lock to remove.`);
@@ -101,7 +110,8 @@ export function openRetire(options: RetireOptions): Retire {
       });
       closings.schedule(mac, 0);
       options.bound(doorId);
-      return leaving.leave(addressOf(row), mac, caller);
+      const leave = await leaving.leave(addressOf(row), mac, caller);
+      return { ...doors.get(doorId), leave };
     },
   };
 }
@@ -117,8 +127,8 @@ function unconfirmed(mac: string, lockedIn: string): GatehouseError {
 }
 
 /** What depends on a door, with what to do about it; undefined: nothing. */
-function dependentOnDoor({ id, mac }: DoorRow, { table, relay }: RetireOptions): string | undefined {
-  const device = relay(id);
+function dependentOnDoor({ id, mac }: DoorRow, { table, rs485 }: RetireOptions): string | undefined {
+  const device = rs485.relay(id);
   if (device) return `RS-485 device ${device.deviceId} opens it: clear the doorId of that first`;
   if (mac !== null) return `it has the lock ${mac}: remove that first (DELETE …/zigbee-lock)`;
   if (table.standOpen.get(id)) return 'it stands open: end that first (DELETE …/stand-open)';

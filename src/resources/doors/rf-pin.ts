@@ -3,22 +3,14 @@
  * lock, and never returned, logged or audited. It goes when its lock is at no door any more.
  */
 import type { LockReport } from '../../../drivers/contract/settings.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { openLastRead } from '../../platform/database/last-read.ts';
 import { GatehouseError } from '../../platform/errors.ts';
-import type { Log } from '../../platform/log.ts';
 import type { Caller } from '../../platform/principal.ts';
-import type { Vault } from '../../platform/vault.ts';
-import type { Audit } from '../../services/audit/audit.ts';
-import { type DoorRow, type DoorTable, existing } from './table.ts';
+import type { DoorContext } from './context.ts';
+import { type DoorRow, existing } from './table.ts';
 
-export interface RfPinOptions {
-  database: Database;
-  table: DoorTable;
-  audit: Audit;
-  log: Log;
-  vault: Pick<Vault, 'seal' | 'open'>;
-  /** When the lock that has to be locked is seen to next; for a message. */
+export interface RfPinOptions extends DoorContext {
+  /** When the lock that has to be locked is seen to next, as closing.ts says; for a message. */
   lockedInWords(mac: string): string;
 }
 
@@ -93,9 +85,9 @@ function withLock(row: DoorRow): { mac: string } {
 export function assertPin(
   mac: string,
   report: Pick<LockReport, 'requiresPin'> | undefined,
-  pinOf: (mac: string) => string | null,
+  rfPins: Pick<RfPins, 'pinOf'>,
 ): void {
-  if (report?.requiresPin !== true || pinOf(mac) !== null) return;
+  if (report?.requiresPin !== true || rfPins.pinOf(mac) !== null) return;
   throw new GatehouseError(
     'PIN_REQUIRED',
     'Nothing was sent: the lock requires a PIN for operations by radio. Store one by PUT …/rf-pin, or have the lock not require it.',

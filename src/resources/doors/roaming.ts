@@ -1,25 +1,18 @@
 /** A lock that is heard through another gateway than its door names is there now: the door follows the traffic. */
 import { randomUUID } from 'node:crypto';
-import type { Database } from '../../platform/database/database.ts';
-import type { Log } from '../../platform/log.ts';
+import type { StateReport } from '../../../drivers/contract/driver.ts';
 import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
-import type { Audit } from '../../services/audit/audit.ts';
-import type { LiveEvents } from '../../services/events/events.ts';
+import type { DoorContext } from './context.ts';
 import { type DuplicateLocks, duplicateMessage } from './duplicate-locks.ts';
+import type { Leaving } from './leaving.ts';
 import { lockChanged } from './live-events.ts';
 import type { Locks } from './locks.ts';
 import type { DoorTable } from './table.ts';
 
-export interface RoamingOptions {
-  database: Database;
-  table: DoorTable;
-  audit: Audit;
-  events: LiveEvents;
-  log: Log;
+export interface RoamingOptions extends DoorContext {
   locks: Pick<Locks, 'connection' | 'report'>;
   duplicates: Pick<DuplicateLocks, 'judge'>;
-  gatewayOfLink(linkId: string): string | undefined;
-  networkOf(gatewayId: string): string | null;
+  leaving: Pick<Leaving, 'heard'>;
   /** After the commit. */
   bound(doorId: string): void;
 }
@@ -48,7 +41,7 @@ export function openRoaming(options: RoamingOptions): FollowLock {
     await database.commit(() => {
       const row = table.byMac.get(mac);
       if (row?.id !== place.id) return;
-      table.setPlace.run(gatewayId, options.networkOf(gatewayId), row.id);
+      table.setPlace.run(gatewayId, options.zgates.networkOf(gatewayId), row.id);
       if (row.gateway_id === gatewayId) return;
       options.audit.record({
         principal: SYSTEM_PRINCIPAL,
@@ -79,7 +72,7 @@ export function openRoaming(options: RoamingOptions): FollowLock {
   }
 
   return (linkId, subject) => {
-    const gatewayId = options.gatewayOfLink(linkId);
+    const gatewayId = options.zgates.ofLink(linkId);
     if (gatewayId === undefined || !subject.startsWith('device:')) return;
     const mac = subject.slice('device:'.length);
     const place = table.placeOfLock.get(mac);
@@ -93,5 +86,29 @@ export function openRoaming(options: RoamingOptions): FollowLock {
       // It will be heard of again.
       .catch((error) => log.warn({ lock: mac, err: error }, 'where a lock is now was not stored'))
       .finally(() => moving.delete(mac));
+  };
+}
+
+/** Logged in one run; beyond these the log has enough. */
+const LOGGED_MAX = 1_024;
+
+/**
+ * After each report of a link: locks that are heard and are at no door, such as one that was replaced; a retired one is asked to
+ * leave (leaving.ts).
+ */
+export function openStrangers({ table, log, leaving, zgates }: RoamingOptions) {
+  const logged = new Set<string>();
+  return (linkId: string, { subject, state }: StateReport): void => {
+    const gateway = zgates.ofLink(linkId);
+    const isThere = (state as { connected?: unknown } | null)?.connected === true;
+    if (gateway === undefined || !subject.startsWith('device:') || !isThere) return;
+    const lock = subject.slice('device:'.length);
+    if (table.placeOfLock.get(lock)) return void logged.delete(lock);
+    if (leaving.heard(lock, gateway) || logged.has(lock) || logged.size >= LOGGED_MAX) return;
+    logged.add(lock);
+    log.warn(
+      { gateway, lock },
+      `lock ${lock} is heard and is at no door: reset it, or have it join again to get one`,
+    );
   };
 }

@@ -1,33 +1,16 @@
 /** What opens a door for a time: the command to its lock, or the first pulse of its relay. Part of stand-open.ts. */
 import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
-import type { Actuations } from '../../services/actuations/actuations.ts';
 import type { Busy } from './busy.ts';
-import type { LockAddress } from './configuration.ts';
-import { addressOf } from './configuration.ts';
-import { type ActuateLock, deadlineOf, type End, endOf, HELD_AT_MOST_MS } from './lock-commands.ts';
+import { addressOf, deadlineOf, type End, endOf, HELD_AT_MOST_MS } from './lock-links.ts';
 import type { StandOpenPhase } from './openings-table.ts';
-import type { RelayHoldOptions, RelayHolds } from './relay-hold.ts';
+import type { RelayHolds } from './relay-hold.ts';
 import type { TargetOptions } from './stand-open-order.ts';
 import { relayOf } from './stand-open-order.ts';
-import type { Moment, MomentOptions } from './stand-open-time.ts';
+import type { Moment } from './stand-open-time.ts';
 import type { Delivery, Standing, StandingChanges, StandingOptions, Standings } from './standing.ts';
 
-export interface StandOpenOptions extends StandingOptions, TargetOptions, RelayHoldOptions, MomentOptions {
-  actuations: Actuations;
-  clock: Clock;
+export interface StandOpenOptions extends StandingOptions, TargetOptions {
   busy: Busy;
-  unreachable(lock: LockAddress): string | undefined;
-  /** Throws WATCHDOG_NOT_PROVEN, NO_RELAY or IN_PROGRESS (a watchdog test) when it is known that the relay is not fired. */
-  assertRelayProven(deviceId: string): void;
-  actuateLock: ActuateLock;
-}
-
-export interface DeliveryOptions {
-  clock: Clock;
-  log: Log;
-  actuateLock: ActuateLock;
-  pinOf(mac: string): string | null;
 }
 
 export interface StandOpenParts {
@@ -42,7 +25,7 @@ export type Deliver = (standing: Standing, before: StandOpenPhase | undefined) =
 const NOT_SHOWN = 'the command was sent, and the lock has not shown that it is open';
 
 /** `before`: the phase it had when this was decided. */
-export function deliverIn(options: DeliveryOptions, { all, holds, changes }: StandOpenParts): Deliver {
+export function deliverIn(options: StandOpenOptions, { all, holds, changes }: StandOpenParts): Deliver {
   async function sendToLock(
     standing: Standing,
     mac: string,
@@ -50,12 +33,12 @@ export function deliverIn(options: DeliveryOptions, { all, holds, changes }: Sta
   ): Promise<Delivery> {
     const { door_id: id, gateway_id } = standing.row;
     const lock = addressOf(standing.row);
-    const data = { hwId: mac, pin: options.pinOf(mac) };
+    const data = { hwId: mac, pin: options.rfPins.pinOf(mac) };
     const leftMs = Math.min(standing.endsAt, standing.giveUpAt) - options.clock.monotonic();
     const timeoutMs = deadlineOf('standOpen', leftMs);
     const heldBefore = standing.mayArriveUntil;
     standing.mayArriveUntil = Number.POSITIVE_INFINITY;
-    const sending = options.actuateLock(lock, { kind: 'standOpen', data }, timeoutMs);
+    const sending = options.lockLinks.actuate(lock, { kind: 'standOpen', data }, timeoutMs);
     const end = await endOf(sending, { id, gateway_id }, options.log);
     standing.mayArriveUntil = heldUntil(end, heldBefore, options.clock);
     if (all.get(id) !== standing || standing.isEnding)

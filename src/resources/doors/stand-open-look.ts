@@ -1,7 +1,6 @@
 /** Doors that stand open, as time passes: their ends, the pulses of relays, and commands to locks. Part of stand-open.ts. */
 import { whenUnreadable } from '../../platform/database/last-read.ts';
-import { addressOf } from './configuration.ts';
-import { DEADLINE_MS } from './lock-commands.ts';
+import { addressOf, DEADLINE_MS } from './lock-links.ts';
 import type { StandOpenRow } from './openings-table.ts';
 import type { Deliver, StandOpenParts as Parts, StandOpenOptions } from './stand-open-delivery.ts';
 import { endedBy, notFiredBecause, relayOf } from './stand-open-order.ts';
@@ -82,7 +81,8 @@ export function lookIn(options: StandOpenOptions, { all, holds, changes, now }: 
     const isDue = standing.retryAt <= at.monotonic;
     const isInTime = at.monotonic + DEADLINE_MS <= Math.min(standing.giveUpAt, standing.endsAt);
     const lock = addressOf(standing.row);
-    if (isDue && isInTime && options.unreachable(lock) === undefined) keep(standing, retry(standing));
+    if (isDue && isInTime && options.lockLinks.unreachable(lock) === undefined)
+      keep(standing, retry(standing));
   }
 
   function lookAt(standing: Standing, at: Moment): void {
@@ -113,7 +113,7 @@ export function lookIn(options: StandOpenOptions, { all, holds, changes, now }: 
 /** Why it has to end now. What cannot be read ends nothing, and its time is known without that. */
 function endedNow(row: StandOpenRow, options: StandOpenOptions): string | undefined {
   return whenUnreadable(
-    () => endedBy(row, options.doorOf(row.door_id), options) ?? notFiredBecause(row, options),
+    () => endedBy(row, options.lastRead.door(row.door_id), options) ?? notFiredBecause(row, options),
     () => undefined,
   );
 }

@@ -2,13 +2,17 @@
 import { isUnreadable } from '../../platform/database/last-read.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
-import { type Catalogue, effectiveOf } from './catalogue.ts';
-import { isSameRelay, type Relay, type WiredRelay } from './configuration.ts';
-import { noLock } from './lock-commands.ts';
+import type { Catalogue } from '../../services/catalogue/catalogue.ts';
+import type { Relay, WiredRelay } from '../rs485/relays.ts';
+import type { DoorContext } from './context.ts';
+import { effectiveOf } from './edit.ts';
+import type { LastReadDoors } from './last-read-doors.ts';
+import { noLock } from './lock-links.ts';
 import type { StandOpenBody } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
 import type { KeptTime, StandOpenRow } from './openings-table.ts';
-import { assertPin } from './rf-pin.ts';
+import { isSameRelay } from './relay-hold.ts';
+import { assertPin, type RfPins } from './rf-pin.ts';
 import { STAND_OPEN_MAX_MS } from './stand-open-time.ts';
 import type { DoorRow } from './table.ts';
 
@@ -18,11 +22,10 @@ export type Target = Pick<
   'mac' | 'gateway_id' | 'network_id' | 'device_id' | 'bus' | 'hw_id' | 'relay_index'
 >;
 
-export interface TargetOptions {
-  catalogue: Catalogue;
+export interface TargetOptions extends DoorContext {
   locks: Pick<Locks, 'report'>;
-  relay(doorId: string): Relay | undefined;
-  pinOf(mac: string): string | null;
+  lastRead: LastReadDoors;
+  rfPins: Pick<RfPins, 'pinOf'>;
 }
 
 /** Why the door may not stand open; undefined: it may. */
@@ -52,8 +55,8 @@ export function relayOf({
 }
 
 /** Throws NO_LOCK, NO_RELAY, NOT_SUPPORTED or PIN_REQUIRED. */
-export function targetOf(door: DoorRow, { relay, locks, pinOf }: TargetOptions): Target {
-  const device = relay(door.id);
+export function targetOf(door: DoorRow, { lastRead, locks, rfPins }: TargetOptions): Target {
+  const device = lastRead.relay(door.id);
   const { mac, gateway_id, network_id } = door;
   if (device) return targetOfRelay(device);
   if (mac === null) throw noLock();
@@ -63,7 +66,7 @@ export function targetOf(door: DoorRow, { relay, locks, pinOf }: TargetOptions):
       'NOT_SUPPORTED',
       'Nothing was sent: the lock of this door cannot stand open, for it locks again by itself and does not let that be changed. Switch its auto-relock off at the lock and let it join again, or give the door another lock.',
     );
-  assertPin(mac, report, pinOf);
+  assertPin(mac, report, rfPins);
   return { mac, gateway_id, network_id, device_id: null, bus: null, hw_id: null, relay_index: null };
 }
 
@@ -105,12 +108,12 @@ export function untilOf({ until, seconds }: StandOpenBody, now: number): number 
 export function endedBy(
   row: StandOpenRow,
   door: DoorRow | undefined,
-  { catalogue, relay }: Pick<TargetOptions, 'catalogue' | 'relay'>,
+  { catalogue, lastRead }: TargetOptions,
 ): string | undefined {
   if (!door) return 'the door is no more';
   const forbidden = forbiddenBy(door, catalogue);
   if (forbidden !== undefined) return forbidden;
-  const device = relay(door.id);
+  const device = lastRead.relay(door.id);
   if (row.device_id !== null) return relayLost(row, device);
   if (device !== undefined) return 'an RS-485 device opens the door now';
   return row.mac === door.mac ? undefined : 'the door was given another lock';
@@ -156,13 +159,10 @@ export function orderedRow(
 }
 
 /** Why the relay is not fired, whether or not its device answers; undefined: nothing is known against it. */
-export function notFiredBecause(
-  { device_id }: StandOpenRow,
-  { assertRelayProven }: { assertRelayProven(deviceId: string): void },
-): string | undefined {
+export function notFiredBecause({ device_id }: StandOpenRow, { rs485 }: TargetOptions): string | undefined {
   if (device_id === null) return undefined;
   try {
-    assertRelayProven(device_id);
+    rs485.assertRelayProven(device_id);
     return undefined;
   } catch (error) {
     // One without a relay in force may have it again at any time, and what cannot be read now can be read again.

@@ -3,7 +3,6 @@
  * clock that jumps forward may only shorten it. After a restart of the daemon the monotonic clock of the same boot goes on;
  * after a reboot the wall clock is believed only if it was synchronised both times and did not go back.
  */
-import type { Clock } from '../../platform/clock.ts';
 import type { KeptTime } from './openings-table.ts';
 
 /** Longer than any shift; a longer time takes another request. */
@@ -46,20 +45,4 @@ export function leftAfterStart(kept: KeptTime, now: Moment): number {
 export function isOutdated(kept: KeptTime, now: Moment): boolean {
   const drift = now.wall - kept.kept_at - (now.monotonic - kept.kept_monotonic);
   return Math.abs(drift) > DRIFT_MS || (kept.kept_synchronised === 1) !== now.synchronised;
-}
-
-export interface MomentOptions {
-  clock: Clock;
-  clockSynchronised(): boolean;
-  /** Of the kernel since it was booted; undefined: it is unknown. */
-  bootId: string | undefined;
-}
-
-export function momentOf({ clock, clockSynchronised, bootId }: MomentOptions) {
-  return (): Moment => ({
-    wall: clock.now(),
-    monotonic: clock.monotonic(),
-    synchronised: clockSynchronised(),
-    bootId,
-  });
 }

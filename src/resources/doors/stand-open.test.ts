@@ -241,7 +241,7 @@ it.each([
   if (extends_) await post({ seconds: 60 });
   const before = [kinds(), await standing()];
   const caller = { principal: LOCAL_ADMINISTRATOR, correlationId: 'test', isGone: async () => true };
-  const gone = estate.doors.standOpen(id, { seconds: 600 }, caller);
+  const gone = estate.doors.standOpen.begin(id, { seconds: 600 }, caller);
   await expect(gone).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
   expect([kinds(), await standing()]).toEqual(before);
   expect(audited().at(-1)).toBe('failed');

@@ -12,8 +12,8 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Caller } from '../../platform/principal.ts';
 import { openWaking } from '../../platform/waking.ts';
-import { addressOf, type WiredRelay } from './configuration.ts';
-import { answerInTime, HELD_AT_MOST_MS, offline } from './lock-commands.ts';
+import type { WiredRelay } from '../rs485/relays.ts';
+import { addressOf, answerInTime, HELD_AT_MOST_MS, offline } from './lock-links.ts';
 import type { StandOpenBody } from './lock-schema.ts';
 import type { StandOpenPhase, StandOpenRow } from './openings-table.ts';
 import { openRelayHolds, RELAY_REPORTED_OPEN } from './relay-hold.ts';
@@ -32,8 +32,7 @@ import {
   targetOf,
   untilOf,
 } from './stand-open-order.ts';
-import { type Order, type Orders, openOrders } from './stand-open-orders.ts';
-import { keptTime, leftAfterStart, momentOf } from './stand-open-time.ts';
+import { keptTime, leftAfterStart, type Moment } from './stand-open-time.ts';
 import {
   auditedAs,
   closedMeanwhile,
@@ -57,7 +56,7 @@ export type StandOpen = ReturnType<typeof openStandOpen>;
 export function openStandOpen(options: StandOpenOptions) {
   const { table, clock } = options;
   const all: Standings = new Map();
-  const holds = openRelayHolds(options);
+  const holds = openRelayHolds(clock, options.rs485);
   const waking = openWaking(clock);
   const changes = standingChanges(options, all, holds);
   const now = momentOf(options);
@@ -146,6 +145,15 @@ export function openStandOpen(options: StandOpenOptions) {
   };
 }
 
+function momentOf({ clock, clockSynchronised, bootId }: StandOpenOptions) {
+  return (): Moment => ({
+    wall: clock.now(),
+    monotonic: clock.monotonic(),
+    synchronised: clockSynchronised(),
+    bootId,
+  });
+}
+
 /**
  * What a former run has sent may still arrive: `sent` was stored before the first frame, and what shows the lock open may be
  * something else. How long ago it was sent is not asked: the wall clock may have been set since.
@@ -161,7 +169,7 @@ function beginIn(
   deliver: Deliver,
   wake: () => void,
 ) {
-  const { table, clock, catalogue, actuations, unreachable } = options;
+  const { table, clock, catalogue, actuations, lockLinks, rs485 } = options;
   const delivered = deliveredIn(options, deliver);
 
   /** `stored` is called once the request is durable: the caller may be answered. */
@@ -184,7 +192,7 @@ function beginIn(
     const door = existing(table, doorId);
     assertAllowed(door, catalogue);
     const target = targetOf(door, options);
-    if (target.device_id !== null) options.assertRelayProven(target.device_id);
+    if (target.device_id !== null) rs485.assertRelayProven(target.device_id);
     const at = now();
     const until = untilOf(body, at.wall);
     let other = all.get(doorId);
@@ -197,7 +205,7 @@ function beginIn(
     const row = orderedRow(door, target, before, caller, at.wall, keptTime(leftMs, until, at));
     const isShown = before?.phase === 'open';
     const lock = addressOf(row);
-    const reason = row.mac === null || isShown ? undefined : unreachable(lock);
+    const reason = row.mac === null || isShown ? undefined : lockLinks.unreachable(lock);
     if (row.mac !== null && !isShown && reason === undefined) row.phase = 'sent';
     const intent = { ...intentOf(row), askedAt: caller.askedAt };
     const detail = {
@@ -263,5 +271,42 @@ function deliveredIn({ clock }: StandOpenOptions, deliver: Deliver) {
     } finally {
       standing.isSending = false;
     }
+  };
+}
+
+/** Requests for standing open that are being stored. A caller that closes the door meanwhile withdraws them: nothing opens later. */
+interface Order {
+  /** Why nothing is to be sent. */
+  withdrawn: string | undefined;
+}
+
+type Orders = ReturnType<typeof openOrders>;
+
+function openOrders() {
+  const orders = new Map<string, Order & { over: Promise<void> }>();
+  return {
+    has: (doorId: string): boolean => orders.has(doorId),
+    /** `settled` is called when the order takes effect; one that fails is over as well. One a door at a time (busy.ts). */
+    async during<T>(doorId: string, work: (order: Order, settled: () => void) => Promise<T>): Promise<T> {
+      const { promise: over, resolve } = Promise.withResolvers<void>();
+      const order = { withdrawn: undefined, over };
+      const settled = () => {
+        if (orders.get(doorId) === order) orders.delete(doorId);
+        resolve();
+      };
+      orders.set(doorId, order);
+      try {
+        return await work(order, settled);
+      } finally {
+        settled();
+      }
+    },
+    /** Resolves when the order has been given up, or had taken effect before. */
+    async withdraw(doorId: string, reason: string): Promise<void> {
+      const order = orders.get(doorId);
+      if (!order) return;
+      order.withdrawn = reason;
+      await order.over;
+    },
   };
 }

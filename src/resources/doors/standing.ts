@@ -1,22 +1,19 @@
 /** One door that stands open, and each change of that: stored, audited and published in one commit. */
 import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { whenUnreadable } from '../../platform/database/last-read.ts';
-import type { Log } from '../../platform/log.ts';
 import { type Caller, type Principal, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import { waitBefore } from '../../platform/supervise.ts';
 import type { Intent } from '../../services/actuations/actuations.ts';
-import type { Audit } from '../../services/audit/audit.ts';
-import type { LiveEvents } from '../../services/events/events.ts';
 import type { Closings } from './closing.ts';
+import type { DoorContext } from './context.ts';
+import type { LastReadDoors } from './last-read-doors.ts';
 import { type StandingChange, standingChanged } from './live-events.ts';
-import { AUDITED, HELD_AT_MOST_MS } from './lock-commands.ts';
+import { AUDITED, HELD_AT_MOST_MS } from './lock-links.ts';
 import type { StandOpenOutcome } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
 import type { StandOpenRow } from './openings-table.ts';
 import { type HoldOutcome, RELAY_REPORTED_OPEN, type RelayHolds } from './relay-hold.ts';
 import type { StoredLater } from './stored-later.ts';
-import type { DoorRow, DoorTable } from './table.ts';
 
 /** Longer than the check-in interval of sleeping locks, and short enough that the person who asked is still there. */
 const BEGINS_WITHIN_MS = 15 * 60_000;
@@ -44,17 +41,10 @@ export interface Standing {
   ending: Promise<void> | undefined;
 }
 
-export interface StandingOptions {
-  database: Database;
-  table: DoorTable;
-  audit: Audit;
-  events: LiveEvents;
-  clock: Clock;
-  log: Log;
+export interface StandingOptions extends DoorContext {
   locks: Pick<Locks, 'report'>;
   closings: Pick<Closings, 'store' | 'schedule' | 'closeUnstored' | 'closingStored' | 'isPending'>;
-  /** As it was read last; throws when it never was and cannot be. */
-  doorOf(doorId: string): DoorRow | undefined;
+  lastRead: LastReadDoors;
   later: Pick<StoredLater, 'add'>;
 }
 
@@ -183,7 +173,7 @@ export function standingChanges(options: StandingOptions, all: Standings, holds:
     async reported(standing: Standing): Promise<void> {
       const { door_id, mac, gateway_id, phase } = standing.row;
       const door = whenUnreadable(
-        () => options.doorOf(door_id),
+        () => options.lastRead.door(door_id),
         () => undefined,
       );
       const place = door ?? { mac, gateway_id };

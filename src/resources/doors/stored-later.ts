@@ -7,6 +7,9 @@ import { GatehouseError } from '../../platform/errors.ts';
 import type { Log } from '../../platform/log.ts';
 import { waitBefore } from '../../platform/supervise.ts';
 import { openWaking } from '../../platform/waking.ts';
+import type { Closings } from './closing.ts';
+import type { ClosingOrder, Watch } from './closing-orders.ts';
+import type { DoorContext } from './context.ts';
 
 const BACKOFF = { firstMs: 1_000, longestMs: 60_000 };
 const REST_MS = 60_000;
@@ -84,6 +87,39 @@ export function openStoredLater({ clock, log }: { clock: Clock; log: Log }) {
     /** For supervise. */
     run: (signal: AbortSignal): Promise<never> => waking.run(signal, look),
   };
+}
+
+export interface CloseUnstoredOptions extends DoorContext {
+  closings: Pick<Closings, 'schedule' | 'closeUnstored' | 'closingStored'>;
+  later: Pick<StoredLater, 'add'>;
+}
+
+/**
+ * Has a lock locked by an order that is stored now, or carried out from memory and stored when the disk is well. `store` stores
+ * the order and rejects while that cannot be. Never rejects.
+ */
+export async function closeAlsoUnstored(
+  { closings, later, events }: CloseUnstoredOptions,
+  order: ClosingOrder,
+  { delayMs = 0, ...watch }: Watch & { delayMs?: number },
+  store: () => Promise<void>,
+): Promise<void> {
+  const { mac } = order;
+  const { correlationId } = order.caller;
+  try {
+    await store();
+    closings.schedule(mac, delayMs, watch);
+  } catch (error) {
+    closings.closeUnstored(order, correlationId, delayMs, watch);
+    later.add(order.door.id, 'end', error, {
+      async store() {
+        await store();
+        if (!closings.closingStored(mac, correlationId)) closings.schedule(mac, 0, watch);
+        events.wake();
+      },
+    });
+  }
+  events.wake();
 }
 
 /** The answer to a command that closed a door and could not be stored. */

@@ -4,6 +4,7 @@ import { GatehouseError } from '../../platform/errors.ts';
 import { assertIfMatch } from '../../platform/http/editing.ts';
 import type { Caller } from '../../platform/principal.ts';
 import type { Busy } from './busy.ts';
+import type { Doors } from './doors.ts';
 import { lockChanged } from './live-events.ts';
 import type { LockSwap } from './lock-schema.ts';
 import { type ReplaceLockOptions, versionBefore } from './replace-lock.ts';
@@ -13,16 +14,21 @@ export interface SwapLockOptions extends ReplaceLockOptions {
   busy: Busy;
 }
 
-export interface SwapLock {
-  swap(doorId: string, body: LockSwap, caller: Caller & { ifMatch: string | undefined }): Promise<void>;
+export interface LockSwaps {
+  /** Resolves with both doors as they are then. */
+  swapLock(
+    doorId: string,
+    body: LockSwap,
+    caller: Caller & { ifMatch: string | undefined },
+  ): Promise<readonly [ReturnType<Doors['get']>, ReturnType<Doors['get']>]>;
   /** When the lock was swapped last, monotonic milliseconds; undefined: not in this run. */
   swappedAt(mac: string): number | undefined;
 }
 
 type LockedDoor = DoorRow & { mac: string };
 
-export function openSwapLock(options: SwapLockOptions): SwapLock {
-  const { database, table, events, busy, closings, clock } = options;
+export function openLockSwaps(options: SwapLockOptions): LockSwaps {
+  const { database, table, events, busy, closings, clock, doors } = options;
   const swapped = new Map<string, number>();
 
   /** Inside the commit job. Throws NO_LOCK, STANDS_OPEN or IN_PROGRESS. */
@@ -84,18 +90,20 @@ export function openSwapLock(options: SwapLockOptions): SwapLock {
     events.wake();
   }
 
-  async function swapLock(...[doorId, { doorId: otherId }, caller]: Parameters<SwapLock['swap']>) {
-    existing(table, doorId);
-    if (otherId === doorId) {
-      const message = 'is this door: name the other one';
-      throw new GatehouseError('VALIDATION_FAILED', `Not valid: /doorId ${message}.`, {
-        details: [{ path: '/doorId', code: 'NOT_POSSIBLE', message }],
-      });
-    }
-    existing(table, otherId);
-    // An unlock that begins now would reach the lock of the other door.
-    await busy.during(doorId, () => busy.during(otherId, () => swap(doorId, otherId, caller)));
-  }
-
-  return { swap: swapLock, swappedAt: (mac) => swapped.get(mac) };
+  return {
+    async swapLock(doorId, { doorId: otherId }, caller) {
+      existing(table, doorId);
+      if (otherId === doorId) {
+        const message = 'is this door: name the other one';
+        throw new GatehouseError('VALIDATION_FAILED', `Not valid: /doorId ${message}.`, {
+          details: [{ path: '/doorId', code: 'NOT_POSSIBLE', message }],
+        });
+      }
+      existing(table, otherId);
+      // An unlock that begins now would reach the lock of the other door.
+      await busy.during(doorId, () => busy.during(otherId, () => swap(doorId, otherId, caller)));
+      return [doors.get(doorId), doors.get(otherId)];
+    },
+    swappedAt: (mac) => swapped.get(mac),
+  };
 }

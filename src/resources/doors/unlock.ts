@@ -3,48 +3,37 @@
  * nothing is ever queued or sent again, and what no one can know is said to be unknown.
  */
 import type { RelockWay } from '../../../drivers/contract/settings.ts';
-import type { Unlock, Unlocked } from '../../../drivers/contract/zgate.ts';
-import type { Clock } from '../../platform/clock.ts';
+import type { Unlock } from '../../../drivers/contract/zgate.ts';
 import { whenUnreadable } from '../../platform/database/last-read.ts';
 import { GatehouseError } from '../../platform/errors.ts';
-import type { Log } from '../../platform/log.ts';
 import type { Caller } from '../../platform/principal.ts';
-import type { Actuations, LastActuation } from '../../services/actuations/actuations.ts';
+import type { LastActuation } from '../../services/actuations/actuations.ts';
 import type { Busy } from './busy.ts';
-import { addressOf, HELD_FRAME_MS, isSameRelay, type LockAddress, type Relay } from './configuration.ts';
-import { AUDITED, DEADLINE_MS, type End, endOfFault, noLock, offline } from './lock-commands.ts';
+import type { DoorContext } from './context.ts';
+import {
+  AUDITED,
+  addressOf,
+  DEADLINE_MS,
+  type End,
+  endOfFault,
+  HELD_FRAME_MS,
+  type LockAddress,
+  noLock,
+  offline,
+} from './lock-links.ts';
 import type { UnlockResult } from './lock-schema.ts';
+import { isSameRelay } from './relay-hold.ts';
 import { RELOCK_SECONDS, type Relock, type RelockOptions, relockOf } from './relocking.ts';
-import { assertPin } from './rf-pin.ts';
+import { assertPin, type RfPins } from './rf-pin.ts';
 import { type LastUnlock, lastUnlockDetail } from './schema.ts';
 import type { StandOpen } from './stand-open.ts';
 import { type DoorRow, existing } from './table.ts';
 
-export interface UnlockOptions extends RelockOptions {
-  actuations: Actuations;
-  clock: Clock;
-  log: Log;
+export interface UnlockOptions extends RelockOptions, DoorContext {
   busy: Busy;
   standOpen: Pick<StandOpen, 'isOn' | 'of'>;
-  pinOf(mac: string): string | null;
-  relay(doorId: string): Relay | undefined;
-  /** Why no lock of this gateway can be reached now; undefined when nothing speaks against it. */
-  unreachable(lock: LockAddress): string | undefined;
-  /**
-   * Has the lock unlock within `timeoutMs`. Nothing reaches it before `released` resolves; when that rejects, nothing ever
-   * does. Rejects with a DriverError.
-   */
-  unlockLock(
-    lock: LockAddress,
-    unlock: Unlock,
-    timeoutMs: number,
-    released: Promise<void>,
-  ): Promise<Unlocked>;
-  /** Fires the relay of an RS-485 device once, within a deadline of its own. Rejects with a GatehouseError. */
-  pulse(deviceId: string, caller: Caller): Promise<{ outcome: 'confirmed' | 'unknown' }>;
+  rfPins: Pick<RfPins, 'pinOf'>;
 }
-
-export type UnlockDoor = (doorId: string, caller: Caller) => Promise<UnlockResult>;
 
 /** One of the two ways to open a door. */
 interface Way {
@@ -61,7 +50,13 @@ interface Way {
 
 /** As in the audit. */
 export const UNLOCK = 'door.unlock';
-export function openUnlock(options: UnlockOptions): UnlockDoor {
+
+export interface Unlocks {
+  /** Throws NO_LOCK, STANDS_OPEN, PIN_REQUIRED, IN_PROGRESS or DEVICE_OFFLINE. */
+  unlock(doorId: string, caller: Caller): Promise<UnlockResult>;
+}
+
+export function openUnlocks(options: UnlockOptions): Unlocks {
   const { table, actuations, clock, busy } = options;
 
   async function open(row: DoorRow, way: Way, caller: Caller): Promise<UnlockResult> {
@@ -101,10 +96,12 @@ export function openUnlock(options: UnlockOptions): UnlockDoor {
     return { doorId: row.id, via, ...end.result };
   }
 
-  return async (doorId, caller) => {
-    const row = existing(table, doorId);
-    const way = wayTo(row, options, caller);
-    return busy.during(doorId, () => open(row, way, caller));
+  return {
+    async unlock(doorId, caller) {
+      const row = existing(table, doorId);
+      const way = wayTo(row, options, caller);
+      return busy.during(doorId, () => open(row, way, caller));
+    },
   };
 }
 
@@ -132,14 +129,15 @@ export function lastUnlockOf(last: LastActuation | undefined): LastUnlock | null
 
 /** Throws NO_LOCK, STANDS_OPEN, PIN_REQUIRED or DEVICE_OFFLINE. */
 function wayTo(row: DoorRow, options: UnlockOptions, caller: Caller): Way {
-  const device = options.relay(row.id);
+  const { rs485, lockLinks, rfPins } = options;
+  const device = rs485.relay(row.id);
   if (device) {
     const { deviceId } = device;
     return {
       via: 'rs485',
       detail: { via: 'rs485', deviceId },
       leadsThere() {
-        const now = options.relay(row.id);
+        const now = rs485.relay(row.id);
         return now !== undefined && isSameRelay(now, device);
       },
       async send(released) {
@@ -151,12 +149,12 @@ function wayTo(row: DoorRow, options: UnlockOptions, caller: Caller): Way {
   const { mac } = row;
   if (mac === null) throw noLock();
   assertLocked(row.id, options);
-  assertPin(mac, options.locks.report(row), options.pinOf);
+  assertPin(mac, options.locks.report(row), rfPins);
   const lock = addressOf(row);
-  const unreachable = options.unreachable(lock);
+  const unreachable = lockLinks.unreachable(lock);
   if (unreachable !== undefined) throw offline(row, unreachable);
   const relock = relockOf(row, mac, caller, options);
-  const pin = options.pinOf(mac);
+  const pin = rfPins.pinOf(mac);
   const unlock: Unlock = {
     hwId: mac,
     relockSeconds: RELOCK_SECONDS,
@@ -167,7 +165,7 @@ function wayTo(row: DoorRow, options: UnlockOptions, caller: Caller): Way {
     via: 'zigbee',
     detail: { via: 'zigbee', mac, gatewayId: row.gateway_id },
     relock,
-    leadsThere: () => options.table.door.get(row.id)?.mac === mac && !options.relay(row.id),
+    leadsThere: () => options.table.door.get(row.id)?.mac === mac && !rs485.relay(row.id),
     send: (released, timeoutMs) => send(row, lock, unlock, { released, timeoutMs }, options),
   };
 }
@@ -185,11 +183,11 @@ function assertLocked(doorId: string, { standOpen }: UnlockOptions): void {
 async function fire(
   row: DoorRow,
   deviceId: string,
-  { pulse, log }: UnlockOptions,
+  { rs485, log }: UnlockOptions,
   caller: Caller,
 ): Promise<End> {
   try {
-    const { outcome } = await pulse(deviceId, caller);
+    const { outcome } = await rs485.pulse(deviceId, caller);
     const reason =
       outcome === 'unknown'
         ? 'the command to close the relay was sent, and the device did not confirm it'
@@ -206,10 +204,10 @@ async function send(
   lock: LockAddress,
   unlock: Unlock,
   { released, timeoutMs }: { released: Promise<void>; timeoutMs: number },
-  { unlockLock, log }: UnlockOptions,
+  { lockLinks, log }: UnlockOptions,
 ): Promise<{ end: End; relock?: RelockWay }> {
   try {
-    const { outcome, relock } = await unlockLock(lock, unlock, timeoutMs, released);
+    const { outcome, relock } = await lockLinks.unlock(lock, unlock, timeoutMs, released);
     return { end: { result: { outcome, reason: null } }, relock };
   } catch (error) {
     return { end: endOfFault(error, row, log) };

@@ -11,10 +11,10 @@ export interface RelaysOptions {
   known(deviceId: string): Known<Rs485Report> | undefined;
   isInForce(row: Rs485Row): boolean;
   /** A device reported the relay that opens this door. */
-  relayReported: RelayReported;
+  relayReported(doorId: string, relay: WiredRelay, isClosed: boolean): void;
 }
 
-/** One relay of one piece of hardware. */
+/** One relay of one piece of hardware, which another device may replace. */
 export interface WiredRelay {
   deviceId: string;
   bus: string;
@@ -22,10 +22,35 @@ export interface WiredRelay {
   relayIndex: number;
 }
 
-export type RelayReported = (doorId: string, relay: WiredRelay, isClosed: boolean) => void;
+/** Of the device whose doorId is a door; `settled`: it has reported the settings that are wanted. */
+export interface Relay extends Omit<WiredRelay, 'relayIndex'> {
+  /** As it is wanted; null: no relay. */
+  relayIndex: number | null;
+  settled: boolean;
+}
 
-export function openRelays({ table, buses, known, isInForce, relayReported }: RelaysOptions) {
-  const shown = (row: Rs485Row) => ({
+/** Of a device, for anyone who asks why the door that it opens is not reached. */
+export interface DeviceFacts {
+  name: string | null;
+  bus: string;
+  isBusUp: boolean;
+  connected: boolean;
+  /** Epoch milliseconds. */
+  changedAt: number;
+}
+
+export interface Relays {
+  /** The device whose relay opens this door. */
+  relay(doorId: string): Relay | undefined;
+  /** All such, by door. */
+  relays(): ReadonlyMap<string, Relay>;
+  /** A device with a row sent a report. */
+  takeRelay(row: Rs485Row, report: Rs485Report): void;
+  facts(deviceId: string): DeviceFacts | undefined;
+}
+
+export function openRelays({ table, buses, known, isInForce, relayReported }: RelaysOptions): Relays {
+  const shown = (row: Rs485Row): Relay => ({
     deviceId: row.device_id,
     bus: row.bus,
     hwId: row.hw_id,
@@ -33,23 +58,19 @@ export function openRelays({ table, buses, known, isInForce, relayReported }: Re
     settled: isInForce(row),
   });
   return {
-    /** The device whose relay opens this door, and whether it has the settings that are wanted. */
-    relay(doorId: string): ReturnType<typeof shown> | undefined {
+    relay(doorId) {
       const row = table.byDoor.get(doorId);
       return row && shown(row);
     },
-    /** All such, by door. */
     relays: () => new Map(table.relays.all().map((row) => [row.door_id ?? '', shown(row)])),
-    /** A device with a row sent a report. */
-    takeRelay(row: Rs485Row, report: Rs485Report): void {
+    takeRelay(row, report) {
       const { door_id: doorId } = row;
       if (doorId === null) return;
       const { device_id: deviceId, bus, hw_id: hwId } = row;
       const told = shownRelay(row, report, isInForce(row));
       if (told) relayReported(doorId, { deviceId, bus, hwId, relayIndex: told.relayIndex }, told.isClosed);
     },
-    /** Of a device, for anyone who asks why the door that it opens is not reached. */
-    facts(deviceId: string) {
+    facts(deviceId) {
       const row = table.device.get(deviceId);
       if (!row) return undefined;
       const { connected, changedAt } = known(deviceId) ?? {

@@ -17,7 +17,7 @@ import { openMissing } from './missing.ts';
 import { openPairing } from './pairing.ts';
 import { openProofs } from './proofs.ts';
 import { openPulse } from './pulse.ts';
-import { openRelays, type RelayReported } from './relays.ts';
+import { openRelays, type RelaysOptions } from './relays.ts';
 import { openReplace } from './replace.ts';
 import { openRetire } from './retire.ts';
 import { openScan } from './scan.ts';
@@ -39,8 +39,7 @@ export interface Rs485Options
   doorExists(doorId: string): boolean;
   /** A door's relay was bound, or has taken its settings. */
   relayChanged(doorId: string): void;
-  /** A device reported the relay that opens this door. */
-  relayReported: RelayReported;
+  relayReported: RelaysOptions['relayReported'];
   startJob: StartJob;
   /** Where firmware files are; undefined: the configuration names no folder. */
   firmwareDirectory: string | undefined;

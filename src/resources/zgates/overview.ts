@@ -10,6 +10,14 @@ export interface OverviewOptions extends Pick<ReachOptions, 'gatewayOfLink' | 'l
   moves: Moves;
 }
 
+/** Of a gateway, for anyone who asks why a door behind it is not reached. */
+export interface GatewayFacts {
+  name: string | null;
+  zigbeeChannel: number | null;
+  /** Why its link is down. */
+  lastError: string | null;
+}
+
 export function overviewOf(options: OverviewOptions) {
   const { table, channels, moves } = options;
   const isConnected = (deviceId: string) => channels.reported.get(deviceId)?.connected === true;
@@ -23,8 +31,7 @@ export function overviewOf(options: OverviewOptions) {
         return behind ? [{ deviceId, name, zigbeeChannel: channels.channelOf(row), ...behind }] : [];
       }),
     }),
-    /** Of a gateway, for anyone who asks why a door behind it is not reached. */
-    facts(deviceId: string) {
+    facts(deviceId: string): GatewayFacts | undefined {
       const row = table.zgate.get(deviceId);
       if (!row) return undefined;
       const { lastError = null } = linkOf(row, options) ?? {};

@@ -1,13 +1,29 @@
-/** The commands of doors to a lock: lock, stand open, end that; and what the failure of any such command means. */
-import { DriverError } from '../../../drivers/contract/driver.ts';
-import type { LockNow, StandingEnded } from '../../../drivers/contract/zgate.ts';
+/** How doors reach their locks: over the link of the gateway that each is joined to; and what the failure of a command means. */
+import { DriverError, type Plain } from '../../../drivers/contract/driver.ts';
+import { type LockApplied, type LockApply, lockApplied } from '../../../drivers/contract/settings.ts';
+import {
+  type LockNow,
+  type StandingEnded,
+  standingEnded,
+  type Unlock,
+  type Unlocked,
+  unlocked,
+} from '../../../drivers/contract/zgate.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { GatehouseError, ownFault } from '../../platform/errors.ts';
+import type { LinkCommand } from '../../platform/execute.ts';
+import type { Field } from '../../platform/field/field.ts';
 import type { Log } from '../../platform/log.ts';
 import { AWAKE } from '../../platform/waking.ts';
-import { HELD_FRAME_MS, type LockAddress } from './configuration.ts';
+import type { Zgates } from '../zgates/zgates.ts';
 import type { UnlockResult } from './lock-schema.ts';
 import type { DoorRow } from './table.ts';
+
+/**
+ * The parent of a sleeping lock may hold a frame for 7.68 s (Zigbee specification R22, nwkTransactionPersistenceTime): what
+ * must not come late is not sent later than this before its end.
+ */
+export const HELD_FRAME_MS = 8_000;
 
 /**
  * Of an unlock, from the request to the lock: the time for which a parent may hold the frame of a sleeping lock, and two
@@ -35,15 +51,91 @@ export const HELD_AT_MOST_MS = 35_000;
 
 type LockCommandKind = 'lock' | 'standOpen' | 'endStandOpen';
 
-/**
- * Has the lock do it within `timeoutMs`. Nothing reaches it before `released`, when given, resolves; when that rejects,
- * nothing ever does. Rejects with a DriverError.
- */
-export type ActuateLock = (
-  lock: LockAddress,
-  command: { kind: LockCommandKind; data: LockNow; released?: Promise<void> },
-  timeoutMs: number,
-) => Promise<StandingEnded>;
+/** Where a lock is found, as far as is known. */
+export interface LockAddress {
+  doorId: string;
+  gatewayId: string | null;
+  networkId: string | null;
+}
+
+/** Of a door, or of what is kept for one. */
+type Placed = { gateway_id: string | null; network_id: string | null } & (
+  | { id: string }
+  | { door_id: string }
+);
+
+export function addressOf(row: Placed): LockAddress {
+  const doorId = 'id' in row ? row.id : row.door_id;
+  return { doorId, gatewayId: row.gateway_id, networkId: row.network_id };
+}
+
+/** What is sent rejects with a DriverError. */
+export interface LockLinks {
+  /** A link came up or went down. */
+  link(linkId: string, up: boolean): void;
+  /** Why no lock of this gateway can be reached now; undefined when nothing speaks against it. */
+  unreachable(lock: LockAddress): string | undefined;
+  /** Has the gateway of a lock execute a command. */
+  command(lock: LockAddress, command: LinkCommand, signal: AbortSignal): Promise<Plain>;
+  /** Has the lock put the configuration in force within `timeoutMs`. */
+  applyConfiguration(
+    lock: LockAddress,
+    apply: LockApply,
+    timeoutMs: number,
+    signal: AbortSignal,
+  ): Promise<LockApplied>;
+  /** Has the lock unlock within `timeoutMs`. Nothing reaches it before `released` resolves; when that rejects, nothing ever does. */
+  unlock(lock: LockAddress, unlock: Unlock, timeoutMs: number, released: Promise<void>): Promise<Unlocked>;
+  /** Has the lock do it within `timeoutMs`. */
+  actuate(
+    lock: LockAddress,
+    command: { kind: LockCommandKind; data: LockNow },
+    timeoutMs: number,
+  ): Promise<StandingEnded>;
+}
+
+export function openLockLinks(zgates: Pick<Zgates, 'linkOf'>, field: Pick<Field, 'execute'>): LockLinks {
+  // Asked for each of a thousand doors: the state of the field would take long to put together.
+  const linksUp = new Set<string>();
+  const linkOfLock = (gatewayId: string | null) =>
+    gatewayId === null ? undefined : zgates.linkOf(gatewayId);
+  const command: LockLinks['command'] = ({ gatewayId }, wanted, signal) =>
+    field.execute(linkOfLock(gatewayId) ?? '', wanted, signal);
+  return {
+    command,
+    unreachable({ gatewayId }) {
+      const link = linkOfLock(gatewayId);
+      if (link === undefined) return `no link reaches the lock (gateway ${gatewayId ?? 'unknown'})`;
+      return linksUp.has(link) ? undefined : `link ${link} is down`;
+    },
+    async applyConfiguration(lock, data, timeoutMs, signal) {
+      const wanted: LinkCommand = { kind: 'applyConfiguration', data: data as Plain, timeoutMs };
+      const answer = lockApplied.safeParse(await command(lock, wanted, signal));
+      if (answer.data) return answer.data;
+      throw new DriverError('BAD_REPLY', 'the lock did not say what it has in force');
+    },
+    async unlock(lock, data, timeoutMs, released) {
+      // The caller may have gone; what is on its way goes on, and its outcome is wanted.
+      const { signal } = new AbortController();
+      const wanted: LinkCommand = { kind: 'unlock', data, timeoutMs, released };
+      const answer = unlocked.safeParse(await command(lock, wanted, signal));
+      if (answer.data) return answer.data;
+      throw new DriverError('BAD_REPLY', 'the gateway did not report the outcome');
+    },
+    async actuate(lock, { kind, data }, timeoutMs) {
+      const { signal } = new AbortController();
+      const wanted: LinkCommand = { kind, data, timeoutMs };
+      // A lock command and the begin of standing open have the same outcomes.
+      const answer = standingEnded.safeParse(await command(lock, wanted, signal));
+      if (answer.data) return answer.data;
+      throw new DriverError('BAD_REPLY', 'the gateway did not report the outcome');
+    },
+    link(linkId, up) {
+      if (up) linksUp.add(linkId);
+      else linksUp.delete(linkId);
+    },
+  };
+}
 
 /** `leftMs`: so long standing open may still begin. */
 export function deadlineOf(kind: LockCommandKind, leftMs = CHANGE_DEADLINE_MS): number {
