@@ -23,9 +23,7 @@ import { Database } from 'zigbee-herdsman/dist/controller/database.js';
 import { Endpoint } from 'zigbee-herdsman/dist/controller/model/index.js';
 import { BackupUtils, Queue } from 'zigbee-herdsman/dist/utils/index.js';
 import { type Clock, DriverError } from '../../contract/driver.ts';
-import { CLUSTER } from '../configure.ts';
 import { keptFile } from '../kept-files.ts';
-import { CLUSTER_ID } from '../lock-cluster.ts';
 import {
   KNOWN,
   LOCK_CLUSTER,
@@ -38,12 +36,14 @@ import type { BackupStore } from '../state-files.ts';
 import { field, integer, text } from '../values.ts';
 import { openAddressing } from './addressing.ts';
 import { type Answers, guardAnswers } from './answers.ts';
+import { boundAttributes } from './attribute-cache.ts';
 import { storeBackups } from './backup-store.ts';
 import type { Connection } from './connection.ts';
-import { isCredible, isCredibleRecord } from './credible.ts';
 import { lockCluster } from './custom-cluster.ts';
 import { deviceOf, ieeeOf } from './device-of.ts';
 import { completeFoundation } from './foundation.ts';
+import { filterFrames } from './frame-filter.ts';
+import { guardHandlers } from './handlers.ts';
 import { calmDatabase, type DatabaseOwner, keepDatabase } from './library-database.ts';
 import { addLinkKey, removeLinkKey } from './link-keys.ts';
 import { openMemory } from './lock-memory.ts';
@@ -91,7 +91,7 @@ export async function openRadio(options: RadioOptions): Promise<Radio> {
   carry(options.connection);
   const controller = new Controller(controllerOptions(options));
   storeBackup(controller, options.backup);
-  guardHandlers(controller, options);
+  guardHandlers(controller, (reason) => options.log('warn', reason));
   listen(controller, options);
   options.signal.addEventListener('abort', abandon, { once: true });
   try {
@@ -109,32 +109,8 @@ export async function openRadio(options: RadioOptions): Promise<Radio> {
   }
 }
 
-/** Of the locks' own cluster; one per process, as everything of the library. */
-let ownCode: number | undefined;
-const { fromBuffer } = Zcl.Frame;
-// It takes an attribute for what its number says, no matter who made it and of whatever type it is.
-Zcl.Frame.fromBuffer = (cluster, header, ...others) => {
-  const frame = fromBuffer.call(Zcl.Frame, cluster, header, ...others);
-  const { manufacturerCode, frameControl, isGlobal } = frame.header;
-  const fromServer = frameControl.direction === Zcl.Direction.SERVER_TO_CLIENT;
-  if (!isCredible({ cluster, manufacturerCode, fromServer }, ownCode))
-    throw new Error('a frame of another maker, or of the other side');
-  const isReport = isGlobal && (frame.command.name === 'report' || frame.command.name === 'readRsp');
-  const records: unknown = frame.payload;
-  if (!isReport || !Array.isArray(records)) return frame;
-  const credible = records.filter((one) =>
-    isCredibleRecord(cluster, field(one, 'attrId'), field(one, 'dataType')),
-  );
-  return Object.assign(frame, { payload: credible });
-};
-
-/** Otherwise the library keeps all that a device reports, even of clusters and attributes that it invents, without bound. */
-const KEPT: readonly unknown[] = [CLUSTER.doorLock, CLUSTER_ID];
-const { saveClusterAttributeKeyValue } = Endpoint.prototype;
-Endpoint.prototype.saveClusterAttributeKeyValue = function (this: Endpoint, cluster, values) {
-  if (KEPT.includes(cluster)) saveClusterAttributeKeyValue.call(this, cluster, values);
-};
-
+const believe = filterFrames(Zcl);
+boundAttributes(Endpoint.prototype);
 calmParser(Parser.prototype as unknown as MtParser, MtFrame.fromBuffer);
 const { passBy, carry, begun, abandon } = guardPort(Znp.prototype as unknown as Port);
 keepDatabase(Database);
@@ -146,7 +122,7 @@ completeFoundation(Zcl.Foundation);
 
 function prepareLibrary({ mayForm, mayRestore, manufacturerCode, stateDirectory, log }: RadioOptions): void {
   permit({ mayForm, mayRestore });
-  ownCode = manufacturerCode;
+  believe(manufacturerCode);
   const lineOf = (line: string | (() => string)) => (typeof line === 'function' ? line() : line);
   setLogger({
     // Every frame, keys and PINs among them: never read.
@@ -185,29 +161,6 @@ function controllerOptions({
       }
     },
   };
-}
-
-/** These are asynchronous and called as listeners: what a frame makes them throw would end the process. */
-function guardHandlers(controller: Controller, { log }: RadioOptions): void {
-  type Handler = (...values: unknown[]) => unknown;
-  const handlers = controller as unknown as Record<string, Handler>;
-  for (const name of [
-    'onZclPayload',
-    'onDeviceJoined',
-    'onZdoResponse',
-    'onDeviceLeave',
-    'onAdapterDisconnected',
-  ]) {
-    const handle = handlers[name];
-    if (!handle) throw new Error(`zigbee-herdsman has no ${name}`);
-    handlers[name] = async (...values) => {
-      try {
-        await handle.apply(controller, values);
-      } catch (error) {
-        log('warn', `a frame was not understood: ${error instanceof Error ? error.message : 'no reason'}`);
-      }
-    };
-  }
 }
 
 function listen(controller: Controller, { hear, log }: RadioOptions): void {

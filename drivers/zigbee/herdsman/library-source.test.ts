@@ -1,0 +1,51 @@
+/**
+ * Each method of zigbee-herdsman that is replaced or wrapped here is still the one that the patch was written for. The
+ * digest is of its source text. When one differs after an update of the library: read the method again, mend the patch, run
+ * the tests of drivers/zigbee, and write the new digest here.
+ */
+import { createHash } from 'node:crypto';
+import { expect, it } from 'vitest';
+import { Controller, Zcl } from 'zigbee-herdsman';
+import { AdapterBackup } from 'zigbee-herdsman/dist/adapter/z-stack/adapter/adapter-backup.js';
+import { ZnpAdapterManager } from 'zigbee-herdsman/dist/adapter/z-stack/adapter/manager.js';
+import { ZStackAdapter } from 'zigbee-herdsman/dist/adapter/z-stack/adapter/zStackAdapter.js';
+import { Parser } from 'zigbee-herdsman/dist/adapter/z-stack/unpi/parser.js';
+import { Znp } from 'zigbee-herdsman/dist/adapter/z-stack/znp/znp.js';
+import { Database } from 'zigbee-herdsman/dist/controller/database.js';
+import { Endpoint } from 'zigbee-herdsman/dist/controller/model/index.js';
+
+/** Patch, the class whose method it changes, the method, the first digits of the SHA-256 of its text. */
+const PATCHED: [patch: string, owner: object, method: string, digest: string][] = [
+  ['answers.ts', ZStackAdapter.prototype, 'waitForInternal', 'a34d6ea0239ea1d9'],
+  ['answers.ts', ZStackAdapter.prototype, 'dataRequest', '7ddf5a42a63f230d'],
+  ['attribute-cache.ts', Endpoint.prototype, 'saveClusterAttributeKeyValue', '1059ec5f546d249f'],
+  ['backup-store.ts', AdapterBackup.prototype, 'getStoredBackup', 'e0d3d54364fe08d9'],
+  ['backup-store.ts', Controller.prototype, 'backup', '8e5a55e9aa148474'],
+  ['frame-filter.ts', Zcl.Frame, 'fromBuffer', '4fc79ac32b0b800a'],
+  ['handlers.ts', Controller.prototype, 'onZclPayload', 'ba4a431f12fe9510'],
+  ['handlers.ts', Controller.prototype, 'onDeviceJoined', '301d615ab3294726'],
+  ['handlers.ts', Controller.prototype, 'onZdoResponse', '1c97b266b8db481a'],
+  ['handlers.ts', Controller.prototype, 'onDeviceLeave', '4b6e00ad064b8d34'],
+  ['handlers.ts', Controller.prototype, 'onAdapterDisconnected', '039343428db335ba'],
+  ['herdsman.ts', Controller.prototype, 'stop', 'dfde3e7fc5ead976'],
+  ['library-database.ts', Database, 'open', 'bf2ad7cc35959a50'],
+  ['library-database.ts', Database.prototype, 'write', '1fc8bfb814a1fee6'],
+  ['library-database.ts', Controller.prototype, 'databaseSave', '325a5d37bdd4f60f'],
+  ['own-answers.ts', ZStackAdapter.prototype, 'sendZclFrameToEndpoint', 'bb45f16fb7acd00f'],
+  ['own-answers.ts', ZStackAdapter.prototype, 'sendZclFrameToEndpointInternal', 'ee1e0c3300190f83'],
+  ['parser.ts', Parser.prototype, '_transform', '8bdddee2ba8254bb'],
+  ['port.ts', Znp.prototype, 'open', 'adf50fbe129cc58c'],
+  ['port.ts', Znp.prototype, 'openSocketPort', 'fe424521e1d56038'],
+  ['port.ts', Znp.prototype, 'request', '41107741a49f8b42'],
+  ['port.ts', Znp.prototype, 'onPortClose', '6b5c2bb119cb4db8'],
+  ['port.ts', Znp.prototype, 'onUnpiParsed', '4bb7def9a6ca056f'],
+  ['strategy.ts', ZnpAdapterManager.prototype, 'determineStrategy', 'a1535d12726aed1b'],
+];
+
+it.each(PATCHED.map(([patch, owner, method, digest]) => ({ patch, owner, method, digest })))(
+  '$patch: $method is what it was written for',
+  ({ owner, method, digest }) => {
+    const text = String(Reflect.get(owner, method));
+    expect(createHash('sha256').update(text).digest('hex').slice(0, 16)).toBe(digest);
+  },
+);
