@@ -80,6 +80,19 @@ it('leaves the sockets turns of their own after a slow commit, and stores in one
   await next;
 });
 
+it('commits at once when the slow commit ended longer ago than it took: the sockets had their turns', async () => {
+  const { group, clock, insert } = setUp();
+  await group.commit(() => {
+    insert.run('slow');
+    clock.now += 20;
+  });
+  clock.now += 21;
+  const next = group.commit(() => insert.run('at once'));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(group.figures().batches).toBe(2);
+  await next;
+});
+
 it('rolls a failing job back alone', async () => {
   const { group, insert, stored, faults } = setUp();
   const results = await Promise.allSettled([

@@ -31,7 +31,7 @@ const SLOW_MS = 2;
 /**
  * Turns of the event loop that the sockets then have to themselves: libuv accepts one connection a turn, so that with
  * 20 ms in each no one could connect more often than 50 times a second. An idle turn takes microseconds, one of a drain
- * of the backlog milliseconds: the turns together take no longer than the commit did.
+ * of the backlog milliseconds: from the end of the commit on, the turns together take no longer than the commit did.
  */
 const TURNS_AFTER_SLOW = 8;
 const turnsAfter = (milliseconds: number) => (milliseconds > SLOW_MS ? TURNS_AFTER_SLOW : 0);
@@ -103,8 +103,8 @@ export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
   const changed = connection.prepare<[], { total: number }>('SELECT total_changes() AS total');
   const repair = openRepair(connection);
   let armed = false;
-  let closed = false;
-  let running = false;
+  let [closed, running] = [false, false];
+  let endedAt = 0;
   const effects = openEffects();
 
   function flush(): void {
@@ -129,8 +129,8 @@ export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
       }
     }
     running = false;
-    figures.lastBatchSize = batch.length;
-    figures.lastMilliseconds = monotonic() - started;
+    endedAt = monotonic();
+    Object.assign(figures, { lastBatchSize: batch.length, lastMilliseconds: endedAt - started });
   }
 
   function store(batch: Waiting[]): void {
@@ -161,8 +161,8 @@ export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
   }
 
   function arm(): void {
-    const { lastMilliseconds } = figures;
-    if (!armed) setImmediate(linger, turnsAfter(lastMilliseconds), monotonic() + lastMilliseconds);
+    const took = figures.lastMilliseconds;
+    if (!armed) setImmediate(linger, turnsAfter(took), endedAt + took);
     armed = true;
   }
 
