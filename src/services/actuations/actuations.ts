@@ -131,8 +131,8 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
     async begin(intent, detail, also) {
       const { principal, action, object, correlationId, askedAt = clock.monotonic() } = intent;
       const isBegun = database.commit((): Begun => {
-        for (const row of table.openOf.all(action, object)) if (!isUnderWay(row)) settle(row, NOT_STORED);
-        const before = table.last.get(action, object);
+        for (const row of table.openOf(action, object)) if (!isUnderWay(row)) settle(row, NOT_STORED);
+        const before = table.last(action, object);
         const sentBefore = sentOf(before);
         const { begunAt, uncertainAt } = timesOf(intent);
         audit.record(entryOf(intent, 'accepted', { ...detail }));
@@ -170,7 +170,7 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
     },
     objectOfLock: (action, mac) => table.toLock.get(action, mac)?.object,
     late({ action, object }, outcome, late, delayMs) {
-      const latest = table.last.get(action, object);
+      const latest = table.last(action, object);
       const row = sentOf(latest)?.row;
       if (!row || row.outcome === null) return undefined;
       const detail = { ...detailOf(row), lateOutcome: late };
@@ -181,11 +181,11 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
       return () => void Object.assign(row, { detail: text });
     },
     last(action, object) {
-      const row = table.last.get(action, object);
+      const row = table.last(action, object);
       return row && shown(row, timesOf(row));
     },
     lastSent(action, object) {
-      const sent = sentOf(table.last.get(action, object));
+      const sent = sentOf(table.last(action, object));
       return sent && shown(sent.row, sent.times);
     },
   };

@@ -17,14 +17,15 @@ export interface ActuationRow {
 }
 
 export function actuationTable(database: Prepare) {
+  const all = database.prepare<[string, string], ActuationRow>(
+    'SELECT * FROM actuation WHERE action = ? AND object = ?',
+  );
+  /** Oldest first. Sorted by SQL, the statement would be prepared again at each use. */
+  const of = (action: string, object: string) => all.all(action, object).sort((a, b) => a.id - b.id);
   return {
-    last: database.prepare<[string, string], ActuationRow>(
-      'SELECT * FROM actuation WHERE action = ? AND object = ? ORDER BY id DESC LIMIT 1',
-    ),
+    last: (action: string, object: string) => of(action, object).at(-1),
     /** Without an outcome. A door can be locked by a second request while the first is under way. */
-    openOf: database.prepare<[string, string], ActuationRow>(
-      'SELECT * FROM actuation WHERE action = ? AND object = ? AND outcome IS NULL ORDER BY id',
-    ),
+    openOf: (action: string, object: string) => of(action, object).filter(({ outcome }) => outcome === null),
     forgetEnded: database.prepare<[string, string]>(
       'DELETE FROM actuation WHERE action = ? AND object = ? AND outcome IS NOT NULL',
     ),
