@@ -3,7 +3,7 @@
  * number it had (ZCL rev. 8, 2.4.1.3; APS acknowledgements: Zigbee specification R22, 2.2.8.4.3). A lock may repeat an event
  * for minutes until it gets the default response.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { serialize } from 'node:v8';
 import type { Clock } from '../contract/driver.ts';
 import type { RadioEvent } from './radio.ts';
@@ -69,7 +69,5 @@ export function openRepeated({ monotonic }: Pick<Clock, 'monotonic'>): Repeated 
 
 /** Not the frame itself: it may hold the digits of a PIN. */
 function digestOf({ endpoint, cluster, type, tsn, data }: Heard): string {
-  return createHash('sha256')
-    .update(serialize([endpoint, cluster, type, tsn, data]))
-    .digest('base64');
+  return hash('sha256', serialize([endpoint, cluster, type, tsn, data]), 'base64');
 }

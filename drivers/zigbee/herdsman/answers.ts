@@ -54,9 +54,9 @@ function until(known: AbortSignal, waiting: Waiting): Promise<unknown> {
 async function unless<T>(known: AbortSignal | undefined, promise: Promise<T>): Promise<T | undefined> {
   if (!known) return promise;
   try {
-    return await unlessAborted(promise, known, () => new Error('its answer is not needed any more'));
+    return await unlessAborted(promise, known);
   } catch (error) {
     if (known.reason === KNOWN) return undefined;
-    throw error;
+    throw known.aborted ? new Error('its answer is not needed any more') : error;
   }
 }

@@ -21,7 +21,7 @@ import { Parser } from 'zigbee-herdsman/dist/adapter/z-stack/unpi/parser.js';
 import { Znp } from 'zigbee-herdsman/dist/adapter/z-stack/znp/znp.js';
 import { Database } from 'zigbee-herdsman/dist/controller/database.js';
 import { Endpoint } from 'zigbee-herdsman/dist/controller/model/index.js';
-import { BackupUtils, Queue } from 'zigbee-herdsman/dist/utils/index.js';
+import { BackupUtils, Queue, Waitress } from 'zigbee-herdsman/dist/utils/index.js';
 import { type Clock, DriverError } from '../../contract/driver.ts';
 import { keptFile } from '../kept-files.ts';
 import {
@@ -51,6 +51,7 @@ import { ANSWERS_AT_ONCE, type Sender, separateAnswers } from './own-answers.ts'
 import { calmParser, type MtParser } from './parser.ts';
 import { guardPort, type Port } from './port.ts';
 import { sendOnce } from './sending.ts';
+import { type Requests, spareWork, type Waits } from './spared-work.ts';
 import { guardStrategy } from './strategy.ts';
 import { bound, requestZdo } from './zdo.ts';
 
@@ -119,6 +120,11 @@ const storeBackup = storeBackups(AdapterBackup.prototype, BackupUtils);
 const waitAs = guardAnswers(ZStackAdapter.prototype as unknown as Answers);
 separateAnswers(ZStackAdapter.prototype as unknown as Sender, new Queue(ANSWERS_AT_ONCE));
 completeFoundation(Zcl.Foundation);
+spareWork(
+  Waitress.prototype as unknown as Waits,
+  Endpoint.prototype as unknown as Requests,
+  Zcl.Frame.prototype,
+);
 
 function prepareLibrary({ mayForm, mayRestore, manufacturerCode, stateDirectory, log }: RadioOptions): void {
   permit({ mayForm, mayRestore });

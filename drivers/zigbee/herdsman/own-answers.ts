@@ -45,6 +45,8 @@ export function separateAnswers(adapter: Sender, queue: Queue): void {
   adapter.sendZclFrameToEndpoint = async function (this: Sender, ...given) {
     const [ieee, address, endpoint, frame, timeout, disableResponse, , source, profile] = given;
     if (expectsAnswer(frame, disableResponse)) return sendZclFrameToEndpoint.apply(this, given);
+    // After what came with the frame that is answered, such as the outcome of an unlock, which somebody waits for.
+    await new Promise((resolve) => setImmediate(resolve));
     if (queue.count() >= ANSWERS_MAX) return undefined;
     const from = this.selectSourceEndpoint(source, profile);
     const send = () =>

@@ -93,7 +93,8 @@ function openHold() {
       resolve();
     },
     withdraw() {
-      if (state === 'held') state = 'withdrawn';
+      if (state !== 'held') return;
+      state = 'withdrawn';
       reject(unsent());
     },
   };
