@@ -2,12 +2,22 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { InlineConfig } from 'vite';
+import type { InlineConfig, Plugin } from 'vite';
+import { parse } from 'yaml';
 import { filledPage } from '../src/platform/http/pages.ts';
 
 const USAGE = `usage: npm run console -- [--gateway URL]
 
   --gateway URL     whose interface the pages use (default https://127.0.0.1:8443, which is that of npm run demo)`;
+
+/** A page shows docs/asyncapi.yaml; it has no parser. */
+const yamlDocuments: Plugin = {
+  name: 'yaml-documents',
+  transform: {
+    filter: { id: /\.yaml$/ },
+    handler: (text) => ({ code: `export const document = ${JSON.stringify(parse(text))};`, map: null }),
+  },
+};
 
 export function consoleSettings(root: string): InlineConfig {
   return {
@@ -16,6 +26,7 @@ export function consoleSettings(root: string): InlineConfig {
     // Pages and files are served at the root whatever the base path of the interface is.
     base: '/',
     logLevel: 'warn',
+    plugins: [yamlDocuments],
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
     // The map names the libraries for the package's copyright file; browsers do not ask for it.
     build: {
@@ -40,11 +51,16 @@ async function serve(): Promise<void> {
   const root = join(import.meta.dirname, '..');
   const { paths } = JSON.parse(readFileSync(join(root, 'docs/openapi.json'), 'utf8')) as { paths: object };
   const segments = new Set(Object.keys(paths).map((path) => path.split('/')[1]));
+  const settings = consoleSettings(root);
+  const fill: Plugin = {
+    name: 'fill',
+    transformIndexHtml: (html) => filledPage(html, { api: '', doors: 'access' }),
+  };
   const server = await createServer({
-    ...consoleSettings(root),
+    ...settings,
     // Its address is printed as information.
     logLevel: 'info',
-    plugins: [{ name: 'fill', transformIndexHtml: (html) => filledPage(html, { api: '', doors: 'access' }) }],
+    plugins: [...(settings.plugins ?? []), fill],
     server: {
       host: 'localhost',
       // The certificate is of a site's own authority, which this process does not know.

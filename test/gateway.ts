@@ -8,7 +8,7 @@ import { type Gateway, openGateway } from '../src/app/gateway.ts';
 import { type Clock, systemClock } from '../src/platform/clock.ts';
 import type { ConfigInput } from '../src/platform/config/config.ts';
 import { parseConfig, readConfig } from '../src/platform/config/config-file.ts';
-import { silentLog } from '../src/platform/log.ts';
+import { openLog, silentLog } from '../src/platform/log.ts';
 import { temporaryFolder } from './temporary.ts';
 
 /** Hosts whose loopback links have devices. */
@@ -51,6 +51,7 @@ export async function openTestGateway(
     source: { file: configFile, read: () => readConfig(configFile, { checkFiles: true }) },
     clock,
     log: silentLog,
+    logControl: openLog({ level: 'info', journal: false, write: () => {} }).control,
     processes: PROCESSES,
     checkResponses: true,
   });

@@ -53,6 +53,7 @@ const ELSEWHERE: Record<string, string> = {
   'docs/glossary.md': `${DOC}/glossary.md`,
   'docs/openapi.json': `${DOC}/openapi.json`,
   'docs/asyncapi.yaml': `${DOC}/asyncapi.yaml`,
+  'docs/gatehouse.postman_collection.json': `${DOC}/gatehouse.postman_collection.json`,
   'packaging/lintian-overrides': 'usr/share/lintian/overrides/gatehouse',
 };
 const PROGRAMS: Record<string, string> = {

@@ -15,6 +15,7 @@ import { certificateNames } from '../platform/host/host-names.ts';
 import { vitalsOf } from '../platform/host/vitals.ts';
 import type { Vital } from '../platform/host/watchdog.ts';
 import { openIdempotency } from '../platform/http/idempotency.ts';
+import type { LogControl } from '../platform/log.ts';
 import { SYSTEM_PRINCIPAL } from '../platform/principal.ts';
 import { type Backups, openBackups } from '../services/backup/schedule.ts';
 import { openExposition } from '../services/metrics/exposition.ts';
@@ -28,6 +29,7 @@ import type { Desk } from './desk.ts';
 import { type Estate, openEstate } from './estate.ts';
 import type { Ports } from './ports.ts';
 import { type ConfigurationSource, openReload, type Reload } from './reload/reload.ts';
+import { openSupport } from './support/support.ts';
 import { VERSION } from './version.ts';
 
 /** Of finished write requests the metrics count those of so long. */
@@ -53,6 +55,8 @@ export interface GatewayOptions extends BaseOptions {
   processes: Pick<FieldOptions, 'execPath' | 'kill' | 'environment' | 'first' | 'hostEntry'>;
   /** A socket for HTTPS that listens already, in place of http.listen. */
   httpsDescriptor?: number | undefined;
+  /** The level of `log`, and its last lines. */
+  logControl: LogControl;
   /** Answers that differ from their declaration become INTERNAL: for tests and the demo. */
   checkResponses?: boolean;
 }
@@ -92,6 +96,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
       streams,
       status,
       metrics,
+      support: opening.use(openSupport({ ...options, ...base, status, buses: estate.rs485.buses, metrics })),
       ready,
       names: namesOf(estate, desk),
     },

@@ -24,6 +24,7 @@ import { job } from '../services/jobs/schema.ts';
 import { metricsOperations } from '../services/metrics/operations.ts';
 import { statusOperations } from '../services/status/operations.ts';
 import { reloadOperations } from './reload/operations.ts';
+import { supportOperations } from './support/operations.ts';
 import { VERSION } from './version.ts';
 
 export interface Parts {
@@ -46,6 +47,7 @@ export interface Parts {
   auth: Parameters<typeof authOperations>[0];
   status: Parameters<typeof statusOperations>[0];
   names: Parameters<typeof statusOperations>[1];
+  support: Parameters<typeof supportOperations>[0];
 }
 
 /** `productSegment` is the <product> of the interface specification's door paths. */
@@ -69,6 +71,7 @@ export function interfaceOperations(parts: Parts, productSegment = 'access'): Op
     ...backupOperations(parts.backups),
     ...statusOperations(parts.status, parts.names),
     ...metricsOperations(parts.metrics),
+    ...supportOperations(parts.support),
   ];
 }
 

@@ -1,15 +1,10 @@
 /** `gatehouse bus status` and `gatehouse bus doctor`: what a technician with a ladder wants to know of a bus. */
+import { busFindings, type Finding, type ScannedAddress } from '../resources/rs485/bus-findings.ts';
+import type { BusOverview } from '../resources/rs485/bus-schema.ts';
 import { silentOf } from './absent.ts';
-import { type BusState, busFindings, type ScannedAddress } from './bus-findings.ts';
 import { type Client, runJob } from './client.ts';
 import { shownFindings } from './findings.ts';
 import { CommandFailed, EXIT, printJson, type Shell, table } from './shell.ts';
-
-interface BusOverview extends Omit<BusState, 'lateAddresses'> {
-  utilisation: number | null;
-  pollsPerSecond: number | null;
-  devices: { address: number; alive: boolean; hwId: string | null; counters: { late: number } }[];
-}
 
 const overview = async (client: Client) =>
   (await client.call<{ items: BusOverview[] }>('GET', '/network/rs485/buses')).items;
@@ -58,31 +53,25 @@ export async function examineBus(
     ...(from !== undefined && { from }),
     ...(to !== undefined && { to }),
   };
-  const scanned = before.up ? await scan(body, client, shell) : [];
-  const after = await busOf(id, client);
-  const bus = { ...after, strayBytes: strayDuring(before, after), lateAddresses: lateDuring(before, after) };
-  const findings = busFindings(bus, scanned);
-  if (json) printJson(shell, { bus, addresses: scanned, findings });
+  const { addresses, findings } = before.up ? await scan(body, client, shell) : downBus(before);
+  const bus = await busOf(id, client);
+  if (json) printJson(shell, { bus, addresses, findings });
   else {
-    if (scanned.length > 0) shell.stdout.write(`${table(rowsOf(scanned))}\n`);
+    if (addresses.length > 0) shell.stdout.write(`${table(rowsOf(addresses))}\n`);
     shell.stdout.write(shownFindings(findings, shell.stdout));
   }
   return findings.every(({ severity }) => severity !== 'bad');
 }
 
-/** Bytes since the examination began; what came before may be a fault that was mended. A restarted host counts from 0. */
-function strayDuring(before: BusOverview, after: BusOverview): number | null {
-  if (after.strayBytes === null) return null;
-  const earlier = before.strayBytes ?? 0;
-  return after.strayBytes >= earlier ? after.strayBytes - earlier : after.strayBytes;
+interface Examined {
+  addresses: ScannedAddress[];
+  findings: Finding[];
 }
 
-function lateDuring(before: BusOverview, after: BusOverview): number[] {
-  const earlier = new Map(before.devices.map(({ address, counters }) => [address, counters.late]));
-  return after.devices
-    .filter(({ address, counters }) => counters.late > (earlier.get(address) ?? 0))
-    .map(({ address }) => address);
-}
+const downBus = (bus: BusOverview): Examined => ({
+  addresses: [],
+  findings: busFindings({ ...bus, lateAddresses: [] }, []),
+});
 
 async function busOf(id: string, client: Client): Promise<BusOverview> {
   const buses = await overview(client);
@@ -97,10 +86,9 @@ async function busOf(id: string, client: Client): Promise<BusOverview> {
   );
 }
 
-async function scan(body: object, client: Client, shell: Shell): Promise<ScannedAddress[]> {
+async function scan(body: object, client: Client, shell: Shell): Promise<Examined> {
   const said = { cancelled: 'The scan was cancelled.', failed: 'The scan failed' };
-  const result = await runJob({ path: '/network/rs485/scan', body, ...said }, client, shell);
-  return (result as { addresses: ScannedAddress[] }).addresses;
+  return (await runJob({ path: '/network/rs485/scan', body, ...said }, client, shell)) as Examined;
 }
 
 const COUNTERS = ['replies', 'timeouts', 'crc', 'framing', 'refusals', 'collisions', 'late'] as const;

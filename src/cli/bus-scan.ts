@@ -1,5 +1,5 @@
 /** `gatehouse bus scan`: who is on a bus, and with which baud rate and parity. */
-import type { ScannedAddress } from './bus-findings.ts';
+import type { ScannedAddress } from '../resources/rs485/bus-findings.ts';
 import { type Client, runJob } from './client.ts';
 import { printJson, type Shell, table } from './shell.ts';
 

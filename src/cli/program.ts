@@ -58,6 +58,7 @@ export function program(shell: Shell, result: { exitCode: number }): Command {
   addDoctor(gatehouse, shell, result);
   addImport(gatehouse, shell);
   addExport(gatehouse, shell);
+  addSupportBundle(gatehouse, shell);
   addBackups(gatehouse, shell, { example, configOption: CONFIG_OPTION });
   addEvents(gatehouse.command('events').description('What happens on the site'), shell);
   addAudit(gatehouse.command('audit').description('Who did what'), shell, result);
@@ -225,6 +226,20 @@ function addExport(parent: Command, shell: Shell): void {
         await exportSite(options, openClient(options, shell), shell);
       }),
     'gatehouse export > site.yaml',
+  );
+}
+
+function addSupportBundle(parent: Command, shell: Shell): void {
+  example(
+    addressed(parent.command('support-bundle'))
+      .description(
+        'Print what a person who helps from elsewhere needs to see, as JSON: state, configuration, buses, metrics, the last log lines; no secret',
+      )
+      .action(async (options: ClientOptions) => {
+        const { printSupportBundle } = await import('./support-bundle.ts');
+        await printSupportBundle(openClient(options, shell), shell);
+      }),
+    'gatehouse support-bundle > support.json',
   );
 }
 

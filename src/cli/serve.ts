@@ -33,7 +33,7 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
   const file = configFile(options.config, shell);
   const read = () => readConfig(file, { checkFiles: true, checkAdapters: true });
   const config = readConfig(file, { checkFiles: true });
-  const log = openLog({
+  const { log, control: logControl } = openLog({
     level: config.log.level,
     journal: shell.journal,
     write: (line) => shell.stdout.write(line),
@@ -55,7 +55,7 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
     const source = { file, read };
     const processes = { ...shell.processes, first };
     const httpsDescriptor = handedOver(shell.env, 'https');
-    return openGateway({ config, source, clock: shell.clock, log, processes, httpsDescriptor });
+    return openGateway({ config, source, clock: shell.clock, log, logControl, processes, httpsDescriptor });
   });
   stack.adopt(gateway, (open) => closeInTime(open, shell.clock));
   const { baseUrl, encoderUrl, adminSocket, systemId } = gateway;

@@ -2,9 +2,9 @@
 import type { z } from 'zod';
 import type { doorHistory } from '../resources/doors/history-schema.ts';
 import { call, DOORS } from './api.ts';
+import { Chart } from './chart.tsx';
 import { useRead } from './use-read.ts';
 import { moment, t } from './words.ts';
-import './history-chart.css';
 
 type History = z.infer<typeof doorHistory>;
 type Sample = History['samples'][number];
@@ -12,7 +12,6 @@ type Sample = History['samples'][number];
 const DAYS = 7;
 const DAY_MS = 86_400_000;
 const READ_MS = 300_000;
-const [WIDTH, HEIGHT] = [600, 120];
 const LQI_MAX = 255;
 const PERCENT_MAX = 100;
 
@@ -31,13 +30,17 @@ export function HistoryChart({ id }: { id: string }) {
       {value && samples.length === 0 && <p class="soft">{t('noHistory')}</p>}
       {samples.length > 0 && (
         <>
-          <svg class="chart" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={t('historyLines')}>
-            <polyline class="lqi" points={line(samples, ({ lqi }) => lqi, LQI_MAX)} />
-            <polyline class="battery" points={line(samples, ({ battery }) => battery, PERCENT_MAX)} />
-          </svg>
+          <Chart
+            label={t('historyLines')}
+            windowMs={DAYS * DAY_MS}
+            series={[
+              { kind: 'first', most: LQI_MAX, points: pointsOf(samples, ({ lqi }) => lqi) },
+              { kind: 'second', most: PERCENT_MAX, points: pointsOf(samples, ({ battery }) => battery) },
+            ]}
+          />
           <p class="soft">
-            <span class="key lqi" /> {t('radio')} {range(samples, ({ lqi }) => lqi)} ·{' '}
-            <span class="key battery" /> {t('battery')} {range(samples, ({ battery }) => battery, ' %')} ·{' '}
+            <span class="key" /> {t('radio')} {range(samples, ({ lqi }) => lqi)} · <span class="key second" />{' '}
+            {t('battery')} {range(samples, ({ battery }) => battery, ' %')} ·{' '}
             {t('since', { time: moment(samples[0]?.at ?? 0) })}
           </p>
         </>
@@ -46,18 +49,8 @@ export function HistoryChart({ id }: { id: string }) {
   );
 }
 
-/** What an hour lacks is left out: its neighbours are joined. */
-function line(samples: readonly Sample[], of: (sample: Sample) => number | null, most: number): string {
-  const now = Date.now();
-  return samples
-    .flatMap((sample) => {
-      const value = of(sample);
-      if (value === null) return [];
-      const x = WIDTH * (1 - (now - Date.parse(sample.at)) / (DAYS * DAY_MS));
-      return `${x.toFixed(1)},${(HEIGHT * (1 - value / most)).toFixed(1)}`;
-    })
-    .join(' ');
-}
+const pointsOf = (samples: readonly Sample[], of: (sample: Sample) => number | null) =>
+  samples.map((sample) => ({ at: Date.parse(sample.at), value: of(sample) }));
 
 /** From the least to the most. */
 function range(samples: readonly Sample[], of: (sample: Sample) => number | null, unit = ''): string {

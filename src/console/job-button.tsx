@@ -1,5 +1,6 @@
 /** A button for long work of the gateway: asks, shows how far it is, stops it, and says how it ended. */
 import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
 import type { Job } from '../services/jobs/schema.ts';
 import { call, Refused } from './api.ts';
 import { Ask } from './ask.tsx';
@@ -19,7 +20,7 @@ export interface JobButtonProps {
   /** Shown when the gateway wants the order confirmed (CONFIRMATION_NEEDED), which is sent with `confirm` then. */
   anyway?: string;
   running(percent: number): string;
-  done(job: Job): string;
+  done(job: Job): ComponentChildren;
   ended(job: Job): void;
 }
 
@@ -71,7 +72,7 @@ export function JobButton({
       )}
       <div role="status">
         {isRunning && <p>{running(job.value?.progress.percent ?? 0)}</p>}
-        {job.value?.status === 'done' && <p>{done(job.value)}</p>}
+        {job.value?.status === 'done' && <div>{done(job.value)}</div>}
         {job.value?.error && <p>{job.value.error.message}</p>}
         {fault.value && <p>{fault.value}</p>}
         {isUnconfirmed.value && anyway !== undefined && (

@@ -4,6 +4,7 @@ import { render } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { Session } from '../services/auth/schema.ts';
 import { call, mayDo, readSession, session } from './api.ts';
+import { Later } from './later.tsx';
 import { openLive, stale } from './live.ts';
 import { Access } from './pages/access.tsx';
 import { AuditPage } from './pages/audit.tsx';
@@ -76,8 +77,12 @@ function Page() {
     return id === undefined ? <Zigbee /> : <ZigbeeGateway key={id} id={id} />;
   if (name === 'encoders') return id === undefined ? <Encoders /> : <Encoder key={id} id={id} />;
   if (name === 'doors') return id === undefined ? <Doors /> : <Door key={id} id={id} />;
+  if (name === 'api') return <Later page={readApiPage} />;
   return isOpenTo('now') ? <Now /> : <Doors />;
 }
+
+/** With both documents it is as large as a third of the rest, and for programmers alone. */
+const readApiPage = async () => (await import('./pages/api.tsx')).ApiPage;
 
 function LanguageButton() {
   return (

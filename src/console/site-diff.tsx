@@ -74,6 +74,6 @@ function Entry({ resource, id, name, change, fields }: Change) {
 }
 
 function textOf(value: unknown): string {
-  const text = JSON.stringify(value);
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
   return text.length > VALUE_SHOWN_MAX ? `${text.slice(0, VALUE_SHOWN_MAX)}…` : text;
 }

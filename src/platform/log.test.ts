@@ -1,12 +1,11 @@
 import { expect, it } from 'vitest';
 import { DriverError } from '../../drivers/contract/driver.ts';
-import { type Level, openLog } from './log.ts';
+import { LEVELS, type Level, openLog } from './log.ts';
 
 function capture(level: Level, journal = false) {
   const lines: string[] = [];
-  return { lines, log: openLog({ level, journal, write: (line) => lines.push(line) }) };
+  return { lines, ...openLog({ level, journal, write: (line) => lines.push(line) }) };
 }
-const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 
 it('writes one line of JSON with time, level, fields and message', () => {
   const { lines, log } = capture('info');
@@ -74,4 +73,32 @@ it('writes a trouble of a device without a stack, and a fault of this program wi
   const [trouble, fault] = lines.map((line) => JSON.parse(line).err);
   expect(trouble).toEqual({ type: 'DriverError', code: 'LINK_LOST', message: 'the adapter is gone' });
   expect(fault.stack).toContain('log.test.ts');
+});
+
+it('changes its level for children that there are, and back', () => {
+  const { lines, log, control } = capture('info');
+  const child = log.child({ link: 'bus-1' });
+  control.setLevel('debug');
+  child.debug({}, 'seen');
+  control.setLevel('info');
+  child.debug({}, 'not seen');
+  expect(control.level()).toBe('info');
+  expect(lines.map((line) => JSON.parse(line))).toEqual([
+    { level: 'debug', time: expect.any(String), link: 'bus-1', message: 'seen' },
+  ]);
+});
+
+it('keeps the last lines with their times, also where the journal has them, and not more than its bound', () => {
+  const { log, control } = capture('info', true);
+  for (let count = 0; count < 3_000; count += 1) log.info({ count }, 'x'.repeat(100));
+  log.debug({}, 'left out');
+  const recent = control.recent().map((line) => JSON.parse(line));
+  expect(recent.at(-1)).toEqual({
+    level: 'info',
+    time: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
+    count: 2_999,
+    message: 'x'.repeat(100),
+  });
+  expect(control.recent().join('').length).toBeLessThanOrEqual(262_144);
+  expect(recent.length).toBeGreaterThan(1_000);
 });

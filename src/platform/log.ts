@@ -5,7 +5,9 @@
 import pino from 'pino';
 import { DriverError } from '../../drivers/contract/driver.ts';
 
-export type Level = 'debug' | 'info' | 'warn' | 'error';
+/** The least severe first. */
+export const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+export type Level = (typeof LEVELS)[number];
 
 /** The same shape drivers have (drivers/contract/driver.ts), with a child for fixed fields. */
 export interface Log {
@@ -26,26 +28,69 @@ export interface LogOptions {
   write: (line: string) => void;
 }
 
-export function openLog({ level, journal, write }: LogOptions): Log {
+export interface LogControl {
+  level(): Level;
+  /** At once, for all that writes to this log. */
+  setLevel(level: Level): void;
+  /** The last lines, with their times, the oldest first. */
+  recent(): readonly string[];
+}
+
+/** Of what is kept for a support bundle, in characters: about a thousand lines. */
+const RECENT_MAX = 262_144;
+const TIME = /"time":"[^"]*",/;
+
+export function openLog({ level: first, journal, write }: LogOptions): { log: Log; control: LogControl } {
+  const recent: string[] = [];
+  let kept = 0;
+  let least = LEVELS.indexOf(first);
   const destination = {
     write(line: string) {
+      recent.push(line);
+      kept += line.length;
+      while (kept > RECENT_MAX) kept -= recent.shift()?.length ?? 0;
       if (!journal) return write(line);
       const name = /"level":"([a-z]+)"/.exec(line)?.[1] ?? 'info';
-      write(`<${JOURNAL_PRIORITY[name] ?? 6}>${line}`);
+      write(`<${JOURNAL_PRIORITY[name] ?? 6}>${line.replace(TIME, '')}`);
     },
   };
-  return pino(
+  const logger = pino(
     {
-      level,
+      // What is less severe is left out below: a child keeps the level that it began with.
+      level: 'debug',
       base: null,
       messageKey: 'message',
       // Else an error would be logged as {}.
       serializers: { err: errorFields, error: errorFields },
       formatters: { level: (label) => ({ level: label }) },
-      timestamp: journal ? false : pino.stdTimeFunctions.isoTime,
+      timestamp: pino.stdTimeFunctions.isoTime,
     },
     destination,
   );
+  const isOn = (level: Level) => LEVELS.indexOf(level) >= least;
+  return {
+    log: filtered(logger, isOn),
+    control: {
+      level: () => LEVELS[least] ?? first,
+      setLevel(level) {
+        least = LEVELS.indexOf(level);
+      },
+      recent: () => recent,
+    },
+  };
+}
+
+function filtered(logger: pino.Logger, isOn: (level: Level) => boolean): Log {
+  const at = (level: Level) => (fields: Record<string, unknown>, message: string) => {
+    if (isOn(level)) logger[level](fields, message);
+  };
+  return {
+    debug: at('debug'),
+    info: at('info'),
+    warn: at('warn'),
+    error: at('error'),
+    child: (fields) => filtered(logger.child(fields), isOn),
+  };
 }
 
 /** A DriverError is about a device or its link: a stack trace of this program would only hide the rest. */

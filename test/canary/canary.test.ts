@@ -377,6 +377,7 @@ async function lookAround(
     ['status', '--json'],
     ['doctor', '--json'],
     ['export'],
+    ['support-bundle'],
     ['audit', 'verify'],
     ['audit', 'export', '--out', join(data, 'audit.jsonl'), '--json'],
     ['token', 'list'],

@@ -1,4 +1,6 @@
 /** The desk: keys are written from the console, each card followed as the person in front of the encoder sees it; colleagues are let in and out. */
+import { readFileSync } from 'node:fs';
+import { encode } from 'uqr';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { SiteEncoder } from '../simulators/site.ts';
 import { drawKeys, openTestSite, type TestSite } from '../simulators/test-site.ts';
@@ -89,8 +91,17 @@ describe.skipIf(NO_CHROMIUM)('a desk', () => {
     await picture(page, 'access-desk');
     await expectUsable(page);
     const porter = await visitors.open('phone');
-    await porter.page.getByRole('textbox').fill(made?.slice(0, 9) ?? '');
-    await porter.page.keyboard.press('Enter');
+    // As the camera of a phone opens what the picture says.
+    const code = made?.slice(0, 9) ?? '';
+    const address = `${site.daemon.baseUrl}/#/sign-in/${code}`;
+    const dark = encode(address, { border: 4 }).data.flat().filter(Boolean).length;
+    const drawn = await page.locator('.qr path').getAttribute('d');
+    expect(drawn?.split('M')).toHaveLength(dark + 1);
+    await porter.page.goto(address);
+    await porter.page.reload();
+    expect(await porter.page.getByRole('textbox').inputValue()).toBe(code);
+    expect(porter.page.url()).not.toContain(code);
+    await porter.page.getByRole('button', { name: 'Sign in' }).click();
     await porter.page.getByRole('navigation').waitFor();
     await page.reload();
     const row = page.getByRole('listitem').filter({ hasText: 'Night porter' });
@@ -163,6 +174,46 @@ describe.skipIf(NO_CHROMIUM)('a desk', () => {
     await page.getByText('Running since').waitFor();
     await picture(page, 'system-phone');
     await expectUsable(page);
+    expect(faults).toEqual([]);
+  });
+
+  it.each([
+    [
+      'phone',
+      'en-GB',
+      'Save a support bundle',
+      'Log every detail for 10 minutes',
+      'Yes, log',
+      'Log as configured again',
+    ],
+    [
+      'desk',
+      'de-DE',
+      'Support-Paket speichern',
+      '10 Minuten lang alles loggen',
+      'Ja, loggen',
+      'Wieder loggen wie konfiguriert',
+    ],
+  ] as const)('gets help from elsewhere, on a %s', async (view, locale, save, begin, yes, end) => {
+    const { page, faults } = await visitors.open(view, { locale });
+    await visitors.signIn(page, 'service-tool');
+    await page.getByRole('link', { name: 'System', exact: true }).click();
+    await page.getByRole('button', { name: begin }).click();
+    await page.getByRole('button', { name: yes }).click();
+    await page.getByRole('button', { name: end }).waitFor();
+    const bearer = site.tokens['service-tool'];
+    expect((await site.daemon.call('GET', '/log', bearer)).body).toMatchObject({ level: 'debug' });
+    await picture(page, `support-${view}`);
+    await expectUsable(page);
+    const download = page.waitForEvent('download');
+    await page.getByRole('button', { name: save }).click();
+    const bundle = JSON.parse(readFileSync(await (await download).path(), 'utf8'));
+    expect(bundle.log.join('\n')).toContain('"level":"debug"');
+    expect(bundle).toMatchObject({ status: { version: bundle.program.version }, buses: [] });
+    expect(bundle.configuration).toHaveProperty('http');
+    await page.getByRole('button', { name: end }).click();
+    await page.getByRole('button', { name: begin }).waitFor();
+    expect((await site.daemon.call('GET', '/log', bearer)).body).toMatchObject({ debugUntil: null });
     expect(faults).toEqual([]);
   });
 });

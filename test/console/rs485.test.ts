@@ -51,6 +51,8 @@ describe.skipIf(NO_CHROMIUM)('a technician', () => {
     await page.getByText(/^Scanning lobby: \d+ %$/).waitFor();
     await page.getByRole('button', { name: 'Stop' }).click();
     await page.getByRole('button', { name: 'Scan' }).waitFor();
+    await page.getByRole('img', { name: 'Wire busy' }).waitFor();
+    await page.getByText('Errors in 10 minutes').waitFor();
     expect(faults).toEqual([]);
   });
 
@@ -93,5 +95,23 @@ describe.skipIf(NO_CHROMIUM)('a technician', () => {
     expect(await page.getByRole('button', { name: 'Relais schalten' }).count()).toBe(0);
     await picture(page, 'rs485-device-phone');
     await expectUsable(page);
+  });
+
+  it.each(['phone', 'desk'] as const)('has a bus examined, and reads what to mend, on a %s', async (view) => {
+    const { page, faults } = await visitors.open(view, { locale: 'de-DE' });
+    await visitors.signIn(page, 'service-tool');
+    await page.goto(`${site.daemon.baseUrl}/#/rs485`);
+    await bus.set(1, { faults: { dead: true } });
+    await page.getByText('Was stimmt nicht?').click();
+    await page.getByRole('textbox', { name: 'Von Adresse' }).fill('1');
+    await page.getByRole('textbox', { name: 'Bis Adresse' }).fill('2');
+    await page.getByRole('button', { name: 'Untersuchen' }).click();
+    await page.getByRole('button', { name: 'Ja, untersuchen' }).click();
+    await page.getByText('no one answers at all').waitFor();
+    await page.getByText(/^Fehler in 10 Minuten: .*timeouts \d+/).waitFor();
+    await picture(page, `rs485-examined-${view}`);
+    await expectUsable(page);
+    await bus.set(1, { faults: { dead: null } });
+    expect(faults).toEqual([]);
   });
 });

@@ -130,4 +130,37 @@ describe.skipIf(NO_CHROMIUM)('a site', () => {
       expect(faults).toEqual([]);
     },
   );
+
+  it.each([
+    ['phone', {}],
+    ['desk', { locale: 'en-GB', colorScheme: 'dark' }],
+  ] as const)('is asked by a programmer, who tries the interface on a %s', async (view, settings) => {
+    const { page, faults } = await visitors.open(view, settings);
+    await visitors.signIn(page, 'front-desk-admin');
+    await page.getByRole('link', { name: 'System', exact: true }).click();
+    await page.getByRole('link', { name: 'Interface (API)' }).click();
+    await page.getByText(/^\d+ operations; [1-9]\d* more need another role\.$/).waitFor();
+    await page.getByRole('searchbox').fill('/access/groups');
+    await page.getByText('GET /access/groups', { exact: false }).click();
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.getByText('"name": "Floor 2"').waitFor();
+    await page.getByText('GET /access/groups', { exact: false }).first().click();
+    await page.getByText('PUT /access/groups/{groupId}', { exact: false }).click();
+    expect(await page.getByRole('button', { name: 'Send' }).isDisabled()).toBe(true);
+    await page.getByRole('textbox', { name: 'groupId' }).fill(`${view}-1`);
+    await page.getByRole('textbox', { name: 'Body' }).fill('{"name": "Annex"}');
+    await page.getByText(`/access/groups/${view}-1'`).waitFor();
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.getByRole('button', { name: 'Yes, send' }).click();
+    await page.getByText(/^200 OK/).waitFor();
+    await picture(page, `api-${view}`);
+    await expectUsable(page);
+    const { body } = await site.daemon.call('GET', '/access/groups', site.tokens.pms);
+    expect(body.items).toContainEqual(expect.objectContaining({ id: `${view}-1`, name: 'Annex' }));
+    await page.getByRole('searchbox').fill('doorlateoutcome');
+    await page.getByText('/events', { exact: true }).click();
+    await page.getByRole('heading', { name: 'doorLateOutcome' }).waitFor();
+    await expectUsable(page);
+    expect(faults).toEqual([]);
+  });
 });

@@ -2,7 +2,7 @@
  * The whole gateway without its ports: every slice over a real database, an estate, and one encoder that is connected.
  * Nothing works in the background, so that whatever is stored was stored by a request.
  */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { openBase } from '../../src/app/base.ts';
@@ -10,9 +10,10 @@ import { openDesk } from '../../src/app/desk.ts';
 import { openEstate } from '../../src/app/estate.ts';
 import { interfaceOperations } from '../../src/app/interface.ts';
 import { openReload } from '../../src/app/reload/reload.ts';
+import { openSupport } from '../../src/app/support/support.ts';
 import { configSchema } from '../../src/platform/config/config.ts';
 import { createApp } from '../../src/platform/http/app.ts';
-import { silentLog } from '../../src/platform/log.ts';
+import { openLog, silentLog } from '../../src/platform/log.ts';
 import { LOCAL_ADMINISTRATOR, ROLES, type Role } from '../../src/platform/principal.ts';
 import { travellingWantedOf } from '../../src/resources/doors/edit.ts';
 import { type DoorTable, openDoorTable } from '../../src/resources/doors/table.ts';
@@ -71,10 +72,12 @@ const IDLE = {
     ({ verdict: 'pending', endedAt: null, ageSeconds: null, findings: [] as string[] }) as const,
 };
 
+const supportOf = (options: Omit<Parameters<typeof openSupport>[0], 'logControl'>) =>
+  openSupport({ ...options, logControl: openLog({ level: 'info', journal: false, write() {} }).control });
+
 /** As openGateway puts them together, with what would work in the background left out. */
 async function openParts(folder: string, factory: Factory) {
-  mkdirSync(join(folder, 'factory'));
-  const root = join(folder, 'factory', 'root.pem');
+  const root = join(folder, 'root.pem');
   writeFileSync(root, factory.root);
   const config = configSchema.parse({
     dataDirectory: folder,
@@ -127,6 +130,7 @@ async function openParts(folder: string, factory: Factory) {
     certificates: () => [],
   });
   const writeRequests = () => desk.writes.counts(0);
+  const metrics = openExposition({ ...base, ...estate.measured, status, writeRequests });
   const operations = interfaceOperations({
     ...desk,
     ...estate,
@@ -137,7 +141,8 @@ async function openParts(folder: string, factory: Factory) {
     status,
     names: {},
     ready: [() => database.commit(() => {})],
-    metrics: openExposition({ ...base, ...estate.measured, status, writeRequests }),
+    metrics,
+    support: opening.use(supportOf({ ...options, ...base, status, metrics, buses: estate.rs485.buses })),
     backups: { made: async () => {} },
   });
   const common = { operations, version: '1.2.3', clock, log: silentLog, checkResponses: true };

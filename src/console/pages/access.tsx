@@ -3,8 +3,10 @@ import { useSignal } from '@preact/signals';
 import type { LoginCode, Session, Token } from '../../services/auth/schema.ts';
 import { call, readAll, session } from '../api.ts';
 import { Ask } from '../ask.tsx';
+import { QrCode } from '../qr-code.tsx';
 import { useRead, wordsOf } from '../use-read.ts';
 import { ago, moment, t } from '../words.ts';
+import { signInAddress } from './sign-in.tsx';
 
 const READ_MS = 15_000;
 
@@ -114,9 +116,11 @@ function Colleague() {
       {fault.value && <p role="alert">{fault.value}</p>}
       <div role="status">
         {made.value && (
-          <p class="card good next">
-            {t('codeMade', { code: made.value.code, time: moment(made.value.expiresAt) })}
-          </p>
+          <div class="card good">
+            <p class="next">{t('codeMade', { code: made.value.code, time: moment(made.value.expiresAt) })}</p>
+            <QrCode text={signInAddress(made.value.code)} label={t('codeToScan')} />
+            <p class="soft">{t('codeToScan')}</p>
+          </div>
         )}
       </div>
     </section>

@@ -1,7 +1,11 @@
 /** The RS-485 buses with how well their wires work, the devices on them, and the search for more. */
+
 import type { BusOverview } from '../../resources/rs485/bus-schema.ts';
 import type { Rs485Device } from '../../resources/rs485/schema.ts';
 import { call, mayDo, readAll } from '../api.ts';
+import { BusDoctor } from '../bus-doctor.tsx';
+import { type BusSample, remember } from '../bus-history.ts';
+import { BusPlots } from '../bus-plots.tsx';
 import { Fact } from '../fact.tsx';
 import { type Job, JobButton } from '../job-button.tsx';
 import { Pairing } from '../osdp.tsx';
@@ -17,7 +21,8 @@ export function Rs485() {
       call<{ items: BusOverview[] }>('GET', '/network/rs485/buses'),
       readAll<Rs485Device>('/network/rs485'),
     ]);
-    return { buses: buses.items, devices };
+    const now = Date.now();
+    return { buses: buses.items.map((bus) => ({ bus, samples: remember(bus, now) })), devices };
   };
   const { value, fault, again } = useRead(read, {
     key: 'rs485',
@@ -30,16 +35,22 @@ export function Rs485() {
       {fault && <p role="alert">{fault}</p>}
       {!value && !fault && <p role="status">{t('loading')}</p>}
       {value?.buses.length === 0 && <p>{t('noBuses')}</p>}
-      {value?.buses.map((bus) => (
-        <Bus key={bus.id} bus={bus} ended={again} />
+      {value?.buses.map((each) => (
+        <Bus key={each.bus.id} {...each} ended={again} />
       ))}
       {value && <Devices devices={value.devices} />}
     </>
   );
 }
 
-function Bus({ bus, ended }: { bus: BusOverview; ended: () => void }) {
-  const { id, up, since, lastError, utilisation, pollsPerSecond, strayBytes, warnings, devices } = bus;
+interface BusProps {
+  bus: BusOverview;
+  samples: readonly BusSample[];
+  ended(): void;
+}
+
+function Bus({ bus, samples, ended }: BusProps) {
+  const { id, up, since, lastError, pollsPerSecond, strayBytes, warnings, devices } = bus;
   return (
     <section class={`card ${up && warnings.length === 0 ? 'good' : 'bad'}`} aria-labelledby={`bus-${id}`}>
       <h2 id={`bus-${id}`}>{id}</h2>
@@ -54,15 +65,13 @@ function Bus({ bus, ended }: { bus: BusOverview; ended: () => void }) {
         <p key={warning}>{warning}</p>
       ))}
       <dl class="facts">
-        <Fact name={t('utilisation')}>
-          {utilisation === null ? '–' : `${Math.round(100 * utilisation)} %`}
-        </Fact>
         <Fact name={t('polls')}>{pollsPerSecond === null ? '–' : pollsPerSecond.toFixed(1)}</Fact>
         <Fact
           name={t('answering')}
         >{`${devices.filter(({ alive }) => alive).length} / ${devices.length}`}</Fact>
         <Fact name={t('stray')}>{strayBytes ?? '–'}</Fact>
       </dl>
+      {up && <BusPlots samples={samples} />}
       {up && mayDo('service-tool') && (
         <JobButton
           label={t('scan')}
@@ -75,6 +84,7 @@ function Bus({ bus, ended }: { bus: BusOverview; ended: () => void }) {
           ended={ended}
         />
       )}
+      {up && mayDo('service-tool') && <BusDoctor bus={id} ended={ended} />}
       {up && bus.protocol === 'osdp' && mayDo('service-tool') && <Pairing bus={id} ended={ended} />}
     </section>
   );

@@ -5,8 +5,21 @@ import { call, session } from '../api.ts';
 import { wordsOf } from '../use-read.ts';
 import { t } from '../words.ts';
 
+const HASH = '#/sign-in/';
+
+/** Where a login code stands in the field already. What is behind the # is sent to no server and stands in no log of one. */
+export const signInAddress = (code: string) => `${location.origin}/${HASH}${encodeURIComponent(code)}`;
+
+function codeInAddress(): string {
+  if (!location.hash.startsWith(HASH)) return '';
+  const code = decodeURIComponent(location.hash.slice(HASH.length));
+  history.replaceState(null, '', '#/');
+  return code;
+}
+
 export function SignIn() {
-  const [code, setCode] = useState('');
+  // It is not redeemed by itself: whoever made the code would decide who the person is signed in as.
+  const [code, setCode] = useState(codeInAddress);
   const [fault, setFault] = useState('');
   const [busy, setBusy] = useState(false);
   const submit = async (event: Event) => {

@@ -117,7 +117,6 @@ function Agreed({ document, plan }: Planned) {
           <Places details={warnings} />
         </div>
       )}
-      <SiteDiff changes={plan.changes} />
       {open > 0 && (
         <JobButton
           label={t('siteWrite')}
@@ -130,6 +129,7 @@ function Agreed({ document, plan }: Planned) {
           ended={() => undefined}
         />
       )}
+      <SiteDiff changes={plan.changes} />
     </>
   );
 }

@@ -1,7 +1,8 @@
 /** The controller itself: version, clock, disk, backups, certificates, links, and what can be taken away from it. */
 import type { Status } from '../../services/status/schema.ts';
-import { API, call } from '../api.ts';
+import { call, mayDo } from '../api.ts';
 import { Fact } from '../fact.tsx';
+import { Support } from '../support.tsx';
 import { useRead } from '../use-read.ts';
 import { ago, moment, t } from '../words.ts';
 
@@ -20,8 +21,9 @@ export function System() {
       {fault && <p role="alert">{fault}</p>}
       {status ? <Facts status={status} /> : !fault && <p role="status">{t('loading')}</p>}
       {status && <Links links={status.field.links} />}
+      {mayDo('service-tool') && <Support />}
       <p class="choices">
-        <a class="back" href={`${API}/docs`}>
+        <a class="back" href="#/api">
           {t('apiPage')}
         </a>
       </p>

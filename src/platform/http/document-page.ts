@@ -109,7 +109,7 @@ export function documentPage(document: PageDocument): string {
   );
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>${safe(info.title)} ${safe(info.version)}: the interface</title><style>${STYLE}</style></head><body>
 <h1>${safe(info.title)} ${safe(info.version)}</h1><p>${words(info.description ?? '')}</p>
-<p>For programs: <a href="openapi.json">openapi.json</a>. In the examples <code>root.crt</code> is the site's own authority, and <code>$TOKEN</code> a token of <code>gatehouse token create</code>.</p>
+<p>For programs: <a href="openapi.json">openapi.json</a>. To try it with your own rights, and for the messages over MQTT: <a href="/#/api">the console</a>. In the examples <code>root.crt</code> is the site's own authority, and <code>$TOKEN</code> a token of <code>gatehouse token create</code>.</p>
 <nav>${links.join('')}</nav>${sections.join('\n')}<h2 id="schemas">Schemas</h2>${schemas.join('\n')}</body></html>
 `;
 }

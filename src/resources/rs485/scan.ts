@@ -11,6 +11,7 @@ import { GatehouseError } from '../../platform/errors.ts';
 import type { Execute } from '../../platform/execute.ts';
 import type { Caller, Role } from '../../platform/principal.ts';
 import type { ReportProgress, StartJob } from '../../services/jobs/job-order.ts';
+import { busFindings, duringScan, type ScannedAddress } from './bus-findings.ts';
 import type { ScanBody } from './bus-schema.ts';
 import type { Bus, Buses } from './buses.ts';
 import type { Discovery, Found } from './discovery.ts';
@@ -106,15 +107,19 @@ const size = ({ from, to }: Range) => to - from + 1;
 
 async function scan(job: Scan, { total }: { total: number }): Promise<ScanResult> {
   const { bus, range } = job;
-  const addresses: Record<string, unknown>[] = [];
+  const addresses: ScannedAddress[] = [];
+  const state = () => job.options.buses.overview().find(({ id }) => id === bus.id);
+  const before = state();
   for await (const results of probed(job, range, { done: 0, total }))
     addresses.push(...(await takeIn(job, results)));
-  return { bus: bus.id, protocol: bus.protocol, ...range, addresses };
+  const after = state();
+  const findings = after ? busFindings(duringScan(before, after), addresses) : [];
+  return { bus: bus.id, protocol: bus.protocol, ...range, addresses, findings };
 }
 
 interface ScanResult {
   [name: string]: unknown;
-  addresses: Record<string, unknown>[];
+  addresses: ScannedAddress[];
 }
 
 /** With the settings of the configuration first, as any scan; with the others no one becomes a row, for none can be polled so. */
@@ -125,7 +130,7 @@ async function scanLines(
   const { bus, range } = job;
   const total = size(range) * (1 + others.length);
   const result = await scan(job, { total });
-  const heard = result.addresses.filter(({ answered }) => answered).map(({ address }) => Number(address));
+  const heard = result.addresses.filter(({ answered }) => answered).map(({ address }) => address);
   const tried: (Tried & { devices: object[] })[] = [];
   if (configured) tried.push({ line: configured, answered: heard, devices: [] });
   for (const [index, line] of others.entries()) {

@@ -1,7 +1,13 @@
 /** What the figures of a bus say to anyone who has to mend it. Pure: a scan and the state of its bus in, findings out. */
-import type { Finding } from './findings.ts';
+import type { BusOverview } from './bus-schema.ts';
 
-/** Of one address, as a scan tells it (docs/openapi.json, scanRs485Bus). */
+export interface Finding {
+  severity: 'bad' | 'doubtful' | 'good';
+  subject: string;
+  text: string;
+}
+
+/** Of one address, in the result of a scan. */
 export interface ScannedAddress {
   address: number;
   answered: boolean;
@@ -21,14 +27,14 @@ export interface ScannedAddress {
   isNew: boolean;
 }
 
-/** As GET /network/rs485/buses tells it, and how that changed during the examination. */
+/** As GET /network/rs485/buses shows it, and how that changed during the scan. */
 export interface BusState {
   id: string;
   protocol: string;
   port: string | null;
   up: boolean;
   lastError: string | null;
-  /** Since the examination began. */
+  /** Since the scan began. */
   strayBytes: number | null;
   /** Devices that are polled and replied too late since then. */
   lateAddresses: readonly number[];
@@ -48,6 +54,21 @@ const SLOW_FROM_MS = 20;
 const TWO_VOICES_MS = 10;
 
 type Kind = keyof ScannedAddress['counters'];
+
+/** The state after a scan, with what came during it; what came before may be a fault that was mended. */
+export function duringScan(before: BusOverview | undefined, after: BusOverview): BusState {
+  const earlier = before?.strayBytes ?? 0;
+  const late = new Map(before?.devices.map(({ address, counters }) => [address, counters.late]));
+  const { strayBytes } = after;
+  return {
+    ...after,
+    // A restarted host counts from 0.
+    strayBytes: strayBytes !== null && strayBytes >= earlier ? strayBytes - earlier : strayBytes,
+    lateAddresses: after.devices
+      .filter(({ address, counters }) => counters.late > (late.get(address) ?? 0))
+      .map(({ address }) => address),
+  };
+}
 
 export function busFindings(bus: BusState, scanned: readonly ScannedAddress[]): Finding[] {
   const subject = `bus ${bus.id}`;
@@ -192,7 +213,7 @@ function deviceFindings(
   if (isMany('refusals'))
     say(
       'doubtful',
-      `it answers ${percent('refusals')} with an error, which gatehouse bus status names: compare its product with its profile`,
+      `it answers ${percent('refusals')} with an error, which the warnings of the bus name: compare its product with its profile`,
     );
   if (isSlow(one, addresses))
     say(

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type BusState, busFindings, type ScannedAddress } from './bus-findings.ts';
+import { type BusState, busFindings, duringScan, type ScannedAddress } from './bus-findings.ts';
+import type { BusOverview } from './bus-schema.ts';
 
 const BUS: BusState = {
   id: 'bus-1',
@@ -191,5 +192,37 @@ describe('what a scan says', () => {
     const said = texts(addresses, bus);
     expect(said).toHaveLength(expected.length);
     for (const [index, pattern] of expected.entries()) expect(said[index]).toMatch(pattern);
+  });
+});
+
+describe('what came during a scan', () => {
+  const polled = (address: number, late: number): BusOverview['devices'][number] => ({
+    address,
+    alive: true,
+    hwId: null,
+    deviceId: null,
+    turnaroundMs: null,
+    refreshMs: null,
+    replyAge: null,
+    counters: { ...NONE, late },
+  });
+  const state = (strayBytes: number | null, ...late: number[]): BusOverview => ({
+    ...BUS,
+    since: null,
+    warnings: [],
+    reportAge: null,
+    utilisation: null,
+    pollsPerSecond: null,
+    strayBytes,
+    devices: late.map((count, address) => polled(address, count)),
+  });
+
+  it.each([
+    ['is what is more than before', state(5, 1, 2), state(7, 1, 3), 2, [1]],
+    ['is all, where the host began to count again', state(50, 9), state(3, 0), 3, []],
+    ['is all, where the bus was not known before', undefined, state(3, 1), 3, [0]],
+    ['is not known while the bus has reported nothing', state(5), state(null), null, []],
+  ])('%s', (_, before, after, strayBytes, lateAddresses) => {
+    expect(duringScan(before, after)).toMatchObject({ strayBytes, lateAddresses });
   });
 });

@@ -1,0 +1,44 @@
+/** What a person who helps from elsewhere needs to see, in one document, without a secret. */
+import { arch, release } from 'node:os';
+import type { Clock } from '../../platform/clock.ts';
+import type { Config } from '../../platform/config/config.ts';
+import type { LogControl } from '../../platform/log.ts';
+import type { BusOverview } from '../../resources/rs485/bus-schema.ts';
+import type { Exposition } from '../../services/metrics/exposition.ts';
+import type { Status } from '../../services/status/schema.ts';
+import { VERSION } from '../version.ts';
+import type { SupportBundle } from './schema.ts';
+
+export interface BundleOptions {
+  config: Config;
+  clock: Pick<Clock, 'now'>;
+  logControl: Pick<LogControl, 'recent'>;
+  status(): Status;
+  buses(): BusOverview[];
+  metrics: Exposition;
+}
+
+export async function supportBundle(options: BundleOptions): Promise<SupportBundle> {
+  const { config, clock, logControl, metrics } = options;
+  const status = options.status();
+  const now = clock.now();
+  return {
+    madeAt: new Date(now).toISOString(),
+    program: {
+      version: VERSION,
+      architecture: arch(),
+      kernel: release(),
+      uptimeSeconds: Math.max(0, Math.round((now - Date.parse(status.startedAt)) / 1_000)),
+    },
+    status: { ...status },
+    configuration: withoutPasswords(config),
+    buses: options.buses().map((bus) => ({ ...bus })),
+    metrics: await metrics.text(),
+    log: logControl.recent().map((line) => line.trimEnd()),
+  };
+}
+
+/** Secrets are in files that the configuration names; but an address may have a name and a password in it (RFC 3986, 3.2.1). */
+export function withoutPasswords(config: object): Record<string, unknown> {
+  return JSON.parse(JSON.stringify(config).replaceAll(/(:\/\/)[^/@"\s]+@/g, '$1…@'));
+}

@@ -1,0 +1,79 @@
+/** The interface for who writes programs: each operation that the caller may call, to be tried, and the messages and events. */
+import { useSignal } from '@preact/signals';
+import { API, call, mayDo, session } from '../api.ts';
+import { type Call, callsOf, type OpenApi } from '../documents.ts';
+import { Messages } from '../messages.tsx';
+import { Opened } from '../opened.tsx';
+import { SearchField } from '../search-field.tsx';
+import { TryIt } from '../try-it.tsx';
+import { useRead } from '../use-read.ts';
+import { t } from '../words.ts';
+import './api.css';
+
+type Role = Parameters<typeof mayDo>[0];
+const DAY_MS = 86_400_000;
+
+const isMine = ({ 'x-roles': roles }: Call) => roles === undefined || mayDo(...(roles as Role[]));
+
+export function ApiPage() {
+  const text = useSignal('');
+  const { value, fault } = useRead(async () => callsOf(await call<OpenApi>('GET', '/openapi.json')), {
+    key: 'openapi',
+    everyMs: DAY_MS,
+    isMine: () => false,
+  });
+  const search = text.value.trim().toLowerCase();
+  const mine = value?.filter(isMine) ?? [];
+  const found = mine.filter((each) =>
+    [each.path, each.summary, each.operationId, each.method].some((part) =>
+      part.toLowerCase().includes(search),
+    ),
+  );
+  return (
+    <>
+      <h1>{t('apiPage')}</h1>
+      <p class="soft">{t('apiHelp', { roles: session.value?.roles.join(', ') ?? '' })}</p>
+      <p class="choices">
+        <a class="back" href={`${API}/docs`}>
+          {t('apiReference')}
+        </a>
+        <a class="back" href={`${API}/openapi.json`} download="openapi.json">
+          openapi.json
+        </a>
+      </p>
+      <SearchField label={t('apiSearch')} text={text} />
+      {fault && <p role="alert">{fault}</p>}
+      {!value && !fault && <p role="status">{t('loading')}</p>}
+      {value && (
+        <p role="status" class="soft">
+          {t('apiShown', { shown: found.length, hidden: value.length - mine.length })}
+        </p>
+      )}
+      {[...new Set(found.flatMap(({ tags }) => tags))].map((tag) => (
+        <section key={tag}>
+          <h2>{tag}</h2>
+          {found
+            .filter(({ tags }) => tags.includes(tag))
+            .map((each) => (
+              <Opened key={each.operationId} summary={<Title {...each} />}>
+                <TryIt call={each} />
+              </Opened>
+            ))}
+        </section>
+      ))}
+      <Messages search={search} />
+    </>
+  );
+}
+
+function Title({ method, path, summary }: Call) {
+  return (
+    <span>
+      <code>
+        <b>{method}</b> {path}
+      </code>
+      <br />
+      {summary}
+    </span>
+  );
+}
