@@ -10,6 +10,7 @@ import { parseArgs } from 'node:util';
 import { benchApi } from '../test/bench/api.ts';
 import { benchBridge } from '../test/bench/bridge.ts';
 import { benchBurst } from '../test/bench/burst.ts';
+import { benchConsole } from '../test/bench/console.ts';
 import { benchDesk } from '../test/bench/desk.ts';
 import { benchDiskWrites } from '../test/bench/disk-writes.ts';
 import { benchDrain } from '../test/bench/drain.ts';
@@ -50,6 +51,7 @@ const BENCHES: Record<string, (options: Options) => Promise<BenchTable>> = {
   'start-full': benchStartFull,
   estate: benchEstate,
   desk: benchDesk,
+  console: benchConsole,
   api: benchApi,
   'slow-disk': benchSlowDisk,
   'disk-writes': benchDiskWrites,

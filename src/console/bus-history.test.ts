@@ -4,6 +4,7 @@ import { remember, WINDOW_MS } from './bus-history.ts';
 
 const NONE = { replies: 0, timeouts: 0, crc: 0, framing: 0, refusals: 0, collisions: 0, late: 0 };
 const device = (turnaroundMs: number | null, counters: Partial<typeof NONE>) => ({
+  alive: true,
   turnaroundMs,
   counters: { ...NONE, ...counters },
 });

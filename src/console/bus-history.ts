@@ -58,8 +58,8 @@ function grownBy(before: number | undefined, now: number): number {
   return now >= before ? now - before : now;
 }
 
-const slower = (most: number | null, { turnaroundMs }: BusOverview['devices'][number]) =>
-  turnaroundMs === null ? most : Math.max(most ?? 0, turnaroundMs);
+const slower = (most: number | null, { alive, turnaroundMs }: BusOverview['devices'][number]) =>
+  turnaroundMs === null || !alive ? most : Math.max(most ?? 0, turnaroundMs);
 
 function totalsOf({ devices, strayBytes }: BusOverview): Record<ErrorClass, number> {
   return mapped((name) =>

@@ -39,6 +39,7 @@ export function followDoors(fault: (error: unknown) => void): () => void {
   let readAll = true;
   let isOpen = true;
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let flushedAt = Number.NEGATIVE_INFINITY;
   const plan = (milliseconds: number) => {
     timer ??= setTimeout(flush, milliseconds);
   };
@@ -57,6 +58,7 @@ export function followDoors(fault: (error: unknown) => void): () => void {
       fault(error);
     }
     timer = undefined;
+    flushedAt = performance.now();
     if (isOpen && (readAll || changed.size > 0)) plan(pause);
   };
   plan(0);
@@ -64,7 +66,8 @@ export function followDoors(fault: (error: unknown) => void): () => void {
     const [kind, id] = source.split('/');
     if (kind !== 'doors' || id === undefined) return;
     changed.add(id);
-    plan(SETTLE_MS);
+    // The first shows at once, those that follow it together.
+    plan(Math.max(0, flushedAt + SETTLE_MS - performance.now()));
   });
   return () => {
     isOpen = false;

@@ -3,10 +3,8 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { Refused } from './api.ts';
 import { epoch, type LiveEvent, onEvent } from './live.ts';
+import { openRereading } from './rereading.ts';
 import { t } from './words.ts';
-
-/** Several events come together, such as those of one gateway that is lost. */
-const SETTLE_MS = 250;
 
 export interface Reading<Value> {
   /** undefined: nothing was read yet. */
@@ -27,12 +25,7 @@ export function useRead<Value>(
   const again = useRef(() => {});
   useEffect(() => {
     if (epoch.value === 0) return;
-    let timer: ReturnType<typeof setTimeout>;
     let isOpen = true;
-    const plan = (milliseconds: number) => {
-      clearTimeout(timer);
-      timer = setTimeout(look, milliseconds);
-    };
     const look = async () => {
       try {
         const answer = await read();
@@ -41,16 +34,15 @@ export function useRead<Value>(
       } catch (error) {
         fault.value = wordsOf(error);
       }
-      if (isOpen) plan(options.everyMs);
     };
-    again.current = () => plan(0);
-    plan(0);
+    const rereading = openRereading(look, options.everyMs);
+    again.current = rereading.now;
     const end = onEvent((event) => {
-      if (options.isMine(event)) plan(SETTLE_MS);
+      if (options.isMine(event)) rereading.changed();
     });
     return () => {
       isOpen = false;
-      clearTimeout(timer);
+      rereading.stop();
       end();
     };
   }, [epoch.value, options.key]);

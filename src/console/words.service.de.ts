@@ -34,7 +34,7 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
   anyGateway: 'Jedes Gateway',
   noGateway: 'An keinem Gateway',
   slowestAnswer: 'Langsamstes Gerät antwortet nach',
-  errorsInWindow: 'Fehler in {minutes} Minuten',
+  errorsInWindow: 'Fehler, letzte {minutes} min',
   examineTitle: 'Was stimmt nicht?',
   examineHelp:
     'Jede Adresse wird 20-mal gefragt: alle brauchen eine Minute oder mehr, ein Bereich weniger. Nichts wird angelegt.',

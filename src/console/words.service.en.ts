@@ -33,7 +33,7 @@ export const serviceEn = {
   anyGateway: 'Any gateway',
   noGateway: 'At no gateway',
   slowestAnswer: 'Slowest device answers after',
-  errorsInWindow: 'Errors in {minutes} minutes',
+  errorsInWindow: 'Errors, last {minutes} min',
   examineTitle: 'What is wrong with it?',
   examineHelp:
     'Each address is asked 20 times: a minute or more for all of them, less for a range. Nothing is created.',

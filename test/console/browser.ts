@@ -42,15 +42,48 @@ export interface Visitors extends AsyncDisposable {
 }
 
 export async function openVisitors(daemon: Daemon): Promise<Visitors> {
-  if (!existsSync(join(ROOT, 'dist/console/index.html'))) await buildConsole(ROOT);
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+  const browser = await launch();
   return {
     open: (view, settings) => visit(browser, daemon.baseUrl, { viewport: VIEWS[view], ...settings }),
-    async signIn(page, ...roles) {
-      const { body } = await daemon.callLocally('POST', '/login-codes', { label: 'Test', roles });
-      await page.getByRole('textbox').fill(String(body.code));
-      await page.keyboard.press('Enter');
-      await page.getByRole('navigation').waitFor();
+    signIn: (page, ...roles) => signIn(page, daemon, ...roles),
+    [Symbol.asyncDispose]: () => browser.close(),
+  };
+}
+
+async function launch(): Promise<Browser> {
+  if (!existsSync(join(ROOT, 'dist/console/index.html'))) await buildConsole(ROOT);
+  return chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+}
+
+async function signIn(page: Page, daemon: Daemon, ...roles: string[]): Promise<void> {
+  const { body } = await daemon.callLocally('POST', '/login-codes', { label: 'Test', roles });
+  await page.getByRole('textbox').fill(String(body.code));
+  await page.keyboard.press('Enter');
+  await page.getByRole('navigation').waitFor();
+}
+
+/** For figures: nothing is checked. */
+export interface BrowserSession extends AsyncDisposable {
+  /** A phone that is signed in. */
+  visitor(daemon: Daemon, ...roles: string[]): Promise<Page>;
+  /** Another one, whose cookies are those of a visitor. */
+  phone(cookies: object): Promise<AsyncDisposable & { page: Page }>;
+}
+
+export async function openBrowser(): Promise<BrowserSession> {
+  const browser = await launch();
+  const settings = { viewport: VIEWS.phone, locale: 'en-GB', ignoreHTTPSErrors: true };
+  return {
+    async visitor(daemon, ...roles) {
+      const page = await browser.newPage(settings);
+      await page.goto(`${daemon.baseUrl}/`);
+      await signIn(page, daemon, ...roles);
+      return page;
+    },
+    async phone(cookies) {
+      const storageState = cookies as NonNullable<BrowserContextOptions['storageState']>;
+      const context = await browser.newContext({ ...settings, storageState });
+      return { page: await context.newPage(), [Symbol.asyncDispose]: () => context.close() };
     },
     [Symbol.asyncDispose]: () => browser.close(),
   };

@@ -52,7 +52,7 @@ describe.skipIf(NO_CHROMIUM)('a technician', () => {
     await page.getByRole('button', { name: 'Stop' }).click();
     await page.getByRole('button', { name: 'Scan' }).waitFor();
     await page.getByRole('img', { name: 'Wire busy' }).waitFor();
-    await page.getByText('Errors in 10 minutes').waitFor();
+    await page.getByText(/^Errors, last \d+ min/).waitFor();
     expect(faults).toEqual([]);
   });
 
@@ -108,7 +108,7 @@ describe.skipIf(NO_CHROMIUM)('a technician', () => {
     await page.getByRole('button', { name: 'Untersuchen' }).click();
     await page.getByRole('button', { name: 'Ja, untersuchen' }).click();
     await page.getByText('no one answers at all').waitFor();
-    await page.getByText(/^Fehler in 10 Minuten: .*timeouts \d+/).waitFor();
+    await page.getByText(/^Fehler, letzte \d+ min: .*timeouts \d+/).waitFor();
     await picture(page, `rs485-examined-${view}`);
     await expectUsable(page);
     await bus.set(1, { faults: { dead: null } });

@@ -51,8 +51,9 @@ interface BusProps {
 
 function Bus({ bus, samples, ended }: BusProps) {
   const { id, up, since, lastError, pollsPerSecond, strayBytes, warnings, devices } = bus;
+  const isWell = up && warnings.length === 0 && devices.every(({ alive }) => alive);
   return (
-    <section class={`card ${up && warnings.length === 0 ? 'good' : 'bad'}`} aria-labelledby={`bus-${id}`}>
+    <section class={`card ${isWell ? 'good' : 'bad'}`} aria-labelledby={`bus-${id}`}>
       <h2 id={`bus-${id}`}>{id}</h2>
       <p class="marks">
         <span class={`mark ${up ? 'good' : 'bad'}`}>{t(up ? 'busUp' : 'busDown')}</span>

@@ -20,7 +20,7 @@ export function System() {
       <h1>{t('system')}</h1>
       {fault && <p role="alert">{fault}</p>}
       {status ? <Facts status={status} /> : !fault && <p role="status">{t('loading')}</p>}
-      {status && <Links links={status.field.links} />}
+      {status && status.field.links.length > 0 && <Links links={status.field.links} />}
       {mayDo('service-tool') && <Support />}
       <p class="choices">
         <a class="back" href="#/api">
