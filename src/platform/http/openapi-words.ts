@@ -48,7 +48,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   changedOn: 'Since when it has been so; the time of creation where it has never been otherwise',
   connected: 'It is reached now',
   raised: 'It asks for a person now',
-  apps: 'Programs on the device, as it tells them itself',
+  apps: 'Programs on the device, as it reports them itself',
   platform: 'What runs below them: operating system, or firmware of the coordinator',
   upgradeJobInfo: 'What it is being given now; null when no upgrade runs',
   ipAddress: 'From which it connected last',
