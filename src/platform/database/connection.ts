@@ -43,7 +43,11 @@ export interface Statement<Parameters extends Value[], Row = never> {
   all(...parameters: Parameters): Row[];
 }
 
-/** What table.ts files need: prepare at start, run later. */
+/**
+ * What table.ts files need: prepare at start, run later. A bare `LIMIT ?`, and `column = ?` beside ORDER BY, have SQLite
+ * prepare a statement again at each use, for its plan may depend on the value, which takes ten times as long as to read a
+ * row; `LIMIT +?` and `column IN (?)` do not.
+ */
 export interface Prepare {
   prepare<Parameters extends Value[], Row = never>(sql: string): Statement<Parameters, Row>;
 }

@@ -28,7 +28,7 @@ export function idempotencyTable({ prepare }: Prepare) {
     release: prepare<[string, string]>('DELETE FROM idempotency_key WHERE principal_id = ? AND key = ?'),
     forgetBefore: prepare<[number, number]>(
       `DELETE FROM idempotency_key WHERE (principal_id, key) IN
-         (SELECT principal_id, key FROM idempotency_key WHERE at < ? LIMIT ?)`,
+         (SELECT principal_id, key FROM idempotency_key WHERE at < ? LIMIT +?)`,
     ),
   };
 }

@@ -137,7 +137,7 @@ function inboxStatements({ prepare }: Prepare) {
     ),
     /** All but the newest so many. */
     bootsBeyond: prepare<[string, number], { boot: string }>(
-      'SELECT boot FROM up_cursor WHERE encoder_id = ? ORDER BY used DESC LIMIT -1 OFFSET ?',
+      'SELECT boot FROM up_cursor WHERE encoder_id IN (?) ORDER BY used DESC LIMIT -1 OFFSET +?',
     ),
     forgetCursor: prepare<[string, string]>('DELETE FROM up_cursor WHERE encoder_id = ? AND boot = ?'),
     isAhead: prepare<[string, string, number], { seq: number }>(

@@ -89,7 +89,7 @@ const NEXT_SEQ = "(SELECT max(seq) + 1 FROM sqlite_sequence WHERE name IN ('even
 const liveOf = (columns: string) =>
   `SELECT ${columns} FROM live_event WHERE seq > ?
    UNION ALL SELECT ${columns} FROM event WHERE seq > ? AND sequence IS NOT NULL
-   ORDER BY seq LIMIT ?`;
+   ORDER BY seq LIMIT +?`;
 
 export function openEventTable(database: Prepare) {
   return { ...openLog(database), ...openLive(database), ...openCursor(database), ...openRecords(database) };
@@ -113,19 +113,19 @@ function openLog(database: Prepare) {
      VALUES (${NEXT_SEQ}, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const page = database.prepare<[number, number], EventRow>(
-    `SELECT ${HEAD}, id, topic, body FROM event WHERE seq > ? AND ${WAITS} ORDER BY seq LIMIT ?`,
+    `SELECT ${HEAD}, id, topic, body FROM event WHERE seq > ? AND ${WAITS} ORDER BY seq LIMIT +?`,
   );
   const delivered = database.prepare<[number], EventRow>(
     `SELECT ${HEAD}, id, topic, body FROM event WHERE seq <= ? AND ${NOT_DEAD} ORDER BY seq DESC LIMIT 1`,
   );
   const droppable = database.prepare<[number, number], EventHead>(
-    `SELECT ${HEAD} FROM event WHERE seq > ? AND sequence IS NOT NULL AND ${WAITS} ORDER BY seq LIMIT ?`,
+    `SELECT ${HEAD} FROM event WHERE seq > ? AND sequence IS NOT NULL AND ${WAITS} ORDER BY seq LIMIT +?`,
   );
   const pageOf = database.prepare<[string, number, number], EventRow>(
-    `SELECT ${HEAD}, id, topic, body FROM event WHERE encoder_id = ? AND seq > ? AND ${WAITS} ORDER BY seq LIMIT ?`,
+    `SELECT ${HEAD}, id, topic, body FROM event WHERE encoder_id IN (?) AND seq > ? AND ${WAITS} ORDER BY seq LIMIT +?`,
   );
   const newcomers = database.prepare<[number, number], { seq: number; encoderId: string }>(
-    'SELECT seq, encoder_id AS encoderId FROM event WHERE seq > ? ORDER BY seq LIMIT ?',
+    'SELECT seq, encoder_id AS encoderId FROM event WHERE seq > ? ORDER BY seq LIMIT +?',
   );
   const drop = openRemoval(database, 'seq = ?');
   const toLive = database.prepare<[number]>(
@@ -133,7 +133,7 @@ function openLog(database: Prepare) {
      WHERE seq = ? AND seq > (SELECT max(kept_after, joined_at) FROM live_cursor)`,
   );
   const oldest = database.prepare<[number, number], { seq: number }>(
-    'SELECT seq FROM event WHERE seq <= ? ORDER BY seq LIMIT ?',
+    'SELECT seq FROM event WHERE seq <= ? ORDER BY seq LIMIT +?',
   );
   const prune = openRemoval(database, 'seq <= ?');
   const newest = database.prepare<[], { seq: number | null }>('SELECT max(seq) AS seq FROM event');
