@@ -14,7 +14,7 @@ import { canMount, smallDisk } from '../../../test/small-disk.ts';
 import { temporaryConnection, temporaryFolder } from '../../../test/temporary.ts';
 import { openConnection } from './connection.ts';
 import { openDatabase } from './database.ts';
-import { migrate, readMigrations, TooLittleRoom } from './migrate.ts';
+import { migrate, readMigrations, roomFor, TooLittleRoom } from './migrate.ts';
 
 const BEFORE = 30;
 const DISK_BYTES = 64 * 1024 * 1024;
@@ -130,6 +130,18 @@ it.skipIf(!canMount())(
     expect(readdirSync(join(disk.folder, 'backups'))).toEqual([`gatehouse.db.schema-${BEFORE}`]);
   },
 );
+
+it('counts the room for a table that a migration changes row by row, as for one that it replaces', async () => {
+  const connection = temporaryConnection();
+  const backups = join(connection.file, '..', 'backups');
+  await migrate(connection, backups, [first]);
+  connection.exec(`CREATE TABLE row (text TEXT) STRICT; WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1
+    FROM n WHERE i < 1000) INSERT INTO row SELECT printf('%.*c', 1000, 'x') FROM n`);
+  const room = (sql: string) => roomFor(connection, backups, [first, step(2, `\n${sql}`)]);
+  const copied = room('SELECT 1');
+  expect(room("UPDATE row SET text = text || 'x'") - copied).toBeGreaterThan(3_000_000);
+  expect(room('DROP TABLE row')).toBe(room("UPDATE row SET text = ''"));
+});
 
 describe('migrations', () => {
   it('make one copy of the old schema before the first of a start, and keep seven', async () => {

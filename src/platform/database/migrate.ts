@@ -98,18 +98,23 @@ export async function migrate(
 
 /** Throws TooLittleRoom, before anything is changed, when the disk cannot take the copy and what the migrations write. */
 export function checkRoom(connection: Connection, backupDirectory: string): void {
-  const due = dueOf(connection, readMigrations());
+  const neededBytes = roomFor(connection, backupDirectory, readMigrations());
+  if (neededBytes > 0 && !roomForStart(dirname(connection.file), neededBytes).isEnough)
+    throw new TooLittleRoom(connection.file, neededBytes);
+}
+
+/** Exported for its test. */
+export function roomFor(connection: Connection, backupDirectory: string, migrations: Migration[]): number {
+  const due = dueOf(connection, migrations);
   const current = Number(connection.pragma('user_version'));
-  if (current <= 0 || due.length === 0) return;
+  if (current <= 0 || due.length === 0) return 0;
   const contentBytes = Number(connection.pragma('page_count')) * Number(connection.pragma('page_size'));
   // What the write-ahead log still holds for pages beyond the end of the file.
   const growthBytes = Math.max(0, contentBytes - statSync(connection.file).size);
   const isCopied = begunFrom(connection, backupDirectory) !== undefined;
   const copyBytes = isCopied ? 0 : contentBytes - sizeOf(copyOf(connection, backupDirectory, current));
-  const rewrittenBytes = Math.ceil(REWRITE_SHARE * replacedBytes(connection, due));
-  const neededBytes = Math.max(0, copyBytes) + growthBytes + rewrittenBytes + START_BYTES;
-  if (!roomForStart(dirname(connection.file), neededBytes).isEnough)
-    throw new TooLittleRoom(connection.file, neededBytes);
+  const rewrittenBytes = Math.ceil(REWRITE_SHARE * rewrittenBytesOf(connection, due));
+  return Math.max(0, copyBytes) + growthBytes + rewrittenBytes + START_BYTES;
 }
 
 function dueOf(connection: Connection, migrations: Migration[]): Migration[] {
@@ -136,8 +141,8 @@ function begunFrom(connection: Connection, backupDirectory: string): number | un
   return begun > 0 && existsSync(copyOf(connection, backupDirectory, begun)) ? begun : undefined;
 }
 
-/** The size of the tables that migrations replace, with their indexes. */
-function replacedBytes(connection: Connection, due: Migration[]): number {
+/** The size of the tables that migrations replace, or change row by row, with their indexes. */
+function rewrittenBytesOf(connection: Connection, due: Migration[]): number {
   const size = connection.prepare<[string], { bytes: number }>(
     'SELECT coalesce(sum(pgsize), 0) AS bytes FROM dbstat WHERE name = ? AND aggregate = TRUE',
   );
@@ -145,7 +150,7 @@ function replacedBytes(connection: Connection, due: Migration[]): number {
     'SELECT name FROM sqlite_schema WHERE tbl_name = ? AND rootpage > 0',
   );
   const tables = new Set(
-    due.flatMap(({ sql }) => [...sql.matchAll(/^DROP TABLE (\w+)/gm)].map(([, name]) => name)),
+    due.flatMap(({ sql }) => [...sql.matchAll(/^(?:DROP TABLE|UPDATE) (\w+)/gm)].map(([, name]) => name)),
   );
   return [...tables]
     .flatMap((table) => (table === undefined ? [] : parts.all(table)))
