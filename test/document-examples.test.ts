@@ -2,13 +2,17 @@
  * The examples of README.md, docs/interface.md and docs/encoder-protocol.md against what makes or reads such a thing. Shell:
  * test/operations-page.test.ts has docs/operations.md, test/independent/encoder.test.ts the worked example.
  */
-import { readFileSync } from 'node:fs';
+import { execFile, spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { MESSAGES } from '../drivers/encoder/messages.ts';
 import { ERROR_STATUS } from '../src/platform/errors.ts';
 import { writeRequestStatus } from '../src/resources/writes/schema.ts';
 import { withReplayed, writeProgressEvent } from '../src/services/events/cloud-event.ts';
+import { openTestGateway } from './gateway.ts';
+import { shellBlocks } from './shell-blocks.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
@@ -76,6 +80,22 @@ describe('docs/interface.md', () => {
   it('has no example that is not compared', () => {
     expect(others).toEqual([]);
   });
+
+  it.skipIf(spawnSync('sh', ['-c', 'command -v curl']).status !== 0)(
+    'begins with a call that is answered, and has no other command',
+    async () => {
+      const http = { listen: '127.0.0.1:0', names: ['gatehouse.example'] };
+      const { gateway, folder, dataDirectory, token } = await openTestGateway({ http });
+      const blocks = shellBlocks(join(ROOT, 'docs/interface.md')).filter((block) => !/^id: /.test(block));
+      expect(blocks).toEqual([expect.stringMatching(/^curl .* https:\/\/gatehouse\.example:8443\/encoder$/)]);
+      const { port } = new URL(gateway.baseUrl);
+      writeFileSync(join(folder, '.curlrc'), `connect-to = "gatehouse.example:8443:127.0.0.1:${port}"\n`);
+      const env = { PATH: process.env.PATH, CURL_HOME: folder, TOKEN: await token('pms') };
+      const cwd = join(dataDirectory, 'pki');
+      const { stdout } = await promisify(execFile)('bash', ['-euc', blocks.join('\n')], { cwd, env });
+      expect(JSON.parse(stdout)).toMatchObject({ items: [] });
+    },
+  );
 
   it('shows a write request as it is answered', () => {
     expect(writeRequestStatus.parse(request)).toEqual(request);
