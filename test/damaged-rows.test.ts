@@ -132,6 +132,13 @@ describe('a damaged row', () => {
     damage(dataDirectory, `UPDATE door SET options = '{' || options WHERE name = '101'`);
     expect(await names()).toEqual(['101', '102']);
     expect(await status()).toEqual([]);
+    // One bit of the name of a field: JSON all the same.
+    damage(
+      dataDirectory,
+      `UPDATE door SET options = replace(options, 'Internal', 'Internam') WHERE name = '102'`,
+    );
+    expect(await names()).toEqual(['101']);
+    expect(await status()).toEqual([expect.stringMatching(/^door\//)]);
   });
 
   it('of a token is left out of the list, and one of the audit is shown as damaged', async () => {

@@ -36,8 +36,8 @@ export function openDamagedRows(found: (object: string, error: unknown) => void)
   };
 }
 
-/** JSON that is none or another, and times that are none: what reading a stored row throws, and nothing else does. */
+/** JSON that is none or another, such as one with another letter in the name of a field, and times that are none. */
 function isIllegible(error: unknown): boolean {
   if (error instanceof RangeError) return error.message === 'Invalid time value';
-  return error instanceof SyntaxError || error instanceof z.ZodError;
+  return error instanceof SyntaxError || error instanceof TypeError || error instanceof z.ZodError;
 }
