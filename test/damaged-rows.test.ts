@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { openConnection } from '../src/platform/database/connection.ts';
 import { openTestStream } from '../src/services/events/test-stream.ts';
 import { openTestGateway } from './gateway.ts';
+import { temporaryFolder } from './temporary.ts';
 
 interface Listed {
   items: Record<string, unknown>[];
@@ -139,6 +140,20 @@ describe('a damaged row', () => {
     );
     expect(await names()).toEqual(['101']);
     expect(await status()).toEqual([expect.stringMatching(/^door\//)]);
+  });
+
+  it('keeps no gateway from starting', async () => {
+    const folder = temporaryFolder();
+    const before = await openTestGateway({}, folder);
+    for (const name of ['101', '102']) await before.local('POST', '/access/doors', { name });
+    await before.close();
+    damage(before.dataDirectory, `UPDATE door SET options = substr(options, 2) WHERE name = '101'`);
+    const { lan, token, local } = await openTestGateway({}, folder);
+    const answer = await lan('/access/doors', await token('front-desk-admin'));
+    expect(((await answer.json()) as Listed).items.map(({ name }) => name)).toEqual(['102']);
+    expect(JSON.parse(await local('GET', '/local/status')).database.damagedRows).toEqual([
+      expect.stringMatching(/^door\//),
+    ]);
   });
 
   it('of a token is left out of the list, and one of the audit is shown as damaged', async () => {

@@ -12,9 +12,16 @@ const NEWEST_ROWS = 20;
 /** What is wrong after the first few is seldom news. */
 const FINDINGS_MAX = 10;
 
-/** Returns what is damaged; undefined when nothing was found. Throws what SQLite finds while it reads. */
+/** Of a value that its table does not take. The pages are sound: lists leave out the row (damaged-rows.ts), and the full check names it. */
+const OF_A_ROW = /^(CHECK constraint failed in|NULL value in|(non-)?[A-Z]+ value in) /;
+
+/** Returns what keeps the database from being used; undefined when nothing was found. Throws what SQLite finds while it reads. */
 export function boundedCheck(connection: Connection): string | undefined {
-  if (statSync(connection.file).size <= WHOLE_MAX_BYTES) return fullCheck(connection)[0];
+  if (statSync(connection.file).size <= WHOLE_MAX_BYTES) {
+    const findings = fullCheck(connection);
+    // As many are no damage of single rows, and something else may be behind them.
+    return findings.find((finding) => !OF_A_ROW.test(finding)) ?? findings[FINDINGS_MAX - 1];
+  }
   const tables = connection
     .prepare<[], { name: string; isRowid: number }>(
       "SELECT name, NOT wr AS isRowid FROM pragma_table_list WHERE schema = 'main' AND type = 'table' ORDER BY name",
