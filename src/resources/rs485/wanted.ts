@@ -48,9 +48,16 @@ export function wantedOf(row: Rs485Row): Wanted {
   };
 }
 
-/** It was found, and no one has wanted anything of it since: it may become part of another record. */
+/**
+ * It was found, and no one has wanted anything of it since: it may become part of another record. Its pins are not parsed: the
+ * status asks this of every row, and goes on when the disk has damaged one.
+ */
 export function isUnclaimed(row: Rs485Row): boolean {
-  return row.settings_version === 0 && isDeepStrictEqual(wantedOf(row), NOTHING_WANTED);
+  const { name, description, door_id, group_id, relay_index, unlock_duration_ms } = row;
+  const isEmpty = [name, description, door_id, group_id, relay_index, unlock_duration_ms].every(
+    (value) => value === null,
+  );
+  return row.settings_version === 0 && isEmpty && row.io_pins === '[]' && row.use_input_pin_memory === 0;
 }
 
 /**
