@@ -55,6 +55,15 @@ it('it is no more once it has joined, or no one has looked for a week', async ()
   expect(await shown(bed)).toEqual([]);
 });
 
+it('it stays while a wall clock is wrong by 90 days', async () => {
+  const bed = await openTestbed();
+  await failed(bed, MAC, 'silent');
+  bed.clock.jumpWall(90 * 24 * 60 * MINUTE);
+  await failed(bed, OTHER, 'silent');
+  bed.clock.jumpWall(-90 * 24 * 60 * MINUTE);
+  expect(await shown(bed)).toMatchObject([{ mac: OTHER }, { mac: MAC }]);
+});
+
 it('one that asks on and on is published now and then, and many leave room for the newest', async () => {
   const bed = await openTestbed();
   for (let asked = 0; asked < 3; asked += 1) await failed(bed, MAC, 'notAllowed');

@@ -58,7 +58,8 @@ export function openFailedJoins(options: FailedJoinsOptions) {
     const row = table.zgate.get(deviceId);
     if (!row) return;
     const at = clock.now();
-    const before = since(row, at - KEPT_MS);
+    // By number and not by date: a clock that is wrong for a while removes nothing.
+    const before = since(row, Number.NEGATIVE_INFINITY);
     const isOld = before.some((one) => one.mac === mac && one.reason === reason && at - one.at < AGAIN_MS);
     keep(row, [...before.filter((one) => one.mac !== mac), { mac, reason, at }]);
     if (isOld) return;
