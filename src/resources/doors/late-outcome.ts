@@ -74,11 +74,11 @@ function delayOf({ heardAt }: LockEvent, { begunAt }: LastActuation): Delay {
 
 /** Another command was sent that opens the same lock: after it, or before it and its frame may have arrived since. */
 function mayHaveAnotherCause(
-  { id, begunAt, uncertainAt }: LastActuation,
+  { ordinal, begunAt, uncertainAt }: LastActuation,
   standOpen: LastActuation | undefined,
 ): boolean {
   if (begunAt === undefined)
-    return standOpen !== undefined && (standOpen.begunAt !== undefined || standOpen.id > id);
+    return standOpen !== undefined && (standOpen.begunAt !== undefined || standOpen.ordinal > ordinal);
   const isRecent = (time: number | undefined) => time !== undefined && begunAt - time <= MAY_ARRIVE_MS;
   if (isRecent(uncertainAt)) return true;
   if (standOpen?.begunAt === undefined) return false;

@@ -56,6 +56,25 @@ it('settles each that was under way at the end of the gateway before', async () 
   expect(database.prepare('SELECT count(*) AS n FROM actuation').get()).toEqual({ n: 1 });
 });
 
+it('orders intents of all runs, also where one takes the row of another that has ended', async () => {
+  const database = await temporaryDatabase();
+  const { actuations } = await open(database);
+  const unlock: Intent = { ...lockOf('a'), action: 'door.unlock' };
+  for (const intent of [unlock, lockOf('b')]) {
+    await actuations.begin(intent, {});
+    await actuations.end(intent, 'done', {});
+  }
+  const rows = database.prepare<[], { id: number }>('SELECT id FROM actuation ORDER BY id');
+  const before = rows.all();
+  const restarted = await open(database);
+  const again = { ...unlock };
+  await restarted.actuations.begin(again, {});
+  expect(rows.all()).toEqual(before);
+  const ordinalOf = (action: string) => restarted.actuations.last(action, OBJECT)?.ordinal ?? 0;
+  expect(restarted.actuations.last('door.unlock', OBJECT)?.outcome).toBeNull();
+  expect(ordinalOf('door.unlock')).toBeGreaterThan(ordinalOf('door.lock'));
+});
+
 it('settles one whose outcome could not be stored before the next begins', async () => {
   const database = await temporaryDatabase();
   const { actuations, audited } = await open(database);

@@ -37,7 +37,7 @@ export interface ActuationMeter {
 
 export interface LastActuation {
   /** Orders intents of all runs; the wall clock, which may be set back between two, does not. */
-  id: number;
+  ordinal: number;
   /** Epoch milliseconds, of the intent. */
   at: number;
   principalId: string;
@@ -136,10 +136,9 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
         const sentBefore = sentOf(before);
         const { begunAt, uncertainAt } = timesOf(intent);
         audit.record(entryOf(intent, 'accepted', { ...detail }));
-        table.forgetEnded.run(action, object);
-        const by = [principal.id, principal.label, correlationId, JSON.stringify(detail)] as const;
-        const row = table.begin.run(action, object, clock.now(), ...by);
-        underWay.set(intent, { id: Number(row.lastInsertRowid), askedAt });
+        const by = { actor_id: principal.id, actor: principal.label, correlation_id: correlationId };
+        const stored = { action, object, at: clock.now(), ...by, detail: JSON.stringify(detail) };
+        underWay.set(intent, { ...table.begin(stored), askedAt });
         also?.();
         const unknownAt = before?.outcome === 'unknown' ? begunAt : uncertainAt;
         return { begunAt: clock.monotonic(), uncertainAt: unknownAt, sentBefore };
@@ -222,7 +221,7 @@ function lastOf(row: ActuationRow, times: Times, isUnderWay: boolean): LastActua
   const isLost = row.outcome === null && !isUnderWay;
   const detail = detailOf(row);
   return {
-    id: row.id,
+    ordinal: row.ordinal,
     at: row.at,
     principalId: row.actor_id,
     outcome: isLost ? 'unknown' : row.outcome,
