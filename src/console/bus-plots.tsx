@@ -3,7 +3,7 @@ import { type BusSample, ERROR_CLASSES } from './bus-history.ts';
 import { Chart, type Point } from './chart.tsx';
 import { t } from './words.ts';
 
-/** Below it a line would tell noise as if it were a peak. */
+/** Below it noise would look like a peak. */
 const LATENCY_LEAST_MS = 20;
 const ERRORS_LEAST = 5;
 const MINUTE_MS = 60_000;

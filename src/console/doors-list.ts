@@ -128,7 +128,7 @@ export interface PlaceChoice {
   name: string;
 }
 
-/** The groups or gateways that doors are in, by name; empty where that does not tell doors apart. */
+/** The groups or gateways that doors are in, by name; empty where all doors are alike in it. */
 export function placesOf(
   all: readonly ListedDoor[],
   field: 'groupId' | 'gatewayId',

@@ -70,4 +70,17 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
   debugYes: 'Ja, loggen',
   debugUntil: 'Alles wird geloggt bis {time}.',
   debugEnd: 'Wieder loggen wie konfiguriert',
+  register: 'Encoder registrieren',
+  registerHelp:
+    'Das Werkzeug des Encoders erzeugt eine signierte Registrierungsnachricht. Hier laden; die Antwort des Gateways wird einmal als Datei für den Encoder gespeichert. Ein Encoder, der erneut registriert wird, bleibt ausgeschlossen, bis er die neue Datei hat.',
+  registerFile: 'Registrierungsnachricht (JSON)',
+  registerNotJson: 'Das ist keine Registrierungsnachricht in JSON.',
+  encoderId: 'Encoder-Id, wie in seinem Gerätezertifikat',
+  registered:
+    '{id} ist registriert. Die gespeicherte Datei in den Encoder laden; sie wird nicht noch einmal ausgegeben.',
+  revokeEncoderAsk:
+    '{id} sperren? Er wird sofort getrennt und bleibt es, bis er mit einem neuen Schlüssel registriert ist.',
+  revokedEncoder: 'Er ist getrennt. Was er nicht geschrieben hat, ist beendet.',
+  retireEncoderAsk:
+    '{id} ausmustern? Er verschwindet mit seinen Schreibaufträgen aus den Listen. Ist er verbunden, zuerst sperren.',
 };

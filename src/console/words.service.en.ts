@@ -68,4 +68,16 @@ export const serviceEn = {
   debugYes: 'Yes, log',
   debugUntil: 'Every detail is logged until {time}.',
   debugEnd: 'Log as configured again',
+  register: 'Register an encoder',
+  registerHelp:
+    'The tool of the encoder makes a signed registration message. Load it here; what the gateway answers is saved as a file, once, for the encoder. An encoder that is registered again is cut off until it has the new file.',
+  registerFile: 'Registration message (JSON)',
+  registerNotJson: 'This is not a registration message in JSON.',
+  encoderId: 'Encoder id, as in its device certificate',
+  registered: '{id} is registered. Load the saved file into the encoder; it is not given again.',
+  revokeEncoderAsk:
+    'Revoke {id}? It is cut off at once, and stays out until it is registered again with a new key.',
+  revokedEncoder: 'It is cut off. What it has not written is ended.',
+  retireEncoderAsk:
+    'Retire {id}? It disappears from the lists, with its write requests. Revoke it first if it is connected.',
 };

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { encode } from 'uqr';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { buildBody, drawOperationalKey } from '../simulators/encoder/registration.ts';
 import type { SiteEncoder } from '../simulators/site.ts';
 import { drawKeys, openTestSite, type TestSite } from '../simulators/test-site.ts';
 import { waitFor } from '../zigbee-site.ts';
@@ -216,4 +217,42 @@ describe.skipIf(NO_CHROMIUM)('a desk', () => {
     expect((await site.daemon.call('GET', '/log', bearer)).body).toMatchObject({ debugUntil: null });
     expect(faults).toEqual([]);
   });
+
+  it.each(['phone', 'desk'] as const)(
+    'has an encoder registered from its message, and revoked, on a %s',
+    async (view) => {
+      const { page, faults } = await visitors.open(view);
+      await visitors.signIn(page, 'service-tool');
+      await page.getByRole('link', { name: 'Encoders', exact: true }).click();
+      const id = `lobby-${view}`;
+      const message = buildBody(id, await site.factory.makeDevice(id), drawOperationalKey());
+      await page.locator('summary', { hasText: 'Register an encoder' }).click();
+      await expectUsable(page);
+      const buffer = Buffer.from(JSON.stringify({ ...message, id }));
+      await page
+        .getByLabel('Registration message')
+        .setInputFiles({ name: 'message.json', mimeType: 'application/json', buffer });
+      await vi.waitFor(async () =>
+        expect(await page.getByRole('textbox', { name: 'Encoder id' }).inputValue()).toBe(id),
+      );
+      const download = page.waitForEvent('download');
+      await page.getByRole('button', { name: 'Register an encoder' }).click();
+      const credentials = JSON.parse(readFileSync(await (await download).path(), 'utf8'));
+      expect(credentials).toMatchObject({ id });
+      await page.getByText(`${id} is registered.`).waitFor();
+      await picture(page, `register-${view}`);
+      await page.getByRole('link', { name: id }).click();
+      await page.getByRole('button', { name: 'Revoke' }).click();
+      await page.getByRole('button', { name: 'Yes, revoke' }).click();
+      await page.getByText('It is cut off.').waitFor();
+      await picture(page, `encoder-${view}`);
+      await expectUsable(page);
+      await page.getByRole('button', { name: 'Retire' }).click();
+      await page.getByRole('button', { name: 'Yes, retire' }).click();
+      await page.getByRole('heading', { name: 'Encoders' }).waitFor();
+      await page.getByRole('link', { name: id }).waitFor({ state: 'detached' });
+      expect((await site.daemon.call('GET', `/encoder/${id}`, site.tokens['front-desk'])).status).toBe(404);
+      expect(faults.filter((fault) => !/status of 404/.test(fault))).toEqual([]);
+    },
+  );
 });

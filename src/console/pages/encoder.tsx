@@ -1,8 +1,11 @@
 /** One encoder: whether it is there, what runs on it, its write requests, and the writing of keys. */
+
+import { useSignal } from '@preact/signals';
 import type { Encoder as EncoderFields } from '../../resources/encoders/schema.ts';
 import type { WriteRequestPage } from '../../resources/writes/schema.ts';
 import { call, mayDo } from '../api.ts';
-import { useRead } from '../use-read.ts';
+import { Ask } from '../ask.tsx';
+import { useRead, wordsOf } from '../use-read.ts';
 import { moment, t } from '../words.ts';
 import { cardWord, requestWord, WriteKeys } from '../write-keys.tsx';
 import { Connected } from './encoders.tsx';
@@ -44,6 +47,7 @@ export function Encoder({ id }: { id: string }) {
           <p class="soft">{softwareOf(value.encoder)}</p>
           {mayDo('front-desk', 'front-desk-admin', 'pms') && <WriteKeys encoderId={id} ended={again} />}
           <Requests items={value.requests} />
+          {mayDo('service-tool', 'front-desk-admin') && <CutOff id={id} path={path} ended={again} />}
         </>
       )}
     </>
@@ -79,6 +83,42 @@ function Requests({ items }: { items: WriteRequestPage['items'] }) {
           </li>
         ))}
       </ul>
+    </section>
+  );
+}
+
+/** A stolen encoder is revoked; one that is gone for good is retired as well. */
+function CutOff({ id, path, ended }: { id: string; path: string; ended: () => void }) {
+  const said = useSignal('');
+  const order = (send: () => Promise<unknown>, done: () => void) =>
+    send().then(done, (error) => {
+      said.value = wordsOf(error);
+    });
+  const revoke = () => call('POST', `${path}/revoke`, { body: {}, key: crypto.randomUUID() });
+  const revoked = () => {
+    said.value = t('revokedEncoder');
+    ended();
+  };
+  const retired = () => {
+    location.hash = '#/encoders';
+  };
+  return (
+    <section>
+      <span class="choices">
+        <Ask
+          label={t('revoke')}
+          question={t('revokeEncoderAsk', { id })}
+          yes={t('revokeYes')}
+          onYes={() => order(revoke, revoked)}
+        />
+        <Ask
+          label={t('retire')}
+          question={t('retireEncoderAsk', { id })}
+          yes={t('retireYes')}
+          onYes={() => order(() => call('DELETE', path), retired)}
+        />
+      </span>
+      <div role="status">{said.value && <p>{said.value}</p>}</div>
     </section>
   );
 }

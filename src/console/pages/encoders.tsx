@@ -1,13 +1,18 @@
 /** The encoders of the site and which of them are there. */
 import type { Encoder } from '../../resources/encoders/schema.ts';
-import { readAll } from '../api.ts';
+import { mayDo, readAll } from '../api.ts';
+import { RegisterEncoder } from '../register-encoder.tsx';
 import { useRead } from '../use-read.ts';
 import { moment, t } from '../words.ts';
 
 const READ_MS = 30_000;
 
 export function Encoders() {
-  const { value: encoders, fault } = useRead(() => readAll<Encoder>('/encoder'), {
+  const {
+    value: encoders,
+    fault,
+    again,
+  } = useRead(() => readAll<Encoder>('/encoder'), {
     key: 'encoders',
     everyMs: READ_MS,
     isMine: ({ type }) => /^gatehouse\.encoder\.(connection|alarm)\./.test(type),
@@ -15,6 +20,7 @@ export function Encoders() {
   return (
     <>
       <h1>{t('encoders')}</h1>
+      {mayDo('service-tool') && <RegisterEncoder ended={again} />}
       {fault && <p role="alert">{fault}</p>}
       {!encoders && !fault && <p role="status">{t('loading')}</p>}
       {encoders?.length === 0 && <p>{t('noEncoders')}</p>}

@@ -18,7 +18,7 @@ function codeInAddress(): string {
 }
 
 export function SignIn() {
-  // It is not redeemed by itself: whoever made the code would decide who the person is signed in as.
+  // It is not redeemed by itself: a link would sign a person in without a question.
   const [code, setCode] = useState(codeInAddress);
   const [fault, setFault] = useState('');
   const [busy, setBusy] = useState(false);
