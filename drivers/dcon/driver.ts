@@ -240,7 +240,8 @@ function commandsOf({ bus, options, context }: Link, modules: Modules): Commands
     assertMayBeAsked: (addresses) => assertMayBeAsked(modules, addresses),
     probeAddress: (address, repeats, asking) => probeAddress(address, repeats, { ...asking, ...probing }),
     testWatchdog: async ({ hwId, relay }, { signal }) => found(modules, hwId).testWatchdog(relay, signal),
-    endPulse: async ({ hwId, relay }) => found(modules, hwId).endPulse(relay),
+    endPulse: async ({ hwId, relay }, { deadline, signal }) =>
+      found(modules, hwId).endPulse(relay, deadline, signal),
     pulse: async (wanted, { deadline, signal }) =>
       found(modules, wanted.hwId).pulse(wanted, deadline, signal),
     async applySettings(apply) {

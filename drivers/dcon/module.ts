@@ -13,7 +13,7 @@ import { openWatchdogPauses } from '../rs485/watchdog-pauses.ts';
 import type { Framing } from './frame.ts';
 import { openInputs } from './inputs.ts';
 import { aa } from './messages.ts';
-import { abandonOutputs, closeOutputs, keepOff, outputsGone } from './off.ts';
+import { abandonOutputs, closeOutputs, endPulse, keepOff, outputsGone } from './off.ts';
 import { keepUp, pulseOutput } from './outputs.ts';
 import { pollOf } from './polling.ts';
 import { openPulses } from './pulses.ts';
@@ -46,7 +46,8 @@ export interface Module {
   apply(wanted: Rs485Apply): void;
   pulse(wanted: Pulse, deadline: number, signal: AbortSignal): Promise<Pulsed>;
   /** The output is switched off at once (off.ts). */
-  endPulse(relay: number): void;
+  /** Resolves when the output was read as off, or another pulse of it has begun. Throws NO_REPLY. */
+  endPulse(relay: number, deadline: number, signal: AbortSignal): Promise<void>;
   /** Throws REFUSED when its watchdog opens nothing. */
   testWatchdog(relay: number, signal: AbortSignal): Promise<WatchdogTested>;
   isTested(): boolean;
@@ -102,10 +103,7 @@ export function openModule(options: ModuleOptions): Module {
       }
     },
     apply: (wanted) => apply(works, wanted),
-    endPulse(relay) {
-      works.pulses.drop(1 << relay);
-      works.bell.ring();
-    },
+    endPulse: (relay, deadline, signal) => endPulse(works, relay, { deadline, signal }),
     pulse: (wanted, deadline, signal) => pulseOutput(works, wanted, deadline, signal),
     async testWatchdog(relay, signal) {
       if (!running) throw new DriverError('DEVICE_OFFLINE', `module ${aa(address)} is not asked any more`);

@@ -15,6 +15,8 @@ import { strayOutputs, unsafeSince, type Works } from './state.ts';
 const FAILURES_TO_BRING_UP = 3;
 /** Watchdogs: until one has run out for certain, with the last time that it was fed and a slow oscillator (feed.ts). */
 const RAN_OUT = 1.5;
+/** Between two looks whether an output is off. */
+const LOOK_MS = 5;
 /** Nothing is known of what its outputs do. */
 const ALL = 0xff;
 
@@ -140,6 +142,22 @@ async function switchedOff(works: Works, type: ModuleType, signal: AbortSignal):
   }
   works.bell.ring();
   works.changed();
+}
+
+/** Resolves when the output was read as off, or another pulse of it has begun. Throws NO_REPLY: it is switched off later. */
+export async function endPulse(
+  works: Works,
+  relay: number,
+  { deadline, signal }: { deadline: number; signal: AbortSignal },
+): Promise<void> {
+  const { state, pulses, bell, clock } = works;
+  pulses.drop(1 << relay);
+  bell.ring();
+  while ((strayOutputs(works) >> relay) & 1) {
+    if (clock.monotonic() >= deadline)
+      throw new DriverError('NO_REPLY', `output ${relay} of module ${aa(state.address)} was not read as off`);
+    await clock.sleep(LOOK_MS, signal);
+  }
 }
 
 /** Ends every pulse now, as far as the module can be reached; none begins any more. */
