@@ -156,6 +156,26 @@ it('keeps a device that was just sent its key when the daemon was killed: it pro
   await waitFor(async () => expect(await state()).toMatchObject({ security: 'secure' }));
 });
 
+it('keeps the key of a device whose address was set at its switch, and which a scan found there', {
+  timeout: 60_000,
+}, async () => {
+  await using osdp = await openOsdpSite();
+  const { bus, call, device, state, pair } = osdp;
+  const isConnected = async () => (await device()).connectionState.connected;
+  await waitFor(async () => expect(await state()).toMatchObject({ security: 'unpaired' }));
+  expect(await pair(20)).toMatchObject({ status: 'done' });
+  await waitFor(async () => expect(await isConnected()).toBe(true));
+  await bus.set(3, { osdp: { address: 9 } });
+  await waitFor(async () => expect(await isConnected()).toBe(false));
+  const { body } = await call('POST', `${PATH}/scan`, { bus: 'readers', from: 9, to: 9 });
+  await waitFor(async () =>
+    expect((await call('GET', `/jobs/${(body as { id: string }).id}`)).body).toMatchObject({
+      status: 'done',
+    }),
+  );
+  await waitFor(async () => expect([await isConnected(), (await state()).address]).toEqual([true, 9]));
+});
+
 /** A trace that is decrypted shows that there was a card, and the audit that somebody has looked. */
 async function expectCardToBeMasked({
   bus,

@@ -51,10 +51,17 @@ export interface Keys {
   discard(place: Place): void;
   /** Inside a commit job: the key of a device is that of another address too, where it may go. */
   copy(from: Place, to: number, by: By): void;
+  /**
+   * Inside a commit job: the device at `from.address` was named at `to`, in clear text, which anybody may say. Its key is
+   * tried there too. True: a session under that key has to show it, and then the device is heard there (`moved`).
+   */
+  follow(from: Place, to: number, by: By): boolean;
   /** Inside a commit job: the device was heard at `to`. A copy of its key at the address that it has left is forgotten. */
   moved(bus: string, from: number, to: number): void;
   /** Inside a commit job. */
   forget(bus: string, address: number): void;
+  /** Inside a commit job: the key that is stored for this address, and its copies, for a device that is no more. */
+  remove(bus: string, address: number): void;
 }
 
 export function openKeys({ table, vault, log }: KeysOptions): Keys {
@@ -75,6 +82,25 @@ export function openKeys({ table, vault, log }: KeysOptions): Keys {
   function pendingOf(place: Place): Uint8Array<ArrayBuffer> | undefined {
     const pending = table.osdpKey.get(place.bus, place.address)?.pending;
     return pending ? opened(pending, place) : undefined;
+  }
+
+  function keyAt({ bus, address }: Place): Uint8Array<ArrayBuffer> | undefined {
+    const { sealed, pending } = table.osdpKey.get(bus, address) ?? {};
+    const one = sealed ?? pending;
+    return one ? opened(one, { bus, address }) : undefined;
+  }
+  function isSame(one: Place, other: Place): boolean {
+    const [left, right] = [keyAt(one), keyAt(other)];
+    return left !== undefined && right !== undefined && timingSafeEqual(left, right);
+  }
+  function copy(from: Place, to: number, { now, principalId }: By): void {
+    const { sealed, pending } = table.osdpKey.get(from.bus, from.address) ?? {};
+    const place = { bus: from.bus, address: to };
+    const [own = null, drawn = null] = [sealed, pending].map((one) => {
+      const key = one && opened(one, from);
+      return key ? vault.seal(key, contextOf(place)) : null;
+    });
+    if (own || drawn) table.copyOsdpKey.run(from.bus, to, own, drawn, now, principalId);
   }
 
   return {
@@ -105,25 +131,23 @@ export function openKeys({ table, vault, log }: KeysOptions): Keys {
     proved({ bus, address }, { now, principalId }) {
       table.promoteOsdpKey.run(now, principalId, bus, address);
     },
-    copy(from, to, { now, principalId }) {
-      const { sealed, pending } = table.osdpKey.get(from.bus, from.address) ?? {};
+    copy,
+    follow(from, to, by) {
       const place = { bus: from.bus, address: to };
-      const [own = null, drawn = null] = [sealed, pending].map((one) => {
-        const key = one && opened(one, from);
-        return key ? vault.seal(key, contextOf(place)) : null;
-      });
-      if (own || drawn) table.copyOsdpKey.run(from.bus, to, own, drawn, now, principalId);
+      if (!table.osdpKey.get(from.bus, to)) copy(from, to, by);
+      return isSame(from, place);
     },
     moved(bus, from, to) {
-      const keyAt = (address: number) => {
-        const { sealed, pending } = table.osdpKey.get(bus, address) ?? {};
-        const one = sealed ?? pending;
-        return one ? opened(one, { bus, address }) : undefined;
-      };
-      const [left, now] = [keyAt(from), keyAt(to)];
-      if (left && now && timingSafeEqual(left, now)) table.deleteOsdpKey.run(bus, from);
+      if (isSame({ bus, address: from }, { bus, address: to })) table.deleteOsdpKey.run(bus, from);
     },
     forget: (bus, address) => void table.deleteOsdpKey.run(bus, address),
+    remove(bus, address) {
+      const place = { bus, address };
+      for (const other of table.osdpKeys.all(bus))
+        if (other.address !== address && isSame(place, { bus, address: other.address }))
+          table.deleteOsdpKey.run(bus, other.address);
+      table.deleteOsdpKey.run(bus, address);
+    },
   };
 }
 

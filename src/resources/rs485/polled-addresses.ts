@@ -9,8 +9,10 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Execute } from '../../platform/execute.ts';
 import type { Log } from '../../platform/log.ts';
+import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import { openWaking } from '../../platform/waking.ts';
 import type { Found } from './discovery.ts';
+import type { Keys } from './keys.ts';
 import type { Rs485Row, Rs485Table } from './table.ts';
 
 /** The driver only takes note of it. */
@@ -23,8 +25,7 @@ export interface PolledAddressesOptions {
   table: Rs485Table;
   database: Database;
   execute: Execute;
-  /** Inside a commit job: a device of this bus was heard at another address. */
-  moved(bus: string, from: number, to: number): void;
+  keys: Pick<Keys, 'follow' | 'moved'>;
   /** Of the devices of a bus, where its protocol has keys. */
   keysOf(bus: string): Watch['keys'];
   clock: Clock;
@@ -36,7 +37,7 @@ export interface PolledAddresses {
   changed(bus: string): void;
   /** Inside a commit job: a device is at this address. Whose that was before is there no more. */
   heardAt(row: Rs485Row, address: number): void;
-  /** Stores where devices with a row are. */
+  /** Stores where devices with a row are; one with a key, once a session has shown it. */
   place(found: readonly Found[]): Promise<void>;
   /** A driver that has just opened its link watches nothing. */
   link(bus: string, up: boolean): void;
@@ -49,7 +50,7 @@ export function openPolledAddresses({
   table,
   execute,
   keysOf,
-  moved,
+  keys,
   clock,
   log,
 }: PolledAddressesOptions): PolledAddresses {
@@ -87,7 +88,7 @@ export function openPolledAddresses({
     if (address === now) return;
     table.clearAddress.run(bus, now, device_id);
     table.setAddress.run(now, device_id);
-    if (address !== null) moved(bus, address, now);
+    if (address !== null) keys.moved(bus, address, now);
     wake(bus);
   }
 
@@ -104,7 +105,12 @@ export function openPolledAddresses({
     async place(found) {
       if (elsewhere(found).length === 0) return;
       await database.commit(() => {
-        for (const { row, address } of elsewhere(found)) heardAt(row, address);
+        for (const { row, address } of elsewhere(found)) {
+          const by = { now: clock.now(), principalId: SYSTEM_PRINCIPAL.id };
+          const { bus, address: from } = row;
+          if (from !== null && keys.follow({ bus, address: from }, address, by)) wake(bus);
+          else heardAt(row, address);
+        }
       });
     },
     link(bus, up) {

@@ -18,7 +18,7 @@ export interface RetireOptions {
   database: Database;
   table: Rs485Table;
   audit: Audit;
-  keys: Pick<Keys, 'forget'>;
+  keys: Pick<Keys, 'remove'>;
   reported: Pick<Reported<unknown>, 'forget'>;
   known(deviceId: string): Pick<Known<unknown>, 'connected'> | undefined;
   /** Of the interface, as it is now. */
@@ -60,7 +60,7 @@ export function openRetire({
       table.delete.run(deviceId);
       table.forgetTransfer.run(row.bus, row.hw_id);
       // One address has one row (heardAt): the key of an OSDP device there is that of no other.
-      if (row.address !== null) keys.forget(row.bus, row.address);
+      if (row.address !== null) keys.remove(row.bus, row.address);
       return { bus: row.bus, device, done };
     });
     await done();

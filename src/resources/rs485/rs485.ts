@@ -61,7 +61,7 @@ export function openRs485(options: Rs485Options) {
       relays.takeRelay(row, report);
     },
     proved: openProofs({ ...options, keys, changed: (bus) => polled.changed(bus) }),
-    moved: keys.moved,
+    keys,
     keysOf: (bus) => (buses.speaks(bus, 'osdp') ? keys.of(bus) : undefined),
   });
   const { settings, discovery, polled } = tracking;

@@ -212,6 +212,8 @@ export const deviceChange = z.strictObject({
         .optional(),
       /** null: it has none any more, and takes the one that everybody knows. */
       key: osdpKey.nullable().optional(),
+      /** Somebody sets another address at its switch, and it restarts. */
+      address: z.int().min(0).max(126).optional(),
     })
     .optional(),
   /** null: there are none any more. */

@@ -30,6 +30,8 @@ export interface OsdpDevice extends Device {
   /** The next `times` replies have this fault. */
   break(fault: ReplyFault, times?: number): void;
   setKey(key: Uint8Array | undefined): void;
+  /** By its switch. */
+  setAddress(address: number): void;
   isSecure(): boolean;
   /** How often a session was established. */
   sessions(): number;
@@ -130,6 +132,7 @@ export function openOsdpDevice(options: OsdpDeviceOptions): OsdpDevice {
     }),
     break: faults.set,
     setKey: vault.setKey,
+    setAddress: place.set,
     isSecure: vault.isSecure,
     sessions: vault.sessions,
   };
@@ -184,6 +187,10 @@ function openPlace({ address: first, baudRate: ofBus }: Pick<OsdpDeviceOptions, 
     },
     move(): void {
       ({ address, baudRate } = next);
+    },
+    set(bySwitch: number): void {
+      address = bySwitch;
+      next = { address, baudRate };
     },
     now: () => (ofBus !== undefined && baudRate !== ofBus ? null : address),
   };

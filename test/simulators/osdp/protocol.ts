@@ -60,10 +60,11 @@ function openDevice(plan: DevicePlan, baudRate: number): Device {
   const device = openOsdpDevice(optionsOf(plan, baudRate));
   return {
     ...device,
-    act({ break: broken, card, keys, key }) {
+    act({ break: broken, card, keys, key, address }) {
       if (broken) device.break(broken.fault, broken.times);
       if (card) device.peripheral.presentCard({ ...card, data: Buffer.from(card.data, 'hex') });
       if (keys !== undefined) device.peripheral.pressKeys(0, keys);
+      if (address !== undefined) device.setAddress(address);
       if (key !== undefined) device.setKey(key === null ? undefined : Buffer.from(key, 'hex'));
     },
     describe: (now) => ({ ...device.describe(now), files: filesOf(device), deeds: deedsOf(device) }),
