@@ -311,6 +311,19 @@ async function close(controller: Controller): Promise<void> {
   controller.removeAllListeners();
 }
 
+/** Of the last frame; one for the process. */
+let lastNumber: number | undefined;
+
+/**
+ * The library numbers its frames from 0 in each process, and knows an answer by its number: after a kill, the answer to a
+ * command of the last process would be that to one of this process. So the first number is what the clock shows.
+ */
+function nextNumber(clock: Clock): number {
+  lastNumber = ((lastNumber ?? clock.now()) + 1) % (LAST_NUMBER + 1);
+  return lastNumber;
+}
+const LAST_NUMBER = 0xff;
+
 function send(
   endpoint: Models.Endpoint,
   request: ZclRequest,
@@ -324,7 +337,7 @@ function send(
     sendPolicy: 'immediate',
     disableRecovery: true,
     timeout: request.timeoutMs,
-    ...(request.tsn !== undefined && { transactionSequenceNumber: request.tsn }),
+    transactionSequenceNumber: request.tsn ?? nextNumber(clock),
   };
   const type = request.scope === 'cluster' ? Zcl.FrameType.SPECIFIC : Zcl.FrameType.GLOBAL;
   return sendOnce(request, clock, {
