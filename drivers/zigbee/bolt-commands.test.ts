@@ -108,6 +108,14 @@ it('does not say that nothing was sent once the lock may stand open', async () =
   expect(unanswered.readAgain).toEqual([LOCK]);
 });
 
+it('says that nothing was sent where the first frame of standing open was not sent', async () => {
+  const reply = ({ command: name }: ZclRequest): ZclReply | undefined =>
+    name === 'unlockDoor' ? { kind: 'unsent', reason: 'it is no child of the coordinator' } : undefined;
+  const { run, sent, readAgain } = await open({ reply, attributes: { 38: 0b1 } });
+  await expect(run('standOpen')).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+  expect([sent, readAgain]).toEqual([['read', 'unlockDoor'], []]);
+});
+
 it.each([
   ['arrived although its answer was lost', true, ['write', 'read', 'unlockDoor']],
   ['was lost', false, ['write', 'read', 'write', 'unlockDoor']],

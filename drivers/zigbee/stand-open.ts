@@ -53,12 +53,11 @@ export async function standOpen(options: StandOpenOptions): Promise<StandingOpen
     const now = await onceSent(read(options, [lockState, operatingMode]));
     const holds = now.get(operatingMode) === MODE.passage;
     if (holds && now.get(lockState) === LOCK_STATE.unlocked) return { outcome: 'confirmed' };
-    const { outcome } = await unlocked(options);
+    const { outcome } = await unlocked(options, true);
     // It took the mode and does not show it: that it stays open is not certain.
     return { outcome: holds || outcome === 'jammed' ? outcome : 'accepted' };
   }
-  await stopRelocking(options, reported);
-  return unlocked(options);
+  return unlocked(options, await stopRelocking(options, reported));
 }
 
 /**
@@ -89,12 +88,12 @@ async function firstRead(options: StandOpenOptions): Promise<Attributes> {
   }
 }
 
-/** Rejects with REFUSED when the lock is as it was. */
-async function unlocked(options: StandOpenOptions): Promise<StandingOpen> {
+/** `isWritten`: something was sent to the lock before. Rejects with REFUSED when the lock is as it was. */
+async function unlocked(options: StandOpenOptions, isWritten: boolean): Promise<StandingOpen> {
   try {
     return await options.move('unlockDoor');
   } catch (error) {
-    if (!(error instanceof DriverError) || error.code !== 'REFUSED') throw sent(error);
+    if (!(error instanceof DriverError) || error.code !== 'REFUSED') throw isWritten ? sent(error) : error;
     const isSettled = options.heldWrites.leftMs(options.ieee) === 0;
     const reported = await onceSent(read(options, CHANGED));
     if (await onceSent(restore(options, reported, isSettled))) await onceSent(read(options, CHANGED));
@@ -110,12 +109,13 @@ async function enterPassage(options: StandOpenOptions, reported: Attributes): Pr
   return (await keptAndWritten(options, before, modeWrite(MODE.passage), { tries: 1 })) === undefined;
 }
 
-async function stopRelocking(options: StandOpenOptions, reported: Attributes): Promise<void> {
+/** False: it locks not again by itself, and was sent nothing. */
+async function stopRelocking(options: StandOpenOptions, reported: Attributes): Promise<boolean> {
   const seconds = reported.get(autoRelockTime) ?? 0;
-  if (seconds === 0) return;
+  if (seconds === 0) return false;
   const before = { autoRelockTime: seconds };
   const refused = await keptAndWritten(options, before, relockWrite(0), { tries: TRIES_MAX });
-  if (!refused) return;
+  if (!refused) return true;
   options.radio.remember(options.ieee, { standOpenRefused: true });
   const reason = `the lock locks again by itself after ${seconds} s, and does not let that be changed`;
   throw new DriverError('REFUSED', `${reason} (${statusName(refused.status)})`);
