@@ -122,6 +122,8 @@ it('leaves a stick alone that is on another network, and shows no key of either'
   expect((await site.stats()).stick).toMatchObject({ panId: NETWORK.panId, channel: 15 });
 });
 
+const TOO_OLD = { code: 'REFUSED', message: expect.stringContaining('Z-Stack 1.2') };
+
 it('puts a network on another stick only when it is asked to', async () => {
   const site = await simulated({ locks: [{ ieee: LOCK }] });
   const stateDirectory = folder();
@@ -138,10 +140,19 @@ it('puts a network on another stick only when it is asked to', async () => {
     code: 'REFUSED',
     message: expect.stringContaining('gatehouse zgate restore'),
   });
+  await site.setGateway({ newStick: { ieee: '00124b0014d9a0fe', stack: '1.2' } });
+  await expect(opened(site, { snapshot: archive, restore: true })).rejects.toMatchObject(TOO_OLD);
+  await site.setGateway({ newStick: { ieee: '00124b0014d9a0ff' } });
   const restored = await opened(site, { snapshot: archive, restore: true, knownLocks: [LOCK] });
   expect(restored.reports.get('gateway')).toMatchObject({ hwId: '00124b0014d9a001', zigbeeChannel: 15 });
   expect(await restored.execute('unlock', unlockOf(LOCK))).toEqual(CONFIRMED);
 }, 60_000);
+
+it('forms no network on a stick with Z-Stack 1.2', async () => {
+  const site = await simulated({ stack: '1.2' });
+  await expect(opened(site)).rejects.toMatchObject(TOO_OLD);
+  expect((await site.stats()).stick).toMatchObject({ isStarted: false, panId: null });
+});
 
 it('puts a snapshot on a stick that is still on its network, too', { timeout: 60_000 }, async () => {
   const site = await simulated({ locks: [{ ieee: LOCK }] });

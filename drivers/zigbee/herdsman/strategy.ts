@@ -10,7 +10,10 @@ interface Manager {
   backup: { getStoredBackup(): unknown };
   options: { version: number };
 }
-/** Of the library's ZnpVersion. The library puts no backup on it: it makes the network again. */
+/**
+ * Of the library's ZnpVersion. It takes no frame counter, and the library puts no backup on it but forms the network again,
+ * so that all locks would drop what it sends; nor does it take install codes.
+ */
 const Z_STACK_12 = 0;
 
 export interface Permitted {
@@ -26,8 +29,13 @@ export function guardStrategy(prototypeOfManager: object): (permitted: Permitted
   let permitted: Permitted = { mayForm: false, mayRestore: false };
   // The library would rather found a new network than fail; the locks of the old one are then lost.
   manager.determineStrategy = async function (this: Manager) {
+    if (this.options.version === Z_STACK_12)
+      throw new DriverError(
+        'REFUSED',
+        'the coordinator has Z-Stack 1.2, on which no network can be restored: give it Z-Stack 3 firmware, or connect one that has it',
+      );
     const strategy = await determineStrategy.call(this);
-    if (strategy === 'startup' && permitted.mayRestore && this.options.version !== Z_STACK_12)
+    if (strategy === 'startup' && permitted.mayRestore)
       return this.backup.getStoredBackup() ? 'restoreBackup' : strategy;
     if (strategy === 'startCommissioning' && permitted.mayRestore)
       throw new DriverError(

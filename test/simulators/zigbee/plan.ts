@@ -3,6 +3,8 @@ import { z } from 'zod';
 import { CONFIRM_FAULTS, type ConfirmFault } from './mt/status.ts';
 
 const address = z.string().regex(/^[0-9a-f]{16}$/, 'expected 16 lower-case hex digits');
+/** What the firmware of a stick is made with. Of 1.2 it has what it says it is, and not its memory. */
+const stack = z.enum(['3.x.0', '1.2']);
 const hex = (min: number, max: number) =>
   z
     .string()
@@ -49,6 +51,16 @@ const faultsSchema = z.strictObject({
   slowMs: milliseconds,
   /** The bolt does not move. */
   jammed: z.boolean(),
+  /** Commands are answered with success, and nothing moves or is reported. */
+  stuck: z.boolean(),
+  /** LockState as it is read and reported, whatever the bolt shows. */
+  misreports: u8,
+  /** Once unlocked it locks by itself so soon, whatever the command and its settings say. */
+  relocksMs: milliseconds,
+  /** What it sends arrives so much later, as when the routers between have no room for it. */
+  lagMs: milliseconds,
+  /** The next so many frames that it sends arrive once more, so much later, with the same transaction. */
+  replays: z.strictObject({ frames: count, afterMs: milliseconds }),
   /** Reads and reports give the value that means `unknown`. */
   invalidValues: z.boolean(),
   /** Claims these endpoints too; they have no descriptor. */
@@ -160,6 +172,8 @@ export type LockPlan = z.infer<typeof lockSchema>;
 
 const routerSchema = z.strictObject({
   ieee: address,
+  /** Keeps a frame for a child that sleeps so long; EmberZNet allows 30 s. */
+  holdMs: milliseconds.default(7_000),
   lqi: u8.default(200),
   joined: z.boolean().default(false),
   nwk: z.int().min(1).max(0xfff7).optional(),
@@ -175,6 +189,7 @@ export const planSchema = z
     ieee: address.default('00124b0014d9a001'),
     /** File with the memory of the stick, made when it is not there: it comes back as it was. Locks join again. */
     memory: z.string().min(1).optional(),
+    stack: stack.default('3.x.0'),
     /** Build date of its firmware. */
     revision: u32.default(20_230_507),
     /** What a frame takes, one way. */
@@ -274,7 +289,7 @@ export const gatewayChange = z.strictObject({
   /** The stick resets itself, and says so (SYS_RESET_IND). */
   selfReset: z.literal(true).optional(),
   /** Another stick, fresh, in its place. */
-  newStick: z.strictObject({ ieee: address }).optional(),
+  newStick: z.strictObject({ ieee: address, stack: stack.optional() }).optional(),
   /** As after so many more frames of the coordinator, which all have heard: a backup that was made before is too old. */
   frames: count.optional(),
   airMs: milliseconds.optional(),
@@ -285,6 +300,20 @@ export const gatewayChange = z.strictObject({
   reading: z.boolean().optional(),
   /** Of the next frames of the coordinator. */
   confirm: confirmFault.nullable().optional(),
+  /** A frame as if from this network address arrives, whoever has it. */
+  forged: z
+    .strictObject({
+      source: u16,
+      profile: u16.default(0x0104),
+      cluster: u16,
+      endpoint: u8.default(1),
+      sourceEndpoint: u8.default(1),
+      destination: u16.default(0),
+      data: hex(1, 82),
+    })
+    .optional(),
+  /** A device with this IEEE address joins at this network address, as the coordinator sees it. */
+  forgedJoin: z.strictObject({ ieee: address, nwk: u16 }).optional(),
   /** The next requests to send are refused for want of memory, in the answer to AF_DATA_REQUEST. */
   full: count.optional(),
 });

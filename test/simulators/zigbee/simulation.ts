@@ -33,6 +33,8 @@ export interface Simulation extends AsyncDisposable {
   stats(): GatewayStats;
 }
 
+/** Of a frame that is forged nearby. */
+const FORGED_LQI = 150;
 /** A CC2652 from power-up or reset to SYS_RESET_IND. */
 const BOOT_MS = 1_000;
 
@@ -48,6 +50,7 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
     time,
     ieee: plan.ieee,
     revision: plan.revision,
+    stack: plan.stack,
     bootMs: plan.bootMs ?? plan.pace * BOOT_MS,
     pace: plan.pace,
     childrenMax: plan.children,
@@ -134,13 +137,22 @@ async function changeGateway(
     ...(seed !== undefined && { seed }),
     ...(lqiSpread !== undefined && { lqiSpread }),
   });
-  if (change.newStick) stick.replace(change.newStick.ieee);
+  if (change.forged) forge(stick, change.forged);
+  if (change.forgedJoin) stick.forgeJoin(change.forgedJoin);
+  if (change.newStick) stick.replace(change.newStick);
   if (change.selfReset) stick.reset(2);
   if (change.plugged === false) {
     stick.cut();
     await plug.pull();
   }
   if (change.plugged === true || change.drop) await plug.putBack();
+}
+
+function forge(stick: Stick, { data, ...head }: NonNullable<GatewayChange['forged']>): void {
+  const { source, cluster, profile = 0x0104, endpoint = 1, sourceEndpoint = 1, destination = 0 } = head;
+  const body = Buffer.from(data, 'hex');
+  const frame = { source, cluster, profile, endpoint, sourceEndpoint, destination, data: body };
+  if (stick.network()) stick.hear(frame, { nwk: source, lqi: FORGED_LQI, hops: 1 });
 }
 
 /** What is pulled out of the host, and put back. */

@@ -21,6 +21,8 @@ export interface Admissions {
   admit(node: Node, nwk: number): void;
   /** A node says that it leaves. */
   left(node: Node, isRejoin: boolean): void;
+  /** As if a device with this address had joined. */
+  forgeJoin(device: { ieee: string; nwk: number }): void;
   /** A joiner has its own link key of the trust center, and has proven it (Base Device Behavior 3.0, 10.2.5). */
   verifyKey(ieee: string): void;
 }
@@ -77,6 +79,8 @@ export function openAdmissions(core: Core, options: AdmissionOptions): Admission
       core.later(core.air.options().airMs, () => core.areq(SUBSYSTEM.zdo, TC_DEVICE_IND, indication));
       return 'joined';
     },
+    forgeJoin: ({ ieee: device, nwk }) =>
+      core.areq(SUBSYSTEM.zdo, TC_DEVICE_IND, bytes(u16(nwk), ieee(device), u16(0))),
     verifyKey(device) {
       core.memory().unverified.delete(device);
       core.nv().setKeyVerified(device, true);

@@ -14,6 +14,9 @@ export interface Endpoint {
   outputs: number[];
 }
 
+/** What the firmware is made with: a CC2652 has Z-Stack 3.x.0, a CC2531 often 1.2. */
+export type Stack = '3.x.0' | '1.2';
+
 /** Lost at each reset. */
 export interface Memory {
   /** Undefined: not started (DEV_HOLD). */
@@ -48,6 +51,7 @@ export interface Core {
   readonly time: Time;
   readonly air: Air;
   readonly revision: number;
+  stack(): Stack;
   readonly nv: () => Nv;
   readonly memory: () => Memory;
   /** In use since the reset. */

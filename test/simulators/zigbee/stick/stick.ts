@@ -9,7 +9,7 @@ import type { Time } from '../time.ts';
 import { type Admissions, forgetMovedChild, openAdmissions } from './admissions.ts';
 import { afCommands, incoming } from './af.ts';
 import { appCnfCommands } from './app-cnf.ts';
-import type { Core, Memory, Subsystem } from './core.ts';
+import type { Core, Memory, Stack, Subsystem } from './core.ts';
 import { nextFrameCounter, setFrameCounter } from './frame-counter.ts';
 import type { Network } from './nib.ts';
 import { type Nv, type NvDump, openNv } from './nv.ts';
@@ -26,6 +26,7 @@ export interface StickOptions {
   ieee: string;
   /** Build date of the firmware, such as 20230507. */
   revision: number;
+  stack: Stack;
   /** Of its last life. */
   kept: NvDump | undefined;
   /** How long after power-up or a reset it says nothing. */
@@ -54,7 +55,7 @@ export interface Stick extends Admissions {
   skipFrames(count: number): number;
   reset(reason: number): void;
   /** Another stick in the same place: nothing in its memory. */
-  replace(ieee: string): void;
+  replace(replacement: { ieee: string; stack?: Stack | undefined }): void;
   setSilent(on: boolean): void;
   /** Has no room for the next so many requests to send. */
   fill(requests: number): void;
@@ -87,6 +88,7 @@ const PERMIT_JOIN_IND = 0xcb;
 
 export function openStick(options: StickOptions & { air: () => Air }): Stick {
   const { time } = options;
+  let { stack } = options;
   let nv: Nv = openNv(options.ieee, options.kept);
   let memory = emptyMemory();
   let ownIeee = ieeeText(nv.get(NV.extendedAddress) ?? ieee(options.ieee));
@@ -110,6 +112,7 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
     reset,
     started: options.started,
     revision: options.revision,
+    stack: () => stack,
   };
   const { tables, zdo } = commandsOf(core);
   const port = openPort({
@@ -125,7 +128,7 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
     ownIeee = ieeeText(nv.get(NV.extendedAddress) ?? Buffer.alloc(8));
     startedAt = time.now();
     readyAt = startedAt + options.bootMs - EARLY_MS;
-    const { id, data } = resetIndication(reason);
+    const { id, data } = resetIndication(reason, stack);
     core.later(options.bootMs, () => core.areq(SUBSYSTEM.sys, id, data));
   }
 
@@ -148,7 +151,8 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
     ...openAdmissions(core, options),
     reset,
     replace(replacement) {
-      nv = openNv(replacement);
+      stack = replacement.stack ?? '3.x.0';
+      nv = openNv(replacement.ieee);
       reset(0);
     },
     fill: filler(core.memory),

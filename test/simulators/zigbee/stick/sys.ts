@@ -1,16 +1,18 @@
 /** SYS of SWRA198: identity, memory, time. */
 import { bytes, ieee, type Reader, u16, u32 } from '../bytes.ts';
 import { STATUS } from '../mt/status.ts';
-import type { Core, Subsystem } from './core.ts';
+import type { Core, Stack, Subsystem } from './core.ts';
 import { NV } from './nv-items.ts';
 
+/** MT_CAP_SAPI 0x20 in place of _GP and _APP_CNF. */
+const OLD_CAPABILITIES = 0x0079;
 /**
  * MT_CAP_SYS 0x01, _AF 0x08, _ZDO 0x10, _UTIL 0x40, _GP 0x200 and _APP_CNF 0x400 of MT.h: what a coordinator image of
  * Z-Stack 3.x.0 answers. A host takes one without APP_CNF for Z-Stack 1.2.
  */
 const CAPABILITIES = 0x0659;
-/** Transport revision 2, product 1 (Z-Stack 3.x.0), release 2.7.1. */
-const VERSION = [2, 1, 2, 7, 1];
+/** Transport revision 2; product 1 (Z-Stack 3.x.0), release 2.7.1, and product 0 (Z-Stack 1.2), release 2.6.3. */
+const VERSIONS: Record<Stack, number[]> = { '3.x.0': [2, 1, 2, 7, 1], '1.2': [2, 0, 2, 6, 3] };
 /** Of a value in one frame. */
 const VALUE_MAX = 246;
 const RESET_IND = 0x80;
@@ -18,16 +20,16 @@ const TIMER_EXPIRED = 0x81;
 /** Seconds from the epoch of Zigbee time (2000-01-01) are not used by SYS_SET_TIME: it counts from its own zero. */
 const UNIT_SECONDS = 1_000;
 
-export function resetIndication(reason: number): { id: number; data: Buffer } {
-  return { id: RESET_IND, data: bytes(reason, ...VERSION) };
+export function resetIndication(reason: number, stack: Stack): { id: number; data: Buffer } {
+  return { id: RESET_IND, data: bytes(reason, ...VERSIONS[stack]) };
 }
 
 export function sysCommands(core: Core): Subsystem {
   const seconds = () =>
     Math.floor((core.time.now() - core.startedAt()) / UNIT_SECONDS) + core.memory().utcOffset;
   return {
-    1: () => u16(CAPABILITIES),
-    2: () => bytes(...VERSION, u32(core.revision)),
+    1: () => u16(core.stack() === '1.2' ? OLD_CAPABILITIES : CAPABILITIES),
+    2: () => bytes(...VERSIONS[core.stack()], u32(core.revision)),
     3(input) {
       core.nv().set(NV.extendedAddress, input.bytes(8));
       return Buffer.of(STATUS.success);
