@@ -166,7 +166,7 @@ function standOpen(doors: DoorSlice, path: string): Operation[] {
 
 function rfPin(doors: DoorSlice, path: string): Operation[] {
   const common = { path, tag, access: ADMINISTRATORS, params, status: 200, result: rfPinResult } as const;
-  const errors = ['NOT_FOUND', 'NO_LOCK'] as const;
+  const errors = ['NOT_FOUND', 'NO_LOCK', 'IN_PROGRESS', 'STANDS_OPEN'] as const;
   return [
     operation({
       ...common,
@@ -174,7 +174,7 @@ function rfPin(doors: DoorSlice, path: string): Operation[] {
       method: 'put',
       summary: 'Store the PIN that the lock of a door requires for operations by radio',
       description:
-        'Kept sealed for this lock alone, and never returned, logged or audited; another lock needs its own. `rfPin` of …/state says whether the lock requires one.',
+        'Kept sealed for this lock alone, and never returned, logged or audited; another lock needs its own. `rfPin` of …/state says whether the lock requires one. IN_PROGRESS, STANDS_OPEN: another one is stored, which the lock needs to be locked.',
       body: rfPinBody,
       errors,
       async handler({ params: { doorId }, body, principal, correlationId }) {
@@ -187,7 +187,7 @@ function rfPin(doors: DoorSlice, path: string): Operation[] {
       id: 'removeLockRfPin',
       method: 'delete',
       summary: 'Forget the PIN for operations by radio of the lock of a door',
-      errors: [...errors, 'IN_PROGRESS', 'STANDS_OPEN'],
+      errors,
       async handler({ params: { doorId }, principal, correlationId }) {
         await doors.rfPins.remove(doorId, { principal, correlationId });
         return { body: { doorId, isStored: false } };

@@ -1,5 +1,6 @@
 /** The PIN that a lock requires for operations by radio: stored sealed, sent with each command, and never shown. */
 import { beforeEach, describe, expect, it } from 'vitest';
+import { DriverError } from '../../../drivers/contract/driver.ts';
 import { type Estate, openEstate } from '../../../test/estate.ts';
 import { errorOf, MAC, openEstateWithLock } from './test-doors.ts';
 
@@ -73,6 +74,24 @@ describe('a lock that requires a PIN by radio', () => {
     expect(errorOf(await estate.desk('DELETE', `/doors/${id}/rf-pin`))).toEqual([409, 'STANDS_OPEN']);
     await estate.desk('DELETE', `/doors/${id}/stand-open`);
     expect((await estate.desk('DELETE', `/doors/${id}/rf-pin`)).status).toBe(200);
+  });
+
+  it('is not given another one while it has to be locked or stands open, until that has failed', async () => {
+    await put(PIN);
+    await unlock();
+    expect(errorOf(await put('4712'))).toEqual([409, 'IN_PROGRESS']);
+    await estate.clock.advance(5_000);
+    expect(estate.played.actuated).toMatchObject([{ kind: 'lock', pin: PIN }]);
+    await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
+    await estate.desk('POST', `/doors/${id}/stand-open`, { seconds: 60 });
+    expect(errorOf(await put('4712'))).toEqual([409, 'STANDS_OPEN']);
+    // The PIN was changed at the lock meanwhile.
+    estate.played.actuate = () => Promise.reject(new DriverError('REFUSED', 'the lock refused'));
+    await estate.desk('DELETE', `/doors/${id}/stand-open`);
+    await estate.clock.advance(60_000);
+    expect(await put('4712')).toMatchObject({ status: 200, body: { isStored: true } });
+    await estate.desk('POST', `/doors/${id}/lock`);
+    expect(estate.played.actuated.at(-1)).toMatchObject({ pin: '4712' });
   });
 
   it('need not keep it for long after a lock that relocks by itself has reported that it did', async () => {

@@ -37,6 +37,21 @@ export function openRfPins({ database, table, audit, log, vault, lockedInWords }
     });
     sealedOf(changed);
   }
+  /** Throws STANDS_OPEN or IN_PROGRESS: the lock could not be locked without the PIN that is stored. */
+  function assertUnneeded(mac: string, isNeeded: (closing: { raised: number }) => boolean): void {
+    const standing = table.standOpens.all().find((row) => row.mac === mac);
+    if (standing)
+      throw new GatehouseError(
+        'STANDS_OPEN',
+        'The lock needs its PIN to be locked at the end of standing open: end that first (DELETE …/stand-open).',
+      );
+    const closing = table.closing.get(mac);
+    if (closing && isNeeded(closing))
+      throw new GatehouseError(
+        'IN_PROGRESS',
+        `The lock needs its PIN to be locked, and was not seen locked yet${lockedInWords(mac)}: try again then, or lock the door.`,
+      );
+  }
   return {
     /** null: none is stored, or it cannot be opened any more. */
     pinOf(mac: string): string | null {
@@ -50,25 +65,16 @@ export function openRfPins({ database, table, audit, log, vault, lockedInWords }
       }
     },
     has: (mac: string | null): boolean => mac !== null && table.pin.get(mac) !== undefined,
-    /** `mac` of the door, as it is when this is stored. */
+    /** Throws as `remove` does where another one is stored; not once the alarm says that it may be the wrong one. */
     set: (doorId: string, pin: string, caller: Caller) =>
       change(doorId, caller, 'door.set-rf-pin', (mac) => {
+        if (table.pin.get(mac)) assertUnneeded(mac, ({ raised }) => raised === 0);
         table.setPin.run(mac, vault.seal(Buffer.from(pin, 'latin1'), contextOf(mac)));
       }),
-    /** Throws STANDS_OPEN or IN_PROGRESS: the lock could not be locked without it. */
+    /** Throws STANDS_OPEN or IN_PROGRESS. */
     remove: (doorId: string, caller: Caller) =>
       change(doorId, caller, 'door.remove-rf-pin', (mac) => {
-        const standing = table.standOpens.all().find((row) => row.mac === mac);
-        if (standing)
-          throw new GatehouseError(
-            'STANDS_OPEN',
-            'The lock needs its PIN to be locked at the end of standing open: end that first (DELETE …/stand-open).',
-          );
-        if (table.closing.get(mac))
-          throw new GatehouseError(
-            'IN_PROGRESS',
-            `The lock needs its PIN to be locked, and was not seen locked yet${lockedInWords(mac)}: try again then, or lock the door.`,
-          );
+        assertUnneeded(mac, () => true);
         table.deletePin.run(mac);
       }),
   };
