@@ -8,6 +8,12 @@ export interface Ailments extends DeviceFaults {
   change(changes: NonNullable<LockChange['faults']> | null): void;
   isOffline(): boolean;
   isJammed(): boolean;
+  isStuck(): boolean;
+  misreported(): number | undefined;
+  relocksMs(): number | undefined;
+  lagMs(): number;
+  /** After how long what it sends now arrives once more. */
+  replaysAfter(): number | undefined;
   losesResponse(): boolean;
   misses(): boolean;
   /** One of those that are left. */
@@ -42,6 +48,16 @@ export function openAilments(initial: Faults): Ailments {
     change,
     isOffline: () => faults.offline === true,
     isJammed: () => faults.jammed === true,
+    isStuck: () => faults.stuck === true,
+    misreported: () => faults.misreports,
+    relocksMs: () => faults.relocksMs,
+    lagMs: () => faults.lagMs ?? 0,
+    replaysAfter() {
+      const { replays } = faults;
+      if (!replays) return undefined;
+      change({ replays: replays.frames > 1 ? { ...replays, frames: replays.frames - 1 } : null });
+      return replays.afterMs;
+    },
     losesResponse: () => takeOne('lostResponses'),
     losesEvent: () => takeOne('lostEvents'),
     misses: () => takeOne('lostRequests'),

@@ -99,6 +99,9 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
     misses: ailments.misses,
     confirmFault: ailments.confirmFault,
     duplicates: ailments.duplicates,
+    lagMs: ailments.lagMs,
+    replaysAfter: ailments.replaysAfter,
+    holdMs: undefined,
     application: device.application,
   });
   const clusters = addLockClusters({ time, plan, device, node, ailments, battery, link, firmware });

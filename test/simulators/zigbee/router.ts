@@ -57,6 +57,9 @@ export function openRouter(
     misses: () => false,
     confirmFault: () => undefined,
     duplicates: () => false,
+    lagMs: () => 0,
+    replaysAfter: () => undefined,
+    holdMs: plan.holdMs,
     bindingsMax: 32,
     application: device.application,
   });

@@ -147,3 +147,64 @@ it(
   },
   HOST_TIMEOUT_MS,
 );
+
+it(
+  'answers that it did what it did not do, and locks by itself before its time',
+  async () => {
+    const { gateway, host } = await opened({ locks: [{ ieee: LOCK, boltMs: 0 }] });
+    const unlock = () =>
+      endpointOf(host, LOCK).command('closuresDoorLock', 'unlockDoor', { pincodevalue: Buffer.alloc(0) });
+    await gateway.set(LOCK, { faults: { stuck: true } });
+    expect(await unlock()).toMatchObject({ status: 0 });
+    expect((await gateway.state(LOCK)).executed).toEqual([]);
+    await gateway.set(LOCK, { faults: { stuck: null, relocksMs: 1, misreports: 0 } });
+    await unlock();
+    await expect
+      .poll(async () => (await gateway.state(LOCK)).executed)
+      .toMatchObject([{ what: 'unlock' }, { what: 'autoRelock' }]);
+    expect(await endpointOf(host, LOCK).read('closuresDoorLock', ['lockState'])).toEqual({ lockState: 0 });
+  },
+  HOST_TIMEOUT_MS,
+);
+
+it(
+  'is heard late, once more, and in the name of another',
+  async () => {
+    const { gateway, host } = await opened({ locks: [{ ieee: LOCK, eventMasks: 0xffff }, { ieee: OTHER }] });
+    await bind(host, 'closuresDoorLock');
+    const heard: { ieee: string; tsn: number | undefined }[] = [];
+    host.on('message', ({ type, device, meta }) => {
+      const tsn = meta.zclTransactionSequenceNumber;
+      if (type === 'commandOperationEventNotification') heard.push({ ieee: device.ieeeAddr.slice(2), tsn });
+    });
+    await gateway.set(LOCK, {
+      faults: { lagMs: 30, replays: { frames: 20, afterMs: 60 } },
+      manual: 'unlock',
+    });
+    await within(() => heard).toHaveLength(2);
+    expect(heard[0]).toEqual(heard[1]);
+    const { nwk } = await gateway.state(LOCK);
+    const data = '0963200102ffff000000000000';
+    await gateway.setGateway({ forged: { source: nwk, cluster: 0x0101, data } });
+    await within(() => heard.at(-1)).toEqual({ ieee: LOCK, tsn: 0x63 });
+    const joined: string[] = [];
+    host.on('deviceJoined', ({ device }) => joined.push(device.ieeeAddr.slice(2)));
+    await gateway.setGateway({ forgedJoin: { ieee: OTHER, nwk: 0x4242 } });
+    await within(() => joined).toEqual([OTHER]);
+  },
+  HOST_TIMEOUT_MS,
+);
+
+it(
+  'is handed no frame that its router has kept for as long as it keeps one',
+  async () => {
+    const plan = { routers: [{ ieee: ROUTER, holdMs: 1 }], locks: [{ ieee: LOCK }] };
+    const { gateway, host } = await opened(plan, [ROUTER, LOCK]);
+    await gateway.set(LOCK, { parent: ROUTER });
+    await gateway.set(LOCK, { sleepy: { pollMs: 5_000, awakeMs: 0 } });
+    const read = () => endpointOf(host, LOCK).read('genBasic', ['zclVersion'], { timeout: 6_000 });
+    await expect(read()).rejects.toThrow('Timeout');
+    expect((await gateway.stats()).air.expired).toBeGreaterThan(0);
+  },
+  HOST_TIMEOUT_MS,
+);

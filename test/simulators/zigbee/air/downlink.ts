@@ -113,8 +113,9 @@ function openDelivery({ time, nodes, station, counters, reaches }: Parts) {
     hold(node: Node, due: number, settled: (isTaken: boolean) => void): void {
       const epoch = station.epoch();
       const { parent } = node;
-      const wait = Math.min(due - time.now(), INDIRECT_MS);
-      const isExpired = wait >= INDIRECT_MS;
+      const holdMs = (parent === undefined ? undefined : nodes.get(parent)?.holdMs) ?? INDIRECT_MS;
+      const wait = Math.min(due - time.now(), holdMs);
+      const isExpired = wait >= holdMs;
       const frame = (isPolled: boolean) => {
         // What another parent has is not fetched any more; the coordinator forgets what it has when it starts again.
         const isKept = node.parent === parent && (parent !== undefined || epoch === station.epoch());

@@ -17,6 +17,8 @@ export interface Aps {
 export interface Node {
   readonly ieee: string;
   readonly isRouter: boolean;
+  /** So long it keeps a frame for a child that sleeps; undefined: as the coordinator does. */
+  readonly holdMs: number | undefined;
   readonly nwk: number;
   /** IEEE address of its router; undefined: the coordinator itself. */
   readonly parent: string | undefined;

@@ -41,6 +41,8 @@ export interface NodeOptions {
   ieee: string;
   nwk: number | undefined;
   isRouter: boolean;
+  /** Of a router: how long it keeps a frame for a child that sleeps. */
+  holdMs: number | undefined;
   parent: string | undefined;
   lqi: number;
   pollMs: number | undefined;
@@ -62,6 +64,10 @@ export interface NodeOptions {
   confirmFault(): ConfirmFaults | undefined;
   /** Takes one away from the account of frames that arrive twice. */
   duplicates(): boolean;
+  /** What it sends arrives so much later. */
+  lagMs(): number;
+  /** Takes one away from the account of frames that arrive once more, after so long. */
+  replaysAfter(): number | undefined;
   bindingsMax: number;
   application: Application;
 }
@@ -143,6 +149,7 @@ export function openNode(options: NodeOptions): OpenNode {
   const node: OpenNode = {
     ieee: options.ieee,
     isRouter: options.isRouter,
+    holdMs: options.holdMs,
     bindings: state.bindings,
     announce,
     misses: options.misses,
@@ -188,8 +195,7 @@ export function openNode(options: NodeOptions): OpenNode {
       if (frame.data.length > PAYLOAD_MAX && !options.fragments()) return false;
       if (options.losesResponse()) return true;
       const sent = { ...frame, source: state.nwk };
-      if (options.duplicates()) options.air().up(node, sent);
-      return options.air().up(node, sent);
+      return sendUp(options, () => options.air().up(node, sent));
     },
     stayAwake(until) {
       state.awakeUntil = until;
@@ -204,6 +210,17 @@ export function openNode(options: NodeOptions): OpenNode {
     change: (changes) => void Object.assign(state, changes, changes.awakeMs === 0 && { awakeUntil: 0 }),
   };
   return node;
+}
+
+/** Once or more often, at once or later. False: no one can hear it. */
+function sendUp(options: NodeOptions, up: () => boolean): boolean {
+  const { time } = options;
+  if (options.duplicates()) up();
+  const [lagMs, againMs] = [options.lagMs(), options.replaysAfter()];
+  if (againMs !== undefined) time.after(againMs, up);
+  if (lagMs === 0) return up();
+  time.after(lagMs, up);
+  return true;
 }
 
 function newAddress({ nwk, random }: Pick<NodeOptions, 'nwk' | 'random'>): number {

@@ -48,13 +48,18 @@ export interface BoltOptions {
   boltMs: number;
   relockSeconds: number;
   isJammed(): boolean;
+  /** It does not even try. */
+  isStuck(): boolean;
+  /** Locks by itself so soon. Undefined: as it was told. */
+  relocksMs(): number | undefined;
   /** The bolt has come to rest, or has not moved. */
   settled(done: Executed): void;
 }
 
 const EXECUTED_MAX = 2_000;
 
-export function openBolt({ time, boltMs, relockSeconds, isJammed, settled }: BoltOptions): Bolt {
+export function openBolt(options: BoltOptions): Bolt {
+  const { time, boltMs, relockSeconds, isJammed, settled } = options;
   const state = {
     lock: LOCK.locked as number,
     door: DOOR.closed as number,
@@ -80,12 +85,13 @@ export function openBolt({ time, boltMs, relockSeconds, isJammed, settled }: Bol
     executed.push(done);
     if (executed.length > EXECUTED_MAX) executed.shift();
     relock();
-    const seconds = move.relockSeconds ?? state.relockSeconds;
-    if (state.lock === LOCK.unlocked && seconds > 0 && state.mode !== MODE.passage)
-      relock = time.after(seconds * 1_000, () => start({ what: 'lock', source: 'lock' }, 'autoRelock'));
+    const relockMs = options.relocksMs() ?? 1_000 * (move.relockSeconds ?? state.relockSeconds);
+    if (state.lock === LOCK.unlocked && relockMs > 0 && state.mode !== MODE.passage)
+      relock = time.after(relockMs, () => start({ what: 'lock', source: 'lock' }, 'autoRelock'));
     settled(done);
   }
   function start(move: Move, what: Executed['what']): void {
+    if (options.isStuck()) return;
     const startedMs = time.now();
     if (boltMs === 0) finish(move, what, startedMs);
     else time.after(boltMs, () => finish(move, what, startedMs));

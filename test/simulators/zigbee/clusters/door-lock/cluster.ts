@@ -87,6 +87,8 @@ export function openDoorLock(options: DoorLockOptions): DoorLock {
     boltMs: plan.boltMs,
     relockSeconds: plan.autoRelockSeconds ?? 0,
     isJammed: ailments.isJammed,
+    isStuck: ailments.isStuck,
+    relocksMs: ailments.relocksMs,
     settled(done) {
       events.moved(done);
       if (done.what === 'jam') alarm(JAMMED_ALARM);
@@ -142,7 +144,7 @@ function attributesOf({ options, bolt, masks, settings }: Parts): Record<number,
     5: fieldOf(state, 'closed', TYPE.uint32),
   };
   return {
-    0: fieldOf(state, 'lock', TYPE.enum8, { isReportable: true }),
+    0: { type: TYPE.enum8, isReportable: true, get: () => options.ailments.misreported() ?? state.lock },
     1: constant(TYPE.enum8, 0),
     2: constant(TYPE.boolean, true, true),
     ...(plan.hasDoorSensor && door),
