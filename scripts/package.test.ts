@@ -118,12 +118,12 @@ describe('the package', () => {
     // Without the 126 MB of Node.js, which take lintian half a minute: another program in its place.
     const opened = join(folder, 'opened');
     run('dpkg-deb', '--raw-extract', again, opened);
-    const [node, sums] = [join(opened, 'usr/lib/gatehouse/bin/node'), join(opened, 'DEBIAN/md5sums')];
+    const [node, sums] = [join(opened, 'usr/lib/gatehouse/base/bin/node'), join(opened, 'DEBIAN/md5sums')];
     copyFileSync('/bin/true', node);
     const sum = run('md5sum', node).slice(0, 32);
     writeFileSync(
       sums,
-      readFileSync(sums, 'utf8').replace(/^.*(?= {2}usr\/lib\/gatehouse\/bin\/node$)/m, sum),
+      readFileSync(sums, 'utf8').replace(/^.*(?= {2}usr\/lib\/gatehouse\/base\/bin\/node$)/m, sum),
     );
     run('dpkg-deb', '--root-owner-group', '-Zxz', '-z0', '--build', opened, 'small.deb');
     const argv = ['--allow-root', '--fail-on', 'error,warning', join(folder, 'small.deb')];
@@ -172,8 +172,9 @@ describe('the package', () => {
     const named = [...unit.matchAll(/\/usr\/(?:lib|share\/doc)\/gatehouse\/[\w./-]+/g)].map(([path]) => path);
     expect(named).toContain('/usr/lib/gatehouse/systemd/launch');
     for (const path of named) expect(existsSync(join(root, path)), path).toBe(true);
-    const lib = join(root, 'usr/lib/gatehouse');
-    accessSync(join(lib, 'systemd/launch'), constants.X_OK);
+    const lib = join(root, 'usr/lib/gatehouse/base');
+    for (const name of ['launch', 'settle'])
+      accessSync(join(root, 'usr/lib/gatehouse/systemd', name), constants.X_OK);
     // Else the lines in the journal are perl's, which the unit starts.
     expect(unit).toMatch(/^SyslogIdentifier=gatehouse$/m);
 

@@ -53,6 +53,9 @@ const WITHOUT = {
   'sudo gatehouse setup\n': 'asks; src/cli/setup.test.ts types the answers',
   'apt-get install ./gatehouse_0.1.0': 'needs the root of a machine; scripts/package.test.ts',
   'apt-get install ./gatehouse_0.2.0': 'needs the root of a machine; scripts/package.test.ts',
+  'update.pub': 'needs the root of a machine; test/install/updates.ts',
+  'gatehouse update /media': 'needs systemd as the first process; test/install/updates.ts',
+  'gatehouse update rollback': 'needs systemd as the first process; test/install/updates.ts',
   'apt-get install --allow-downgrades': 'needs the root of a machine; scripts/package.test.ts',
   'systemctl start gatehouse\nsudo gatehouse doctor':
     'needs systemd as the first process; test/service.test.ts starts what the unit starts',

@@ -3,15 +3,21 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 
-/** A file of this tree, or the text of one that is made. `executable`: mode 755; the others have 644. */
-export type Entry = ({ from: string } | { text: string | Buffer }) & { executable?: true };
+/** A file of this tree, the text of one that is made, or a link. `executable`: mode 755; the other files have 644. */
+export type Entry = ({ from: string } | { text: string | Buffer } | { target: string }) & {
+  executable?: true;
+};
 export type Contents = Map<string, Entry>;
 
-const LIB = 'usr/lib/gatehouse';
+/** Beside it, `gatehouse update` puts other releases: docs/decisions/0011-updates.md. */
+const LIB = 'usr/lib/gatehouse/base';
+const SYSTEM = 'usr/lib/gatehouse/systemd';
+/** To the release that runs. An installation by apt leads it back to its own. */
+const CURRENT = 'usr/lib/gatehouse/current';
 const SHARE = 'usr/share/gatehouse';
 const DOC = 'usr/share/doc/gatehouse';
 
-/** Of this tree, at the same place below usr/lib/gatehouse. What is loaded by its path and not bundled. */
+/** Of this tree, at the same place below LIB. What is loaded by its path and not bundled. */
 const AS_HERE = [
   'dist/main',
   'dist/host',
@@ -31,6 +37,7 @@ export const NOT_NEEDED = ['node_modules/pino', 'node_modules/thread-stream'];
 
 const ELSEWHERE: Record<string, string> = {
   'systemd/gatehouse.service': 'usr/lib/systemd/system/gatehouse.service',
+  'systemd/gatehouse-update.service': 'usr/lib/systemd/system/gatehouse-update.service',
   'systemd/gatehouse-https.socket': 'usr/lib/systemd/system/gatehouse-https.socket',
   'systemd/strict.conf': `${SHARE}/strict.conf`,
   'systemd/sysusers.d/gatehouse.conf': 'usr/lib/sysusers.d/gatehouse.conf',
@@ -58,7 +65,8 @@ const ELSEWHERE: Record<string, string> = {
 };
 const PROGRAMS: Record<string, string> = {
   'packaging/gatehouse': 'usr/bin/gatehouse',
-  'systemd/launch': `${LIB}/systemd/launch`,
+  'systemd/launch': `${SYSTEM}/launch`,
+  'systemd/settle': `${SYSTEM}/settle`,
   'test/independent/encoder.sh': `${SHARE}/trial-encoder/encoder.sh`,
 };
 
@@ -73,6 +81,7 @@ export function filesOfTree(root: string, addons: readonly string[], node: strin
   for (const path of filesIn(pages, '.').filter((name) => !name.endsWith('.map')))
     contents.set(join(LIB, 'dist/console', path), { from: join(pages, path) });
   for (const program of ['main', 'host']) contents.delete(`${LIB}/dist/${program}/manifest.json`);
+  contents.set(CURRENT, { target: 'base' });
   contents.set(`${LIB}/bin/node`, { from: join(node, 'bin/node'), executable: true });
   for (const [from, to] of Object.entries(ELSEWHERE)) contents.set(to, { from: join(root, from) });
   for (const [from, to] of Object.entries(PROGRAMS))

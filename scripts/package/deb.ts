@@ -4,10 +4,12 @@ import { createHash } from 'node:crypto';
 import {
   chmodSync,
   copyFileSync,
+  lutimesSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   statSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
@@ -32,11 +34,16 @@ export function packDeb(root: string, contents: Contents, deb: Deb, stage: strin
   for (const [path, entry] of contents) {
     const target = join(stage, path);
     mkdirSync(dirname(target), { recursive: true });
+    if ('target' in entry) {
+      symlinkSync(entry.target, target);
+      continue;
+    }
     if ('from' in entry) copyFileSync(entry.from, target);
     else writeFileSync(target, entry.text);
     chmodSync(target, entry.executable === true ? 0o755 : 0o644);
   }
-  const paths = [...contents.keys()].toSorted();
+  const isFile = (path: string) => !('target' in (contents.get(path) ?? {}));
+  const paths = [...contents.keys()].filter(isFile).toSorted();
   const sums = paths
     .filter((path) => !path.startsWith('etc/'))
     .map((path) => `${md5(join(stage, path))}  ${path}\n`);
@@ -94,7 +101,7 @@ function settle(folder: string, seconds: number): void {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name);
     if (entry.isDirectory()) settle(path, seconds);
-    else utimesSync(path, seconds, seconds);
+    else lutimesSync(path, seconds, seconds);
   }
   chmodSync(folder, 0o755);
   utimesSync(folder, seconds, seconds);

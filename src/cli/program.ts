@@ -10,6 +10,7 @@ import { addConfig, addReload, addSetup } from './config-commands.ts';
 import { addResources } from './resource-commands.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 import { printable } from './terminal-text.ts';
+import { addUpdate } from './update-commands.ts';
 
 /** Runs one command line (without the program's name) and returns the exit code. Throws only what is a fault of ours. */
 export async function run(argv: readonly string[], shell: Shell): Promise<number> {
@@ -60,6 +61,7 @@ export function program(shell: Shell, result: { exitCode: number }): Command {
   addExport(gatehouse, shell);
   addSupportBundle(gatehouse, shell);
   addBackups(gatehouse, shell, { example, configOption: CONFIG_OPTION });
+  addUpdate(gatehouse, shell, kit);
   addEvents(gatehouse.command('events').description('What happens on the site'), shell);
   addAudit(gatehouse.command('audit').description('Who did what'), shell, result);
   const zgate = gatehouse.command('zgate').description('Zigbee gateways and the networks they carry');

@@ -1,0 +1,116 @@
+/** A package that is to become a release: whose it is, what is in it, and whether it fits this machine. */
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { copyFileSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { CommandFailed } from '../shell.ts';
+import { verified } from './minisign.ts';
+
+const SUMS = 'SHA256SUMS';
+/** What `systemctl` and udev know of the package is changed by apt alone. */
+const SYSTEM = [
+  'usr/bin',
+  'usr/lib/gatehouse/systemd',
+  'usr/lib/modules-load.d',
+  'usr/lib/systemd',
+  'usr/lib/sysusers.d',
+  'usr/lib/tmpfiles.d',
+  'usr/lib/udev',
+];
+
+export interface Incoming {
+  version: string;
+  /** The program, unpacked and on the disk. */
+  program: string;
+}
+
+export interface Machine {
+  /** minisign's public key of who may update this machine. */
+  publicKey: string;
+  /** Where the package's files are; / but in tests. */
+  root: string;
+  /** The version that runs. */
+  version: string;
+}
+
+/** Copies the package into `workshop` first: what was checked is what is unpacked. */
+export function unpack(file: string, workshop: string, machine: Machine): Incoming {
+  const deb = join(workshop, 'package.deb');
+  readable(file, () => copyFileSync(file, deb));
+  checkSignature(file, readFileSync(deb), machine.publicKey);
+  const field = (name: string) => run('dpkg-deb', '--field', deb, name).trim();
+  const version = field('Version');
+  const architecture = run('dpkg', '--print-architecture').trim();
+  if (field('Package') !== 'gatehouse') throw new CommandFailed(`${file} is no package of Gatehouse.`);
+  if (field('Architecture') !== architecture)
+    throw new CommandFailed(`${file} is for ${field('Architecture')}, and this machine is ${architecture}.`);
+  if (!isNewer(version, machine.version))
+    throw new CommandFailed(
+      `${version} is not newer than ${machine.version}, which runs. The way back to the version before is: gatehouse update rollback`,
+    );
+  const files = join(workshop, 'files');
+  run('dpkg-deb', '--extract', deb, files);
+  const others = differing(files, machine.root);
+  if (others.length > 0)
+    throw new CommandFailed(
+      `${version} also changes files of the system (${others.join(', ')}): install it with apt-get install ${file}`,
+    );
+  run('sync', '--file-system', files);
+  return { version, program: join(files, 'usr/lib/gatehouse/base') };
+}
+
+/** As SHA256SUMS beside the package has it, which is signed. */
+function checkSignature(file: string, content: Uint8Array, publicKey: string): void {
+  const sums = join(dirname(file), SUMS);
+  const [text, signature, key] = [sums, `${sums}.minisig`, publicKey].map((path) =>
+    readable(path, () => readFileSync(path, 'utf8')),
+  ) as [string, string, string];
+  try {
+    verified(Buffer.from(text), signature, key);
+  } catch (error) {
+    throw new CommandFailed(`${sums} cannot be trusted: ${(error as Error).message}.`);
+  }
+  const digest = createHash('sha256').update(content).digest('hex');
+  if (!text.split('\n').includes(`${digest}  ${basename(file)}`))
+    throw new CommandFailed(`${sums} does not have this ${basename(file)}.`);
+}
+
+function readable<T>(path: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw new CommandFailed(`${path} cannot be read: ${(error as Error).message}`);
+  }
+}
+
+function run(command: string, ...argv: string[]): string {
+  try {
+    return execFileSync(command, argv, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+  } catch (error) {
+    throw new CommandFailed(`${command} failed: ${(error as { stderr?: string }).stderr ?? error}`);
+  }
+}
+
+function isNewer(version: string, than: string): boolean {
+  try {
+    execFileSync('dpkg', ['--compare-versions', version, 'gt', than], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Files of the system that are not as the package has them, from the root. */
+function differing(files: string, root: string): string[] {
+  return SYSTEM.flatMap((folder) => filesIn(files, folder)).filter((path) => {
+    const there = join(root, path);
+    return !existsSync(there) || !readFileSync(there).equals(readFileSync(join(files, path)));
+  });
+}
+
+function filesIn(root: string, path: string): string[] {
+  const stats = statSync(join(root, path), { throwIfNoEntry: false });
+  if (!stats) return [];
+  if (!stats.isDirectory()) return [path];
+  return readdirSync(join(root, path)).flatMap((name) => filesIn(root, join(path, name)));
+}

@@ -1,0 +1,44 @@
+/** What systemd does for the service: encrypted secrets, and a start after each death. */
+import { equal, match, ok } from 'node:assert/strict';
+import type { Bench } from './steps.ts';
+
+/** Seconds, by the machine's monotonic clock, from one moment to the service's READY. */
+const UNTIL_READY = `until systemctl is-active --quiet gatehouse && [ "$(systemctl show -P MainPID gatehouse)" != $pid ]; do sleep 0.2; done
+now=$(systemctl show -P ActiveEnterTimestampMonotonic gatehouse); echo $(( (now - began) / 1000 ))`;
+const BEGIN = `pid=$(systemctl show -P MainPID gatehouse); began=$(awk '{ printf "%d", $1 * 1000000 }' /proc/uptime)`;
+
+export async function checkFaults({ machine, site, report }: Bench): Promise<void> {
+  await report.step(
+    'the service starts with a key that lies encrypted (LoadCredentialEncrypted)',
+    async () => {
+      await machine.run(`
+      mkdir -p -m 700 /etc/credstore.encrypted /etc/systemd/system/gatehouse.service.d
+      cp /var/lib/gatehouse/pki/server.pem /etc/gatehouse/https.pem
+      chmod 644 /etc/gatehouse/https.pem
+      systemd-creds encrypt --name=https.key /var/lib/gatehouse/pki/server.key /etc/credstore.encrypted/https.key
+      cat >/etc/systemd/system/gatehouse.service.d/credential.conf <<'END'
+[Service]
+LoadCredentialEncrypted=https.key:/etc/credstore.encrypted/https.key
+END
+      sed -i 's|^http:|&\\n  certFile: /etc/gatehouse/https.pem\\n  keyFile: /run/credentials/gatehouse.service/https.key|' /etc/gatehouse/gatehouse.yaml
+      systemctl daemon-reload
+      systemctl restart gatehouse
+      gatehouse config check`);
+      match(await machine.run('gatehouse doctor || true'), /✓ +certificate own/);
+      const { status } = await site.call('GET', '/access/doors');
+      equal(status, 200);
+    },
+  );
+  await report.step('kill -9: systemd starts it again', async () => {
+    const milliseconds = Number(await machine.run(`${BEGIN}; kill -9 $pid\n${UNTIL_READY}`));
+    report.note(`${(milliseconds / 1_000).toFixed(1)} s to READY`);
+    ok(milliseconds > 0);
+    await site.connected();
+  });
+  await report.step('a hang: the watchdog ends it, and systemd starts it again', async () => {
+    const milliseconds = Number(await machine.run(`${BEGIN}; kill -STOP $pid\n${UNTIL_READY}`));
+    report.note(`${(milliseconds / 1_000).toFixed(1)} s to READY`);
+    match(await machine.run('systemctl show -P NRestarts gatehouse'), /^2$/m);
+    await site.connected();
+  });
+}

@@ -1,0 +1,29 @@
+/** A dead controller: a blank machine, the package, the archive; encoders, doors and boards go on. */
+import { match } from 'node:assert/strict';
+import { ENCODER } from './site.ts';
+import type { Bench } from './steps.ts';
+
+/** `archive`: base64, of the other machine's `gatehouse backup`. */
+export async function restoreOntoBlank(
+  { machine, site, packages, report }: Bench,
+  archive: string,
+): Promise<void> {
+  await report.step('a blank machine: boot, install, restore, start', async () => {
+    await machine.boot();
+    report.onFailure(() => machine.run('journalctl -b --no-pager -n 60'));
+    await machine.run(`apt-get install --yes /media/${packages.current}`);
+    await machine.run(`base64 -d >/root/a.age <<'END'\n${archive.trim().replace(/.{1000}/g, '$&\n')}\nEND
+      echo correct-horse-battery >/root/pass
+      install -d -m 700 -o gatehouse -g gatehouse /var/lib/gatehouse
+      gatehouse restore /root/a.age --passphrase-file /root/pass --yes
+      # An encrypted secret stays with the machine that encrypted it.
+      sed -i '/certFile:/d; /keyFile:/d' /etc/gatehouse/gatehouse.yaml
+      gatehouse config check
+      systemctl enable --now gatehouse`);
+  });
+  await report.step('encoder, door and board are back without being registered or paired again', async () => {
+    await site.connected();
+    match(await machine.run('gatehouse unlock "Room 101" --yes'), /is open/);
+    match(await machine.run(`gatehouse write-keys ${ENCODER} --block 6a1f09c3`), /is written/);
+  });
+}
