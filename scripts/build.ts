@@ -80,7 +80,7 @@ async function bundle(root: string, entry: string, folder: string): Promise<stri
     format: 'es',
     entryFileNames,
     comments: { legal: false, jsdoc: false, annotation: false },
-    // For people who read a stack trace. Used by Node.js they would cost each process 14 MB.
+    // For the stack traces of the log (src/platform/source-lines.ts).
     sourcemap: true,
     sourcemapExcludeSources: true,
     // From dist, where the draft will be.

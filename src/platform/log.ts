@@ -4,6 +4,7 @@
  */
 import pino from 'pino';
 import { DriverError } from '../../drivers/contract/driver.ts';
+import { withSources } from './source-lines.ts';
 
 /** The least severe first. */
 export const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
@@ -95,8 +96,9 @@ function filtered(logger: pino.Logger, isOn: (level: Level) => boolean): Log {
 
 /** A DriverError is about a device or its link: a stack trace of this program would only hide the rest. */
 function errorFields(error: unknown): unknown {
-  if (!(error instanceof DriverError)) return pino.stdSerializers.err(error as Error);
-  return { type: error.name, code: error.code, message: error.message };
+  if (error instanceof DriverError) return { type: error.name, code: error.code, message: error.message };
+  const fields = pino.stdSerializers.err(error as Error);
+  return error instanceof Error ? Object.assign(fields, { stack: withSources(fields.stack) }) : fields;
 }
 
 /** A log that writes nothing, for tests. */

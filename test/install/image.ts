@@ -22,6 +22,7 @@ const PACKAGES =
 const SIZE = '3G';
 /** Commands come over a port of the virtual machine; a start of the shell ends where nobody listens yet. */
 const SHELL_UNIT = `[Unit]
+ConditionVirtualization=!container
 StartLimitIntervalSec=0
 [Service]
 ExecStart=/bin/sh -c 'exec /bin/sh <>/dev/virtio-ports/test 1>&0 2>&1'
@@ -41,6 +42,8 @@ export interface Disk {
   initrd: string;
   /** Never written to: each machine has an overlay of its own. */
   image: string;
+  /** The same files, as tar has them. */
+  archive: string;
 }
 
 /** Made once a suite, in `cache`; remove the folder for newer packages of Debian. Needs root and mmdebstrap. */
@@ -50,6 +53,7 @@ export function debianDisk(suite: Suite, cache: string): Disk {
     kernel: join(folder, 'vmlinuz'),
     initrd: join(folder, 'initrd.img'),
     image: join(folder, 'disk.img'),
+    archive: join(folder, 'disk.tar'),
   });
   if (existsSync(folder)) return disk();
   mkdirSync(cache, { recursive: true });
@@ -70,6 +74,7 @@ export function debianDisk(suite: Suite, cache: string): Disk {
     }
     execFileSync('truncate', ['--size', SIZE, `${draft}/disk.img`]);
     execFileSync('mkfs.ext4', ['-q', '-d', root, `${draft}/disk.img`]);
+    execFileSync('tar', ['--create', `--file=${draft}/disk.tar`, `--directory=${root}`, '.']);
     rmSync(root, { recursive: true });
     renameSync(draft, folder);
     return disk();

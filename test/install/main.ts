@@ -2,12 +2,13 @@
  * `npm run test:install`: Debian 12 and 13 with systemd as the first process, each in a virtual machine: the package is
  * installed by apt, set up, opens a first door, writes a first key, is killed, hangs, loses power while it writes and while
  * it is updated, and comes back on a blank machine from a backup. Takes a quarter of an hour for each, and writes what it
- * saw as a table. Needs root and, of Debian, qemu-system-x86, qemu-utils, mmdebstrap, e2fsprogs and minisign.
+ * saw as a table. `-- --container` takes containers of this kernel instead (container.ts), `-- trixie` Debian 13 alone. Needs root and, of Debian, qemu-system-x86, qemu-utils, mmdebstrap, e2fsprogs and minisign.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { openContainer } from './container.ts';
 import { checkFaults } from './faults.ts';
 import { firstMinutes } from './first-minutes.ts';
 import { debianDisk, SUITES, type Suite } from './image.ts';
@@ -21,14 +22,24 @@ import { updates } from './updates.ts';
 
 const CACHE = join(import.meta.dirname, '../../node_modules/.cache/install-test');
 
-async function testOn(suite: Suite, packages: Packages, folder: string): Promise<void> {
+async function testOn(
+  suite: Suite,
+  packages: Packages,
+  folder: string,
+  openOne: typeof openMachine,
+): Promise<void> {
   mkdirSync(folder, { recursive: true });
   using report = openReport(suite);
   const disk = await report.step('a disk with Debian, from its packages', () => debianDisk(suite, CACHE));
   await using site = await openSite(folder);
   const open = (name: string) =>
-    openMachine({
-      ...{ disk, folder, name, ports: site.ports, stick: packages.folder, serial: site.bus.port },
+    openOne({
+      disk,
+      folder,
+      name,
+      ports: site.ports,
+      stick: packages.folder,
+      serial: site.bus.port,
     });
   let archive: string;
   {
@@ -42,7 +53,7 @@ async function testOn(suite: Suite, packages: Packages, folder: string): Promise
     await updates(bench);
     archive = await report.step('backup to a file', () =>
       machine.run(
-        'echo correct-horse-battery >/root/pass; gatehouse backup --to /root/a.age --passphrase-file /root/pass >&2; base64 -w0 /root/a.age',
+        'echo correct-horse-battery >/var/tmp/pass; gatehouse backup --to /var/tmp/a.age --passphrase-file /var/tmp/pass >&2; base64 -w0 /var/tmp/a.age',
       ),
     );
   }
@@ -52,13 +63,17 @@ async function testOn(suite: Suite, packages: Packages, folder: string): Promise
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { keep: { type: 'boolean', default: false } },
+  options: {
+    keep: { type: 'boolean', default: false },
+    container: { type: 'boolean', default: false },
+  },
 });
 const suites = SUITES.filter((suite) => positionals.length === 0 || positionals.includes(suite));
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-install-'));
 try {
   const packages = makePackages(join(folder, 'packages'));
-  for (const suite of suites) await testOn(suite, packages, join(folder, suite));
+  for (const suite of suites)
+    await testOn(suite, packages, join(folder, suite), values.container ? openContainer : openMachine);
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   process.exitCode = 1;

@@ -33,7 +33,11 @@ export function makePackages(folder: string): Packages {
   const publicKey = signPackages(folder, `${folder}.keys`);
   const unsigned = laterRelease(deb, { version: '9.3.0' });
   return {
-    ...{ folder, publicKey, current: basename(deb), later: basename(later) },
-    ...{ ill: basename(ill), unsigned: basename(unsigned) },
+    folder,
+    publicKey,
+    current: basename(deb),
+    later: basename(later),
+    ill: basename(ill),
+    unsigned: basename(unsigned),
   };
 }

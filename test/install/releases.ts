@@ -38,7 +38,7 @@ export function laterRelease(deb: string, change: Change): string {
     const next = String(readdirSync(folder).length + 1).padStart(4, '0');
     writeFileSync(join(folder, `${next}-later.sql`), change.migration);
   }
-  execFileSync('dpkg-deb', ['--root-owner-group', '-Zxz', '-z0', '--build', opened, file], {
+  execFileSync('dpkg-deb', ['--root-owner-group', '-Znone', '--build', opened, file], {
     stdio: 'ignore',
   });
   rmSync(opened, { recursive: true });

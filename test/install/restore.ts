@@ -12,10 +12,10 @@ export async function restoreOntoBlank(
     await machine.boot();
     report.onFailure(() => machine.run('journalctl -b --no-pager -n 60'));
     await machine.run(`apt-get install --yes /media/${packages.current}`);
-    await machine.run(`base64 -d >/root/a.age <<'END'\n${archive.trim().replace(/.{1000}/g, '$&\n')}\nEND
-      echo correct-horse-battery >/root/pass
+    await machine.run(`base64 -d >/var/tmp/a.age <<'END'\n${archive.trim().replace(/.{1000}/g, '$&\n')}\nEND
+      echo correct-horse-battery >/var/tmp/pass
       install -d -m 700 -o gatehouse -g gatehouse /var/lib/gatehouse
-      gatehouse restore /root/a.age --passphrase-file /root/pass --yes
+      gatehouse restore /var/tmp/a.age --passphrase-file /var/tmp/pass --yes
       # An encrypted secret stays with the machine that encrypted it.
       sed -i '/certFile:/d; /keyFile:/d' /etc/gatehouse/gatehouse.yaml
       gatehouse config check

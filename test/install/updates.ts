@@ -5,14 +5,15 @@ import type { Bench } from './steps.ts';
 
 /** An emulated processor takes its time. */
 const WAIT_S = 240;
+const ILL_WAIT_S = 40;
 const TIMEOUT_MS = 900_000;
 /** From its beginning to somewhere in the trial. */
 const TRIAL_MS = 8_000;
 
 export async function updates(bench: Bench): Promise<void> {
   const { machine, site, packages, report } = bench;
-  const update = (name: string) =>
-    machine.run(`gatehouse update /media/${name} --yes --wait ${WAIT_S} 2>&1`, TIMEOUT_MS);
+  const update = (name: string, wait = WAIT_S) =>
+    machine.run(`gatehouse update /media/${name} --yes --wait ${wait} 2>&1`, TIMEOUT_MS);
   /** The version that runs, with its schema. */
   const running = async () => {
     await machine.run('until systemctl is-active --quiet gatehouse; do sleep 0.5; done');
@@ -30,13 +31,13 @@ export async function updates(bench: Bench): Promise<void> {
     equal(await running(), before);
   });
   await report.step('an ill update is taken back, with the copy of the database', async () => {
-    await rejects(update(packages.ill), /9\.2\.0 was taken back/);
+    await rejects(update(packages.ill, ILL_WAIT_S), /9\.2\.0 was taken back/);
     equal(await running(), before);
     await site.connected();
   });
   await report.step('a power cut during the trial ends on the old version', async () => {
     await machine.run(
-      `gatehouse update /media/${packages.later} --yes --wait ${WAIT_S} >/root/update.log 2>&1 &
+      `gatehouse update /media/${packages.later} --yes --wait ${WAIT_S} >/var/tmp/update.log 2>&1 &
       until [ -e /usr/lib/gatehouse/releases/update.json ]; do sleep 0.2; done`,
       TIMEOUT_MS,
     );

@@ -20,8 +20,12 @@ vi.setConfig({ testTimeout: 120_000 });
 
 const FIXTURE = join(import.meta.dirname, 'fixtures/killed-update.ts');
 const PLAN: Plan = {
-  ...{ from: 'base', to: 'releases/2.0.0', version: '2.0.0', schema: 1 },
-  ...{ links: ['bus-1'], waitSeconds: 60 },
+  from: 'base',
+  to: 'releases/2.0.0',
+  version: '2.0.0',
+  schema: 1,
+  links: ['bus-1'],
+  waitSeconds: 60,
 };
 /** More than either has. */
 const STEPS_MAX = 60;

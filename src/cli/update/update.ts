@@ -40,8 +40,12 @@ export async function update(
   const question = `Gatehouse ${VERSION} becomes ${version}; the service is started anew, and taken back after ${wait} s unless all is well. Go on?`;
   await askFirst(shell, yes, question, 'Nothing was changed.');
   const plan = {
-    ...{ from: releases.current(), to: releases.add(program, version), version },
-    ...{ schema: readMigrations().length, links, waitSeconds: wait },
+    from: releases.current(),
+    to: releases.add(program, version),
+    version,
+    schema: readMigrations().length,
+    links,
+    waitSeconds: wait,
   };
   if (!releases.begin(plan)) throw new CommandFailed('Another update is under way: gatehouse update status');
   try {
