@@ -5,7 +5,8 @@ import type { Watch, WatchdogTest, WatchdogTested } from '../contract/rs485.ts';
 import type { Rs485Report } from '../contract/settings.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { openMutex } from '../rs485/mutex.ts';
-import { openPolling, type Polling } from '../rs485/polling.ts';
+import { openPolling } from '../rs485/polling.ts';
+import { type Member, openRegistry, type Registry } from '../rs485/registry.ts';
 import { openRelayFaults } from '../rs485/relay-faults.ts';
 import { underTest } from '../rs485/watchdog-proof.ts';
 import { type Device, openDevice } from './device.ts';
@@ -31,27 +32,20 @@ export interface DevicesOptions {
   tellEvent(event: DeviceEvent): void;
 }
 
-interface Member {
+interface ModbusMember extends Member {
   device: Device;
   fire: Fire;
   endPulse: EndPulse;
   testWatchdog: TestWatchdog;
-  polling: Polling;
   silence: Silence;
-}
-
-interface MemberOptions {
-  claim(unit: number, hwId: string): boolean;
-  /** Another unit has this name. */
-  isTaken(unit: number, hwId: string): boolean;
-  closing: AbortSignal;
 }
 
 function openMember(
   options: DevicesOptions,
   unit: number,
-  { claim, isTaken, closing }: MemberOptions,
-): Member {
+  registry: Pick<Registry<ModbusMember>, 'claim' | 'isTaken'>,
+  closing: AbortSignal,
+): ModbusMember {
   const { clock, log } = options;
   const profile = options.profileAt(unit);
   const live = openLivePulses(profile, clock);
@@ -74,8 +68,8 @@ function openMember(
     pulses: live,
     relayFault: faults.shown,
     safety,
-    claim: (hwId) => claim(unit, hwId),
-    isTaken: (hwId) => isTaken(unit, hwId),
+    claim: (hwId) => registry.claim(unit, hwId),
+    isTaken: (hwId) => registry.isTaken(unit, hwId),
     polled: () => relays.polled(),
     staysClosed: () => void silence.keep().catch(() => undefined),
   });
@@ -88,78 +82,45 @@ function openMember(
     fire: openPulses(parts),
     endPulse: openEndPulse(parts),
     testWatchdog: openWatchdogTest(parts),
-    polling,
     silence,
+    [Symbol.dispose]() {
+      polling[Symbol.dispose]();
+      device[Symbol.dispose]();
+    },
   };
 }
 
-export function openDevices(options: DevicesOptions) {
+export interface Devices extends Pick<Registry<ModbusMember>, 'named' | 'report' | 'warnings'>, Disposable {
+  watch(devices: Watch['devices']): void;
+  testWatchdog(test: WatchdogTest, signal: AbortSignal): Promise<WatchdogTested>;
+  /** Throws BUSY: a question to this device would feed a watchdog that is tested, or that is to open a relay. */
+  assertMayBeAsked(units: readonly number[]): void;
+}
+
+export function openDevices(options: DevicesOptions): Devices {
   const { configured } = options;
-  const members = new Map<number, Member>();
   const closing = new AbortController();
   const tested = new Set<number>();
   let expected: ReadonlyMap<number, string> = new Map();
-
-  function holderOf(hwId: string): Member | undefined {
-    return [...members.values()].find(({ device }) => device.connected() && device.hwId() === hwId);
-  }
-
-  function isTaken(unit: number, hwId: string): boolean {
-    const holder = holderOf(hwId);
-    return holder !== undefined && holder.device.unit !== unit;
-  }
-
-  /** Only one device can be the one of that name: else a command for it might reach another door. */
-  function claim(unit: number, hwId: string): boolean {
-    if (isTaken(unit, hwId)) return false;
-    const awaited = expected.get(unit);
-    if (awaited !== undefined && awaited !== hwId && !holderOf(awaited)) tellGone(unit, awaited);
-    return true;
-  }
-
-  /** Another device is where this one was. */
-  function tellGone(unit: number, hwId: string): void {
-    const unknown = { type: null, platform: null, apps: [], reportedSettingsVersion: 0, settings: null };
-    options.tell({ connected: false, hwId, ...unknown, levels: {}, address: unit });
-  }
-
-  function leave(unit: number, { device, polling }: Member): void {
-    members.delete(unit);
-    polling[Symbol.dispose]();
-    device[Symbol.dispose]();
-  }
+  const registry: Registry<ModbusMember> = openRegistry({
+    open: (unit) => openMember(options, unit, registry, closing.signal),
+    expectedAt: (unit) => expected.get(unit),
+    reportState: options.tell,
+  });
 
   function watch(devices: Watch['devices']): void {
     expected = new Map(devices.map(({ address, hwId }) => [address, hwId]));
-    const wanted = new Set([...configured, ...expected.keys()]);
-    for (const [unit, member] of members) if (!wanted.has(unit)) leave(unit, member);
-    for (const unit of wanted) {
-      if (!members.has(unit))
-        members.set(unit, openMember(options, unit, { claim, isTaken, closing: closing.signal }));
-      const device = members.get(unit)?.device;
-      const awaited = expected.get(unit);
-      const isOther = device?.connected() && awaited !== undefined && device.hwId() !== awaited;
-      if (isOther && !holderOf(awaited)) tellGone(unit, awaited);
-    }
-  }
-
-  /** Throws DEVICE_OFFLINE: nothing can be sent to it. */
-  function named(hwId: string): Member {
-    const member = holderOf(hwId);
-    if (member) return member;
-    const known = [...members.values()].find(({ device }) => device.hwId() === hwId);
-    throw new DriverError(
-      'DEVICE_OFFLINE',
-      known?.device.absence() ?? `${hwId} does not answer on this bus; nothing was sent`,
-    );
+    registry.settle(new Set([...configured, ...expected.keys()]));
   }
 
   watch([]);
   return {
     watch,
-    named,
-    async testWatchdog(test: WatchdogTest, signal: AbortSignal): Promise<WatchdogTested> {
-      const { device, testWatchdog } = named(test.hwId);
+    named: registry.named,
+    report: registry.report,
+    warnings: registry.warnings,
+    async testWatchdog(test, signal) {
+      const { device, testWatchdog } = registry.named(test.hwId);
       tested.add(device.unit);
       try {
         return await testWatchdog(test, signal);
@@ -167,26 +128,19 @@ export function openDevices(options: DevicesOptions) {
         tested.delete(device.unit);
       }
     },
-    /** Throws BUSY: a question to this device would feed a watchdog that is tested, or that is to open a relay. */
-    assertMayBeAsked(units: readonly number[]): void {
+    assertMayBeAsked(units) {
       const unit = units.find((one) => tested.has(one));
       if (unit !== undefined) throw underTest(unit);
-      const held = units.find((one) => members.get(one)?.silence.isHeld());
+      const held = units.find((one) => registry.at(one)?.silence.isHeld());
       if (held !== undefined)
         throw new DriverError(
           'BUSY',
           `a relay of device ${held} does not open, and its watchdog is to open it: ask nothing of it meanwhile`,
         );
     },
-    report(): void {
-      for (const { device } of members.values()) device.report();
-    },
-    warnings: () => [...members.values()].flatMap(({ device }) => device.warning() ?? []),
-    [Symbol.dispose](): void {
+    [Symbol.dispose]() {
       closing.abort(new DriverError('LINK_LOST', 'the link is closed'));
-      for (const [unit, member] of [...members]) leave(unit, member);
+      registry[Symbol.dispose]();
     },
   };
 }
-
-export type Devices = ReturnType<typeof openDevices>;

@@ -31,6 +31,7 @@ export interface Device extends Disposable {
   readonly poll: Poll;
   readonly session: DeviceSession;
   readonly state: DeviceState;
+  hwId(): string | undefined;
   connected(): boolean;
   /** No device answers there any more. */
   isGone(): boolean;
@@ -156,6 +157,7 @@ export function openDevice(options: DeviceOptions): Device {
     address,
     session,
     state,
+    hwId: state.hwId,
     report,
     isGone,
     connected: presence.connected,

@@ -5,6 +5,7 @@ import type { Readdress, Readdressed } from '../contract/osdp.ts';
 import type { Pair, Paired, Watch } from '../contract/rs485.ts';
 import type { Rs485Report } from '../contract/settings.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
+import { type Member, openRegistry, type Registry } from '../rs485/registry.ts';
 import { type AddressTable, assertSameSecurity, openAddressTable } from './address-table.ts';
 import { type Device, openDevice } from './device.ts';
 import { openLateness } from './lateness.ts';
@@ -24,7 +25,7 @@ export interface DevicesOptions {
   tellEvent(event: DeviceEvent): void;
 }
 
-export interface Member {
+export interface OsdpMember extends Member {
   device: Device;
   pulses: Pulses;
   /** The device is polled while this is open and not reserved. */
@@ -32,32 +33,18 @@ export interface Member {
 }
 
 export function openDevices({ clock, log, bus, options, tell, tellEvent }: DevicesOptions) {
-  const members = new Map<number, Member>();
   const table = openAddressTable(options.devices);
   const closing = new AbortController();
   const ends = openPulseEnds(clock);
   const lateness = openLateness(clock);
 
-  function holderOf(hwId: string): Member | undefined {
-    return [...members.values()].find(({ device }) => device.connected() && device.state.hwId() === hwId);
-  }
+  const registry: Registry<OsdpMember> = openRegistry({
+    open: join,
+    expectedAt: table.expectedAt,
+    reportState: tell,
+  });
 
-  /** False where another device has this hwId already: a command for it might reach another door. */
-  function claim(address: number, hwId: string): boolean {
-    const holder = holderOf(hwId);
-    if (holder && holder.device.address !== address) return false;
-    const expected = table.expectedAt(address);
-    if (expected !== undefined && expected !== hwId && !holderOf(expected)) reportGone(address, expected);
-    return true;
-  }
-
-  /** Another device is at the address where this one was. */
-  function reportGone(address: number, hwId: string): void {
-    const unknown = { type: null, platform: null, apps: [], reportedSettingsVersion: 0, settings: null };
-    tell({ connected: false, hwId, ...unknown, levels: {}, address });
-  }
-
-  function join(address: number): Member {
+  function join(address: number): OsdpMember {
     const device: Device = openDevice({
       address,
       bus,
@@ -70,8 +57,8 @@ export function openDevices({ clock, log, bus, options, tell, tellEvent }: Devic
       check: options.check,
       everyMs: options.pollEveryMs,
       policy: table.policyAt(address),
-      claim: (hwId) => claim(address, hwId),
-      isTaken: (hwId) => holderOf(hwId) !== undefined,
+      claim: (hwId) => registry.claim(address, hwId),
+      isTaken: (hwId) => registry.isTaken(address, hwId),
       expected: () => table.expectedAt(address),
       pulse: () => ends.shown(device.state),
       // A file transfer goes on only after the device was polled again.
@@ -80,34 +67,28 @@ export function openDevices({ clock, log, bus, options, tell, tellEvent }: Devic
     const poll = () => bus.poll(device.poll);
     const pulses = openPulses({ bus, device, ends, clock });
     const reservation = openReservation({ clock, session: device.session, poll });
-    const member = { device, pulses, reservation };
-    members.set(address, member);
-    return member;
-  }
-
-  function leave(address: number, { device, reservation }: Member): void {
-    members.delete(address);
-    reservation[Symbol.dispose]();
-    device[Symbol.dispose]();
+    return {
+      device,
+      pulses,
+      reservation,
+      [Symbol.dispose]() {
+        reservation[Symbol.dispose]();
+        device[Symbol.dispose]();
+      },
+    };
   }
 
   function settle(): void {
     if (closing.signal.aborted) return;
-    const wanted = table.addresses();
-    for (const [address, member] of members) if (!wanted.has(address)) leave(address, member);
-    for (const address of wanted) {
-      members.get(address)?.device.setPolicy(table.policyAt(address));
-      const { device } = members.get(address) ?? join(address);
-      const expected = table.expectedAt(address);
-      const isOther = device.connected() && expected !== undefined && device.state.hwId() !== expected;
-      if (isOther && !holderOf(expected)) reportGone(address, expected);
-    }
+    registry.settle(table.addresses(), ({ device }, address) => device.setPolicy(table.policyAt(address)));
   }
 
-  const at = (address: number) => (members.get(address) ?? join(address)).device;
   return {
-    ...openAccess({ members, holderOf }),
-    ...openMaintenance({ ...options, table, holderOf, at, settle, clock, closing: closing.signal }),
+    ...openMaintenance({ ...options, table, registry, settle, clock, closing: closing.signal }),
+    named: registry.named,
+    report: registry.report,
+    warnings: registry.warnings,
+    deviceAt: (address: number) => registry.at(address)?.device,
     /** Nothing is polled before the first list: it brings the keys. */
     watch(list: Watch): void {
       table.watch(list);
@@ -117,16 +98,14 @@ export function openDevices({ clock, log, bus, options, tell, tellEvent }: Devic
     lateness,
     [Symbol.dispose](): void {
       closing.abort(new DriverError('LINK_LOST', 'the link is closed'));
-      for (const [address, member] of [...members]) leave(address, member);
+      registry[Symbol.dispose]();
     },
   };
 }
 
 interface MaintenanceOptions extends Pick<OsdpOptions, 'baudRate'> {
   table: AddressTable;
-  holderOf(hwId: string): Member | undefined;
-  /** The device there, polled from now on. */
-  at(address: number): Device;
+  registry: Registry<OsdpMember>;
   /** Polls exactly the addresses of the table. */
   settle(): void;
   clock: Clock;
@@ -143,7 +122,7 @@ export interface Readdressing {
 
 /** Changes of the key or the address of a device. */
 function openMaintenance(options: MaintenanceOptions) {
-  const { table, holderOf, at, settle, clock, closing, baudRate } = options;
+  const { table, registry, settle, clock, closing, baudRate } = options;
   const occupy = openOccupancy();
   function hold(address: number, policy: Policy): Disposable {
     table.hold(address, policy);
@@ -164,7 +143,7 @@ function openMaintenance(options: MaintenanceOptions) {
       using _held = hold(address, table.policyAt(address));
       const either = AbortSignal.any([signal, closing]);
       const hasKey = table.keyAt(address) !== undefined;
-      const device = at(address);
+      const { device } = registry.join(address);
       const giving = { key, milliseconds, clock, signal: either, hasKey };
       const paired = await pairDevice(device, {
         ...giving,
@@ -174,9 +153,7 @@ function openMaintenance(options: MaintenanceOptions) {
       return paired;
     },
     async readdress(wanted: Readdress, { isTaken, deadline, signal }: Readdressing): Promise<Readdressed> {
-      const holder = holderOf(wanted.hwId);
-      if (!holder) throw offline(wanted.hwId);
-      const { device } = holder;
+      const { device } = registry.named(wanted.hwId);
       assertSameSecurity(table, device.address, wanted.address);
       using _occupied = occupy([device.address, wanted.address]);
       const policy = table.policyAt(device.address);
@@ -191,7 +168,7 @@ function openMaintenance(options: MaintenanceOptions) {
         deadline,
         signal: AbortSignal.any([signal, closing]),
         hold: (address) => hold(address, policy),
-        whereabouts: () => holderOf(wanted.hwId)?.device.address,
+        whereabouts: () => registry.holderOf(wanted.hwId)?.device.address,
         settled: (address) => table.assign(address, wanted.hwId, key),
       });
     },
@@ -214,31 +191,6 @@ function openOccupancy() {
         for (const address of addresses) occupied.delete(address);
       },
     };
-  };
-}
-
-function offline(hwId: string): DriverError {
-  return new DriverError('DEVICE_OFFLINE', `${hwId} does not answer on this bus; nothing was sent`);
-}
-
-interface Membership {
-  members: ReadonlyMap<number, Member>;
-  holderOf(hwId: string): Member | undefined;
-}
-
-function openAccess({ members, holderOf }: Membership) {
-  return {
-    /** Throws DEVICE_OFFLINE: nothing can be sent to it. */
-    named(hwId: string): Member {
-      const member = holderOf(hwId);
-      if (member) return member;
-      throw offline(hwId);
-    },
-    deviceAt: (address: number) => members.get(address)?.device,
-    report(): void {
-      for (const { device } of members.values()) device.report(true);
-    },
-    warnings: () => [...members.values()].flatMap(({ device }) => device.warning() ?? []),
   };
 }
 

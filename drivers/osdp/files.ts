@@ -4,7 +4,7 @@
  */
 import { type Clock, DriverError } from '../contract/driver.ts';
 import type { AbortFile, FileSent, SendFile } from '../contract/osdp.ts';
-import type { Member } from './devices.ts';
+import type { OsdpMember } from './devices.ts';
 import {
   afterStatus,
   FILE_FAILURE_TEXTS,
@@ -19,7 +19,7 @@ export interface FilesOptions {
   /** Of the wire. */
   characterMs: number;
   /** Throws DEVICE_OFFLINE. */
-  named(hwId: string): Member;
+  named(hwId: string): OsdpMember;
 }
 
 export interface Files {
@@ -52,7 +52,7 @@ export function openFiles({ clock, characterMs, named }: FilesOptions): Files {
     }
   }
 
-  async function sendPiece(member: Member, wanted: SendFile, signal: AbortSignal): Promise<FileSent> {
+  async function sendPiece(member: OsdpMember, wanted: SendFile, signal: AbortSignal): Promise<FileSent> {
     const { device, reservation } = member;
     const { type, total, offset, data } = wanted;
     const enoughAt = clock.monotonic() + PIECE_MS;
@@ -89,7 +89,7 @@ export function openFiles({ clock, characterMs, named }: FilesOptions): Files {
   }
 
   async function fragment(
-    { device }: Member,
+    { device }: OsdpMember,
     hwId: string,
     command: Command,
     signal: AbortSignal,
@@ -103,7 +103,7 @@ export function openFiles({ clock, characterMs, named }: FilesOptions): Files {
   }
 
   async function ended(
-    { device, reservation }: Member,
+    { device, reservation }: OsdpMember,
     transfer: FileTransfer,
     signal: AbortSignal,
   ): Promise<FileSent> {

@@ -1,0 +1,115 @@
+/** The devices of a bus that are polled, one at each address, and which of them has which name (hwId). */
+import { DriverError } from '../contract/driver.ts';
+import type { Rs485Report } from '../contract/settings.ts';
+
+/** What is at one address. Disposed when the address is polled no more. */
+export interface Member extends Disposable {
+  readonly device: {
+    /** As the device said last; undefined before the first contact. */
+    hwId(): string | undefined;
+    connected(): boolean;
+    /** Reports what is known though nothing changed, so that its age can be seen. */
+    report(again: true): void;
+    /** What a technician should mend. */
+    warning(): string | undefined;
+    /** Why nothing is sent to it while it is not connected. */
+    absence?(): string;
+  };
+}
+
+export interface Registry<One extends Member> extends Disposable {
+  /** Polls exactly these addresses. `stays` is called for each that was polled before. */
+  settle(addresses: ReadonlySet<number>, stays?: (member: One, address: number) => void): void;
+  /** undefined: the address is not polled. */
+  at(address: number): One | undefined;
+  /** The member there, polled from now on. */
+  join(address: number): One;
+  /** The connected device of this name. */
+  holderOf(hwId: string): One | undefined;
+  /** The same. Throws DEVICE_OFFLINE: nothing can be sent to it. */
+  named(hwId: string): One;
+  /** The connected device of this name is at another address. */
+  isTaken(address: number, hwId: string): boolean;
+  /** The device there has this name; false where another device has it already: a command for it might reach another door. */
+  claim(address: number, hwId: string): boolean;
+  /** Reports every device again. */
+  report(): void;
+  warnings(): string[];
+}
+
+export interface RegistryOptions<One extends Member> {
+  open(address: number): One;
+  /** The hwId that the daemon expects there. */
+  expectedAt(address: number): string | undefined;
+  reportState(report: Rs485Report): void;
+}
+
+export function openRegistry<One extends Member>(options: RegistryOptions<One>): Registry<One> {
+  const { open, expectedAt, reportState } = options;
+  const members = new Map<number, One>();
+
+  const holderOf = (hwId: string) =>
+    [...members.values()].find(({ device }) => device.connected() && device.hwId() === hwId);
+
+  function isTaken(address: number, hwId: string): boolean {
+    const holder = holderOf(hwId);
+    return holder !== undefined && holder !== members.get(address);
+  }
+
+  /** The expected device is gone where another one, of this name, answers at its address. */
+  function reportGone(address: number, hwId: string): void {
+    const expected = expectedAt(address);
+    if (expected === undefined || expected === hwId || holderOf(expected)) return;
+    const unknown = { type: null, platform: null, apps: [], reportedSettingsVersion: 0, settings: null };
+    reportState({ connected: false, hwId: expected, ...unknown, levels: {}, address });
+  }
+
+  function join(address: number): One {
+    const member = members.get(address) ?? open(address);
+    members.set(address, member);
+    return member;
+  }
+
+  function leave(address: number, member: One): void {
+    members.delete(address);
+    member[Symbol.dispose]();
+  }
+
+  return {
+    holderOf,
+    isTaken,
+    join,
+    at: (address) => members.get(address),
+    settle(addresses, stays) {
+      for (const [address, member] of members) if (!addresses.has(address)) leave(address, member);
+      for (const address of addresses) {
+        const before = members.get(address);
+        if (before) stays?.(before, address);
+        const { device } = join(address);
+        const hwId = device.connected() ? device.hwId() : undefined;
+        if (hwId !== undefined) reportGone(address, hwId);
+      }
+    },
+    named(hwId) {
+      const member = holderOf(hwId);
+      if (member) return member;
+      const known = [...members.values()].find(({ device }) => device.hwId() === hwId);
+      throw new DriverError(
+        'DEVICE_OFFLINE',
+        known?.device.absence?.() ?? `${hwId} does not answer on this bus; nothing was sent`,
+      );
+    },
+    claim(address, hwId) {
+      if (isTaken(address, hwId)) return false;
+      reportGone(address, hwId);
+      return true;
+    },
+    report() {
+      for (const { device } of members.values()) device.report(true);
+    },
+    warnings: () => [...members.values()].flatMap(({ device }) => device.warning() ?? []),
+    [Symbol.dispose]() {
+      for (const [address, member] of [...members]) leave(address, member);
+    },
+  };
+}
