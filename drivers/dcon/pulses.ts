@@ -1,4 +1,6 @@
 /** The pulses of one module: which outputs may be on, and until when. Times are monotonic milliseconds. */
+import { openPulseEnds } from '../rs485/pulse-ends.ts';
+import { channelsOf } from './scripts.ts';
 
 export interface Pulses {
   /** A pulse begins or is made longer, never shorter. What is returned takes that back, where nothing was switched. */
@@ -18,41 +20,40 @@ export interface Pulses {
 }
 
 export function openPulses(): Pulses {
-  const pulses = new Map<number, { endsAt: number; confirmed: boolean }>();
-  const liveOnes = (now: number) => [...pulses].filter(([, { endsAt }]) => endsAt > now);
-  const maskOf = (channels: number[]) => channels.reduce((mask, channel) => mask | (1 << channel), 0);
+  const ends = openPulseEnds();
+  /** Outputs that were seen on in their pulse, a mask. */
+  let seenOn = 0;
+  const live = (now: number) => ends.live(now).reduce((mask, { relay }) => mask | (1 << relay), 0);
 
   return {
     begin(channel, endsAt, now) {
-      const last = pulses.get(channel);
-      // One that is over says nothing of this one: its output is off, and a poll may still tell so.
-      const before = last && last.endsAt > now ? last : undefined;
-      const longer = Math.max(endsAt, before?.endsAt ?? endsAt);
-      pulses.set(channel, { endsAt: longer, confirmed: before?.confirmed ?? false });
+      const bit = 1 << channel;
+      const before = ends.endsAt(channel, now);
+      // A pulse that is over says nothing of this one: its output is off, and a poll may still say so.
+      if (before === undefined) seenOn &= ~bit;
+      const wasSeenOn = seenOn & bit;
+      ends.begin(channel, endsAt, now);
       return () => {
-        if (before) pulses.set(channel, before);
-        else pulses.delete(channel);
+        ends.end(channel);
+        seenOn = (seenOn & ~bit) | wasSeenOn;
+        if (before !== undefined) ends.begin(channel, before, now);
       };
     },
     confirm(channel) {
-      const pulse = pulses.get(channel);
-      if (pulse) pulses.set(channel, { ...pulse, confirmed: true });
+      seenOn |= 1 << channel;
     },
     drop(mask) {
-      for (const channel of pulses.keys()) if ((mask >> channel) & 1) pulses.delete(channel);
+      for (const channel of channelsOf(mask)) ends.end(channel);
+      seenOn &= ~mask;
     },
-    live: (now) => maskOf(liveOnes(now).map(([channel]) => channel)),
-    confirmed: (now) =>
-      maskOf(
-        liveOnes(now)
-          .filter(([, { confirmed }]) => confirmed)
-          .map(([channel]) => channel),
-      ),
-    nextEnd: (now) => Math.min(...liveOnes(now).map(([, { endsAt }]) => endsAt), Number.POSITIVE_INFINITY),
+    live,
+    confirmed: (now) => live(now) & seenOn,
+    nextEnd: (now) => Math.min(...ends.live(now).map(({ endsAt }) => endsAt), Number.POSITIVE_INFINITY),
     current(now) {
-      const [longest] = liveOnes(now).sort(([, a], [, b]) => b.endsAt - a.endsAt);
-      if (!longest) return null;
-      return { relay: longest[0], remainingMilliseconds: Math.ceil(longest[1].endsAt - now) };
+      const [longest] = ends.live(now).sort((a, b) => b.endsAt - a.endsAt);
+      return longest
+        ? { relay: longest.relay, remainingMilliseconds: Math.ceil(longest.endsAt - now) }
+        : null;
     },
   };
 }

@@ -1,6 +1,7 @@
 /** The pulses of one device that this driver has begun: what the device cannot say of them itself. */
 import type { Clock } from '../contract/driver.ts';
 import type { Rs485Report } from '../contract/settings.ts';
+import { openPulseEnds } from '../rs485/pulse-ends.ts';
 import type { Profile } from './profile-shape.ts';
 import { bitsAt, type Image, numberAt } from './registers.ts';
 
@@ -14,23 +15,17 @@ export interface LivePulses {
 }
 
 export function openLivePulses({ pulse, outputs }: Profile, clock: Clock): LivePulses {
-  const ends = new Map<number, number>();
+  const ends = openPulseEnds();
   let last: { id: number | undefined; relay: number } | undefined;
-
-  function endsAt(relay: number): number | undefined {
-    const end = ends.get(relay);
-    return end !== undefined && end > clock.monotonic() ? end : undefined;
-  }
+  const endsAt = (relay: number) => ends.endsAt(relay, clock.monotonic());
 
   return {
+    endsAt,
+    ended: ends.end,
     began(relay, end, id) {
-      ends.set(relay, Math.max(end, ends.get(relay) ?? 0));
+      ends.begin(relay, end, clock.monotonic());
       last = { id, relay };
     },
-    ended(relay) {
-      ends.delete(relay);
-    },
-    endsAt,
     shown(image) {
       if (pulse?.way === 'block') {
         const remainingMilliseconds = numberAt(image, pulse.remaining) ?? 0;

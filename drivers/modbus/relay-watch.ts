@@ -7,6 +7,7 @@ import type { Bus } from '../bus/bus.ts';
 import type { OrderClass } from '../bus/exchange.ts';
 import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import type { Mutex } from '../rs485/mutex.ts';
+import { openPulseEnds } from '../rs485/pulse-ends.ts';
 import type { RelayFaults } from '../rs485/relay-faults.ts';
 import type { Device, Safety } from './device.ts';
 import { readIdentification, write } from './exchanges.ts';
@@ -152,17 +153,18 @@ export function openRelayWatch(options: RelayWatchOptions): RelayWatch {
 
 /** Of pulses that the device times. */
 function openDeviceTimes(clock: Clock) {
-  /** When the device has opened each relay for certain, monotonic milliseconds. */
-  const overAt = new Map<number, number>();
+  /** The device has opened each relay by then for certain. */
+  const ends = openPulseEnds();
   /** How long each relay closes whose request may still be delivered, as nothing has acknowledged it. */
   const unacknowledged = new Map<number, number>();
 
   function lasts(relay: number, milliseconds: number): void {
-    overAt.set(relay, Math.max(clock.monotonic() + spanMs(milliseconds), overAt.get(relay) ?? 0));
+    const now = clock.monotonic();
+    ends.begin(relay, now + spanMs(milliseconds), now);
   }
 
   return {
-    overAt: (relay: number) => overAt.get(relay) ?? 0,
+    overAt: (relay: number) => ends.endsAt(relay, clock.monotonic()) ?? 0,
     unacknowledged: (relay: number) => unacknowledged.get(relay),
     fired(relay: number, milliseconds: number): void {
       unacknowledged.set(relay, milliseconds);

@@ -12,7 +12,7 @@ import { openLateness } from './lateness.ts';
 import type { OsdpOptions } from './options.ts';
 import { pairDevice } from './pairing.ts';
 import type { Policy } from './policy.ts';
-import { openPulseEnds, openPulses, type Pulses } from './pulses.ts';
+import { openDevicePulseEnds, openPulses, type Pulses } from './pulses.ts';
 import { readdress } from './readdress.ts';
 import { openReservation, type Reservation } from './reservation.ts';
 
@@ -35,7 +35,7 @@ export interface OsdpMember extends Member {
 export function openDevices({ clock, log, bus, options, tell, tellEvent }: DevicesOptions) {
   const table = openAddressTable(options.devices);
   const closing = new AbortController();
-  const ends = openPulseEnds(clock);
+  const ends = openDevicePulseEnds(clock);
   const lateness = openLateness(clock);
 
   const registry: Registry<OsdpMember> = openRegistry({

@@ -8,6 +8,7 @@ import type { Pulse, Pulsed } from '../contract/rs485.ts';
 import type { Rs485Report } from '../contract/settings.ts';
 import { assertAlone } from '../rs485/alone.ts';
 import { openMutex } from '../rs485/mutex.ts';
+import { openPulseEnds, type PulseEnds } from '../rs485/pulse-ends.ts';
 import type { Device } from './device.ts';
 import type { Asking } from './device-session.ts';
 import { type DeviceState, effectiveMs } from './device-state.ts';
@@ -23,9 +24,9 @@ export interface Pulses {
 }
 
 /** Until when relays are closed, by device: it may come to another address, and another one to its address. */
-export interface PulseEnds {
+export interface DevicePulseEnds {
   /** Milliseconds. */
-  left(hwId: string | undefined, relay: number): number;
+  left(hwId: string, relay: number): number;
   begun(hwId: string, relay: number, milliseconds: number): void;
   /** A pulse of unknown outcome may have closed the relay for so long from now. */
   uncertain(hwId: string, relay: number, milliseconds: number): void;
@@ -52,44 +53,41 @@ const DECIDED_BY_RELAY: readonly DriverErrorCode[] = ['OUTCOME_UNKNOWN', 'REFUSE
 /** What is shown of the relay afterwards is worth so much waiting. */
 const LOOK_MS = 1_000;
 
-export function openPulseEnds(clock: Clock): PulseEnds {
-  /** The latest one last. */
-  let ends: readonly { hwId: string; relay: number; begunAt: number; end: number }[] = [];
-  let uncertain: readonly { hwId: string; relay: number; end: number }[] = [];
+export function openDevicePulseEnds(clock: Clock): DevicePulseEnds {
+  const devices = new Map<string, { begun: PulseEnds; uncertain: PulseEnds }>();
 
-  function left(hwId: string | undefined, relay: number): number {
-    const pulse = ends.find((one) => one.hwId === hwId && one.relay === relay);
-    return Math.max(0, (pulse?.end ?? 0) - clock.monotonic());
+  function of(hwId: string) {
+    const ends = devices.get(hwId) ?? { begun: openPulseEnds(), uncertain: openPulseEnds() };
+    devices.set(hwId, ends);
+    return ends;
+  }
+
+  function begin(ends: PulseEnds, relay: number, milliseconds: number): void {
+    const now = clock.monotonic();
+    ends.begin(relay, now + milliseconds, now);
   }
 
   return {
-    left,
-    uncertain(hwId, relay, milliseconds) {
+    left(hwId, relay) {
       const now = clock.monotonic();
-      uncertain = [...uncertain.filter(({ end }) => end > now), { hwId, relay, end: now + milliseconds }];
+      return (of(hwId).begun.endsAt(relay, now) ?? now) - now;
     },
+    begun: (hwId, relay, milliseconds) => begin(of(hwId).begun, relay, milliseconds),
+    uncertain: (hwId, relay, milliseconds) => begin(of(hwId).uncertain, relay, milliseconds),
     ended(hwId, relay) {
-      const isOther = (one: { hwId: string; relay: number }) => one.hwId !== hwId || one.relay !== relay;
-      ends = ends.filter(isOther);
-      uncertain = uncertain.filter(isOther);
+      const { begun, uncertain } = of(hwId);
+      for (const ends of [begun, uncertain]) ends.end(relay);
     },
     isFree(hwId, relay) {
-      const now = clock.monotonic();
-      return ![...ends, ...uncertain].some(
-        (one) => one.hwId === hwId && one.relay === relay && one.end > now,
-      );
-    },
-    begun(hwId, relay, milliseconds) {
-      const now = clock.monotonic();
-      const others = ends.filter((one) => one.end > now && !(one.hwId === hwId && one.relay === relay));
-      ends = [...others, { hwId, relay, begunAt: now, end: now + milliseconds }];
+      const { begun, uncertain } = of(hwId);
+      return [begun, uncertain].every((ends) => ends.endsAt(relay, clock.monotonic()) === undefined);
     },
     shown(device) {
       const hwId = device.hwId();
-      const last = ends.findLast((one) => one.hwId === hwId);
-      if (last && device.isReadOff(last.relay, last.begunAt)) return null;
-      const remainingMilliseconds = last ? Math.ceil(left(hwId, last.relay)) : 0;
-      return last && remainingMilliseconds > 0 ? { relay: last.relay, remainingMilliseconds } : null;
+      const last = hwId === undefined ? undefined : devices.get(hwId)?.begun.latest();
+      if (!last || device.isReadOff(last.relay, last.begunAt)) return null;
+      const remainingMilliseconds = Math.ceil(last.endsAt - clock.monotonic());
+      return remainingMilliseconds > 0 ? { relay: last.relay, remainingMilliseconds } : null;
     },
   };
 }
@@ -97,7 +95,7 @@ export function openPulseEnds(clock: Clock): PulseEnds {
 export interface PulsesOptions {
   bus: Pick<Bus, 'isContested'>;
   device: Device;
-  ends: PulseEnds;
+  ends: DevicePulseEnds;
   clock: Clock;
 }
 
