@@ -2,8 +2,7 @@
 import type { Clock } from '../contract/driver.ts';
 import { INPUT_PINS, type IoPins } from '../contract/settings.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
-
-type InputPin = (typeof INPUT_PINS)[number];
+import { type InputCounts, openInputCounts } from '../rs485/input-counts.ts';
 
 export interface Inputs {
   /** Bit 0 is input 0. */
@@ -16,7 +15,7 @@ export interface Inputs {
   /** What was read before says nothing about what is read next. */
   forget(): void;
   /** By the name of the input. */
-  edges(): Record<string, { total: number; at: number }>;
+  edges: InputCounts['edges'];
 }
 
 export interface InputsOptions {
@@ -28,7 +27,7 @@ export interface InputsOptions {
 }
 
 export function openInputs({ hwId, clock, inUse, tell }: InputsOptions): Inputs {
-  const seen = new Map<InputPin, { total: number; at: number }>();
+  const counts = openInputCounts({ clock, tellEvent: tell });
   let levels: number | undefined;
   /** Levels of the reading before, for what the latch remembers lies between two. */
   let before = 0;
@@ -39,10 +38,7 @@ export function openInputs({ hwId, clock, inUse, tell }: InputsOptions): Inputs 
 
   function count(mask: number): void {
     INPUT_PINS.forEach((input, channel) => {
-      if (((mask >> channel) & 1) === 0 || inUse()[input] === false) return;
-      const total = (seen.get(input)?.total ?? 0) + 1;
-      seen.set(input, { total, at: clock.now() });
-      tell({ kind: 'input', hwId, input, activations: 1, total });
+      counts.add(hwId, input, (mask >> channel) & 1, inUse());
     });
   }
 
@@ -65,6 +61,6 @@ export function openInputs({ hwId, clock, inUse, tell }: InputsOptions): Inputs 
       short = 0;
       known = 0;
     },
-    edges: () => Object.fromEntries(seen),
+    edges: counts.edges,
   };
 }

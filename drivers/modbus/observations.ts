@@ -2,6 +2,7 @@
 import type { Clock } from '../contract/driver.ts';
 import { INPUT_PINS, type Rs485Report, type Rs485Settings } from '../contract/settings.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
+import { type InputPin, openInputCounts } from '../rs485/input-counts.ts';
 import type { Profile } from './profile-shape.ts';
 import { bitsAt, type Image, numberAt } from './registers.ts';
 
@@ -30,22 +31,18 @@ export interface ObservationsOptions {
   tellEvent(event: DeviceEvent): void;
 }
 
-export function openObservations({ profile, clock, tellEvent }: ObservationsOptions): Observations {
+export function openObservations(options: ObservationsOptions): Observations {
+  const { profile, tellEvent } = options;
   let last: Readings | undefined;
-  let edges: NonNullable<Rs485Report['edges']> = {};
+  const counts = openInputCounts(options);
 
   const bootCount = (image: Image) => profile.bootCount && numberAt(image, profile.bootCount);
   const version = (image: Image) => profile.settings && numberAt(image, profile.settings.inForce);
 
   function count(hwId: string, now: InputReading, settings: Rs485Settings | null): void {
     const remembers = settings?.useInputPinMemory === true;
-    for (const { input, activations } of activationsBetween(last?.inputs, now, profile, remembers)) {
-      // Pins that are not in use tell nothing.
-      if (settings?.ioPins[input] === false) continue;
-      const total = (edges[input]?.total ?? 0) + activations;
-      edges = { ...edges, [input]: { total, at: clock.now() } };
-      tellEvent({ kind: 'input', hwId, input, activations, total });
-    }
+    for (const { input, activations } of activationsBetween(last?.inputs, now, profile, remembers))
+      counts.add(hwId, input, activations, settings?.ioPins);
   }
 
   return {
@@ -71,9 +68,9 @@ export function openObservations({ profile, clock, tellEvent }: ObservationsOpti
     },
     forget() {
       last = undefined;
-      edges = {};
+      counts.forget();
     },
-    edges: () => edges,
+    edges: counts.edges,
   };
 }
 
@@ -89,7 +86,7 @@ interface InputReading {
 }
 
 interface Activation {
-  input: (typeof INPUT_PINS)[number];
+  input: InputPin;
   activations: number;
 }
 

@@ -5,6 +5,7 @@
 import type { Clock } from '../contract/driver.ts';
 import { INPUT_PINS, type Rs485Report, type Rs485Settings } from '../contract/settings.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
+import { type InputCounts, openInputCounts } from '../rs485/input-counts.ts';
 
 export interface Inputs {
   /** As in ISTATR: 0 inactive, 1 active, above a fault of the line. */
@@ -19,7 +20,7 @@ export interface Inputs {
   shown(): Rs485Report['levels'];
   /** How many it has told of. */
   count(): number;
-  edges(): NonNullable<Rs485Report['edges']>;
+  edges: InputCounts['edges'];
 }
 
 interface Input {
@@ -45,7 +46,7 @@ export function openInputs({
   tellEvent(event: DeviceEvent): void;
 }): Inputs {
   const inputs = new Map<number, Input>();
-  let edges: NonNullable<Rs485Report['edges']> = {};
+  const activations = openInputCounts({ clock, tellEvent });
 
   function at(index: number): Input {
     const input = inputs.get(index) ?? { state: undefined, level: undefined, counter: undefined };
@@ -53,13 +54,9 @@ export function openInputs({
     return input;
   }
 
-  function count(index: number, activations: number, settings: Rs485Settings | undefined): void {
+  function activated(index: number, count: number, settings: Rs485Settings | undefined): void {
     const input = INPUT_PINS[index];
-    // Pins that are not in use tell nothing.
-    if (!input || activations === 0 || settings?.ioPins[input] === false) return;
-    const total = (edges[input]?.total ?? 0) + activations;
-    edges = { ...edges, [input]: { total, at: clock.now() } };
-    tellEvent({ kind: 'input', hwId, input, activations, total });
+    if (input) activations.add(hwId, input, count, settings?.ioPins);
   }
 
   return {
@@ -73,7 +70,7 @@ export function openInputs({
         if (isFault) continue;
         const isActivated = state === 1 && input.level === 0;
         input.level = state;
-        if (isActivated && settings?.useInputPinMemory !== true) count(index, 1, settings);
+        if (isActivated && settings?.useInputPinMemory !== true) activated(index, 1, settings);
       }
     },
     counters(counts, settings) {
@@ -82,7 +79,7 @@ export function openInputs({
         const before = input.counter;
         input.counter = counter;
         if (before === undefined || settings?.useInputPinMemory !== true) continue;
-        count(index, (counter - before + MODULUS) % MODULUS, settings);
+        activated(index, (counter - before + MODULUS) % MODULUS, settings);
       }
     },
     startCounters() {
@@ -98,7 +95,7 @@ export function openInputs({
         ),
       ),
     count: () => inputs.size,
-    edges: () => edges,
+    edges: activations.edges,
   };
 }
 
