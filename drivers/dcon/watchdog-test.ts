@@ -5,7 +5,7 @@
  */
 import { DriverError } from '../contract/driver.ts';
 import type { Polling } from '../rs485/polling.ts';
-import { silenceMs } from '../rs485/watchdog-proof.ts';
+import { proveWatchdog } from '../rs485/watchdog-proof.ts';
 import { aa } from './messages.ts';
 import type { ModuleType } from './module-types.ts';
 import { pulsable } from './outputs.ts';
@@ -15,8 +15,6 @@ import type { Works } from './state.ts';
 
 /** To switch the output and see it. */
 const SWITCH_MS = 3_000;
-/** The second one shows that a watchdog which has run out can be armed again. */
-const EXPIRIES = 2;
 
 export interface Quiet {
   polling: Polling;
@@ -37,7 +35,6 @@ export async function testWatchdog(works: Works, relay: number, quiet: Quiet, si
         'BUSY',
         `a pulse of module ${aa(address)} is under way: test its watchdog when that is over`,
       );
-    const waitedMilliseconds = silenceMs(watchdogMs);
     using _polls = quiet.polling.pause();
     using _feeds = quiet.holdFeeds();
     state.stage = { kind: 'silent' };
@@ -45,14 +42,12 @@ export async function testWatchdog(works: Works, relay: number, quiet: Quiet, si
     state.tested = 1 << relay;
     works.changed();
     try {
-      for (let expiry = 0; expiry < EXPIRIES; expiry += 1) {
-        if (expiry > 0) await armedAgain(works, signal);
-        await expired(works, { type, relay, waitedMilliseconds }, signal);
-      }
+      const waitedMilliseconds = await proveWatchdog(watchdogMs, {
+        expire: (silenceMs) => expired(works, { type, relay, silenceMs }, signal),
+        arm: () => armedAgain(works, signal),
+        openRelay: () => switchedOff(works, type),
+      });
       return { relay, waitedMilliseconds, proof: proofOfModule(type, watchdogMs)?.proof ?? '' };
-    } catch (error) {
-      await switchedOff(works, type);
-      throw error;
     } finally {
       state.tested = 0;
       state.stage = { kind: 'heard' };
@@ -64,19 +59,19 @@ export async function testWatchdog(works: Works, relay: number, quiet: Quiet, si
 /** Throws when the watchdog did not run out in silence, or left the output on. */
 async function expired(
   { state, clock, talk, watchdogMs }: Works,
-  { type, relay, waitedMilliseconds }: { type: ModuleType; relay: number; waitedMilliseconds: number },
+  { type, relay, silenceMs }: { type: ModuleType; relay: number; silenceMs: number },
   signal: AbortSignal,
 ): Promise<void> {
   const { address } = state;
   const opensBy = clock.monotonic() + SWITCH_MS;
   await talk.perform(switchOn(address, type, relay, watchdogMs), { class: 'command', opensBy }, signal);
-  await clock.sleep(waitedMilliseconds, signal);
+  await clock.sleep(silenceMs, signal);
   const order = { class: 'command' } as const;
   const pins = await talk.perform(lookAt(address, type), order, signal);
   if (((pins.outputs >> relay) & 1) === 1)
     throw new DriverError(
       'REFUSED',
-      `output ${relay} of module ${aa(address)} is still on ${waitedMilliseconds} ms after the last command: its watchdog opens nothing`,
+      `output ${relay} of module ${aa(address)} is still on ${silenceMs} ms after the last command: its watchdog opens nothing`,
     );
   const doubt = await talk.perform(whyNotRunOut(address, type), order, signal);
   if (doubt !== undefined)

@@ -8,7 +8,7 @@ import { type Clock, DriverError } from '../contract/driver.ts';
 import type { WatchdogTest, WatchdogTested } from '../contract/rs485.ts';
 import type { Mutex } from '../rs485/mutex.ts';
 import type { Polling } from '../rs485/polling.ts';
-import { silenceMs } from '../rs485/watchdog-proof.ts';
+import { proveWatchdog } from '../rs485/watchdog-proof.ts';
 import type { Device, Safety } from './device.ts';
 import { write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
@@ -22,8 +22,6 @@ import { whyNotRunOut } from './safety.ts';
 /** To close the relay and see it; the same to open it again where its watchdog did not. */
 const SWITCH_MS = 3_000;
 const ATTEMPTS = 3;
-/** The second one shows that a watchdog which has run out can be armed again. */
-const EXPIRIES = 2;
 
 export interface WatchdogTestOptions {
   device: Device;
@@ -58,18 +56,13 @@ export function openWatchdogTest(options: WatchdogTestOptions): TestWatchdog {
           'BUSY',
           `a pulse of output${busy} is under way: test the watchdog when that is over`,
         );
-      const waitedMilliseconds = silenceMs(required.milliseconds);
       using _ = polling.pause();
       device.poll.alive(false);
-      try {
-        for (let expiry = 0; expiry < EXPIRIES; expiry += 1) {
-          if (expiry > 0) await armedAgain(options, until);
-          await expired(options, relay, waitedMilliseconds, until);
-        }
-      } catch (error) {
-        await openAgain(options, relay);
-        throw error;
-      }
+      const waitedMilliseconds = await proveWatchdog(required.milliseconds, {
+        expire: (silenceMs) => expired(options, relay, silenceMs, until),
+        arm: () => armedAgain(options, until),
+        openRelay: () => openAgain(options, relay),
+      });
       return { relay, waitedMilliseconds, proof: required.proof };
     }, signal);
   };

@@ -9,9 +9,32 @@ import { RUN_OUT_SHARE } from './watchdog-feed.ts';
 /** The time of a watchdog may begin with the answer of its device. */
 const MARGIN_MS = 500;
 
-/** Silence of so long lets a watchdog run out for certain. */
-export function silenceMs(watchdogMs: number): number {
-  return Math.ceil(watchdogMs * RUN_OUT_SHARE) + MARGIN_MS;
+/** The second one shows that a watchdog which has run out can be armed again. */
+const EXPIRIES = 2;
+
+/** What a protocol does in a test of the watchdog of a device. */
+export interface WatchdogTrial {
+  /** Closes the relay, asks the device nothing for so long, and looks. Throws when the watchdog has not opened it. */
+  expire(silenceMs: number): Promise<void>;
+  /** Arms the watchdog that has run out. Throws when that fails. */
+  arm(): Promise<void>;
+  /** After a failure; as far as the device can be reached. */
+  openRelay(): Promise<void>;
+}
+
+/** Returns the silence after which the watchdog has opened the relay, milliseconds. Throws what the trial throws. */
+export async function proveWatchdog(watchdogMs: number, trial: WatchdogTrial): Promise<number> {
+  const silenceMs = Math.ceil(watchdogMs * RUN_OUT_SHARE) + MARGIN_MS;
+  try {
+    for (let expiry = 0; expiry < EXPIRIES; expiry += 1) {
+      if (expiry > 0) await trial.arm();
+      await trial.expire(silenceMs);
+    }
+  } catch (error) {
+    await trial.openRelay();
+    throw error;
+  }
+  return silenceMs;
 }
 
 /** The same for the same content, in whatever order its keys are. */
