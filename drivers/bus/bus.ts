@@ -7,12 +7,12 @@ import type { Clock, DriverLog } from '../contract/driver.ts';
 import type { BusReport } from '../contract/rs485.ts';
 import { openDispatcher } from './dispatcher.ts';
 import type { Exchange, Order, Poll } from './exchange.ts';
-import type { Senders } from './latecomers.ts';
+import type { Senders } from './late-replies.ts';
 import { openLine } from './line.ts';
 import type { BusOptions } from './options.ts';
 import type { OpenPort } from './port.ts';
 import { openStations } from './stations.ts';
-import type { Decrypt, Redact, Tap } from './tap.ts';
+import type { Decrypt, Redact, Tap } from './trace.ts';
 import { rtuGapMs } from './wire.ts';
 
 export interface Bus extends AsyncDisposable {
@@ -35,7 +35,7 @@ export interface Bus extends AsyncDisposable {
   unheard(): number;
   /** Two devices answered there, one behind the other, within the last minute, and not one alone since. */
   isContested(address: number): boolean;
-  /** What went over the wire (tap.ts). */
+  /** What went over the wire (trace.ts). */
   readonly trace: Tap['trace'];
 }
 

@@ -4,7 +4,7 @@ import { type HistogramReading, openHistogram } from '../contract/histogram.ts';
 import type { Exchange, Order, Poll } from './exchange.ts';
 import type { Line } from './line.ts';
 import { openLogOnce } from './log-once.ts';
-import { openBell } from './pause.ts';
+import { openBell } from './waiting.ts';
 import { newQueuedOrder } from './queued-order.ts';
 import { openSchedule, type Polled } from './schedule.ts';
 import { setPolled } from './station.ts';

@@ -57,7 +57,7 @@ export interface Exchange<Reply> {
   read(received: Uint8Array): Reading<Reply>;
   /**
    * Called for each reply, before the caller of the exchange has it. `askedAt`: monotonic, when the oldest request was sent that it may belong to
-   * (owed.ts); what it says may be as old. Throws nothing.
+   * (outstanding-requests.ts); what it says may be as old. Throws nothing.
    */
   replied?(askedAt: number): void;
 }
@@ -75,7 +75,7 @@ export interface Order {
   /** How often the request may be sent in all. More than 1 only where a repetition is harmless. */
   attempts: number;
   /**
-   * Only a reply to this order counts. One that may belong to an earlier request (owed.ts) is taken for a timeout, as
+   * Only a reply to this order counts. One that may belong to an earlier request (outstanding-requests.ts) is taken for a timeout, as
    * what it says may be older than what the order is to find out.
    */
   isFresh?: boolean;

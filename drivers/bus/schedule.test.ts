@@ -18,7 +18,7 @@ const TC = characterMs(optionsWith());
 /** Request and reply of four characters, 1 ms between them, and the silence after them. */
 const TURN_MS = 8 * TC + 1 + rtuGapMs(optionsWith());
 
-/** As long as a command waits for a device that is absent: its request, and listening.ts. */
+/** As long as a command waits for a device that is absent: its request, and reply-wait.ts. */
 const YIELD_MS = 4 * TC + 3 + 4 * TC;
 
 const addresses = (wire: TestPort, from = 0) => wire.sent.slice(from).map(({ bytes }) => bytes[0] ?? 0);

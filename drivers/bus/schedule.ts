@@ -1,6 +1,6 @@
 /** Grants the bus: to which order or poll next. Holds what waits; knows the time only from its caller. */
 import { DriverError } from '../contract/driver.ts';
-import { admitsOrder } from './breaker.ts';
+import { admitsOrder } from './circuit-breaker.ts';
 import type { OrderClass, Poll } from './exchange.ts';
 import type { Conversation } from './line.ts';
 import type { QueuedOrder } from './queued-order.ts';

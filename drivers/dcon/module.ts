@@ -1,6 +1,6 @@
 /** One module of the bus: what is configured, watched or commanded comes in here. */
 import type { Bus } from '../bus/bus.ts';
-import { openBell } from '../bus/pause.ts';
+import { openBell } from '../bus/waiting.ts';
 import { type DriverContext, DriverError } from '../contract/driver.ts';
 import type { Pulse, Pulsed, WatchdogTested } from '../contract/rs485.ts';
 import type { Rs485Apply } from '../contract/settings.ts';

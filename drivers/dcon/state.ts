@@ -1,5 +1,5 @@
 /** What is known of one module, and what its parts share: polling.ts reads it, outputs.ts switches it. */
-import type { Bell } from '../bus/pause.ts';
+import type { Bell } from '../bus/waiting.ts';
 import type { Clock, DriverLog } from '../contract/driver.ts';
 import type { Rs485Settings } from '../contract/settings.ts';
 import type { Mutex } from '../rs485/mutex.ts';

@@ -40,7 +40,7 @@ export function locate(request: Uint8Array, received: Uint8Array): Located {
   return fault ? { kind: 'more', fault } : { kind: 'more' };
 }
 
-/** Whose sound frames are in what was received (drivers/bus/latecomers.ts). */
+/** Whose sound frames are in what was received (drivers/bus/late-replies.ts). */
 export function sendersOf(received: Uint8Array): number[] {
   const senders: number[] = [];
   for (let at = 0; at + EXCEPTION_LENGTH <= received.length; at += 1) {

@@ -208,7 +208,7 @@ function spanMs(milliseconds: number): number {
 }
 
 /**
- * After missed replies each answer to a reading may belong to a reading before it (drivers/bus/owed.ts), and polls ask the same. The
+ * After missed replies each answer to a reading may belong to a reading before it (drivers/bus/outstanding-requests.ts), and polls ask the same. The
  * answer to a question of another kind, be it an exception, ends that.
  */
 async function settleReplies({ device, bus, clock, closing }: RelayWatchOptions): Promise<void> {

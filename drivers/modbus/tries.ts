@@ -6,7 +6,7 @@ import type { Profile } from './profile-shape.ts';
 import type { Span } from './registers.ts';
 import type { Step } from './step.ts';
 
-/** As many as it may miss before it is taken for dead (drivers/bus/breaker.ts). */
+/** As many as it may miss before it is taken for dead (drivers/bus/circuit-breaker.ts). */
 const REFUSALS_MAX = 3;
 
 export function isRefusal({ code }: DriverError): boolean {

@@ -17,7 +17,7 @@ const ADDRESS = 0;
 const SEED = 12;
 const BEHIND_MS = 15;
 const LOOKING_MS = 15_000;
-/** A device that could not be understood is asked every 30 s (drivers/bus/breaker.ts). */
+/** A device that could not be understood is asked every 30 s (drivers/bus/circuit-breaker.ts). */
 const WINDOW_MS = 40_000;
 const MARGIN_MS = 5_000;
 

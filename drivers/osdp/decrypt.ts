@@ -5,7 +5,7 @@
  * Of a card only the number of bits is shown, of a keypad only the number of keys: a person who may trace a bus may not learn
  * what opens a door. Replies that are not known to be harmless stay encrypted, and so does every KEYSET. Pure.
  */
-import type { Decrypt, Decrypted } from '../bus/tap.ts';
+import type { Decrypt, Decrypted } from '../bus/trace.ts';
 import { checksum, crc16, type Frame, parseFrame, SCS } from './protocol/frame.ts';
 import { decodeReply, encodeCommand, type Reply } from './protocol/messages.ts';
 import type { Outstanding } from './protocol/reading.ts';

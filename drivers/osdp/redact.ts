@@ -1,5 +1,5 @@
 /**
- * Blanks keys in a trace (drivers/bus/tap.ts). A KEYSET in a session under the default key is as good as in clear text: that
+ * Blanks keys in a trace (drivers/bus/trace.ts). A KEYSET in a session under the default key is as good as in clear text: that
  * key is in the standard, and the rest of the session is in the trace. So every KEYSET is blanked behind its code, MAC and
  * check included, because they depend on the key.
  */

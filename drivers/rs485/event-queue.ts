@@ -3,7 +3,7 @@
  * stored is added to the next one, so that there is at most one of each input and two of each alarm. Credentials are
  * told one by one.
  */
-import { openBell } from '../bus/pause.ts';
+import { openBell } from '../bus/waiting.ts';
 import type { Clock, DriverContext, DriverLog } from '../contract/driver.ts';
 import type { AlarmEvent, CredentialEvent, InputEvent } from '../contract/rs485.ts';
 

@@ -1,7 +1,7 @@
 /** What all drivers of an RS-485 link have in common beside the protocol: the parts that run, and the commands, found by name. */
 import type { z } from 'zod';
 import type { Bus } from '../bus/bus.ts';
-import { tuned } from '../bus/tuning.ts';
+import { tuned } from '../bus/line-settings.ts';
 import { type Driver, DriverError, type Plain } from '../contract/driver.ts';
 import {
   type EndPulse,

@@ -4,7 +4,7 @@ import type { Poll } from '../bus/exchange.ts';
 
 /**
  * Between two questions to a device that is not known yet, however seldom it is polled then. One that never answers is
- * asked more rarely by the bus (drivers/bus/breaker.ts).
+ * asked more rarely by the bus (drivers/bus/circuit-breaker.ts).
  */
 export const MEET_EVERY_MS = 1_000;
 

@@ -186,7 +186,7 @@ export interface Scan {
   behind: number;
 }
 
-/** Whose replies are in what was received (drivers/bus/latecomers.ts). */
+/** Whose replies are in what was received (drivers/bus/late-replies.ts). */
 export function sendersOf(received: Uint8Array): number[] {
   return scan(received).frames.flatMap(({ isReply, address }) => (isReply ? [address] : []));
 }

@@ -1,6 +1,6 @@
 /** Whom a bus leaves alone, and when it looks again. */
 import { expect, it } from 'vitest';
-import { admitsOrder, type Breaker, CLOSED, nextBreaker } from './breaker.ts';
+import { admitsOrder, type Breaker, CLOSED, nextBreaker } from './circuit-breaker.ts';
 
 const miss = (breaker: Breaker, at = 0, by: 'poll' | 'order' = 'poll') =>
   nextBreaker(breaker, { kind: 'missed', by, at });

@@ -2,7 +2,7 @@
 import type { Clock } from '../contract/driver.ts';
 import type { Exchange } from './exchange.ts';
 import type { BusOptions } from './options.ts';
-import { type Bell, turnOfEventLoop } from './pause.ts';
+import { type Bell, turnOfEventLoop } from './waiting.ts';
 import type { Receiver } from './receiver.ts';
 import { MARGIN_MS } from './turnaround.ts';
 

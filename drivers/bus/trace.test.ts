@@ -1,7 +1,7 @@
 /** What is told of what went over a bus. */
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
-import { type Decrypt, openTap, type Redact } from './tap.ts';
+import { type Decrypt, openTap, type Redact } from './trace.ts';
 import { ask, command, forever, frame, openTestBus, outcomeOf, says } from './test-bus.ts';
 
 const first = { id: 'first', last: false };

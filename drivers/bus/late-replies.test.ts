@@ -1,6 +1,6 @@
 /** Replies that come after their time are neither noise nor collisions. */
 import { expect, it } from 'vitest';
-import { openLatecomers } from './latecomers.ts';
+import { openLatecomers } from './late-replies.ts';
 import { openTestBus, pollOf, says } from './test-bus.ts';
 
 const SLOW = 2;

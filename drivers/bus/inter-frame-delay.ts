@@ -1,6 +1,6 @@
 /** The silence that a request needs before it: of the protocol, and, after a miss, for the reply that may be late. */
 import type { Clock } from '../contract/driver.ts';
-import { pauseUntil } from './pause.ts';
+import { pauseUntil } from './waiting.ts';
 
 export interface Quiet {
   /**

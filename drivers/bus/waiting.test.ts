@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { manualClock } from '../../test/manual-clock.ts';
-import { openBell, pauseUntil } from './pause.ts';
+import { openBell, pauseUntil } from './waiting.ts';
 import { forever, outcomeOf } from './test-bus.ts';
 
 describe('a pause', () => {
