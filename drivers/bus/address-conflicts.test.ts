@@ -2,9 +2,9 @@
 import { expect, it } from 'vitest';
 import { openRandom } from '../../test/simulators/bus/random.ts';
 import type { Poll } from './exchange.ts';
+import { openUnheard } from './outstanding-requests.ts';
 import { ask, command, forever, frame, openTestBus, outcomeOf, pollOf, says } from './test-bus.ts';
 import type { Answer } from './test-port.ts';
-import { openUnheard } from './unheard.ts';
 
 const HEALTHY = [1, 2, 3, 4];
 const TWIN = 9;

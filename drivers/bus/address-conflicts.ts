@@ -1,11 +1,11 @@
 /** Addresses where two devices may answer (conflict-evidence.ts): detects them, warns, and keeps them from disturbing the others. */
 import type { Clock } from '../contract/driver.ts';
+import { nextVoices, speaksTwice, wasFollowed } from './conflict-evidence.ts';
 import type { Exchange } from './exchange.ts';
 import type { Conversation } from './line.ts';
+import { openUnheard } from './outstanding-requests.ts';
 import { isAnswer } from './receiver.ts';
 import type { Station } from './station.ts';
-import { openUnheard } from './unheard.ts';
-import { nextVoices, speaksTwice, wasFollowed } from './conflict-evidence.ts';
 
 export interface Doubts {
   /** The exchange to use: after a doubt it goes on listening behind the reply. */

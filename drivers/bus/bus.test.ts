@@ -1,5 +1,6 @@
 /** Exchanges of a bus on a manual clock and a scripted port. */
 import { expect, it } from 'vitest';
+import { characterMs, rtuGapMs } from './inter-frame-delay.ts';
 import {
   ask,
   BUSY,
@@ -14,7 +15,6 @@ import {
   says,
 } from './test-bus.ts';
 import { MARGIN_MS } from './turnaround.ts';
-import { characterMs, rtuGapMs } from './wire.ts';
 
 const TC = characterMs(optionsWith());
 const WIRE_MS = 8 * TC;

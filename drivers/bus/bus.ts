@@ -7,13 +7,15 @@ import type { Clock, DriverLog } from '../contract/driver.ts';
 import type { BusReport } from '../contract/rs485.ts';
 import { openDispatcher } from './dispatcher.ts';
 import type { Exchange, Order, Poll } from './exchange.ts';
+import { rtuGapMs } from './inter-frame-delay.ts';
 import type { Senders } from './late-replies.ts';
 import { openLine } from './line.ts';
 import type { BusOptions } from './options.ts';
 import type { OpenPort } from './port.ts';
+import { openSerialPort } from './serial-port.ts';
 import { openStations } from './stations.ts';
+import { openTcpPort } from './tcp-port.ts';
 import type { Decrypt, Redact, Tap } from './trace.ts';
-import { rtuGapMs } from './wire.ts';
 
 export interface Bus extends AsyncDisposable {
   /**
@@ -44,7 +46,7 @@ export interface OpenBusOptions {
   openPort: OpenPort;
   clock: Clock;
   log: DriverLog;
-  /** Silence before each request, milliseconds; t3.5 of Modbus RTU unless told (wire.ts). */
+  /** Silence before each request, milliseconds; t3.5 of Modbus RTU unless told (inter-frame-delay.ts). */
   gapMs?: number;
   /** Blanks keys in a trace; a protocol without any needs none. */
   redact?: Redact;
@@ -53,6 +55,10 @@ export interface OpenBusOptions {
   /** Of a protocol whose replies carry the address of their device. */
   senders?: Senders;
 }
+
+/** The port that the options name. */
+export const openPort: OpenPort = (options, ...rest) =>
+  options.port.startsWith('tcp://') ? openTcpPort(options, ...rest) : openSerialPort(options, ...rest);
 
 export type OpenBus = (options: OpenBusOptions, signal: AbortSignal) => Promise<Bus>;
 

@@ -3,6 +3,7 @@
  * is, how long to wait, what to count, whom to leave alone.
  */
 import type { DriverError } from '../contract/driver.ts';
+import type { WireCounters } from '../contract/rs485.ts';
 import type { LineSettings } from './options.ts';
 
 /** Why what was received is no reply. `foreign`: sound, but of another device or to another question. */
@@ -94,6 +95,25 @@ export interface Attempt {
   turnaroundMs: number | null;
   /** Replies of the device that came after their time, since its last attempt. */
   late: number;
+}
+
+/** Where each outcome is counted in reports and probes. */
+export const COUNTER_OF = {
+  reply: 'replies',
+  refused: 'refusals',
+  busy: 'refusals',
+  failed: 'refusals',
+  unreached: 'timeouts',
+  unanswered: 'timeouts',
+  timeout: 'timeouts',
+  crc: 'crc',
+  framing: 'framing',
+  foreign: 'collisions',
+  collision: 'collisions',
+} as const satisfies Record<Attempt['outcome'], keyof WireCounters>;
+
+export function newCounters(): WireCounters {
+  return { replies: 0, timeouts: 0, crc: 0, framing: 0, refusals: 0, collisions: 0, late: 0 };
 }
 
 /** A device that is read at an interval. Exactly one for each address. */

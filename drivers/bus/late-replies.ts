@@ -33,7 +33,7 @@ export interface Latecomers {
 
 /** A device server that holds replies back for longer counts as gone. */
 const LATE_FOR_MS = 5_000;
-/** Longer than the pauses within a frame, with what adapters add (recording.ts). */
+/** Longer than the pauses within a frame, with what adapters add (trace.ts). */
 const PIECES_MS = 50;
 /** The longest frame, of OSDP. */
 const PIECES_MAX_BYTES = 1_440;

@@ -4,9 +4,9 @@
  */
 import type { Clock } from '../contract/driver.ts';
 import type { Exchange, Order } from './exchange.ts';
+import { rtuGapMs } from './inter-frame-delay.ts';
 import type { BusOptions, LineSettings } from './options.ts';
 import type { Port } from './port.ts';
-import { rtuGapMs } from './wire.ts';
 
 export interface Tuning {
   /** What the port has now. */

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openBus } from './bus.ts';
+import { characterMs } from './inter-frame-delay.ts';
 import {
   ask,
   BUSY,
@@ -16,7 +17,6 @@ import {
 } from './test-bus.ts';
 import { openTestPort } from './test-port.ts';
 import { MARGIN_MS } from './turnaround.ts';
-import { characterMs } from './wire.ts';
 
 const TC = characterMs(optionsWith());
 const WIRE_MS = 8 * TC;

@@ -1,18 +1,17 @@
 /** A port as a wire with one owner: a request, the reply inside its own time, and the silence before the next one. */
 import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import type { Exchange } from './exchange.ts';
+import { characterMs, openQuiet } from './inter-frame-delay.ts';
 import { type Latecomers, openLatecomers, type Senders } from './late-replies.ts';
-import { type Ear, listen, type Patience, type Times, timesOf } from './reply-wait.ts';
+import { openTuning } from './line-settings.ts';
 import { openLogOnce } from './log-once.ts';
 import type { BusOptions } from './options.ts';
 import { openPace } from './pace.ts';
-import { type Bell, openBell } from './waiting.ts';
 import type { OpenPort, Port } from './port.ts';
-import { openQuiet } from './inter-frame-delay.ts';
 import { isAnswer, type Outcome, openReceiver, type Receiver } from './receiver.ts';
+import { type Ear, listen, type Patience, type Times, timesOf } from './reply-wait.ts';
 import { type Decrypt, openTap, type Redact, type Tap } from './trace.ts';
-import { openTuning } from './line-settings.ts';
-import { characterMs } from './wire.ts';
+import { type Bell, openBell } from './waiting.ts';
 
 export interface Conversation {
   outcome: Outcome;

@@ -8,8 +8,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { silentLog } from '../../src/platform/log.ts';
 import { openPty } from '../../test/simulators/bus/pty.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
-import { openBus } from './bus.ts';
-import { openPort } from './open-port.ts';
+import { openBus, openPort } from './bus.ts';
 import { ask, command, forever, optionsWith, outcomeOf, pollOf, says } from './test-bus.ts';
 
 async function open(port: string) {

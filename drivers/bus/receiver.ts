@@ -1,4 +1,5 @@
 /** What is heard during one exchange: from bytes as they come to what became of the request. No time of its own. */
+import { DriverError } from '../contract/driver.ts';
 import type { Attempt, Exchange, Fault, Reading } from './exchange.ts';
 
 export type Outcome =
@@ -102,4 +103,30 @@ export function openReceiver({ exchange, request, localEcho, failed }: ReceiverO
     soundsLikeEcho: () =>
       length >= request.length && request.every((byte, index) => received[index] === byte),
   };
+}
+
+export function errorOf(outcome: Exclude<Outcome, { kind: 'reply' }>, address: number): DriverError {
+  switch (outcome.kind) {
+    case 'refused':
+      return new DriverError('REFUSED', `device ${address} refused: ${outcome.reason}`);
+    case 'busy':
+      // It did nothing, and will: unlike a refusal this is not for good.
+      return new DriverError('BUSY', `device ${address} is busy: try again in a moment`);
+    case 'failed':
+      return new DriverError('BAD_REPLY', `device ${address} failed: ${outcome.reason}`);
+    case 'unreached':
+      return new DriverError('DEVICE_OFFLINE', `device ${address} was not reached: ${outcome.reason}`);
+    case 'unanswered':
+      return new DriverError('NO_REPLY', `device ${address} did not answer: ${outcome.reason}`);
+    case 'timeout':
+      return new DriverError('NO_REPLY', `device ${address} did not answer in time`);
+    case 'crc':
+      return new DriverError('BAD_REPLY', `the reply of device ${address} was damaged on the wire`);
+    case 'framing':
+      return new DriverError('BAD_REPLY', `what came instead of a reply of device ${address} is no frame`);
+    case 'foreign':
+      return new DriverError('BAD_REPLY', `what came is no answer to what device ${address} was asked`);
+    case 'collision':
+      return new DriverError('BAD_REPLY', `what was sent to device ${address} was disturbed on the wire`);
+  }
 }

@@ -2,8 +2,8 @@
 import type { Clock } from '../contract/driver.ts';
 import type { Exchange } from './exchange.ts';
 import type { Conversation } from './line.ts';
-import type { Patience } from './reply-wait.ts';
 import type { BusOptions } from './options.ts';
+import type { Patience } from './reply-wait.ts';
 import type { Station } from './station.ts';
 import { shortestWaitMs } from './turnaround.ts';
 

@@ -2,9 +2,9 @@
 import type { Clock } from '../contract/driver.ts';
 import type { Exchange } from './exchange.ts';
 import type { BusOptions } from './options.ts';
-import { type Bell, turnOfEventLoop } from './waiting.ts';
 import type { Receiver } from './receiver.ts';
 import { MARGIN_MS } from './turnaround.ts';
+import { type Bell, turnOfEventLoop } from './waiting.ts';
 
 /** UARTs keep their rate to 2 % each; what comes before this share of the request's own time cannot be its reply. */
 const EARLIEST_SHARE = 0.95;

@@ -1,5 +1,6 @@
 /** Whose turn it is, seen on the wire. */
 import { describe, expect, it, vi } from 'vitest';
+import { characterMs, rtuGapMs } from './inter-frame-delay.ts';
 import {
   ask,
   command,
@@ -12,7 +13,6 @@ import {
   says,
 } from './test-bus.ts';
 import type { TestPort } from './test-port.ts';
-import { characterMs, rtuGapMs } from './wire.ts';
 
 const TC = characterMs(optionsWith());
 /** Request and reply of four characters, 1 ms between them, and the silence after them. */

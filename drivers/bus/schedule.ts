@@ -1,10 +1,52 @@
 /** Grants the bus: to which order or poll next. Holds what waits; knows the time only from its caller. */
 import { DriverError } from '../contract/driver.ts';
 import { admitsOrder } from './circuit-breaker.ts';
-import type { OrderClass, Poll } from './exchange.ts';
+import type { Exchange, Order, OrderClass, Poll } from './exchange.ts';
 import type { Conversation } from './line.ts';
-import type { QueuedOrder } from './queued-order.ts';
 import type { Station } from './station.ts';
+
+/** An order that waits for its turn, or for another one. */
+export interface QueuedOrder {
+  readonly station: Station;
+  readonly exchange: Exchange<unknown>;
+  readonly order: Order;
+  /** How often it was sent, and what came of it. */
+  attempts: number;
+  lastError: DriverError | undefined;
+  /** Monotonic: its first attempt. */
+  firstSentAt: number | undefined;
+  /** The first of these settles it. */
+  resolve(reply: unknown): void;
+  reject(error: unknown): void;
+  isSettled(): boolean;
+}
+
+/** Rejected with the signal's reason when that fires; the first to settle it has the say. */
+export function newQueuedOrder(
+  what: Pick<QueuedOrder, 'station' | 'exchange' | 'order'>,
+  signal: AbortSignal,
+  { resolve, reject }: Pick<QueuedOrder, 'resolve' | 'reject'>,
+): QueuedOrder {
+  let isSettled = false;
+  function settle(call: () => void): void {
+    if (isSettled) return;
+    isSettled = true;
+    signal.removeEventListener('abort', abort);
+    call();
+  }
+  const queued: QueuedOrder = {
+    ...what,
+    attempts: 0,
+    lastError: undefined,
+    firstSentAt: undefined,
+    resolve: (reply) => settle(() => resolve(reply)),
+    reject: (error) => settle(() => reject(error)),
+    isSettled: () => isSettled,
+  };
+  const abort = () => queued.reject(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  return queued;
+}
 
 export interface Polled {
   readonly station: Station;

@@ -1,12 +1,11 @@
 /** A station is one address of a bus, as the bus knows it: what it counted, what it learned, whether to leave it alone. */
 import type { BusReport, WireCounters } from '../contract/rs485.ts';
 import { type Breaker, CLOSED, nextBreaker } from './circuit-breaker.ts';
-import { COUNTER_OF, newCounters } from './counters.ts';
-import type { Attempt } from './exchange.ts';
+import { ONE_VOICE, type Voices } from './conflict-evidence.ts';
+import { type Attempt, COUNTER_OF, newCounters } from './exchange.ts';
 import type { Owed } from './outstanding-requests.ts';
 import { isAnswer } from './receiver.ts';
 import { answeredAfter, type Turnaround, UNKNOWN_TURNAROUND } from './turnaround.ts';
-import { ONE_VOICE, type Voices } from './conflict-evidence.ts';
 
 export interface Station {
   readonly address: number;

@@ -1,18 +1,17 @@
 /** All stations of one line: how long each is waited for, and what is learned from each exchange. */
 import { type Clock, DriverError } from '../contract/driver.ts';
 import type { BusReport } from '../contract/rs485.ts';
-import { nextBreaker } from './circuit-breaker.ts';
 import { openDoubts } from './address-conflicts.ts';
+import { nextBreaker } from './circuit-breaker.ts';
+import { isPeerGone, NO_SILENCE, nextSilence } from './dead-peer.ts';
 import type { Exchange } from './exchange.ts';
 import type { Conversation, Line } from './line.ts';
 import { openLoad } from './load.ts';
 import type { BusOptions } from './options.ts';
-import { afterExchange, afterLate, type Ended } from './outstanding-requests.ts';
-import { type Asker, openPatience } from './reply-timeout.ts';
+import { afterExchange, afterLate, type Ended, openUnheard } from './outstanding-requests.ts';
 import { isAnswer, type Outcome } from './receiver.ts';
-import { isPeerGone, NO_SILENCE, nextSilence } from './dead-peer.ts';
+import { type Asker, openPatience } from './reply-timeout.ts';
 import { newStation, note, reportOf, type Station } from './station.ts';
-import { openUnheard } from './unheard.ts';
 
 export interface Stations {
   /** Throws INVALID_COMMAND for what cannot be an address. */

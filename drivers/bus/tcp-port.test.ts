@@ -5,7 +5,7 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { silentLog } from '../../src/platform/log.ts';
 import { manualClock } from '../../test/manual-clock.ts';
-import { openPort } from './open-port.ts';
+import { openPort } from './bus.ts';
 import { optionsWith } from './test-bus.ts';
 
 const forever = new AbortController().signal;

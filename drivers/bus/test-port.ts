@@ -11,11 +11,10 @@
  * one piece when a wire would have carried that, `turnaroundMs` later. `null` is a device that says nothing. `wire.sent`
  * tells what was sent, and when the host handed it over.
  */
-import type { Clock, DriverLog } from '../contract/driver.ts';
-import { DriverError } from '../contract/driver.ts';
+import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
+import { characterMs } from './inter-frame-delay.ts';
 import type { BusOptions, LineSettings } from './options.ts';
 import type { OpenPort, PortListener } from './port.ts';
-import { characterMs } from './wire.ts';
 
 export type Answer = Uint8Array | null | { bytes: Uint8Array; turnaroundMs: number };
 

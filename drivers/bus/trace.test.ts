@@ -1,8 +1,8 @@
 /** What is told of what went over a bus. */
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
-import { type Decrypt, openTap, type Redact } from './trace.ts';
 import { ask, command, forever, frame, openTestBus, outcomeOf, says } from './test-bus.ts';
+import { type Decrypt, openTap, type Redact } from './trace.ts';
 
 const first = { id: 'first', last: false };
 const end = { id: 'first', last: true };

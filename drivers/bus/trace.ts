@@ -1,12 +1,10 @@
 /**
- * Records what goes over a bus while a client traces it (drivers/contract/rs485.ts `trace`). Without a trace each call looks at
- * one variable. The recording has a bound (recording.ts). A trace ends by itself when its client fetches no more of it.
+ * Records what goes over a bus while a client traces it (drivers/contract/rs485.ts `trace`), joined to packets. Without a trace
+ * each call looks at one variable. What is kept has a bound: the oldest packet is dropped first, and counted. A trace ends by
+ * itself when its client fetches no more of it.
  */
 import { type Clock, DriverError } from '../contract/driver.ts';
-import type { Trace, Traced } from '../contract/rs485.ts';
-import { type Decrypt, openRecording, type Recording, type Redact } from './recording.ts';
-
-export type { Decrypt, Decrypted, Redact } from './recording.ts';
+import { TRACE_PACKETS_MAX, type Trace, type Traced } from '../contract/rs485.ts';
 
 export interface Tap {
   /** For the line, when bytes pass. */
@@ -93,4 +91,152 @@ export function openTap({ clock, characterMs, redact, decrypt }: TapOptions): Ta
       return recording.take(now, last);
     },
   };
+}
+
+/**
+ * Returns these bytes with their secrets blanked; the same array where nothing in it is secret. `question`: the bytes that were
+ * sent last, which is `bytes` itself when they are being sent; undefined when that was before the trace. Throws nothing.
+ */
+export type Redact = (bytes: Uint8Array, question: Uint8Array | undefined) => Uint8Array;
+
+export interface Decrypted {
+  bytes: Uint8Array;
+  /** Some of the bytes are blanked. */
+  masked: boolean;
+}
+
+/**
+ * Returns encrypted bytes in clear; undefined where they are not encrypted, or may not be shown. Called only for a trace with
+ * `decrypt`, right after the bytes were sent, or when a reply was heard and the session has not processed it yet. Throws nothing.
+ */
+export type Decrypt = (bytes: Uint8Array, sent: boolean) => Decrypted | undefined;
+
+/** What is kept at most, bytes: 20 s of a bus that is never silent at 115200 baud. */
+const KEPT_MAX_BYTES = 256 * 1024;
+/** What a packet costs beside its bytes. */
+const PACKET_BYTES = 128;
+/** Of one batch: below what a message between the processes may have (src/platform/field/ipc.ts). */
+const BATCH_MAX_BYTES = 64 * 1024;
+/** Noise without end is cut into packets; the longest frame, of OSDP, has 1440. */
+const PACKET_MAX_BYTES = 2_048;
+/** Bytes of one frame come in pieces: a FIFO of a UART is read when it is nearly full, and OSDP lets 20 ms pass (5.7). */
+const FIFO_CHARACTERS = 16;
+const PIECES_MS = 20;
+
+type Packet = Traced['packets'][number];
+
+/** What is being heard. */
+interface Growing {
+  readonly at: number;
+  last: number;
+  pieces: Uint8Array[];
+  length: number;
+}
+
+/** Times are monotonic. */
+export interface Recording {
+  sent(at: number, bytes: Uint8Array): void;
+  heard(at: number, bytes: Uint8Array): void;
+  /** An exchange is over: what comes next is another packet. */
+  cut(): void;
+  /** There are as many packets as a message may have. */
+  isBatch(): boolean;
+  /** Hands over the oldest, as many as a message may have. A packet that may grow yet is among them when `last` is set. */
+  take(now: number, last: boolean): Traced;
+}
+
+export interface RecordingOptions {
+  /** Microseconds: epoch, less the monotonic clock. */
+  epoch: number;
+  /** Of the wire, milliseconds. */
+  characterMs: number;
+  redact: Redact;
+  /** Given where the trace wants encrypted bytes in clear. */
+  decrypt: Decrypt | undefined;
+}
+
+export function openRecording({ epoch, characterMs, redact, decrypt }: RecordingOptions): Recording {
+  const togetherMs = PIECES_MS + FIFO_CHARACTERS * characterMs;
+  const packets: Packet[] = [];
+  let keptBytes = 0;
+  let dropped = 0;
+  let question: Uint8Array | undefined;
+  let growing: Growing | undefined;
+
+  function forget(count: number): Packet[] {
+    const forgotten = packets.splice(0, count);
+    for (const { bytes } of forgotten) keptBytes -= bytes.length + PACKET_BYTES;
+    return forgotten;
+  }
+
+  function keep(sent: boolean, at: number, bytes: Uint8Array): void {
+    const wire = redact(bytes, question);
+    const hasKey = wire !== bytes;
+    const decrypted = hasKey ? undefined : decrypt?.(bytes, sent);
+    packets.push({
+      at: Math.round(epoch + 1_000 * at),
+      sent,
+      bytes: decrypted?.bytes ?? wire,
+      concealed: hasKey || decrypted?.masked === true,
+      decrypted: decrypted !== undefined,
+    });
+    keptBytes += bytes.length + PACKET_BYTES;
+    while (keptBytes > KEPT_MAX_BYTES) {
+      forget(1);
+      dropped += 1;
+    }
+  }
+
+  function cut(): void {
+    if (!growing) return;
+    const whole = growing;
+    growing = undefined;
+    keep(false, whole.at, joined(whole));
+  }
+
+  return {
+    sent(at, bytes) {
+      cut();
+      question = Uint8Array.from(bytes);
+      keep(true, at, question);
+    },
+    heard(at, bytes) {
+      const isMore =
+        growing && at - growing.last <= togetherMs && growing.length + bytes.length <= PACKET_MAX_BYTES;
+      if (!isMore) cut();
+      growing ??= { at, last: at, pieces: [], length: 0 };
+      growing.pieces.push(bytes);
+      growing.length += bytes.length;
+      growing.last = at;
+    },
+    cut,
+    isBatch: () => packets.length >= TRACE_PACKETS_MAX,
+    take(now, last) {
+      if (growing && (last || now - growing.last > togetherMs)) cut();
+      const count = countOf(packets);
+      const told = { dropped, left: packets.length - count, packets: forget(count) };
+      dropped = 0;
+      return told;
+    },
+  };
+}
+
+function joined({ pieces, length }: Growing): Uint8Array {
+  const bytes = new Uint8Array(length);
+  let end = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, end);
+    end += piece.length;
+  }
+  return bytes;
+}
+
+/** So many of them, the oldest first, are no more than a message may have. */
+function countOf(packets: readonly Packet[]): number {
+  let count = 0;
+  for (let bytes = 0; count < Math.min(packets.length, TRACE_PACKETS_MAX); count += 1) {
+    bytes += packets[count]?.bytes.length ?? 0;
+    if (bytes > BATCH_MAX_BYTES) break;
+  }
+  return count;
 }

@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { manualClock } from '../../test/manual-clock.ts';
-import { openBell, pauseUntil } from './waiting.ts';
 import { forever, outcomeOf } from './test-bus.ts';
+import { openBell, pauseUntil } from './waiting.ts';
 
 describe('a pause', () => {
   it('is never too short, by the real clock', async () => {

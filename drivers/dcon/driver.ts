@@ -8,10 +8,9 @@
  * outputs.ts → off.ts → watchdog-test.ts → scripts.ts (what is said, step by step) → talk.ts → sure.ts → pulses.ts → feed.ts (when watchdogs are fed). The
  * bytes: messages.ts → wire.ts → frame.ts. Who is there: probe.ts.
  */
-import { type Bus, openBus } from '../bus/bus.ts';
-import { openPort } from '../bus/open-port.ts';
+import { type Bus, openBus, openPort } from '../bus/bus.ts';
+import { characterMs } from '../bus/inter-frame-delay.ts';
 import type { OpenPort } from '../bus/port.ts';
-import { characterMs } from '../bus/wire.ts';
 import {
   type Driver,
   type DriverContext,

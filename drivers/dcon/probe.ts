@@ -3,7 +3,7 @@ import type { Order } from '../bus/exchange.ts';
 import { type Clock, DriverError } from '../contract/driver.ts';
 import type { Probed } from '../contract/rs485.ts';
 import type { ProbeAsking } from '../rs485/link.ts';
-import { openTally } from '../rs485/tally.ts';
+import { openTally } from '../rs485/prober.ts';
 import type { Framing } from './frame.ts';
 import { firmwareVersion, moduleName, type Question } from './messages.ts';
 import { moduleTypeOf } from './module-types.ts';

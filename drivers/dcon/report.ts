@@ -7,7 +7,7 @@ import {
   type Rs485Settings,
 } from '../contract/settings.ts';
 import { carriesOf } from '../rs485/carries.ts';
-import type { Unfed } from '../rs485/watchdog-pauses.ts';
+import type { Unfed } from '../rs485/watchdog-feed.ts';
 import { proofOf } from '../rs485/watchdog-proof.ts';
 import type { Pins } from './messages.ts';
 import type { ModuleType } from './module-types.ts';

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { INPUT_PINS, OUTPUT_PINS, type Rs485Report, type Rs485Settings } from '../contract/settings.ts';
 import { unsupportedOf } from '../rs485/carries.ts';
-import type { Unfed } from '../rs485/watchdog-pauses.ts';
+import type { Unfed } from '../rs485/watchdog-feed.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { flagAt, type ObservationsOptions, openObservations } from './observations.ts';
 import { proofOfProfile } from './profile-proof.ts';

@@ -6,7 +6,7 @@ import type { Exchange, Poll } from '../bus/exchange.ts';
 import type { DriverLog } from '../contract/driver.ts';
 import type { Rs485Settings } from '../contract/settings.ts';
 import { MEET_EVERY_MS } from '../rs485/polling.ts';
-import type { Unfed } from '../rs485/watchdog-pauses.ts';
+import type { Unfed } from '../rs485/watchdog-feed.ts';
 import { type DeviceState, openState, type StateOptions } from './device-state.ts';
 import { readBits, readRegisters } from './exchanges.ts';
 import { identitySpans, pollSpans, settingsBlock } from './profile-areas.ts';

@@ -8,8 +8,7 @@
  * registers.ts → profile-areas.ts → profile-faults.ts. Who is there: probe.ts.
  */
 import { z } from 'zod';
-import { type Bus, openBus } from '../bus/bus.ts';
-import { openPort } from '../bus/open-port.ts';
+import { type Bus, openBus, openPort } from '../bus/bus.ts';
 import type { OpenPort } from '../bus/port.ts';
 import { type Driver, DriverError, type OpenDriver, type Plain } from '../contract/driver.ts';
 import type { Rs485Report } from '../contract/settings.ts';

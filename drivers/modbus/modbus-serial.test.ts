@@ -7,9 +7,8 @@ import { expect, it } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { framed } from '../../test/simulators/bus/modbus/frame.ts';
 import { openPty } from '../../test/simulators/bus/pty.ts';
-import { type Bus, openBus } from '../bus/bus.ts';
+import { type Bus, openBus, openPort } from '../bus/bus.ts';
 import type { Exchange } from '../bus/exchange.ts';
-import { openPort } from '../bus/open-port.ts';
 import { optionsWith } from '../bus/test-bus.ts';
 import { readIdentification, readRegisters, write } from './exchanges.ts';
 

@@ -4,8 +4,7 @@
  */
 import type { Exchange } from '../bus/exchange.ts';
 import type { Clock } from '../contract/driver.ts';
-import { openWatchdogFeed, RUN_OUT_SHARE } from '../rs485/watchdog-feed.ts';
-import { openWatchdogPauses } from '../rs485/watchdog-pauses.ts';
+import { openWatchdogFeed, openWatchdogPauses, RUN_OUT_SHARE } from '../rs485/watchdog-feed.ts';
 import type { Safety } from './device.ts';
 import { write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';

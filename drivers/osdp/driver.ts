@@ -2,10 +2,9 @@
  * OSDP on an RS-485 bus, as the control panel: the devices of the options and of `watch` are polled, each in its session
  * (protocol/session.ts). The wire is the bus's (drivers/bus/bus.ts).
  */
-import { type Bus, openBus } from '../bus/bus.ts';
-import { openPort } from '../bus/open-port.ts';
+import { type Bus, openBus, openPort } from '../bus/bus.ts';
+import { characterMs } from '../bus/inter-frame-delay.ts';
 import type { OpenPort } from '../bus/port.ts';
-import { characterMs } from '../bus/wire.ts';
 import {
   type Driver,
   type DriverContext,

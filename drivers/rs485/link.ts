@@ -2,7 +2,7 @@
 import type { z } from 'zod';
 import type { Bus } from '../bus/bus.ts';
 import { tuned } from '../bus/line-settings.ts';
-import { type Driver, DriverError, type Plain } from '../contract/driver.ts';
+import { type Driver, type DriverContext, DriverError, type Plain } from '../contract/driver.ts';
 import {
   type EndPulse,
   endPulse,
@@ -21,7 +21,6 @@ import {
 import { type Rs485Applied, type Rs485Apply, rs485Apply } from '../contract/settings.ts';
 import { valid } from '../contract/valid.ts';
 import type { EventQueue } from './event-queue.ts';
-import { keepReporting, type ReportingOptions } from './reporting.ts';
 
 type Execute = Driver['execute'];
 
@@ -92,8 +91,13 @@ export function commonCommands(bus: Pick<Bus, 'exchange' | 'trace'>, protocol: C
   };
 }
 
-export interface LinkParts extends ReportingOptions {
+export interface LinkParts {
   bus: Pick<Bus, 'run' | 'report'>;
+  context: Pick<DriverContext, 'clock' | 'report'>;
+  /** What a technician should mend at devices. */
+  warnings(): string[];
+  /** Reports each device again. */
+  repeat(): void;
   events: EventQueue;
   /** What else runs until its signal fires. */
   others?(signal: AbortSignal): Promise<never>[];
@@ -122,5 +126,26 @@ export async function runLink(parts: LinkParts, signal: AbortSignal): Promise<ne
   } finally {
     closed.abort(new DriverError('LINK_LOST', 'the link is closed'));
     await Promise.allSettled(running);
+  }
+}
+
+/** The first comes once devices have had time to answer. `reportAge` and `replyAge` of the interface rest on it. */
+const BUS_EVERY_MS = 1_000;
+/** Reports of the bus between two repetitions of what is known of each device: the daemon may have dropped one. */
+const REPORTS_PER_REPETITION = 5;
+/** Of a bus report (drivers/contract/rs485.ts). */
+const WARNINGS_MAX = 16;
+
+/** Reports the bus and its devices though nothing changed, until the signal fires. */
+async function keepReporting(
+  { bus, context, warnings, repeat }: LinkParts,
+  signal: AbortSignal,
+): Promise<never> {
+  for (let reports = 0; ; reports += 1) {
+    await context.clock.sleep(BUS_EVERY_MS, signal);
+    const state = bus.report();
+    const all = [...state.warnings, ...warnings()].slice(0, WARNINGS_MAX);
+    context.report({ subject: 'bus', state: { ...state, warnings: all } });
+    if (reports % REPORTS_PER_REPETITION === 0) repeat();
   }
 }
