@@ -1,4 +1,4 @@
-/** Two devices at one address: found out, told, and kept from disturbing the others. */
+/** Two devices at one address: found out, reported, and kept from disturbing the others. */
 import { expect, it } from 'vitest';
 import { openRandom } from '../../test/simulators/bus/random.ts';
 import type { Poll } from './exchange.ts';
@@ -32,7 +32,7 @@ async function openBusWith(twins: (request: Uint8Array) => Answer, turnaroundMax
   return { ...bench, report, refreshMs };
 }
 
-it('that speak at once are told of, also when one of them is understood at times', async () => {
+it('that speak at once are reported, also when one of them is understood at times', async () => {
   let asked = 0;
   const bench = await openBusWith((request) => {
     asked += 1;
@@ -46,7 +46,7 @@ it('that speak at once are told of, also when one of them is understood at times
   expect(together / alone).toBeLessThan(1.1);
 });
 
-it('are told of no more when there is one', async () => {
+it('are reported no more when there is one', async () => {
   let areTwo = true;
   const bench = await openBusWith((request) => (areTwo ? garbled(request) : says(7)(request)));
   bench.bus.poll(pollOf(TWIN));
@@ -68,7 +68,7 @@ it('are not made of a bad wire', async () => {
   expect(bench.bus.report().warnings).toEqual([]);
 });
 
-it('of whom one speaks behind the other are told of, and heard out before anybody else is asked', async () => {
+it('of which one speaks behind the other are reported, and heard out before anybody else is asked', async () => {
   /** After the request: both answer to it. */
   const BEHIND_MS = 8;
   const bench = await openBusWith((request) => {

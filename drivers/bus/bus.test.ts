@@ -111,7 +111,7 @@ it.each([
   ['framing', Uint8Array.of(17, 3), 'BAD_REPLY', { framing: 1 }],
   ['foreign', frame(18, 3, 9), 'BAD_REPLY', { collisions: 1 }],
   ['refused', frame(17, REFUSAL, 0), 'REFUSED', { refusals: 1 }],
-])('tells a reply that is %s', async (_, bytes, code, counters) => {
+])('reports a reply that is %s', async (_, bytes, code, counters) => {
   const { bus, clock, soon } = await openTestBus(() => bytes);
   using _poll = bus.poll({ ...pollOf(17), everyMs: 3_600_000 });
   await clock.advance(200);
@@ -221,7 +221,7 @@ it('forgets an order no one wants any more; one that was sent keeps the wire for
   expect(wire.sent[1]?.at).toBeGreaterThanOrEqual(WIRE_MS + 100);
 });
 
-it('tells who measures how each attempt went', async () => {
+it('reports each attempt to the one who measures', async () => {
   let losses = 1;
   const { bus, clock, soon } = await openTestBus((request) => (losses-- > 0 ? null : says(7)(request)));
   const attempts: unknown[] = [];
@@ -248,7 +248,7 @@ it('ends everything at once when the port is lost', async () => {
   await expect(bus.exchange(ask(1), command(soon()), forever)).rejects.toMatchObject({ code: 'LINK_LOST' });
   await clock.advance(1_000);
   expect(wire.sent).toHaveLength(1);
-  expect(poll.told).toEqual([]);
+  expect(poll.calls).toEqual([]);
   expect(wire.isClosed()).toBe(false);
   await bus[Symbol.asyncDispose]();
   expect(wire.isClosed()).toBe(true);

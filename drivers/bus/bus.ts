@@ -1,7 +1,7 @@
 /**
  * A bus: one port, one owner, one exchange at a time. It works from when it is open until it is disposed or the port is
- * lost, whether anybody waits for `run` or not. Whose turn it is: schedule.ts. The wire and its silences: line.ts. Whom
- * to leave alone, and how long to wait for whom: stations.ts.
+ * lost, whether anybody waits for `run` or not. Whose turn it is: schedule.ts. The wire and its silences: line.ts. Which
+ * devices are asked less often, and how long each is waited for: stations.ts.
  */
 import type { Clock, DriverLog } from '../contract/driver.ts';
 import type { BusReport } from '../contract/rs485.ts';
@@ -46,7 +46,7 @@ export interface OpenBusOptions {
   openPort: OpenPort;
   clock: Clock;
   log: DriverLog;
-  /** Silence before each request, milliseconds; t3.5 of Modbus RTU unless told (inter-frame-delay.ts). */
+  /** Silence before each request, milliseconds; t3.5 of Modbus RTU unless given (inter-frame-delay.ts). */
   gapMs?: number;
   /** Blanks keys in a trace; a protocol without any needs none. */
   redact?: Redact;

@@ -1,4 +1,4 @@
-/** Whom a bus leaves alone, and when it looks again. */
+/** When a bus stops asking a device, and when it asks again. */
 import { expect, it } from 'vitest';
 import { admitsOrder, type Breaker, CLOSED, nextBreaker } from './circuit-breaker.ts';
 

@@ -1,5 +1,5 @@
 /**
- * Whom to leave alone. A device that missed three times in a row is taken for dead: from then on its poll is only a
+ * Which devices are not asked for a while. A device that missed three times in a row is taken for dead: from then on its poll is only a
  * probe, ever more rarely, so that it cannot hold the bus. Any answer at all makes it alive.
  */
 
@@ -40,7 +40,7 @@ function opened(probes: number, at: number): Breaker {
   return { kind: 'open', probes, probeAt: at + interval, orderTried: false };
 }
 
-/** One order between two probes may try whether the device is back; the others are told at once that it is not. */
+/** One order between two probes may try whether the device is back; the others are refused at once. */
 export function admitsOrder(breaker: Breaker): boolean {
   return breaker.kind === 'closed' || !breaker.orderTried;
 }

@@ -1,5 +1,5 @@
 /**
- * Whether the peer of a port is still there when nothing tells: TCP notices a dead one after a quarter of an hour while
+ * Whether the peer of a port is still there when no error says so: TCP notices a dead one after a quarter of an hour while
  * data is unacknowledged. Devices that answered and then all fall silent at once are taken for the way to them.
  */
 

@@ -150,8 +150,8 @@ function openTransactions({ clock, stations, schedule, polls, logOnce }: Transac
       station.askableAt = endedAt + BUSY_WAIT_MS;
       station.offAt = station.askableAt;
     }
-    const late = station.counters.late - station.lateTold;
-    station.lateTold = station.counters.late;
+    const late = station.counters.late - station.lateReported;
+    station.lateReported = station.counters.late;
     if ('order' in asker) guard(() => asker.order.observe?.({ outcome: outcome.kind, turnaroundMs, late }));
     if (outcome.kind === 'reply') guard(() => exchange.replied?.(askedAt));
     if (changed) guard(() => polls.get(station.address)?.poll.alive(station.isAlive === true));

@@ -1,6 +1,6 @@
 /**
  * What a protocol hands to the bus: one request and how its reply is read. The bus (bus.ts) does the rest: whose turn it
- * is, how long to wait, what to count, whom to leave alone.
+ * is, how long to wait, what to count, which device to ask less often.
  */
 import type { DriverError } from '../contract/driver.ts';
 import type { WireCounters } from '../contract/rs485.ts';
@@ -39,7 +39,7 @@ export interface Exchange<Reply> {
   /** How long after a broadcast, while devices carry it out; turnaroundMaxMs when absent. */
   readonly quietMs?: number;
   /**
-   * The reply does not tell whose it is (DCON `>` and `$AA6`): after a miss the whole bus waits until a late reply
+   * The reply does not say whose it is (DCON `>` and `$AA6`): after a miss the whole bus waits until a late reply
    * cannot come any more. Otherwise only the address that missed is left alone for so long.
    */
   readonly anonymous?: boolean;
@@ -84,7 +84,7 @@ export interface Order {
   asksOn?: boolean;
   /** Sent also to a device that is taken for dead: the asker wants to see how it fails. */
   insists?: boolean;
-  /** Told of each attempt when it is over, for those who measure. Throws nothing. */
+  /** Called for each attempt when it is over, for those who measure. Throws nothing. */
   observe?(attempt: Attempt): void;
 }
 
@@ -124,6 +124,6 @@ export interface Poll {
   begin(): Exchange<unknown>;
   /** How that went. Throws nothing. */
   settle(outcome: { reply: unknown } | { error: DriverError }): void;
-  /** The device is taken for dead (its breaker opened), or answers: at first, or again. Told before `settle`. */
+  /** The device is taken for dead (its breaker opened), or answers: at first, or again. Called before `settle`. */
   alive(isAlive: boolean): void;
 }

@@ -20,7 +20,7 @@ async function openBusWith(slowMs: { value: number }, everyMs: number) {
   return { ...bench, poll, counters };
 }
 
-it('are counted at the device, and told of with what to do', async () => {
+it('are counted at the device, and reported with what to do', async () => {
   const slowMs = { value: 1 };
   const { bus, clock, counters } = await openBusWith(slowMs, 1_000);
   await clock.advance(5_000);
@@ -53,12 +53,12 @@ it('show that a device is there that was probed too shortly: it is given all its
   await clock.advance(3_000);
   slowMs.value = Number.POSITIVE_INFINITY;
   await clock.advance(20_000);
-  expect(poll.told.at(-1)).toBe('NO_REPLY');
+  expect(poll.calls.at(-1)).toBe('NO_REPLY');
   slowMs.value = 90;
   // Without it, the eighth probe: after a minute.
   await clock.advance(35_000);
-  expect(poll.told).toContain('alive');
-  expect(poll.told.at(-1)).toBe('reply 7');
+  expect(poll.calls).toContain('alive');
+  expect(poll.calls.at(-1)).toBe('reply 7');
   expect(bus.report().warnings).toEqual([]);
 });
 

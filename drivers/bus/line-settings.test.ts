@@ -36,8 +36,8 @@ it('says nothing of a device that is polled, and lets its polls go on in between
   );
   await clock.advance(1_500);
   expect(asked()).toBe('done');
-  expect(poll.told).not.toContain('dead');
-  expect(poll.told).not.toContain('NO_REPLY');
+  expect(poll.calls).not.toContain('dead');
+  expect(poll.calls).not.toContain('NO_REPLY');
   const [device] = bus.report().devices;
   expect(device?.counters).toMatchObject({ timeouts: 0 });
   // After each question in vain somebody else had his turn.

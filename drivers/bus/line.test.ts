@@ -69,7 +69,7 @@ describe('a reply that is late', () => {
     expect((askedAgain?.at ?? 0) - probedAt).toBeGreaterThan(WIRE_MS + 99.9);
   });
 
-  it('is waited for by all when it would not tell whose it is', async () => {
+  it('is waited for by all when it does not say whose it is', async () => {
     const isDead = { value: false };
     const { bus, clock, soon, wire } = await openTestBus(
       (request) => (isDead.value ? null : says(7)(request)),
@@ -187,7 +187,7 @@ describe('local echo', () => {
     expect(done()).toBe(5);
   });
 
-  it('tells a collision when it differs', async () => {
+  it('reports a collision when it differs', async () => {
     const { bus, clock, soon } = await openTestBus((request) => request.with(1, 0xff), { localEcho: true });
     bus.poll(pollOf(17, 60_000));
     const outcome = outcomeOf(bus.exchange(write, command(soon()), forever));
@@ -278,7 +278,7 @@ describe('a peer that is gone without a word', () => {
     expect(running()).toBe('LINK_LOST');
   });
 
-  it('is not meant when a port would tell, when others answer, or when no one ever did', async () => {
+  it('is not meant when a port would notice, when others answer, or when no one ever did', async () => {
     const serial = await openTestBus(answering({ value: true }), {});
     const half = await openTestBus(
       ([address = 0]) => (address === 1 ? frame(1, 3, 7) : null),

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { openLoad } from './load.ts';
 
-it('tells how busy the last seconds were, and forgets those before', () => {
+it('reports how busy the last seconds were, and forgets those before', () => {
   const load = openLoad(-500);
   expect(load.of(-500)).toEqual({ utilisation: 0, pollsPerSecond: 0 });
   load.busy(-500, 0);

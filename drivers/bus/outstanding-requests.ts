@@ -27,7 +27,7 @@ export function afterExchange(
   const recent = before.filter(({ sentAt }) => request.sentAt - sentAt <= OWED_FOR_MS);
   const all = [...recent, request].slice(-OWED_MAX);
   if (ended === 'missed') return { owed: all, askedAt: request.sentAt };
-  // A damaged reply does not tell its operation: it was one of them.
+  // A damaged reply does not say its operation: it was one of them.
   if (ended === 'damaged') return { owed: all.slice(1), askedAt: request.sentAt };
   const index = all.findIndex(({ operation }) => operation === request.operation);
   return { owed: all.slice(index + 1), askedAt: all[index]?.sentAt ?? request.sentAt };

@@ -1,6 +1,6 @@
 /**
  * Whether bytes really take the time that the baud rate says. Ports say so by their names; the UART of a virtual machine
- * has such a name and no wire. Early bytes time after time, and never a reply in its time, tell the two apart.
+ * has such a name and no wire. Early bytes time after time, and never a reply in its time, distinguish the two.
  */
 
 export interface Pace {

@@ -32,7 +32,7 @@ it('loses the port when the adapter is pulled, and works on another bus when it 
     const running = outcomeOf(bus.run(forever));
     const poll = pollOf(1);
     bus.poll(poll);
-    await vi.waitFor(() => expect(poll.told.length).toBeGreaterThan(20));
+    await vi.waitFor(() => expect(poll.calls.length).toBeGreaterThan(20));
     await pty.hangUp();
     await vi.waitFor(() => expect(running()).toBe('LINK_LOST'));
     const order = bus.exchange(ask(1), command(systemClock.monotonic() + 1_000), forever);
@@ -61,7 +61,7 @@ it('loses a serial device server that is gone without a word', async () => {
   const running = outcomeOf(bus.run(forever));
   const polls = [pollOf(1, 20), pollOf(2, 20)];
   for (const poll of polls) bus.poll(poll);
-  await vi.waitFor(() => expect(polls.every(({ told }) => told.length > 10)).toBe(true));
+  await vi.waitFor(() => expect(polls.every(({ calls }) => calls.length > 10)).toBe(true));
   expect(running()).toBe('pending');
   isGone.value = true;
   await vi.waitFor(() => expect(running()).toBe('LINK_LOST'), { timeout: 10_000 });

@@ -131,7 +131,7 @@ describe('polls', () => {
     expect(wire.sent).toHaveLength(5);
   });
 
-  it('are told nothing after they ended, not even what was under way', async () => {
+  it('are not called after they ended, not even what was under way', async () => {
     const { bus, clock, wire } = await openTestBus(says(7));
     const poll = pollOf(1);
     const reading = bus.poll(poll);
@@ -139,7 +139,7 @@ describe('polls', () => {
     expect(wire.sent).toHaveLength(1);
     reading[Symbol.dispose]();
     await clock.advance(100);
-    expect(poll.told).toEqual([]);
+    expect(poll.calls).toEqual([]);
   });
 
   it('of a defective driver harm no one else', async () => {
@@ -152,25 +152,25 @@ describe('polls', () => {
     const sound = pollOf(3);
     bus.poll(sound);
     await clock.advance(1_000);
-    expect(sound.told.length).toBeGreaterThan(50);
+    expect(sound.calls.length).toBeGreaterThan(50);
     expect(wire.complaints).toHaveLength(1);
   });
 });
 
 describe('dead devices', () => {
-  it('are told once, and once when they are back', async () => {
+  it('are reported once, and once when they are back', async () => {
     const silent = [2];
     const { bus, clock } = await openTestBus((request) => dead(...silent)(request));
     const [one, two] = [pollOf(1, 100), pollOf(2, 100)];
     bus.poll(one);
     bus.poll(two);
     await clock.advance(2_000);
-    expect(two.told.filter((told) => told !== 'NO_REPLY')).toEqual(['dead']);
-    expect(two.told.indexOf('dead')).toBe(2);
+    expect(two.calls.filter((calls) => calls !== 'NO_REPLY')).toEqual(['dead']);
+    expect(two.calls.indexOf('dead')).toBe(2);
     silent.pop();
     await clock.advance(5_000);
-    expect(two.told.filter((told) => !/NO_REPLY|reply/.test(told))).toEqual(['dead', 'alive']);
-    expect(one.told.filter((told) => !told.startsWith('reply'))).toEqual(['alive']);
+    expect(two.calls.filter((calls) => !/NO_REPLY|reply/.test(calls))).toEqual(['dead', 'alive']);
+    expect(one.calls.filter((calls) => !calls.startsWith('reply'))).toEqual(['alive']);
     expect(bus.report().devices.map(({ alive }) => alive)).toEqual([true, true]);
   });
 
@@ -178,7 +178,7 @@ describe('dead devices', () => {
     async function refreshOf(healthy: number[], silent: number[]): Promise<number> {
       const { bus, clock } = await openTestBus(dead(...silent));
       for (const address of [...healthy, ...silent]) bus.poll(pollOf(address));
-      // What it takes to know whom to leave alone is over.
+      // What it takes to know which device to ask less often is over.
       await clock.advance(3_000);
       const counts = () => bus.report().devices.filter(({ alive }) => alive);
       const total = () => counts().reduce((sum, { counters }) => sum + counters.replies, 0);
@@ -268,10 +268,10 @@ describe('dead devices', () => {
       void bus.exchange(ask(1), command(soon()), forever);
       await clock.advance(15);
     }
-    expect(poll.told).toContain('alive');
+    expect(poll.calls).toContain('alive');
   });
 
-  it('are tried by one command between two probes; the next is told at once', async () => {
+  it('are tried by one command between two probes; the next is refused at once', async () => {
     const { bus, clock, soon, wire } = await openTestBus(dead(2));
     bus.poll(pollOf(1, 100));
     bus.poll(pollOf(2, 100));
@@ -311,7 +311,7 @@ describe('dead devices', () => {
     const outcome = outcomeOf(bus.exchange(ask(2), command(soon()), forever));
     await clock.advance(60);
     expect(outcome()).toBe(7);
-    expect(poll.told.slice(-2)).toEqual(['alive', 'reply 7']);
+    expect(poll.calls.slice(-2)).toEqual(['alive', 'reply 7']);
   });
 
   it('that no one polls can be asked as often as one likes', async () => {
@@ -324,7 +324,7 @@ describe('dead devices', () => {
     const poll = pollOf(2, 100);
     using _reading = bus.poll(poll);
     await clock.advance(250);
-    expect(poll.told).toEqual(['NO_REPLY', 'NO_REPLY']);
+    expect(poll.calls).toEqual(['NO_REPLY', 'NO_REPLY']);
   });
 
   it('that say no, or that they are busy, are alive', async () => {
@@ -332,7 +332,7 @@ describe('dead devices', () => {
     const poll = pollOf(2, 100);
     bus.poll(poll);
     await clock.advance(1_000);
-    expect(poll.told.slice(0, 2)).toEqual(['alive', 'REFUSED']);
-    expect(poll.told).not.toContain('dead');
+    expect(poll.calls.slice(0, 2)).toEqual(['alive', 'REFUSED']);
+    expect(poll.calls).not.toContain('dead');
   });
 });

@@ -3,7 +3,7 @@
  * own reading misses a hang-up when a read is in the pool at that moment: read(2) returns 0 for ever, no `close` comes, and
  * the loop takes a whole core (node-serialport issues 2043, 2323); and with the pool at work elsewhere each read waits for
  * it. The stream around it costs a tenth of what an exchange does. The descriptor is non-blocking, so reading it here
- * costs a few microseconds and tells an end from nothing yet.
+ * costs a few microseconds and distinguishes an end from no data yet.
  */
 import { readSync, writeSync } from 'node:fs';
 import type { LinuxPortBinding } from '@serialport/bindings-cpp';
@@ -14,7 +14,7 @@ import type { PortListener } from './port.ts';
 export interface SerialWire {
   /** Bytes that are to be sent and were not taken yet. */
   unsent(): number;
-  /** Throws when the device is lost, which the listener is told before. */
+  /** Throws when the device is lost, which the listener hears of first. */
   write(bytes: Uint8Array): void;
   /** The listener hears no more. Never rejects: what cannot be closed is gone. */
   close(): Promise<void>;

@@ -162,7 +162,7 @@ it('is lost once when it vanishes while something waits to be sent', async () =>
 it('says of a write into a device that has just vanished that it is lost', async () => {
   const pty = pluggedIn();
   const { port, lost } = await open(pty.path);
-  // Closes both ends before anybody is told.
+  // Closes both ends before any listener is called.
   const gone = pty.hangUp();
   expect(() => port.write(Uint8Array.of(1))).toThrow();
   expect(lost).toHaveLength(1);

@@ -17,7 +17,7 @@ export interface Station {
   /** Stays closed while the address is not polled: a scan is no proof that no device is there. */
   breaker: Breaker;
   isPolled: boolean;
-  /** As its poll was told; undefined until the first answer or the third miss. */
+  /** As its poll was informed; undefined until the first answer or the third miss. */
   isAlive: boolean | undefined;
   /** Monotonic: not before, because the late reply of a miss may still come. */
   askableAt: number;
@@ -30,7 +30,7 @@ export interface Station {
   /** Requests whose replies may still come. */
   owed: readonly Owed[];
   /** How many of its late replies were already reported with an attempt. */
-  lateTold: number;
+  lateReported: number;
   voices: Voices;
   /** The exchange after its last one was disturbed: the next poll listens for a second device behind the reply. */
   isDoubted: boolean;
@@ -66,7 +66,7 @@ export function newStation(address: number): Station {
     answeredAt: undefined,
     late: undefined,
     owed: [],
-    lateTold: 0,
+    lateReported: 0,
     voices: ONE_VOICE,
     isDoubted: false,
     polledAt: undefined,

@@ -19,9 +19,9 @@ it.each([150, 215, 250, 300, 400])(
     await clock.advance(1_000);
     slowMs = slow;
     await clock.advance(5_000);
-    poll.told.length = 0;
+    poll.calls.length = 0;
     await clock.advance(30_000);
-    expect(poll.told.filter((one) => one.startsWith('reply'))).toEqual([]);
+    expect(poll.calls.filter((one) => one.startsWith('reply'))).toEqual([]);
     expect(bus.report().warnings).toEqual([expect.stringMatching(/too late.*address 2$/)]);
   },
 );

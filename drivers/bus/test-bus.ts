@@ -38,20 +38,20 @@ export function command(deadline: number, attempts = 1): Order {
   return { class: 'command', deadline, attempts };
 }
 
-/** What a poll was told, in words. */
+/** The calls that a poll has had, in words. */
 export interface TestPoll extends Poll {
-  told: string[];
+  calls: string[];
 }
 
 export function pollOf(address: number, everyMs = 0): TestPoll {
-  const told: string[] = [];
+  const calls: string[] = [];
   return {
     address,
     everyMs,
-    told,
+    calls,
     begin: () => ask(address),
-    settle: (outcome) => told.push('error' in outcome ? outcome.error.code : `reply ${outcome.reply}`),
-    alive: (isAlive) => told.push(isAlive ? 'alive' : 'dead'),
+    settle: (outcome) => calls.push('error' in outcome ? outcome.error.code : `reply ${outcome.reply}`),
+    alive: (isAlive) => calls.push(isAlive ? 'alive' : 'dead'),
   };
 }
 

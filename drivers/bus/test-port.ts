@@ -9,7 +9,7 @@
  *
  * The device hears the request when a wire would have carried it, also where its host is gone by then. The reply arrives as
  * one piece when a wire would have carried that, `turnaroundMs` later. `null` is a device that says nothing. `wire.sent`
- * tells what was sent, and when the host handed it over.
+ * reports what was sent, and when the host handed it over.
  */
 import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import { characterMs } from './inter-frame-delay.ts';

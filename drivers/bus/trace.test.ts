@@ -1,4 +1,4 @@
-/** What is told of what went over a bus. */
+/** What a trace shows of what went over a bus. */
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import { ask, command, forever, frame, openTestBus, outcomeOf, says } from './test-bus.ts';
@@ -18,19 +18,19 @@ function tapOf({
   return { clock, tap: openTap({ clock, characterMs: 1, redact, decrypt }) };
 }
 
-it('tells of requests and replies, with their times and directions, and of what no one asked for', async () => {
+it('reports requests and replies, with their times and directions, and of what no one asked for', async () => {
   const { bus, clock, wire, soon } = await openTestBus(says(7));
   const epoch = clock.now();
   const begun = bus.trace(first, forever);
   const asked = bus.exchange(ask(1), command(soon()), forever);
   await clock.advance(10);
   await asked;
-  // Too soon to be told from the reply by its silence.
+  // Too soon to be distinguished from the reply by its silence.
   wire.deliver(Uint8Array.of(0xff));
   await clock.advance(240);
   const { packets, dropped } = await begun;
-  const told = packets.map(({ sent, bytes }) => [sent, [...bytes]]);
-  expect(told).toEqual([
+  const traced = packets.map(({ sent, bytes }) => [sent, [...bytes]]);
+  expect(traced).toEqual([
     [true, [...frame(1, 3, 0)]],
     [false, [...frame(1, 3, 7)]],
     [false, [0xff]],
@@ -57,14 +57,14 @@ it('keeps nothing unless it is asked to, and nothing once it is over', async () 
 
 it('puts the pieces of a frame together, and parts what comes after a silence', async () => {
   const { tap, clock } = tapOf();
-  const told = tap.trace(first, forever);
+  const traced = tap.trace(first, forever);
   tap.heard(Uint8Array.of(1));
   await clock.advance(30);
   tap.heard(Uint8Array.of(2));
   await clock.advance(40);
   tap.heard(Uint8Array.of(3));
   await clock.advance(250);
-  expect((await told).packets.map(({ bytes }) => [...bytes])).toEqual([[1, 2], [3]]);
+  expect((await traced).packets.map(({ bytes }) => [...bytes])).toEqual([[1, 2], [3]]);
 });
 
 it('drops the oldest of what no one comes for, counts it, and stays within its bounds', async () => {
@@ -90,10 +90,10 @@ it('drops the oldest of what no one comes for, counts it, and stays within its b
 
 it('cuts noise without end into packets', async () => {
   const { tap, clock } = tapOf();
-  const told = tap.trace(first, forever);
+  const traced = tap.trace(first, forever);
   for (let n = 0; n < 100; n += 1) tap.heard(new Uint8Array(100));
   await clock.advance(250);
-  const { packets } = await told;
+  const { packets } = await traced;
   expect(Math.max(...packets.map(({ bytes }) => bytes.length))).toBe(2_000);
 });
 
@@ -111,9 +111,9 @@ it('refuses a second one while the first goes on, and forgets one that no one co
 it('is over when the command is cancelled', async () => {
   const { tap } = tapOf();
   const stop = new AbortController();
-  const told = outcomeOf(tap.trace(first, stop.signal));
+  const traced = outcomeOf(tap.trace(first, stop.signal));
   stop.abort(new Error('enough'));
-  await expect.poll(told).toBe('enough');
+  await expect.poll(traced).toBe('enough');
   expect((await tap.trace({ id: 'second', last: true }, forever)).packets).toEqual([]);
 });
 

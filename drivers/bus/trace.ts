@@ -214,9 +214,9 @@ export function openRecording({ epoch, characterMs, redact, decrypt }: Recording
     take(now, last) {
       if (growing && (last || now - growing.last > togetherMs)) cut();
       const count = countOf(packets);
-      const told = { dropped, left: packets.length - count, packets: forget(count) };
+      const reported = { dropped, left: packets.length - count, packets: forget(count) };
       dropped = 0;
-      return told;
+      return reported;
     },
   };
 }
