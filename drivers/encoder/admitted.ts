@@ -52,7 +52,7 @@ export function openSession({ connection, client, host, log, close }: SessionOpt
   let isFailureTold = false;
 
   /** One line a connection: the encoder repeats the message every few seconds. */
-  function tellFailure(channel: UpChannel, error: unknown): void {
+  function logFailure(channel: UpChannel, error: unknown): void {
     const isCutOff = error instanceof DriverError && error.code === 'LINK_LOST';
     if (isCutOff || isFailureTold) return;
     isFailureTold = true;
@@ -74,7 +74,7 @@ export function openSession({ connection, client, host, log, close }: SessionOpt
         return 'acknowledge';
       } catch (error) {
         if (error instanceof BadMessage) throw error;
-        tellFailure(channel, error);
+        logFailure(channel, error);
         return 'withhold';
       } finally {
         receiving -= 1;

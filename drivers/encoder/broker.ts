@@ -73,7 +73,7 @@ export async function openBroker(options: BrokerOptions): Promise<Broker> {
       const peer = openPeer(socket, {
         closed: (closed, reason) => lost(connections, closed, reason),
         refused: (stranger, refusal) =>
-          tellRefused(connections, stranger, identityOf(socket)?.encoderId ?? '', refusal),
+          reportRefused(connections, stranger, identityOf(socket)?.encoderId ?? '', refusal),
       });
       peers.set(aedes.handle(socket), peer);
     },
@@ -98,7 +98,7 @@ function hooks(connections: Connections): AedesOptions {
       if (refusal?.returnCode === 1) {
         // aedes would take 3.1 too, and answers 1 by itself only: to 5, of which it knows that it does not speak it.
         packet.protocolVersion = 5;
-        tellRefused(connections, peer, packet.clientId, refusal);
+        reportRefused(connections, peer, packet.clientId, refusal);
       }
       packet.clean = true;
       delete packet.will;
@@ -108,7 +108,7 @@ function hooks(connections: Connections): AedesOptions {
       void admit(connections, client).then((refusal) => {
         if (!refusal) return done(null, true);
         const peer = peers.get(client);
-        if (peer) tellRefused(connections, peer, client.id, refusal);
+        if (peer) reportRefused(connections, peer, client.id, refusal);
         const { returnCode, reason } = refusal;
         done(Object.assign(new Error(reason), { returnCode }), false);
       });
@@ -153,7 +153,7 @@ function listen(aedes: Aedes, connections: Connections): void {
     if (own && Number(own.qos) !== NOT_GRANTED) session.granted(own.qos);
   });
   aedes.on('unsubscribe', (topics, client) => {
-    // Also told when a connection closes, for the subscriptions that end with it.
+    // Also called when a connection closes, for the subscriptions that end with it.
     const session = client.closed ? undefined : sessionOf(connections, client);
     if (session && topics.includes(downFilter(session.connection.encoderId))) {
       void session.close('it unsubscribed from its down topics');
@@ -176,13 +176,13 @@ function sessionOf({ peers, live }: Connections, client: Client): Session | unde
   return live.get(session.connection.encoderId) === session ? session : undefined;
 }
 
-function tellRefused(
+function reportRefused(
   { refused }: Connections,
   { stage, remoteAddress }: Peer,
   encoderId: string,
   { reason }: Refusal,
 ): void {
-  // Told apart by the certificate also: many encoders may share one address, and an encoder that is refused may say any id.
+  // Distinguished by the certificate also: many encoders may share one address, and an encoder that is refused may say any id.
   const proven = stage.at === 'connecting' ? stage.identity?.encoderId : undefined;
   refused(`${remoteAddress} ${proven}`, { encoderId, remoteAddress, reason });
 }

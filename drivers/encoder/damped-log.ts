@@ -2,7 +2,7 @@
 import type { Clock } from '../contract/driver.ts';
 
 const QUIET_MS = 60_000;
-/** Subjects told apart; the others share one line a minute. */
+/** Subjects that are distinguished; the others share one line a minute. */
 const SUBJECTS_MAX = 64;
 const OTHERS = 'others';
 

@@ -47,7 +47,7 @@ describeEmbedded('admission', (site) => {
     const peer = await site().dial(site().register('e1'));
     expect(await site().ask(peer, { clientId: 'e1', ...options })).toBe(code);
     await peer.ended();
-    expect(site().host.told).toEqual([]);
+    expect(site().host.calls).toEqual([]);
   });
 
   it.each(['__proto__', 'constructor', 'toString', 'a'.repeat(64)])(
@@ -169,13 +169,13 @@ describeEmbedded('admission', (site) => {
     expect((await eager.next(TYPE.suback)).body[2]).toBe(1);
     for (let id = 1; id <= 60; id += 1) expect(identifierOf(await eager.next(TYPE.puback))).toBe(id);
     await site().link.kick('e1', 'next');
-    site().host.told.length = 0;
+    site().host.calls.length = 0;
     site().host.credentials.clear();
     const refused = await site().dial(identity);
     refused.send(...together);
     refused.send(...many);
     await refused.ended();
-    expect(site().host.told).toEqual([]);
+    expect(site().host.calls).toEqual([]);
   });
 });
 
@@ -199,7 +199,7 @@ describeEmbedded('deny by default', (site) => {
     await peer.ended();
     expect(peer.packets).toEqual([]);
     await site().host.wait('lost', 'e1');
-    expect(site().host.told.filter(({ what }) => what === 'received')).toEqual([]);
+    expect(site().host.calls.filter(({ what }) => what === 'received')).toEqual([]);
     other.send(PINGREQ);
     await other.next(TYPE.pingresp);
     expect(other.packets).toEqual([]);
@@ -216,10 +216,10 @@ describeEmbedded('deny by default', (site) => {
     const will = { topic: 'enc/e1/up/status', payload: JSON.stringify({ online: false, session: SESSION }) };
     const peer = await site().enter('e1', undefined, { will });
     peer.reset();
-    const [told] = await site().host.wait('lost', 'e1');
-    expect(told?.connection.session).toBe(SESSION);
+    const [calls] = await site().host.wait('lost', 'e1');
+    expect(calls?.connection.session).toBe(SESSION);
     await site().enter('e2');
-    expect(site().host.told.filter(({ what }) => what === 'received')).toEqual([]);
+    expect(site().host.calls.filter(({ what }) => what === 'received')).toEqual([]);
   });
 
   it('hears nothing more from an encoder once it is kicked', async () => {

@@ -250,7 +250,7 @@ describeEmbedded('the mosquitto clients', (site) => {
     expect(received.map(({ payload }) => payload)).toEqual(['one', 'two', 'three']);
   });
 
-  it.skipIf(mosquittoIsMissing)('are told what the gateway sends', async () => {
+  it.skipIf(mosquittoIsMissing)('receive what the gateway sends', async () => {
     const args = ['-t', 'enc/e1/down/#', '-v', '-C', '2'];
     const { ended } = run('mosquitto_sub', site().register('e1'), args);
     await site().host.wait('subscribed', 'e1');

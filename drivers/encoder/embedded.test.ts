@@ -67,7 +67,7 @@ describeEmbedded('acknowledgement', (site) => {
       peer.send(up('e1', 'kept', beat));
       await new Promise((resolve) => peer.socket.setTimeout(600, () => resolve(undefined)));
     }
-    expect(site().host.told.filter(({ what }) => what === 'lost')).toEqual([]);
+    expect(site().host.calls.filter(({ what }) => what === 'lost')).toEqual([]);
   });
 
   it('leaves the order of what follows as it was sent', async () => {
@@ -172,7 +172,7 @@ describeEmbedded('bounds', (site) => {
     await peer.ended();
     expect(peer.packets).toEqual([]);
     if (admitted) await site().host.wait('lost', 'e1');
-    expect(site().host.told.filter(({ what }) => what === 'received')).toEqual([]);
+    expect(site().host.calls.filter(({ what }) => what === 'received')).toEqual([]);
     await site().enter('e1', identity);
   });
 
@@ -216,6 +216,6 @@ describeEmbedded('bounds', (site) => {
         expect(readPublish(await peer.next(TYPE.publish)).payload).toBe(id);
       }),
     );
-    expect(site().host.told.filter(({ what }) => what === 'received')).toHaveLength(50);
+    expect(site().host.calls.filter(({ what }) => what === 'received')).toHaveLength(50);
   });
 });

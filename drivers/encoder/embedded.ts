@@ -67,7 +67,7 @@ export async function openEmbeddedLink(
     // Undefined when the connection was closed, by us too: those share their lines.
     const { remoteAddress } = socket;
     failed(`${remoteAddress}`, { remoteAddress, reason: error.message });
-    // Node only tells of a handshake that takes too long.
+    // Node only reports a handshake that takes too long.
     socket.destroy();
   });
   server.listen(options.port, options.host);

@@ -72,7 +72,7 @@ export function openFrameWalk(
 }
 
 /**
- * Puts the guard on a stream whose only reader calls `read(null)`, as aedes does. `refuse` is told why the peer broke a
+ * Puts the guard on a stream whose only reader calls `read(null)`, as aedes does. `refuse` is given the reason why the peer broke a
  * bound and ends the connection.
  */
 export function guardFrames(stream: Socket, bounds: FrameBounds, refuse: (reason: string) => void): void {

@@ -85,24 +85,24 @@ export function encoderLinkContract(name: string, open: () => Promise<Site>): vo
     presence(() => site);
     messages(() => site);
     credentials(() => site);
-    it('tells of every connection that it is lost when the link is closed', async () => {
+    it('reports every connection as lost when the link is closed', async () => {
       await using other = await open();
       await other.enter('closing');
       await other.link[Symbol.asyncDispose]();
-      expect(other.host.told.filter(({ what }) => what === 'lost')).toHaveLength(1);
+      expect(other.host.calls.filter(({ what }) => what === 'lost')).toHaveLength(1);
     });
   });
 }
 
 function presence(site: () => Site): void {
-  it('tells that down/# was granted, once, with generation and address', async () => {
+  it('reports that down/# was granted, once, with generation and address', async () => {
     const { enter, host, register } = site();
     const peer = await enter('granted', register('granted', 7));
     peer.send(subscribePacket(2, ['enc/granted/down/#', 1]));
     await peer.next(TYPE.suback);
-    const told = await host.wait('subscribed', 'granted');
-    expect(told).toHaveLength(1);
-    expect(told[0]?.connection).toMatchObject({ encoderId: 'granted', generation: 7 });
+    const calls = await host.wait('subscribed', 'granted');
+    expect(calls).toHaveLength(1);
+    expect(calls[0]?.connection).toMatchObject({ encoderId: 'granted', generation: 7 });
   });
 
   it.each<[string, (peer: TestPeer) => void]>([
@@ -135,7 +135,7 @@ function presence(site: () => Site): void {
       await peer.next(TYPE.pingresp);
     }
     expect(
-      host.told.some(({ what, connection }) => what === 'lost' && connection.encoderId === 'pinging'),
+      host.calls.some(({ what, connection }) => what === 'lost' && connection.encoderId === 'pinging'),
     ).toBe(false);
   });
 
@@ -162,7 +162,7 @@ function presence(site: () => Site): void {
     const last = await site().enter('storm', identity);
     await Promise.all(peers.map((peer) => peer.ended()));
     const admitted = new Set(
-      host.told
+      host.calls
         .filter(({ connection }) => connection.encoderId === 'storm')
         .map(({ connection }) => connection.connectionId),
     );
@@ -259,7 +259,7 @@ function credentials(site: () => Site): void {
       const identity = register(encoderId);
       host.credentials.set(identity.fingerprint256, { ok: false, reason, encoderId });
       expect(await ask(await dial(identity), { clientId: encoderId })).toBe(5);
-      expect(host.told.filter(({ connection }) => connection.encoderId === encoderId)).toEqual([]);
+      expect(host.calls.filter(({ connection }) => connection.encoderId === encoderId)).toEqual([]);
     },
   );
 

@@ -2,7 +2,7 @@
  * The link to card encoders: a contract of its own, because an encoder comes to us over MQTT where every other driver
  * goes out to its device. The transport behind it is the embedded broker (embedded.ts); another one, such as an external
  * broker, has to pass the same suite (link.contract.ts). Durability and order are the business of the caller and the
- * encoder (docs/encoder-protocol.md): a link carries messages and tells who is there, nothing more.
+ * encoder (docs/encoder-protocol.md): a link carries messages and reports who is there, nothing more.
  */
 
 /** The last level of an up topic: `enc/<id>/up/<channel>`. */
@@ -30,7 +30,7 @@ export type CredentialVerdict =
   | { ok: true; generation: number }
   | { ok: false; reason: 'unknown' | 'superseded' | 'revoked' };
 
-/** What a link asks of, and tells, the gateway. */
+/** What a link asks of the gateway, and reports to it. */
 export interface EncoderLinkHost {
   /** Asked on every CONNECT, also of a resumed TLS session. `fingerprint256` as node:crypto writes it (AA:BB:…). */
   credential(encoderId: string, fingerprint256: string): CredentialVerdict;

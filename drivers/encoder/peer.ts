@@ -74,7 +74,7 @@ export function openPeer(socket: TLSSocket, { closed, refused }: PeerEvents): Pe
     refused(peer, { returnCode: 1, reason: because });
   };
   guardFrames(socket, frameBounds(peer, refuseLevel), (reason) => void peer.close(reason));
-  // aedes reads when told that there is something to read, which it was not allowed to take until now.
+  // aedes reads when it learns that there is something to read, which it was not allowed to take until now.
   socket.on('drain', () => socket.emit('readable'));
   return peer;
 }

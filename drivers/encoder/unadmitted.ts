@@ -11,7 +11,7 @@ const PER_ADDRESS_MAX = 128;
 export const UNADMITTED_MAX = 512;
 
 export interface Unadmitted {
-  /** A new TCP connection. Another one may be closed for it; `gaveWay` is told of its address. */
+  /** A new TCP connection. Another one may be closed for it; `gaveWay` is called with its address. */
   opened(socket: Socket): void;
   /** An encoder was admitted on it; the TLS socket does as well as the TCP socket beneath. */
   admitted(socket: Socket): void;
