@@ -262,7 +262,7 @@ async function broughtUpAgain(seed: number) {
   const module = modules.module(address);
   const on = `#0${address}1001`;
   /** When ON was sent, and when the relay closed and opened. */
-  const told: number[] = [];
+  const sent: number[] = [];
   const edges: { at: number; isClosed: boolean }[] = [];
   let isOver = false;
   const relay = () => (module.now().outputs & 1) === 1;
@@ -272,9 +272,9 @@ async function broughtUpAgain(seed: number) {
     const before = relay();
     const answered = answer(request);
     if (relay() !== before) edges.push({ at: clock.monotonic(), isClosed: !before });
-    if (text === on) told.push(clock.monotonic());
+    if (text === on) sent.push(clock.monotonic());
     const isMute =
-      (text === on && told.length <= lost) ||
+      (text === on && sent.length <= lost) ||
       text === `#0${address}1101` ||
       (isUnread && isOver && text === `$0${address}6`);
     return isMute ? null : answered;
@@ -289,7 +289,7 @@ async function broughtUpAgain(seed: number) {
   const outcome = await host.settled(fire(0), 20_000);
   isOver = true;
   // The first one was carried out, and its answer lost.
-  const dueAt = (told[0] ?? 0) + milliseconds;
+  const dueAt = (sent[0] ?? 0) + milliseconds;
   await clock.advance(Math.max(0, dueAt - clock.monotonic() - draw(500)));
   if (meanwhile === 'a scan')
     host
@@ -298,7 +298,7 @@ async function broughtUpAgain(seed: number) {
   if (meanwhile === 'a pulse without answers') void fire(1);
   if (meanwhile === 'a restart') modules.module(1 + (address % ADDRESSES.length)).restart();
   await clock.advance(10_000);
-  const fed = host.toldAt('~**');
+  const fed = host.sentAt('~**');
   return { host, baudRate, milliseconds, outcome, edges, dueAt, fed };
 }
 

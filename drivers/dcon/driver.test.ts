@@ -147,7 +147,7 @@ describe('a module', () => {
     expect(bench.report('lobby-01')).toMatchObject({ connected: true });
   });
 
-  it('that is not in the table is reported by its name, and told of', async () => {
+  it('that is not in the table is reported by its name, with a warning', async () => {
     await using bench = await openTestDriver({ 1: { name: '4017', kind: 'none' } });
     await bench.clock.advance(6_000);
     expect(bench.report('lobby-01')).toMatchObject({
@@ -169,7 +169,7 @@ describe('a start', () => {
     await bench.clock.advance(30_000);
     expect(bench.wire.complaints).toEqual([expect.stringMatching(/no host watchdog is fed until/)]);
     expect(bench.report('lobby-03')).toMatchObject({ connected: true });
-    // What comes of itself is told.
+    // What comes of itself is reported.
     bench.modules.module(2).restart();
     await bench.clock.advance(10_000);
     expect(bench.wire.complaints.slice(1)).toEqual([expect.stringMatching(/brought up again: it was reset/)]);
@@ -191,7 +191,7 @@ describe('settings', () => {
     });
   });
 
-  it('that a module cannot carry are told, or refused', async () => {
+  it('that a module cannot carry are reported, or refused', async () => {
     await using bench = await openTestDriver({ 1: ADAM_4055, 2: { name: '4050', kind: 'none' }, 3: I_7060 });
     await bench.clock.advance(2_000);
     const pins = { ...SETTINGS.ioPins, output7: true };
@@ -223,7 +223,7 @@ describe('settings', () => {
 });
 
 describe('an activation of an input', () => {
-  it('is counted and told once, unless the pin is not in use', async () => {
+  it('is counted and reported once, unless the pin is not in use', async () => {
     await using bench = await openTestDriver({ 1: I_7060 });
     await bench.clock.advance(1_000);
     await bench.settled(bench.execute('applySettings', apply(1)));
@@ -291,7 +291,7 @@ describe('an activation of an input', () => {
 });
 
 describe('a bus', () => {
-  it('is watched where it is told to, and left alone where it is not any more', async () => {
+  it('is watched where `watch` names it, and left alone where it is not any more', async () => {
     await using bench = await openTestDriver(
       { 1: I_7060, 2: I_7060 },
       { options: { devices: [{ address: 1 }] } },

@@ -38,7 +38,7 @@ const FEEDS_PER_WATCHDOG = 3;
 /** Withheld, they are looked at again so soon: an output is off within a few exchanges. */
 const WITHHELD_MS = 100;
 const WITHHELD = new DriverError('BUSY', 'an output is to be switched off first');
-/** Ending the pulses, when the driver is told to stop. */
+/** Ending the pulses, when the driver is stopped. */
 const FAREWELL_MS = 1_000;
 
 export const openDcon: OpenDriver = (options, context, signal) =>
@@ -93,7 +93,7 @@ function moduleOf(link: Link, address: number, all: () => readonly Module[]): Mo
     pollEveryMs: options.pollEveryMs,
     watchdogMs: options.hostWatchdogMs,
     context,
-    tellEvent: events.add,
+    addEvent: events.add,
     turns,
     assertFed() {
       if (link.tests > 0)
@@ -161,13 +161,13 @@ async function farewell(modules: Modules, { clock, log }: DriverContext): Promis
   });
 }
 
-/** Tells all modules that the host is well, as long as that keeps nothing on that is not wanted. */
+/** Says to all modules that the host is well, as long as that keeps nothing on that is not wanted. */
 async function feed(link: Link, modules: Modules, signal: AbortSignal): Promise<never> {
   const { options, context, feeding } = link;
   const { clock, log } = context;
   const everyMs = options.hostWatchdogMs / FEEDS_PER_WATCHDOG;
   let withheldSince: number | undefined;
-  let isTold = false;
+  let isLogged = false;
   for (;;) {
     const now = clock.monotonic();
     if (link.tests > 0) {
@@ -180,15 +180,15 @@ async function feed(link: Link, modules: Modules, signal: AbortSignal): Promise<
     const isAnyFed = modules.all().some((one) => one.isFed());
     if (isAllowed) {
       withheldSince = undefined;
-      isTold = false;
+      isLogged = false;
       if (isAnyFed) await feedAll(link, modules, signal);
     } else {
       withheldSince ??= now;
-      if (!isTold && isAnyFed && now - withheldSince > options.hostWatchdogMs) {
-        isTold = true;
+      if (!isLogged && isAnyFed && now - withheldSince > options.hostWatchdogMs) {
+        isLogged = true;
         log.warn(
           { modules: [...unsafe.keys()].map(aa) },
-          'modules may have an output on and cannot be told: no host watchdog is fed until theirs have run out',
+          'modules may have an output on and cannot be reached: no host watchdog is fed until theirs have run out',
         );
       }
     }

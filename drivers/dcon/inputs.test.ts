@@ -1,10 +1,10 @@
-/** Activations as a module's levels and its latch tell them together, reading by reading. */
+/** Activations as a module's levels and its latch report them together, reading by reading. */
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openInputs } from './inputs.ts';
 
 function opened() {
-  return openInputs({ hwId: 'io', clock: manualClock(), inUse: () => ({}), tell() {} });
+  return openInputs({ hwId: 'io', clock: manualClock(), inUse: () => ({}), addEvent() {} });
 }
 
 it('counts an activation once that begins between a reading of the levels and one of the latch', () => {
@@ -35,7 +35,7 @@ it('forgets what the latch showed of a module that is brought up again', () => {
   expect(inputs.edges()).toEqual({});
 });
 
-it('wants the latch cleared once what it tells is over, and counts nothing of it again', () => {
+it('wants the latch cleared once what it shows is over, and counts nothing of it again', () => {
   const inputs = opened();
   inputs.read(0b1);
   expect(inputs.latched(0b1)).toBe(false);

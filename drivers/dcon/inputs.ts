@@ -21,19 +21,19 @@ export interface Inputs {
 export interface InputsOptions {
   hwId: string;
   clock: Clock;
-  /** Pins not in use tell nothing. */
+  /** Pins not in use report nothing. */
   inUse(): Partial<IoPins>;
-  tell(event: DeviceEvent): void;
+  addEvent(event: DeviceEvent): void;
 }
 
-export function openInputs({ hwId, clock, inUse, tell }: InputsOptions): Inputs {
-  const counts = openInputCounts({ clock, tellEvent: tell });
+export function openInputs({ hwId, clock, inUse, addEvent }: InputsOptions): Inputs {
+  const counts = openInputCounts({ clock, addEvent: addEvent });
   let levels: number | undefined;
   /** Levels of the reading before, for what the latch remembers lies between two. */
   let before = 0;
   /** Remembered by the latch, and not seen in the levels so far. */
   let short = 0;
-  /** What the latch told last, and may tell again. */
+  /** What the latch showed last, and may show again. */
   let known = 0;
 
   function count(mask: number): void {

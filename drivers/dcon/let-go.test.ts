@@ -59,7 +59,7 @@ describe('a module that is let go', () => {
     expect(bench.modules.module(1).now().timedOut).toBe(false);
   });
 
-  it('has its outputs off when the driver is told to stop before the pulse was confirmed', async () => {
+  it('has its outputs off when the driver is stopped before the pulse was confirmed', async () => {
     await using bench = await openBench();
     const pending = bench.begin();
     await bench.on();

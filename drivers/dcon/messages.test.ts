@@ -53,7 +53,7 @@ describe('what is asked', () => {
     expect(exchange.read(new Uint8Array())).toEqual({ kind: 'reply', reply: null });
   });
 
-  it('says how long the answer can be, and whether it tells whose it is', () => {
+  it('says how long the answer can be, and whether it says whose it is', () => {
     expect(exchangeOf(ask.readPins(0x33, typeOf('4050')), checked)).toMatchObject({
       replyLength: '!11220000\r'.length,
       anonymous: true,
@@ -92,7 +92,7 @@ describe('what is answered', () => {
     [ask.switchOne(0x15, 2, true), '!', 'ignored'],
     [ask.hostWatchdogFlag(0x01), '!0104', true],
     [ask.hostWatchdogFlag(0x01), '!0100', false],
-    // Later modules tell in bit 7 whether it is armed.
+    // Later modules show in bit 7 whether it is armed.
     [ask.hostWatchdogFlag(0x01), '!0180', false],
     [ask.clearHostWatchdogFlag(0x01), '!01', null],
     [ask.armHostWatchdog(0x01, 100), '!01', null],

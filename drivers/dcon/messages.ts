@@ -20,7 +20,7 @@ export interface Question<Reply> {
   text: string;
   /** The longest answer, in characters. */
   answerLength: number;
-  /** The answer does not tell whose it is. */
+  /** The answer does not say whose it is. */
   anonymous?: boolean;
   /** Another answer on this bus can look the same, and asking again changes nothing: it is asked until that is sure. */
   reads?: boolean;

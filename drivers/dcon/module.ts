@@ -29,7 +29,7 @@ export interface ModuleOptions {
   pollEveryMs: number;
   watchdogMs: number;
   context: DriverContext;
-  tellEvent(event: DeviceEvent): void;
+  addEvent(event: DeviceEvent): void;
   wasStarved(): boolean;
   assertFed(): void;
   holdFeeds: Quiet['holdFeeds'];
@@ -56,7 +56,7 @@ export interface Module {
   isPulsing(): boolean;
   /** Ends every pulse now, as far as the module can be reached; none begins any more. */
   close(signal: AbortSignal): Promise<void>;
-  /** Where `close` could not tell it: until its outputs are off all the same. */
+  /** Where `close` did not reach it: until its outputs are off all the same. */
   outputsGone(signal: AbortSignal): Promise<void>;
   /** Says what becomes of pulses that cannot be ended, for the link is lost. */
   abandon(): void;
@@ -141,18 +141,18 @@ function openWorks(options: ModuleOptions): {
   works: Works;
   report: () => void;
 } {
-  const { address, hwId, bus, framing, watchdogMs, context, tellEvent, wasStarved, assertFed, turns } =
+  const { address, hwId, bus, framing, watchdogMs, context, addEvent, wasStarved, assertFed, turns } =
     options;
   const { clock, log } = context;
   const state = newState({ address, hwId }, clock.monotonic());
   const inUse = () => state.applied?.settings.ioPins ?? {};
-  const inputs = openInputs({ hwId, clock, inUse, tell: tellEvent });
+  const inputs = openInputs({ hwId, clock, inUse, addEvent });
   const pulses = openPulses();
   const pauses = openWatchdogPauses(clock);
   const changed = () => {
     if (fingerprint(current()) !== reported) report();
   };
-  const faults = openRelayFaults({ clock, hwId: () => hwId, tellEvent, changed });
+  const faults = openRelayFaults({ clock, hwId: () => hwId, addEvent, changed });
   let reported = '';
   const current = () => {
     const { kind } = state.stage;

@@ -3,7 +3,7 @@ import { expect, it, vi } from 'vitest';
 import type { Module } from './module.ts';
 import { openModules } from './modules.ts';
 
-/** Modules that leave when they are let go; what happens is told in `events`. */
+/** Modules that leave when they are let go; what happens is reported in `events`. */
 function fakes() {
   const events: string[] = [];
   let leave = Promise.resolve();

@@ -16,7 +16,7 @@ it('an output is off when its stand-open has ended, though its module is being b
   const module = modules.module(1);
   await clock.advance(20_000);
   await bench.settled(bench.execute('pulse', pulse(20_000)), 20_000);
-  const endsAt = (bench.toldAt('#011001')[0] ?? 0) + 20_000;
+  const endsAt = (bench.sentAt('#011001')[0] ?? 0) + 20_000;
   // It says at each poll that it was reset, and so is brought up again and again.
   bench.site.answer = (request) => (textOf(request) === '$015' ? sealed('!011') : modules.answer(request));
   module.heard.length = 0;

@@ -170,7 +170,7 @@ export async function closeOutputs(works: Works, signal: AbortSignal): Promise<v
   if (type && strayOutputs(works) !== 0) await switchedOff(works, type, signal);
 }
 
-/** Until its outputs are off: told so, again and again, or by its watchdog, which is not fed meanwhile (feed.ts). */
+/** Until its outputs are off: by OFF, sent again and again, or by its watchdog, which is not fed meanwhile (feed.ts). */
 export async function outputsGone(works: Works, signal: AbortSignal): Promise<void> {
   const { bell, clock, watchdogMs } = works;
   const ranOutAt = clock.monotonic() + RAN_OUT * watchdogMs;
@@ -188,7 +188,7 @@ export function abandonOutputs({ state, pulses, clock, log, watchdogMs }: Works)
 }
 
 function logFailure({ state, log }: Works, error: DriverError): void {
-  // A module that is away is told of by its report.
+  // The report of a module says that it is away.
   if (state.stage.kind === 'silent' && error.code === 'DEVICE_OFFLINE') return;
   log.warn(
     { hwId: state.hwId, code: error.code, err: error.message },

@@ -1,4 +1,4 @@
-/** What a pulse is told to have come to, and that it ends in time. On a manual clock. */
+/** What is reported of a pulse, and that it ends in time. On a manual clock. */
 import { expect, it } from 'vitest';
 import { openTestDriver } from './test-driver.ts';
 import { sealed } from './test-modules.ts';
@@ -25,8 +25,8 @@ it('that was carried out and was opened by a power cut is unknown, and is not se
   expect(await bench.settled(failed)).toMatchObject({ code: 'OUTCOME_UNKNOWN' });
   expect(module.now().outputs).toBe(0);
   await bench.clock.advance(3_000);
-  expect(bench.toldAt('#011001')).toHaveLength(1);
-  // A module tells once that it was restarted.
+  expect(bench.sentAt('#011001')).toHaveLength(1);
+  // A module reports once that it was restarted.
   expect(module.heard).toContain('~013164');
 });
 
@@ -46,10 +46,10 @@ it('whose watchdog ran out after a lost answer is not sent again', async () => {
   };
   const failed = bench.execute('pulse', pulse(10_000)).catch((error: unknown) => error);
   expect(await bench.settled(failed)).toMatchObject({ code: 'OUTCOME_UNKNOWN' });
-  expect(bench.toldAt('#011001')).toHaveLength(1);
+  expect(bench.sentAt('#011001')).toHaveLength(1);
 });
 
-it('is not sent again where a poll has asked away what the module tells of a restart', async () => {
+it('is not sent again where a poll has taken what the module says of a restart', async () => {
   await using bench = await openTestDriver({ 1: I_7060, 2: I_7060 });
   await bench.clock.advance(2_000);
   const module = bench.modules.module(1);
@@ -64,14 +64,14 @@ it('is not sent again where a poll has asked away what the module tells of a res
   };
   for (let phase = 0; phase < PHASES; phase += 1) {
     await bench.clock.advance(2_000 + 10 * phase);
-    const before = bench.toldAt('#011001').length;
+    const before = bench.sentAt('#011001').length;
     // Four orders in a row let a poll have its turn.
     const others = [0, 1, 2].map((relay) =>
       bench.execute('pulse', { ...pulse(300, relay), hwId: 'lobby-02' }).catch(() => undefined),
     );
     const failed = bench.execute('pulse', pulse(1_000)).catch((error: unknown) => error);
     expect(await bench.settled(failed)).toMatchObject({ code: 'OUTCOME_UNKNOWN' });
-    expect(bench.toldAt('#011001').length - before, `phase ${phase}`).toBe(1);
+    expect(bench.sentAt('#011001').length - before, `phase ${phase}`).toBe(1);
     for (const one of others) await bench.settled(one);
   }
   expect(asked).toBeGreaterThan(0);
@@ -84,17 +84,17 @@ it('that was never heard is sent again, and said not to be switched', async () =
     Buffer.from(request).toString('latin1').startsWith('#011001') ? null : bench.modules.answer(request);
   const failed = bench.execute('pulse', pulse(10_000)).catch((error: unknown) => error);
   expect(await bench.settled(failed)).toMatchObject({ code: 'NO_REPLY' });
-  expect(bench.toldAt('#011001')).toHaveLength(3);
+  expect(bench.sentAt('#011001')).toHaveLength(3);
 });
 
-it('is sent once to a module that does not tell of a restart', async () => {
+it('is sent once to a module that does not report a restart', async () => {
   await using bench = await openTestDriver({ 1: { name: '4168', kind: 'safety' } });
   await bench.clock.advance(2_000);
   bench.site.answer = (request) =>
     Buffer.from(request).toString('latin1').startsWith('#011001') ? null : bench.modules.answer(request);
   const failed = bench.execute('pulse', pulse(10_000)).catch((error: unknown) => error);
   expect(await bench.settled(failed)).toMatchObject({ code: 'OUTCOME_UNKNOWN' });
-  expect(bench.toldAt('#011001')).toHaveLength(1);
+  expect(bench.sentAt('#011001')).toHaveLength(1);
 });
 
 it('ends in time while another output of its module does not answer', async () => {
@@ -127,7 +127,7 @@ it.each([
     return isFirst ? null : answer;
   };
   await bench.settled(bench.execute('pulse', pulse(2_000)));
-  expect(bench.toldAt('#011001')).toHaveLength(requests);
+  expect(bench.sentAt('#011001')).toHaveLength(requests);
   await bench.clock.advance((askedAt ?? 0) + 1_999 - bench.clock.monotonic());
   expect(module.now().outputs).toBe(1);
   await bench.clock.advance(OPENS_WITHIN_MS);

@@ -111,7 +111,7 @@ export async function pulseOutput(
         signal,
       );
     } catch (error) {
-      // It may have been restarted, and tells that once (scripts.ts): its watchdog is to be armed again.
+      // It may have been restarted, and says that once (scripts.ts): its watchdog is to be armed again.
       const isUnknown = error instanceof DriverError && error.code === 'OUTCOME_UNKNOWN';
       if (isUnknown && state.stage.kind === 'ready' && !signal.aborted && !state.isClosing) {
         state.unknownSince ??= works.clock.monotonic();
@@ -151,7 +151,7 @@ function firingOf(works: Works, { relay, milliseconds }: Pulse) {
       // It would switch it on again behind the request that has switched it off.
       if (endsAt !== undefined && now >= endsAt)
         throw new DriverError('NO_REPLY', 'it was sent, and not answered before the end of the pulse');
-      // A poll has asked away what the module tells of a restart: it would switch it on a second time (scripts.ts).
+      // A poll has taken what the module says of a restart: it would switch it on a second time (scripts.ts).
       if (requests > 0 && state.upsets !== upsets)
         throw new DriverError('NO_REPLY', 'it was sent, and the module may have been restarted since');
       endsAt ??= now + milliseconds;
@@ -179,7 +179,7 @@ function firingOf(works: Works, { relay, milliseconds }: Pulse) {
       // Read as off when it was over: it may have been on before.
       const isCut = takeBack !== undefined && !isLive();
       takeBack?.();
-      // A poll that finds a restart has asked away what the module tells of it (polling.ts); and what is read may be another's.
+      // A poll that finds a restart has taken what the module says of it (polling.ts); and what is read may be another's.
       const isDoubtful = isCut || state.upsets !== upsets || works.unheard() > UNHEARD_MAX;
       const isOff = wasNotSwitched(error) && !(isDoubtful && error.code === 'NO_REPLY');
       if (isOff && takeBack) state.maybeOn &= ~bit | wasOn;
@@ -227,7 +227,7 @@ function wasNotSwitched(error: unknown): error is DriverError {
 
 function logFailure({ state, log }: Works, error: DriverError): void {
   const { hwId, stage } = state;
-  // A module that is away is told of by its report.
+  // The report of a module says that it is away.
   if (stage.kind === 'silent' && error.code === 'DEVICE_OFFLINE') return;
   log.warn(
     { hwId, code: error.code, err: error.message },

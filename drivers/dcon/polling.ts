@@ -38,7 +38,7 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
   let turn = 0;
   let asked: Asked | undefined;
   /**
-   * What the latch told, and what it held before it was used, is cleared at once: what it remembers meanwhile is lost.
+   * What the latch showed, and what it held before it was used, is cleared at once: what it remembers meanwhile is lost.
    * `asked`: no one confirmed that.
    */
   let latch: 'stale' | 'asked' | 'clear' = 'stale';
@@ -127,7 +127,7 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
       if ('reply' in outcome) asked?.hear(outcome.reply);
       else {
         const isRefused = outcome.error.code === 'REFUSED';
-        // It tells that once: an answer that is lost may have said so.
+        // It says that once: an answer that is lost may have said so.
         if (asked?.question.operation === RESET_OPERATION && !isRefused && state.stage.kind !== 'silent')
           bringUpAgain(works, 'its answer about a reset was lost', true);
         // Refused or not: somebody is there.

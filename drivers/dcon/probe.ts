@@ -54,10 +54,10 @@ export async function probeAddress(
   const isAskedMore = () => last !== undefined && name === undefined;
   for (let asked = 0; asked < (isAskedMore() ? Math.max(repeats, ASKED_MAX) : repeats); asked += 1) {
     if (asked >= REPEATS_UNHEARD_MAX && !tally.hasHeard()) break;
-    const told = await ask(moduleName(address));
-    if (told === undefined || (LIKE_PINS.test(told) && unheard() > 0)) continue;
-    if (told === last) name = told;
-    last = told;
+    const reported = await ask(moduleName(address));
+    if (reported === undefined || (LIKE_PINS.test(reported) && unheard() > 0)) continue;
+    if (reported === last) name = reported;
+    last = reported;
   }
   const version = name === undefined ? undefined : await ask(firmwareVersion(address));
   const identity = name === undefined ? null : identityOf(hwIdOf(address), name, version ?? null);

@@ -5,7 +5,7 @@ it('a pulse is not seen on because the one before it was', () => {
   const pulses = openPulses();
   pulses.begin(1, 3_000, 0);
   pulses.confirm(1);
-  // A poll that was under way when it began tells that its output is off.
+  // A poll that was under way when it began shows that its output is off.
   pulses.begin(1, 8_000, 5_000);
   expect(pulses.live(5_001)).toBe(0b10);
   expect(pulses.confirmed(5_001)).toBe(0);

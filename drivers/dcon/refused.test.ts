@@ -31,6 +31,6 @@ describe('a pulse', () => {
     module.refusals = 1;
     expect(await bench.settled(pending)).toMatchObject({ code: 'REFUSED' });
     expect(module.now().outputs).toBe(0);
-    expect(bench.toldAt('#011001')).toHaveLength(1);
+    expect(bench.sentAt('#011001')).toHaveLength(1);
   });
 });

@@ -14,47 +14,47 @@ describe('a driver that starts', () => {
     await using bench = await openTestDriver({ 1: { ...I_7060, outputs: 0b101, armedTenths: 100 } });
     await bench.clock.advance(WATCHDOG_MS);
     expect(bench.modules.module(1).now()).toEqual({ outputs: 0, timedOut: false });
-    const told = bench.told();
-    const off = told.indexOf('#010000');
-    const seen = told.indexOf('$016', off);
+    const sent = bench.sent();
+    const off = sent.indexOf('#010000');
+    const seen = sent.indexOf('$016', off);
     expect(off).toBeGreaterThan(0);
     expect(seen).toBeGreaterThan(off);
-    expect(told.indexOf('~013164')).toBeGreaterThan(seen);
-    expect(told.indexOf('~**')).toBeGreaterThan(seen);
-    expect(bench.toldAt('~**').length).toBeGreaterThan(1);
+    expect(sent.indexOf('~013164')).toBeGreaterThan(seen);
+    expect(sent.indexOf('~**')).toBeGreaterThan(seen);
+    expect(bench.sentAt('~**').length).toBeGreaterThan(1);
   });
 
   it('is fed without holding the bus up', async () => {
     await using bench = await openTestDriver({ 1: I_7060 }, { options: { pollEveryMs: 0 } });
     await bench.clock.advance(10_000);
-    const [fedAt = 0] = bench.toldAt('~**');
+    const [fedAt = 0] = bench.sentAt('~**');
     const next = bench.wire.sent.find(({ at }) => at > fedAt);
     // Seven characters of 10 bits at 9600 baud, and a little for modules to start their timers.
     expect((next?.at ?? 0) - fedAt).toBeLessThan(15);
   });
 
-  it('feeds no one while a module keeps on what it was told to switch off, until its watchdog has run out', async () => {
+  it('feeds no one while a module keeps on what it was ordered to switch off, until its watchdog has run out', async () => {
     await using bench = await openTestDriver({
       1: { ...I_7060, outputs: 1, armedTenths: 100 },
       2: I_7060,
     });
     bench.modules.module(1).stuck = 1;
     await bench.clock.advance(WATCHDOG_MS);
-    expect(bench.told()).not.toContain('~**');
+    expect(bench.sent()).not.toContain('~**');
     await bench.clock.advance(WATCHDOG_MS);
     expect(bench.modules.module(1).now().outputs).toBe(0);
-    expect(bench.told()).toContain('~**');
+    expect(bench.sent()).toContain('~**');
   });
 
   it('does not wait for ever for a module that is not there', async () => {
     await using bench = await openTestDriver({ 1: I_7060, 2: { ...I_7060, dead: true } });
     await bench.clock.advance(WATCHDOG_MS);
-    expect(bench.told()).not.toContain('~**');
+    expect(bench.sent()).not.toContain('~**');
     await bench.clock.advance(WATCHDOG_MS);
-    const [first = 0] = bench.toldAt('~**');
+    const [first = 0] = bench.sentAt('~**');
     expect(first).toBeGreaterThan(WATCHDOG_MS * 1.2);
     await bench.clock.advance(WATCHDOG_MS);
-    expect(bench.toldAt('~**').length).toBeGreaterThan(3);
+    expect(bench.sentAt('~**').length).toBeGreaterThan(3);
     expect(bench.modules.module(1).now().timedOut).toBe(false);
   });
 
@@ -64,11 +64,11 @@ describe('a driver that starts', () => {
       2: I_7060,
     });
     await bench.clock.advance(2_000);
-    const told = bench.told();
-    expect(told.indexOf('~015S')).toBeGreaterThan(told.indexOf('#010000'));
-    expect(told).toContain('~015P');
-    expect(told).not.toContain('~025S');
-    expect(told).not.toContain('~025P');
+    const sent = bench.sent();
+    expect(sent.indexOf('~015S')).toBeGreaterThan(sent.indexOf('#010000'));
+    expect(sent).toContain('~015P');
+    expect(sent).not.toContain('~025S');
+    expect(sent).not.toContain('~025P');
   });
 
   it('clears a watchdog that had run out, and switches its safe value off', async () => {
@@ -92,11 +92,11 @@ describe('a pulse', () => {
     expect(bench.report('lobby-01').pulse).toMatchObject({ relay: 2 });
     await bench.clock.advance(4_000);
     expect(bench.modules.module(1).now().outputs).toBe(0);
-    const [on = 0] = bench.toldAt('#011201');
-    const [off = 0] = bench.toldAt('#010000');
+    const [on = 0] = bench.sentAt('#011201');
+    const [off = 0] = bench.sentAt('#010000');
     expect(off - on).toBeGreaterThanOrEqual(3_000);
     expect(off - on).toBeLessThan(3_150);
-    expect(bench.told().lastIndexOf('$016')).toBeGreaterThan(bench.told().indexOf('#010000'));
+    expect(bench.sent().lastIndexOf('$016')).toBeGreaterThan(bench.sent().indexOf('#010000'));
     expect(bench.report('lobby-01')).toMatchObject({ pulse: null, levels: { output2: false } });
   });
 
@@ -113,8 +113,8 @@ describe('a pulse', () => {
     expect(bench.modules.module(1).now().outputs).toBe(1);
     await bench.clock.advance(1_000);
     expect(bench.modules.module(1).now().outputs).toBe(0);
-    expect(bench.toldAt('#011000')).toHaveLength(0);
-    expect(bench.toldAt('#010000')).toHaveLength(1);
+    expect(bench.sentAt('#011000')).toHaveLength(0);
+    expect(bench.sentAt('#010000')).toHaveLength(1);
   });
 
   it('outlives the watchdog, which is fed', async () => {
@@ -142,12 +142,12 @@ describe('a pulse', () => {
     await bench.settled(bench.execute('pulse', pulse(600_000)));
     bench.wire.lose();
     await bench.settled(bench.run);
-    const told = bench.told().length;
+    const sent = bench.sent().length;
     await bench.clock.advance(WATCHDOG_MS - 5_000);
     expect(bench.modules.module(1).now().outputs).toBe(1);
     await bench.clock.advance(5_000);
     expect(bench.modules.module(1).now().outputs).toBe(0);
-    expect(bench.told()).toHaveLength(told);
+    expect(bench.sent()).toHaveLength(sent);
     expect(await bench.run).toMatchObject({ code: 'LINK_LOST' });
     expect(bench.wire.complaints.join()).toMatch(/the watchdog of the module ends it/);
   });
@@ -179,15 +179,15 @@ describe('a pulse', () => {
     await bench.settled(bench.execute('pulse', pulse(1_000)));
     bench.modules.module(1).stuck = 1;
     await bench.clock.advance(1_500);
-    const fed = bench.toldAt('~**').length;
+    const fed = bench.sentAt('~**').length;
     // Until its watchdog has run out.
     await bench.clock.advance(WATCHDOG_MS - 4_000);
-    expect(bench.toldAt('#010000').length).toBeGreaterThan(10);
-    expect(bench.toldAt('~**')).toHaveLength(fed);
+    expect(bench.sentAt('#010000').length).toBeGreaterThan(10);
+    expect(bench.sentAt('~**')).toHaveLength(fed);
     bench.modules.module(1).stuck = 0;
     await bench.clock.advance(5_000);
     expect(bench.modules.module(1).now().outputs).toBe(0);
-    expect(bench.toldAt('~**').length).toBeGreaterThan(fed);
+    expect(bench.sentAt('~**').length).toBeGreaterThan(fed);
   });
 
   it('is ended by the watchdog of a module that is cut off, for it is not fed', async () => {
@@ -252,10 +252,10 @@ describe('a pulse', () => {
     });
     await bench.clock.advance(2_000);
     // Nor is anything switched off, which would keep the watchdogs waiting for food.
-    expect(bench.told().filter((text) => text.startsWith('#'))).toEqual([]);
+    expect(bench.sent().filter((text) => text.startsWith('#'))).toEqual([]);
   });
 
-  it('that is not seen on is told to have failed, and switched off', async () => {
+  it('that is not seen on is reported as failed, and switched off', async () => {
     await using bench = await openTestDriver({ 1: I_7060 });
     await bench.clock.advance(2_000);
     const module = bench.modules.module(1);
@@ -290,10 +290,10 @@ describe('a pulse', () => {
     expect(module.now().timedOut).toBe(true);
     await bench.settled(bench.execute('pulse', pulse(1_000)));
     expect(module.now()).toEqual({ outputs: 1, timedOut: false });
-    const told = module.heard;
-    expect(told.indexOf('~011')).toBeGreaterThan(told.indexOf('#011001'));
-    expect(told.indexOf('~013164')).toBeGreaterThan(told.indexOf('~011'));
-    expect(told.lastIndexOf('#011001')).toBeGreaterThan(told.indexOf('~013164'));
+    const sent = module.heard;
+    expect(sent.indexOf('~011')).toBeGreaterThan(sent.indexOf('#011001'));
+    expect(sent.indexOf('~013164')).toBeGreaterThan(sent.indexOf('~011'));
+    expect(sent.lastIndexOf('#011001')).toBeGreaterThan(sent.indexOf('~013164'));
   });
 
   it('is refused where no one would end it if the gateway died', async () => {
@@ -315,7 +315,7 @@ describe('a pulse', () => {
         unsupported: expect.arrayContaining(['relayIndex']),
       });
     }
-    expect(bench.told().filter((text) => /^#..1.01$/.test(text))).toEqual([]);
+    expect(bench.sent().filter((text) => /^#..1.01$/.test(text))).toEqual([]);
     // Silence may have been noise: it is asked again.
     bench.modules.module(2).unknown = /^never$/;
     await bench.clock.advance(60_000);
@@ -331,7 +331,7 @@ describe('a pulse', () => {
     expect(await bench.settled(refused)).toMatchObject({ code: 'REFUSED', message: 'I-7060 has no relay 4' });
   });
 
-  it('is ended when the driver is told to stop', async () => {
+  it('is ended when the driver is stopped', async () => {
     await using bench = await openTestDriver({ 1: I_7060 });
     await bench.clock.advance(2_000);
     await bench.settled(bench.execute('pulse', pulse(60_000)));

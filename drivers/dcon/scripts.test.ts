@@ -6,7 +6,7 @@ import { bringUp, type Script, switchOff, switchOn } from './scripts.ts';
 
 type Answers = Record<string, (text: string) => unknown>;
 
-/** Plays the module of a script; what it was asked is told in `asked`. */
+/** Plays the module of a script; what it was asked is listed in `asked`. */
 function play<Result>(script: Script<Result>, answers: Answers) {
   const asked: string[] = [];
   let step = script.next();
@@ -93,7 +93,7 @@ it('does not take a refusal for proof after an attempt without an answer: the re
     first: DriverErrorCode,
     later: DriverErrorCode,
     $6: () => unknown,
-    told: Answers = started,
+    answers: Answers = started,
   ) => {
     let attempts = 0;
     const switched = () => {
@@ -101,7 +101,7 @@ it('does not take a refusal for proof after an attempt without an answer: the re
       throw new DriverError(attempts === 1 ? first : later, 'the test says so');
     };
     try {
-      return play(switchOn(1, type, 0, 10_000), { '#1': switched, $6, ...told }).result;
+      return play(switchOn(1, type, 0, 10_000), { '#1': switched, $6, ...answers }).result;
     } catch (error) {
       return error instanceof DriverError ? error.code : error;
     }

@@ -48,10 +48,10 @@ export interface SwitchedOff {
   hadTimedOut: boolean;
 }
 
-/** Outputs were told to be off, and read as on. */
+/** Outputs were ordered to be off, and read as on. */
 export class StaysOn extends DriverError {}
 
-/** Rounds of telling and looking before a switch is given up; each costs up to two timeouts. */
+/** Rounds of OFF and a look before a switch is given up; each costs up to two timeouts. */
 const ROUNDS_MAX = 3;
 /** Each is followed by a look at the module. */
 const SWITCH_ATTEMPTS = 3;
@@ -88,10 +88,10 @@ export function* bringUp(
     return { name, version, type: null, pins, guard: { kind: 'none', reason } };
   }
   // What it says of the time before does not matter: what follows is done anyway. Asking clears it.
-  const toldNone = lacks(({ type }) => type?.resetStatus === false);
-  const tellsResets =
-    product.resetStatus && (yield* unlessUnknown(resetStatus(address), null, toldNone)) !== null;
-  const type = { ...product, resetStatus: tellsResets };
+  const hasNoResetStatus = lacks(({ type }) => type?.resetStatus === false);
+  const reportsResets =
+    product.resetStatus && (yield* unlessUnknown(resetStatus(address), null, hasNoResetStatus)) !== null;
+  const type = { ...product, resetStatus: reportsResets };
   const hadTimedOut = type.watchdog === 'host' && (yield* ask(hostWatchdogFlag(address)));
   const { pins } = yield* switchOff(address, type, hadTimedOut ? () => 0 : live, maybeOn);
   if (hadTimedOut) yield* ask(clearHostWatchdogFlag(address));
@@ -147,7 +147,7 @@ export function* switchOn(
   for (let attempt = 1; ; attempt += 1) {
     let isHeard = true;
     try {
-      isHeard = (yield* tellUnlessIgnored(address, channel, watchdogMs)) === 'done';
+      isHeard = (yield* orderUnlessIgnored(address, channel, watchdogMs)) === 'done';
     } catch (error) {
       // What became of the attempts before, the module shows.
       if (!(error instanceof DriverError) || !isSent) throw error;
@@ -171,7 +171,7 @@ export function* switchOn(
 /** Since the last bring-up: what is off then may have been on. */
 function* mayHaveRestarted(address: number, type: ModuleType): Script<boolean> {
   try {
-    if (!type.resetStatus || (yield* toldOnce(resetStatus(address))) !== false) return true;
+    if (!type.resetStatus || (yield* askedOnce(resetStatus(address))) !== false) return true;
     return type.watchdog === 'host' && (yield* ask(hostWatchdogFlag(address)));
   } catch (error) {
     if (!(error instanceof DriverError)) throw error;
@@ -179,8 +179,8 @@ function* mayHaveRestarted(address: number, type: ModuleType): Script<boolean> {
   }
 }
 
-/** The answer, though it is lost, clears what it tells: it is asked for once. */
-function* toldOnce<Reply>(question: Question<Reply>): Script<Reply | 'unheard'> {
+/** The answer, though it is lost, clears what it says: it is asked for once. */
+function* askedOnce<Reply>(question: Question<Reply>): Script<Reply | 'unheard'> {
   try {
     return yield* ask({ ...question, mayBeUnknown: true });
   } catch (error) {
@@ -196,7 +196,7 @@ export function* lookAt(address: number, type: ModuleType): Script<Pins> {
 
 /** Why what the outputs show after a silence is not the work of the watchdog; undefined: it has run out. */
 export function* whyNotRunOut(address: number, type: ModuleType): Script<string | undefined> {
-  const restarted = type.resetStatus && (yield* toldOnce(resetStatus(address)));
+  const restarted = type.resetStatus && (yield* askedOnce(resetStatus(address)));
   if (restarted === 'unheard') return 'it could not be heard whether it was restarted during the test';
   if (restarted) return 'it was restarted during the test';
   if (type.watchdog === 'host' && !(yield* ask(hostWatchdogFlag(address))))
@@ -204,22 +204,22 @@ export function* whyNotRunOut(address: number, type: ModuleType): Script<string 
   return undefined;
 }
 
-function* tellUnlessIgnored(
+function* orderUnlessIgnored(
   address: number,
   channel: number,
   watchdogMs: number,
 ): Script<'done' | 'unheard'> {
-  const heard = yield* tell(address, channel);
+  const heard = yield* order(address, channel);
   if (heard !== 'ignored') return heard;
   // Its watchdog ran out, and what is ignored was not done.
   yield* ask(clearHostWatchdogFlag(address));
   yield* startHost(address, watchdogMs);
-  const again = yield* tell(address, channel);
+  const again = yield* order(address, channel);
   if (again !== 'ignored') return again;
   throw new DriverError('REFUSED', `module ${aa(address)} ignores commands: its host watchdog is not fed`);
 }
 
-function* tell(address: number, channel: number): Script<Switched | 'unheard'> {
+function* order(address: number, channel: number): Script<Switched | 'unheard'> {
   try {
     return yield* ask(switchOne(address, channel, true));
   } catch (error) {
@@ -281,7 +281,7 @@ function* startHost(address: number, watchdogMs: number): Script<void> {
 
 function* armSafety(address: number, watchdogMs: number): Script<void> {
   const tenths = tenthsOf(watchdogMs);
-  // Its own answer tells which form of the command it takes.
+  // Its own answer shows which form of the command it takes.
   const found = yield* unlessUnknown(readSafety(address), null);
   if (found === null) throw new DriverError('REFUSED', 'it does not know $AAX1; later ones of its kind do');
   yield* ask(writeSafety(address, { tenths, outputs: 0, digits: found.digits }));

@@ -76,7 +76,7 @@ async function drive(port: string, options: Record<string, Plain> = {}) {
 const outputOf = async (bus: SimulatedBus, address: number, output: string) =>
   (await bus.state(address)).outputs[output];
 
-it('finds modules, carries settings, tells inputs, and pulses relays', async () => {
+it('finds modules, carries settings, reports inputs, and pulses relays', async () => {
   await using bus = await simulated();
   await using driver = await drive(bus.port);
   await driver.ready();

@@ -45,7 +45,7 @@ it('fires no relay whose safety time it keeps no pace with, and the module shows
     code: 'DEVICE_OFFLINE',
     message: expect.stringMatching(/nothing was sent, as the bus is too slow/),
   });
-  expect(bench.told().some((text) => text.startsWith('#0110'))).toBe(false);
+  expect(bench.sent().some((text) => text.startsWith('#0110'))).toBe(false);
   await bench.clock.advance(120_000);
   await bench.settled(bench.execute('pulse', pulse));
 });

@@ -32,7 +32,7 @@ export interface ModuleState {
   pinsAskedAt: number;
   /** The settings in force. They are kept here, for the modules have no place for them. */
   applied: { version: number; settings: Rs485Settings } | null;
-  /** Outputs that were told to be on, or seen on, since they were last read back as off. */
+  /** Outputs that were ordered to be on, or seen on, since they were last read back as off. */
   maybeOn: number;
   /** The output that its watchdog is to switch off, which is tested. A mask. */
   tested: number;

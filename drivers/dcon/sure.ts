@@ -24,7 +24,7 @@ export async function sureOf<Reply>(ask: () => Promise<Reply>, unheard: Unheard)
   throw new DriverError('BAD_REPLY', 'answers differ, and may be late ones of other modules');
 }
 
-/** Told each answer to one question in turn. */
+/** Takes each answer to one question in turn. */
 export function openSure<Reply>(unheard: Unheard): (reply: Reply) => boolean {
   let last: Reply | undefined;
   let times = 0;
@@ -38,7 +38,7 @@ export function openSure<Reply>(unheard: Unheard): (reply: Reply) => boolean {
 /** More than are waited for. */
 const TIMES_MAX = 64;
 
-/** Told each answer to one question in turn, and when it was asked. */
+/** Takes each answer to one question in turn, and when it was asked. */
 export function openAnswerTimes<Reply>(unheard: Unheard) {
   let last: Reply | undefined;
   let times: readonly number[] = [];

@@ -93,8 +93,8 @@ export async function openTestDriver(
     report: (hwId: string): Rs485Report => rs485Report.parse(reports.get(`device:${hwId}`)),
     bus: () => reports.get('bus'),
     /** What went over the wire, without checksum, oldest first. */
-    told: () => wire.sent.map(({ bytes }) => Buffer.from(bytes).toString('latin1').slice(0, -3)),
-    toldAt: (text: string) =>
+    sent: () => wire.sent.map(({ bytes }) => Buffer.from(bytes).toString('latin1').slice(0, -3)),
+    sentAt: (text: string) =>
       wire.sent
         .filter(({ bytes }) => Buffer.from(bytes).toString('latin1').slice(0, -3) === text)
         .map(({ at }) => at),

@@ -20,7 +20,7 @@ export interface TestModule {
   mute: number;
   /** Refuses so many commands that switch one output, after those whose answers are lost. */
   refusals: number;
-  /** Outputs that stay as they are, whatever it is told. */
+  /** Outputs that stay as they are, whatever it is ordered. */
   stuck: number;
   /** Its watchdog does nothing, though it says that it is armed. */
   isUnguarded: boolean;
@@ -28,7 +28,7 @@ export interface TestModule {
   runsOutOnce: boolean;
   /** Commands it does not know, and so does not answer. */
   unknown: RegExp;
-  /** All it was told, without checksum, oldest first. */
+  /** All it was sent, without checksum, oldest first. */
   readonly heard: string[];
   /** Power off and on. */
   restart(): void;
@@ -160,7 +160,7 @@ function openTestModule(address: number, given: Given, clock: Clock) {
         module.refusals -= 1;
         return '?';
       }
-      const answer = switching(works, command) ?? arming(works, command) ?? telling(works, command);
+      const answer = switching(works, command) ?? arming(works, command) ?? reporting(works, command);
       if (module.mute === 0) return answer;
       module.mute -= 1;
       return undefined;
@@ -192,7 +192,7 @@ function arming({ watchdog, module, aa, clock }: Works, command: string): string
   return host ? `!${aa}` : '>';
 }
 
-function telling({ module, watchdog, reset, aa }: Works, command: string): string {
+function reporting({ module, watchdog, reset, aa }: Works, command: string): string {
   switch (command) {
     case '$M':
       return `!${aa}${module.name}`;

@@ -15,11 +15,11 @@ it.each([I_7060, ADAM_4068])('of a $name is proved, and the module is used again
   expect(bench.modules.module(1).now().outputs).toBe(0b100);
   expect(bench.report('lobby-01')).toMatchObject({ connected: false });
   const heard = bench.modules.module(1).heard.length;
-  const fed = bench.toldAt('~**').length;
+  const fed = bench.sentAt('~**').length;
   await bench.clock.advance(9_000);
   expect(bench.modules.module(1).now().outputs).toBe(0);
   expect(bench.modules.module(1).heard.length).toBe(heard);
-  expect(bench.toldAt('~**').length).toBe(fed);
+  expect(bench.sentAt('~**').length).toBe(fed);
   await expect(bench.execute('probe', { addresses: [1], repeats: 1 })).rejects.toMatchObject({
     code: 'BUSY',
   });
@@ -79,7 +79,7 @@ it.each([I_7060, ADAM_4068])('of a $name that was without power meanwhile is no 
   });
 });
 
-it('is not proved where the answer is lost that would tell of a restart', async () => {
+it('is not proved where the answer is lost that would report a restart', async () => {
   await using bench = await openTestDriver({ 1: ADAM_4068 });
   await bench.clock.advance(5_000);
   const tested = bench.execute('testWatchdog', TEST, { withinMs: PATIENCE_MS });

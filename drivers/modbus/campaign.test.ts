@@ -150,8 +150,8 @@ async function campaign(kind: Board, profile: string, seed: number) {
         device.device.restart(clock.monotonic());
         return null;
       }
-      const isTold = draw(2) === 1 && (isDone || REFUSALS.includes(code));
-      return isTold ? framed(1, [(request[1] ?? 0) | 0x80, code]) : null;
+      const isRefused = draw(2) === 1 && (isDone || REFUSALS.includes(code));
+      return isRefused ? framed(1, [(request[1] ?? 0) | 0x80, code]) : null;
     };
   }
 

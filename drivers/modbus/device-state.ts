@@ -25,7 +25,7 @@ export interface StateOptions extends ObservationsOptions {
   pulses: LivePulses;
   relayFault(): Rs485Report['relayFault'];
   unfed(): Unfed | null;
-  tell(report: Rs485Report): void;
+  reportState(report: Rs485Report): void;
 }
 
 /** Settings as they were put in force through this driver. */
@@ -43,7 +43,7 @@ export interface DeviceState {
   settings(): Rs485Settings | null;
   /** `askedAt`: monotonic, when this was asked for at the earliest. */
   take(span: Span, values: readonly (number | boolean)[], askedAt: number): void;
-  /** The name that the device tells now; undefined when it tells none though it should. By its place where it has none. */
+  /** The name that the device gives now; undefined when it gives none though it should. By its place where it has none. */
   identify(): string | undefined;
   /** It is this one from now on; another one in its place is gone. */
   adopt(hwId: string): void;
@@ -57,7 +57,7 @@ export interface DeviceState {
 }
 
 export function openState(options: StateOptions): DeviceState {
-  const { unit, profile, linkId, tell } = options;
+  const { unit, profile, linkId, reportState } = options;
   const observations = openObservations(options);
   const required = proofOfProfile(profile);
   const watchdog = required && { ...required, isNamedByPlace: profile.identity.hwId === undefined };
@@ -65,10 +65,10 @@ export function openState(options: StateOptions): DeviceState {
   let image = EMPTY_IMAGE;
   let name: string | undefined;
   let applied: Applied | undefined;
-  let told: Rs485Report | undefined;
-  /** What was settled, and what was told, was made of this: most polls bring nothing else. */
+  let reported: Rs485Report | undefined;
+  /** What was settled, and what was reported, was made of this: most polls bring nothing else. */
   let settled: readonly unknown[] = [];
-  let toldOf: readonly unknown[] = [];
+  let reportedOf: readonly unknown[] = [];
 
   const report = (hwId: string, connected: boolean): Rs485Report => ({
     connected,
@@ -100,7 +100,7 @@ export function openState(options: StateOptions): DeviceState {
     },
     adopt(hwId) {
       if (name !== undefined && name !== hwId) {
-        tell({ ...report(name, false), levels: {}, pulse: null });
+        reportState({ ...report(name, false), levels: {}, pulse: null });
         applied = undefined;
         settled = [];
         observations.forget();
@@ -132,12 +132,12 @@ export function openState(options: StateOptions): DeviceState {
         options.unfed(),
       ];
       const now = [name, connected, image, applied, ...shown];
-      const state = told && areSame(now, toldOf) ? told : report(name, connected);
-      toldOf = now;
-      if (!again && (state === told || isDeepStrictEqual(state, told))) return;
-      told = state;
+      const state = reported && areSame(now, reportedOf) ? reported : report(name, connected);
+      reportedOf = now;
+      if (!again && (state === reported || isDeepStrictEqual(state, reported))) return;
+      reported = state;
       const readAt = connected ? pins.readAt() : undefined;
-      tell(readAt === undefined ? state : { ...state, readAt });
+      reportState(readAt === undefined ? state : { ...state, readAt });
     },
   };
 }

@@ -1,6 +1,6 @@
 /**
  * One device as it is polled. First contact, a restart and the end of a spell offline are one thing: everything is read
- * again (who it is, its settings whole, its state), and only then is it connected, under the name it has told.
+ * again (who it is, its settings whole, its state), and only then is it connected, under the name it has given.
  */
 import type { Exchange, Poll } from '../bus/exchange.ts';
 import type { DriverLog } from '../contract/driver.ts';
@@ -20,7 +20,7 @@ export interface Device extends Disposable {
   readonly unit: number;
   readonly profile: Profile;
   readonly poll: Poll;
-  /** As it told last; undefined before the first contact. */
+  /** As it said last; undefined before the first contact. */
   hwId(): string | undefined;
   connected(): boolean;
   /** Why nothing is sent to it while it is not connected. */
@@ -182,7 +182,7 @@ function meetingOf(
     if (hwId !== state.hwId()) disconnect();
     if (hwId === undefined) {
       warn(
-        `the device at address ${unit} tells no name where profile ${profile.name} has it: compare the two`,
+        `the device at address ${unit} gives no name where profile ${profile.name} has it: compare the two`,
       );
       return 'unfit';
     }

@@ -28,8 +28,8 @@ export interface DevicesOptions {
   /** Unit ids. */
   configured: readonly number[];
   profileAt(unit: number): Profile;
-  tell(report: Rs485Report): void;
-  tellEvent(event: DeviceEvent): void;
+  reportState(report: Rs485Report): void;
+  addEvent(event: DeviceEvent): void;
 }
 
 interface ModbusMember extends Member {
@@ -105,7 +105,7 @@ export function openDevices(options: DevicesOptions): Devices {
   const registry: Registry<ModbusMember> = openRegistry({
     open: (unit) => openMember(options, unit, registry, closing.signal),
     expectedAt: (unit) => expected.get(unit),
-    reportState: options.tell,
+    reportState: options.reportState,
   });
 
   function watch(devices: Watch['devices']): void {

@@ -26,7 +26,7 @@ describe('a Gatehouse I/O controller', () => {
     expect(await DRIVERS.get('modbus')?.()).toBe(openModbus);
   });
 
-  it('is read whole on first contact, and told of', async () => {
+  it('is read whole on first contact, and reported', async () => {
     const app = { name: 'io', version: '1.4.2' };
     const settings = {
       ioPins: 0x0403,
@@ -75,7 +75,7 @@ describe('a Gatehouse I/O controller', () => {
     expect(link.wire.sent.length).toBeGreaterThanOrEqual(4);
   });
 
-  it('tells of the bus every five seconds', async () => {
+  it('reports the bus every five seconds', async () => {
     const { link } = await openOne();
     await using _ = link;
     await link.clock.advance(5_000);
@@ -216,7 +216,7 @@ describe('who is where', () => {
     expect(new Set(link.wire.sent.map(({ bytes }) => bytes[0]))).toEqual(new Set([17]));
   });
 
-  it('a device of another product is complained of, and told of by no one', async () => {
+  it('a device of another product is warned of, and not reported', async () => {
     const { link } = await openOne(station({ kind: 'waveshare-relay-8' }) as ReturnType<typeof io>);
     await using _ = link;
     await link.clock.advance(6_000);
@@ -269,7 +269,7 @@ it('a Modbus TCP server in the place of a serial device server is named', async 
 });
 
 describe('probing', () => {
-  it('tells who is there and how well it is heard', async () => {
+  it('reports who is there and how well it is heard', async () => {
     const { link } = await openOne();
     await using _ = link;
     link.stations.set(3, io('GIO-0003', { platformVersion: '2.0' }));

@@ -1,5 +1,5 @@
 /**
- * Modbus RTU on an RS-485 bus: the devices of the options and of `watch` are polled and told of, each as its profile
+ * Modbus RTU on an RS-485 bus: the devices of the options and of `watch` are polled and reported, each as its profile
  * says (profile.ts). The wire is the bus's (drivers/bus/bus.ts).
  *
  * To read in this order. A device: devices.ts → device.ts (contact and polls) → device-state.ts (its report) →
@@ -48,10 +48,11 @@ export function openModbusOn(openPort: OpenPort): OpenDriver {
     const events = openEventQueue({ emit: context.emit, clock, log });
     const { pollEveryMs: everyMs } = options;
     // Plain, but for optional keys in its type.
-    const tell = (state: Rs485Report) => report({ subject: `device:${state.hwId}`, state: state as Plain });
+    const reportState = (state: Rs485Report) =>
+      report({ subject: `device:${state.hwId}`, state: state as Plain });
     const common = { linkId, clock, log, bus, everyMs, profileAt };
     const devices = opening.use(
-      openDevices({ ...common, tell, tellEvent: events.add, configured: [...profiles.keys()] }),
+      openDevices({ ...common, reportState, addEvent: events.add, configured: [...profiles.keys()] }),
     );
     const parts = { bus, events, context, warnings: devices.warnings, repeat: devices.report };
     const opened = opening.move();

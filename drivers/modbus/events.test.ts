@@ -5,7 +5,7 @@ import { io, openBoard, openOne } from './test-link.ts';
 describe('inputs and alarms', () => {
   const remembering = () => io('GIO-0001', { settings: { useInputPinMemory: true, ioPins: 0x000f } });
 
-  it('are told by the counters of the device, round 16, over a spell offline too', async () => {
+  it('are reported by the counters of the device, round 16, over a spell offline too', async () => {
     const { link, device } = await openOne(remembering());
     await using _ = link;
     const press = (times: number) => {
@@ -82,7 +82,7 @@ describe('inputs and alarms', () => {
     expect(link.report('GIO-0001')).toMatchObject({ tamper: true, edges: { input3: { total: 5 } } });
   });
 
-  it('tell tamper and supply faults, raised and cleared', async () => {
+  it('report tamper and supply faults, raised and cleared', async () => {
     const { link, device } = await openOne();
     await using _ = link;
     device.device.alarm({ supplyFault: true });

@@ -211,7 +211,7 @@ describe('what an answer repeats', () => {
     expect(exchange.read(framed(exchange.address, pdu))).toEqual({ kind: 'more', fault: 'foreign' });
   });
 
-  it('tells what was wrong: the check sum', () => {
+  it('reports what was wrong: the check sum', () => {
     const exchange = readRegisters(UNIT, { functionCode: 3, address: 1, quantity: 1 });
     const wrong = framed(UNIT, '03 02 0001');
     wrong[3] = 1;
@@ -308,7 +308,7 @@ describe('mutated frames', () => {
           }
           const isSame = text(frame) === text(framed(UNIT, reply));
           const { kind } = exchange.read(frame);
-          // A longer frame that the mutation has made into a shorter one cannot be told from one that was sent.
+          // A longer frame that the mutation has made into a shorter one cannot be distinguished from one that was sent.
           return isSame ? kind === 'reply' : kind === 'more' || soundFrames(frame).size > 0;
         },
       ),

@@ -76,7 +76,7 @@ export function answerLength(request: Uint8Array): number {
   return content === undefined ? 8 : 3 + content + CRC_LENGTH;
 }
 
-/** Of the frame that begins here, going by its function code; undefined: none begins here, or it cannot be told yet. */
+/** Of the frame that begins here, going by its function code; undefined: none begins here, or it cannot be known yet. */
 function lengthAt(received: Uint8Array, at: number): number | undefined {
   const functionCode = received[at + 1] ?? 0;
   if (functionCode & EXCEPTION) return EXCEPTION_LENGTH;
@@ -145,8 +145,8 @@ function byteCount(request: Uint8Array): number | undefined {
 }
 
 function isSound(frame: Uint8Array): boolean {
-  const told = (frame[frame.length - 2] ?? 0) | ((frame[frame.length - 1] ?? 0) << 8);
-  return told === crc16(frame.subarray(0, -CRC_LENGTH));
+  const reported = (frame[frame.length - 2] ?? 0) | ((frame[frame.length - 1] ?? 0) << 8);
+  return reported === crc16(frame.subarray(0, -CRC_LENGTH));
 }
 
 /** Modbus over serial line 1.02, 6.2.2: polynomial 0xA001, begun with 0xFFFF. */

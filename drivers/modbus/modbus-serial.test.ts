@@ -21,7 +21,7 @@ const never = new AbortController().signal;
 
 type Peer = (request: Buffer, say: (bytes: Uint8Array) => void) => void;
 
-/** The far end of a wire: told each request, and free in what it says and when. */
+/** The far end of a wire: gets each request, and is free in what it says and when. */
 function openWire(stack: AsyncDisposableStack, peer: Peer) {
   const pty = stack.use(openPty());
   const { master } = pty;
@@ -156,7 +156,7 @@ it('a truncated reply before the next one', async () => {
   expect(ours).toEqual([200]);
 });
 
-it('an answer whose length its port cannot tell: identification with an empty object, as functions 20, 22 and 23', async () => {
+it('an answer whose length its port cannot know: identification with an empty object, as functions 20, 22 and 23', async () => {
   const objects = [0, 2, 0x56, 0x31, 1, 0, 2, 1, 0x31];
   const peer: Peer = (request, say) =>
     say(framed(1, request[1] === 22 ? request.subarray(1, -2) : [43, 14, 1, 1, 0, 0, 3, ...objects]));
@@ -167,8 +167,8 @@ it('an answer whose length its port cannot tell: identification with an empty ob
     ]),
   );
   expect(plain).toEqual(['rejected', 'rejected']);
-  const { objects: told } = await here(peer, (ask) => ask(readIdentification(1, 0)));
-  expect([...told]).toEqual([
+  const { objects: reported } = await here(peer, (ask) => ask(readIdentification(1, 0)));
+  expect([...reported]).toEqual([
     [0, 'V1'],
     [1, ''],
     [2, '1'],
@@ -291,7 +291,7 @@ it('noise that looks like the head of a reply', async () => {
 
 it('errors that are none', async () => {
   const silent: Peer = () => undefined;
-  const told = (error: unknown) => error instanceof Error;
-  expect(await plainly(silent, (client) => client.readHoldingRegisters(100, 1).catch(told))).toBe(false);
-  expect(await here(silent, (ask) => ask(register(100)).catch(told))).toBe(true);
+  const reported = (error: unknown) => error instanceof Error;
+  expect(await plainly(silent, (client) => client.readHoldingRegisters(100, 1).catch(reported))).toBe(false);
+  expect(await here(silent, (ask) => ask(register(100)).catch(reported))).toBe(true);
 });

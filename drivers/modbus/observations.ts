@@ -28,11 +28,11 @@ interface Readings {
 export interface ObservationsOptions {
   profile: Profile;
   clock: Clock;
-  tellEvent(event: DeviceEvent): void;
+  addEvent(event: DeviceEvent): void;
 }
 
 export function openObservations(options: ObservationsOptions): Observations {
-  const { profile, tellEvent } = options;
+  const { profile, addEvent } = options;
   let last: Readings | undefined;
   const counts = openInputCounts(options);
 
@@ -57,7 +57,7 @@ export function openObservations(options: ObservationsOptions): Observations {
       if (inputs) count(hwId, inputs, settings);
       for (const alarm of ['tamper', 'supply'] as const)
         if (alarms[alarm] !== (last?.alarms[alarm] ?? false))
-          tellEvent({ kind: 'alarm', hwId, alarm, raised: alarms[alarm] });
+          addEvent({ kind: 'alarm', hwId, alarm, raised: alarms[alarm] });
       last = { bootCount: bootCount(image), version: version(image), inputs, alarms };
     },
     hasChanged: (image, by) =>
@@ -74,7 +74,7 @@ export function openObservations(options: ObservationsOptions): Observations {
   };
 }
 
-/** undefined: the product does not tell. */
+/** undefined: the product does not say. */
 export function flagAt(image: Image, place: Profile['tamper']): boolean | undefined {
   return place && bitsAt(image, { ...place, count: 1 })?.[0] === 1;
 }

@@ -23,7 +23,7 @@ export function offUnlessLive(unit: number, { address, count }: Outputs, pulses:
   };
 }
 
-/** Never on: a device that was away for the rest of a pulse would be told late. */
+/** Never on: a device that was away for the rest of a pulse would get the order late. */
 function oneOff(
   unit: number,
   { address, relay }: { address: number; relay: number },

@@ -69,7 +69,7 @@ export interface SentOnce {
   /** Undefined: the last attempt was acknowledged. */
   failure: DriverError | undefined;
   isTaken: boolean;
-  /** The device was restarted meanwhile, or does not tell: what it shows as not taken may have been carried out before. */
+  /** The device was restarted meanwhile, or does not say: what it shows as not taken may have been carried out before. */
   isDoubtful: boolean;
 }
 

@@ -38,7 +38,7 @@ export async function probeAddress(address: number, repeats: number, options: Pr
 }
 
 /**
- * By the profile; else by what the standard has; a product that tells nothing of itself is known by its place. One whose
+ * By the profile; else by what the standard has; a product that says nothing of itself is known by its place. One whose
  * profile has a name in it is known by that alone, read twice: on a bad wire it stays unnamed rather than misnamed.
  */
 async function identify(
@@ -87,8 +87,8 @@ async function readAll(profile: Profile, address: number, prober: Prober): Promi
 }
 
 async function standard(address: number, hwId: string, prober: Prober): Promise<Identity | null> {
-  const told = await prober.ask(readIdentification(address, 0));
-  if (!told) return null;
-  const text = (object: number) => told.objects.get(object)?.slice(0, TEXT_MAX) ?? null;
+  const reported = await prober.ask(readIdentification(address, 0));
+  if (!reported) return null;
+  const text = (object: number) => reported.objects.get(object)?.slice(0, TEXT_MAX) ?? null;
   return { hwId, type: text(PRODUCT_CODE), version: text(REVISION), profile: null };
 }

@@ -132,7 +132,7 @@ export function settingsBlock(settings: Profile['settings']): Span[] {
     }));
 }
 
-/** What tells who a device is. */
+/** What says who a device is. */
 export function identitySpans({ identity }: Profile): Span[] {
   return labelAreas(identity);
 }

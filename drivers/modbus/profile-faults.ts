@@ -19,7 +19,7 @@ const REGISTER_BITS = 16;
 
 /**
  * `sound`: what is wrong otherwise was left out of the profile, so that nothing is said to be missing. What follows from
- * a mistake is not told besides it: a field that cannot be where it is overlaps no other, and tears no block.
+ * a mistake is not reported beside it: a field that cannot be where it is overlaps no other, and tears no block.
  */
 export function faultsOf(profile: Profile, part: 'whole' | 'sound' = 'whole'): ProfileFault[] {
   const faults = [
@@ -225,7 +225,7 @@ function missing({ inputs, outputs, inputEdges, settings, pulse }: Profile): Pro
   if (inputEdges && !settings?.useInputPinMemory)
     wrong(['inputEdges'], 'needs settings.useInputPinMemory, which turns them on');
   if (settings?.useInputPinMemory && !inputEdges)
-    wrong(['settings', 'useInputPinMemory'], 'needs inputEdges, which tell what was remembered');
+    wrong(['settings', 'useInputPinMemory'], 'needs inputEdges, which show what was remembered');
   if (settings?.inputsInUse && !inputs) wrong(['settings', 'inputsInUse'], 'needs inputs');
   if (settings?.outputsInUse && !outputs) wrong(['settings', 'outputsInUse'], 'needs outputs');
   return faults;

@@ -210,7 +210,7 @@ export const profileShape = z.strictObject({
     .string()
     .regex(/^[a-z0-9-]{1,64}$/, 'expected 1 to 64 of a-z, 0-9 and -')
     .describe('Its file is <name>.yaml'),
-  product: z.string().min(1).max(64).describe('What it is called; the type of a device that tells none'),
+  product: z.string().min(1).max(64).describe('What it is called; the type of a device that gives none'),
   source: z.string().min(1).max(1_024).describe('Where its register map is published'),
   identity: identity.prefault({}),
   inputs: bits(4).optional().describe('Levels now, input0 first; further ones are not used'),

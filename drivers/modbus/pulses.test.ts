@@ -8,7 +8,7 @@ import { openBoard, openOne, profileNamed, sent } from './test-link.ts';
 const pulse = (more: object = {}) => ({ hwId: 'GIO-0001', relay: 2, milliseconds: 3_000, ...more });
 
 describe('a pulse', () => {
-  it('is timed by the device and told with its end', async () => {
+  it('is timed by the device and reported with its end', async () => {
     const { link, device } = await openOne();
     await using _ = link;
     expect(await link.execute('pulse', pulse())).toEqual({
@@ -201,7 +201,7 @@ describe('a pulse of a bought relay board', () => {
     expect((off?.monotonicMs ?? 0) - (on?.monotonicMs ?? 0)).toBeCloseTo(1_300);
   });
 
-  it('is told once: without an acknowledgement the relay shows what came of it', async () => {
+  it('is reported once: without an acknowledgement the relay shows what came of it', async () => {
     const { link, device } = await openBoard('waveshare-relay-8');
     await using _ = link;
     device.behave = (request, answer) => {
@@ -215,14 +215,14 @@ describe('a pulse of a bought relay board', () => {
     await expect(link.execute('pulse', { hwId, relay: 6, milliseconds: 2_000 })).rejects.toMatchObject({
       code: 'OUTCOME_UNKNOWN',
     });
-    // That relay is closed already: it does not tell.
+    // That relay is closed already: it does not say.
     await expect(link.execute('pulse', { hwId, relay: 5, milliseconds: 2_000 })).rejects.toMatchObject({
       code: 'OUTCOME_UNKNOWN',
     });
     expect(sent(link, 5)).toBe(3);
   });
 
-  it('that the device accepts and takes long for is not told again, and counts when its relay shows it', async () => {
+  it('that the device accepts and takes long for is not ordered again, and counts when its relay shows it', async () => {
     const { link, device } = await openBoard('waveshare-relay-8');
     await using _ = link;
     device.behave = (request, answer) => {

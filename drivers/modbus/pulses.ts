@@ -135,7 +135,7 @@ function byBlock({ device, bus, clock, live, relays }: PulsesOptions) {
     if (isTaken) return relays.began(relay, milliseconds);
     live.ended(relay);
     if (isDoubtful)
-      throw new DriverError('OUTCOME_UNKNOWN', 'the device was restarted, or does not tell whether it was', {
+      throw new DriverError('OUTCOME_UNKNOWN', 'the device was restarted, or does not say whether it was', {
         cause: failure,
       });
     throw failure
@@ -172,7 +172,7 @@ function byFlash({ device, bus, clock, live, relays }: PulsesOptions) {
     if (isClosed(device, relay) || readAt - begunAt >= milliseconds)
       throw new DriverError(
         'OUTCOME_UNKNOWN',
-        'what the relay shows does not tell whether this pulse was taken',
+        'what the relay shows does not prove whether this pulse was taken',
         {
           cause: failure,
         },

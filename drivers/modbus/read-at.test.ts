@@ -33,7 +33,7 @@ it('is counted from the request before, once a reply was missed', async () => {
   expect(link.report(hwId)).toMatchObject({ connected: true, readAt: polls.at(-2)?.at });
 });
 
-it('is not told of a device that is silent, whose levels are not shown', async () => {
+it('is not reported of a device that is silent, whose levels are not shown', async () => {
   const { link, device } = await openBoard('waveshare-relay-8');
   await using _ = link;
   device.behave = () => null;

@@ -48,7 +48,7 @@ describe('a board that takes any value of function 5 as ON', () => {
     expect(device.device.pins.history).toHaveLength(2);
   });
 
-  it('is told to open until it shows that it has, and shown as closed until then', async () => {
+  it('is ordered to open until it shows that it has, and shown as closed until then', async () => {
     const device = station({ kind: 'latching-relay-8' });
     await using link = await openWith(device);
     await link.execute('pulse', pulse());
@@ -111,7 +111,7 @@ it('of a board that keeps its time is read after it, and nothing is reported', a
   expect(device.device.pins.outputs()).toBe(0b10_0000);
 });
 
-it('of a board that an adapter told late is not cut, nor the board distrusted', async () => {
+it('of a board whose order an adapter delivered late is not cut, nor the board distrusted', async () => {
   const device = station({ kind: profile });
   await using link = await openWith(device);
   let held: Uint8Array | undefined;

@@ -223,7 +223,7 @@ async function read({ device, bus, clock, closing }: RelayWatchOptions, relay: n
   await readBack(bus, device, spanOf(outputs), order);
 }
 
-/** Switches the relay off where the product can be told so. */
+/** Switches the relay off where the product has a command for that. */
 async function switchedOff(
   { device, bus, clock, closing }: RelayWatchOptions,
   relay: number,

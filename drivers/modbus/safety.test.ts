@@ -130,7 +130,7 @@ describe('a product whose pulses the gateway times', () => {
     expect(one.state.outputs).toBe(0);
   });
 
-  it('is not told again to close a relay that is open after a lost answer: a power dip may have opened it', async () => {
+  it('is not ordered again to close a relay that is open after a lost answer: a power dip may have opened it', async () => {
     const one = board();
     await using link = await openLink(one);
     let closings = 0;
@@ -147,7 +147,7 @@ describe('a product whose pulses the gateway times', () => {
     expect(closings).toBe(1);
   });
 
-  it('that counts its restarts is told again when it did not hear, and closes its relay for no longer', async () => {
+  it('that counts its restarts is ordered again when it did not hear, and closes its relay for no longer', async () => {
     const one = board();
     await using link = await openLink(one, { ...PROFILE, bootCount: { address: BOOTS } });
     let askedAt: number | undefined;
@@ -164,7 +164,7 @@ describe('a product whose pulses the gateway times', () => {
     expect(one.state.outputs).toBe(0);
   });
 
-  it('is told again to open its relay until it shows that it has', async () => {
+  it('is ordered again to open its relay until it shows that it has', async () => {
     const one = board();
     await using link = await openLink(one);
     await link.execute('pulse', pulse());
@@ -195,7 +195,7 @@ describe('a product whose pulses the gateway times', () => {
 
   it.each([
     ['and keeps what is still to be on', 0b1111, 0b0100],
-    ['and is not told again what it has lost', 0b1011, 0],
+    ['and is not ordered again what it has lost', 0b1011, 0],
   ])('that was away is switched off before it is used again, %s', async (_, found, left) => {
     const one = board();
     await using link = await openLink(one);
@@ -211,7 +211,7 @@ describe('a product whose pulses the gateway times', () => {
     expect(one.state.outputs).toBe(left);
   });
 
-  it('is told to open at the end of its pulse though each answer comes late', async () => {
+  it('is ordered to open at the end of its pulse though each answer comes late', async () => {
     const one = board();
     await using link = await openLink(one);
     one.behave = (_, answer) => {
@@ -221,9 +221,9 @@ describe('a product whose pulses the gateway times', () => {
     };
     await link.execute('pulse', pulse(1_200), 5_000);
     await link.clock.advance(5_000);
-    const told = link.wire.sent.filter(({ bytes }) => bytes[1] === 5);
-    const last = told.findLast(({ bytes }) => bytes[4] === 0xff);
-    const off = told.find((one) => one.at > (last?.at ?? 0));
+    const orders = link.wire.sent.filter(({ bytes }) => bytes[1] === 5);
+    const last = orders.findLast(({ bytes }) => bytes[4] === 0xff);
+    const off = orders.find((one) => one.at > (last?.at ?? 0));
     expect(off?.bytes[4]).toBe(0);
     // The time-out of a request that is under way then, and no wait for answers that are late.
     expect((off?.at ?? 0) - (last?.at ?? 0)).toBeLessThan(1_200 + 125);
@@ -239,15 +239,15 @@ describe('a product whose pulses the gateway times', () => {
     one.behave = (request, answer) => (isOther(request) ? null : answer());
     // Its requests, and the waits for their late answers, go on beyond the end of the first pulse.
     await link.clock.advance(850);
-    const told = link.execute('pulse', { ...pulse(1_000), relay: 3 }, 5_000).catch(() => undefined);
+    const orders = link.execute('pulse', { ...pulse(1_000), relay: 3 }, 5_000).catch(() => undefined);
     expect(one.state.outputs).toBe(0b0100);
     await link.clock.advance(closedAt + 1_250 - link.clock.monotonic());
     expect(one.state.outputs).toBe(0);
     await link.clock.advance(10_000);
-    await told;
+    await orders;
   });
 
-  it('that was away for the rest of a pulse is not told to close again', async () => {
+  it('that was away for the rest of a pulse is not ordered to close again', async () => {
     const one = board();
     await using link = await openLink(one);
     await link.execute('pulse', pulse(4_000));
@@ -308,11 +308,11 @@ describe('a product whose pulses the gateway times', () => {
         connected: true,
         watchdog: { unfed: { pauseMilliseconds: expect.any(Number) } },
       });
-      const told = link.execute('pulse', pulse()).then(
+      const orders = link.execute('pulse', pulse()).then(
         () => 'fired',
         (error: Error) => error.message,
       );
-      expect(await told).toMatch(time < 3 ? /^fired$/ : /nothing was sent.*the bus is too slow/);
+      expect(await orders).toMatch(time < 3 ? /^fired$/ : /nothing was sent.*the bus is too slow/);
     }
     await link.clock.advance(120_000);
     await link.execute('pulse', pulse());

@@ -1,4 +1,4 @@
-/** Relays that do not open when they are told to, under a watchdog that each request feeds. On a manual clock. */
+/** Relays that do not open when they are ordered to, under a watchdog that each request feeds. On a manual clock. */
 import { describe, expect, it } from 'vitest';
 import { framed } from '../../test/simulators/bus/modbus/frame.ts';
 import { openBoard, openTestLink, profileNamed, type TestDevice } from './test-link.ts';
@@ -64,7 +64,7 @@ describe.each(KINDS)('%s', (kind) => {
     expect(link.report(hwId)).toMatchObject({ connected: false, levels: {}, relayFault: { relay: 2 } });
   });
 
-  it('whose relay is closed by a frame that comes late is told to open it', async () => {
+  it('whose relay is closed by a frame that comes late is ordered to open it', async () => {
     const { link, device } = await openBoard(kind);
     await using _link = link;
     let held: (() => void) | undefined;

@@ -69,7 +69,7 @@ async function drive(port: string, options: Record<string, Plain> = {}) {
   };
 }
 
-it('meets devices of three products, carries settings, tells inputs, and fires relays', async () => {
+it('meets devices of three products, carries settings, reports inputs, and fires relays', async () => {
   await using bus = await simulated();
   await using link = await drive(bus.port);
   await link.ready();

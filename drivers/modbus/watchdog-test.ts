@@ -137,7 +137,10 @@ async function switched(
   await sent(bus, coil, { ...order, attempts: ATTEMPTS });
   await readBack(bus, device, spanOf(outputs), order);
   if (isClosed(device, relay) !== on)
-    throw new DriverError('REFUSED', `output${relay} did not ${on ? 'close' : 'open'} when it was told to`);
+    throw new DriverError(
+      'REFUSED',
+      `output${relay} did not ${on ? 'close' : 'open'} when it was ordered to`,
+    );
 }
 
 /** Throws when the relay is still closed, or does not show what it is. */

@@ -150,7 +150,7 @@ it('is fed by what its profile writes, in turns, and not while an output stays o
       .map(({ bytes }) => bytes[5])
       .toSorted(),
   ).toEqual([2, 2, 3, 3]);
-  // It says that an output is on, whatever it is told.
+  // It says that an output is on, whatever it is ordered.
   device.behave = (request, answer) => {
     const reply = answer();
     return request[1] === 1 && reply ? Uint8Array.from(Buffer.from('010101019048', 'hex')) : reply;

@@ -13,12 +13,12 @@ export interface Alarms {
 export interface AlarmsOptions {
   address: number;
   log: DriverLog;
-  tellEvent(event: DeviceEvent): void;
+  addEvent(event: DeviceEvent): void;
   /** undefined: no one knows whose address it is. */
   hwId(): string | undefined;
 }
 
-export function openAlarms({ address, log, tellEvent, hwId: whose }: AlarmsOptions): Alarms {
+export function openAlarms({ address, log, addEvent, hwId: whose }: AlarmsOptions): Alarms {
   const names = new Set<Alarm>();
 
   function set(alarm: Alarm, raised: boolean): void {
@@ -30,7 +30,7 @@ export function openAlarms({ address, log, tellEvent, hwId: whose }: AlarmsOptio
       { address, hwId, alarm, raised },
       raised ? 'the wire to a device is suspect' : 'the wire to a device is suspect no more',
     );
-    if (hwId !== undefined) tellEvent({ kind: 'alarm', hwId, alarm, raised });
+    if (hwId !== undefined) addEvent({ kind: 'alarm', hwId, alarm, raised });
   }
 
   return {

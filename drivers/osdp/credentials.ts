@@ -1,4 +1,4 @@
-/** What a reader read, as it is told on. */
+/** What a reader read, as it is passed on. */
 import type { CredentialEvent } from '../contract/rs485.ts';
 import type { Reply } from './protocol/messages.ts';
 

@@ -92,7 +92,7 @@ it('is carried by no poll after its deadline, when the bus leaves the device alo
   expect(pulses()).toEqual([]);
 });
 
-it('is not repeated after its deadline, when nothing tells whether the device received it', async () => {
+it('is not repeated after its deadline, when nothing shows whether the device received it', async () => {
   const order = waiting();
   const { clock, poll, outcome, pulses } = await openPolled(order.exchange);
   await clock.advance(DEADLINE_MS / 2);

@@ -1,4 +1,4 @@
-/** What is known of one device, what follows from what it tells, and the report of it. */
+/** What is known of one device, what follows from what it says, and the report of it. */
 import type { Clock } from '../contract/driver.ts';
 import {
   OUTPUT_PINS,
@@ -14,7 +14,10 @@ import { type Capability, type Identity, type Reply, timerTenths } from './proto
 import { GATEHOUSE_VENDOR_CODE, type VendorReply, type VendorStatus } from './protocol/vendor-messages.ts';
 
 /** What others know of it. */
-export type Told = Pick<Rs485Report, 'connected' | 'security' | 'sessionFault' | 'pulse' | 'provenKey'>;
+export type SessionFacts = Pick<
+  Rs485Report,
+  'connected' | 'security' | 'sessionFault' | 'pulse' | 'provenKey'
+>;
 
 export interface DeviceState {
   hwId(): string | undefined;
@@ -27,30 +30,30 @@ export interface DeviceState {
   outputCount(): number | undefined;
   ledCount(): number;
   buzzerCount(): number;
-  /** Most bytes of a message that it can receive, where it tells. */
+  /** Most bytes of a message that it can receive, where it says so. */
   messageMax(): number | undefined;
   settings(): Rs485Settings | null;
-  /** How often it was started, as it told last; undefined: it does not tell. */
+  /** How often it was started, as it said last; undefined: it does not say. */
   bootCount(): number | undefined;
   /** Who it says it is. True when that is another one than before. */
   meet(identity: Identity): boolean;
   able(capabilities: readonly Capability[]): void;
   /** `askedAt`: monotonic, when the request was sent first that this replies to. */
-  told(reply: Reply, askedAt: number): void;
+  heard(reply: Reply, askedAt: number): void;
   madeKnown(reply: VendorReply): void;
   /** Settings that it cannot keep, which are kept here. */
   keep(settings: Rs485Settings, version: number): void;
   /** False: it has no messages of ours, whatever its vendor code. */
   setOurs(isOurs: boolean): void;
-  /** It has other settings than it told last. */
+  /** It has other settings than it showed last. */
   hasOtherSettings(): boolean;
-  report(more: Told): Rs485Report | undefined;
+  report(more: SessionFacts): Rs485Report | undefined;
 }
 
 export interface StateOptions {
   address: number;
   clock: Clock;
-  tellEvent(event: DeviceEvent): void;
+  addEvent(event: DeviceEvent): void;
 }
 
 /** Annex B. */
@@ -67,7 +70,7 @@ export function typeOf({ vendorCode, model, version }: Identity): string {
 
 interface Facts {
   identity: Identity;
-  /** undefined: not told. */
+  /** undefined: not reported. */
   capabilities: readonly Capability[] | undefined;
   isOurs: boolean;
   product: (VendorReply & { kind: 'product' }) | undefined;
@@ -76,20 +79,20 @@ interface Facts {
   local: { tamper: boolean; powerFault: boolean } | undefined;
   outputs: readonly number[] | undefined;
   inputs: Inputs;
-  /** When they were told, as asked for then; undefined: not yet. */
+  /** When they were reported, as asked for then; undefined: not yet. */
   inputsAt: number | undefined;
   outputsAt: number | undefined;
 }
 
 export function openDeviceState(options: StateOptions): DeviceState {
-  const { tellEvent } = options;
+  const { addEvent } = options;
   let facts: Facts | undefined;
 
   function alarm(hwId: string, name: 'tamper' | 'supply', before: boolean | undefined, now: boolean): void {
-    if (now !== (before ?? false)) tellEvent({ kind: 'alarm', hwId, alarm: name, raised: now });
+    if (now !== (before ?? false)) addEvent({ kind: 'alarm', hwId, alarm: name, raised: now });
   }
 
-  function told(known: Facts, reply: Reply, askedAt: number): void {
+  function heard(known: Facts, reply: Reply, askedAt: number): void {
     const hwId = hwIdOf(known.identity);
     switch (reply.kind) {
       case 'LSTATR':
@@ -107,7 +110,7 @@ export function openDeviceState(options: StateOptions): DeviceState {
         break;
       case 'RAW':
       case 'KEYPAD':
-        tellEvent({ kind: 'credential', hwId, ...credentialOf(reply) });
+        addEvent({ kind: 'credential', hwId, ...credentialOf(reply) });
         break;
       default:
     }
@@ -151,8 +154,8 @@ export function openDeviceState(options: StateOptions): DeviceState {
     able(capabilities) {
       if (facts) facts.capabilities = capabilities;
     },
-    told(reply, askedAt) {
-      if (facts) told(facts, reply, askedAt);
+    heard(reply, askedAt) {
+      if (facts) heard(facts, reply, askedAt);
     },
     madeKnown(reply) {
       if (facts) madeKnown(facts, reply);
@@ -167,7 +170,7 @@ export function openDeviceState(options: StateOptions): DeviceState {
   };
 }
 
-function factsOf(identity: Identity, { clock, tellEvent }: StateOptions): Facts {
+function factsOf(identity: Identity, { clock, addEvent }: StateOptions): Facts {
   const hwId = hwIdOf(identity);
   return {
     identity,
@@ -178,7 +181,7 @@ function factsOf(identity: Identity, { clock, tellEvent }: StateOptions): Facts 
     status: undefined,
     local: undefined,
     outputs: undefined,
-    inputs: openInputs({ hwId, clock, tellEvent }),
+    inputs: openInputs({ hwId, clock, addEvent }),
     inputsAt: undefined,
     outputsAt: undefined,
   };
@@ -190,11 +193,11 @@ function countOf({ capabilities }: Facts, code: number): number | undefined {
 
 /** Annex B.11: least significant byte where others have the compliance level, then the other one. */
 function receiveBufferOf({ capabilities }: Facts): number | undefined {
-  const told = capabilities?.find(({ code }) => code === FUNCTION.receive);
-  return told && told.compliance + 256 * told.count;
+  const heard = capabilities?.find(({ code }) => code === FUNCTION.receive);
+  return heard && heard.compliance + 256 * heard.count;
 }
 
-function reportOf(facts: Facts, address: number, more: Told): Rs485Report {
+function reportOf(facts: Facts, address: number, more: SessionFacts): Rs485Report {
   const { identity, product, local } = facts;
   const known = facts.settings;
   const unlock = known?.settings.unlockDurationMilliseconds ?? null;
@@ -221,8 +224,8 @@ function reportOf(facts: Facts, address: number, more: Told): Rs485Report {
 
 /** Of the older ones of inputs and outputs. */
 function readAtOf({ inputsAt, outputsAt }: Facts): Pick<Rs485Report, 'readAt'> {
-  const told = [inputsAt, outputsAt].filter((at) => at !== undefined);
-  return told.length > 0 ? { readAt: Math.min(...told) } : {};
+  const heard = [inputsAt, outputsAt].filter((at) => at !== undefined);
+  return heard.length > 0 ? { readAt: Math.min(...heard) } : {};
 }
 
 function levelsOf({ inputs, outputs = [] }: Facts): Rs485Report['levels'] {

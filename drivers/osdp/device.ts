@@ -78,7 +78,7 @@ export interface DeviceOptions
   closing: AbortSignal;
   /** The hwId that is expected here. */
   expected(): string | undefined;
-  tellEvent(event: DeviceEvent): void;
+  addEvent(event: DeviceEvent): void;
 }
 
 /** A device that receives no command for 8 s ends its session (SIA OSDP 2.2, 5.7); some commands may be lost. */
@@ -245,7 +245,7 @@ interface Parts {
 function openEffects({ address, log }: Pick<DeviceOptions, 'address' | 'log'>, parts: Parts) {
   const { state, presence, alarms, conflict, isLooking, pairing, readout, unproven } = parts;
   function heard(reply: Reply, askedAt: number): void {
-    state.told(reply, askedAt);
+    state.heard(reply, askedAt);
     if (reply.kind === 'ISTATR') readout().inputsChanged();
     presence.report();
   }

@@ -21,8 +21,8 @@ export interface DevicesOptions {
   log: DriverLog;
   bus: Bus;
   options: Pick<OsdpOptions, 'baudRate' | 'check' | 'devices' | 'pollEveryMs'>;
-  tell(report: Rs485Report): void;
-  tellEvent(event: DeviceEvent): void;
+  reportState(report: Rs485Report): void;
+  addEvent(event: DeviceEvent): void;
 }
 
 export interface OsdpMember extends Member {
@@ -32,7 +32,7 @@ export interface OsdpMember extends Member {
   reservation: Reservation;
 }
 
-export function openDevices({ clock, log, bus, options, tell, tellEvent }: DevicesOptions) {
+export function openDevices({ clock, log, bus, options, reportState, addEvent }: DevicesOptions) {
   const table = openAddressTable(options.devices);
   const closing = new AbortController();
   const ends = openDevicePulseEnds(clock);
@@ -41,7 +41,7 @@ export function openDevices({ clock, log, bus, options, tell, tellEvent }: Devic
   const registry: Registry<OsdpMember> = openRegistry({
     open: join,
     expectedAt: table.expectedAt,
-    reportState: tell,
+    reportState,
   });
 
   function join(address: number): OsdpMember {
@@ -51,8 +51,8 @@ export function openDevices({ clock, log, bus, options, tell, tellEvent }: Devic
       lateness,
       clock,
       log,
-      tell,
-      tellEvent,
+      reportState,
+      addEvent,
       closing: closing.signal,
       check: options.check,
       everyMs: options.pollEveryMs,

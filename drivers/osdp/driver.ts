@@ -58,8 +58,9 @@ export function openOsdpOn(openPort: OpenPort): OpenDriver {
     );
     const events = openEventQueue({ emit: context.emit, clock, log });
     // Plain, but for optional keys in its type.
-    const tell = (state: Rs485Report) => report({ subject: `device:${state.hwId}`, state: state as Plain });
-    const devices = opening.use(openDevices({ clock, log, bus, options, tell, tellEvent: events.add }));
+    const reportState = (state: Rs485Report) =>
+      report({ subject: `device:${state.hwId}`, state: state as Plain });
+    const devices = opening.use(openDevices({ clock, log, bus, options, reportState, addEvent: events.add }));
     const parts = { bus, events, context, warnings: devices.warnings, repeat: devices.report };
     const opened = opening.move();
     return {

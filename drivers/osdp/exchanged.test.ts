@@ -72,7 +72,7 @@ it('has pulses of its own', async () => {
   expect(deeds(second).map(({ data }) => data)).toEqual(['00051e00']);
 });
 
-it('is connected though nothing but its name tells it from the one before', async () => {
+it('is connected though nothing but its name distinguishes it from the one before', async () => {
   const random = testRandom();
   const given = { address: ADDRESS, serial: 1, random, files: {} };
   const device = openOsdpDevice(given);

@@ -41,9 +41,12 @@ async function openPair(files: Files = {}, more: { baudRate?: number } = {}) {
     );
   }
   /** Until it is sent, or `isEnough`. */
-  async function sendAll(from = 0, isEnough: (told: FileSent) => boolean = () => false): Promise<FileSent> {
-    for (let told = await send(from); ; told = await send(told.offset, told.messageMax))
-      if (told.stage !== 'sending' || isEnough(told)) return told;
+  async function sendAll(
+    from = 0,
+    isEnough: (reported: FileSent) => boolean = () => false,
+  ): Promise<FileSent> {
+    for (let reported = await send(from); ; reported = await send(reported.offset, reported.messageMax))
+      if (reported.stage !== 'sending' || isEnough(reported)) return reported;
   }
   return { bus, link, send, sendAll };
 }
@@ -69,7 +72,7 @@ it('says nothing else to a device that wants nothing else, and goes on with it a
   const { bus, link, sendAll } = await openPair({ isExclusive: true, delayMs: 100, messageMax: 1_400 });
   const sending = sendAll();
   const transfer = async () => (await bus.state(0)).transfer as { offset: number };
-  // The second fragment: the answer to the first has told us.
+  // The second fragment: the answer to the first has shown us.
   await vi.waitFor(async () => expect((await transfer()).offset).toBeGreaterThan(1_500), patience);
   await expect(link.pulse(NAME(0))).rejects.toMatchObject({ code: 'BUSY' });
   await link.pulse(NAME(1));
@@ -81,7 +84,7 @@ it('says nothing else to a device that wants nothing else, and goes on with it a
   await vi.waitFor(async () => expect((await bus.state(0)).requests).toBeGreaterThan(requests + 5), patience);
 });
 
-it('tells how far it got when the device is lost, and goes on from there', async () => {
+it('reports how far it got when the device is lost, and goes on from there', async () => {
   const { bus, link, sendAll } = await openPair({ keeps: true, delayMs: 100, messageMax: 256 });
   const half = await sendAll(0, ({ offset }) => offset > 1_000);
   const lost = sendAll(half.offset);

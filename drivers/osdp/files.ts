@@ -29,7 +29,7 @@ export interface Files {
   abort(wanted: AbortFile, deadline: number, signal: AbortSignal): Promise<void>;
 }
 
-/** So often progress is seen, and so much is told again after the death of this process. */
+/** So often progress is seen, and so much is sent again after the death of this process. */
 const PIECE_MS = 1_500;
 /** A relay waits for the exchange under way: with longer messages a door would be noticeably late. */
 const FRAGMENT_MS = 100;
@@ -130,7 +130,7 @@ export function openFiles({ clock, characterMs, named }: FilesOptions): Files {
   };
 }
 
-/** The rest is for the next time: it began again from the first byte, this piece is told, or it has taken long. */
+/** The rest is for the next time: it began again from the first byte, this piece is sent, or it has taken long. */
 function isEnough({ offset, total, restarts }: FileTransfer, piece: SendFile, isLong: boolean): boolean {
   if (restarts > 0 || isLong) return true;
   return offset < total && offset >= piece.offset + piece.data.length;

@@ -1,4 +1,4 @@
-/** Inputs as ISTATR tells them: 0 inactive, 1 active, and above that a fault of a supervised line. */
+/** Inputs as ISTATR reports them: 0 inactive, 1 active, and above that a fault of a supervised line. */
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import { INPUT_PINS, type Rs485Settings } from '../contract/settings.ts';
@@ -6,13 +6,13 @@ import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { openInputs } from './inputs.ts';
 
 function open() {
-  const told: DeviceEvent[] = [];
+  const reported: DeviceEvent[] = [];
   const inputs = openInputs({
     hwId: 'IO',
     clock: manualClock(),
-    tellEvent: (event) => void told.push(event),
+    addEvent: (event) => void reported.push(event),
   });
-  return { inputs, told, faults: () => told.filter(({ kind }) => kind === 'alarm') };
+  return { inputs, reported, faults: () => reported.filter(({ kind }) => kind === 'alarm') };
 }
 const fault = (input: number, raised: boolean) => ({
   kind: 'alarm',
@@ -29,19 +29,19 @@ function settingsWith(used: readonly number[]): Rs485Settings {
   } as Rs485Settings;
 }
 
-it.each([2, 3])('a fault %i is told once, and once when the line is mended', (state) => {
-  const { inputs, told } = open();
+it.each([2, 3])('a fault %i is reported once, and once when the line is mended', (state) => {
+  const { inputs, reported } = open();
   inputs.levels([0, state, 0, 0], undefined);
-  expect(told).toEqual([fault(1, true)]);
+  expect(reported).toEqual([fault(1, true)]);
   inputs.levels([0, 5 - state, 0, 0], undefined);
   inputs.levels([0, state, 0, state], undefined);
   inputs.levels([0, 0, 0, state], undefined);
   inputs.levels([0, 0, 0, 0], undefined);
-  expect(told.slice(1)).toEqual([fault(3, true), fault(1, false), fault(3, false)]);
+  expect(reported.slice(1)).toEqual([fault(3, true), fault(1, false), fault(3, false)]);
 });
 
 it('a line with a fault shows no level, and keeps no activation', () => {
-  const { inputs, told, faults } = open();
+  const { inputs, reported, faults } = open();
   inputs.levels([1, 0, 0, 0], undefined);
   expect(inputs.shown()).toEqual({ input0: true, input1: false, input2: false, input3: false });
   inputs.levels([2, 2, 0, 0], undefined);
@@ -50,19 +50,21 @@ it('a line with a fault shows no level, and keeps no activation', () => {
   inputs.levels([1, 1, 0, 0], undefined);
   expect(inputs.shown()).toEqual({ input0: true, input1: true, input2: false, input3: false });
   expect(faults()).toHaveLength(4);
-  expect(told.filter(({ kind }) => kind === 'input')).toMatchObject([{ input: 'input1', activations: 1 }]);
+  expect(reported.filter(({ kind }) => kind === 'input')).toMatchObject([
+    { input: 'input1', activations: 1 },
+  ]);
 });
 
-it('pins that are not in use tell no activation', () => {
-  const { inputs, told } = open();
+it('pins that are not in use report no activation', () => {
+  const { inputs, reported } = open();
   const settings = settingsWith([1]);
   inputs.levels([0, 0, 0, 0], settings);
   inputs.levels([1, 1, 0, 0], settings);
-  expect(told).toMatchObject([{ kind: 'input', input: 'input1' }]);
+  expect(reported).toMatchObject([{ kind: 'input', input: 'input1' }]);
 });
 
 it('what a device has beyond four inputs is passed over', () => {
-  const { inputs, told } = open();
+  const { inputs, reported } = open();
   inputs.levels([0, 0, 0, 0, 2, 3], undefined);
-  expect(told).toEqual([]);
+  expect(reported).toEqual([]);
 });

@@ -18,13 +18,13 @@ export interface Inputs {
   forgetCounters(): void;
   /** A pin with a fault shows nothing. */
   shown(): Rs485Report['levels'];
-  /** How many it has told of. */
+  /** How many have shown anything. */
   count(): number;
   edges: InputCounts['edges'];
 }
 
 interface Input {
-  /** undefined: not told yet. */
+  /** undefined: not shown yet. */
   state: number | undefined;
   /** The last one that was no fault. */
   level: number | undefined;
@@ -39,14 +39,14 @@ const FAULTS: readonly Fault[] = ['input0Fault', 'input1Fault', 'input2Fault', '
 export function openInputs({
   hwId,
   clock,
-  tellEvent,
+  addEvent,
 }: {
   hwId: string;
   clock: Clock;
-  tellEvent(event: DeviceEvent): void;
+  addEvent(event: DeviceEvent): void;
 }): Inputs {
   const inputs = new Map<number, Input>();
-  const activations = openInputCounts({ clock, tellEvent });
+  const activations = openInputCounts({ clock, addEvent });
 
   function at(index: number): Input {
     const input = inputs.get(index) ?? { state: undefined, level: undefined, counter: undefined };
@@ -65,7 +65,7 @@ export function openInputs({
         const input = at(index);
         const alarm = FAULTS[index];
         const isFault = state >= FAULT_FROM;
-        if (alarm && isFault !== isFaulty(input)) tellEvent({ kind: 'alarm', hwId, alarm, raised: isFault });
+        if (alarm && isFault !== isFaulty(input)) addEvent({ kind: 'alarm', hwId, alarm, raised: isFault });
         input.state = state;
         if (isFault) continue;
         const isActivated = state === 1 && input.level === 0;

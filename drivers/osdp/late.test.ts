@@ -70,7 +70,7 @@ it.each([
   ['a relay that stayed open was not fired', {}, 'never arrives', 'NO_REPLY'],
   ['a relay that a power cut has opened may have been fired', {}, 'power cut', 'OUTCOME_UNKNOWN'],
   [
-    'a device that does not tell that it was restarted proves nothing',
+    'a device that does not say that it was restarted proves nothing',
     FOREIGN,
     'never arrives',
     'OUTCOME_UNKNOWN',

@@ -16,11 +16,11 @@ const examined = (incidents: Examined['incidents'], strangers: number[] = []): E
 
 it('explains as many incidents as questions were missed, and no more', () => {
   const lateness = openLateness(manualClock());
-  const told = () => lateness.credible(1, examined(['stale'])).incidents;
-  expect(told()).toEqual(['stale']);
+  const reported = () => lateness.credible(1, examined(['stale'])).incidents;
+  expect(reported()).toEqual(['stale']);
   lateness.missed(1);
   lateness.missed(1);
-  expect([told(), told(), told()]).toEqual([[], [], ['stale']]);
+  expect([reported(), reported(), reported()]).toEqual([[], [], ['stale']]);
 });
 
 it('explains what a device says that missed its own question, and not another', () => {
@@ -32,11 +32,11 @@ it('explains what a device says that missed its own question, and not another', 
 
 it('explains clear text by a question in clear text alone', () => {
   const lateness = openLateness(manualClock());
-  const told = () => lateness.credible(1, examined(['clearText'])).incidents;
+  const reported = () => lateness.credible(1, examined(['clearText'])).incidents;
   lateness.missed(1);
-  expect(told()).toEqual(['clearText']);
+  expect(reported()).toEqual(['clearText']);
   lateness.missed(1, true);
-  expect([told(), told()]).toEqual([[], ['clearText']]);
+  expect([reported(), reported()]).toEqual([[], ['clearText']]);
 });
 
 it('explains nothing that comes long after', async () => {

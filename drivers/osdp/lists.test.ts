@@ -33,27 +33,27 @@ async function openKeyed(at: number, call: () => void) {
 
 describe('a list without a device', () => {
   it.each(moments)('leaves it alone, whatever is read of it: at exchange %i', async (at) => {
-    let told = 0;
+    let reported = 0;
     const { link, requests } = await openKeyed(at, () => {
       void link.watch([]);
-      told = link.history.length;
+      reported = link.history.length;
     });
     await link.until(() => requests() >= at);
     await link.clock.advance(2_000);
-    expect(link.history.slice(told).filter(({ connected }) => connected)).toEqual([]);
+    expect(link.history.slice(reported).filter(({ connected }) => connected)).toEqual([]);
     expect(requests()).toBe(at);
   });
 });
 
 describe('a list without the key of a device', () => {
   it.each(moments)('ends what was read under it: at exchange %i', async (at) => {
-    let told = 0;
+    let reported = 0;
     const { link, requests } = await openKeyed(at, () => {
       void link.watch([], [{ address: ADDRESS, hwId: HW_ID }]);
-      told = link.history.length;
+      reported = link.history.length;
     });
     await link.until(() => requests() >= at);
     await link.clock.advance(2_000);
-    expect(link.history.slice(told).filter(({ connected }) => connected)).toEqual([]);
+    expect(link.history.slice(reported).filter(({ connected }) => connected)).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-/** Whether one device is connected, as whom, and what is reported of it. */
+/** Whether one device is connected, under which name, and what is reported of it. */
 import type { Clock, DriverLog } from '../contract/driver.ts';
 import type { Rs485Report, SessionFault } from '../contract/settings.ts';
 import { type DeviceState, hwIdOf } from './device-state.ts';
@@ -36,7 +36,7 @@ export interface PresenceOptions {
   claim(hwId: string): boolean;
   /** Another one that is connected has the name. */
   isTaken(hwId: string): boolean;
-  tell(report: Rs485Report): void;
+  reportState(report: Rs485Report): void;
   /** Another device is where one was that is known. */
   exchanged(): void;
   /** It is connected no more. */
@@ -54,7 +54,7 @@ export function openPresence(options: PresenceOptions): Presence {
   let isConflict = false;
   let withoutSince: number | undefined;
   let silentSince: number | undefined = Number.NEGATIVE_INFINITY;
-  let told = '';
+  let reported = '';
 
   function report(again = false): void {
     const { security, pulse } = options;
@@ -71,9 +71,9 @@ export function openPresence(options: PresenceOptions): Presence {
     if (!whole || (!connected && options.isTaken(whole.hwId))) return;
     const { readAt: _, ...facts } = whole;
     const text = JSON.stringify(facts);
-    if (text === told && !again) return;
-    told = text;
-    options.tell(whole);
+    if (text === reported && !again) return;
+    reported = text;
+    options.reportState(whole);
   }
 
   function disconnect(): void {
@@ -114,7 +114,7 @@ export function openPresence(options: PresenceOptions): Presence {
       if (isOther && gone && connected) {
         connected = false;
         options.lost();
-        options.tell({ ...gone, levels: {} });
+        options.reportState({ ...gone, levels: {} });
         log.warn(
           { address, before: gone.hwId, now: hwIdOf(identity) },
           'another device answers where one was',

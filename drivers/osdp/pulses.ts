@@ -1,6 +1,6 @@
 /**
  * Closes a relay for a time, at most once: OUT with code 5, which the device times by itself (6.10). The session keeps it
- * from being done twice; where that is lost, what the device shows in the next one may tell what became of it.
+ * from being done twice; where that is lost, what the device shows in the next one may show what became of it.
  */
 import type { Bus } from '../bus/bus.ts';
 import { type Clock, DriverError, type DriverErrorCode } from '../contract/driver.ts';
@@ -145,7 +145,7 @@ export function openPulses({ bus, device, ends, clock }: PulsesOptions): Pulses 
     return reply?.kind === 'OSTATR' ? reply.outputs[relay] : undefined;
   }
 
-  /** The device has not been restarted since. Only devices of ours tell; the standard has nothing for it. */
+  /** The device has not been restarted since. Only devices of ours say so; the standard has nothing for it. */
   async function isStillStarted(bootCount: number | undefined): Promise<boolean> {
     if (bootCount === undefined) return false;
     const reply = await askVendor(session, { kind: 'status' }, 'status', looking()).catch(() => undefined);

@@ -42,21 +42,21 @@ export async function readdress(
   if (address !== before && (await options.isTaken(address)))
     throw new DriverError('REFUSED', `something answers at address ${address} already: nothing was changed`);
   const asking = { class: 'settings', deadline: clock.monotonic() + COMSET_MS, signal } as const;
-  const told = await tell(device, { address, baudRate }, asking);
+  const answered = await sendComset(device, { address, baudRate }, asking);
   device.restart();
   using held = new DisposableStack();
-  const places = new Set([address, told?.address ?? address].filter((place) => place !== before));
+  const places = new Set([address, answered?.address ?? address].filter((place) => place !== before));
   for (const place of places) if (place <= HIGHEST_ADDRESS) held.use(options.hold(place));
-  const hasLeft = told !== null && told.baudRate !== options.baudRate;
+  const hasLeft = answered !== null && answered.baudRate !== options.baudRate;
   const end = Math.min(deadline, clock.monotonic() + (hasLeft ? SEARCH_LEFT_MS : SEARCH_MS));
   while (options.whereabouts() === undefined && clock.monotonic() < end) await clock.sleep(LOOK_MS, signal);
   const found = options.whereabouts() ?? null;
   if (found !== null) options.settled(found);
-  return { told, found };
+  return { told: answered, found };
 }
 
 /** null: it was sent, and its answer is lost. */
-async function tell(
+async function sendComset(
   device: Device,
   wanted: { address: number; baudRate: number },
   asking: Parameters<Device['session']['ask']>[1],

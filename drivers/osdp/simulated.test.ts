@@ -46,7 +46,7 @@ const settings = {
 };
 
 describe('devices in their secure channels', () => {
-  it('are met, carry settings, fire relays, and tell inputs, tamper and cards', async () => {
+  it('are met, carry settings, fire relays, and report inputs, tamper and cards', async () => {
     const { bus, link } = await openPair([io(0), io(1), io(5)]);
     for (const address of [0, 1, 5]) await link.connected(NAME(address));
     expect(link.report(NAME(1))).toMatchObject({
@@ -74,12 +74,12 @@ describe('devices in their secure channels', () => {
     await bus.set(5, { osdp: { card: { bits: 26, data: 'ffc00080' } } });
     await bus.set(5, { osdp: { keys: '1234#' } });
     await vi.waitFor(() => {
-      expect(link.told('input')).toMatchObject([{ hwId: NAME(1), input: 'input1', activations: 1 }]);
-      expect(link.told('alarm')).toMatchObject([
+      expect(link.eventsOf('input')).toMatchObject([{ hwId: NAME(1), input: 'input1', activations: 1 }]);
+      expect(link.eventsOf('alarm')).toMatchObject([
         { hwId: NAME(1), alarm: 'tamper', raised: true },
         { hwId: NAME(1), alarm: 'supply', raised: true },
       ]);
-      expect(link.told('credential')).toMatchObject([
+      expect(link.eventsOf('credential')).toMatchObject([
         { hwId: NAME(5), reader: 0, format: 'wiegand', bits: 'ffc00080', count: 26 },
         { hwId: NAME(5), reader: 0, format: 'keypad', bits: null, count: 5 },
       ]);
@@ -170,7 +170,7 @@ describe('a session', () => {
     await vi.waitFor(async () => expect(await bus.state(0)).toMatchObject({ sessions: 2 }), patience);
     await link.pulse(NAME(0));
     expect(link.history.every(({ hwId }) => hwId === NAME(0))).toBe(true);
-    expect(link.told('alarm')).toEqual([]);
+    expect(link.eventsOf('alarm')).toEqual([]);
   });
 
   it('bears 5 % lost requests for hundreds of commands', async () => {
@@ -179,7 +179,7 @@ describe('a session', () => {
     await bus.set(0, { faults: { loss: { share: 0.05, seed: 11 } } });
     for (let count = 0; count < 200; count += 1) await link.pulse(NAME(0), count % 8, 100);
     expect((await bus.state(0)).deeds).toMatchObject({ '68': 200 });
-    expect(link.told('alarm')).toEqual([]);
+    expect(link.eventsOf('alarm')).toEqual([]);
   }, 60_000);
 
   it('is not had with a device that has another key, nor in clear text: an alarm says so', async () => {
@@ -190,7 +190,7 @@ describe('a session', () => {
     await bus.set(1, { osdp: { break: { fault: 'clearText', times: 3 } } });
     await bus.set(0, { restart: true });
     await vi.waitFor(() => {
-      expect(link.told('alarm')).toEqual(
+      expect(link.eventsOf('alarm')).toEqual(
         expect.arrayContaining([
           expect.objectContaining({ hwId: NAME(0), alarm: 'wrongKey', raised: true }),
           expect.objectContaining({ hwId: NAME(1), alarm: 'clearText', raised: true }),
@@ -209,7 +209,7 @@ describe('a session', () => {
     await bus.set(0, { osdp: { key: hex(keyAt(0)) } });
     await link.connected(NAME(0));
     expect(link.report(NAME(0)).sessionFault).toBeNull();
-    expect(link.told('alarm')).toContainEqual(
+    expect(link.eventsOf('alarm')).toContainEqual(
       expect.objectContaining({ hwId: NAME(0), alarm: 'wrongKey', raised: false }),
     );
   }, 60_000);

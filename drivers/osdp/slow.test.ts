@@ -25,13 +25,13 @@ it('are missed never, though most of their replies come at once', async () => {
   await link.watch([0, 1].map((address) => ({ address, key: KEY })));
   await link.connected('0a4748-1-1');
   await link.connected('0a4748-1-2');
-  const told = link.history.length;
+  const reported = link.history.length;
   await link.clock.advance(120_000);
   const counters = busReport.parse(link.bus()).devices.map((device) => device.counters);
   expect(counters.map(({ timeouts, collisions, crc }) => ({ timeouts, collisions, crc }))).toEqual(
     Array(2).fill({ timeouts: 0, collisions: 0, crc: 0 }),
   );
-  expect(link.history.slice(told).every(({ connected }) => connected)).toBe(true);
+  expect(link.history.slice(reported).every(({ connected }) => connected)).toBe(true);
   expect(link.events).toEqual([]);
   expect(devices.map((device) => device.sessions())).toEqual([1, 1]);
 });

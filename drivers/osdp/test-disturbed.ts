@@ -105,12 +105,12 @@ export async function fireDisturbed(commands: number, seed: number): Promise<Dis
   const run = driver.run(stop.signal).catch(() => undefined);
   const execute = async (kind: string, data: Plain): Promise<string | undefined> => {
     const deadline = clock.monotonic() + COMMAND_MS;
-    const told = driver.execute({ kind, data, deadline }, signal).then(
+    const reported = driver.execute({ kind, data, deadline }, signal).then(
       () => ({ failure: undefined }),
       (error: { code?: string }) => ({ failure: error.code ?? String(error) }),
     );
-    let result: Awaited<typeof told> | undefined;
-    void told.then((done) => {
+    let result: Awaited<typeof reported> | undefined;
+    void reported.then((done) => {
       result = done;
     });
     while (!result && clock.monotonic() < deadline + NEVER_MS) await clock.advance(STEP_MS);

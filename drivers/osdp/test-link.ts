@@ -1,4 +1,4 @@
-/** For tests: the driver on a port that anybody gives, with what it reports and tells. */
+/** For tests: the driver on a port that anybody gives, with its reports and events. */
 import { expect, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import type { DriverEvent, Plain } from '../contract/driver.ts';
@@ -66,8 +66,8 @@ export async function openTestLink({ port, keyed = [], more = {} }: TestLinkOpti
     report,
     bus: () => busReport.parse(reports.get('bus')),
     pulse: (hwId: string, relay = 0, milliseconds = 500) => execute('pulse', { hwId, relay, milliseconds }),
-    /** What was told, of a kind. */
-    told: (kind: string) => events.filter((event) => event.kind === kind).map(({ data }) => data),
+    /** The events of a kind. */
+    eventsOf: (kind: string) => events.filter((event) => event.kind === kind).map(({ data }) => data),
     connected: (hwId: string, isConnected = true) =>
       vi.waitFor(() => expect(report(hwId).connected).toBe(isConnected), patience),
   };

@@ -82,15 +82,15 @@ export async function openWireLink({
     expect(isSo()).toBe(true);
   }
 
-  /** What was told of a device last. */
-  const report = (hwId: string) => history.findLast((told) => told.hwId === hwId);
+  /** The last report of a device. */
+  const report = (hwId: string) => history.findLast((reported) => reported.hwId === hwId);
   return {
     clock,
     port,
     close,
     history,
     events,
-    /** What was told of the bus last. */
+    /** The last report of the bus. */
     bus: () => bus,
     execute,
     until,

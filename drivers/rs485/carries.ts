@@ -4,11 +4,11 @@ import { INPUT_PINS, OUTPUT_PINS, PINS, type Rs485Carries } from '../contract/se
 export interface Product {
   inputs: number;
   outputs: number;
-  /** Outputs that may be fired; all unless told. */
+  /** Outputs that may be fired; all unless given. */
   relays?: number;
   /** It remembers short activations of its inputs. */
   pinMemory: boolean;
-  /** The longest pulse; all that settings allow unless told. */
+  /** The longest pulse; all that settings allow unless given. */
   unlockMaxMilliseconds?: number;
 }
 

@@ -4,14 +4,14 @@ import { manualClock } from '../../test/manual-clock.ts';
 import type { DriverEvent } from '../contract/driver.ts';
 import { openEventQueue } from './event-queue.ts';
 
-it('is told when its link has ended before the events ahead of it were stored', async () => {
-  const told: string[] = [];
+it('is emitted when its link has ended before the events ahead of it were stored', async () => {
+  const emitted: string[] = [];
   const room = Promise.withResolvers<void>();
   // As a host does: what it has no room for yet is dropped when the signal fires.
   async function emit({ kind }: DriverEvent, signal: AbortSignal): Promise<void> {
     await room.promise;
     signal.throwIfAborted();
-    told.push(kind);
+    emitted.push(kind);
   }
   const log = { debug() {}, info() {}, warn() {}, error() {} };
   const events = openEventQueue({ emit, clock: manualClock(), log });
@@ -23,5 +23,5 @@ it('is told when its link has ended before the events ahead of it were stored', 
   stop.abort(new Error('the cable is cut'));
   await expect(run).rejects.toThrow('the cable is cut');
   room.resolve();
-  await expect.poll(() => told).toEqual(['input', 'alarm']);
+  await expect.poll(() => emitted).toEqual(['input', 'alarm']);
 });

@@ -1,7 +1,7 @@
 /**
- * What happened at devices, on its way to the daemon. It is told without holding up a poll: what comes while one is being
+ * What happened at devices, on its way to the daemon. It is emitted without holding up a poll: what comes while one is being
  * stored is added to the next one, so that there is at most one of each input and two of each alarm. Credentials are
- * told one by one.
+ * emitted one by one.
  */
 import { openBell } from '../bus/waiting.ts';
 import type { Clock, DriverContext, DriverLog } from '../contract/driver.ts';
@@ -61,7 +61,7 @@ export function openEventQueue({ emit, clock, log }: EventQueueOptions): EventQu
     return `${base}${credentials}-${event.at}`;
   }
 
-  async function tell(event: Waiting): Promise<void> {
+  async function publish(event: Waiting): Promise<void> {
     const id = idOf(event);
     const { kind, ...data } = event;
     try {
@@ -88,7 +88,7 @@ export function openEventQueue({ emit, clock, log }: EventQueueOptions): EventQu
       for (;;) {
         const next = waiting.shift();
         if (next) {
-          await Promise.race([tell(next), ended.promise]);
+          await Promise.race([publish(next), ended.promise]);
           continue;
         }
         signal.throwIfAborted();
@@ -103,7 +103,7 @@ function nameOf(event: DeviceEvent): string {
   return `${event.hwId}-${event.kind === 'input' ? event.input : event.alarm}`;
 }
 
-/** Raised, cleared and raised again, all of it untold: the last two say nothing. */
+/** Raised, cleared and raised again, none of it emitted yet: the last two say nothing. */
 function isThird(waiting: readonly Waiting[], earlier: Waiting): boolean {
   return waiting.filter((one) => nameOf(one) === nameOf(earlier)).length > 1;
 }

@@ -16,10 +16,10 @@ export interface InputCounts {
 
 export function openInputCounts({
   clock,
-  tellEvent,
+  addEvent,
 }: {
   clock: Clock;
-  tellEvent: EventQueue['add'];
+  addEvent: EventQueue['add'];
 }): InputCounts {
   let edges: NonNullable<Rs485Report['edges']> = {};
   return {
@@ -27,7 +27,7 @@ export function openInputCounts({
       if (activations === 0 || inUse?.[input] === false) return;
       const total = (edges[input]?.total ?? 0) + activations;
       edges = { ...edges, [input]: { total, at: clock.now() } };
-      tellEvent({ kind: 'input', hwId, input, activations, total });
+      addEvent({ kind: 'input', hwId, input, activations, total });
     },
     edges: () => edges,
     forget() {

@@ -105,7 +105,7 @@ export interface LinkParts {
   farewell?(why: unknown): Promise<void>;
 }
 
-/** Until the bus is lost or the signal fires, whichever of the parts tells it first. */
+/** Until the bus is lost or the signal fires, whichever of the parts ends first. */
 export async function runLink(parts: LinkParts, signal: AbortSignal): Promise<never> {
   const { bus, events, others, farewell } = parts;
   const ended = new AbortController();

@@ -20,7 +20,7 @@ it('lets one begin when the one before has ended, however it ended', async () =>
   expect([one(), begun]).toEqual(['broken', ['one', 'two']]);
 });
 
-it('tells a command at once that its time is over, and never begins it', async () => {
+it('rejects a command at once when its time is over, and never begins it', async () => {
   const mutex = openMutex();
   const first = Promise.withResolvers<void>();
   const stop = new AbortController();

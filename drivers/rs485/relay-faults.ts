@@ -25,14 +25,14 @@ export interface RelayFaultsOptions {
   clock: Clock;
   /** undefined: the device was never met. */
   hwId(): string | undefined;
-  tellEvent(event: DeviceEvent): void;
+  addEvent(event: DeviceEvent): void;
   changed(): void;
 }
 
 /** The worst first. */
 const ORDER: readonly Shown['fault'][] = ['stillClosed', 'notRead', 'openedByGateway'];
 
-export function openRelayFaults({ clock, hwId, tellEvent, changed }: RelayFaultsOptions): RelayFaults {
+export function openRelayFaults({ clock, hwId, addEvent, changed }: RelayFaultsOptions): RelayFaults {
   const faults = new Map<number, Shown>();
   const distrusted = new Set<number>();
   let shown: Shown | null = null;
@@ -46,7 +46,7 @@ export function openRelayFaults({ clock, hwId, tellEvent, changed }: RelayFaults
     const isRaised = fault === 'stillClosed';
     const name = hwId();
     if (wasRaised !== isRaised && name !== undefined)
-      tellEvent({ kind: 'alarm', hwId: name, alarm: 'relay', raised: isRaised });
+      addEvent({ kind: 'alarm', hwId: name, alarm: 'relay', raised: isRaised });
     const all = [...faults.values()];
     shown = ORDER.map((one) => all.find((two) => two.fault === one)).find((one) => one !== undefined) ?? null;
     changed();

@@ -12,7 +12,7 @@ import { KEY, openPanel, type Panel, POLL, type Wire } from './test-panel.ts';
 const DEFAULT_SEED = 20_261_121;
 const SEED = Number(process.env.FUZZ_SEED ?? DEFAULT_SEED);
 
-/** No two alike, so that each deed of the device can be told. */
+/** No two alike, so that each act of the device can be distinguished. */
 const outNumber = (number: number, code: OutputCode = OUTPUT.onForTime): Command => ({
   kind: 'OUT',
   outputs: [{ output: number & 7, code, time: (number % 0xff_ff) + 1 }],
@@ -203,8 +203,8 @@ function expectNothingForged(panel: Panel, issued: readonly string[], pd: OsdpDe
   const deeds = pd.peripheral.deeds.map(({ data }) => data);
   expect(new Set(deeds).size).toBe(deeds.length);
   expect(issued.filter((data) => deeds.includes(data))).toEqual(deeds);
-  for (const told of panel.told('ISTATR')) expect(told).toMatchObject({ inputs: [0, 0, 0, 0] });
-  expect(panel.told('RAW')).toEqual([]);
+  for (const reported of panel.reported('ISTATR')) expect(reported).toMatchObject({ inputs: [0, 0, 0, 0] });
+  expect(panel.reported('RAW')).toEqual([]);
   for (const effect of panel.effects)
     if (effect.kind === 'identity' && effect.isProven) expect(effect.identity.serial).toBe(1);
 }

@@ -205,7 +205,7 @@ describe("the maker's own messages", () => {
     return { pd, ask };
   }
 
-  it('put settings in force and tell them', () => {
+  it('put settings in force and report them', () => {
     const { pd, ask } = openPair();
     const whole = { kind: 'settings', settings, settingsVersion: 7 };
     expect(ask({ kind: 'writeSettings', settings, settingsVersion: 7 })).toEqual(whole);
@@ -216,7 +216,7 @@ describe("the maker's own messages", () => {
     expect(ask({ kind: 'readSettings' })).toEqual({ kind: 'settings', settings: none, settingsVersion: 8 });
   });
 
-  it('tell what a device is, what its inputs did, and how often it began', () => {
+  it('report what a device is, what its inputs did, and how often it began', () => {
     const { pd, ask } = openPair();
     expect(ask({ kind: 'product' })).toEqual({
       kind: 'product',

@@ -36,7 +36,7 @@ export type Command =
       temporary: (Blink & { time: number }) | null;
       permanent: Blink | null;
     }
-  /** `tone`: 1 off, 2 the device's own. `count` 0: until told otherwise. */
+  /** `tone`: 1 off, 2 the device's own. `count` 0: until ordered otherwise. */
   | { kind: 'BUZ'; reader: number; tone: 1 | 2; on: number; off: number; count: number }
   /** ASCII, 32 characters at most; `seconds` null: for good. */
   | { kind: 'TEXT'; reader: number; row: number; column: number; seconds: number | null; text: string }

@@ -27,9 +27,9 @@ describe('on the way to online', () => {
     const identities = panel.effects.filter(({ kind }) => kind === 'identity');
     expect(identities).toMatchObject([{ isProven: false }, { isProven: true, identity: { serial: 4711 } }]);
     for (let poll = 0; poll < 6; poll += 1) panel.step();
-    expect(panel.told('LSTATR')).toMatchObject([{ tamper: false, powerFault: false }]);
-    expect(panel.told('ISTATR')).toMatchObject([{ inputs: [0, 0, 0, 0] }]);
-    expect(panel.told('OSTATR')).toHaveLength(1);
+    expect(panel.reported('LSTATR')).toMatchObject([{ tamper: false, powerFault: false }]);
+    expect(panel.reported('ISTATR')).toMatchObject([{ inputs: [0, 0, 0, 0] }]);
+    expect(panel.reported('OSTATR')).toHaveLength(1);
     expect(panel.step()).toMatchObject({ kind: 'answered', reply: { kind: 'ACK' } });
     expect(panel.alarms()).toEqual([]);
   });
@@ -80,19 +80,19 @@ describe('on the way to online', () => {
 });
 
 describe('less security than is required', () => {
-  it('is refused and told: a device that has no key', () => {
+  it('is refused and reported: a device that has no key', () => {
     const { pd, panel } = openPair({ key: undefined as never, installMode: true });
     expect(() => panel.establish()).toThrow('cooldown');
     expect(panel.alarms()).toEqual(['downgrade']);
     expect(pd.sessions()).toBe(0);
   });
-  it('is refused and told: a device that knows no secure channel', () => {
+  it('is refused and reported: a device that knows no secure channel', () => {
     const { panel } = openPair({ isPlain: true });
     expect(() => panel.establish()).toThrow('cooldown');
     expect(panel.command(OUT)).toEqual({ kind: 'silent' });
     expect(panel.alarms()).toEqual(['downgrade']);
   });
-  it('is refused and told: the key that everybody knows', () => {
+  it('is refused and reported: the key that everybody knows', () => {
     const { pd, panel } = openPair();
     pd.break('downgrade', 100);
     expect(() => panel.establish()).toThrow('cooldown');
@@ -101,20 +101,20 @@ describe('less security than is required', () => {
     panel.establish();
     expect(panel.effects).toContainEqual({ kind: 'alarm', alarm: 'downgrade', raised: false });
   });
-  it('is refused and told: another key, even the common one', () => {
+  it('is refused and reported: another key, even the common one', () => {
     for (const key of [DEFAULT_KEY, KEY.map((byte) => byte ^ 1)]) {
       const { panel } = openPair({ key });
       expect(() => panel.establish()).toThrow('cooldown');
       expect(panel.alarms()).toEqual(['wrongKey']);
     }
   });
-  it('is refused and told: a device that demands a channel where none is configured', () => {
+  it('is refused and reported: a device that demands a channel where none is configured', () => {
     const { panel } = openPair({ requiresSecurity: true }, NONE);
     expect(panel.establish()).toBe(2);
     expect(panel.command(OUT)).toEqual({ kind: 'silent' });
     expect(panel.alarms()).toContain('securityRequired');
   });
-  it('is refused and told: a device that cannot prove its side of the chain', () => {
+  it('is refused and reported: a device that cannot prove its side of the chain', () => {
     const { panel, wire } = openPair();
     panel.wire = (request) => {
       const reply = wire(request);
@@ -143,7 +143,7 @@ describe('less security than is required', () => {
     expect(replies.length).toBeGreaterThan(5);
     expect(panel.effects.filter(({ kind }) => kind === 'alarm')).toEqual([]);
   });
-  it('is told of a wrong key also when replies are late', () => {
+  it('reports a wrong key also when replies are late', () => {
     const { panel, wire } = openPair({ key: DEFAULT_KEY });
     let challenges = 0;
     panel.wire = (request) => {
@@ -215,7 +215,7 @@ describe('what a device does wrong, or has done to it', () => {
     pd.break('lost');
     expect(panel.step()).toEqual({ kind: 'silent' });
     expect(panel.command(OUT)).toMatchObject({ kind: 'answered', reply: { kind: 'OSTATR' } });
-    expect(panel.told('RAW')).toMatchObject([{ bitCount: 26 }]);
+    expect(panel.reported('RAW')).toMatchObject([{ bitCount: 26 }]);
     expect(pd.sessions()).toBe(1);
   });
 
@@ -247,7 +247,7 @@ describe('what a device does wrong, or has done to it', () => {
     expect(pd.sessions()).toBe(2);
   });
 
-  it('sessions that are lost again and again are told', () => {
+  it('sessions that are lost again and again are reported', () => {
     const { pd, panel } = openPair();
     for (let round = 0; round < 4; round += 1) {
       panel.establish();
@@ -267,14 +267,14 @@ describe('what a device does wrong, or has done to it', () => {
     };
   }
 
-  it('refused handshakes are told, also by a peer that swallows replies', () => {
+  it('refused handshakes are reported, also by a peer that swallows replies', () => {
     const { panel } = openPair();
     panel.wire = refuseAll({ count: 0 }, NAK.securityBlock);
     for (let poll = 0; poll < 60; poll += 1) panel.step();
     expect(panel.alarms()).toEqual(['downgrade']);
   });
 
-  it('lost sessions are told, also by a peer that swallows a reply before each refusal', () => {
+  it('lost sessions are reported, also by a peer that swallows a reply before each refusal', () => {
     const { panel, wire } = openPair();
     for (let round = 0; round < 30; round += 1) {
       panel.wire = wire;
@@ -286,7 +286,7 @@ describe('what a device does wrong, or has done to it', () => {
     expect(panel.alarms()).toEqual(['sessionLost']);
   });
 
-  it('two devices at one address are told', () => {
+  it('two devices at one address are reported', () => {
     const { panel, wire } = openPair();
     const other = openOsdpDevice({ address: 0, serial: 9, key: KEY, random: () => 0.7 });
     panel.wire = (request) => {
@@ -297,7 +297,7 @@ describe('what a device does wrong, or has done to it', () => {
     expect(panel.alarms()).toContain('duplicateAddress');
   });
 
-  it('one that answers for another address is told', () => {
+  it('one that answers for another address is reported', () => {
     const { pd, panel } = openPair();
     panel.establish();
     pd.break('stranger', 4);
@@ -329,7 +329,7 @@ describe('what a device does wrong, or has done to it', () => {
     // The device's last reply but one: the inputs as they were.
     pd.break('replayed');
     expect(panel.command({ kind: 'ISTAT' })).toMatchObject({ reply: { inputs: [0, 0, 0, 0] } });
-    expect(panel.told('ISTATR')).toHaveLength(1);
+    expect(panel.reported('ISTATR')).toHaveLength(1);
   });
 
   it('a refusal inside the session is an answer', () => {
@@ -361,9 +361,9 @@ describe('what a POLL brings', () => {
     pd.peripheral.presentCard({ bits: 26, data: Buffer.from('00112280', 'hex') });
     pd.peripheral.pressKeys(1, '12*#');
     for (let poll = 0; poll < 5; poll += 1) panel.step(POLL);
-    expect(panel.told('LSTATR')).toMatchObject([{ tamper: true }]);
-    expect(panel.told('ISTATR')).toMatchObject([{ inputs: [0, 0, 1, 0] }]);
-    expect(panel.told('RAW')).toMatchObject([{ reader: 0, format: 1, bitCount: 26 }]);
-    expect(panel.told('KEYPAD')).toMatchObject([{ reader: 1, digits: '12*#' }]);
+    expect(panel.reported('LSTATR')).toMatchObject([{ tamper: true }]);
+    expect(panel.reported('ISTATR')).toMatchObject([{ inputs: [0, 0, 1, 0] }]);
+    expect(panel.reported('RAW')).toMatchObject([{ reader: 0, format: 1, bitCount: 26 }]);
+    expect(panel.reported('KEYPAD')).toMatchObject([{ reader: 1, digits: '12*#' }]);
   });
 });

@@ -25,7 +25,7 @@ export interface Panel {
   /** Polls until online; how many exchanges it took. */
   establish(): number;
   alarms(): string[];
-  told(kind: string): unknown[];
+  reported(kind: string): unknown[];
 }
 
 export const POLL: Command = { kind: 'POLL' };
@@ -101,7 +101,7 @@ export function openPanel(options: Partial<SessionOptions>, wire: Wire): Panel {
     },
     alarms: () =>
       panel.effects.flatMap((effect) => (effect.kind === 'alarm' && effect.raised ? effect.alarm : [])),
-    told: (kind) =>
+    reported: (kind) =>
       panel.effects.flatMap((effect) =>
         effect.kind === 'reported' && effect.reply.kind === kind ? effect.reply : [],
       ),
