@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { openRandom } from '../../test/simulators/bus/random.ts';
 import type { Poll } from './exchange.ts';
-import { openUnheard } from './outstanding-requests.ts';
+import { openMissedRequests } from './outstanding-requests.ts';
 import { ask, command, forever, frame, openTestBus, outcomeOf, pollOf, says } from './test-bus.ts';
 import type { Answer } from './test-port.ts';
 
@@ -170,27 +170,27 @@ it.each([0.5, 0.8])(
       { turnaroundMaxMs: 200 },
     );
     for (const address of [1, 2, TWIN]) bench.bus.poll(numberedPollOf(address));
-    const doubts = () => bench.bus.report().warnings.filter((warning) => warning.includes('two devices'));
+    const conflicts = () => bench.bus.report().warnings.filter((warning) => warning.includes('two devices'));
     await bench.clock.advance(5_000);
     isLate = true;
     for (let second = 0; second < 60; second += 1) {
       await bench.clock.advance(1_000);
-      expect(doubts()).toEqual([]);
+      expect(conflicts()).toEqual([]);
     }
     hasTwin = true;
     await bench.clock.advance(20_000);
-    expect(doubts()).toEqual([DUPLICATE]);
+    expect(conflicts()).toEqual([DUPLICATE]);
   },
 );
 
 it('a request that was missed explains one disturbed exchange, for five seconds', () => {
-  const unheard = openUnheard();
-  unheard.missed(1, 1_000);
-  unheard.missed(1, 2_000);
-  expect(unheard.explains(2, 2_500)).toBe(false);
-  expect(unheard.explains(1, 2_500)).toBe(true);
-  unheard.spokeLate(1);
-  expect(unheard.explains(1, 2_600)).toBe(false);
-  unheard.missed(1, 3_000);
-  expect(unheard.explains(1, 8_001)).toBe(false);
+  const missed = openMissedRequests();
+  missed.missed(1, 1_000);
+  missed.missed(1, 2_000);
+  expect(missed.explains(2, 2_500)).toBe(false);
+  expect(missed.explains(1, 2_500)).toBe(true);
+  missed.spokeLate(1);
+  expect(missed.explains(1, 2_600)).toBe(false);
+  missed.missed(1, 3_000);
+  expect(missed.explains(1, 8_001)).toBe(false);
 });

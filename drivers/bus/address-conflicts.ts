@@ -1,13 +1,13 @@
 /** Addresses where two devices may answer (conflict-evidence.ts): detects them, warns, and keeps them from disturbing the others. */
 import type { Clock } from '../contract/driver.ts';
-import { nextVoices, speaksTwice, wasFollowed } from './conflict-evidence.ts';
+import { nextEvidence, isConflict, wasFollowed } from './conflict-evidence.ts';
 import type { Exchange } from './exchange.ts';
 import type { Conversation } from './line.ts';
-import { openUnheard } from './outstanding-requests.ts';
+import { openMissedRequests } from './outstanding-requests.ts';
 import { isAnswer } from './receiver.ts';
 import type { Station } from './station.ts';
 
-export interface Doubts {
+export interface AddressConflicts {
   /** The exchange to use: after a doubt it goes on listening behind the reply. */
   asked<Reply>(station: Station, exchange: Exchange<Reply>, by: 'poll' | 'order'): Exchange<Reply>;
   ended(station: Station, conversation: Conversation): void;
@@ -24,7 +24,7 @@ export interface Doubts {
   warnings(): string[];
 }
 
-export interface DoubtsOptions {
+export interface AddressConflictsOptions {
   stations: ReadonlyMap<number, Station>;
   clock: Clock;
   turnaroundMaxMs: number;
@@ -35,63 +35,63 @@ const LISTENING_SHARE = 0.1;
 /** Of a suspected address; often enough to notice soon that it has been repaired. */
 const SUSPECT_EVERY_MS = 1_000;
 
-export function openDoubts({ stations, clock, turnaroundMaxMs }: DoubtsOptions): Doubts {
+export function openAddressConflicts({ stations, clock, turnaroundMaxMs }: AddressConflictsOptions): AddressConflicts {
   const listeningEveryMs = turnaroundMaxMs / LISTENING_SHARE;
   let last: { station: Station; endedAt: number } | undefined;
   let listensFrom = Number.NEGATIVE_INFINITY;
-  const unheard = openUnheard();
+  const missed = openMissedRequests();
 
   function isSuspect(station: Station): boolean {
-    const others = [...stations.values()].filter((other) => other !== station).map(({ voices }) => voices);
-    return speaksTwice(station.voices, others, clock.monotonic());
+    const others = [...stations.values()].filter((other) => other !== station).map(({ evidence }) => evidence);
+    return isConflict(station.evidence, others, clock.monotonic());
   }
 
   /** A late reply of the same device may be all that is wrong with this exchange. */
   function isExplained({ address }: Station, { outcome, isFollowed, endedAt }: Conversation): boolean {
-    return (outcome.kind === 'foreign' || isFollowed === true) && unheard.explains(address, endedAt);
+    return (outcome.kind === 'foreign' || isFollowed === true) && missed.explains(address, endedAt);
   }
 
   return {
     asked(station, exchange, by) {
       if (by !== 'poll' || exchange.exhaustive || clock.monotonic() < listensFrom) return exchange;
-      if (!station.isDoubted && !wasFollowed(station.voices, clock.monotonic())) return exchange;
-      station.isDoubted = false;
+      if (!station.isSuspected && !wasFollowed(station.evidence, clock.monotonic())) return exchange;
+      station.isSuspected = false;
       listensFrom = clock.monotonic() + listeningEveryMs;
       // Values, not getters: they belong to the request that was just built.
       return { ...exchange, exhaustive: true };
     },
     ended(station, conversation) {
-      const { outcome, heard, strangers, sentAt, endedAt } = conversation;
+      const { outcome, heard, otherSenders, sentAt, endedAt } = conversation;
       const isLate = isExplained(station, conversation);
       // The sound reply of another device, which is late, says nothing of this address.
-      const isDamaged = heard && !isAnswer(outcome.kind) && strangers.length === 0 && !isLate;
+      const isDamaged = heard && !isAnswer(outcome.kind) && otherSenders.length === 0 && !isLate;
       const isFollowed = isLate ? undefined : conversation.isFollowed;
-      if (heard) station.voices = nextVoices(station.voices, { isDamaged, isFollowed, at: endedAt });
+      if (heard) station.evidence = nextEvidence(station.evidence, { isDamaged, isFollowed, at: endedAt });
       if (outcome.kind === 'timeout' || (outcome.kind === 'foreign' && !isDamaged))
-        unheard.missed(station.address, sentAt);
+        missed.missed(station.address, sentAt);
       // An absent device is silent, whichever device was asked before.
-      const isSilent = outcome.kind === 'timeout' && station.isAlive && strangers.length === 0;
+      const isSilent = outcome.kind === 'timeout' && station.isAlive && otherSenders.length === 0;
       const isBehind = last && last.station !== station && sentAt - last.endedAt < turnaroundMaxMs;
-      const isByLast = last && strangers.includes(last.station.address);
+      const isByLast = last && otherSenders.includes(last.station.address);
       const isDisturbed = isDamaged || isSilent || isByLast;
-      if (isDisturbed && isBehind && last && !isSuspect(station)) last.station.isDoubted = true;
+      if (isDisturbed && isBehind && last && !isSuspect(station)) last.station.isSuspected = true;
       last = isAnswer(outcome.kind) ? { station, endedAt } : undefined;
     },
-    yielded: ({ address }, { sentAt }) => unheard.missed(address, sentAt),
+    yielded: ({ address }, { sentAt }) => missed.missed(address, sentAt),
     answeredAgain(addresses) {
       for (const address of addresses) {
         const station = stations.get(address);
-        if (station) station.isDoubted = true;
+        if (station) station.isSuspected = true;
       }
     },
-    spokeLate: ({ address }) => unheard.spokeLate(address),
+    spokeLate: ({ address }) => missed.spokeLate(address),
     isContested(address) {
       const station = stations.get(address);
-      return station !== undefined && wasFollowed(station.voices, clock.monotonic());
+      return station !== undefined && wasFollowed(station.evidence, clock.monotonic());
     },
     spacingMs(station) {
       // No sooner than it may listen on again, so that each poll does.
-      if (wasFollowed(station.voices, clock.monotonic())) return Math.max(listeningEveryMs, SUSPECT_EVERY_MS);
+      if (wasFollowed(station.evidence, clock.monotonic())) return Math.max(listeningEveryMs, SUSPECT_EVERY_MS);
       return isSuspect(station) ? SUSPECT_EVERY_MS : 0;
     },
     warnings: () => [...stations.values()].filter(isSuspect).map(({ address }) => suspicionOf(address)),

@@ -34,7 +34,7 @@ export interface Bus extends AsyncDisposable {
    * Requests of the last seconds, to any device, whose replies were not heard and may still come. Of a protocol whose
    * replies carry no address any of them may be taken for the next reply.
    */
-  unheard(): number;
+  outstanding(): number;
   /** Two devices answered there, one behind the other, within the last minute, and not one alone since. */
   isContested(address: number): boolean;
   /** What went over the wire (trace.ts). */
@@ -75,7 +75,7 @@ export const openBus: OpenBus = async (context, signal) => {
   });
   return {
     ...dispatcher,
-    unheard: stations.unheard,
+    outstanding: stations.outstanding,
     isContested: stations.isContested,
     report: () => ({ ...stations.report(), commandSeconds: commandSeconds() }),
     trace: line.trace,

@@ -3,7 +3,7 @@
  * one speaks behind the other, it disturbs the exchange that follows. Pure.
  */
 
-export interface Voices {
+export interface ConflictEvidence {
   /** 0 to 1: how much of what was heard lately was damaged. */
   readonly damage: number;
   /** Exchanges in which anything was heard. */
@@ -14,7 +14,7 @@ export interface Voices {
   readonly alone: number;
 }
 
-export const ONE_VOICE: Voices = { damage: 0, heard: 0, followedAt: Number.NEGATIVE_INFINITY, alone: 0 };
+export const NO_EVIDENCE: ConflictEvidence = { damage: 0, heard: 0, followedAt: Number.NEGATIVE_INFINITY, alone: 0 };
 
 const GAIN = 1 / 8;
 /** Fewer exchanges say too little. */
@@ -26,28 +26,28 @@ const FOLLOWED_FOR_MS = 60_000;
 /** After so many the second device counts as gone, so that a technician sees it at once. */
 const ALONE_ENOUGH = 2;
 
-export function nextVoices(
-  voices: Voices,
+export function nextEvidence(
+  evidence: ConflictEvidence,
   /** `isFollowed`: undefined where it was not listened for. */
   { isDamaged, isFollowed, at }: { isDamaged: boolean; isFollowed: boolean | undefined; at: number },
-): Voices {
-  const alone = isFollowed === false ? voices.alone + 1 : voices.alone;
+): ConflictEvidence {
+  const alone = isFollowed === false ? evidence.alone + 1 : evidence.alone;
   return {
-    damage: voices.damage + GAIN * (Number(isDamaged) - voices.damage),
-    heard: voices.heard + 1,
-    followedAt: isFollowed ? at : voices.followedAt,
+    damage: evidence.damage + GAIN * (Number(isDamaged) - evidence.damage),
+    heard: evidence.heard + 1,
+    followedAt: isFollowed ? at : evidence.followedAt,
     alone: isFollowed ? 0 : alone,
   };
 }
 
-export function wasFollowed({ followedAt, alone }: Voices, now: number): boolean {
+export function wasFollowed({ followedAt, alone }: ConflictEvidence, now: number): boolean {
   return now - followedAt < FOLLOWED_FOR_MS && alone < ALONE_ENOUGH;
 }
 
 /** `others`: of the other addresses of the bus. */
-export function speaksTwice(voices: Voices, others: readonly Voices[], now: number): boolean {
-  if (wasFollowed(voices, now)) return true;
-  if (voices.heard < HEARD_LEAST || voices.damage < DAMAGE_HERE) return false;
+export function isConflict(evidence: ConflictEvidence, others: readonly ConflictEvidence[], now: number): boolean {
+  if (wasFollowed(evidence, now)) return true;
+  if (evidence.heard < HEARD_LEAST || evidence.damage < DAMAGE_HERE) return false;
   const known = others.filter(({ heard }) => heard >= HEARD_LEAST);
   return known.length > 0 && known.every(({ damage }) => damage < DAMAGE_ELSEWHERE);
 }

@@ -3,14 +3,14 @@
  * data is unacknowledged. Devices that answered and then all fall silent at once are taken for the way to them.
  */
 
-export interface Silence {
+export interface PeerSilence {
   readonly misses: number;
   /** Who missed: the first two say enough. */
   readonly addresses: readonly number[];
   readonly since: number | undefined;
 }
 
-export const NO_SILENCE: Silence = { misses: 0, addresses: [], since: undefined };
+export const NO_SILENCE: PeerSilence = { misses: 0, addresses: [], since: undefined };
 
 /** Two devices with open breakers need some more than the six misses that opened them. */
 const MISSES_MAX = 8;
@@ -27,7 +27,7 @@ export interface Listened {
   at: number;
 }
 
-export function nextSilence(silence: Silence, { address, expected, heard, at }: Listened): Silence {
+export function nextSilence(silence: PeerSilence, { address, expected, heard, at }: Listened): PeerSilence {
   if (heard) return NO_SILENCE;
   if (!expected) return silence;
   const { misses, addresses, since = at } = silence;
@@ -35,7 +35,7 @@ export function nextSilence(silence: Silence, { address, expected, heard, at }: 
   return { misses: misses + 1, addresses: isNew ? [...addresses, address] : addresses, since };
 }
 
-export function isPeerGone({ misses, addresses, since }: Silence, now: number): boolean {
+export function isPeerGone({ misses, addresses, since }: PeerSilence, now: number): boolean {
   if (misses < MISSES_MAX || since === undefined) return false;
   return addresses.length >= ADDRESSES_ENOUGH || now - since >= SINGLE_DEVICE_MS;
 }

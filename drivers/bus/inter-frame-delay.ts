@@ -19,7 +19,7 @@ export function rtuGapMs(wire: Wire): number {
   return wire.baudRate > FIXED_GAP_ABOVE_BAUD ? FIXED_GAP_MS : GAP_CHARACTERS * characterMs(wire);
 }
 
-export interface Quiet {
+export interface InterFrameDelay {
   /**
    * Resolves when the wire has been silent long enough for a request, or has been so but for the fraction of a millisecond
    * in which the request is made. Rejects when the port is gone.
@@ -31,7 +31,7 @@ export interface Quiet {
   keep(until: number): void;
 }
 
-export interface QuietOptions {
+export interface InterFrameDelayOptions {
   clock: Clock;
   /** Of a character, and of the silence between two frames. */
   tc: number;
@@ -46,7 +46,7 @@ const LONGEST_FRAME = 256;
 /** What it takes to choose whose turn it is and to make a request, with its MAC where it has one. */
 const REQUEST_MS = 0.3;
 
-export function openQuiet({ clock, tc, gapMs, gone, heardAt }: QuietOptions): Quiet {
+export function openInterFrameDelay({ clock, tc, gapMs, gone, heardAt }: InterFrameDelayOptions): InterFrameDelay {
   let kept = Number.NEGATIVE_INFINITY;
   let silentAt = Number.NEGATIVE_INFINITY;
   return {

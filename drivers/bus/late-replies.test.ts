@@ -1,6 +1,6 @@
 /** Replies that come after their time are neither noise nor collisions. */
 import { expect, it } from 'vitest';
-import { openLatecomers } from './late-replies.ts';
+import { openLateReplies } from './late-replies.ts';
 import { openTestBus, pollOf, says } from './test-bus.ts';
 
 const SLOW = 2;
@@ -71,20 +71,20 @@ it('are noise when no one was asked', async () => {
 
 it('are the second voice of the address that was asked only when no question that was missed explains them', () => {
   // A protocol whose replies carry no address (DCON `>`).
-  const latecomers = openLatecomers(undefined);
+  const lateReplies = openLateReplies(undefined);
   const behind = Uint8Array.of(0x3e, 0x0d);
-  expect(latecomers.isSecondVoice(behind, 1_000, 2)).toBe(true);
-  latecomers.asked(1, false, 1_000);
-  expect(latecomers.isSecondVoice(behind, 1_220, 2)).toBeUndefined();
-  expect(latecomers.take().late).toEqual([{ address: 1, delayMs: 220 }]);
-  expect(latecomers.isSecondVoice(behind, 1_240, 2)).toBe(true);
+  expect(lateReplies.isSecondDevice(behind, 1_000, 2)).toBe(true);
+  lateReplies.asked(1, false, 1_000);
+  expect(lateReplies.isSecondDevice(behind, 1_220, 2)).toBeUndefined();
+  expect(lateReplies.take().late).toEqual([{ address: 1, delayMs: 220 }]);
+  expect(lateReplies.isSecondDevice(behind, 1_240, 2)).toBe(true);
 });
 
 it('explain damaged bytes behind a reply, and not a second reply of the address that was asked', () => {
-  const latecomers = openLatecomers((received) => [...received].filter((byte) => byte < 0x80));
-  latecomers.asked(1, false, 1_000);
-  expect(latecomers.isSecondVoice(Uint8Array.of(2, 0xff), 1_220, 2)).toBeUndefined();
-  expect(latecomers.isSecondVoice(Uint8Array.of(2, 2), 1_220, 2)).toBe(true);
-  expect(latecomers.isSecondVoice(Uint8Array.of(2, 1), 1_220, 2)).toBe(false);
-  expect(latecomers.take().late).toEqual([{ address: 1, delayMs: 220 }]);
+  const lateReplies = openLateReplies((received) => [...received].filter((byte) => byte < 0x80));
+  lateReplies.asked(1, false, 1_000);
+  expect(lateReplies.isSecondDevice(Uint8Array.of(2, 0xff), 1_220, 2)).toBeUndefined();
+  expect(lateReplies.isSecondDevice(Uint8Array.of(2, 2), 1_220, 2)).toBe(true);
+  expect(lateReplies.isSecondDevice(Uint8Array.of(2, 1), 1_220, 2)).toBe(false);
+  expect(lateReplies.take().late).toEqual([{ address: 1, delayMs: 220 }]);
 });

@@ -10,7 +10,7 @@ export interface Late {
 }
 
 /** Times are monotonic. */
-export interface Latecomers {
+export interface LateReplies {
   /** An exchange with it is over. */
   asked(address: number, answered: boolean, sentAt: number): void;
   /**
@@ -24,9 +24,9 @@ export interface Latecomers {
    * Bytes came behind the reply of `asked`; call before `asked` of that exchange. True: only a second device at
    * this address explains them. Undefined: they cannot be attributed, and a question that was missed explains them.
    */
-  isSecondVoice(received: Uint8Array, at: number, asked: number): boolean | undefined;
+  isSecondDevice(received: Uint8Array, at: number, asked: number): boolean | undefined;
   /** Sound replies of other addresses are in what was received. */
-  strangers(received: Uint8Array, asked: number): readonly number[];
+  otherSenders(received: Uint8Array, asked: number): readonly number[];
   /** Since the last time. `unasked`: addresses that answered again with no question open; a second device may have them. */
   take(): { late: Late[]; unasked: number[] };
 }
@@ -38,7 +38,7 @@ const PIECES_MS = 50;
 /** The longest frame, of OSDP. */
 const PIECES_MAX_BYTES = 1_440;
 
-export function openLatecomers(senders: Senders | undefined): Latecomers {
+export function openLateReplies(senders: Senders | undefined): LateReplies {
   /** By address: when the request was sent that was not answered. */
   const missed = new Map<number, number>();
   let late: Late[] = [];
@@ -64,7 +64,7 @@ export function openLatecomers(senders: Senders | undefined): Latecomers {
     return true;
   }
 
-  function isSecondVoice(received: Uint8Array, at: number, asked: number): boolean | undefined {
+  function isSecondDevice(received: Uint8Array, at: number, asked: number): boolean | undefined {
     const addresses = senders?.(received) ?? [];
     const others = addresses.filter((address) => address !== asked);
     for (const address of others) noteLate(address, at);
@@ -98,8 +98,8 @@ export function openLatecomers(senders: Senders | undefined): Latecomers {
       return length;
     },
     isLate,
-    isSecondVoice,
-    strangers: (received, asked) => (senders?.(received) ?? []).filter((address) => address !== asked),
+    isSecondDevice,
+    otherSenders: (received, asked) => (senders?.(received) ?? []).filter((address) => address !== asked),
     take() {
       const taken = { late, unasked: [...unasked] };
       late = [];

@@ -1,15 +1,15 @@
 /** A port as a wire with one owner: a request, the reply inside its own time, and the silence before the next one. */
 import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import type { Exchange } from './exchange.ts';
-import { characterMs, openQuiet } from './inter-frame-delay.ts';
-import { type Latecomers, openLatecomers, type Senders } from './late-replies.ts';
+import { characterMs, openInterFrameDelay } from './inter-frame-delay.ts';
+import { type LateReplies, openLateReplies, type Senders } from './late-replies.ts';
 import { openTuning } from './line-settings.ts';
 import { openLogOnce } from './log-once.ts';
 import type { BusOptions } from './options.ts';
-import { openPace } from './pace.ts';
+import { openBaudRateCheck } from './pace.ts';
 import type { OpenPort, Port } from './port.ts';
 import { isAnswer, type Outcome, openReceiver, type Receiver } from './receiver.ts';
-import { type Ear, listen, type Patience, type Times, timesOf } from './reply-wait.ts';
+import { type Reception, listen, type ReplyTimeout, type Times, timesOf } from './reply-wait.ts';
 import { type Decrypt, openTap, type Redact, type Tap } from './trace.ts';
 import { type Bell, openBell } from './waiting.ts';
 
@@ -25,7 +25,7 @@ export interface Conversation {
   /** A second device at this address spoke behind the reply; undefined: not listened for, or not known. */
   isFollowed: boolean | undefined;
   /** Other addresses whose sound replies were heard instead of a reply. */
-  strangers: readonly number[];
+  otherSenders: readonly number[];
   /** After this no late reply can come any more; `endedAt` when the device has had its say. */
   lateUntil: number;
   /** The wait was cut short for an order: that says nothing of the device. */
@@ -48,13 +48,13 @@ export interface Line extends AsyncDisposable {
    * Sends and listens; one at a time. Throws LINK_LOST when the port did not take the request; when it is lost later the
    * outcome is a timeout.
    */
-  converse(exchange: Exchange<unknown>, request: Uint8Array, patience: Patience): Promise<Conversation>;
+  converse(exchange: Exchange<unknown>, request: Uint8Array, replyTimeout: ReplyTimeout): Promise<Conversation>;
   /** An order is waiting: a conversation that may yield looks whether it should. */
   hurry(): void;
   /** What a technician should mend. */
   warnings(): string[];
   /** Replies that came after their time, since this was asked last. */
-  takeLate: Latecomers['take'];
+  takeLate: LateReplies['take'];
   /** Bytes that came while no question was open, or sooner than a reply can. */
   strayBytes(): number;
   readonly trace: Tap['trace'];
@@ -78,10 +78,10 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
   const bell = openBell(clock);
   const tap = openTap({ clock, characterMs: tc, redact: context.redact, decrypt: context.decrypt });
   const failed = openLogOnce(log, 'a reply could not be read, and counts as a broken frame');
-  const latecomers = openLatecomers(context.senders);
-  const hearing = openHearing({ clock, bell, tap, latecomers });
-  const ear: Ear = { clock, bell, gone: gone.signal, heardAt: hearing.at };
-  const quiet = openQuiet({ clock, tc, gapMs, gone: gone.signal, heardAt: hearing.at });
+  const lateReplies = openLateReplies(context.senders);
+  const hearing = openHearing({ clock, bell, tap, lateReplies });
+  const reception: Reception = { clock, bell, gone: gone.signal, heardAt: hearing.at };
+  const frameDelay = openInterFrameDelay({ clock, tc, gapMs, gone: gone.signal, heardAt: hearing.at });
 
   function lose(error: Error): void {
     if (gone.signal.aborted) return;
@@ -90,36 +90,36 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
   }
 
   const port = await openPort(options, { data: hearing.data, lost: lose }, { clock, log }, signal);
-  const pace = openPace(port.paced && !options.localEcho);
+  const rateCheck = openBaudRateCheck(port.paced && !options.localEcho);
   const tuning = openTuning({ options, port, clock, lose });
 
-  async function converse(exchange: Exchange<unknown>, request: Uint8Array, patience: Patience) {
+  async function converse(exchange: Exchange<unknown>, request: Uint8Array, replyTimeout: ReplyTimeout) {
     gone.signal.throwIfAborted();
     const receiver = openReceiver({ exchange, request, localEcho: options.localEcho, failed });
-    clock.holdUntil?.(quiet.until());
+    clock.holdUntil?.(frameDelay.until());
     const sentAt = clock.monotonic();
     const tc = characterMs(tuning.line());
     port.write(request);
     tap.sent(request);
     const latencyMs = port.latencyMs();
-    const times = timesOf({ sentAt, tc, gapMs, request, exchange, patience, latencyMs, options });
-    const from = pace.isKept() ? times.earliest : sentAt;
+    const times = timesOf({ sentAt, tc, gapMs, request, exchange, replyTimeout, latencyMs, options });
+    const from = rateCheck.isKept() ? times.earliest : sentAt;
     const listening =
       exchange.replyLength === 0 ? undefined : hearing.listen({ receiver, from, address: exchange.address });
-    const yielded = await listen(ear, { receiver, times, exchange, patience });
+    const yielded = await listen(reception, { receiver, times, exchange, replyTimeout });
     hearing.end();
     tap.cut();
     const heardAt = hearing.at();
     const endedAt = clock.monotonic();
-    const outcome = concluded(receiver, (heard) => latecomers.isLate(heard, endedAt, exchange.address));
+    const outcome = concluded(receiver, (heard) => lateReplies.isLate(heard, endedAt, exchange.address));
     const answered = isAnswer(outcome.kind);
-    const others = othersIn(receiver, latecomers, { exchange, answered, sentAt, endedAt });
-    if (!exchange.line) pace.ended({ early: listening?.early === true, answered });
+    const others = othersIn(receiver, lateReplies, { exchange, answered, sentAt, endedAt });
+    if (!exchange.line) rateCheck.ended({ early: listening?.early === true, answered });
     // A frame with a bad checksum was the reply, most likely; after any other miss it may still come.
     const hadItsSay = answered || ['crc', 'unreached', 'unanswered'].includes(outcome.kind);
     const lateUntil = hadItsSay ? endedAt : times.lateUntil;
     const isAnyones = exchange.anonymous || exchange.line;
-    quiet.keep(isAnyones ? lateUntil : Math.max(endedAt, times.sentBy + gapMs));
+    frameDelay.keep(isAnyones ? lateUntil : Math.max(endedAt, times.sentBy + gapMs));
     return {
       outcome,
       turnaroundMs: answered && receiver.heard() > 0 ? turnaroundOf(times, receiver, heardAt) : null,
@@ -136,16 +136,16 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
   return {
     port,
     gone: gone.signal,
-    warnings: () => [...port.warnings, ...pace.warnings(), ...tuning.warnings()],
+    warnings: () => [...port.warnings, ...rateCheck.warnings(), ...tuning.warnings()],
     lose,
     strayBytes: hearing.strayBytes,
-    takeLate: latecomers.take,
+    takeLate: lateReplies.take,
     trace: tap.trace,
-    silent: quiet.wait,
-    converse: (exchange, request, patience) =>
+    silent: frameDelay.wait,
+    converse: (exchange, request, replyTimeout) =>
       exchange.line
-        ? tuning.during(exchange.line, () => converse(exchange, request, patience))
-        : converse(exchange, request, patience),
+        ? tuning.during(exchange.line, () => converse(exchange, request, replyTimeout))
+        : converse(exchange, request, replyTimeout),
     hurry: bell.ring,
     async [Symbol.asyncDispose]() {
       lose(new Error('closed'));
@@ -157,19 +157,19 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
 /** Who else spoke in an exchange that is over; from then on its own reply is owed, or not. */
 function othersIn(
   receiver: Receiver,
-  latecomers: Latecomers,
+  lateReplies: LateReplies,
   {
     exchange: { address, exhaustive },
     answered,
     sentAt,
     endedAt,
   }: { exchange: Exchange<unknown>; answered: boolean; sentAt: number; endedAt: number },
-): Pick<Conversation, 'isFollowed' | 'strangers'> {
+): Pick<Conversation, 'isFollowed' | 'otherSenders'> {
   const received = receiver.received();
   const hasMore = exhaustive && answered ? receiver.isFollowed() : undefined;
-  const isFollowed = hasMore && latecomers.isSecondVoice(received, endedAt, address);
-  latecomers.asked(address, answered, sentAt);
-  return { isFollowed, strangers: answered ? [] : latecomers.strangers(received, address) };
+  const isFollowed = hasMore && lateReplies.isSecondDevice(received, endedAt, address);
+  lateReplies.asked(address, answered, sentAt);
+  return { isFollowed, otherSenders: answered ? [] : lateReplies.otherSenders(received, address) };
 }
 
 /** A late reply of another device is neither an answer nor a collision. */
@@ -191,18 +191,18 @@ interface Listened {
   /** Bytes came before that. */
   early: boolean;
   /** What came is no frame, so far. */
-  doubted: boolean;
+  isGarbled: boolean;
 }
 
 interface HearingOptions {
   clock: Clock;
   bell: Bell;
   tap: Tap;
-  latecomers: Latecomers;
+  lateReplies: LateReplies;
 }
 
 /** Bytes from the port: those of the open exchange go to its receiver; the others are stray or late. */
-function openHearing({ clock, bell, tap, latecomers }: HearingOptions) {
+function openHearing({ clock, bell, tap, lateReplies }: HearingOptions) {
   let listening: Listened | undefined;
   let strayBytes = 0;
   let heardAt = Number.NEGATIVE_INFINITY;
@@ -212,17 +212,17 @@ function openHearing({ clock, bell, tap, latecomers }: HearingOptions) {
       tap.heard(bytes);
       const isHeard = listening !== undefined && heardAt >= listening.from;
       if (listening && isHeard) listening.receiver.receive(bytes);
-      else strayBytes += bytes.length - latecomers.stray(bytes, heardAt, listening?.address);
+      else strayBytes += bytes.length - lateReplies.stray(bytes, heardAt, listening?.address);
       if (listening && !isHeard) listening.early = true;
       // Not for each byte: a reply comes in dozens of pieces.
       if (listening?.receiver.outcome()) bell.ring();
-      else if (listening && !listening.doubted && listening.receiver.isGarbled()) {
-        listening.doubted = true;
+      else if (listening && !listening.isGarbled && listening.receiver.isGarbled()) {
+        listening.isGarbled = true;
         bell.ring();
       }
     },
     listen(to: Pick<Listened, 'receiver' | 'from' | 'address'>): Listened {
-      listening = { ...to, early: false, doubted: false };
+      listening = { ...to, early: false, isGarbled: false };
       return listening;
     },
     end(): void {

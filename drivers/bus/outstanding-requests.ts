@@ -5,44 +5,44 @@
  * sent after all of another operation had their answers has only its own. Pure.
  */
 
-export interface Owed {
+export interface OutstandingRequest {
   readonly operation: string;
   /** Monotonic. */
   readonly sentAt: number;
 }
 
 /** A device server that holds replies back for longer counts as gone. */
-const OWED_FOR_MS = 5_000;
+const OUTSTANDING_FOR_MS = 5_000;
 /** More than an address is asked meanwhile; the oldest are the most likely to be lost. */
-const OWED_MAX = 256;
+const OUTSTANDING_MAX = 256;
 
 export type Ended = 'answered' | 'damaged' | 'missed';
 
 /** `askedAt`: when the oldest request was sent that this answer may belong to. */
 export function afterExchange(
-  before: readonly Owed[],
-  request: Owed,
+  before: readonly OutstandingRequest[],
+  request: OutstandingRequest,
   ended: Ended,
-): { owed: readonly Owed[]; askedAt: number } {
-  const recent = before.filter(({ sentAt }) => request.sentAt - sentAt <= OWED_FOR_MS);
-  const all = [...recent, request].slice(-OWED_MAX);
-  if (ended === 'missed') return { owed: all, askedAt: request.sentAt };
+): { outstanding: readonly OutstandingRequest[]; askedAt: number } {
+  const recent = before.filter(({ sentAt }) => request.sentAt - sentAt <= OUTSTANDING_FOR_MS);
+  const all = [...recent, request].slice(-OUTSTANDING_MAX);
+  if (ended === 'missed') return { outstanding: all, askedAt: request.sentAt };
   // A damaged reply does not say its operation: it was one of them.
-  if (ended === 'damaged') return { owed: all.slice(1), askedAt: request.sentAt };
+  if (ended === 'damaged') return { outstanding: all.slice(1), askedAt: request.sentAt };
   const index = all.findIndex(({ operation }) => operation === request.operation);
-  return { owed: all.slice(index + 1), askedAt: all[index]?.sentAt ?? request.sentAt };
+  return { outstanding: all.slice(index + 1), askedAt: all[index]?.sentAt ?? request.sentAt };
 }
 
 /** A reply came outside an exchange: to the oldest, or to a later one. */
-export function afterLate(owed: readonly Owed[]): readonly Owed[] {
-  return owed.slice(1);
+export function afterLate(outstanding: readonly OutstandingRequest[]): readonly OutstandingRequest[] {
+  return outstanding.slice(1);
 }
 
 /**
  * The requests of all addresses whose replies were not heard. Each has one reply at most, however late that is: it explains
  * one disturbed exchange, and no second one.
  */
-export interface Unheard {
+export interface MissedRequests {
   /** Times are monotonic. */
   missed(address: number, sentAt: number): void;
   /** A reply of this address was heard late. */
@@ -53,11 +53,11 @@ export interface Unheard {
   count(at: number): number;
 }
 
-export function openUnheard(): Unheard {
+export function openMissedRequests(): MissedRequests {
   let all: readonly { readonly address: number; readonly sentAt: number }[] = [];
 
   function forget(at: number): void {
-    all = all.filter(({ sentAt }) => at - sentAt <= OWED_FOR_MS);
+    all = all.filter(({ sentAt }) => at - sentAt <= OUTSTANDING_FOR_MS);
   }
 
   function takeOldest(address: number): boolean {

@@ -3,7 +3,7 @@
  * has such a name and no wire. Early bytes time after time, and never a reply in its time, distinguish the two.
  */
 
-export interface Pace {
+export interface BaudRateCheck {
   /** Early bytes are no reply. */
   isKept(): boolean;
   /** An exchange is over in which bytes came too early, or none. */
@@ -14,7 +14,7 @@ export interface Pace {
 /** A stale reply is early once, and after a timeout; not so often in a row. */
 const EARLY_IN_A_ROW_MAX = 3;
 
-export function openPace(paced: boolean): Pace {
+export function openBaudRateCheck(paced: boolean): BaudRateCheck {
   let earlyInARow = 0;
   let isRefuted = false;
   return {

@@ -3,7 +3,7 @@ import type { Clock } from '../contract/driver.ts';
 import type { Exchange } from './exchange.ts';
 import type { Conversation } from './line.ts';
 import type { BusOptions } from './options.ts';
-import type { Patience } from './reply-wait.ts';
+import type { ReplyTimeout } from './reply-wait.ts';
 import type { Station } from './station.ts';
 import { shortestWaitMs } from './turnaround.ts';
 
@@ -22,19 +22,19 @@ const LATE_FOR_MS = 60_000;
 const LATE_TIMES = 2;
 const GRACE_MAX_MS = 5_000;
 
-export interface PatienceOptions {
+export interface ReplyTimeoutsOptions {
   options: BusOptions;
   stations: ReadonlyMap<number, Station>;
   clock: Clock;
 }
 
-export function openPatience({ options, stations, clock }: PatienceOptions) {
+export function openReplyTimeouts({ options, stations, clock }: ReplyTimeoutsOptions) {
   /**
    * A station that is there has all the time that the options allow, and so has one that an order wants to reach. A poll
    * of one that is absent takes no more time than a healthy one needs, and less when an order comes meanwhile.
    */
-  function patienceWith(station: Station, exchange: Exchange<unknown>, { by, isUrgent }: Asker): Patience {
-    const full: Patience = { waitMs: options.turnaroundMaxMs };
+  function replyTimeoutOf(station: Station, exchange: Exchange<unknown>, { by, isUrgent }: Asker): ReplyTimeout {
+    const full: ReplyTimeout = { waitMs: options.turnaroundMaxMs };
     if (exchange.line || by === 'order' || station.isAlive) return full;
     const waitMs = station.breaker.kind === 'open' ? probeMs(station, exchange.operation) : full.waitMs;
     // A late reply to these names no device: it could be taken for the reply to the next request.
@@ -77,5 +77,5 @@ export function openPatience({ options, stations, clock }: PatienceOptions) {
     return waits[Math.floor(waits.length / 2)] ?? options.turnaroundMaxMs;
   }
 
-  return { patienceWith, graceMs };
+  return { replyTimeoutOf, graceMs };
 }

@@ -21,7 +21,7 @@ const FIFO_CHARACTERS = 16;
  */
 const FALLEN_SILENT_MS = 20;
 
-export interface Patience {
+export interface ReplyTimeout {
   /** How long the device has to begin its reply, milliseconds. */
   waitMs: number;
   /**
@@ -55,7 +55,7 @@ export interface Question {
   gapMs: number;
   request: Uint8Array;
   exchange: Exchange<unknown>;
-  patience: Patience;
+  replyTimeout: ReplyTimeout;
   latencyMs: number;
   options: BusOptions;
 }
@@ -72,7 +72,7 @@ export function timesOf(question: Question): Times {
     const silent = { earliest: over, yieldAt: over, beginBy: over, lateUntil: over };
     return { tc, latencyMs, sentBy, replyMs, ...silent };
   }
-  const beginBy = sentBy + question.patience.waitMs + latencyMs + MARGIN_MS;
+  const beginBy = sentBy + question.replyTimeout.waitMs + latencyMs + MARGIN_MS;
   return {
     tc,
     latencyMs,
@@ -86,7 +86,7 @@ export function timesOf(question: Question): Times {
 }
 
 /** What hears, as long as the port is open. */
-export interface Ear {
+export interface Reception {
   clock: Clock;
   bell: Bell;
   gone: AbortSignal;
@@ -98,35 +98,35 @@ interface Listening {
   receiver: Receiver;
   times: Times;
   exchange: Exchange<unknown>;
-  patience: Patience;
+  replyTimeout: ReplyTimeout;
 }
 
 /**
  * Until the receiver has its outcome, or the time is over; a reply that keeps coming gets the time that it takes. True
  * when the wait ended early in favour of an order.
  */
-export async function listen(ear: Ear, listening: Listening): Promise<boolean> {
-  const yielded = await untilOutcome(ear, listening);
+export async function listen(reception: Reception, listening: Listening): Promise<boolean> {
+  const yielded = await untilOutcome(reception, listening);
   const { receiver, exchange } = listening;
-  if (exchange.exhaustive && receiver.outcome()) await listenOn(ear, listening);
+  if (exchange.exhaustive && receiver.outcome()) await listenOn(reception, listening);
   return yielded;
 }
 
-async function listenOn({ clock, bell, gone }: Ear, { times, patience }: Listening): Promise<void> {
+async function listenOn({ clock, bell, gone }: Reception, { times, replyTimeout }: Listening): Promise<void> {
   const endBy = times.lateUntil + MARGIN_MS;
-  while (!gone.aborted && patience.leaves?.() !== true) {
+  while (!gone.aborted && replyTimeout.leaves?.() !== true) {
     const left = endBy - clock.monotonic();
     if (left <= 0) return;
     await bell.wait(left);
   }
 }
 
-async function untilOutcome(ear: Ear, { receiver, times, patience }: Listening): Promise<boolean> {
-  const { clock, bell, gone } = ear;
+async function untilOutcome(reception: Reception, { receiver, times, replyTimeout }: Listening): Promise<boolean> {
+  const { clock, bell, gone } = reception;
   let isLastLook = false;
   while (!receiver.outcome() && !gone.aborted) {
-    const endBy = endOf(receiver, times, ear.heardAt());
-    const mayYield = receiver.heard() === 0 && patience.yields?.() === true;
+    const endBy = endOf(receiver, times, reception.heardAt());
+    const mayYield = receiver.heard() === 0 && replyTimeout.yields?.() === true;
     const now = clock.monotonic();
     const until = mayYield ? Math.min(endBy, times.yieldAt) : endBy;
     if (now < until) {

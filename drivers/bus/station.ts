@@ -1,9 +1,9 @@
 /** A station is one address of a bus, as the bus knows it: what it counted, what it learned, whether to leave it alone. */
 import type { BusReport, WireCounters } from '../contract/rs485.ts';
 import { type Breaker, CLOSED, nextBreaker } from './circuit-breaker.ts';
-import { ONE_VOICE, type Voices } from './conflict-evidence.ts';
+import { NO_EVIDENCE, type ConflictEvidence } from './conflict-evidence.ts';
 import { type Attempt, COUNTER_OF, newCounters } from './exchange.ts';
-import type { Owed } from './outstanding-requests.ts';
+import type { OutstandingRequest } from './outstanding-requests.ts';
 import { isAnswer } from './receiver.ts';
 import { answeredAfter, type Turnaround, UNKNOWN_TURNAROUND } from './turnaround.ts';
 
@@ -28,12 +28,12 @@ export interface Station {
   /** Monotonic, and how long it took: its last reply that came after its time. */
   late: { at: number; delayMs: number } | undefined;
   /** Requests whose replies may still come. */
-  owed: readonly Owed[];
+  outstanding: readonly OutstandingRequest[];
   /** How many of its late replies were already reported with an attempt. */
   lateReported: number;
-  voices: Voices;
+  evidence: ConflictEvidence;
   /** The exchange after its last one was disturbed: the next poll listens for a second device behind the reply. */
-  isDoubted: boolean;
+  isSuspected: boolean;
   polledAt: number | undefined;
   refreshMs: number | undefined;
 }
@@ -65,10 +65,10 @@ export function newStation(address: number): Station {
     offAt: Number.NEGATIVE_INFINITY,
     answeredAt: undefined,
     late: undefined,
-    owed: [],
+    outstanding: [],
     lateReported: 0,
-    voices: ONE_VOICE,
-    isDoubted: false,
+    evidence: NO_EVIDENCE,
+    isSuspected: false,
     polledAt: undefined,
     refreshMs: undefined,
   };
@@ -120,7 +120,7 @@ function refresh(station: Station, at: number): void {
 export function setPolled(station: Station, isPolled: boolean): void {
   Object.assign(station, { isPolled, breaker: CLOSED, isAlive: undefined, polledAt: undefined });
   station.refreshMs = undefined;
-  station.voices = ONE_VOICE;
+  station.evidence = NO_EVIDENCE;
   // A device that has moved is no dead one of this address; a device that answers there is reported again.
   if (!isPolled) station.lastOperation = undefined;
 }

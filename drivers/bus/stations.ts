@@ -1,16 +1,16 @@
 /** All stations of one line: how long each is waited for, and what is learned from each exchange. */
 import { type Clock, DriverError } from '../contract/driver.ts';
 import type { BusReport } from '../contract/rs485.ts';
-import { openDoubts } from './address-conflicts.ts';
+import { openAddressConflicts } from './address-conflicts.ts';
 import { nextBreaker } from './circuit-breaker.ts';
 import { isPeerGone, NO_SILENCE, nextSilence } from './dead-peer.ts';
 import type { Exchange } from './exchange.ts';
 import type { Conversation, Line } from './line.ts';
 import { openLoad } from './load.ts';
 import type { BusOptions } from './options.ts';
-import { afterExchange, afterLate, type Ended, openUnheard } from './outstanding-requests.ts';
+import { afterExchange, afterLate, type Ended, openMissedRequests } from './outstanding-requests.ts';
 import { isAnswer, type Outcome } from './receiver.ts';
-import { type Asker, openPatience } from './reply-timeout.ts';
+import { type Asker, openReplyTimeouts } from './reply-timeout.ts';
 import { newStation, note, reportOf, type Station } from './station.ts';
 
 export interface Stations {
@@ -29,7 +29,7 @@ export interface Stations {
   /** How long not to poll it again, for the sake of the others. */
   spacingMs(station: Station): number;
   /** As in bus.ts, as the next. */
-  unheard(): number;
+  outstanding(): number;
   isContested(address: number): boolean;
   report(): Omit<BusReport, 'commandSeconds'>;
 }
@@ -54,8 +54,8 @@ const ECHO = 'the adapter hears what it sends: switch its echo off, or set local
 export function openStations({ options, line, clock, gapMs }: StationsOptions): Stations {
   const stations = new Map<number, Station>();
   const load = openLoad(clock.monotonic());
-  const { patienceWith, graceMs } = openPatience({ options, stations, clock });
-  const doubts = openDoubts({ stations, clock, turnaroundMaxMs: options.turnaroundMaxMs });
+  const { replyTimeoutOf, graceMs } = openReplyTimeouts({ options, stations, clock });
+  const conflicts = openAddressConflicts({ stations, clock, turnaroundMaxMs: options.turnaroundMaxMs });
   const open = openRequests(line);
   let silence = NO_SILENCE;
   let echoes = 0;
@@ -73,13 +73,13 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
   function takeLate(): void {
     const at = clock.monotonic();
     const { late, unasked } = line.takeLate();
-    doubts.answeredAgain(unasked);
+    conflicts.answeredAgain(unasked);
     for (const { address, delayMs } of late) {
       const station = stations.get(address);
       if (!station) continue;
       spokeLate(station, { at, delayMs });
       open.spokeLate(address);
-      doubts.spokeLate(station);
+      conflicts.spokeLate(station);
     }
   }
 
@@ -95,10 +95,10 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
     async converse(station, exchange, request, asker) {
       const { operation, replyLength, line: otherLine } = exchange;
       const { by } = asker;
-      const asked = doubts.asked(station, exchange, by);
-      const patience = patienceWith(station, exchange, asker);
-      if (asked !== exchange) patience.leaves = asker.isUrgent;
-      const conversation = await line.converse(asked, request, patience);
+      const asked = conflicts.asked(station, exchange, by);
+      const replyTimeout = replyTimeoutOf(station, exchange, asker);
+      if (asked !== exchange) replyTimeout.leaves = asker.isUrgent;
+      const conversation = await line.converse(asked, request, replyTimeout);
       const { outcome, turnaroundMs, sentAt, endedAt, lateUntil } = conversation;
       load.busy(sentAt, endedAt + gapMs);
       takeLate();
@@ -107,30 +107,30 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
       if (replyLength === 0 || otherLine || line.gone.aborted)
         return { conversation, changed: false, askedAt: sentAt };
       open.ended(station, conversation);
-      const askedAt = exchange.numbered ? sentAt : owedAfter(station, operation, conversation);
+      const askedAt = exchange.numbered ? sentAt : oldestRequestOf(station, operation, conversation);
       station.askableAt = lateUntil + graceMs(station, exchange, conversation);
       if (conversation.yielded) {
-        doubts.yielded(station, conversation);
+        conflicts.yielded(station, conversation);
         station.breaker = nextBreaker(station.breaker, { kind: 'yielded', at: endedAt });
         return { conversation, changed: false, askedAt };
       }
       listened(station, conversation);
-      doubts.ended(station, conversation);
+      conflicts.ended(station, conversation);
       const attempt = { outcome: outcome.kind, turnaroundMs };
       // The same request twice has the same answer: it may be as old as the first one that is unanswered.
       const ended = { operation, attempt, by, at: endedAt, askedAt: askedAt < sentAt ? askedAt : undefined };
       return { conversation, changed: note(station, ended), askedAt };
     },
-    spacingMs: doubts.spacingMs,
-    unheard: () => open.count(clock.monotonic()),
-    isContested: doubts.isContested,
+    spacingMs: conflicts.spacingMs,
+    outstanding: () => open.count(clock.monotonic()),
+    isContested: conflicts.isContested,
     report() {
       takeLate();
       const [now, all] = [clock.monotonic(), [...stations.values()]];
       return {
         ...load.of(now),
         strayBytes: line.strayBytes(),
-        warnings: [...line.warnings(), ...doubts.warnings(), ...furtherWarnings(all, now, echoes, options)],
+        warnings: [...line.warnings(), ...conflicts.warnings(), ...furtherWarnings(all, now, echoes, options)],
         devices: all
           .filter(({ isPolled, lastOperation }) => isPolled || lastOperation !== undefined)
           .toSorted((a, b) => a.address - b.address)
@@ -142,7 +142,7 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
 
 /** Requests whose replies may still come (bus.ts). */
 function openRequests(line: Line) {
-  const unheard = openUnheard();
+  const missed = openMissedRequests();
   /** Heard outside of exchanges, or instead of a reply. */
   let stray = { bytes: 0, at: Number.NEGATIVE_INFINITY };
   return {
@@ -151,24 +151,24 @@ function openRequests(line: Line) {
       if (outcome.kind === 'foreign' || bytes > stray.bytes) stray = { bytes, at: endedAt };
       // A device that never answered is absent, as long as nothing is heard that may come of it.
       const mayBeLate = lastOperation !== undefined || endedAt - stray.at < LATE_FOR_MS;
-      if (!isAnswer(outcome.kind) && mayBeLate) unheard.missed(address, sentAt);
+      if (!isAnswer(outcome.kind) && mayBeLate) missed.missed(address, sentAt);
     },
-    spokeLate: unheard.spokeLate,
-    count: unheard.count,
+    spokeLate: missed.spokeLate,
+    count: missed.count,
   };
 }
 
 function spokeLate(station: Station, late: { at: number; delayMs: number }): void {
   station.counters.late += 1;
   station.late = late;
-  station.owed = afterLate(station.owed);
+  station.outstanding = afterLate(station.outstanding);
   station.breaker = nextBreaker(station.breaker, { kind: 'spoke', at: late.at });
 }
 
 /** Returns when the oldest request was sent that the answer may belong to. */
-function owedAfter(station: Station, operation: string, { outcome, sentAt }: Conversation): number {
-  const { owed, askedAt } = afterExchange(station.owed, { operation, sentAt }, endedAs(outcome.kind));
-  station.owed = owed;
+function oldestRequestOf(station: Station, operation: string, { outcome, sentAt }: Conversation): number {
+  const { outstanding, askedAt } = afterExchange(station.outstanding, { operation, sentAt }, endedAs(outcome.kind));
+  station.outstanding = outstanding;
   return askedAt;
 }
 

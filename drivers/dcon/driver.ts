@@ -233,7 +233,7 @@ function unsafeModules(modules: Modules): Map<number, number> {
 
 function commandsOf({ bus, options, context }: Link, modules: Modules): Commands {
   const hwIdAt = (address: number) => hwIdOf(context, address);
-  const probing = { unheard: bus.unheard, framing: options, clock: context.clock, hwIdOf: hwIdAt };
+  const probing = { outstanding: bus.outstanding, framing: options, clock: context.clock, hwIdOf: hwIdAt };
   return commonCommands(bus, {
     watch: ({ devices }) => modules.watch(devices.map(({ address }) => address)),
     assertMayBeAsked: (addresses) => assertMayBeAsked(modules, addresses),

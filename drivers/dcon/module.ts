@@ -18,8 +18,8 @@ import { pollOf } from './polling.ts';
 import { openPulses } from './pulses.ts';
 import { reportOf } from './report.ts';
 import { newState, unsafeSince, type Works } from './state.ts';
-import { openTalk } from './talk.ts';
-import { type Quiet, testWatchdog } from './watchdog-test.ts';
+import { openScriptRunner } from './talk.ts';
+import { type WatchdogSilence, testWatchdog } from './watchdog-test.ts';
 
 export interface ModuleOptions {
   address: number;
@@ -32,7 +32,7 @@ export interface ModuleOptions {
   addEvent(event: DeviceEvent): void;
   wasStarved(): boolean;
   assertFed(): void;
-  holdFeeds: Quiet['holdFeeds'];
+  holdFeeds: WatchdogSilence['holdFeeds'];
   turns: Mutex;
 }
 
@@ -107,10 +107,10 @@ export function openModule(options: ModuleOptions): Module {
     async testWatchdog(relay, signal) {
       if (!running) throw new DriverError('DEVICE_OFFLINE', `module ${aa(address)} is not asked any more`);
       const { polling, signal: working } = running;
-      const quiet = { polling, holdFeeds: options.holdFeeds };
+      const silence = { polling, holdFeeds: options.holdFeeds };
       isTested = true;
       try {
-        return await testWatchdog(works, relay, quiet, AbortSignal.any([signal, working]));
+        return await testWatchdog(works, relay, silence, AbortSignal.any([signal, working]));
       } finally {
         isTested = false;
       }
@@ -174,7 +174,7 @@ function openWorks(options: ModuleOptions): {
     reported = fingerprint(now);
     context.report({ subject: `device:${hwId}`, state: now });
   };
-  const { feeding, armed, lapsedMs } = openWatchdogFeed(watchdogMs, clock, bus.unheard);
+  const { feeding, armed, lapsedMs } = openWatchdogFeed(watchdogMs, clock, bus.outstanding);
   /** That of the other kind sets a flag, which is asked for (polling.ts), and commands are ignored (scripts.ts). */
   const unarmed = () => {
     const pausedMs = lapsedMs();
@@ -182,10 +182,10 @@ function openWorks(options: ModuleOptions): {
       ? `the safety time of module ${aa(address)} is ${watchdogMs} ms, and nothing was answered for ${Math.round(pausedMs)} ms: the gateway was held up, or the bus is too slow`
       : undefined;
   };
-  const talk = openTalk({
+  const runner = openScriptRunner({
     bus: {
       exchange: (exchange, order, signal) => bus.exchange(feeding(exchange), order, signal),
-      unheard: bus.unheard,
+      outstanding: bus.outstanding,
     },
     framing,
     clock,
@@ -196,7 +196,7 @@ function openWorks(options: ModuleOptions): {
     state,
     pulses,
     inputs,
-    talk,
+    runner,
     mutex: openMutex(),
     turns,
     ...openBells(clock),
@@ -210,7 +210,7 @@ function openWorks(options: ModuleOptions): {
     lapsedMs,
     pauses,
     feeding,
-    unheard: bus.unheard,
+    outstanding: bus.outstanding,
     changed,
   };
   return { works, report };

@@ -121,9 +121,9 @@ export function isOffFirst(works: Works): boolean {
 }
 
 async function switchedOff(works: Works, type: ModuleType, signal: AbortSignal): Promise<void> {
-  const { state, pulses, clock, talk } = works;
+  const { state, pulses, clock, runner } = works;
   const keep = () => pulses.live(clock.monotonic()) | state.tested;
-  const { pins, hadTimedOut } = await talk.perform(
+  const { pins, hadTimedOut } = await runner.perform(
     switchOff(state.address, type, keep, state.maybeOn),
     {
       class: 'command',

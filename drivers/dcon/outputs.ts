@@ -6,7 +6,7 @@ import type { ModuleType } from './module-types.ts';
 import { INTERRUPTED, isOffFirst } from './off.ts';
 import { bringUp, switchOn } from './scripts.ts';
 import type { Works } from './state.ts';
-import { UNHEARD_MAX } from './sure.ts';
+import { OUTSTANDING_MAX } from './sure.ts';
 
 /** Bringing a module up is tried ever more slowly: each time takes twice as long, so often. */
 const RETRY_MS = 250;
@@ -51,14 +51,14 @@ async function inTurn(works: Works, signal: AbortSignal): Promise<void> {
 
 /** After this it is ready: nothing is on that is not wanted, and its watchdog is armed, if it has one. Stops when an output is to be switched off (off.ts). */
 async function broughtUp(works: Works, signal: AbortSignal): Promise<void> {
-  const { state, pulses, watchdogMs, clock, talk, log } = works;
+  const { state, pulses, watchdogMs, clock, runner, log } = works;
   // A poll may find out in between that it was reset: then it is to be brought up again.
   const before = state.stage;
   const begunAt = clock.monotonic();
   const bringingUp = new AbortController();
   state.bringingUp = bringingUp;
   const outputs = { live: () => pulses.live(clock.monotonic()), maybeOn: state.maybeOn, before: state.known };
-  const up = await talk
+  const up = await runner
     .perform(
       bringUp(state.address, outputs, watchdogMs),
       { class: 'settings' },
@@ -105,7 +105,7 @@ export async function pulseOutput(
     assertFedInTime(works);
     const firing = firingOf(works, pulse);
     try {
-      state.pins = await works.talk.perform(
+      state.pins = await works.runner.perform(
         switchOn(state.address, type, relay, works.watchdogMs),
         { class: 'command', opensBy: deadline, opening: firing.begins, opened: firing.answered },
         signal,
@@ -180,7 +180,7 @@ function firingOf(works: Works, { relay, milliseconds }: Pulse) {
       const isCut = takeBack !== undefined && !isLive();
       takeBack?.();
       // A poll that finds a restart has taken what the module says of it (polling.ts); and what is read may be another's.
-      const isDoubtful = isCut || state.upsets !== upsets || works.unheard() > UNHEARD_MAX;
+      const isDoubtful = isCut || state.upsets !== upsets || works.outstanding() > OUTSTANDING_MAX;
       const isOff = wasNotSwitched(error) && !(isDoubtful && error.code === 'NO_REPLY');
       if (isOff && takeBack) state.maybeOn &= ~bit | wasOn;
       bell.ring();

@@ -45,9 +45,9 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
   let isUnsure = false;
   /** When that was asked which has an answer now, at the earliest. */
   let askedAt = 0;
-  const pinTimes = openAnswerTimes<Pins>(works.unheard);
-  const arePins = openSure<Pins>(works.unheard);
-  const areLatched = openSure<number>(works.unheard);
+  const pinTimes = openAnswerTimes<Pins>(works.outstanding);
+  const arePins = openSure<Pins>(works.outstanding);
+  const areLatched = openSure<number>(works.outstanding);
 
   function usesLatch(): boolean {
     const { stage, applied } = state;

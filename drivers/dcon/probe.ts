@@ -7,13 +7,13 @@ import { openTally } from '../rs485/prober.ts';
 import type { Framing } from './frame.ts';
 import { firmwareVersion, moduleName, type Question } from './messages.ts';
 import { moduleTypeOf } from './module-types.ts';
-import { ASKED_MAX, type Unheard } from './sure.ts';
+import { ASKED_MAX, type Outstanding } from './sure.ts';
 import { exchangeOf } from './wire.ts';
 
 /** No one there: more questions would only cost time. */
 const REPEATS_UNHEARD_MAX = 2;
 /** How long one question may wait for its turn. */
-const PATIENCE_MS = 2_000;
+const TURN_WAIT_MS = 2_000;
 /**
  * `!112200` is what module 11 says that is called 2200, and what any module says to $AA6 (outputs 11, inputs 22): such a name
  * counts while no late answer can come. Each counts as read twice.
@@ -21,7 +21,7 @@ const PATIENCE_MS = 2_000;
 const LIKE_PINS = /^[0-9A-F]{2,}00$/;
 
 export interface ProbeOptions extends Pick<ProbeAsking, 'bus' | 'signal'> {
-  unheard: Unheard;
+  outstanding: Outstanding;
   framing: Framing;
   clock: Clock;
   hwIdOf(address: number): string;
@@ -30,14 +30,14 @@ export interface ProbeOptions extends Pick<ProbeAsking, 'bus' | 'signal'> {
 export async function probeAddress(
   address: number,
   repeats: number,
-  { bus, unheard, framing, clock, signal, hwIdOf }: ProbeOptions,
+  { bus, outstanding, framing, clock, signal, hwIdOf }: ProbeOptions,
 ): Promise<Probed['results'][number]> {
   const tally = openTally();
   /** undefined: no sound answer. */
   const ask = async <Reply>(question: Question<Reply>): Promise<Reply | undefined> => {
     const order: Order = {
       class: 'settings',
-      deadline: clock.monotonic() + PATIENCE_MS,
+      deadline: clock.monotonic() + TURN_WAIT_MS,
       attempts: 1,
       insists: true,
       observe: tally.observe,
@@ -55,7 +55,7 @@ export async function probeAddress(
   for (let asked = 0; asked < (isAskedMore() ? Math.max(repeats, ASKED_MAX) : repeats); asked += 1) {
     if (asked >= REPEATS_UNHEARD_MAX && !tally.hasHeard()) break;
     const reported = await ask(moduleName(address));
-    if (reported === undefined || (LIKE_PINS.test(reported) && unheard() > 0)) continue;
+    if (reported === undefined || (LIKE_PINS.test(reported) && outstanding() > 0)) continue;
     if (reported === last) name = reported;
     last = reported;
   }

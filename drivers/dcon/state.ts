@@ -10,8 +10,8 @@ import { aa, type Pins } from './messages.ts';
 import type { ModuleType } from './module-types.ts';
 import type { Pulses } from './pulses.ts';
 import type { Guard, Known } from './scripts.ts';
-import type { Unheard } from './sure.ts';
-import type { Talk } from './talk.ts';
+import type { Outstanding } from './sure.ts';
+import type { ScriptRunner } from './talk.ts';
 
 export type Stage =
   /** Not heard, or not any more. */
@@ -56,7 +56,7 @@ export interface Works {
   readonly state: ModuleState;
   readonly pulses: Pulses;
   readonly inputs: Inputs;
-  readonly talk: Talk;
+  readonly runner: ScriptRunner;
   /** What is switched and read back is not mixed with what another command does. */
   readonly mutex: Mutex;
   /** The modules of a bus are brought up one after the other. */
@@ -80,7 +80,7 @@ export interface Works {
   pauses: WatchdogPauses;
   /** The same exchange; what feeds the watchdog is noted. */
   feeding: WatchdogFeed['feeding'];
-  unheard: Unheard;
+  outstanding: Outstanding;
   /** Reports the module if something that is reported has changed. */
   changed(): void;
 }

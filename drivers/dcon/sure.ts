@@ -7,16 +7,16 @@ import { isDeepStrictEqual } from 'node:util';
 import { DriverError } from '../contract/driver.ts';
 
 /** Requests of the bus whose answers may still come (drivers/bus/bus.ts). */
-export type Unheard = () => number;
+export type Outstanding = () => number;
 
 /** Devices that are absent miss many requests and answer none. So many late answers do not come one after the other. */
-export const UNHEARD_MAX = 3;
+export const OUTSTANDING_MAX = 3;
 /** As long as answers differ. */
 export const ASKED_MAX = 12;
 
 /** Asks until it is sure. Throws what `ask` throws, and BAD_REPLY. */
-export async function sureOf<Reply>(ask: () => Promise<Reply>, unheard: Unheard): Promise<Reply> {
-  const isSure = openSure<Reply>(unheard);
+export async function sureOf<Reply>(ask: () => Promise<Reply>, outstanding: Outstanding): Promise<Reply> {
+  const isSure = openSure<Reply>(outstanding);
   for (let asked = 0; asked < ASKED_MAX; asked += 1) {
     const reply = await ask();
     if (isSure(reply)) return reply;
@@ -25,13 +25,13 @@ export async function sureOf<Reply>(ask: () => Promise<Reply>, unheard: Unheard)
 }
 
 /** Takes each answer to one question in turn. */
-export function openSure<Reply>(unheard: Unheard): (reply: Reply) => boolean {
+export function openSure<Reply>(outstanding: Outstanding): (reply: Reply) => boolean {
   let last: Reply | undefined;
   let times = 0;
   return (reply) => {
     times = isDeepStrictEqual(reply, last) ? times + 1 : 1;
     last = reply;
-    return times > Math.min(unheard(), UNHEARD_MAX);
+    return times > Math.min(outstanding(), OUTSTANDING_MAX);
   };
 }
 
@@ -39,7 +39,7 @@ export function openSure<Reply>(unheard: Unheard): (reply: Reply) => boolean {
 const TIMES_MAX = 64;
 
 /** Takes each answer to one question in turn, and when it was asked. */
-export function openAnswerTimes<Reply>(unheard: Unheard) {
+export function openAnswerTimes<Reply>(outstanding: Outstanding) {
   let last: Reply | undefined;
   let times: readonly number[] = [];
   return {
@@ -47,7 +47,7 @@ export function openAnswerTimes<Reply>(unheard: Unheard) {
     readAt(reply: Reply, askedAt: number): number | undefined {
       times = [...(isDeepStrictEqual(reply, last) ? times : []), askedAt].slice(-TIMES_MAX);
       last = reply;
-      return times.at(-1 - unheard());
+      return times.at(-1 - outstanding());
     },
   };
 }

@@ -8,7 +8,7 @@ import type { Script } from './scripts.ts';
 import { sureOf } from './sure.ts';
 import { exchangeOf } from './wire.ts';
 
-export interface Talk {
+export interface ScriptRunner {
   /** Throws DriverErrors as the bus and the script do. */
   perform<Result>(script: Script<Result>, order: ScriptOrder, signal: AbortSignal): Promise<Result>;
 }
@@ -29,12 +29,12 @@ export interface ScriptOrder {
 }
 
 /** A question that switches nothing on: how long it may wait for its turn. */
-const PATIENCE_MS = 2_000;
+const TURN_WAIT_MS = 2_000;
 /** Any of them may be repeated; the bus takes a device for dead after as many misses. */
 const ATTEMPTS = 3;
 
-export interface TalkOptions {
-  bus: Pick<Bus, 'exchange' | 'unheard'>;
+export interface ScriptRunnerOptions {
+  bus: Pick<Bus, 'exchange' | 'outstanding'>;
   framing: Framing;
   clock: Clock;
   /** The watchdog of the module counts its whole time again. */
@@ -43,7 +43,7 @@ export interface TalkOptions {
   unarmed(): string | undefined;
 }
 
-export function openTalk({ bus, framing, clock, armed, unarmed }: TalkOptions): Talk {
+export function openScriptRunner({ bus, framing, clock, armed, unarmed }: ScriptRunnerOptions): ScriptRunner {
   /** Checked when the request has its turn: the watchdog may have run out while it waited. */
   function assertArmed(): void {
     const reason = unarmed();
@@ -65,7 +65,7 @@ export function openTalk({ bus, framing, clock, armed, unarmed }: TalkOptions): 
 
   /** What refuses to switch an output on may be the late answer to another request: it does not prove that it is off. */
   function isOthers(question: Question<unknown>, heard: { reply: unknown } | { error: unknown }): boolean {
-    if (!question.opens || bus.unheard() === 0) return false;
+    if (!question.opens || bus.outstanding() === 0) return false;
     return 'reply' in heard
       ? heard.reply !== 'done'
       : heard.error instanceof DriverError && heard.error.code === 'REFUSED';
@@ -78,7 +78,7 @@ export function openTalk({ bus, framing, clock, armed, unarmed }: TalkOptions): 
     signal: AbortSignal,
   ): Promise<unknown> {
     const ask = () => bus.exchange(exchange, order, signal);
-    const reply = await (question.reads || question.arms ? sureOf(ask, bus.unheard) : ask());
+    const reply = await (question.reads || question.arms ? sureOf(ask, bus.outstanding) : ask());
     if (question.arms) armed();
     return reply;
   }
@@ -86,7 +86,7 @@ export function openTalk({ bus, framing, clock, armed, unarmed }: TalkOptions): 
   return {
     async perform(script, order, signal) {
       const send = async (question: Question<unknown>) => {
-        const patience = clock.monotonic() + PATIENCE_MS;
+        const patience = clock.monotonic() + TURN_WAIT_MS;
         const wanted: Order = {
           class: question.closes !== undefined ? 'off' : question.opens ? 'command' : order.class,
           insists: question.closes !== undefined && order.insists === true,

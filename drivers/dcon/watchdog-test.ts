@@ -16,14 +16,14 @@ import type { Works } from './state.ts';
 /** To switch the output and see it. */
 const SWITCH_MS = 3_000;
 
-export interface Quiet {
+export interface WatchdogSilence {
   polling: Polling;
   /** No host watchdog of the bus is fed until what is returned is disposed. Throws BUSY while another module has a live pulse. */
   holdFeeds(): Disposable;
 }
 
 /** Throws REFUSED when the output is still on. */
-export async function testWatchdog(works: Works, relay: number, quiet: Quiet, signal: AbortSignal) {
+export async function testWatchdog(works: Works, relay: number, silence: WatchdogSilence, signal: AbortSignal) {
   const { state, pulses, mutex, clock, bell, watchdogMs } = works;
   const { address } = state;
   return await mutex(async () => {
@@ -35,8 +35,8 @@ export async function testWatchdog(works: Works, relay: number, quiet: Quiet, si
         'BUSY',
         `a pulse of module ${aa(address)} is under way: test its watchdog when that is over`,
       );
-    using _polls = quiet.polling.pause();
-    using _feeds = quiet.holdFeeds();
+    using _polls = silence.polling.pause();
+    using _feeds = silence.holdFeeds();
     state.stage = { kind: 'silent' };
     state.maybeOn |= 1 << relay;
     state.tested = 1 << relay;
@@ -58,22 +58,22 @@ export async function testWatchdog(works: Works, relay: number, quiet: Quiet, si
 
 /** Throws when the watchdog did not run out in silence, or left the output on. */
 async function expired(
-  { state, clock, talk, watchdogMs }: Works,
+  { state, clock, runner, watchdogMs }: Works,
   { type, relay, silenceMs }: { type: ModuleType; relay: number; silenceMs: number },
   signal: AbortSignal,
 ): Promise<void> {
   const { address } = state;
   const opensBy = clock.monotonic() + SWITCH_MS;
-  await talk.perform(switchOn(address, type, relay, watchdogMs), { class: 'command', opensBy }, signal);
+  await runner.perform(switchOn(address, type, relay, watchdogMs), { class: 'command', opensBy }, signal);
   await clock.sleep(silenceMs, signal);
   const order = { class: 'command' } as const;
-  const pins = await talk.perform(lookAt(address, type), order, signal);
+  const pins = await runner.perform(lookAt(address, type), order, signal);
   if (((pins.outputs >> relay) & 1) === 1)
     throw new DriverError(
       'REFUSED',
       `output ${relay} of module ${aa(address)} is still on ${silenceMs} ms after the last command: its watchdog opens nothing`,
     );
-  const doubt = await talk.perform(whyNotRunOut(address, type), order, signal);
+  const doubt = await runner.perform(whyNotRunOut(address, type), order, signal);
   if (doubt !== undefined)
     throw new DriverError(
       'OUTCOME_UNKNOWN',
@@ -82,9 +82,9 @@ async function expired(
 }
 
 /** The watchdog of some modules runs out once, and not again before a restart. */
-async function armedAgain({ state, talk, watchdogMs }: Works, signal: AbortSignal): Promise<void> {
+async function armedAgain({ state, runner, watchdogMs }: Works, signal: AbortSignal): Promise<void> {
   const order = { class: 'command' } as const;
-  const { guard } = await talk.perform(
+  const { guard } = await runner.perform(
     bringUp(state.address, { live: () => 0, maybeOn: 0, before: state.known }, watchdogMs),
     order,
     signal,
@@ -93,13 +93,13 @@ async function armedAgain({ state, talk, watchdogMs }: Works, signal: AbortSigna
 }
 
 /** As far as it can be reached; nothing is connected to it. */
-async function switchedOff({ state, talk, clock }: Works, type: ModuleType): Promise<void> {
+async function switchedOff({ state, runner, clock }: Works, type: ModuleType): Promise<void> {
   const late = new AbortController();
   const timer = clock.sleep(SWITCH_MS, late.signal).then(
     () => late.abort(new DriverError('NO_REPLY', 'the output could not be switched off in time')),
     () => undefined,
   );
-  await talk
+  await runner
     .perform(
       switchOff(state.address, type, () => 0),
       { class: 'command' },

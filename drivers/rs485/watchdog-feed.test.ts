@@ -11,9 +11,9 @@ const ANSWERED: Exchange<null> = {
   read: () => ({ kind: 'reply', reply: null }),
 };
 
-function openFed(unheard: () => number) {
+function openFed(outstanding: () => number) {
   const clock = manualClock();
-  const feed = openWatchdogFeed(10_000, clock, unheard);
+  const feed = openWatchdogFeed(10_000, clock, outstanding);
   return {
     feed,
     /** `ago`: the answer may belong to a request that was sent so long before. */
@@ -36,22 +36,22 @@ it('is fed by an answer that can be of no other device', async () => {
 });
 
 it('is not fed by answers that late ones of other devices may be', async () => {
-  let unheard = 0;
-  const { feed, askAfter } = openFed(() => unheard);
+  let outstanding = 0;
+  const { feed, askAfter } = openFed(() => outstanding);
   await askAfter(0);
   feed.armed();
-  unheard = 2;
+  outstanding = 2;
   await askAfter(4_000);
   await askAfter(4_000);
   expect(feed.lapsedMs()).toBe(8_000);
 });
 
 it('is fed by one of more answers than can be late', async () => {
-  let unheard = 0;
-  const { feed, askAfter } = openFed(() => unheard);
+  let outstanding = 0;
+  const { feed, askAfter } = openFed(() => outstanding);
   await askAfter(0);
   feed.armed();
-  unheard = 2;
+  outstanding = 2;
   for (let count = 0; count < 8; count += 1) await askAfter(1_000);
   expect(feed.lapsedMs()).toBeUndefined();
 });

@@ -23,13 +23,13 @@ export interface WatchdogFeed {
 const ANSWERED_MAX = 64;
 
 /**
- * `unheard`: requests to any device whose late answers may be taken for one of this device. Of more answers than that one at
+ * `outstanding`: requests to any device whose late answers may be taken for one of this device. Of more answers than that one at
  * least is its own, and it may be the oldest of them.
  */
 export function openWatchdogFeed(
   milliseconds: number,
   clock: Clock,
-  unheard: () => number = () => 0,
+  outstanding: () => number = () => 0,
 ): WatchdogFeed {
   let fedAt = Number.NEGATIVE_INFINITY;
   /** When the requests were sent that were answered, in order. */
@@ -44,7 +44,7 @@ export function openWatchdogFeed(
 
   function answeredTo(sentAt: number): void {
     answered = [...answered, sentAt].slice(-ANSWERED_MAX);
-    fedAt = Math.max(fedAt, answered.at(-1 - unheard()) ?? Number.NEGATIVE_INFINITY);
+    fedAt = Math.max(fedAt, answered.at(-1 - outstanding()) ?? Number.NEGATIVE_INFINITY);
   }
 
   return {
