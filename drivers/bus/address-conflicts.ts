@@ -1,6 +1,6 @@
 /** Addresses where two devices may answer (conflict-evidence.ts): detects them, warns, and keeps them from disturbing the others. */
 import type { Clock } from '../contract/driver.ts';
-import { nextEvidence, isConflict, wasFollowed } from './conflict-evidence.ts';
+import { isConflict, nextEvidence, wasFollowed } from './conflict-evidence.ts';
 import type { Exchange } from './exchange.ts';
 import type { Conversation } from './line.ts';
 import { openMissedRequests } from './outstanding-requests.ts';
@@ -35,14 +35,20 @@ const LISTENING_SHARE = 0.1;
 /** Of a suspected address; often enough to notice soon that it has been repaired. */
 const SUSPECT_EVERY_MS = 1_000;
 
-export function openAddressConflicts({ stations, clock, turnaroundMaxMs }: AddressConflictsOptions): AddressConflicts {
+export function openAddressConflicts({
+  stations,
+  clock,
+  turnaroundMaxMs,
+}: AddressConflictsOptions): AddressConflicts {
   const listeningEveryMs = turnaroundMaxMs / LISTENING_SHARE;
   let last: { station: Station; endedAt: number } | undefined;
   let listensFrom = Number.NEGATIVE_INFINITY;
   const missed = openMissedRequests();
 
   function isSuspect(station: Station): boolean {
-    const others = [...stations.values()].filter((other) => other !== station).map(({ evidence }) => evidence);
+    const others = [...stations.values()]
+      .filter((other) => other !== station)
+      .map(({ evidence }) => evidence);
     return isConflict(station.evidence, others, clock.monotonic());
   }
 
@@ -91,7 +97,8 @@ export function openAddressConflicts({ stations, clock, turnaroundMaxMs }: Addre
     },
     spacingMs(station) {
       // No sooner than it may listen on again, so that each poll does.
-      if (wasFollowed(station.evidence, clock.monotonic())) return Math.max(listeningEveryMs, SUSPECT_EVERY_MS);
+      if (wasFollowed(station.evidence, clock.monotonic()))
+        return Math.max(listeningEveryMs, SUSPECT_EVERY_MS);
       return isSuspect(station) ? SUSPECT_EVERY_MS : 0;
     },
     warnings: () => [...stations.values()].filter(isSuspect).map(({ address }) => suspicionOf(address)),

@@ -14,7 +14,12 @@ export interface ConflictEvidence {
   readonly alone: number;
 }
 
-export const NO_EVIDENCE: ConflictEvidence = { damage: 0, heard: 0, followedAt: Number.NEGATIVE_INFINITY, alone: 0 };
+export const NO_EVIDENCE: ConflictEvidence = {
+  damage: 0,
+  heard: 0,
+  followedAt: Number.NEGATIVE_INFINITY,
+  alone: 0,
+};
 
 const GAIN = 1 / 8;
 /** Fewer exchanges say too little. */
@@ -45,7 +50,11 @@ export function wasFollowed({ followedAt, alone }: ConflictEvidence, now: number
 }
 
 /** `others`: of the other addresses of the bus. */
-export function isConflict(evidence: ConflictEvidence, others: readonly ConflictEvidence[], now: number): boolean {
+export function isConflict(
+  evidence: ConflictEvidence,
+  others: readonly ConflictEvidence[],
+  now: number,
+): boolean {
   if (wasFollowed(evidence, now)) return true;
   if (evidence.heard < HEARD_LEAST || evidence.damage < DAMAGE_HERE) return false;
   const known = others.filter(({ heard }) => heard >= HEARD_LEAST);

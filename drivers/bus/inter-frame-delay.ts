@@ -46,7 +46,13 @@ const LONGEST_FRAME = 256;
 /** What it takes to choose whose turn it is and to make a request, with its MAC where it has one. */
 const REQUEST_MS = 0.3;
 
-export function openInterFrameDelay({ clock, tc, gapMs, gone, heardAt }: InterFrameDelayOptions): InterFrameDelay {
+export function openInterFrameDelay({
+  clock,
+  tc,
+  gapMs,
+  gone,
+  heardAt,
+}: InterFrameDelayOptions): InterFrameDelay {
   let kept = Number.NEGATIVE_INFINITY;
   let silentAt = Number.NEGATIVE_INFINITY;
   return {

@@ -1,15 +1,15 @@
 /** A port as a wire with one owner: a request, the reply inside its own time, and the silence before the next one. */
 import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
+import { openBaudRateCheck } from './baud-rate-check.ts';
 import type { Exchange } from './exchange.ts';
 import { characterMs, openInterFrameDelay } from './inter-frame-delay.ts';
 import { type LateReplies, openLateReplies, type Senders } from './late-replies.ts';
 import { openTuning } from './line-settings.ts';
 import { openLogOnce } from './log-once.ts';
 import type { BusOptions } from './options.ts';
-import { openBaudRateCheck } from './pace.ts';
 import type { OpenPort, Port } from './port.ts';
 import { isAnswer, type Outcome, openReceiver, type Receiver } from './receiver.ts';
-import { type Reception, listen, type ReplyTimeout, type Times, timesOf } from './reply-wait.ts';
+import { listen, type Reception, type ReplyTimeout, type Times, timesOf } from './reply-wait.ts';
 import { type Decrypt, openTap, type Redact, type Tap } from './trace.ts';
 import { type Bell, openBell } from './waiting.ts';
 
@@ -48,7 +48,11 @@ export interface Line extends AsyncDisposable {
    * Sends and listens; one at a time. Throws LINK_LOST when the port did not take the request; when it is lost later the
    * outcome is a timeout.
    */
-  converse(exchange: Exchange<unknown>, request: Uint8Array, replyTimeout: ReplyTimeout): Promise<Conversation>;
+  converse(
+    exchange: Exchange<unknown>,
+    request: Uint8Array,
+    replyTimeout: ReplyTimeout,
+  ): Promise<Conversation>;
   /** An order is waiting: a conversation that may yield looks whether it should. */
   hurry(): void;
   /** What a technician should mend. */

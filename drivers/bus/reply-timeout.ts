@@ -33,7 +33,11 @@ export function openReplyTimeouts({ options, stations, clock }: ReplyTimeoutsOpt
    * A station that is there has all the time that the options allow, and so has one that an order wants to reach. A poll
    * of one that is absent takes no more time than a healthy one needs, and less when an order comes meanwhile.
    */
-  function replyTimeoutOf(station: Station, exchange: Exchange<unknown>, { by, isUrgent }: Asker): ReplyTimeout {
+  function replyTimeoutOf(
+    station: Station,
+    exchange: Exchange<unknown>,
+    { by, isUrgent }: Asker,
+  ): ReplyTimeout {
     const full: ReplyTimeout = { waitMs: options.turnaroundMaxMs };
     if (exchange.line || by === 'order' || station.isAlive) return full;
     const waitMs = station.breaker.kind === 'open' ? probeMs(station, exchange.operation) : full.waitMs;

@@ -121,7 +121,10 @@ async function listenOn({ clock, bell, gone }: Reception, { times, replyTimeout 
   }
 }
 
-async function untilOutcome(reception: Reception, { receiver, times, replyTimeout }: Listening): Promise<boolean> {
+async function untilOutcome(
+  reception: Reception,
+  { receiver, times, replyTimeout }: Listening,
+): Promise<boolean> {
   const { clock, bell, gone } = reception;
   let isLastLook = false;
   while (!receiver.outcome() && !gone.aborted) {

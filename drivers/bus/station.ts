@@ -1,7 +1,7 @@
 /** A station is one address of a bus, as the bus knows it: what it counted, what it learned, whether to leave it alone. */
 import type { BusReport, WireCounters } from '../contract/rs485.ts';
 import { type Breaker, CLOSED, nextBreaker } from './circuit-breaker.ts';
-import { NO_EVIDENCE, type ConflictEvidence } from './conflict-evidence.ts';
+import { type ConflictEvidence, NO_EVIDENCE } from './conflict-evidence.ts';
 import { type Attempt, COUNTER_OF, newCounters } from './exchange.ts';
 import type { OutstandingRequest } from './outstanding-requests.ts';
 import { isAnswer } from './receiver.ts';

@@ -130,7 +130,11 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
       return {
         ...load.of(now),
         strayBytes: line.strayBytes(),
-        warnings: [...line.warnings(), ...conflicts.warnings(), ...furtherWarnings(all, now, echoes, options)],
+        warnings: [
+          ...line.warnings(),
+          ...conflicts.warnings(),
+          ...furtherWarnings(all, now, echoes, options),
+        ],
         devices: all
           .filter(({ isPolled, lastOperation }) => isPolled || lastOperation !== undefined)
           .toSorted((a, b) => a.address - b.address)
@@ -167,7 +171,11 @@ function spokeLate(station: Station, late: { at: number; delayMs: number }): voi
 
 /** Returns when the oldest request was sent that the answer may belong to. */
 function oldestRequestOf(station: Station, operation: string, { outcome, sentAt }: Conversation): number {
-  const { outstanding, askedAt } = afterExchange(station.outstanding, { operation, sentAt }, endedAs(outcome.kind));
+  const { outstanding, askedAt } = afterExchange(
+    station.outstanding,
+    { operation, sentAt },
+    endedAs(outcome.kind),
+  );
   station.outstanding = outstanding;
   return askedAt;
 }

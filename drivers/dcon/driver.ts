@@ -5,7 +5,7 @@
  * when this starts. They do not time a pulse: outputs.ts does, while their watchdog looks after it.
  *
  * To read in this order. A module: modules.ts → module.ts → state.ts → polling.ts → inputs.ts → report.ts. Its outputs:
- * outputs.ts → off.ts → watchdog-test.ts → scripts.ts (what is said, step by step) → talk.ts → sure.ts → pulses.ts → feed.ts (when watchdogs are fed). The
+ * outputs.ts → switch-off.ts → watchdog-test.ts → scripts.ts (what is said, step by step) → script-runner.ts → reply-confirmation.ts → pulses.ts → host-watchdog-feed.ts (when watchdogs are fed). The
  * bytes: messages.ts → wire.ts → frame.ts. Who is there: probe.ts.
  */
 import { type Bus, openBus, openPort } from '../bus/bus.ts';
@@ -23,7 +23,7 @@ import { type EventQueue, openEventQueue } from '../rs485/event-queue.ts';
 import { type Commands, commonCommands, executing, type LinkParts, runLink } from '../rs485/link.ts';
 import { type Mutex, openMutex } from '../rs485/mutex.ts';
 import { underTest } from '../rs485/watchdog-proof.ts';
-import { type Feed, openFeed } from './feed.ts';
+import { type Feed, openFeed } from './host-watchdog-feed.ts';
 import { aa } from './messages.ts';
 import { type Module, openModule } from './module.ts';
 import { type Modules, openModules } from './modules.ts';

@@ -12,14 +12,14 @@ import { openWatchdogFeed, openWatchdogPauses } from '../rs485/watchdog-feed.ts'
 import type { Framing } from './frame.ts';
 import { openInputs } from './inputs.ts';
 import { aa } from './messages.ts';
-import { abandonOutputs, closeOutputs, endPulse, keepOff, outputsGone } from './off.ts';
 import { keepUp, pulseOutput } from './outputs.ts';
 import { pollOf } from './polling.ts';
 import { openPulses } from './pulses.ts';
 import { reportOf } from './report.ts';
+import { openScriptRunner } from './script-runner.ts';
 import { newState, unsafeSince, type Works } from './state.ts';
-import { openScriptRunner } from './talk.ts';
-import { type WatchdogSilence, testWatchdog } from './watchdog-test.ts';
+import { abandonOutputs, closeOutputs, endPulse, keepOff, outputsGone } from './switch-off.ts';
+import { testWatchdog, type WatchdogSilence } from './watchdog-test.ts';
 
 export interface ModuleOptions {
   address: number;
@@ -44,8 +44,7 @@ export interface Module {
   /** Throws DEVICE_OFFLINE and REFUSED. */
   apply(wanted: Rs485Apply): void;
   pulse(wanted: Pulse, deadline: number, signal: AbortSignal): Promise<Pulsed>;
-  /** The output is switched off at once (off.ts). */
-  /** Resolves when the output was read as off, or another pulse of it has begun. Throws NO_REPLY. */
+  /** Switches the output off at once. Resolves when it was read as off, or another pulse of it has begun. Throws NO_REPLY. */
   endPulse(relay: number, deadline: number, signal: AbortSignal): Promise<void>;
   /** Throws REFUSED when its watchdog opens nothing. */
   testWatchdog(relay: number, signal: AbortSignal): Promise<WatchdogTested>;

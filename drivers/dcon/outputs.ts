@@ -1,12 +1,12 @@
-/** Brings one module up, and switches an output on for a pulse. An output is on only while a pulse is live (off.ts). */
+/** Brings one module up, and switches an output on for a pulse. An output is on only while a pulse is live (switch-off.ts). */
 import { DriverError } from '../contract/driver.ts';
 import type { Pulse, Pulsed } from '../contract/rs485.ts';
 import { aa } from './messages.ts';
 import type { ModuleType } from './module-types.ts';
-import { INTERRUPTED, isOffFirst } from './off.ts';
+import { OUTSTANDING_MAX } from './reply-confirmation.ts';
 import { bringUp, switchOn } from './scripts.ts';
 import type { Works } from './state.ts';
-import { OUTSTANDING_MAX } from './sure.ts';
+import { INTERRUPTED, isOffFirst } from './switch-off.ts';
 
 /** Bringing a module up is tried ever more slowly: each time takes twice as long, so often. */
 const RETRY_MS = 250;
@@ -49,7 +49,7 @@ async function inTurn(works: Works, signal: AbortSignal): Promise<void> {
   await turns(async () => (state.stage.kind === 'heard' ? await work() : undefined), signal);
 }
 
-/** After this it is ready: nothing is on that is not wanted, and its watchdog is armed, if it has one. Stops when an output is to be switched off (off.ts). */
+/** After this it is ready: nothing is on that is not wanted, and its watchdog is armed, if it has one. Stops when an output is to be switched off (switch-off.ts). */
 async function broughtUp(works: Works, signal: AbortSignal): Promise<void> {
   const { state, pulses, watchdogMs, clock, runner, log } = works;
   // A poll may find out in between that it was reset: then it is to be brought up again.

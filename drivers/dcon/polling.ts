@@ -13,8 +13,8 @@ import {
   resetStatus,
 } from './messages.ts';
 import type { ModuleType } from './module-types.ts';
+import { openAnswerTimes, openSure } from './reply-confirmation.ts';
 import type { Works } from './state.ts';
-import { openAnswerTimes, openSure } from './sure.ts';
 import { exchangeOf } from './wire.ts';
 
 /** One poll in so many asks whether the module was reset, another whether its watchdog ran out. */

@@ -7,7 +7,7 @@ import { openTally } from '../rs485/prober.ts';
 import type { Framing } from './frame.ts';
 import { firmwareVersion, moduleName, type Question } from './messages.ts';
 import { moduleTypeOf } from './module-types.ts';
-import { ASKED_MAX, type Outstanding } from './sure.ts';
+import { ASKED_MAX, type Outstanding } from './reply-confirmation.ts';
 import { exchangeOf } from './wire.ts';
 
 /** No one there: more questions would only cost time. */

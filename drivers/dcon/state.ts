@@ -9,9 +9,9 @@ import type { Inputs } from './inputs.ts';
 import { aa, type Pins } from './messages.ts';
 import type { ModuleType } from './module-types.ts';
 import type { Pulses } from './pulses.ts';
+import type { Outstanding } from './reply-confirmation.ts';
+import type { ScriptRunner } from './script-runner.ts';
 import type { Guard, Known } from './scripts.ts';
-import type { Outstanding } from './sure.ts';
-import type { ScriptRunner } from './talk.ts';
 
 export type Stage =
   /** Not heard, or not any more. */
@@ -42,7 +42,7 @@ export interface ModuleState {
   straySince: number | undefined;
   /** Tries to switch it off, in a row. */
   offFailures: number;
-  /** Asked nothing: its watchdog is to switch an output off (off.ts). */
+  /** Asked nothing: its watchdog is to switch an output off (switch-off.ts). */
   isLeftAlone: boolean;
   /** The bring-up that is under way. */
   bringingUp: AbortController | undefined;
@@ -71,7 +71,7 @@ export interface Works {
   readonly log: DriverLog;
   /** Throws BUSY while a watchdog of the bus is tested: no module is fed, and an output would go off before its time. */
   assertFed(): void;
-  /** Its watchdog may have run out for the sake of another module (feed.ts). */
+  /** Its watchdog may have run out for the sake of another module (host-watchdog-feed.ts). */
   wasStarved(): boolean;
   /** Why its watchdog may have run out between two requests; undefined: it was fed in time, or says itself that it ran out. */
   unarmed(): string | undefined;

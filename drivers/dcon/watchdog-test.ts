@@ -23,7 +23,12 @@ export interface WatchdogSilence {
 }
 
 /** Throws REFUSED when the output is still on. */
-export async function testWatchdog(works: Works, relay: number, silence: WatchdogSilence, signal: AbortSignal) {
+export async function testWatchdog(
+  works: Works,
+  relay: number,
+  silence: WatchdogSilence,
+  signal: AbortSignal,
+) {
   const { state, pulses, mutex, clock, bell, watchdogMs } = works;
   const { address } = state;
   return await mutex(async () => {

@@ -7,14 +7,14 @@ import type { DriverLog } from '../contract/driver.ts';
 import type { Rs485Settings } from '../contract/settings.ts';
 import { MEET_EVERY_MS } from '../rs485/polling.ts';
 import type { Unfed } from '../rs485/watchdog-feed.ts';
+import type { Step } from './contact-steps.ts';
 import { type DeviceState, openState, type StateOptions } from './device-state.ts';
 import { readBits, readRegisters } from './exchanges.ts';
+import { isRefusal, openTries } from './poll-failures.ts';
 import { identitySpans, pollSpans, settingsBlock } from './profile-areas.ts';
 import type { Profile } from './profile-shape.ts';
 import { FUNCTION_CODES, type Image, isBitTable, readsOf, type Span } from './registers.ts';
 import { openStandIn } from './stand-in.ts';
-import type { Step } from './step.ts';
-import { isRefusal, openTries } from './tries.ts';
 
 export interface Device extends Disposable {
   readonly unit: number;

@@ -16,7 +16,7 @@ import type { Profile } from './profile-shape.ts';
 import { type Fire, openPulses } from './pulses.ts';
 import { openRelayWatch, type RelayWatch } from './relay-watch.ts';
 import { safetyOf } from './safety.ts';
-import { openSilence, type Silence } from './silence.ts';
+import { openSilence, type Silence } from './watchdog-expiry.ts';
 import { openWatchdogTest, type TestWatchdog } from './watchdog-test.ts';
 
 export interface DevicesOptions {

@@ -4,7 +4,7 @@
  *
  * To read in this order. A device: devices.ts → device.ts (contact and polls) → device-state.ts (its report) →
  * observations.ts (inputs, alarms, restarts). What is done to it: apply.ts → settings-block.ts · pulses.ts →
- * orders.ts → live-pulses.ts → safety.ts → relay-watch.ts → silence.ts → watchdog-test.ts. The bytes: exchanges.ts → frame.ts → messages.ts. Products: profile-shape.ts →
+ * orders.ts → live-pulses.ts → safety.ts → relay-watch.ts → watchdog-expiry.ts → watchdog-test.ts. The bytes: exchanges.ts → frame.ts → messages.ts. Products: profile-shape.ts →
  * registers.ts → profile-areas.ts → profile-faults.ts. Who is there: probe.ts.
  */
 import { z } from 'zod';

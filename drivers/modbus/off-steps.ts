@@ -1,8 +1,9 @@
 /** Switching off what is on without a live pulse, as a device is met. */
+
+import type { Step } from './contact-steps.ts';
 import { readBits, write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
 import type { Profile } from './profile-shape.ts';
-import type { Step } from './step.ts';
 
 type Outputs = NonNullable<Profile['outputs']>;
 

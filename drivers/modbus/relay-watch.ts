@@ -12,10 +12,10 @@ import type { RelayFaults } from '../rs485/relay-faults.ts';
 import type { Device, Safety } from './device.ts';
 import { readIdentification, write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
-import { openOffTries } from './off-tries.ts';
 import { isClosed, readBack, sent } from './orders.ts';
 import { spanOf } from './registers.ts';
-import type { Silence } from './silence.ts';
+import { openOffTries } from './switch-off-retries.ts';
+import type { Silence } from './watchdog-expiry.ts';
 
 /** To switch a relay off and read it. */
 const OFF_DEADLINE_MS = 2_000;

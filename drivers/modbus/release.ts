@@ -1,9 +1,9 @@
 /** Stopping the watchdog of a device (`release` of its profile), and clearing one that has run out. */
 import type { Exchange, Reading } from '../bus/exchange.ts';
+import type { Step } from './contact-steps.ts';
 import { readBits, write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
 import type { Profile, Watchdog } from './profile-shape.ts';
-import type { Step } from './step.ts';
 
 /**
  * `release` stops the watchdog: what is closed then stays closed for ever if the gateway dies before it is armed again. So

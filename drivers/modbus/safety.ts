@@ -5,6 +5,7 @@
 import type { Exchange } from '../bus/exchange.ts';
 import type { Clock } from '../contract/driver.ts';
 import { openWatchdogFeed, openWatchdogPauses, RUN_OUT_SHARE } from '../rs485/watchdog-feed.ts';
+import type { Step } from './contact-steps.ts';
 import type { Safety } from './device.ts';
 import { write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
@@ -13,7 +14,6 @@ import { watchdogSpans } from './profile-areas.ts';
 import type { Profile, Watchdog } from './profile-shape.ts';
 import { bitsAt, type Image, numberAt } from './registers.ts';
 import { releaseWhenOpen, step, writeStep } from './release.ts';
-import type { Step } from './step.ts';
 
 const NOTHING: Safety = {
   everyMs: undefined,

@@ -14,7 +14,7 @@ import {
   openCommandQueue,
   type QueuedCommand,
 } from './command-queue.ts';
-import type { Lateness } from './lateness.ts';
+import type { Lateness } from './late-replies.ts';
 import type { Check } from './protocol/frame.ts';
 import type { Command, Reply } from './protocol/messages.ts';
 import { type Examined, examine } from './protocol/reading.ts';

@@ -14,17 +14,17 @@ import {
   garbledAddressAdvice,
   openAddressConflict,
 } from './address-conflict.ts';
-import { type Alarms, openAlarms } from './alarms.ts';
 import { type DeviceReadout, openDeviceReadout } from './device-readout.ts';
 import { type DeviceSession, openDeviceSession } from './device-session.ts';
 import { type DeviceState, hwIdOf, openDeviceState } from './device-state.ts';
-import type { Lateness } from './lateness.ts';
+import type { Lateness } from './late-replies.ts';
 import { isSamePolicy, keyProvenUnder, type Policy, provenPending, securityOf } from './policy.ts';
 import { openPresence, type Presence, type PresenceOptions } from './presence.ts';
 import type { Check } from './protocol/frame.ts';
 import type { Identity, Reply } from './protocol/messages.ts';
 import type { Alarm } from './protocol/security-alarms.ts';
 import type { Effect, Security } from './protocol/state.ts';
+import { type Alarms, openAlarms } from './security-alarm-events.ts';
 
 export interface Device extends Disposable {
   readonly address: number;

@@ -8,7 +8,7 @@ import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { type Member, openRegistry, type Registry } from '../rs485/registry.ts';
 import { type AddressTable, assertSameSecurity, openAddressTable } from './address-table.ts';
 import { type Device, openDevice } from './device.ts';
-import { openLateness } from './lateness.ts';
+import { openLateness } from './late-replies.ts';
 import type { OsdpOptions } from './options.ts';
 import { pairDevice } from './pairing.ts';
 import type { Policy } from './policy.ts';

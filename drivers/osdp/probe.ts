@@ -9,7 +9,7 @@ import { openProber, SILENT_ATTEMPTS } from '../rs485/prober.ts';
 import type { Device } from './device.ts';
 import { type DeviceSession, openDeviceSession } from './device-session.ts';
 import { hwIdOf, typeOf } from './device-state.ts';
-import type { Lateness } from './lateness.ts';
+import type { Lateness } from './late-replies.ts';
 import type { Check } from './protocol/frame.ts';
 import type { Identity } from './protocol/messages.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { openAnswerTimes } from './sure.ts';
+import { openAnswerTimes } from './reply-confirmation.ts';
 
 it('counts an answer from when it was asked for', () => {
   const times = openAnswerTimes<number>(() => 0);

@@ -1,7 +1,7 @@
 /** What a reply that comes too late explains, and what it does not. */
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
-import { openLateness } from './lateness.ts';
+import { openLateness } from './late-replies.ts';
 import type { Examined } from './protocol/reading.ts';
 
 const examined = (incidents: Examined['incidents'], strangers: number[] = []): Examined => ({

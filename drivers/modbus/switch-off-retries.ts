@@ -2,7 +2,7 @@
 import type { Clock } from '../contract/driver.ts';
 import { OFF_RETRY_MS, OFF_TRIES_MS } from '../rs485/relay-faults.ts';
 import type { Device, Safety } from './device.ts';
-import type { Silence } from './silence.ts';
+import type { Silence } from './watchdog-expiry.ts';
 
 /** Between two readings of a relay whose device does not answer, at most: each costs the wire its time-out. */
 const UNREAD_RETRY_MAX_MS = 8_000;

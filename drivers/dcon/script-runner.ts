@@ -4,8 +4,8 @@ import type { Exchange, Order, OrderClass } from '../bus/exchange.ts';
 import { type Clock, DriverError } from '../contract/driver.ts';
 import type { Framing } from './frame.ts';
 import type { Question } from './messages.ts';
+import { sureOf } from './reply-confirmation.ts';
 import type { Script } from './scripts.ts';
-import { sureOf } from './sure.ts';
 import { exchangeOf } from './wire.ts';
 
 export interface ScriptRunner {

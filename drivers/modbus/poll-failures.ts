@@ -1,10 +1,10 @@
 /** What was asked of a device and not done, or not answered. */
 import type { Clock, DriverError } from '../contract/driver.ts';
 import { OFF_TRIES_MS } from '../rs485/relay-faults.ts';
+import type { Step } from './contact-steps.ts';
 import type { DeviceState } from './device-state.ts';
 import type { Profile } from './profile-shape.ts';
 import type { Span } from './registers.ts';
-import type { Step } from './step.ts';
 
 /** As many as it may miss before it is taken for dead (drivers/bus/circuit-breaker.ts). */
 const REFUSALS_MAX = 3;
