@@ -107,7 +107,7 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
       if (replyLength === 0 || otherLine || line.gone.aborted)
         return { conversation, changed: false, askedAt: sentAt };
       open.ended(station, conversation);
-      const askedAt = exchange.numbered ? sentAt : oldestRequestOf(station, operation, conversation);
+      const askedAt = exchange.numbered ? sentAt : askedAtOf(station, operation, conversation);
       station.askableAt = lateUntil + graceMs(station, exchange, conversation);
       if (conversation.yielded) {
         conflicts.yielded(station, conversation);
@@ -130,11 +130,7 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
       return {
         ...load.of(now),
         strayBytes: line.strayBytes(),
-        warnings: [
-          ...line.warnings(),
-          ...conflicts.warnings(),
-          ...furtherWarnings(all, now, echoes, options),
-        ],
+        warnings: [...line.warnings(), ...conflicts.warnings(), ...ownWarnings(all, now, echoes, options)],
         devices: all
           .filter(({ isPolled, lastOperation }) => isPolled || lastOperation !== undefined)
           .toSorted((a, b) => a.address - b.address)
@@ -170,7 +166,7 @@ function spokeLate(station: Station, late: { at: number; delayMs: number }): voi
 }
 
 /** Returns when the oldest request was sent that the answer may belong to. */
-function oldestRequestOf(station: Station, operation: string, { outcome, sentAt }: Conversation): number {
+function askedAtOf(station: Station, operation: string, { outcome, sentAt }: Conversation): number {
   const { outstanding, askedAt } = afterExchange(
     station.outstanding,
     { operation, sentAt },
@@ -186,7 +182,7 @@ function endedAs(outcome: Outcome['kind']): Ended {
   return isAnswer(outcome) || outcome === 'unreached' || outcome === 'unanswered' ? 'answered' : 'missed';
 }
 
-function furtherWarnings(
+function ownWarnings(
   stations: readonly Station[],
   now: number,
   echoes: number,
