@@ -10,11 +10,10 @@ import type { Unfed } from '../rs485/watchdog-feed.ts';
 import type { Step } from './contact-steps.ts';
 import { type DeviceState, openState, type StateOptions } from './device-state.ts';
 import { readBits, readRegisters } from './exchanges.ts';
-import { isRefusal, openTries } from './poll-failures.ts';
+import { isRefusal, openStandIn, openTries } from './poll-failures.ts';
 import { identitySpans, pollSpans, settingsBlock } from './profile-areas.ts';
 import type { Profile } from './profile-shape.ts';
 import { FUNCTION_CODES, type Image, isBitTable, readsOf, type Span } from './registers.ts';
-import { openStandIn } from './stand-in.ts';
 
 export interface Device extends Disposable {
   readonly unit: number;

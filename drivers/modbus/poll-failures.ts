@@ -1,4 +1,6 @@
-/** What was asked of a device and not done, or not answered. */
+/** What was asked of a device and not done, or not answered, or answered by another in its place: a gateway before it, or a server of another protocol. */
+
+import type { Exchange } from '../bus/exchange.ts';
 import type { Clock, DriverError } from '../contract/driver.ts';
 import { OFF_TRIES_MS } from '../rs485/relay-faults.ts';
 import type { Step } from './contact-steps.ts';
@@ -69,5 +71,30 @@ export function openTries(
       if (step.opens) closed();
       return failures % REFUSALS_MAX === 0;
     },
+  };
+}
+
+export interface StandIn {
+  /** The same exchange, listened to. */
+  begin(exchange: Exchange<unknown>): Exchange<unknown>;
+  /** What it said in the last one; undefined: no one stood in. */
+  reason(): string | undefined;
+}
+
+export function openStandIn(): StandIn {
+  let reason: string | undefined;
+  return {
+    begin(exchange) {
+      reason = undefined;
+      return {
+        ...exchange,
+        read(received) {
+          const reading = exchange.read(received);
+          if (reading.kind === 'unanswered' || reading.kind === 'unreached') reason = reading.reason;
+          return reading;
+        },
+      };
+    },
+    reason: () => reason,
   };
 }

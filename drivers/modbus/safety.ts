@@ -5,15 +5,13 @@
 import type { Exchange } from '../bus/exchange.ts';
 import type { Clock } from '../contract/driver.ts';
 import { openWatchdogFeed, openWatchdogPauses, RUN_OUT_SHARE } from '../rs485/watchdog-feed.ts';
-import type { Step } from './contact-steps.ts';
+import { offUnlessLive, releaseWhenOpen, type Step, step, writeStep } from './contact-steps.ts';
 import type { Safety } from './device.ts';
 import { write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
-import { offUnlessLive } from './off-steps.ts';
 import { watchdogSpans } from './profile-areas.ts';
 import type { Profile, Watchdog } from './profile-shape.ts';
 import { bitsAt, type Image, numberAt } from './registers.ts';
-import { releaseWhenOpen, step, writeStep } from './release.ts';
 
 const NOTHING: Safety = {
   everyMs: undefined,

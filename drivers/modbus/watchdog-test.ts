@@ -9,6 +9,7 @@ import type { WatchdogTest, WatchdogTested } from '../contract/rs485.ts';
 import type { Mutex } from '../rs485/mutex.ts';
 import type { Polling } from '../rs485/polling.ts';
 import { proveWatchdog } from '../rs485/watchdog-proof.ts';
+import { releaseSteps } from './contact-steps.ts';
 import type { Device, Safety } from './device.ts';
 import { write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
@@ -16,7 +17,6 @@ import { isClosed, readBack, sent } from './orders.ts';
 import { watchdogSpans } from './profile-areas.ts';
 import { proofOfProfile } from './profile-proof.ts';
 import { numberAt, readsOf, type Span, spanOf } from './registers.ts';
-import { releaseSteps } from './release.ts';
 import { whyNotRunOut } from './safety.ts';
 
 /** To close the relay and see it; the same to open it again where its watchdog did not. */

@@ -22,7 +22,7 @@ import { isSamePolicy, keyProvenUnder, type Policy, provenPending, securityOf } 
 import { openPresence, type Presence, type PresenceOptions } from './presence.ts';
 import type { Check } from './protocol/frame.ts';
 import type { Identity, Reply } from './protocol/messages.ts';
-import type { Alarm } from './protocol/security-alarms.ts';
+import type { Alarm } from './protocol/reading.ts';
 import type { Effect, Security } from './protocol/state.ts';
 import { type Alarms, openAlarms } from './security-alarm-events.ts';
 

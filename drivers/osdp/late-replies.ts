@@ -4,8 +4,7 @@
  * many incidents as there were misses are no evidence of an attack; one more incident is.
  */
 import type { Clock } from '../contract/driver.ts';
-import type { Examined } from './protocol/reading.ts';
-import type { Incident } from './protocol/security-alarms.ts';
+import type { Examined, Incident } from './protocol/reading.ts';
 
 export interface Lateness {
   /** A request had no reply, nor anything damaged that may have been the reply. `inClear`: its reply is in clear text too. */

@@ -1,7 +1,7 @@
 /** What is wrong with the wire to one device (protocol/security-alarms.ts), published when it begins and when it ends. */
 import type { DriverLog } from '../contract/driver.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
-import type { Alarm } from './protocol/security-alarms.ts';
+import type { Alarm } from './protocol/reading.ts';
 
 export interface Alarms {
   set(alarm: Alarm, raised: boolean): void;

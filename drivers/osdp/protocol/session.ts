@@ -32,7 +32,14 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { type Command, type Identity, NAK, type Reply } from './messages.ts';
-import type { Answer, Outstanding } from './reading.ts';
+import {
+  type Alarm,
+  type Answer,
+  afterFailure,
+  afterHandshake,
+  afterIncidents,
+  type Outstanding,
+} from './reading.ts';
 import {
   type Channel,
   clientCryptogram,
@@ -41,7 +48,6 @@ import {
   serverCryptogram,
   sessionKeys,
 } from './secure-channel.ts';
-import { type Alarm, afterFailure, afterHandshake, afterIncidents } from './security-alarms.ts';
 import {
   advance,
   again,

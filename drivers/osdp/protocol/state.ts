@@ -11,9 +11,8 @@ import {
   type OutputCode,
   type Reply,
 } from './messages.ts';
-import type { Outstanding } from './reading.ts';
+import type { AlarmEffect, AlarmLevels, Outstanding } from './reading.ts';
 import { type Channel, DEFAULT_KEY, type SessionKeys } from './secure-channel.ts';
-import type { AlarmEffect, AlarmLevels } from './security-alarms.ts';
 
 /**
  * `required`: a secure channel under `key`, the SCBK, or nothing. `pairing`: gives the device `key`, under SCBK-D where it

@@ -8,9 +8,8 @@
  */
 import { encodeFrame, SCS } from './frame.ts';
 import { type Command, encodeCommand } from './messages.ts';
-import type { Examined, Outstanding } from './reading.ts';
+import { afterCleanAnswer, afterIncidents, type Examined, type Outstanding } from './reading.ts';
 import { sealCommand } from './secure-channel.ts';
-import { afterCleanAnswer, afterIncidents } from './security-alarms.ts';
 import { contest, ownCommand, refused, replied } from './session.ts';
 import {
   advance,
