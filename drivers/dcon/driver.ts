@@ -5,8 +5,8 @@
  * when this starts. They do not time a pulse: outputs.ts does, while their watchdog looks after it.
  *
  * To read in this order. A module: modules.ts → module.ts → state.ts → polling.ts → inputs.ts → report.ts. Its outputs:
- * outputs.ts → switch-off.ts → watchdog-test.ts → scripts.ts (what is said, step by step) → script-runner.ts → reply-confirmation.ts → pulses.ts → host-watchdog-feed.ts (when watchdogs are fed). The
- * bytes: messages.ts → wire.ts → frame.ts. Who is there: probe.ts.
+ * outputs.ts → switch-off.ts → watchdog-test.ts → scripts.ts (questions, step by step) → script-runner.ts → reply-confirmation.ts →
+ * pulses.ts → host-watchdog-feed.ts. The bytes: messages.ts → wire.ts → frame.ts. Addresses that are asked: probe.ts.
  */
 import { type Bus, openBus, openPort } from '../bus/bus.ts';
 import { characterMs } from '../bus/inter-frame-delay.ts';

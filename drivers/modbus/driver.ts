@@ -2,10 +2,10 @@
  * Modbus RTU on an RS-485 bus: the devices of the options and of `watch` are polled and reported, each as its profile
  * says (profile.ts). The wire is the bus's (drivers/bus/bus.ts).
  *
- * To read in this order. A device: devices.ts → device.ts (contact and polls) → device-state.ts (its report) →
- * observations.ts (inputs, alarms, restarts). What is done to it: apply.ts → settings-block.ts · pulses.ts →
- * orders.ts → live-pulses.ts → safety.ts → relay-watch.ts → watchdog-expiry.ts → watchdog-test.ts. The bytes: exchanges.ts → frame.ts → messages.ts. Products: profile-shape.ts →
- * registers.ts → profile-areas.ts → profile-faults.ts. Who is there: probe.ts.
+ * To read in this order. A device: devices.ts → device.ts (contact and polls) → contact-steps.ts → device-state.ts (its report) →
+ * observations.ts (inputs, alarms, restarts). What is done to it: apply.ts → settings-block.ts · pulses.ts → orders.ts →
+ * live-pulses.ts → safety.ts → relay-watch.ts → watchdog-expiry.ts → watchdog-test.ts. The bytes: exchanges.ts → frame.ts →
+ * messages.ts. Products: profile-shape.ts → registers.ts → profile-areas.ts → profile-faults.ts. Addresses that are asked: probe.ts.
  */
 import { z } from 'zod';
 import { type Bus, openBus, openPort } from '../bus/bus.ts';
