@@ -134,7 +134,7 @@ interface Growing {
 }
 
 /** Times are monotonic. */
-export interface Recording {
+interface Recording {
   sent(at: number, bytes: Uint8Array): void;
   heard(at: number, bytes: Uint8Array): void;
   /** An exchange is over: what comes next is another packet. */
@@ -145,7 +145,7 @@ export interface Recording {
   take(now: number, last: boolean): Traced;
 }
 
-export interface RecordingOptions {
+interface RecordingOptions {
   /** Microseconds: epoch, less the monotonic clock. */
   epoch: number;
   /** Of the wire, milliseconds. */
@@ -155,7 +155,7 @@ export interface RecordingOptions {
   decrypt: Decrypt | undefined;
 }
 
-export function openRecording({ epoch, characterMs, redact, decrypt }: RecordingOptions): Recording {
+function openRecording({ epoch, characterMs, redact, decrypt }: RecordingOptions): Recording {
   const togetherMs = PIECES_MS + FIFO_CHARACTERS * characterMs;
   const packets: Packet[] = [];
   let keptBytes = 0;
