@@ -23,7 +23,7 @@ import { type EventQueue, openEventQueue } from '../rs485/event-queue.ts';
 import { type Commands, commonCommands, executing, type LinkParts, runLink } from '../rs485/link.ts';
 import { type Mutex, openMutex } from '../rs485/mutex.ts';
 import { underTest } from '../rs485/watchdog-proof.ts';
-import { type Feed, openFeed } from './host-watchdog-feed.ts';
+import { type HostWatchdogFeed, openHostWatchdogFeed } from './host-watchdog-feed.ts';
 import { aa } from './messages.ts';
 import { type Module, openModule } from './module.ts';
 import { type Modules, openModules } from './modules.ts';
@@ -58,7 +58,7 @@ export async function openDconOn(
   const bus = await openBus({ options, openPort: port, clock, log, gapMs }, signal);
   const events = openEventQueue({ emit: context.emit, clock, log });
   const turns = openMutex(MODULES_MAX);
-  const feeding = openFeed(options.hostWatchdogMs, clock.monotonic());
+  const feeding = openHostWatchdogFeed(options.hostWatchdogMs, clock.monotonic());
   const link: Link = { bus, options, context, events, feeding, turns, tests: 0 };
   const modules: Modules = openModules(
     options.devices.map(({ address }) => address),
@@ -76,7 +76,7 @@ interface Link {
   options: DconOptions;
   context: DriverContext;
   events: EventQueue;
-  feeding: Feed;
+  feeding: HostWatchdogFeed;
   /** In which modules are brought up. */
   turns: Mutex;
   /** Watchdogs that are tested now: none is fed meanwhile. */

@@ -7,7 +7,7 @@ import { RUN_OUT_SHARE } from '../rs485/watchdog-feed.ts';
 /** By then each module has been asked whether its watchdog ran out, on a slow bus too (polling.ts). */
 const NOTICED_MS = 60_000;
 
-export interface Feed {
+export interface HostWatchdogFeed {
   /** Since when each module, by address, may have an output on that no one wants on; those that have none are absent. */
   allowed(unsafe: ReadonlyMap<number, number>, now: number): boolean;
   fed(now: number): void;
@@ -17,7 +17,7 @@ export interface Feed {
   wasWithheld(now: number): boolean;
 }
 
-export function openFeed(watchdogMs: number, openedAt: number): Feed {
+export function openHostWatchdogFeed(watchdogMs: number, openedAt: number): HostWatchdogFeed {
   let fedAt = openedAt;
   let withheldAt = Number.NEGATIVE_INFINITY;
   /** Not fed for long enough: a watchdog that ran out holds the outputs whatever comes, until its flag is cleared. */

@@ -17,7 +17,7 @@ import { pollOf } from './polling.ts';
 import { openPulses } from './pulses.ts';
 import { reportOf } from './report.ts';
 import { openScriptRunner } from './script-runner.ts';
-import { newState, unsafeSince, type Works } from './state.ts';
+import { type ModuleParts, newState, unsafeSince } from './state.ts';
 import { abandonOutputs, closeOutputs, endPulse, keepOff, outputsGone } from './switch-off.ts';
 import { testWatchdog, type WatchdogSilence } from './watchdog-test.ts';
 
@@ -74,8 +74,8 @@ const POLLS_PER_WATCHDOG = 12;
 
 export function openModule(options: ModuleOptions): Module {
   const { address, hwId, bus, framing, pollEveryMs, watchdogMs } = options;
-  const { works, report } = openWorks(options);
-  const { state } = works;
+  const { parts, report } = openParts(options);
+  const { state } = parts;
   let running: { polling: Polling; signal: AbortSignal } | undefined;
   let isTested = false;
   return {
@@ -83,11 +83,11 @@ export function openModule(options: ModuleOptions): Module {
     hwId,
     async run(signal) {
       const everyMs = Math.min(pollEveryMs, watchdogMs / POLLS_PER_WATCHDOG);
-      using polling = openPolling(bus, pollOf(works, framing, everyMs));
+      using polling = openPolling(bus, pollOf(parts, framing, everyMs));
       running = { polling, signal };
       const failed = new AbortController();
       const working = AbortSignal.any([signal, failed.signal]);
-      const loops = [keepOff(works, polling, working), keepUp(works, working)];
+      const loops = [keepOff(parts, polling, working), keepUp(parts, working)];
       try {
         return await Promise.race(loops);
       } catch (error) {
@@ -100,29 +100,29 @@ export function openModule(options: ModuleOptions): Module {
         if (state.known) report();
       }
     },
-    apply: (wanted) => apply(works, wanted),
-    endPulse: (relay, deadline, signal) => endPulse(works, relay, { deadline, signal }),
-    pulse: (wanted, deadline, signal) => pulseOutput(works, wanted, deadline, signal),
+    apply: (wanted) => apply(parts, wanted),
+    endPulse: (relay, deadline, signal) => endPulse(parts, relay, { deadline, signal }),
+    pulse: (wanted, deadline, signal) => pulseOutput(parts, wanted, deadline, signal),
     async testWatchdog(relay, signal) {
       if (!running) throw new DriverError('DEVICE_OFFLINE', `module ${aa(address)} is not asked any more`);
       const { polling, signal: working } = running;
       const silence = { polling, holdFeeds: options.holdFeeds };
       isTested = true;
       try {
-        return await testWatchdog(works, relay, silence, AbortSignal.any([signal, working]));
+        return await testWatchdog(parts, relay, silence, AbortSignal.any([signal, working]));
       } finally {
         isTested = false;
       }
     },
     isTested: () => isTested,
     isLeftAlone: () => state.isLeftAlone,
-    isPulsing: () => works.pulses.live(options.context.clock.monotonic()) !== 0,
-    close: (signal) => closeOutputs(works, signal),
-    outputsGone: (signal) => outputsGone(works, signal),
-    abandon: () => abandonOutputs(works),
+    isPulsing: () => parts.pulses.live(options.context.clock.monotonic()) !== 0,
+    close: (signal) => closeOutputs(parts, signal),
+    outputsGone: (signal) => outputsGone(parts, signal),
+    abandon: () => abandonOutputs(parts),
     unsafeSince() {
       const heeds = !state.known || state.known.type?.watchdog === 'host';
-      return heeds ? unsafeSince(works) : undefined;
+      return heeds ? unsafeSince(parts) : undefined;
     },
     isFed: () => state.guard.kind === 'armed' && state.known?.type?.watchdog === 'host',
     warning() {
@@ -136,8 +136,8 @@ export function openModule(options: ModuleOptions): Module {
   };
 }
 
-function openWorks(options: ModuleOptions): {
-  works: Works;
+function openParts(options: ModuleOptions): {
+  parts: ModuleParts;
   report: () => void;
 } {
   const { address, hwId, bus, framing, watchdogMs, context, addEvent, wasStarved, assertFed, turns } =
@@ -191,7 +191,7 @@ function openWorks(options: ModuleOptions): {
     armed,
     unarmed,
   });
-  const works: Works = {
+  const parts: ModuleParts = {
     state,
     pulses,
     inputs,
@@ -212,10 +212,10 @@ function openWorks(options: ModuleOptions): {
     outstanding: bus.outstanding,
     changed,
   };
-  return { works, report };
+  return { parts, report };
 }
 
-function openBells(clock: DriverContext['clock']): Pick<Works, 'bell' | 'offBell' | 'upBell'> {
+function openBells(clock: DriverContext['clock']): Pick<ModuleParts, 'bell' | 'offBell' | 'upBell'> {
   const [offBell, upBell] = [openBell(clock), openBell(clock)];
   const ring = () => {
     offBell.ring();
@@ -230,7 +230,7 @@ function fingerprint({ pulse, readAt: _, ...rest }: ReturnType<typeof reportOf>)
 }
 
 /** The settings are in force as soon as they are known here; the module has no place for them. */
-function apply({ state, changed }: Works, { settings, settingsVersion }: Rs485Apply): void {
+function apply({ state, changed }: ModuleParts, { settings, settingsVersion }: Rs485Apply): void {
   if (state.stage.kind !== 'ready')
     throw new DriverError('DEVICE_OFFLINE', `module ${aa(state.address)} does not answer`);
   const relays = state.stage.type?.outputs?.count ?? 0;

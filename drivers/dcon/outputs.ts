@@ -5,7 +5,7 @@ import { aa } from './messages.ts';
 import type { ModuleType } from './module-types.ts';
 import { OUTSTANDING_MAX } from './reply-confirmation.ts';
 import { bringUp, switchOn } from './scripts.ts';
-import type { Works } from './state.ts';
+import type { ModuleParts } from './state.ts';
 import { INTERRUPTED, isOffFirst } from './switch-off.ts';
 
 /** Bringing a module up is tried ever more slowly: each time takes twice as long, so often. */
@@ -13,24 +13,24 @@ const RETRY_MS = 250;
 const RETRIES_SLOWED = 5;
 
 /** Brings the module up when it is heard, until the signal fires. */
-export async function keepUp(works: Works, signal: AbortSignal): Promise<never> {
-  const { state, upBell } = works;
+export async function keepUp(parts: ModuleParts, signal: AbortSignal): Promise<never> {
+  const { state, upBell } = parts;
   signal.addEventListener('abort', upBell.ring, { once: true });
   let failures: string[] = [];
   for (;;) {
     signal.throwIfAborted();
-    if (state.stage.kind !== 'heard' || isOffFirst(works)) {
+    if (state.stage.kind !== 'heard' || isOffFirst(parts)) {
       await upBell.wait(Number.POSITIVE_INFINITY);
       continue;
     }
     try {
-      await inTurn(works, signal);
+      await inTurn(parts, signal);
       failures = [];
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof DriverError) || error.code === 'LINK_LOST') throw error;
       if (error === INTERRUPTED) continue;
-      if (!failures.includes(error.message)) logFailure(works, error);
+      if (!failures.includes(error.message)) logFailure(parts, error);
       failures = [...failures, error.message].slice(-RETRIES_SLOWED);
       await upBell.wait(RETRY_MS * 2 ** failures.length);
     }
@@ -41,17 +41,17 @@ export async function keepUp(works: Works, signal: AbortSignal): Promise<never> 
  * Side by side, a dozen modules on a slow bus would each wait for their next question until its time is over, and begin
  * again. One whose outputs may be on waits for no one.
  */
-async function inTurn(works: Works, signal: AbortSignal): Promise<void> {
-  const { state, mutex, turns } = works;
-  const work = () => mutex(() => broughtUp(works, signal), signal);
+async function inTurn(parts: ModuleParts, signal: AbortSignal): Promise<void> {
+  const { state, mutex, turns } = parts;
+  const work = () => mutex(() => broughtUp(parts, signal), signal);
   if (state.maybeOn !== 0) return await work();
   // A pulse may have brought it up meanwhile.
   await turns(async () => (state.stage.kind === 'heard' ? await work() : undefined), signal);
 }
 
 /** After this it is ready: nothing is on that is not wanted, and its watchdog is armed, if it has one. Stops when an output is to be switched off (switch-off.ts). */
-async function broughtUp(works: Works, signal: AbortSignal): Promise<void> {
-  const { state, pulses, watchdogMs, clock, runner, log } = works;
+async function broughtUp(parts: ModuleParts, signal: AbortSignal): Promise<void> {
+  const { state, pulses, watchdogMs, clock, runner, log } = parts;
   // A poll may find out in between that it was reset: then it is to be brought up again.
   const before = state.stage;
   const begunAt = clock.monotonic();
@@ -82,31 +82,31 @@ async function broughtUp(works: Works, signal: AbortSignal): Promise<void> {
   }
   if (up.guard.kind === 'none' && up.type?.outputs && up.guard.reason !== reason)
     log.warn({ hwId: state.hwId }, up.guard.reason);
-  works.inputs.forget();
-  if (up.type) works.inputs.read(up.pins.inputs);
-  works.bell.ring();
-  works.changed();
+  parts.inputs.forget();
+  if (up.type) parts.inputs.read(up.pins.inputs);
+  parts.bell.ring();
+  parts.changed();
 }
 
 /** Throws REFUSED, DEVICE_OFFLINE, … (nothing was switched) or OUTCOME_UNKNOWN. */
 export async function pulseOutput(
-  works: Works,
+  parts: ModuleParts,
   pulse: Pulse,
   deadline: number,
   signal: AbortSignal,
 ): Promise<Pulsed> {
-  const { state, pulses } = works;
+  const { state, pulses } = parts;
   const { relay } = pulse;
-  return await works.mutex(async () => {
-    assertMayOpen(works);
+  return await parts.mutex(async () => {
+    assertMayOpen(parts);
     // A command may find a module that is back before the next poll does.
-    if (state.stage.kind !== 'ready' || works.unarmed() !== undefined) await broughtUp(works, signal);
-    const type = pulsable(works, relay);
-    assertFedInTime(works);
-    const firing = firingOf(works, pulse);
+    if (state.stage.kind !== 'ready' || parts.unarmed() !== undefined) await broughtUp(parts, signal);
+    const type = pulsable(parts, relay);
+    assertFedInTime(parts);
+    const firing = firingOf(parts, pulse);
     try {
-      state.pins = await works.runner.perform(
-        switchOn(state.address, type, relay, works.watchdogMs),
+      state.pins = await parts.runner.perform(
+        switchOn(state.address, type, relay, parts.watchdogMs),
         { class: 'command', opensBy: deadline, opening: firing.begins, opened: firing.answered },
         signal,
       );
@@ -114,7 +114,7 @@ export async function pulseOutput(
       // It may have been restarted, and says that once (scripts.ts): its watchdog is to be armed again.
       const isUnknown = error instanceof DriverError && error.code === 'OUTCOME_UNKNOWN';
       if (isUnknown && state.stage.kind === 'ready' && !signal.aborted && !state.isClosing) {
-        state.unknownSince ??= works.clock.monotonic();
+        state.unknownSince ??= parts.clock.monotonic();
         state.stage = { kind: 'heard' };
       }
       // Off at once, unless it was on before: the caller gets OUTCOME_UNKNOWN.
@@ -124,7 +124,7 @@ export async function pulseOutput(
       });
     }
     pulses.confirm(relay);
-    works.changed();
+    parts.changed();
     return { relay, milliseconds: pulse.milliseconds, timedBy: 'gateway' as const };
   }, signal);
 }
@@ -133,8 +133,8 @@ export async function pulseOutput(
  * The output may be on from the first request on. The time of the pulse is counted from the answer to that, so that it is not
  * shorter than was asked for; where that was lost, from the request itself, so that a repetition makes it no longer.
  */
-function firingOf(works: Works, { relay, milliseconds }: Pulse) {
-  const { state, pulses, clock, bell } = works;
+function firingOf(parts: ModuleParts, { relay, milliseconds }: Pulse) {
+  const { state, pulses, clock, bell } = parts;
   const bit = 1 << relay;
   const { upsets } = state;
   let endsAt: number | undefined;
@@ -146,7 +146,7 @@ function firingOf(works: Works, { relay, milliseconds }: Pulse) {
   return {
     /** The request has its turn. */
     begins(): void {
-      assertMayOpen(works);
+      assertMayOpen(parts);
       const now = clock.monotonic();
       // It would switch it on again behind the request that has switched it off.
       if (endsAt !== undefined && now >= endsAt)
@@ -180,7 +180,7 @@ function firingOf(works: Works, { relay, milliseconds }: Pulse) {
       const isCut = takeBack !== undefined && !isLive();
       takeBack?.();
       // A poll that finds a restart has taken what the module says of it (polling.ts); and what is read may be another's.
-      const isDoubtful = isCut || state.upsets !== upsets || works.outstanding() > OUTSTANDING_MAX;
+      const isDoubtful = isCut || state.upsets !== upsets || parts.outstanding() > OUTSTANDING_MAX;
       const isOff = wasNotSwitched(error) && !(isDoubtful && error.code === 'NO_REPLY');
       if (isOff && takeBack) state.maybeOn &= ~bit | wasOn;
       bell.ring();
@@ -190,7 +190,7 @@ function firingOf(works: Works, { relay, milliseconds }: Pulse) {
 }
 
 /** Throws BUSY and DEVICE_OFFLINE. */
-function assertMayOpen({ state, assertFed }: Works): void {
+function assertMayOpen({ state, assertFed }: ModuleParts): void {
   if (state.isClosing)
     throw new DriverError('DEVICE_OFFLINE', `module ${aa(state.address)} is being let go; nothing was sent`);
   if (state.isLeftAlone)
@@ -202,7 +202,7 @@ function assertMayOpen({ state, assertFed }: Works): void {
 }
 
 /** Throws DEVICE_OFFLINE where the watchdog would open the relay before the end of a pulse. */
-function assertFedInTime({ state, pauses, watchdogMs }: Works): void {
+function assertFedInTime({ state, pauses, watchdogMs }: ModuleParts): void {
   if (!pauses.isTooSlow()) return;
   throw new DriverError(
     'DEVICE_OFFLINE',
@@ -210,7 +210,7 @@ function assertFedInTime({ state, pauses, watchdogMs }: Works): void {
   );
 }
 
-export function pulsable({ state }: Works, relay: number): ModuleType {
+export function pulsable({ state }: ModuleParts, relay: number): ModuleType {
   const { known, guard } = state;
   if (guard.kind === 'none') throw new DriverError('REFUSED', guard.reason);
   if (!known?.type?.outputs || relay >= known.type.outputs.count)
@@ -225,7 +225,7 @@ function wasNotSwitched(error: unknown): error is DriverError {
   );
 }
 
-function logFailure({ state, log }: Works, error: DriverError): void {
+function logFailure({ state, log }: ModuleParts, error: DriverError): void {
   const { hwId, stage } = state;
   // The report of a module says that it is away.
   if (stage.kind === 'silent' && error.code === 'DEVICE_OFFLINE') return;

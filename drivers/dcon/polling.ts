@@ -13,8 +13,8 @@ import {
   resetStatus,
 } from './messages.ts';
 import type { ModuleType } from './module-types.ts';
-import { openAnswerTimes, openSure } from './reply-confirmation.ts';
-import type { Works } from './state.ts';
+import { openReplyConfirmation, openReplyTimes } from './reply-confirmation.ts';
+import type { ModuleParts } from './state.ts';
 import { exchangeOf } from './wire.ts';
 
 /** One poll in so many asks whether the module was reset, another whether its watchdog ran out. */
@@ -33,8 +33,8 @@ interface Asked {
   hear(reply: unknown): void;
 }
 
-export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
-  const { state } = works;
+export function pollOf(parts: ModuleParts, framing: Framing, everyMs: number): Poll {
+  const { state } = parts;
   let turn = 0;
   let asked: Asked | undefined;
   /**
@@ -45,9 +45,9 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
   let isUnsure = false;
   /** When that was asked which has an answer now, at the earliest. */
   let askedAt = 0;
-  const pinTimes = openAnswerTimes<Pins>(works.outstanding);
-  const arePins = openSure<Pins>(works.outstanding);
-  const areLatched = openSure<number>(works.outstanding);
+  const pinTimes = openReplyTimes<Pins>(parts.outstanding);
+  const arePins = openReplyConfirmation<Pins>(parts.outstanding);
+  const areLatched = openReplyConfirmation<number>(parts.outstanding);
 
   function usesLatch(): boolean {
     const { stage, applied } = state;
@@ -55,16 +55,16 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
   }
 
   function next(): Asked {
-    const unarmed = state.stage.kind === 'ready' ? works.unarmed() : undefined;
+    const unarmed = state.stage.kind === 'ready' ? parts.unarmed() : undefined;
     if (unarmed !== undefined) {
-      works.pauses.paused(works.lapsedMs() ?? 0);
-      bringUpAgain(works, unarmed);
+      parts.pauses.paused(parts.lapsedMs() ?? 0);
+      bringUpAgain(parts, unarmed);
     }
     const { stage } = state;
     if (latch === 'stale' && usesLatch()) return clearing();
     turn += 1;
-    if (stage.kind !== 'ready') return asking(moduleName(state.address), () => hearAgain(works));
-    if (!stage.type) return asking(moduleName(state.address), (name) => hearName(works, name));
+    if (stage.kind !== 'ready') return asking(moduleName(state.address), () => hearAgain(parts));
+    if (!stage.type) return asking(moduleName(state.address), (name) => hearName(parts, name));
     return nextOf(stage.type);
   }
 
@@ -74,15 +74,15 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
     if (turn % POLLS_PER_GUARD_TRY === 0 && type.watchdog && state.guard.kind === 'none') {
       return asking(moduleName(address), () => {
         state.stage = { kind: 'heard' };
-        works.bell.ring();
+        parts.bell.ring();
       });
     }
     if (round === RESET_TURN && type.resetStatus)
-      return asking(resetStatus(address), (wasReset) => wasReset && bringUpAgain(works, 'it was reset'));
+      return asking(resetStatus(address), (wasReset) => wasReset && bringUpAgain(parts, 'it was reset'));
     if (round === FLAG_TURN && type.watchdog === 'host')
       return asking(
         hostWatchdogFlag(address),
-        (isSet) => isSet && bringUpAgain(works, 'its watchdog ran out', works.wasStarved()),
+        (isSet) => isSet && bringUpAgain(parts, 'its watchdog ran out', parts.wasStarved()),
       );
     if (!usesLatch()) latch = 'stale';
     else if (turn % 2 === LATCH_TURN) return latch === 'clear' ? readingLatch(type) : clearing();
@@ -90,7 +90,7 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
       // What shows nothing new has no need to be sure.
       isUnsure = !arePins(pins) && !isDeepStrictEqual(pins, state.pins);
       const readAt = pinTimes.readAt(pins, askedAt);
-      if (!isUnsure) hearPins(works, pins, readAt ?? state.pinsAskedAt);
+      if (!isUnsure) hearPins(parts, pins, readAt ?? state.pinsAskedAt);
     });
   }
 
@@ -105,7 +105,7 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
     return asking(readLatched(state.address, type), ({ inputs }) => {
       // It holds what it remembers until it is cleared, so that it can be read again.
       const isSure = areLatched(inputs) || inputs === 0;
-      if (isSure && works.inputs.latched(inputs)) latch = 'stale';
+      if (isSure && parts.inputs.latched(inputs)) latch = 'stale';
     });
   }
 
@@ -121,7 +121,7 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
       const replied = (at: number) => {
         askedAt = at;
       };
-      return works.feeding({ ...exchangeOf(asked.question, framing), replied });
+      return parts.feeding({ ...exchangeOf(asked.question, framing), replied });
     },
     settle(outcome) {
       if ('reply' in outcome) asked?.hear(outcome.reply);
@@ -129,13 +129,13 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
         const isRefused = outcome.error.code === 'REFUSED';
         // It says that once: an answer that is lost may have said so.
         if (asked?.question.operation === RESET_OPERATION && !isRefused && state.stage.kind !== 'silent')
-          bringUpAgain(works, 'its answer about a reset was lost', true);
+          bringUpAgain(parts, 'its answer about a reset was lost', true);
         // Refused or not: somebody is there.
-        if (isRefused) hearAgain(works);
+        if (isRefused) hearAgain(parts);
       }
     },
     alive(isAlive) {
-      if (!isAlive) fallSilent(works);
+      if (!isAlive) fallSilent(parts);
     },
   };
 }
@@ -144,28 +144,28 @@ function asking<Reply>(question: Question<Reply>, hear: (reply: Reply) => unknow
   return { question, hear: (reply) => void hear(reply as Reply) };
 }
 
-function hearAgain({ state, bell }: Works): void {
+function hearAgain({ state, bell }: ModuleParts): void {
   if (state.stage.kind !== 'silent') return;
   state.stage = { kind: 'heard' };
   bell.ring();
 }
 
 /** A module that is not in the table was replaced. */
-function hearName({ state, bell }: Works, name: string): void {
+function hearName({ state, bell }: ModuleParts, name: string): void {
   if (state.known?.name === name) return;
   state.stage = { kind: 'heard' };
   bell.ring();
 }
 
 /** What its pins showed says nothing of what they show when it is back. */
-function fallSilent(works: Works): void {
-  works.state.stage = { kind: 'silent' };
-  works.state.pins = null;
-  works.changed();
+function fallSilent(parts: ModuleParts): void {
+  parts.state.stage = { kind: 'silent' };
+  parts.state.pins = null;
+  parts.changed();
 }
 
 /** Pulses go on where the output is still on. */
-function bringUpAgain({ state, clock, bell, log }: Works, why: string, isExpected = false): void {
+function bringUpAgain({ state, clock, bell, log }: ModuleParts, why: string, isExpected = false): void {
   if (!isExpected) log.warn({ hwId: state.hwId }, `a module is brought up again: ${why}`);
   state.unknownSince ??= clock.monotonic();
   state.upsets += 1;
@@ -174,8 +174,8 @@ function bringUpAgain({ state, clock, bell, log }: Works, why: string, isExpecte
   bell.ring();
 }
 
-function hearPins(works: Works, pins: Pins, askedAt: number): void {
-  const { state, pulses, inputs, clock, bell, log } = works;
+function hearPins(parts: ModuleParts, pins: Pins, askedAt: number): void {
+  const { state, pulses, inputs, clock, bell, log } = parts;
   const now = clock.monotonic();
   const lost = pulses.confirmed(now) & ~pins.outputs;
   if (lost !== 0) {
@@ -196,5 +196,5 @@ function hearPins(works: Works, pins: Pins, askedAt: number): void {
   state.maybeOn |= pins.outputs;
   inputs.read(pins.inputs);
   if ((pins.outputs & ~pulses.live(now)) !== 0) bell.ring();
-  works.changed();
+  parts.changed();
 }

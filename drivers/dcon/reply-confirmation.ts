@@ -15,8 +15,11 @@ export const OUTSTANDING_MAX = 3;
 export const ASKED_MAX = 12;
 
 /** Asks until it is sure. Throws what `ask` throws, and BAD_REPLY. */
-export async function sureOf<Reply>(ask: () => Promise<Reply>, outstanding: Outstanding): Promise<Reply> {
-  const isSure = openSure<Reply>(outstanding);
+export async function confirmedReply<Reply>(
+  ask: () => Promise<Reply>,
+  outstanding: Outstanding,
+): Promise<Reply> {
+  const isSure = openReplyConfirmation<Reply>(outstanding);
   for (let asked = 0; asked < ASKED_MAX; asked += 1) {
     const reply = await ask();
     if (isSure(reply)) return reply;
@@ -25,7 +28,7 @@ export async function sureOf<Reply>(ask: () => Promise<Reply>, outstanding: Outs
 }
 
 /** Takes each answer to one question in turn. */
-export function openSure<Reply>(outstanding: Outstanding): (reply: Reply) => boolean {
+export function openReplyConfirmation<Reply>(outstanding: Outstanding): (reply: Reply) => boolean {
   let last: Reply | undefined;
   let times = 0;
   return (reply) => {
@@ -39,7 +42,7 @@ export function openSure<Reply>(outstanding: Outstanding): (reply: Reply) => boo
 const TIMES_MAX = 64;
 
 /** Takes each answer to one question in turn, and when it was asked. */
-export function openAnswerTimes<Reply>(outstanding: Outstanding) {
+export function openReplyTimes<Reply>(outstanding: Outstanding) {
   let last: Reply | undefined;
   let times: readonly number[] = [];
   return {

@@ -4,7 +4,7 @@ import type { Exchange, Order, OrderClass } from '../bus/exchange.ts';
 import { type Clock, DriverError } from '../contract/driver.ts';
 import type { Framing } from './frame.ts';
 import type { Question } from './messages.ts';
-import { sureOf } from './reply-confirmation.ts';
+import { confirmedReply } from './reply-confirmation.ts';
 import type { Script } from './scripts.ts';
 import { exchangeOf } from './wire.ts';
 
@@ -78,7 +78,7 @@ export function openScriptRunner({ bus, framing, clock, armed, unarmed }: Script
     signal: AbortSignal,
   ): Promise<unknown> {
     const ask = () => bus.exchange(exchange, order, signal);
-    const reply = await (question.reads || question.arms ? sureOf(ask, bus.outstanding) : ask());
+    const reply = await (question.reads || question.arms ? confirmedReply(ask, bus.outstanding) : ask());
     if (question.arms) armed();
     return reply;
   }

@@ -52,7 +52,7 @@ export interface ModuleState {
   isClosing: boolean;
 }
 
-export interface Works {
+export interface ModuleParts {
   readonly state: ModuleState;
   readonly pulses: Pulses;
   readonly inputs: Inputs;
@@ -109,14 +109,14 @@ export function newState({ address, hwId }: Pick<ModuleState, 'address' | 'hwId'
 }
 
 /** Outputs that may be on though no pulse is live. */
-export function strayOutputs({ state, pulses, clock }: Works): number {
+export function strayOutputs({ state, pulses, clock }: ModuleParts): number {
   return state.maybeOn & ~pulses.live(clock.monotonic()) & ~state.tested;
 }
 
 /** Since when an output may be on that is not wanted; undefined: that cannot be. */
-export function unsafeSince(works: Works): number | undefined {
-  const { state, clock } = works;
-  if (strayOutputs(works) === 0) state.straySince = undefined;
+export function unsafeSince(parts: ModuleParts): number | undefined {
+  const { state, clock } = parts;
+  if (strayOutputs(parts) === 0) state.straySince = undefined;
   else state.straySince ??= clock.monotonic();
   return state.unknownSince ?? state.straySince;
 }

@@ -9,7 +9,7 @@ import { RUN_OUT_SHARE } from '../rs485/watchdog-feed.ts';
 import { aa } from './messages.ts';
 import type { ModuleType } from './module-types.ts';
 import { channelsOf, StaysOn, switchOff } from './scripts.ts';
-import { strayOutputs, unsafeSince, type Works } from './state.ts';
+import { type ModuleParts, strayOutputs, unsafeSince } from './state.ts';
 
 /** A module that takes no OFF may be another product by now: it is brought up meanwhile. */
 const FAILURES_TO_BRING_UP = 3;
@@ -29,30 +29,30 @@ const NEW_PULSE = new DriverError('BUSY', 'a new pulse has begun');
 
 /** Until the signal fires. */
 export async function keepOff(
-  works: Works,
+  parts: ModuleParts,
   polling: Pick<Polling, 'pause'>,
   signal: AbortSignal,
 ): Promise<never> {
-  const { state, pulses, faults, offBell, clock } = works;
+  const { state, pulses, faults, offBell, clock } = parts;
   signal.addEventListener('abort', offBell.ring, { once: true });
   let tried = 0;
   let messages: string[] = [];
   let staysOnSince: number | undefined;
   for (;;) {
     signal.throwIfAborted();
-    unsafeSince(works);
+    unsafeSince(parts);
     for (const relay of channelsOf(ALL & ~state.maybeOn)) faults.readOpen(relay);
-    const stray = strayOutputs(works);
+    const stray = strayOutputs(parts);
     const type = state.known?.type;
     if (!type || stray === 0) {
-      if (tried !== 0) works.bell.ring();
+      if (tried !== 0) parts.bell.ring();
       tried = 0;
       staysOnSince = undefined;
       messages = [];
       state.offFailures = 0;
       const now = clock.monotonic();
       await offBell.wait(pulses.nextEnd(now) - now);
-      works.changed();
+      parts.changed();
       continue;
     }
     if ((stray & ~tried) !== 0) {
@@ -61,19 +61,19 @@ export async function keepOff(
     }
     tried = stray;
     try {
-      await switchedOff(works, type, signal);
+      await switchedOff(parts, type, signal);
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof DriverError) || error.code === 'LINK_LOST') throw error;
       if (error === NEW_PULSE) continue;
       state.offFailures += 1;
-      for (const relay of channelsOf(strayOutputs(works))) {
+      for (const relay of channelsOf(strayOutputs(parts))) {
         if (error instanceof StaysOn) faults.stillClosed(relay, false);
         else faults.notRead(relay);
       }
-      if (!messages.includes(error.message)) logFailure(works, error);
+      if (!messages.includes(error.message)) logFailure(parts, error);
       messages = [...messages, error.message].slice(-FAILURES_TO_BRING_UP);
-      if (state.offFailures === FAILURES_TO_BRING_UP) works.upBell.ring();
+      if (state.offFailures === FAILURES_TO_BRING_UP) parts.upBell.ring();
       if (error instanceof StaysOn) staysOnSince ??= clock.monotonic();
       else staysOnSince = undefined;
       if (
@@ -83,7 +83,7 @@ export async function keepOff(
         await offBell.wait(OFF_RETRY_MS);
         continue;
       }
-      await leftToWatchdog(works, polling, signal);
+      await leftToWatchdog(parts, polling, signal);
       staysOnSince = undefined;
       tried = 0;
     }
@@ -92,11 +92,11 @@ export async function keepOff(
 
 /** Any request feeds a safety watchdog: none is sent until it has run out. */
 async function leftToWatchdog(
-  works: Works,
+  parts: ModuleParts,
   polling: Pick<Polling, 'pause'>,
   signal: AbortSignal,
 ): Promise<void> {
-  const { state, clock, watchdogMs, log } = works;
+  const { state, clock, watchdogMs, log } = parts;
   log.warn(
     { hwId: state.hwId, milliseconds: watchdogMs },
     'an output does not go off: its module is asked nothing until its watchdog has run out',
@@ -106,7 +106,7 @@ async function leftToWatchdog(
   state.isLeftAlone = true;
   state.stage = { kind: 'silent' };
   state.pins = null;
-  works.changed();
+  parts.changed();
   try {
     await clock.sleep(Math.ceil(RUN_OUT_SHARE * watchdogMs), signal);
   } finally {
@@ -115,13 +115,13 @@ async function leftToWatchdog(
 }
 
 /** OFF comes before a module is brought up: each answer of that would feed the watchdog that is to open the output. */
-export function isOffFirst(works: Works): boolean {
-  const { known, offFailures } = works.state;
-  return !!known?.type && strayOutputs(works) !== 0 && offFailures < FAILURES_TO_BRING_UP;
+export function isOffFirst(parts: ModuleParts): boolean {
+  const { known, offFailures } = parts.state;
+  return !!known?.type && strayOutputs(parts) !== 0 && offFailures < FAILURES_TO_BRING_UP;
 }
 
-async function switchedOff(works: Works, type: ModuleType, signal: AbortSignal): Promise<void> {
-  const { state, pulses, clock, runner } = works;
+async function switchedOff(parts: ModuleParts, type: ModuleType, signal: AbortSignal): Promise<void> {
+  const { state, pulses, clock, runner } = parts;
   const keep = () => pulses.live(clock.monotonic()) | state.tested;
   const { pins, hadTimedOut } = await runner.perform(
     switchOff(state.address, type, keep, state.maybeOn),
@@ -140,20 +140,20 @@ async function switchedOff(works: Works, type: ModuleType, signal: AbortSignal):
     state.pins = pins;
     if (hadTimedOut) state.stage = { kind: 'heard' };
   }
-  works.bell.ring();
-  works.changed();
+  parts.bell.ring();
+  parts.changed();
 }
 
 /** Resolves when the output was read as off, or another pulse of it has begun. Throws NO_REPLY: it is switched off later. */
 export async function endPulse(
-  works: Works,
+  parts: ModuleParts,
   relay: number,
   { deadline, signal }: { deadline: number; signal: AbortSignal },
 ): Promise<void> {
-  const { state, pulses, bell, clock } = works;
+  const { state, pulses, bell, clock } = parts;
   pulses.drop(1 << relay);
   bell.ring();
-  while ((strayOutputs(works) >> relay) & 1) {
+  while ((strayOutputs(parts) >> relay) & 1) {
     if (clock.monotonic() >= deadline)
       throw new DriverError('NO_REPLY', `output ${relay} of module ${aa(state.address)} was not read as off`);
     await clock.sleep(LOOK_MS, signal);
@@ -161,25 +161,25 @@ export async function endPulse(
 }
 
 /** Ends every pulse now, as far as the module can be reached; none begins any more. */
-export async function closeOutputs(works: Works, signal: AbortSignal): Promise<void> {
-  const { state, pulses, bell } = works;
+export async function closeOutputs(parts: ModuleParts, signal: AbortSignal): Promise<void> {
+  const { state, pulses, bell } = parts;
   state.isClosing = true;
   pulses.drop(ALL);
   bell.ring();
   const type = state.known?.type;
-  if (type && strayOutputs(works) !== 0) await switchedOff(works, type, signal);
+  if (type && strayOutputs(parts) !== 0) await switchedOff(parts, type, signal);
 }
 
 /** Until its outputs are off: by OFF, sent again and again, or by its watchdog, which is not fed meanwhile (host-watchdog-feed.ts). */
-export async function outputsGone(works: Works, signal: AbortSignal): Promise<void> {
-  const { bell, clock, watchdogMs } = works;
+export async function outputsGone(parts: ModuleParts, signal: AbortSignal): Promise<void> {
+  const { bell, clock, watchdogMs } = parts;
   const ranOutAt = clock.monotonic() + RAN_OUT * watchdogMs;
   bell.ring();
-  while (strayOutputs(works) !== 0 && clock.monotonic() < ranOutAt) await clock.sleep(OFF_RETRY_MS, signal);
+  while (strayOutputs(parts) !== 0 && clock.monotonic() < ranOutAt) await clock.sleep(OFF_RETRY_MS, signal);
 }
 
 /** The link is gone with the outputs on: only the log can say so. */
-export function abandonOutputs({ state, pulses, clock, log, watchdogMs }: Works): void {
+export function abandonOutputs({ state, pulses, clock, log, watchdogMs }: ModuleParts): void {
   if (pulses.live(clock.monotonic()) === 0 && state.maybeOn === 0) return;
   log.warn(
     { hwId: state.hwId, withinMs: watchdogMs },
@@ -187,7 +187,7 @@ export function abandonOutputs({ state, pulses, clock, log, watchdogMs }: Works)
   );
 }
 
-function logFailure({ state, log }: Works, error: DriverError): void {
+function logFailure({ state, log }: ModuleParts, error: DriverError): void {
   // The report of a module says that it is away.
   if (state.stage.kind === 'silent' && error.code === 'DEVICE_OFFLINE') return;
   log.warn(

@@ -11,7 +11,7 @@ import type { ModuleType } from './module-types.ts';
 import { pulsable } from './outputs.ts';
 import { proofOfModule } from './report.ts';
 import { bringUp, lookAt, switchOff, switchOn, whyNotRunOut } from './scripts.ts';
-import type { Works } from './state.ts';
+import type { ModuleParts } from './state.ts';
 
 /** To switch the output and see it. */
 const SWITCH_MS = 3_000;
@@ -24,17 +24,17 @@ export interface WatchdogSilence {
 
 /** Throws REFUSED when the output is still on. */
 export async function testWatchdog(
-  works: Works,
+  parts: ModuleParts,
   relay: number,
   silence: WatchdogSilence,
   signal: AbortSignal,
 ) {
-  const { state, pulses, mutex, clock, bell, watchdogMs } = works;
+  const { state, pulses, mutex, clock, bell, watchdogMs } = parts;
   const { address } = state;
   return await mutex(async () => {
     if (state.stage.kind !== 'ready')
       throw new DriverError('DEVICE_OFFLINE', `module ${aa(address)} does not answer; nothing was sent`);
-    const type = pulsable(works, relay);
+    const type = pulsable(parts, relay);
     if (pulses.live(clock.monotonic()) !== 0)
       throw new DriverError(
         'BUSY',
@@ -45,12 +45,12 @@ export async function testWatchdog(
     state.stage = { kind: 'silent' };
     state.maybeOn |= 1 << relay;
     state.tested = 1 << relay;
-    works.changed();
+    parts.changed();
     try {
       const waitedMilliseconds = await proveWatchdog(watchdogMs, {
-        expire: (silenceMs) => expired(works, { type, relay, silenceMs }, signal),
-        arm: () => armedAgain(works, signal),
-        openRelay: () => switchedOff(works, type),
+        expire: (silenceMs) => expired(parts, { type, relay, silenceMs }, signal),
+        arm: () => armedAgain(parts, signal),
+        openRelay: () => switchedOff(parts, type),
       });
       return { relay, waitedMilliseconds, proof: proofOfModule(type, watchdogMs)?.proof ?? '' };
     } finally {
@@ -63,7 +63,7 @@ export async function testWatchdog(
 
 /** Throws when the watchdog did not run out in silence, or left the output on. */
 async function expired(
-  { state, clock, runner, watchdogMs }: Works,
+  { state, clock, runner, watchdogMs }: ModuleParts,
   { type, relay, silenceMs }: { type: ModuleType; relay: number; silenceMs: number },
   signal: AbortSignal,
 ): Promise<void> {
@@ -87,7 +87,7 @@ async function expired(
 }
 
 /** The watchdog of some modules runs out once, and not again before a restart. */
-async function armedAgain({ state, runner, watchdogMs }: Works, signal: AbortSignal): Promise<void> {
+async function armedAgain({ state, runner, watchdogMs }: ModuleParts, signal: AbortSignal): Promise<void> {
   const order = { class: 'command' } as const;
   const { guard } = await runner.perform(
     bringUp(state.address, { live: () => 0, maybeOn: 0, before: state.known }, watchdogMs),
@@ -98,7 +98,7 @@ async function armedAgain({ state, runner, watchdogMs }: Works, signal: AbortSig
 }
 
 /** As far as it can be reached; nothing is connected to it. */
-async function switchedOff({ state, runner, clock }: Works, type: ModuleType): Promise<void> {
+async function switchedOff({ state, runner, clock }: ModuleParts, type: ModuleType): Promise<void> {
   const late = new AbortController();
   const timer = clock.sleep(SWITCH_MS, late.signal).then(
     () => late.abort(new DriverError('NO_REPLY', 'the output could not be switched off in time')),

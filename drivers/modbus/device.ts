@@ -10,7 +10,7 @@ import type { Unfed } from '../rs485/watchdog-feed.ts';
 import type { Step } from './contact-steps.ts';
 import { type DeviceState, openState, type StateOptions } from './device-state.ts';
 import { readBits, readRegisters } from './exchanges.ts';
-import { isRefusal, openStandIn, openTries } from './poll-failures.ts';
+import { isRefusal, openPollFailures, openStandIn } from './poll-failures.ts';
 import { identitySpans, pollSpans, settingsBlock } from './profile-areas.ts';
 import type { Profile } from './profile-shape.ts';
 import { FUNCTION_CODES, type Image, isBitTable, readsOf, type Span } from './registers.ts';
@@ -107,7 +107,7 @@ export function openDevice(options: DeviceOptions): Device {
   }
 
   const poll = openPoll(options, state, {
-    met: meetingOf(options, state, {
+    met: contactEndOf(options, state, {
       warn,
       disconnect,
       connect(hwId) {
@@ -167,7 +167,7 @@ interface Presence {
 }
 
 /** Everything was read: whether the device may be used. */
-function meetingOf(
+function contactEndOf(
   { unit, profile, safety, claim }: DeviceOptions,
   state: DeviceState,
   { warn, disconnect, connect }: Presence,
@@ -228,7 +228,7 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
   let asked: Step | undefined;
   /** A device that answers is met as fast as the wire lets; one that does not waits for its time. */
   let hurries = true;
-  const tries = openTries(options, state, reading);
+  const tries = openPollFailures(options, state, reading);
   /** What is asked now reads; else it feeds the watchdog. */
   let isPoll = true;
 

@@ -15,7 +15,7 @@ import type { Profile } from './profile-shape.ts';
 import { type EndPulse, type Fire, openEndPulse, openPulses } from './pulses.ts';
 import { openRelayWatch, type RelayWatch } from './relay-watch.ts';
 import { safetyOf } from './safety.ts';
-import { openSilence, type Silence } from './watchdog-expiry.ts';
+import { openWatchdogExpiry, type WatchdogExpiry } from './watchdog-expiry.ts';
 import { openWatchdogTest, type TestWatchdog } from './watchdog-test.ts';
 
 export interface DevicesOptions {
@@ -36,7 +36,7 @@ interface ModbusMember extends Member {
   fire: Fire;
   endPulse: EndPulse;
   testWatchdog: TestWatchdog;
-  silence: Silence;
+  expiry: WatchdogExpiry;
 }
 
 function openMember(
@@ -49,11 +49,11 @@ function openMember(
   const profile = options.profileAt(unit);
   const live = openLivePulses(profile, clock);
   const safety = safetyOf(unit, profile, live, clock);
-  const silence = openSilence({ device: () => device, polling: () => polling, clock, log, closing });
+  const expiry = openWatchdogExpiry({ device: () => device, polling: () => polling, clock, log, closing });
   const busFor = (opens: boolean): Pick<Bus, 'exchange' | 'isContested'> => ({
     isContested: options.bus.isContested,
     exchange: (exchange, order, signal) =>
-      options.bus.exchange(silence.guarded(safety.watched(exchange), opens), order, signal),
+      options.bus.exchange(expiry.guarded(safety.watched(exchange), opens), order, signal),
   });
   const faults = openRelayFaults({
     ...options,
@@ -70,18 +70,18 @@ function openMember(
     claim: (hwId) => registry.claim(unit, hwId),
     isTaken: (hwId) => registry.isTaken(unit, hwId),
     polled: () => relays.polled(),
-    staysClosed: () => void silence.keep().catch(() => undefined),
+    staysClosed: () => void expiry.keep().catch(() => undefined),
   });
   const polling = openPolling(options.bus, device.poll);
   const common = { device, clock, log, live, faults, mutex: openMutex(), closing };
-  const relays: RelayWatch = openRelayWatch({ ...common, bus: busFor(true), silence, safety });
+  const relays: RelayWatch = openRelayWatch({ ...common, bus: busFor(true), expiry, safety });
   const parts = { ...common, bus: busFor(false), relays, polling, safety };
   return {
     device,
     fire: openPulses(parts),
     endPulse: openEndPulse(parts),
     testWatchdog: openWatchdogTest(parts),
-    silence,
+    expiry,
     [Symbol.dispose]() {
       polling[Symbol.dispose]();
       device[Symbol.dispose]();
@@ -130,7 +130,7 @@ export function openDevices(options: DevicesOptions): Devices {
     assertMayBeAsked(units) {
       const unit = units.find((one) => tested.has(one));
       if (unit !== undefined) throw underTest(unit);
-      const held = units.find((one) => registry.at(one)?.silence.isHeld());
+      const held = units.find((one) => registry.at(one)?.expiry.isHeld());
       if (held !== undefined)
         throw new DriverError(
           'BUSY',

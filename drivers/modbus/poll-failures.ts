@@ -15,7 +15,7 @@ export function isRefusal({ code }: DriverError): boolean {
   return code === 'REFUSED' || code === 'BUSY';
 }
 
-interface TriesOptions {
+interface PollFailuresOptions {
   profile: Profile;
   clock: Clock;
   /** Contacts have not opened every relay for too long. */
@@ -23,8 +23,8 @@ interface TriesOptions {
 }
 
 /** Of what was asked. `reading`: the step that reads it. */
-export function openTries(
-  { profile, clock, staysClosed }: TriesOptions,
+export function openPollFailures(
+  { profile, clock, staysClosed }: PollFailuresOptions,
   state: Pick<DeviceState, 'hwId' | 'identify'>,
   reading: (span: Span) => Step,
 ) {

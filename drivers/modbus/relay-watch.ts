@@ -14,8 +14,8 @@ import { readIdentification, write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { isClosed, readBack, sent } from './orders.ts';
 import { spanOf } from './registers.ts';
-import { openOffTries } from './switch-off-retries.ts';
-import type { Silence } from './watchdog-expiry.ts';
+import { openSwitchOffRetries } from './switch-off-retries.ts';
+import type { WatchdogExpiry } from './watchdog-expiry.ts';
 
 /** To switch a relay off and read it. */
 const OFF_DEADLINE_MS = 2_000;
@@ -37,7 +37,7 @@ export interface RelayWatchOptions {
   live: LivePulses;
   faults: RelayFaults;
   mutex: Mutex;
-  silence: Silence;
+  expiry: WatchdogExpiry;
   safety: Pick<Safety, 'strayOutputs' | 'heardAt'>;
   /** Fires when the driver closes. */
   closing: AbortSignal;
@@ -55,7 +55,7 @@ export interface RelayWatch {
 }
 
 export function openRelayWatch(options: RelayWatchOptions): RelayWatch {
-  const { device, clock, log, live, faults, mutex, silence, safety, closing } = options;
+  const { device, clock, log, live, faults, mutex, expiry, safety, closing } = options;
   const { pulse } = device.profile;
   const isTimedByDevice = pulse?.way !== 'switched';
   const watched = new Set<number>();
@@ -94,12 +94,12 @@ export function openRelayWatch(options: RelayWatchOptions): RelayWatch {
 
   async function untilOpen(relay: number, isOwn: boolean): Promise<void> {
     const isDue = () => dueAt(relay) <= clock.monotonic();
-    using tries = openOffTries(options);
+    using tries = openSwitchOffRetries(options);
     for (;;) {
       const left = dueAt(relay) - clock.monotonic();
       const woken = new Promise<void>((resolve) => wake.set(relay, resolve));
       if (left > 0) await Promise.race([clock.sleep(Math.ceil(left), closing), woken]);
-      await silence.over();
+      await expiry.over();
       if (!isDue()) {
         tries.reset();
         continue;

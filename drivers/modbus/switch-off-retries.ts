@@ -2,21 +2,21 @@
 import type { Clock } from '../contract/driver.ts';
 import { OFF_RETRY_MS, OFF_TRIES_MS } from '../rs485/relay-faults.ts';
 import type { Device, Safety } from './device.ts';
-import type { Silence } from './watchdog-expiry.ts';
+import type { WatchdogExpiry } from './watchdog-expiry.ts';
 
 /** Between two readings of a relay whose device does not answer, at most: each costs the wire its time-out. */
 const UNREAD_RETRY_MAX_MS = 8_000;
 
-export interface OffTriesOptions {
+export interface SwitchOffRetriesOptions {
   device: Device;
   clock: Clock;
-  silence: Silence;
+  expiry: WatchdogExpiry;
   safety: Pick<Safety, 'heardAt'>;
   /** Fires when the driver closes. */
   closing: AbortSignal;
 }
 
-export function openOffTries({ device, clock, silence, safety, closing }: OffTriesOptions) {
+export function openSwitchOffRetries({ device, clock, expiry, safety, closing }: SwitchOffRetriesOptions) {
   const isTimedByDevice = device.profile.pulse?.way !== 'switched';
   let failures = 0;
   /** When the first of them failed, monotonic milliseconds. */
@@ -33,9 +33,9 @@ export function openOffTries({ device, clock, silence, safety, closing }: OffTri
   /** A device that says nothing is left to its contact, which opens every relay before it does anything else (safety.ts). */
   async function untilWatchdog(): Promise<void> {
     since ??= clock.monotonic();
-    if (device.connected()) hold ??= silence.hold();
+    if (device.connected()) hold ??= expiry.hold();
     const isOver = clock.monotonic() - since >= OFF_TRIES_MS;
-    if (isOver && safety.heardAt() >= since) await silence.keep();
+    if (isOver && safety.heardAt() >= since) await expiry.keep();
     else await clock.sleep(OFF_RETRY_MS, closing);
     if (!isOver) return;
     if (hold) device.poll.alive(false);

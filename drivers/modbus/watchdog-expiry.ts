@@ -8,7 +8,7 @@ import type { Polling } from '../rs485/polling.ts';
 import { RUN_OUT_SHARE } from '../rs485/watchdog-feed.ts';
 import type { Device } from './device.ts';
 
-export interface Silence {
+export interface WatchdogExpiry {
   /** Only what is to open a relay is sent, until what is returned is disposed. */
   hold(): Disposable;
   /** Nothing at all is sent until the watchdog has run out. One silence for all who ask for it meanwhile. Rejects when the driver closes. */
@@ -20,7 +20,7 @@ export interface Silence {
   guarded<Reply>(exchange: Exchange<Reply>, opens: boolean): Exchange<Reply>;
 }
 
-export interface SilenceOptions {
+export interface WatchdogExpiryOptions {
   device(): Pick<Device, 'unit' | 'profile' | 'poll'>;
   polling(): Pick<Polling, 'pause'>;
   clock: Clock;
@@ -29,7 +29,13 @@ export interface SilenceOptions {
   closing: AbortSignal;
 }
 
-export function openSilence({ device, polling, clock, log, closing }: SilenceOptions): Silence {
+export function openWatchdogExpiry({
+  device,
+  polling,
+  clock,
+  log,
+  closing,
+}: WatchdogExpiryOptions): WatchdogExpiry {
   let holders = 0;
   let kept: Promise<void> | undefined;
 

@@ -162,7 +162,7 @@ async function look(
     if (!isReadRefused(error))
       throw new DriverError(
         'OUTCOME_UNKNOWN',
-        `output${relay} could not be read after the silence: nothing is proven; run the test again`,
+        `output${relay} could not be read after the expiry: nothing is proven; run the test again`,
         { cause: error },
       );
     for (const { exchange } of releaseSteps(unit, profile))

@@ -5,7 +5,7 @@ import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
 import type { Bus } from '../bus/bus.ts';
 import { DriverError } from '../contract/driver.ts';
 import { openDeviceSession } from './device-session.ts';
-import { openLateness } from './late-replies.ts';
+import { openLateReplies } from './late-replies.ts';
 import { type Command, OUTPUT } from './protocol/messages.ts';
 import { testRandom } from './test-wire.ts';
 
@@ -23,7 +23,7 @@ async function openPolled(exchange: Bus['exchange']) {
     security: { secure: 'off' },
     bus: { exchange },
     clock,
-    lateness: openLateness(clock),
+    lateReplies: openLateReplies(clock),
     isLooking: () => false,
     effect: () => {},
     turned: () => {},

@@ -14,7 +14,7 @@ import {
   openCommandQueue,
   type QueuedCommand,
 } from './command-queue.ts';
-import type { Lateness } from './late-replies.ts';
+import type { LateReplies } from './late-replies.ts';
 import type { Check } from './protocol/frame.ts';
 import type { Command, Reply } from './protocol/messages.ts';
 import { type Examined, examine } from './protocol/reading.ts';
@@ -62,7 +62,7 @@ export interface DeviceSessionOptions {
   bus: Pick<Bus, 'exchange'>;
   clock: Clock;
   /** Shared by all devices of the bus. */
-  lateness: Lateness;
+  lateReplies: LateReplies;
   /** The device is asked for its identity only, in clear text. */
   isLooking(): boolean;
   /** `askedAt`: monotonic milliseconds at which the request of the effect's reply was sent for the first time. */
@@ -134,7 +134,7 @@ interface SessionTurns extends Pick<DeviceSession, 'state' | 'exchange' | 'concl
 
 /** The machine turn by turn: what each turn sends, and its outcome. */
 function openSessionTurns(options: DeviceSessionOptions, queue: CommandQueue): SessionTurns {
-  const { address, check, security, lateness, clock } = options;
+  const { address, check, security, lateReplies, clock } = options;
   let session = openSession({ address, check, security });
   /** Not moved by a repetition: its reply may be the one that the device made to the first request. */
   let askedAt = 0;
@@ -178,8 +178,9 @@ function openSessionTurns(options: DeviceSessionOptions, queue: CommandQueue): S
     replyLength = isCutOff ? LONG_REPLY : USUAL_REPLY;
     const isOwn = session.outstanding?.isOwn === true;
     const queued = onTheWire();
-    const credible = examined && lateness.credible(address, examined);
-    if (!credible || !hasSpoken(credible)) lateness.missed(address, isAnsweredInClear(session.outstanding));
+    const credible = examined && lateReplies.credible(address, examined);
+    if (!credible || !hasSpoken(credible))
+      lateReplies.missed(address, isAnsweredInClear(session.outstanding));
     // No key is sent where two devices may answer, even if a late reply would explain what was heard.
     const isPairing = session.options.security.secure === 'pairing';
     const settled = settle(session, isPairing ? examined : credible);

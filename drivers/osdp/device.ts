@@ -17,14 +17,14 @@ import {
 import { type DeviceReadout, openDeviceReadout } from './device-readout.ts';
 import { type DeviceSession, openDeviceSession } from './device-session.ts';
 import { type DeviceState, hwIdOf, openDeviceState } from './device-state.ts';
-import type { Lateness } from './late-replies.ts';
+import type { LateReplies } from './late-replies.ts';
 import { isSamePolicy, keyProvenUnder, type Policy, provenPending, securityOf } from './policy.ts';
 import { openPresence, type Presence, type PresenceOptions } from './presence.ts';
 import type { Check } from './protocol/frame.ts';
 import type { Identity, Reply } from './protocol/messages.ts';
 import type { Alarm } from './protocol/reading.ts';
 import type { Effect, Security } from './protocol/state.ts';
-import { type Alarms, openAlarms } from './security-alarm-events.ts';
+import { openSecurityAlarmEvents, type SecurityAlarmEvents } from './security-alarm-events.ts';
 
 export interface Device extends Disposable {
   readonly address: number;
@@ -71,7 +71,7 @@ export interface DeviceOptions
   policy: Policy;
   everyMs: number;
   bus: Pick<Bus, 'exchange'>;
-  lateness: Lateness;
+  lateReplies: LateReplies;
   clock: Clock;
   log: DriverLog;
   /** Fires when the driver closes. */
@@ -95,7 +95,7 @@ export function openDevice(options: DeviceOptions): Device {
     session: () => session,
     begin,
   });
-  const alarms = openAlarms({ ...options, hwId: () => state.hwId() ?? options.expected() });
+  const alarms = openSecurityAlarmEvents({ ...options, hwId: () => state.hwId() ?? options.expected() });
   const presence = openPresence({
     ...options,
     state,
@@ -233,7 +233,7 @@ function openEnforcement(first: Policy, { session, begin }: Enforced) {
 interface Parts {
   state: DeviceState;
   presence: Presence;
-  alarms: Alarms;
+  alarms: SecurityAlarmEvents;
   conflict: AddressConflict;
   isLooking(): boolean;
   pairing(): PairingListener | undefined;

@@ -8,7 +8,7 @@ import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { type Member, openRegistry, type Registry } from '../rs485/registry.ts';
 import { type AddressTable, assertSameSecurity, openAddressTable } from './address-table.ts';
 import { type Device, openDevice } from './device.ts';
-import { openLateness } from './late-replies.ts';
+import { openLateReplies } from './late-replies.ts';
 import type { OsdpOptions } from './options.ts';
 import { pairDevice } from './pairing.ts';
 import type { Policy } from './policy.ts';
@@ -36,7 +36,7 @@ export function openDevices({ clock, log, bus, options, reportState, addEvent }:
   const table = openAddressTable(options.devices);
   const closing = new AbortController();
   const ends = openDevicePulseEnds(clock);
-  const lateness = openLateness(clock);
+  const lateReplies = openLateReplies(clock);
 
   const registry: Registry<OsdpMember> = openRegistry({
     open: join,
@@ -48,7 +48,7 @@ export function openDevices({ clock, log, bus, options, reportState, addEvent }:
     const device: Device = openDevice({
       address,
       bus,
-      lateness,
+      lateReplies,
       clock,
       log,
       reportState,
@@ -95,7 +95,7 @@ export function openDevices({ clock, log, bus, options, reportState, addEvent }:
       settle();
     },
     closing: closing.signal,
-    lateness,
+    lateReplies,
     [Symbol.dispose](): void {
       closing.abort(new DriverError('LINK_LOST', 'the link is closed'));
       registry[Symbol.dispose]();

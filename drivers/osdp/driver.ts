@@ -84,7 +84,7 @@ function commandsOf(given: CommandsOptions): Commands {
   const firePulse = openFire(given);
   const files = openFiles({ clock, characterMs: characterMs(options), named: devices.named });
   const { check } = options;
-  const probing = { check, clock, lateness: devices.lateness };
+  const probing = { check, clock, lateReplies: devices.lateReplies };
   const probeOne = (address: number, repeats: number, asking: ProbeAsking) =>
     // With other characters there is no session to keep to.
     probeAddress(address, repeats, {

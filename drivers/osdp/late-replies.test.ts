@@ -1,7 +1,7 @@
 /** What a reply that comes too late explains, and what it does not. */
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
-import { openLateness } from './late-replies.ts';
+import { openLateReplies } from './late-replies.ts';
 import type { Examined } from './protocol/reading.ts';
 
 const examined = (incidents: Examined['incidents'], strangers: number[] = []): Examined => ({
@@ -15,34 +15,34 @@ const examined = (incidents: Examined['incidents'], strangers: number[] = []): E
 });
 
 it('explains as many incidents as questions were missed, and no more', () => {
-  const lateness = openLateness(manualClock());
-  const reported = () => lateness.credible(1, examined(['stale'])).incidents;
+  const lateReplies = openLateReplies(manualClock());
+  const reported = () => lateReplies.credible(1, examined(['stale'])).incidents;
   expect(reported()).toEqual(['stale']);
-  lateness.missed(1);
-  lateness.missed(1);
+  lateReplies.missed(1);
+  lateReplies.missed(1);
   expect([reported(), reported(), reported()]).toEqual([[], [], ['stale']]);
 });
 
 it('explains what a device says that missed its own question, and not another', () => {
-  const lateness = openLateness(manualClock());
-  lateness.missed(2);
-  expect(lateness.credible(1, examined(['forged'])).incidents).toEqual(['forged']);
-  expect(lateness.credible(1, examined(['stranger', 'stranger'], [3, 2])).incidents).toEqual(['stranger']);
+  const lateReplies = openLateReplies(manualClock());
+  lateReplies.missed(2);
+  expect(lateReplies.credible(1, examined(['forged'])).incidents).toEqual(['forged']);
+  expect(lateReplies.credible(1, examined(['stranger', 'stranger'], [3, 2])).incidents).toEqual(['stranger']);
 });
 
 it('explains clear text by a question in clear text alone', () => {
-  const lateness = openLateness(manualClock());
-  const reported = () => lateness.credible(1, examined(['clearText'])).incidents;
-  lateness.missed(1);
+  const lateReplies = openLateReplies(manualClock());
+  const reported = () => lateReplies.credible(1, examined(['clearText'])).incidents;
+  lateReplies.missed(1);
   expect(reported()).toEqual(['clearText']);
-  lateness.missed(1, true);
+  lateReplies.missed(1, true);
   expect([reported(), reported()]).toEqual([[], ['clearText']]);
 });
 
 it('explains nothing that comes long after', async () => {
   const clock = manualClock();
-  const lateness = openLateness(clock);
-  lateness.missed(1);
+  const lateReplies = openLateReplies(clock);
+  lateReplies.missed(1);
   await clock.advance(10_001);
-  expect(lateness.credible(1, examined(['second'])).incidents).toEqual(['second']);
+  expect(lateReplies.credible(1, examined(['second'])).incidents).toEqual(['second']);
 });

@@ -6,7 +6,7 @@
 import type { Clock } from '../contract/driver.ts';
 import type { Examined, Incident } from './protocol/reading.ts';
 
-export interface Lateness {
+export interface LateReplies {
   /** A request had no reply, nor anything damaged that may have been the reply. `inClear`: its reply is in clear text too. */
   missed(address: number, inClear?: boolean): void;
   /** Removes the incidents that a late reply explains. */
@@ -20,7 +20,7 @@ const UNEXPLAINED: readonly Incident[] = ['lost'];
 /** More misses than a device can have within LATE_FOR_MS. */
 const OWED_MAX = 64;
 
-export function openLateness(clock: Clock): Lateness {
+export function openLateReplies(clock: Clock): LateReplies {
   /** By address: the missed requests that are still unanswered. */
   const owed = new Map<number, { at: number; inClear: boolean }[]>();
 

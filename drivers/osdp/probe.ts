@@ -9,7 +9,7 @@ import { openProber, SILENT_ATTEMPTS } from '../rs485/prober.ts';
 import type { Device } from './device.ts';
 import { type DeviceSession, openDeviceSession } from './device-session.ts';
 import { hwIdOf, typeOf } from './device-state.ts';
-import type { Lateness } from './late-replies.ts';
+import type { LateReplies } from './late-replies.ts';
 import type { Check } from './protocol/frame.ts';
 import type { Identity } from './protocol/messages.ts';
 
@@ -18,7 +18,7 @@ type Result = Probed['results'][number];
 export interface ProbeOptions extends Pick<ProbeAsking, 'bus' | 'deadline' | 'signal'> {
   check: Check;
   clock: Clock;
-  lateness: Lateness;
+  lateReplies: LateReplies;
   deviceAt(address: number): Device | undefined;
 }
 
@@ -34,7 +34,7 @@ export async function probeAddress(address: number, repeats: number, options: Pr
     check: options.check,
     bus: options.bus,
     clock: options.clock,
-    lateness: options.lateness,
+    lateReplies: options.lateReplies,
     security: { secure: 'off' },
     isLooking: () => true,
     effect: (effect) => {

@@ -3,14 +3,14 @@ import type { DriverLog } from '../contract/driver.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
 import type { Alarm } from './protocol/reading.ts';
 
-export interface Alarms {
+export interface SecurityAlarmEvents {
   set(alarm: Alarm, raised: boolean): void;
   /** Another session says what is wrong with it. */
   clear(): void;
   raised(): readonly Alarm[];
 }
 
-export interface AlarmsOptions {
+export interface SecurityAlarmEventsOptions {
   address: number;
   log: DriverLog;
   addEvent(event: DeviceEvent): void;
@@ -18,7 +18,12 @@ export interface AlarmsOptions {
   hwId(): string | undefined;
 }
 
-export function openAlarms({ address, log, addEvent, hwId: whose }: AlarmsOptions): Alarms {
+export function openSecurityAlarmEvents({
+  address,
+  log,
+  addEvent,
+  hwId: whose,
+}: SecurityAlarmEventsOptions): SecurityAlarmEvents {
   const names = new Set<Alarm>();
 
   function set(alarm: Alarm, raised: boolean): void {
