@@ -12,7 +12,7 @@ import { openLateReplies } from './late-replies.ts';
 import type { OsdpOptions } from './options.ts';
 import { pairDevice } from './pairing.ts';
 import type { Policy } from './policy.ts';
-import { openDevicePulseEnds, openPulses, type Pulses } from './pulses.ts';
+import { type AllPulses, openPulses, type Pulses, shownPulse } from './pulses.ts';
 import { readdress } from './readdress.ts';
 import { openReservation, type Reservation } from './reservation.ts';
 
@@ -35,7 +35,7 @@ export interface OsdpMember extends Member {
 export function openDevices({ clock, log, bus, options, reportState, addEvent }: DevicesOptions) {
   const table = openAddressTable(options.devices);
   const closing = new AbortController();
-  const ends = openDevicePulseEnds(clock);
+  const allPulses: AllPulses = new Map();
   const lateReplies = openLateReplies(clock);
 
   const registry: Registry<OsdpMember> = openRegistry({
@@ -60,12 +60,12 @@ export function openDevices({ clock, log, bus, options, reportState, addEvent }:
       claim: (hwId) => registry.claim(address, hwId),
       isTaken: (hwId) => registry.isTaken(address, hwId),
       expected: () => table.expectedAt(address),
-      pulse: () => ends.shown(device.state),
+      pulse: () => shownPulse(allPulses, device.state, clock.monotonic()),
       // A file transfer goes on only after the device was polled again.
       lost: () => reservation.end(),
     });
     const poll = () => bus.poll(device.poll);
-    const pulses = openPulses({ bus, device, ends, clock });
+    const pulses = openPulses({ bus, device, all: allPulses, clock });
     const reservation = openReservation({ clock, session: device.session, poll });
     return {
       device,

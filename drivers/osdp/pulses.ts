@@ -23,20 +23,15 @@ export interface Pulses {
   end(hwId: string, relay: number, asking: Asking): Promise<void>;
 }
 
-/** Until when relays are closed, by device: it may come to another address, and another one to its address. */
-export interface DevicePulseEnds {
-  /** Milliseconds. */
-  left(hwId: string, relay: number): number;
-  begun(hwId: string, relay: number, milliseconds: number): void;
-  /** A pulse of unknown outcome may have closed the relay for so long from now. */
-  uncertain(hwId: string, relay: number, milliseconds: number): void;
-  /** It is open. */
-  ended(hwId: string, relay: number): void;
-  /** No pulse that was sent before can be what keeps the relay closed. */
-  isFree(hwId: string, relay: number): boolean;
-  /** Of the relay that was closed last, unless the device has shown it open since: after a restart, or by somebody else. */
-  shown(device: Pick<DeviceState, 'hwId' | 'isReadOff'>): NonNullable<Rs485Report['pulse']> | null;
+/** The pulses of one device. It may come to another address, and another one to its address. */
+interface DevicePulses {
+  begun: PulseEnds;
+  /** Of unknown outcome: each may have closed its relay for so long. */
+  uncertain: PulseEnds;
 }
+
+/** By hwId. */
+export type AllPulses = Map<string, DevicePulses>;
 
 interface Attempt {
   hwId: string;
@@ -53,60 +48,45 @@ const DECIDED_BY_RELAY: readonly DriverErrorCode[] = ['OUTCOME_UNKNOWN', 'REFUSE
 /** What is shown of the relay afterwards is worth so much waiting. */
 const LOOK_MS = 1_000;
 
-export function openDevicePulseEnds(clock: Clock): DevicePulseEnds {
-  const devices = new Map<string, { begun: PulseEnds; uncertain: PulseEnds }>();
+function pulsesOf(all: AllPulses, hwId: string): DevicePulses {
+  const pulses = all.get(hwId) ?? { begun: openPulseEnds(), uncertain: openPulseEnds() };
+  all.set(hwId, pulses);
+  return pulses;
+}
 
-  function of(hwId: string) {
-    const ends = devices.get(hwId) ?? { begun: openPulseEnds(), uncertain: openPulseEnds() };
-    devices.set(hwId, ends);
-    return ends;
-  }
+/** No pulse that was sent before can be what keeps the relay closed. */
+function isFree({ begun, uncertain }: DevicePulses, relay: number, now: number): boolean {
+  return [begun, uncertain].every((ends) => ends.endsAt(relay, now) === undefined);
+}
 
-  function begin(ends: PulseEnds, relay: number, milliseconds: number): void {
-    const now = clock.monotonic();
-    ends.begin(relay, now + milliseconds, now);
-  }
-
-  return {
-    left(hwId, relay) {
-      const now = clock.monotonic();
-      return (of(hwId).begun.endsAt(relay, now) ?? now) - now;
-    },
-    begun: (hwId, relay, milliseconds) => begin(of(hwId).begun, relay, milliseconds),
-    uncertain: (hwId, relay, milliseconds) => begin(of(hwId).uncertain, relay, milliseconds),
-    ended(hwId, relay) {
-      const { begun, uncertain } = of(hwId);
-      for (const ends of [begun, uncertain]) ends.end(relay);
-    },
-    isFree(hwId, relay) {
-      const { begun, uncertain } = of(hwId);
-      return [begun, uncertain].every((ends) => ends.endsAt(relay, clock.monotonic()) === undefined);
-    },
-    shown(device) {
-      const hwId = device.hwId();
-      const last = hwId === undefined ? undefined : devices.get(hwId)?.begun.latest();
-      if (!last || device.isReadOff(last.relay, last.begunAt)) return null;
-      const remainingMilliseconds = Math.ceil(last.endsAt - clock.monotonic());
-      return remainingMilliseconds > 0 ? { relay: last.relay, remainingMilliseconds } : null;
-    },
-  };
+/** Of the relay that was closed last, unless the device has shown it open since: after a restart, or by somebody else. */
+export function shownPulse(
+  all: AllPulses,
+  device: Pick<DeviceState, 'hwId' | 'isReadOff'>,
+  now: number,
+): NonNullable<Rs485Report['pulse']> | null {
+  const hwId = device.hwId();
+  const last = hwId === undefined ? undefined : all.get(hwId)?.begun.latest();
+  if (!last || device.isReadOff(last.relay, last.begunAt)) return null;
+  const remainingMilliseconds = Math.ceil(last.endsAt - now);
+  return remainingMilliseconds > 0 ? { relay: last.relay, remainingMilliseconds } : null;
 }
 
 export interface PulsesOptions {
   bus: Pick<Bus, 'isContested'>;
   device: Device;
-  ends: DevicePulseEnds;
+  all: AllPulses;
   clock: Clock;
 }
 
-export function openPulses({ bus, device, ends, clock }: PulsesOptions): Pulses {
+export function openPulses({ bus, device, all, clock }: PulsesOptions): Pulses {
   const { session, state } = device;
   const mutex = openMutex();
 
   async function send({ hwId, relay, milliseconds, deadline, signal }: Attempt): Promise<void> {
     const output = { output: relay, code: OUTPUT.onForTime, time: timerTenths(milliseconds) } as const;
     const command: Command = { kind: 'OUT', outputs: [output] };
-    const wasOff = state.outputs()?.[relay] === 0 && ends.isFree(hwId, relay);
+    const wasOff = state.outputs()?.[relay] === 0 && isFree(pulsesOf(all, hwId), relay, clock.monotonic());
     const begunAt = clock.monotonic();
     const bootCount = state.bootCount();
     try {
@@ -167,7 +147,7 @@ export function openPulses({ bus, device, ends, clock }: PulsesOptions): Pulses 
           { kind: 'OUT', outputs: [{ output: relay, code: OUTPUT.offNow, time: 0 }] },
           asking,
         );
-        ends.ended(hwId, relay);
+        for (const ends of Object.values(pulsesOf(all, hwId))) ends.end(relay);
         device.report();
       }, asking.signal),
     fire: ({ hwId, relay, milliseconds }, deadline, signal) =>
@@ -179,15 +159,18 @@ export function openPulses({ bus, device, ends, clock }: PulsesOptions): Pulses 
         if (relay >= relays)
           throw new DriverError('REFUSED', `the device has ${relays} outputs, and no output${relay}`);
         // Never shorter than a pulse under way, as another caller was promised.
-        const effective = effectiveMs(Math.max(milliseconds, ends.left(hwId, relay)));
+        const { begun, uncertain } = pulsesOf(all, hwId);
+        const now = clock.monotonic();
+        const effective = effectiveMs(Math.max(milliseconds, (begun.endsAt(relay, now) ?? now) - now));
+        const begin = (ends: PulseEnds) =>
+          ends.begin(relay, clock.monotonic() + effective, clock.monotonic());
         try {
           await send({ hwId, relay, milliseconds: effective, deadline, signal });
         } catch (error) {
-          if (error instanceof DriverError && MAY_BE_CLOSED.includes(error.code))
-            ends.uncertain(hwId, relay, effective);
+          if (error instanceof DriverError && MAY_BE_CLOSED.includes(error.code)) begin(uncertain);
           throw error;
         }
-        ends.begun(hwId, relay, effective);
+        begin(begun);
         device.report();
         return { relay, milliseconds: effectiveMs(milliseconds), timedBy: 'device' };
       }, signal),
