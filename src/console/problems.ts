@@ -48,26 +48,38 @@ function wires({ field, encoders, zgates, buses, missingDevices, upstream }: Sta
       title: t('linkDown', { name: id }),
       detail: lastError,
       since,
+      href: '#/system',
     }));
   const lost = (registered: number, connected: number) => ({
     count: registered - connected,
     all: registered,
   });
   if (zgates.connected < zgates.registered)
-    problems.push({ severity: 'bad', title: t('zgateDown', lost(zgates.registered, zgates.connected)) });
+    problems.push({
+      severity: 'bad',
+      title: t('zgateDown', lost(zgates.registered, zgates.connected)),
+      href: '#/zigbee',
+    });
   if (encoders.connected < encoders.registered)
     problems.push({
       severity: 'bad',
       title: t('encodersDown', lost(encoders.registered, encoders.connected)),
+      href: '#/encoders',
     });
-  for (const { name, hwId, message } of missingDevices)
-    problems.push({ severity: 'bad', title: t('deviceMissing', { name: name ?? hwId }), detail: message });
+  for (const { deviceId, name, hwId, message } of missingDevices)
+    problems.push({
+      severity: 'bad',
+      title: t('deviceMissing', { name: name ?? hwId }),
+      detail: message,
+      href: `#/rs485/${deviceId}`,
+    });
   for (const { id, silent, devices, warnings } of buses)
     if (silent > 0 || warnings.length > 0)
       problems.push({
         severity: 'warn',
         title: t(silent > 0 ? 'busSilent' : 'busWarning', { name: id, count: silent, all: devices }),
         detail: warnings[0] ?? null,
+        href: '#/rs485',
       });
   if (upstream && !upstream.connected)
     problems.push({
@@ -81,6 +93,7 @@ function wires({ field, encoders, zgates, buses, missingDevices, upstream }: Sta
       severity: 'bad',
       title: `${name ?? 'Zigbee'} · ${zigbeeChannel ?? ''}`,
       detail: message,
+      href: '#/zigbee',
     });
   return problems;
 }

@@ -83,4 +83,6 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
   revokedEncoder: 'Er ist getrennt. Was er nicht geschrieben hat, ist beendet.',
   retireEncoderAsk:
     '{id} ausmustern? Er verschwindet mit seinen Schreibaufträgen aus den Listen. Ist er verbunden, zuerst sperren.',
+  replaceAnyway: 'Trotzdem ersetzen: Es wird später montiert',
+  newHere: 'Geräte an diesem Bus, die noch keinen Namen haben',
 };

@@ -80,4 +80,6 @@ export const serviceEn = {
   revokedEncoder: 'It is cut off. What it has not written is ended.',
   retireEncoderAsk:
     'Retire {id}? It disappears from the lists, with its write requests. Revoke it first if it is connected.',
+  replaceAnyway: 'Replace all the same: it is mounted later',
+  newHere: 'Devices on this bus that have no name yet',
 };

@@ -3,7 +3,7 @@ import type { Door as DoorFields, DoorState } from '../../resources/doors/schema
 import { call, DOORS, exchange, mayDo } from '../api.ts';
 import { DoorActions } from '../door-actions.tsx';
 import { DoorSettings } from '../door-settings.tsx';
-import { doorName } from '../doors-list.ts';
+import { doorName, placeNames, readPlaceNames } from '../doors-list.ts';
 import { EventList } from '../event-list.tsx';
 import { Fact } from '../fact.tsx';
 import { HistoryChart } from '../history-chart.tsx';
@@ -15,6 +15,8 @@ import { ago, moment, t } from '../words.ts';
 /** Ages grow, and what is reported every few seconds comes without an event. */
 const READ_MS = 5_000;
 const EVENTS_SHOWN = 20;
+/** Gateways are renamed rarely. */
+const NAMES_READ_MS = 300_000;
 
 interface Known {
   door: DoorFields;
@@ -32,6 +34,7 @@ export function Door({ id }: { id: string }) {
     ]);
     return { door, state, etag };
   };
+  useRead(readPlaceNames, { key: 'places', everyMs: NAMES_READ_MS, isMine: () => false });
   const { value: known, fault, again } = useRead(read, { key: id, everyMs: READ_MS, isMine });
   return (
     <>
@@ -107,7 +110,9 @@ function Facts({ door, state }: Omit<Known, 'etag'>) {
         <Fact name={t('pmsId')}>{door.pmsId ?? '–'}</Fact>
         <Fact name={t('group')}>{state.group ?? door.groupId ?? '–'}</Fact>
         <Fact name={t('mac')}>{door.mac ?? '–'}</Fact>
-        <Fact name={t('gateway')}>{door.gatewayId ?? '–'}</Fact>
+        <Fact name={t('gateway')}>
+          {placeNames.value.gateways.get(door.gatewayId ?? '') ?? door.gatewayId ?? '–'}
+        </Fact>
         <Fact name={t('schedule')}>{state.effective.schedule?.id ?? '–'}</Fact>
         <Fact name={t('template')}>{state.effective.template?.id ?? '–'}</Fact>
       </dl>

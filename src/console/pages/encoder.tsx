@@ -25,7 +25,8 @@ export function Encoder({ id }: { id: string }) {
   const { value, fault, again } = useRead(read, {
     key: id,
     everyMs: READ_MS,
-    isMine: ({ source }) => source === `encoders/${id}`,
+    // Of the progress of writes it begins with the system.
+    isMine: ({ source }) => source.endsWith(`encoders/${id}`),
   });
   return (
     <>

@@ -3,9 +3,9 @@ import { useSignal } from '@preact/signals';
 import type { PulseResult } from '../../resources/rs485/bus-schema.ts';
 import type { Rs485Device as Device, Rs485DeviceState as State } from '../../resources/rs485/schema.ts';
 import { Actuate, type Outcome } from '../actuate.tsx';
-import { call, exchange, mayDo } from '../api.ts';
+import { call, exchange, mayDo, Refused, readAll } from '../api.ts';
 import { Ask } from '../ask.tsx';
-import { Typed } from '../edit-form.tsx';
+import { Choice, Typed } from '../edit-form.tsx';
 import { Fact } from '../fact.tsx';
 import { Firmware } from '../osdp.tsx';
 import { Rs485Settings } from '../rs485-settings.tsx';
@@ -15,6 +15,8 @@ import { Connected } from './encoders.tsx';
 
 /** Levels are live: the gateway reads them several times a second, and events report activations only. */
 const READ_MS = 2_000;
+/** Which other devices there are. */
+const OTHERS_READ_MS = 15_000;
 
 interface Known {
   device: Device;
@@ -77,7 +79,7 @@ function Shown({ device, state, etag, ended }: Known & { ended: () => void }) {
         )}
       </section>
       {state.security !== null && mayDo('service-tool') && <Firmware device={device} ended={ended} />}
-      {mayDo('service-tool') && <Changes device={device} name={name} ended={ended} />}
+      {mayDo('service-tool') && <Changes device={device} bus={state.bus} name={name} ended={ended} />}
     </>
   );
 }
@@ -158,16 +160,38 @@ function outcomeOf({ outcome, relay, milliseconds }: PulseResult): Outcome {
   return { severity: 'good', text: t('pulseDone', { relay, seconds: milliseconds / 1_000 }) };
 }
 
+interface ChangesProps {
+  device: Device;
+  bus: string;
+  name: string;
+  ended(): void;
+}
+
 /** Another device in its place, or none. */
-function Changes({ device, name, ended }: { device: Device; name: string; ended: () => void }) {
+function Changes({ device, bus, name, ended }: ChangesProps) {
   const hwId = useSignal('');
   const fault = useSignal('');
   const path = `/network/rs485/${device.deviceId}`;
-  const run = (work: Promise<unknown>, then: () => void) =>
-    work.then(then, (error) => {
+  const isUnconfirmed = useSignal(false);
+  const others = useRead(() => readAll<Device>(`/network/rs485?bus=${encodeURIComponent(bus)}`), {
+    key: bus,
+    everyMs: OTHERS_READ_MS,
+    isMine: () => false,
+  });
+  const fresh = (others.value ?? []).filter(
+    ({ deviceId, name: called, connectionState }) =>
+      deviceId !== device.deviceId && called === null && connectionState.connected,
+  );
+  const run = (work: Promise<unknown>, then: () => void) => {
+    fault.value = '';
+    isUnconfirmed.value = false;
+    return work.then(then, (error) => {
       fault.value = wordsOf(error);
+      isUnconfirmed.value = error instanceof Refused && error.code === 'CONFIRMATION_NEEDED';
     });
-  const replace = () => run(call('POST', `${path}/replace`, { body: { hwId: hwId.value } }), ended);
+  };
+  const replace = (confirm = false) =>
+    run(call('POST', `${path}/replace`, { body: { hwId: hwId.value, confirm } }), ended);
   const retire = () =>
     run(call('DELETE', path), () => {
       location.hash = '#/rs485';
@@ -176,19 +200,35 @@ function Changes({ device, name, ended }: { device: Device; name: string; ended:
     <section>
       <h2>{t('device')}</h2>
       <form onSubmit={(event) => event.preventDefault()}>
-        <Typed label={t('replaceWith')} text={hwId} />
+        {fresh.length > 0 && (
+          <Choice
+            label={t('newHere')}
+            none={t('noneChosen')}
+            value={hwId.value || null}
+            choices={fresh.map((each) => ({ id: each.hwId, name: each.hwId }))}
+            change={(chosen) => {
+              hwId.value = chosen ?? '';
+            }}
+          />
+        )}
+        <Typed label={t('replaceWith')} isExact text={hwId} />
         <span class="choices">
           <Ask
             label={t('replace')}
             question={t('replaceAsk', { hwId: hwId.value, name })}
             yes={t('replaceYes')}
             disabled={hwId.value === ''}
-            onYes={replace}
+            onYes={() => replace()}
           />
           <Ask label={t('retire')} question={t('retireAsk', { name })} yes={t('retireYes')} onYes={retire} />
         </span>
       </form>
       {fault.value && <p role="alert">{fault.value}</p>}
+      {isUnconfirmed.value && (
+        <button type="button" onClick={() => replace(true)}>
+          {t('replaceAnyway')}
+        </button>
+      )}
     </section>
   );
 }
