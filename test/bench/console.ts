@@ -4,7 +4,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
 import { type BrowserSession, openBrowser } from '../console/browser.ts';
 import { openTestSite } from '../simulators/test-site.ts';
-import { openZigbeeSite, waitFor } from '../zigbee-site.ts';
 import { bringEstate, DOORS, WIRING } from './estate.ts';
 import { type BenchTable, quantile, type Row } from './table.ts';
 
@@ -14,18 +13,15 @@ const FIRST_LISTS = 5;
 const FIRST_LIST_MS = 1_500;
 const KEYS = 'Room 12 Room 345 Room 9'.split('');
 const KEYSTROKE_MS = 50;
-const TURNS = 40;
-const PIXEL_MS = 150;
 const PAGES = 20;
 const IDLE_SECONDS = 20;
 const CORE_SHARE = 0.1;
 /** Linux counts the time of processes in hundredths of a second (proc(5), _SC_CLK_TCK). */
 const TICKS_PER_SECOND = 100;
-const LOCK = '00158d0001aa0101';
 
 export async function benchConsole(): Promise<BenchTable> {
   await using browser = await openBrowser();
-  const rows = [...(await onThousandDoors(browser)), await wireToPixel(browser)];
+  const rows = await onThousandDoors(browser);
   return {
     title: `The console in Chromium (headless), ${DOORS} doors`,
     rows,
@@ -141,49 +137,3 @@ function processorSeconds(pid: number): number {
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
-
-/** From when a simulated lock is turned by hand until the page of its door shows it. */
-async function wireToPixel(browser: BrowserSession): Promise<Row> {
-  const plans = [
-    { ieee: '00124b0014d9a001', locks: [{ ieee: LOCK }] },
-    { ieee: '00124b0014d9a002', locks: [] },
-  ];
-  await using site = await openZigbeeSite(plans as unknown as Parameters<typeof openZigbeeSite>[0]);
-  const [gateway] = site.gateways;
-  await waitFor(async () => {
-    const { connectionState } = (await gateway.read()) as { connectionState: { connected: boolean } };
-    if (!connectionState.connected) throw new Error('the gateway is not connected yet');
-  });
-  await site.join(gateway, LOCK);
-  const page = await browser.visitor(site.site.daemon, 'front-desk-admin');
-  const { id } = await site.door(LOCK);
-  await page.goto(`${site.site.daemon.baseUrl}/#/doors/${id}`);
-  await page.getByText('Bolt', { exact: true }).waitFor();
-  const samples: number[] = [];
-  for (let turn = 0; turn < TURNS; turn += 1) {
-    const [order, shown] = turn % 2 === 0 ? (['unlock', 'unlocked'] as const) : (['lock', 'locked'] as const);
-    const painted = page.evaluate<number>(noteBolt(shown));
-    const begun = Date.now();
-    await gateway.simulated.set(LOCK, { manual: order });
-    samples.push((await painted) - begun);
-    // So that no two are read together, and not in step with the readings every five seconds.
-    await sleep(700 + 13 * turn);
-  }
-  const median = quantile(samples, 0.5);
-  return {
-    what: 'a lock turned by hand until the page of its door shows it, median',
-    figure: `${median.toFixed(0)} ms (p95 ${quantile(samples, 0.95).toFixed(0)} ms)`,
-    target: `${PIXEL_MS} ms`,
-    met: median <= PIXEL_MS,
-  };
-}
-
-/** In the page: epoch milliseconds of the frame in which the bolt is shown so. */
-const noteBolt = (shown: string) => `new Promise((resolve) => {
-  const look = () => {
-    const bolt = [...document.querySelectorAll('dt')].find(({ textContent }) => textContent === 'Bolt');
-    if (!bolt?.nextSibling.textContent.startsWith('${shown} ')) return requestAnimationFrame(look);
-    requestAnimationFrame(() => setTimeout(() => resolve(Date.now())));
-  };
-  look();
-})`;
