@@ -78,7 +78,7 @@ export async function openEstate(database?: Database, restart: Restart = {}) {
   const common = { database: opened, audit, actuations, clock, played, catalogue };
   const { doors, configuration } = openPlayedDoors(common);
   // Jobs have audit rows of their own, which are not those of what they do.
-  const jobs = await openJobs({ database: opened, audit: { record() {} }, clock, log: silentLog });
+  const jobs = openJobs({ database: opened, audit: { record() {} }, clock, log: silentLog });
   onTestFinished(() => jobs[Symbol.asyncDispose]());
   const { operations, lan, local } = openInterface(common, doors, jobs);
   const as =
@@ -221,21 +221,17 @@ function openInterface({ database, audit, clock, played, catalogue }: Common, do
     database,
     audit,
     clock: tickingClock(DOOR_MS),
-    startJob: jobs.start,
+    jobs,
     systemId: SYSTEM,
-    known: {
-      group: (id) => catalogue.groupName(id) !== undefined,
-      schedule: (id) => catalogue.schedule(id) !== undefined,
-      template: (id) => catalogue.template(id) !== undefined,
-      door: doors.exists,
-      buses: () => BUSES,
-      gateway: (id) => id !== NOWHERE,
-      network: (id) => id !== NOWHERE,
+    catalogue,
+    networks: { exists: (id) => id !== NOWHERE },
+    zgates: { exists: (id) => id !== NOWHERE },
+    rs485: {
+      importPlan: (entries, caller) => played.rs485(entries, caller),
+      entries: () => [],
+      buses: { ids: () => BUSES },
     },
-    catalogue: catalogue.importPlan,
-    doors: doors.siteImport,
-    rs485: (entries, caller) => played.rs485(entries, caller),
-    stored: { catalogue: catalogue.sections, doors: doors.siteImport.entries, rs485: () => [] },
+    doors,
   });
   const operations = [
     ...doorOperations(doors, 'access', z.unknown()),

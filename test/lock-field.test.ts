@@ -28,12 +28,12 @@ it('a lock is configured, published to live readers, and configured again when i
     expect(published).toContainEqual(['gatehouse.door.connection.v1', 'connected']);
     expect(published).toContainEqual(['gatehouse.zgate.connection.v1', true]);
   });
-  expect(first.figures.doors()).toMatchObject({ registered: 1, connected: 1, disconnected: 0, unknown: 0 });
+  expect(first.doors.counts()).toMatchObject({ registered: 1, connected: 1, disconnected: 0, unknown: 0 });
   const times = configured(first);
   await first.behave('zb-1', LOCK, { version: 0 });
   await waitFor(() => expect(configured(first)).toBe(times + 1));
   await inForce(first);
-  expect(first.figures.apply.doors()).toEqual({ waiting: 0, refused: 0 });
+  expect(first.doors.reconciler.summary()).toEqual({ waiting: 0, refused: 0 });
 });
 
 it('a lost gateway makes its doors unknown, until it is back with its locks', async () => {
@@ -54,14 +54,14 @@ it('what waits for a lock that is away goes out when it is back; what it refuses
   await waitFor(() => expect(state(first).connection).toMatchObject({ status: 'disconnected' }));
   await doors.update(DOOR, { number: 12 }, CALLER);
   await waitFor(() => expect(state(first).configuration.failure).toMatchObject({ code: 'NO_REPLY' }));
-  expect(first.figures.apply.doors()).toEqual({ waiting: 1, refused: 0 });
+  expect(first.doors.reconciler.summary()).toEqual({ waiting: 1, refused: 0 });
   expect(statuses(first)[0]).toBe('sent');
   await behave('zb-1', LOCK, { connected: true });
   await inForce(first);
   await behave('zb-1', LOCK, { behaviour: 'refuse' });
   await doors.update(DOOR, { number: 13 }, CALLER);
   await waitFor(() => expect(statuses(first)[0]).toBe('refused'));
-  expect(first.figures.apply.doors()).toEqual({ waiting: 0, refused: 1 });
+  expect(first.doors.reconciler.summary()).toEqual({ waiting: 0, refused: 1 });
   await behave('zb-1', LOCK, { behaviour: 'answer' });
   await doors.cancelPending(DOOR, CALLER);
   await inForce(first);

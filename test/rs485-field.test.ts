@@ -50,7 +50,7 @@ it('devices are found by what they say, by a scan, and polled from then on, also
   first.killHost('buses');
   await waitFor(() => expect(first.rs485.get(quiet).device.connectionState.connected).toBe(false));
   await isHeard();
-  expect(first.rs485.buses()).toMatchObject([
+  expect(first.rs485.buses.overview()).toMatchObject([
     { id: 'bus-1', up: true, devices: [{ deviceId: DEVICE }, { hwId: 'loud' }, { hwId: 'quiet' }] },
   ]);
 });
@@ -63,7 +63,7 @@ it('a scan is one at a time on its bus, ends when it is cancelled, and says so w
     delayMs: 1_000,
   }));
   const { first, open } = await openFieldSite(slow);
-  await waitFor(() => expect(first.rs485.buses()).toMatchObject([{ up: true }]));
+  await waitFor(() => expect(first.rs485.buses.overview()).toMatchObject([{ up: true }]));
   const { id } = await scan(first, { from: 0, to: 31 });
   await expect(scan(first, {})).rejects.toMatchObject({ code: 'IN_PROGRESS' });
   await waitFor(() => expect(job(first, id).progress).toMatchObject({ done: 16, total: 32 }));
@@ -76,7 +76,7 @@ it('a scan is one at a time on its bus, ends when it is cancelled, and says so w
   await first.close();
   const again = await open();
   expect(job(again, second.id)).toMatchObject({ status: 'failed', error: { code: 'INTERRUPTED' } });
-  await waitFor(() => expect(again.rs485.buses()).toMatchObject([{ up: true }]));
+  await waitFor(() => expect(again.rs485.buses.overview()).toMatchObject([{ up: true }]));
   const third = await scan(again, { from: 1, to: 1 });
   await waitFor(() => expect(job(again, third.id).status).toBe('done'));
 });

@@ -8,7 +8,7 @@ import type { Gateway } from './gateway.ts';
 import type { ZclReply, ZclRequest } from './radio.ts';
 import { LOCK, unlockOf } from './test-gateway.ts';
 
-/** As src/resources/doors/unlock.ts has it, and src/platform/field/host/executions.ts keeps it. */
+/** As src/resources/doors/unlock.ts has it, and src/platform/field/host/serve.ts keeps it. */
 const DEADLINE_MS = 10_000;
 
 function open() {

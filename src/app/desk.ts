@@ -33,26 +33,22 @@ export async function openDesk(
 ) {
   const table = openEncoderTable(database);
   const common = { database, audit, events, clock, log, epoch };
-  // Writes, sessions and the link each need the next one once they work: hence functions in place of values.
+  const sessions: Sessions = await openSessions({
+    ...common,
+    table,
+    reports: () => writes.reports,
+    link: () => encoderLink,
+  });
+  const openRequests = (encoderId: string) => writes.openOf(encoderId);
+  const encoders = openEncoders({ ...common, table, sessions, openRequests });
   const writes: Writes = openWrites({
     ...common,
     vault,
     knownTime: time.now,
     meter: meters,
     expiryMs: config.encoders.writeExpiry,
-    encoders: {
-      exists: (id) => table.encoder.get(id) !== undefined,
-      connected: (id) => sessions.connected(id),
-      upgrading: (id) => (table.encoder.get(id)?.upgrade_job_info ?? null) !== null,
-      journal: (id) => table.encoder.get(id)?.journal ?? null,
-    },
-    send: (id, channel, message) => sessions.send(id, channel, message),
-  });
-  const sessions: Sessions = await openSessions({
-    ...common,
-    table,
-    reports: writes.reports,
-    link: () => encoderLink,
+    encoders,
+    sessions,
   });
   const tls = { cert: identity.chain, key: identity.key, clientCa: `${ca.encoderIssuer}\n${ca.root}` };
   const encoderLink: EncoderLink = opening.use(
@@ -61,18 +57,11 @@ export async function openDesk(
   const encoderUrl =
     config.encoders.endpoint ??
     `mqtts://${announcedHost(config.encoders.listen.host)}:${encoderLink.address.port}`;
-  const encoders = openEncoders({
-    ...common,
-    table,
-    presence: (id) => sessions.presence(id),
-    drop: (id, reason) => sessions.drop(id, reason),
-    forget: (id, reason) => sessions.forget(id, reason),
-    openRequests: writes.openOf,
-  });
   const registration = openRegistration({
     ...common,
     table,
     encoders,
+    sessions,
     systemId,
     pki: registrationPki(config, ca, clock),
     endpoint: () => encoderUrl,
@@ -80,7 +69,6 @@ export async function openDesk(
     registrationsPerHour: config.encoders.registrationsPerHour,
     keepAliveSeconds: config.encoders.keepAlive / 1_000,
     maxPacketBytes: MAX_UP_PACKET_BYTES,
-    registered: (id) => sessions.drop(id, 'it was registered again'),
   });
   tasks.start('write requests', writes.run, DISPATCH_BACKOFF);
   return { writes, sessions, encoders, registration, encoderLink, encoderUrl };

@@ -26,7 +26,7 @@ import type { Status } from '../services/status/schema.ts';
 import { openStatus } from '../services/status/status.ts';
 import { type Base, type BaseOptions, openBase } from './base.ts';
 import type { Desk } from './desk.ts';
-import { type Estate, openEstate } from './estate.ts';
+import { type Estate, figuresOf, openEstate } from './estate.ts';
 import type { Ports } from './ports.ts';
 import { type ConfigurationSource, openReload, type Reload } from './reload/reload.ts';
 import { openSupport } from './support/support.ts';
@@ -83,8 +83,9 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   const parts = { base, estate, desk, certificates, checker, backups, configuration };
   const status = statusOf(options, { ...parts, httpUrl: () => ports.baseUrl });
   const writeRequests = () => desk.writes.counts(clock.now() - DAY_MS);
-  const metrics = openExposition({ ...base, ...estate.measured, status, writeRequests });
-  const ready = [() => database.commit(() => {})];
+  const metrics = openExposition({ ...base, ...figuresOf(estate), status, writeRequests });
+  const { overview: buses } = estate.rs485.buses;
+  const support = opening.use(openSupport({ ...options, ...base, status, buses, metrics }));
   const operations = interfaceOperations(
     {
       ...estate,
@@ -96,8 +97,8 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
       streams,
       status,
       metrics,
-      support: opening.use(openSupport({ ...options, ...base, status, buses: estate.rs485.buses, metrics })),
-      ready,
+      support,
+      ready: [() => database.commit(() => {})],
       names: namesOf(estate, desk),
     },
     config.http.productSegment,
@@ -244,7 +245,7 @@ function statusOf(
     databaseCheck: checker.state,
     backup: backups.state,
     audit: () => ({ oldestAt: audit.oldest()?.at, ...config.audit }),
-    ...estate.figures,
+    ...figuresOf(estate),
     identityProvider: () => oidc && auth.issuerKeys && { issuer: oidc.issuer, ...auth.issuerKeys.state() },
     tokens: auth.endings,
     certificates: () => [{ ...certificates.server.current(), name: 'server' }, ...ownDates(certificates.own)],

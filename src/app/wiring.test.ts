@@ -18,7 +18,7 @@ function parts(before: Wiring, busy: string[] = []) {
     calls,
     networks: { declare: noteLater('networks') },
     zgates: { declare: noteLater('zgates'), startOptions: () => ({}) },
-    rs485: { declareBuses: note('buses') },
+    rs485: { buses: { declare: note('buses') } },
     field: {
       specs: () => linkSpecs(before, () => ({})),
       isBusy: (id: string) => busy.includes(id),

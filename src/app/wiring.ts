@@ -7,6 +7,9 @@ import type { Plain } from '../../drivers/contract/driver.ts';
 import type { Config } from '../platform/config/config.ts';
 import { linkOptions } from '../platform/config/profiles.ts';
 import type { Field, LinkSpec } from '../platform/field/field.ts';
+import type { Networks } from '../resources/networks/networks.ts';
+import type { Buses } from '../resources/rs485/buses.ts';
+import type { Zgates } from '../resources/zgates/zgates.ts';
 
 export type Wiring = Pick<Config, 'links' | 'networks' | 'zgates'>;
 
@@ -20,9 +23,9 @@ export interface Rewired {
 }
 
 export interface WiringOptions {
-  networks: { declare(networks: Wiring['networks']): Promise<void> };
-  zgates: { declare(gateways: Wiring['zgates']): Promise<void>; startOptions: StartOptions };
-  rs485: { declareBuses(buses: ReturnType<typeof busesOf>): void };
+  networks: Pick<Networks, 'declare'>;
+  zgates: Pick<Zgates, 'declare' | 'startOptions'>;
+  rs485: { buses: Pick<Buses, 'declare'> };
   field: Pick<Field, 'specs' | 'isBusy' | 'close' | 'open'>;
 }
 
@@ -52,7 +55,7 @@ export async function rewire(
     field.open(closing);
     throw error;
   }
-  rs485.declareBuses(busesOf(wiring));
+  rs485.buses.declare(busesOf(wiring));
   field.open(opening);
 
   const gone = closing.map(({ id }) => id);
@@ -123,6 +126,15 @@ export function busesOf({ links, zgates }: Wiring) {
       turnaroundMaxMs: 'turnaroundMaxMs' in options ? Number(options.turnaroundMaxMs) : 0,
       line: lineOf(options),
     }));
+}
+
+/** The links of the gateways of a network that are reached by TLS. One whose port has no name is one that plays a gateway. */
+export function linksByTls({ links, zgates }: Wiring, netId: string): string[] {
+  const isByTls = (linkId: string) => {
+    const options = links.find(({ id }) => id === linkId)?.options ?? {};
+    return !('port' in options) || String(options.port).startsWith('tls://');
+  };
+  return zgates.filter(({ networkId, link }) => networkId === netId && isByTls(link)).map(({ link }) => link);
 }
 
 function lineOf(options: object) {

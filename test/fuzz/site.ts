@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { openBase } from '../../src/app/base.ts';
 import { openDesk } from '../../src/app/desk.ts';
-import { openEstate } from '../../src/app/estate.ts';
+import { figuresOf, openEstate } from '../../src/app/estate.ts';
 import { interfaceOperations } from '../../src/app/interface.ts';
 import { openReload } from '../../src/app/reload/reload.ts';
 import { openSupport } from '../../src/app/support/support.ts';
@@ -124,13 +124,14 @@ async function openParts(folder: string, factory: Factory) {
     backlog: events.backlog,
     commits: database.figures,
     space: database.space.state,
-    ...estate.figures,
+    ...figuresOf(estate),
     field: () => ({ hosts: [], links: [] }),
     identityProvider: () => undefined,
     certificates: () => [],
   });
+  const { overview: buses } = estate.rs485.buses;
   const writeRequests = () => desk.writes.counts(0);
-  const metrics = openExposition({ ...base, ...estate.measured, status, writeRequests });
+  const metrics = openExposition({ ...base, ...figuresOf(estate), status, writeRequests });
   const operations = interfaceOperations({
     ...desk,
     ...estate,
@@ -142,16 +143,14 @@ async function openParts(folder: string, factory: Factory) {
     names: {},
     ready: [() => database.commit(() => {})],
     metrics,
-    support: opening.use(supportOf({ ...options, ...base, status, metrics, buses: estate.rs485.buses })),
+    support: opening.use(supportOf({ ...options, ...base, status, metrics, buses })),
     backups: { made: async () => {} },
   });
   const common = { operations, version: '1.2.3', clock, log: silentLog, checkResponses: true };
   const local = createApp({ ...common, surface: { kind: 'local' } });
   const rate = () => ({ perSecond: 1e9, burst: 1e9 });
-  const lan = createApp({
-    ...common,
-    surface: { kind: 'lan', basePath: '', authenticate: auth.authenticate, rate },
-  });
+  const surface = { kind: 'lan', basePath: '', authenticate: auth.authenticate, rate } as const;
+  const lan = createApp({ ...common, surface });
   return { clock, database, auth, desk, jobs: estate.jobs, local, lan };
 }
 

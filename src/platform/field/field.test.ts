@@ -38,9 +38,8 @@ function recordingLog(): Log & { lines: string[] } {
 async function opened(links: LinkSpec[], options: Partial<FieldOptions> = {}) {
   const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'gatehouse-field-'));
   const log = recordingLog();
-  const field = await openField({
+  const field = openField({
     directory,
-    links,
     execPath: process.execPath,
     kill: (pid) => process.kill(pid, 'SIGKILL'),
     clock: systemClock,
@@ -48,6 +47,7 @@ async function opened(links: LinkSpec[], options: Partial<FieldOptions> = {}) {
     onEvent: async () => undefined,
     ...options,
   });
+  field.open(links);
   onTestFinished(async () => {
     await field[Symbol.asyncDispose]();
     rmSync(directory, { recursive: true, force: true });

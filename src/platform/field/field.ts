@@ -25,7 +25,6 @@ const HOST_STAGGER_MS = 250;
 export interface FieldOptions extends ProcessOptions {
   /** Where the pid files of hosts are kept; made (0700) when it does not exist. */
   directory: string;
-  links: readonly LinkSpec[];
   /** Sends SIGKILL to a process that is not a child of this one: a host left by a daemon that was killed. */
   kill: (pid: number) => void;
   /** The first process of a host, which runs already. */
@@ -70,8 +69,10 @@ export interface Field extends AsyncDisposable {
   specs(): LinkSpec[];
   /** Closes these links for good; the other links of their hosts go on. Resolves when the hosts without links have ended. */
   close(linkIds: readonly string[]): Promise<void>;
-  /** Adds links, in the hosts there are where they have the same name. */
+  /** Adds links, in the hosts there are where they have the same name. Returns at once. */
   open(specs: readonly LinkSpec[]): void;
+  /** undefined: there is no such link. */
+  link(linkId: string): LinkState | undefined;
   state(): FieldState;
 }
 
@@ -81,8 +82,8 @@ interface LinkRecord extends LinkState {
   reports: Map<string, { state: Plain; at: number }>;
 }
 
-/** Returns at once; disposal closes every link and ends every host. */
-export async function openField(options: FieldOptions): Promise<Field> {
+/** Without a link so far. Disposal closes every link and ends every host. */
+export function openField(options: FieldOptions): Field {
   const { directory, clock } = options;
   makeFolder(directory);
   const links = new Map<string, LinkRecord>();
@@ -116,10 +117,6 @@ export async function openField(options: FieldOptions): Promise<Field> {
     for (const spec of specs) links.set(spec.id, { spec, host, reports: new Map(), ...down });
   }
 
-  assertFit(options.links);
-  for (const [name, specs] of Map.groupBy(options.links, ({ host }) => host))
-    record(specs, start(name, specs, hosts.size * HOST_STAGGER_MS));
-
   return {
     async execute(linkId, command, signal) {
       const link = links.get(linkId);
@@ -147,12 +144,14 @@ export async function openField(options: FieldOptions): Promise<Field> {
     },
     open(specs) {
       assertFit([...[...links.values()].map(({ spec }) => spec), ...specs]);
+      let started = 0;
       for (const [name, added] of Map.groupBy(specs, ({ host }) => host)) {
         const there = hosts.get(name);
-        record(added, there?.host ?? start(name, added, 0));
+        record(added, there?.host ?? start(name, added, started++ * HOST_STAGGER_MS));
         for (const spec of added) there?.host.open(spec);
       }
     },
+    link: (linkId) => links.get(linkId),
     state: () => ({
       hosts: [...hosts.values()].map(({ host }) => host.state()),
       links: [...links.values()].map((link) => stateOf(link, clock)),

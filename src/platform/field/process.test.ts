@@ -14,14 +14,14 @@ it('may run before the field is opened; the next one is started by the field', a
   const directory = mkdtempSync(join(tmpdir(), 'gatehouse-process-'));
   const first = startProcess({ name: 'one', protocols: ['loopback', 'none'] }, OPTIONS);
   const kill = (pid: number) => process.kill(pid, 'SIGKILL');
-  const field = await openField({
+  const field = openField({
     ...OPTIONS,
     directory,
     kill,
-    links: [LINK],
     first: { name: 'one', process: first },
     onEvent: async () => undefined,
   });
+  field.open([LINK]);
   onTestFinished(async () => {
     await field[Symbol.asyncDispose]();
     rmSync(directory, { recursive: true });

@@ -10,7 +10,7 @@ import { silentLog } from '../log.ts';
 import { openChannel } from './channel.ts';
 import { openConversation } from './conversation.ts';
 import { FAULTY_DRIVERS } from './fixtures/faulty-drivers.ts';
-import { DRIVER_ENDING_DEADLINE_MS } from './host/link.ts';
+import { DRIVER_ENDING_DEADLINE_MS } from './host/links.ts';
 import { EXIT, serve } from './host/serve.ts';
 import { COMMANDS_MAX, EVENT_CREDITS, parseDaemonMessage, parseHostMessage, SUBJECTS_MAX } from './ipc.ts';
 

@@ -5,7 +5,6 @@ import { type ErrorDetail, GatehouseError } from '../../platform/errors.ts';
 import { type Change, changeOf, type ImportPlan, type Json, leftAlone } from '../../platform/import-plan.ts';
 import type { Caller } from '../../platform/principal.ts';
 import { inPieces } from '../../platform/turns.ts';
-import type { CatalogueChanges } from './catalogue-changes.ts';
 import type { DoorContext } from './context.ts';
 import type { Deliveries } from './deliveries.ts';
 import type { Directory } from './directory.ts';
@@ -43,7 +42,6 @@ interface Item {
 
 export interface DoorImportOptions extends DoorContext {
   deliveries: Deliveries;
-  catalogueChanges: CatalogueChanges;
   directory: Directory;
   stored(doorId: string): void;
 }
@@ -52,7 +50,7 @@ export type DoorImport = ReturnType<typeof importDoors>;
 
 /** Everything reads, but `write`; that runs inside a commit job together with the plan it belongs to. */
 export function importDoors(options: DoorImportOptions) {
-  const { table, audit, clock, deliveries, catalogueChanges, directory, stored } = options;
+  const { table, audit, clock, deliveries, directory, stored } = options;
   const store = storeWith(table, deliveries);
   return {
     /** Access points for doors that are new and say none: the lowest that neither the site nor the file has. */
@@ -100,10 +98,6 @@ export function importDoors(options: DoorImportOptions) {
       for await (const { piece } of inPieces(clock, rows)) entries.push(...piece.map(entryOf));
       return entries;
     },
-    /** Inside the commit job of the catalogue: doors that refer to what changes in it are to follow. */
-    catalogueChanged: catalogueChanges.store,
-    /** Resolves when they have. */
-    followCatalogue: catalogueChanges.follow,
   };
 }
 

@@ -72,7 +72,7 @@ export function openDoorSlice({ openReconciler, ...below }: DoorSliceOptions): D
   const firmware = openFirmware({ ...context, locks });
   const listing = openListing({ ...context, directory, locks, conditions, configuration, offline });
   const catalogueChanges = openCatalogueChanges({ ...context, deliveries, directory, wake: stored });
-  const siteImport = importDoors({ ...context, deliveries, directory, catalogueChanges, stored });
+  const siteImport = importDoors({ ...context, deliveries, directory, stored });
   const shown = { locks, conditions, duplicates, offline, listing, configuration, reconciler };
   const doors = openDoors({ ...context, ...openings, ...shown, deliveries, stored });
   const unlocks = openUnlocks({ ...context, ...openings, locks });

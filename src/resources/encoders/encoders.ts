@@ -6,30 +6,17 @@ import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';
 import type { Caller } from '../../platform/principal.ts';
 import type { Audit } from '../../services/audit/audit.ts';
 import type { Editable, Encoder, EncoderState } from './schema.ts';
+import type { Presence, Sessions } from './sessions.ts';
 import type { EncoderRow, EncoderTable } from './table.ts';
-
-/** Presence as the sessions know it; the row is only its memory across a restart. */
-export interface Presence {
-  connected: boolean;
-  /** Epoch milliseconds of the last real change. */
-  changedAt: number;
-  /** Monotonic milliseconds; null while disconnected. */
-  connectedAt: number | null;
-  lastMessageAt: number | null;
-}
 
 export interface EncodersOptions {
   database: Database;
   table: EncoderTable;
   audit: Audit;
   clock: Clock;
-  presence: (encoderId: string) => Presence | undefined;
-  /** Ends the live session, so that nothing more reaches the encoder. */
-  drop: (encoderId: string, reason: string) => Promise<void>;
-  /** The same of one that was retired. */
-  forget: (encoderId: string, reason: string) => Promise<void>;
+  sessions: Pick<Sessions, 'presence' | 'drop' | 'forget'>;
   /** Its write requests that are not finished. */
-  openRequests: (encoderId: string) => number;
+  openRequests(encoderId: string): number;
 }
 
 export interface PageQuery {
@@ -43,27 +30,34 @@ export interface PageQuery {
 export type Encoders = ReturnType<typeof openEncoders>;
 
 export function openEncoders(options: EncodersOptions) {
-  const { database, table, audit, clock, presence, drop } = options;
+  const { database, table, audit, clock, sessions } = options;
 
   function get(encoderId: string): { encoder: Encoder; revision: number } {
     const row = existing(table, encoderId);
-    return { encoder: toEncoder(row, presence(encoderId)), revision: row.revision };
+    return { encoder: toEncoder(row, sessions.presence(encoderId)), revision: row.revision };
   }
 
   return {
     get,
 
+    exists: (encoderId: string): boolean => table.encoder.get(encoderId) !== undefined,
+    /** It installs new software. */
+    upgrading: (encoderId: string): boolean =>
+      (table.encoder.get(encoderId)?.upgrade_job_info ?? null) !== null,
+    /** The journal of its last birth. */
+    journal: (encoderId: string): string | null => table.encoder.get(encoderId)?.journal ?? null,
+
     /** undefined: there is no such encoder. */
     nameOf: (encoderId: string) => table.encoder.get(encoderId)?.name,
 
-    list: (query: PageQuery) => page(database, table, presence, query),
+    list: (query: PageQuery) => page(database, table, sessions, query),
 
     state(encoderId: string): EncoderState {
       const row = existing(table, encoderId);
       const credential = table.byGeneration.get(encoderId, row.generation);
       if (!credential)
         throw new Error(`encoder ${encoderId} has no credential of generation ${row.generation}`);
-      const live = presence(encoderId);
+      const live = sessions.presence(encoderId);
       const since = (at: number | null | undefined) =>
         at === null || at === undefined ? null : Math.round(clock.monotonic() - at);
       return {
@@ -118,7 +112,7 @@ export function openEncoders(options: EncodersOptions) {
           correlationId,
         });
       }, 'urgent');
-      await drop(encoderId, 'the credential was revoked');
+      await sessions.drop(encoderId, 'the credential was revoked');
       return get(encoderId);
     },
 
@@ -129,18 +123,18 @@ export function openEncoders(options: EncodersOptions) {
 
 /** Removes an encoder for good; resolves with what it was, which the audit keeps too. */
 async function retire(
-  { database, table, audit, clock, presence, forget, openRequests }: EncodersOptions,
+  { database, table, audit, clock, sessions, openRequests }: EncodersOptions,
   encoderId: string,
   { principal, correlationId, ifMatch }: Caller & { ifMatch: string | undefined },
 ): Promise<Encoder> {
   const retired = await database.commit(() => {
     const row = existing(table, encoderId);
     assertIfMatch(ifMatch, row.revision);
-    const isConnected = presence(encoderId)?.connected ?? false;
+    const isConnected = sessions.presence(encoderId)?.connected ?? false;
     const dependent = dependentOn(encoderId, isConnected, openRequests(encoderId));
     if (dependent !== undefined)
       throw new GatehouseError('IN_USE', `Encoder ${encoderId} cannot be removed: ${dependent}.`);
-    const encoder = toEncoder(row, presence(encoderId));
+    const encoder = toEncoder(row, sessions.presence(encoderId));
     const { name, metadata, platform, versions } = encoder;
     table.endActive.run('revoked', encoderId);
     table.retire.run(clock.now(), clock.now(), principal.id, encoderId);
@@ -154,7 +148,7 @@ async function retire(
     });
     return encoder;
   });
-  await forget(encoderId, 'it was removed');
+  await sessions.forget(encoderId, 'it was removed');
   return retired;
 }
 
@@ -168,7 +162,7 @@ function dependentOn(encoderId: string, isConnected: boolean, requests: number):
 function page(
   database: Pick<Database, 'legible'>,
   table: EncoderTable,
-  presence: EncodersOptions['presence'],
+  sessions: EncodersOptions['sessions'],
   { cursor, limit, connected, revoked, name }: PageQuery,
 ): { items: Encoder[]; next: string | null } {
   const items: Encoder[] = [];
@@ -176,7 +170,9 @@ function page(
   for (;;) {
     const rows = table.page.all(after, name ?? '', limit + 1);
     for (const row of rows) {
-      const [encoder] = database.legible(`encoder/${row.id}`, () => toEncoder(row, presence(row.id)));
+      const [encoder] = database.legible(`encoder/${row.id}`, () =>
+        toEncoder(row, sessions.presence(row.id)),
+      );
       if (!encoder) continue;
       if (connected !== undefined && String(encoder.connectionState.connected) !== connected) continue;
       if (revoked !== undefined && String(isRevoked(table, row)) !== revoked) continue;

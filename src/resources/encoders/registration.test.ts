@@ -50,14 +50,17 @@ async function site() {
   const audit = { record: (entry: AuditEntry) => void audited.push(entry) };
   const drop = async (encoderId: string) => void dropped.push(encoderId);
   const live = { connected: false, openRequests: 0 };
+  const sessions = {
+    presence: () => ({ connected: live.connected, changedAt: 0, connectedAt: null, lastMessageAt: null }),
+    drop,
+    forget: drop,
+  };
   const encoders = openEncoders({
     database,
     table,
     audit,
     clock,
-    presence: () => ({ connected: live.connected, changedAt: 0, connectedAt: null, lastMessageAt: null }),
-    drop,
-    forget: drop,
+    sessions,
     openRequests: () => live.openRequests,
   });
   const registration = openRegistration({
@@ -73,7 +76,7 @@ async function site() {
     registrationsPerHour: 3,
     keepAliveSeconds: 20,
     maxPacketBytes: 65_536,
-    registered: drop,
+    sessions,
   });
   const register = (publicKey: string, more: Partial<RegistrationRequest> = {}, encoderId = 'desk-1') =>
     registration.register(encoderId, { deviceCert: 'D', publicKey, signature: 'AA==', ...more }, caller);

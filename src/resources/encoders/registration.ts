@@ -10,6 +10,7 @@ import type { Caller } from '../../platform/principal.ts';
 import type { Audit } from '../../services/audit/audit.ts';
 import { applyEdit, assertEditable, type Encoders, storedMetadata } from './encoders.ts';
 import type { RegisteredEncoder, RegistrationRequest } from './schema.ts';
+import type { Sessions } from './sessions.ts';
 import type { EncoderTable } from './table.ts';
 
 const HOUR_MS = 3_600_000;
@@ -57,13 +58,12 @@ export interface RegistrationOptions {
   clock: Clock;
   pki: RegistrationPki;
   systemId: string;
-  endpoint: () => string;
+  endpoint(): string;
   vendorKey: string;
   registrationsPerHour: number;
   keepAliveSeconds: number;
   maxPacketBytes: number;
-  /** Makes the encoder known to the sessions and ends its old session. */
-  registered: (encoderId: string) => Promise<void>;
+  sessions: Pick<Sessions, 'drop'>;
 }
 
 interface Issued {
@@ -104,7 +104,7 @@ export function openRegistration(options: RegistrationOptions) {
         detail: { generation: issued.generation, fingerprint256: issued.certificate.fingerprint256 },
       });
     });
-    await options.registered(encoderId);
+    await options.sessions.drop(encoderId, 'it was registered again');
     const { encoder, revision } = encoders.get(encoderId);
     return { encoder: { ...encoder, ...issued.answer }, revision };
   }

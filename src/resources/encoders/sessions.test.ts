@@ -50,12 +50,12 @@ async function desk(options: { failCommits?: () => boolean } = {}) {
     clock,
     log: silentLog,
     epoch: 7,
-    reports: {
+    reports: () => ({
       born: (...call) => calls.push(['born', ...call]),
       job: (...call) => calls.push(['job', ...call]),
       progress: (...call) => calls.push(['progress', ...call]),
       wake: (...call) => calls.push(['wake', ...call]),
-    },
+    }),
     link: () => ({
       async send(_encoderId, channel, payload) {
         sent.push({ channel, message: JSON.parse(payload.toString()) });
@@ -316,7 +316,7 @@ test('after a restart no one is connected, and changedOn is when that was so', a
     clock,
     log: silentLog,
     epoch: 8,
-    reports: { born() {}, job() {}, progress() {}, wake() {} },
+    reports: () => ({ born() {}, job() {}, progress() {}, wake() {} }),
     link: () => ({ async send() {}, async kick() {} }),
   });
   expect(again.presence('desk-1')).toMatchObject({ connected: false, changedAt: clock.now() });

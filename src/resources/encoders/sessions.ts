@@ -26,7 +26,6 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Log } from '../../platform/log.ts';
 import type { LiveEvents } from '../../services/events/events.ts';
-import type { Presence } from './encoders.ts';
 import { BOOTS_KEPT, storeOnce } from './inbox.ts';
 import { connectionChanged } from './live-events.ts';
 import { writeReported } from './reported.ts';
@@ -46,6 +45,16 @@ export interface Reports {
   wake(encoderId: string, cause: 'fresh-connection' | 'report'): void;
 }
 
+/** Presence as the sessions know it; the row is only its memory across a restart. */
+export interface Presence {
+  connected: boolean;
+  /** Epoch milliseconds of the last real change. */
+  changedAt: number;
+  /** Monotonic milliseconds; null while disconnected. */
+  connectedAt: number | null;
+  lastMessageAt: number | null;
+}
+
 export interface SessionsOptions {
   database: Database;
   table: EncoderTable;
@@ -53,8 +62,9 @@ export interface SessionsOptions {
   clock: Clock;
   log: Log;
   epoch: number;
-  reports: Reports;
-  link: () => Pick<EncoderLink, 'send' | 'kick'>;
+  /** Opened later, as is the link: nothing comes in before. */
+  reports(): Reports;
+  link(): Pick<EncoderLink, 'send' | 'kick'>;
 }
 
 interface Session {
@@ -119,7 +129,7 @@ export class Sessions implements EncoderLinkHost {
     if (up.channel === 'status' && counts(session, up.message)) session.birthStored = true;
     this.#connectIfReady(session);
     this.#acknowledge(session);
-    this.#options.reports.wake(encoderId, 'report');
+    this.#options.reports().wake(encoderId, 'report');
     if (up.channel === 'status') this.#options.events.wake();
   }
 
@@ -214,7 +224,7 @@ export class Sessions implements EncoderLinkHost {
     this.#remember(encoderId, true);
     log.info({ encoderId, generation }, 'encoder connected');
     this.#trySend(session, 'hello', { epoch });
-    reports.wake(encoderId, 'fresh-connection');
+    reports().wake(encoderId, 'fresh-connection');
   }
 
   #end(session: Session, reason: string): void {
@@ -267,11 +277,11 @@ export class Sessions implements EncoderLinkHost {
     const isCurrent = up.channel === 'status' && counts(session, up.message);
     if (isCurrent) session.born = { boot, seq };
     if (!isNew) return acked;
-    if (up.channel === 'job') reports.job(encoderId, up.message);
-    else if (up.channel === 'progress') reports.progress(encoderId, up.message);
+    if (up.channel === 'job') reports().job(encoderId, up.message);
+    else if (up.channel === 'progress') reports().progress(encoderId, up.message);
     else if (isCurrent) {
       writeReported({ table, events }, session.connection, up.message, clock.now());
-      reports.born(encoderId, up.message.journal);
+      reports().born(encoderId, up.message.journal);
     }
     return acked;
   }

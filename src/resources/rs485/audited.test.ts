@@ -9,7 +9,7 @@ import { LOCAL_ADMINISTRATOR } from '../../platform/principal.ts';
 import type { AuditEntry } from '../../services/audit/entry.ts';
 import { openJobs } from '../../services/jobs/jobs.ts';
 import { type CommunicationOptions, openCommunication } from './communication.ts';
-import { openPairing, type PairingOptions } from './pairing.ts';
+import { openPairings, type PairingOptions } from './pairing.ts';
 import { openRs485Table } from './table.ts';
 import { A } from './testbed.ts';
 
@@ -29,7 +29,8 @@ async function openParts() {
     clock: manualClock(),
     log: silentLog,
   };
-  const jobs = await openJobs(parts);
+  const jobs = openJobs(parts);
+  await jobs.resume({});
   onTestFinished(() => jobs[Symbol.asyncDispose]());
   const options = {
     ...parts,
@@ -43,12 +44,14 @@ async function openParts() {
       copy() {},
       forget() {},
     },
-    known: () => ({ connected: true, state: { security: 'secure' } }),
+    reported: { get: () => ({ connected: true, state: { security: 'secure' } }) },
     discovery: { record: full },
     polled: { place: full, changed() {} },
-    execute: async (_: string, { kind }: { kind: string }) =>
-      kind === 'pair' ? { hwId: 'reader-1' } : { told: { address: 5, baudRate: 9_600 }, found: 5 },
-    startJob: jobs.start,
+    field: {
+      execute: async (_: string, { kind }: { kind: string }) =>
+        kind === 'pair' ? { hwId: 'reader-1' } : { told: { address: 5, baudRate: 9_600 }, found: 5 },
+    },
+    jobs,
   } as unknown as PairingOptions & CommunicationOptions;
   const end = (job: unknown) => endedJob(jobs, (job as { id: string }).id);
   const isOwn = ({ action }: AuditEntry) => action.startsWith('rs485.');
@@ -57,7 +60,7 @@ async function openParts() {
 
 it('a device that was given its key is paired', async () => {
   const { options, end, outcomes } = await openParts();
-  const job = await openPairing(options)('bus-1', { address: 3, seconds: 60 }, CALLER);
+  const job = await openPairings(options).pair('bus-1', { address: 3, seconds: 60 }, CALLER);
   expect(await end(job)).toMatchObject({ error: { code: 'STORAGE_UNAVAILABLE' } });
   expect(outcomes()).toEqual(['accepted', 'done']);
 });

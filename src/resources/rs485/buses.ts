@@ -1,11 +1,10 @@
 /** The buses of the configuration and what their drivers say of them. */
+
 import type { StateReport } from '../../../drivers/contract/driver.ts';
 import { type BusReport, busReport } from '../../../drivers/contract/rs485.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { GatehouseError } from '../../platform/errors.ts';
-import type { Log } from '../../platform/log.ts';
 import type { BusOverview, Wire } from './bus-schema.ts';
-import type { Rs485Table } from './table.ts';
+import type { Rs485Context } from './context.ts';
 
 /** A link of the configuration that is an RS-485 bus. */
 export interface Bus {
@@ -25,20 +24,8 @@ export interface LineSettings {
   stopBits: number;
 }
 
-/** Times are epoch milliseconds. */
-export interface LinkState {
-  up: boolean;
-  since: number;
-  lastError: string | null;
-}
-
-export interface BusesOptions {
-  buses: readonly Bus[];
-  table: Rs485Table;
-  clock: Clock;
-  log: Log;
-  /** Undefined for a link the configuration does not have. */
-  linkState(linkId: string): LinkState | undefined;
+export interface BusesOptions extends Rs485Context {
+  declared: readonly Bus[];
 }
 
 export interface Buses {
@@ -64,8 +51,8 @@ export interface Buses {
   device(bus: string, address: number | null): Wire | undefined;
 }
 
-export function openBuses({ buses: first, table, clock, log, linkState }: BusesOptions): Buses {
-  let byId = new Map(first.map((bus) => [bus.id, bus]));
+export function openBuses({ declared, table, clock, log, field }: BusesOptions): Buses {
+  let byId = new Map(declared.map((bus) => [bus.id, bus]));
   const reports = new Map<string, { report: BusReport; at: number }>();
   const ageOf = ({ at }: { at: number }) => clock.monotonic() - at;
 
@@ -79,7 +66,7 @@ export function openBuses({ buses: first, table, clock, log, linkState }: BusesO
   }
 
   function overviewOf({ id, protocol, port }: Bus): BusOverview {
-    const link = linkState(id);
+    const link = field.link(id);
     const last = reports.get(id);
     const rows = new Map(table.addressed.all(id).map((row) => [row.address, row]));
     return {
@@ -88,7 +75,7 @@ export function openBuses({ buses: first, table, clock, log, linkState }: BusesO
       port,
       up: link?.up ?? false,
       since: link ? new Date(link.since).toISOString() : null,
-      lastError: link?.lastError ?? null,
+      lastError: link?.lastError?.message ?? null,
       reportAge: last ? Math.round(ageOf(last)) : null,
       utilisation: last?.report.utilisation ?? null,
       pollsPerSecond: last?.report.pollsPerSecond ?? null,
@@ -126,7 +113,7 @@ export function openBuses({ buses: first, table, clock, log, linkState }: BusesO
       if (one && !another) return one;
       throw invalid(one ? `name one; ${named(byId)}` : named(byId));
     },
-    isUp: (id) => linkState(id)?.up,
+    isUp: (id) => field.link(id)?.up,
     report(bus, { subject, state }) {
       if (subject !== 'bus') return false;
       const { data: report, error } = busReport.safeParse(state);

@@ -7,7 +7,6 @@ import type { Database } from '../../platform/database/database.ts';
 import { silentLog } from '../../platform/log.ts';
 import { LOCAL_ADMINISTRATOR } from '../../platform/principal.ts';
 import type { AuditEntry } from '../../services/audit/entry.ts';
-import type { JobOrder } from '../../services/jobs/job-order.ts';
 import { openJobs } from '../../services/jobs/jobs.ts';
 import { COMMUNICATION, type CommunicationOptions, openCommunication } from './communication.ts';
 import { openKeys } from './keys.ts';
@@ -24,7 +23,7 @@ async function openParts(database: Database, told: { at?: number; address: numbe
     seal: (plain: Uint8Array) => Buffer.from(plain),
     open: (sealed: Uint8Array) => Buffer.from(sealed),
   };
-  const keys = openKeys({ database, table, vault, log: silentLog });
+  const keys = openKeys({ table, vault, log: silentLog });
   const clock = manualClock();
   const audits: AuditEntry[] = [];
   const sent: string[] = [];
@@ -34,21 +33,26 @@ async function openParts(database: Database, told: { at?: number; address: numbe
     log: silentLog,
     audit: { record: (entry: AuditEntry) => void audits.push(entry) },
   };
+  const jobs = openJobs(parts);
   const device = { at: told.at, address: told.address };
   const communication = openCommunication({
     ...parts,
     table,
     keys,
     buses: { assertOsdp: () => ({ id: BUS, line: LINE }) },
-    known: () => ({ connected: true, at: device.at, state: { security: 'secure', address: device.address } }),
-    polled: { place: async () => {}, changed() {} },
-    execute: (_: string, { kind }: { kind: string }) => {
-      sent.push(kind);
-      return new Promise(() => {});
+    reported: {
+      get: () => ({ connected: true, at: device.at, state: { security: 'secure', address: device.address } }),
     },
-    startJob: (order: JobOrder) => jobs.start(order),
+    polled: { place: async () => {}, changed() {} },
+    field: {
+      execute: (_: string, { kind }: { kind: string }) => {
+        sent.push(kind);
+        return new Promise(() => {});
+      },
+    },
+    jobs,
   } as unknown as CommunicationOptions);
-  const jobs = await openJobs({ ...parts, resume: { [COMMUNICATION]: communication.resumeReaddress } });
+  await jobs.resume({ [COMMUNICATION]: communication.resumeReaddress });
   onTestFinished(async () => {
     const closed = jobs[Symbol.asyncDispose]();
     await clock.advance(10_000);

@@ -3,23 +3,22 @@
  * key goes with the device, and stays at the old address too until it is known where the device is: a device is polled
  * wherever a key is stored. A job that a restart interrupted sends nothing again, and looks where the device is.
  */
+
 import { z } from 'zod';
 import { DriverError, type DriverErrorCode } from '../../../drivers/contract/driver.ts';
 import { type Readdress, readdressed } from '../../../drivers/contract/osdp.ts';
 import type { Rs485Report } from '../../../drivers/contract/settings.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
-import type { Execute } from '../../platform/execute.ts';
 import { type Caller, type Role, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
-import type { Conclude, JobWork, ResumeJob, StartJob } from '../../services/jobs/job-order.ts';
-import type { Known } from '../../services/reconcile/reported.ts';
+import type { Conclude, JobWork, ResumeJob } from '../../services/jobs/job-order.ts';
+import type { Reported } from '../../services/reconcile/reported.ts';
 import { answering } from './answering.ts';
 import type { Bus, Buses } from './buses.ts';
+import type { Rs485Context } from './context.ts';
 import type { Keys } from './keys.ts';
 import type { CommunicationBody } from './osdp-schema.ts';
 import type { PolledAddresses } from './polled-addresses.ts';
-import { existing, type Rs485Row, type Rs485Table } from './table.ts';
+import { existing, type Rs485Row } from './table.ts';
 
 export const READDRESSERS: readonly [Role, ...Role[]] = ['service-tool'];
 
@@ -33,16 +32,11 @@ export const COMMUNICATION = 'osdp-communication';
 /** The device was told nothing, or did not take it. */
 const UNCHANGED: readonly DriverErrorCode[] = ['REFUSED', 'INVALID_COMMAND', 'DEVICE_OFFLINE', 'BUSY'];
 
-export interface CommunicationOptions {
-  database: Database;
-  table: Rs485Table;
-  clock: Clock;
+export interface CommunicationOptions extends Rs485Context {
   buses: Buses;
   keys: Keys;
   polled: Pick<PolledAddresses, 'place' | 'changed'>;
-  known(deviceId: string): Known<Rs485Report> | undefined;
-  execute: Execute;
-  startJob: StartJob;
+  reported: Pick<Reported<Rs485Report>, 'get'>;
 }
 
 /** Resolves with the job. Throws a GatehouseError. */
@@ -68,13 +62,15 @@ type Outcome = 'moved' | 'stayed' | 'left' | 'lost';
 /** What is stored of a job, for after a restart. */
 const inputOfJob = z.object({ deviceId: z.string(), from: z.int(), address: z.int(), baudRate: z.int() });
 
+export type Communication = ReturnType<typeof openCommunication>;
+
 export function openCommunication(options: CommunicationOptions) {
-  const { table, startJob } = options;
+  const { table, jobs } = options;
   const start: StartCommunication = async (deviceId, body, caller) => {
     const move = planned(options, existing(table, deviceId), body);
     const { bus, from, row, wanted } = move;
     const { hwId, address, baudRate } = wanted;
-    return startJob({
+    return jobs.start({
       kind: COMMUNICATION,
       object: `rs485/bus/${bus.id}`,
       roles: READDRESSERS,
@@ -100,14 +96,14 @@ function searching(
   options: CommunicationOptions,
   { deviceId, from, address, baudRate }: z.infer<typeof inputOfJob>,
 ): JobWork {
-  const { table, buses, known, clock } = options;
+  const { table, buses, reported, clock } = options;
   return async (_, signal, conclude) => {
     const row = existing(table, deviceId);
     const bus = buses.assertOsdp(row.bus, 'OSDP devices are given addresses over it');
     const move = { row, bus, from, wanted: { hwId: row.hw_id, address, baudRate } };
     const end = clock.monotonic() + SEARCH_MS;
     const found = () => {
-      const told = known(deviceId);
+      const told = reported.get(deviceId);
       // Only what it said since the start counts.
       return told?.connected && told.at !== undefined ? told.state?.address : undefined;
     };
@@ -119,12 +115,12 @@ function searching(
 
 /** Throws VALIDATION_FAILED, DEVICE_OFFLINE, ALREADY_EXISTS, CONFIRMATION_NEEDED. */
 function planned(
-  { buses, known, table }: CommunicationOptions,
+  { buses, reported, table }: CommunicationOptions,
   row: Rs485Row,
   { address, baudRate, confirm }: CommunicationBody,
 ): Move {
   const bus = buses.assertOsdp(row.bus, 'OSDP devices are given addresses over it');
-  const { address: from, state } = answering(row, known(row.device_id));
+  const { address: from, state } = answering(row, reported.get(row.device_id));
   const rate = bus.line?.baudRate ?? 0;
   const wanted = { hwId: row.hw_id, address: address ?? from, baudRate: baudRate ?? rate };
   const other = table.addressed.all(bus.id).find((one) => one.address === wanted.address);
@@ -152,7 +148,7 @@ async function carryOut(
   move: Move,
   { caller, signal, conclude }: { caller: Caller; signal: AbortSignal; conclude: Conclude },
 ): Promise<Record<string, unknown>> {
-  const { database, clock, keys, polled, execute } = options;
+  const { database, clock, keys, polled, field } = options;
   const { bus, from, wanted } = move;
   const by = caller.principal.id;
   const isElsewhere = wanted.address !== from;
@@ -171,7 +167,7 @@ async function carryOut(
   });
   const command = { kind: 'readdress', data: { ...wanted }, timeoutMs: TIMEOUT_MS };
   // What fails after it is no failure of the device.
-  const answer = await execute(bus.id, command, signal).then(readdressed.parse).catch(failed);
+  const answer = await field.execute(bus.id, command, signal).then(readdressed.parse).catch(failed);
   return settled(options, move, answer, { by, conclude });
 }
 

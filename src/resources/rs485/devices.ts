@@ -1,36 +1,26 @@
 /** The RS-485 device resource: reads and edits (4.5). */
-import type { Clock } from '../../platform/clock.ts';
+
 import type { Database } from '../../platform/database/database.ts';
 import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';
 import type { Caller } from '../../platform/principal.ts';
-import type { Audit } from '../../services/audit/audit.ts';
-import type { Firmware } from './firmware.ts';
 import { rs485Entries } from './import.ts';
 import type { LetGo } from './let-go.ts';
 import type { Edit, ListQuery, Rs485Device } from './schema.ts';
-import type { Settings } from './settings.ts';
-import { deviceFrom } from './shown.ts';
+import { deviceFrom, type ShownOptions } from './shown.ts';
 import { refuseUnsupported } from './supported.ts';
 import { existing, type Rs485Row, type Rs485Table } from './table.ts';
 import { changedFields, edited, isTravelling, refuseTakenDoor, wantedOf, writeWanted } from './wanted.ts';
 
-export interface DevicesOptions {
-  database: Database;
-  table: Rs485Table;
-  audit: Audit;
-  clock: Clock;
-  settings: Settings;
-  upgradeOf: Firmware['upgradeOf'];
-  groupName(groupId: string): string | undefined;
+export interface DevicesOptions extends ShownOptions {
   letGo: LetGo;
-  /** A door's relay was bound or taken away, or has other settings now. */
-  relayChanged(doorId: string): void;
 }
+
+export type Devices = ReturnType<typeof openDevices>;
 
 export function openDevices(options: DevicesOptions) {
   const { database, table, audit, clock, settings } = options;
   const { reconciler } = settings;
-  const toDevice = deviceFrom(options, settings);
+  const toDevice = deviceFrom(options);
 
   function get(deviceId: string): { device: Rs485Device; revision: number } {
     const row = existing(table, deviceId);

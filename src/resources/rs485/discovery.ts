@@ -2,15 +2,15 @@
  * Rows for devices that no one told the gateway of: found on their bus, by what they say or by a scan. They are written
  * in batches, and so many of a bus that one with a hostile device on it fills no disk.
  */
+
 import { randomUUID } from 'node:crypto';
 import type { Rs485Report } from '../../../drivers/contract/settings.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { printable } from '../../platform/http/fields.ts';
-import type { Log } from '../../platform/log.ts';
 import { type Caller, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
-import type { Audit } from '../../services/audit/audit.ts';
-import type { Rs485Row, Rs485Table } from './table.ts';
+import type { Rs485Context } from './context.ts';
+import type { Found, PolledAddresses } from './polled-addresses.ts';
+import type { Settings } from './settings.ts';
+import type { Rs485Row } from './table.ts';
 
 /** Devices of a bus, found or imported, beyond which none is found: as many as there are addresses. */
 const DEVICES_MAX = 256;
@@ -19,25 +19,9 @@ const WAITING_MAX = 1_024;
 /** Between two batches: soon enough for a person who has just wired a device. */
 const BATCH_MS = 1_000;
 
-export interface Found {
-  bus: string;
-  hwId: string;
-  address: number | null;
-}
-
-export interface DiscoveryOptions {
-  database: Database;
-  table: Rs485Table;
-  audit: Audit;
-  clock: Clock;
-  log: Log;
-  /**
-   * After the commit: rows of these, of which some may be part of others by now, and may have reported since they have
-   * one. `since` is epoch milliseconds.
-   */
-  added(deviceIds: readonly string[], since: number): void;
-  /** After the commit: what one said last before it had a row. */
-  toldBefore(row: Rs485Row, report: Rs485Report): void;
+export interface DiscoveryOptions extends Rs485Context {
+  settings: Pick<Settings, 'reported' | 'take'>;
+  polled: Pick<PolledAddresses, 'changed'>;
 }
 
 export interface Discovery {
@@ -54,10 +38,27 @@ export interface Discovery {
 }
 
 export function openDiscovery(options: DiscoveryOptions): Discovery {
-  const { database, table, audit, clock, log } = options;
+  const { database, table, audit, clock, log, settings, polled } = options;
   const waiting = new Map<string, { bus: string; report: Rs485Report }>();
   /** Buses that were told of in the log. */
   const crowded = new Set<string>();
+
+  /**
+   * After the commit: rows of these, of which some may be part of others by now, and may have reported since they have
+   * one. `since` is epoch milliseconds.
+   */
+  function follow(deviceIds: readonly string[], since: number): void {
+    for (const { device_id, bus } of deviceIds.flatMap((id) => table.device.get(id) ?? [])) {
+      if (!settings.reported.get(device_id)) settings.reported.add(device_id, since);
+      polled.changed(bus);
+    }
+  }
+
+  /** After the commit: what one said last before it had a row. */
+  function toldBefore(row: Rs485Row, report: Rs485Report): void {
+    const isLatest = settings.reported.get(row.device_id)?.at === undefined;
+    if (isLatest) settings.take(row, report);
+  }
 
   function hasRoom(bus: string): boolean {
     if ((table.countOnBus.get(bus)?.count ?? 0) < DEVICES_MAX) return true;
@@ -90,7 +91,7 @@ export function openDiscovery(options: DiscoveryOptions): Discovery {
 
   async function record(found: readonly Found[], caller: Caller): Promise<void> {
     const added = await database.commit(() => found.flatMap((one) => insert(one, caller) ?? []));
-    if (added.length > 0) options.added(added, clock.now());
+    if (added.length > 0) follow(added, clock.now());
     for (const { bus, hwId } of found) {
       const key = keyOf(bus, hwId);
       const report = waiting.get(key)?.report;
@@ -98,7 +99,7 @@ export function openDiscovery(options: DiscoveryOptions): Discovery {
       // What another record has just taken over is told of in the next round: it may not be known yet.
       if (!row || !added.includes(row.device_id)) continue;
       waiting.delete(key);
-      options.toldBefore(row, report);
+      toldBefore(row, report);
     }
   }
 
@@ -121,7 +122,7 @@ export function openDiscovery(options: DiscoveryOptions): Discovery {
         await clock.sleep(BATCH_MS, signal);
         for (const [key, { bus, report }] of waiting) {
           const row = table.byHwId.get(bus, report.hwId);
-          if (row) options.toldBefore(row, report);
+          if (row) toldBefore(row, report);
           if (row || !mayHaveRow(bus, report.hwId)) waiting.delete(key);
         }
         if (waiting.size > 0) await record([...waiting.values()].map(foundBy), bySystem());

@@ -1,30 +1,22 @@
 /** Events of buses, which a driver tells again until it knows them durable: each is taken in once. */
+
 import { randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import type { DriverEvent } from '../../../drivers/contract/driver.ts';
 import { alarmEvent, credentialEvent, inputEvent } from '../../../drivers/contract/rs485.ts';
-import type { Database } from '../../platform/database/database.ts';
-import type { Log } from '../../platform/log.ts';
 import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
-import type { Audit } from '../../services/audit/audit.ts';
 import type { LiveEvent } from '../../services/events/cloud-event.ts';
-import type { LiveEvents } from '../../services/events/events.ts';
 import type { Buses } from './buses.ts';
+import type { Rs485Context } from './context.ts';
 import type { Discovery } from './discovery.ts';
 import { alarmChanged, credentialShown, inputActivated } from './live-events.ts';
-import type { Rs485Table } from './table.ts';
 
 /** Ids remembered, over all buses: far more than 64 links can have on their way (src/platform/field/ipc.ts, EVENT_CREDITS). */
 const REMEMBERED_MAX = 10_000;
 
-export interface FieldEventsOptions {
-  database: Database;
-  table: Rs485Table;
-  audit: Audit;
-  events: LiveEvents;
+export interface FieldEventsOptions extends Rs485Context {
   discovery: Pick<Discovery, 'row'>;
   buses: Pick<Buses, 'has'>;
-  log: Log;
 }
 
 /** Resolves when the event is durable: true, or false when it is none of ours. */

@@ -3,6 +3,7 @@
  * queue of the bus (src/services/jobs). What the device has confirmed is kept: a device, a host or a gateway that was lost
  * goes on from there, and so does a job that is started again.
  */
+
 import { z } from 'zod';
 import { DriverError, type DriverErrorCode } from '../../../drivers/contract/driver.ts';
 import {
@@ -13,16 +14,14 @@ import {
   type SendFile,
 } from '../../../drivers/contract/osdp.ts';
 import type { Rs485Report } from '../../../drivers/contract/settings.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
-import type { Execute } from '../../platform/execute.ts';
 import { notPossible } from '../../platform/firmware-file.ts';
 import type { Caller, Role } from '../../platform/principal.ts';
-import type { JobWork, ReportProgress, ResumeJob, StartJob } from '../../services/jobs/job-order.ts';
-import type { Known } from '../../services/reconcile/reported.ts';
+import type { JobWork, ReportProgress, ResumeJob } from '../../services/jobs/job-order.ts';
+import type { Reported } from '../../services/reconcile/reported.ts';
 import { answering } from './answering.ts';
 import type { Buses } from './buses.ts';
+import type { Rs485Context } from './context.ts';
 import { assertFits, type FirmwareImage, readImage } from './firmware-image.ts';
 import type { FirmwareBody } from './osdp-schema.ts';
 import type { Rs485Device } from './schema.ts';
@@ -56,16 +55,9 @@ const AGAIN = 'start it again, and it goes on where it was';
 
 export type UpgradeJobInfo = NonNullable<Rs485Device['upgradeJobInfo']>;
 
-export interface FirmwareOptions {
-  database: Database;
-  table: Rs485Table;
-  clock: Clock;
+export interface FirmwareOptions extends Rs485Context {
   buses: Buses;
-  /** Where the files are; undefined: the configuration names no folder. */
-  firmwareDirectory: string | undefined;
-  known(deviceId: string): Known<Rs485Report> | undefined;
-  execute: Execute;
-  startJob: StartJob;
+  reported: Pick<Reported<Rs485Report>, 'get'>;
 }
 
 /** What is stored of a job, for after a restart. */
@@ -75,7 +67,7 @@ type Input = z.infer<typeof inputOfJob>;
 export type Firmware = ReturnType<typeof openFirmware>;
 
 export function openFirmware(options: FirmwareOptions) {
-  const { table, startJob } = options;
+  const { table, jobs } = options;
   const upgrades = new Map<string, UpgradeJobInfo>();
 
   /** Throws VALIDATION_FAILED. */
@@ -114,11 +106,11 @@ export function openFirmware(options: FirmwareOptions) {
       const row = existing(table, deviceId);
       const { bus, hw_id: hwId } = row;
       const { version, sha256 } = (await imageFor(row, file)).manifest;
-      answering(row, options.known(deviceId));
+      answering(row, options.reported.get(deviceId));
       const input = { deviceId, hwId, file, sha256 };
       const id = Promise.withResolvers<string>();
       const object = `rs485/${deviceId}`;
-      const job = await startJob({
+      const job = await jobs.start({
         kind: OSDP_FIRMWARE,
         object,
         roles: UPDATERS,
@@ -158,13 +150,13 @@ async function update(options: FirmwareOptions, one: Update): Promise<Record<str
   return { deviceId: row.device_id, hwId: row.hw_id, file: image.file, version, platformVersion };
 }
 
-function versionOf({ known }: Pick<FirmwareOptions, 'known'>, { device_id }: Rs485Row): string | null {
-  return known(device_id)?.state?.platform?.version ?? null;
+function versionOf({ reported }: Pick<FirmwareOptions, 'reported'>, { device_id }: Rs485Row): string | null {
+  return reported.get(device_id)?.state?.platform?.version ?? null;
 }
 
 /** Until the device has all of it. Whether it restarts with it now. */
 async function bring(options: FirmwareOptions, one: Update, before: string | null): Promise<boolean> {
-  const { clock, known } = options;
+  const { clock, reported } = options;
   const { row, image, progress, signal } = one;
   const total = image.bytes.length;
   const store = openStore(options, one);
@@ -179,7 +171,7 @@ async function bring(options: FirmwareOptions, one: Update, before: string | nul
       if (at.offset === total && isNew) break;
       if (clock.monotonic() - movedAt >= STALLED_MS)
         throw new DriverError('NO_REPLY', `the device has taken nothing for ten minutes: ${AGAIN}`);
-      const sent = known(row.device_id)?.connected ? await piece(options, one, at) : undefined;
+      const sent = reported.get(row.device_id)?.connected ? await piece(options, one, at) : undefined;
       if (sent) {
         if (sent.offset > at.offset) movedAt = clock.monotonic();
         if (sent.offset < at.offset) forgets += 1;
@@ -208,7 +200,7 @@ async function bring(options: FirmwareOptions, one: Update, before: string | nul
 
 /** Cancelled, or for good: the device may forget it. Otherwise somebody may go on with it. */
 async function breakOff(
-  { execute }: FirmwareOptions,
+  { field }: FirmwareOptions,
   { row, signal }: Update,
   error: unknown,
   store: { forget(): Promise<unknown>; keep(): Promise<unknown> },
@@ -219,12 +211,12 @@ async function breakOff(
   await store.forget();
   const data: AbortFile = { hwId: row.hw_id };
   const command = { kind: 'abortFile', data, timeoutMs: ABORT_TIMEOUT_MS };
-  await execute(row.bus, command, new AbortController().signal).catch(() => undefined);
+  await field.execute(row.bus, command, new AbortController().signal).catch(() => undefined);
 }
 
 /** undefined: it was lost before it could say anything. Throws what is for good. */
 async function piece(
-  { execute }: FirmwareOptions,
+  { field }: FirmwareOptions,
   { row, image, signal }: Update,
   { offset, messageMax }: { offset: number; messageMax: number | undefined },
 ): Promise<FileSent | undefined> {
@@ -238,7 +230,7 @@ async function piece(
   } satisfies SendFile;
   try {
     const command = { kind: 'sendFile', data, timeoutMs: PIECE_TIMEOUT_MS };
-    return fileSent.parse(await execute(row.bus, command, signal));
+    return fileSent.parse(await field.execute(row.bus, command, signal));
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof DriverError && PASSING.includes(error.code)) return undefined;
@@ -252,8 +244,8 @@ async function returned(
   { row, image, signal }: Update,
   isRestarting: boolean,
 ): Promise<string | null> {
-  const { clock, known } = options;
-  const isBack = () => known(row.device_id)?.connected === true;
+  const { clock, reported } = options;
+  const isBack = () => reported.get(row.device_id)?.connected === true;
   const isNew = () => isBack() && versionOf(options, row) === image.manifest.version;
   const end = clock.monotonic() + (isRestarting ? RETURN_MS : 0);
   while (!isNew() && clock.monotonic() < end) await clock.sleep(LOOK_MS, signal);

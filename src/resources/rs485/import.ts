@@ -1,6 +1,6 @@
 /** The section of a site's file that brings RS-485 devices. */
+
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../../platform/clock.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import {
   type Change,
@@ -10,9 +10,12 @@ import {
   leftAlone,
   type MakeImportPlan,
 } from '../../platform/import-plan.ts';
-import type { Audit } from '../../services/audit/audit.ts';
+import type { Buses } from './buses.ts';
+import type { Rs485Context } from './context.ts';
 import type { LetGo } from './let-go.ts';
+import type { PolledAddresses } from './polled-addresses.ts';
 import type { Wanted } from './schema.ts';
+import type { Settings } from './settings.ts';
 import type { Rs485Entry } from './site-entry.ts';
 import type { Rs485Row, Rs485Table } from './table.ts';
 import {
@@ -32,15 +35,10 @@ const RESOURCE = 'rs485 device';
 /** A pulse is aimed by these. */
 const AIMED_BY: readonly string[] = ['bus', 'hwId', 'doorId', 'relayIndex'];
 
-export interface ImportOptions {
-  table: Rs485Table;
-  audit: Audit;
-  clock: Clock;
-  /** After the commit. `since` is epoch milliseconds. */
-  added(deviceId: string, since: number): void;
-  /** What is known of a device that was found is known of this one now. */
-  merged(found: string, deviceId: string): void;
-  changed(deviceId: string): void;
+export interface ImportOptions extends Rs485Context {
+  buses: Pick<Buses, 'ids'>;
+  polled: Pick<PolledAddresses, 'changed'>;
+  settings: Pick<Settings, 'reported' | 'reconciler'>;
   letGo: LetGo;
 }
 
@@ -58,7 +56,15 @@ interface Step {
 }
 
 export function importRs485(options: ImportOptions): MakeImportPlan<Rs485Entry> {
-  const { table, clock } = options;
+  const { table, clock, buses, polled, settings } = options;
+  const { reported, reconciler } = settings;
+
+  /** After the commit: another device, or a new one. */
+  function added(deviceId: string, since: number): void {
+    reported.add(deviceId, since);
+    for (const bus of buses.ids()) polled.changed(bus);
+  }
+
   return (entries, caller) => {
     const steps = entries.map((entry, index) => stepOf(table, entry, `/${index}`));
     refuseDuplicates(steps);
@@ -83,9 +89,10 @@ export function importRs485(options: ImportOptions): MakeImportPlan<Rs485Entry> 
           row && change.fields.some(({ field }) => AIMED_BY.includes(field)) ? [options.letGo(row)] : [],
         );
         for (const { deviceId, row, found, entry } of open) {
-          if (!row || isElsewhere(row, entry)) options.added(deviceId, now);
-          if (found) options.merged(found.device_id, deviceId);
-          options.changed(deviceId);
+          if (!row || isElsewhere(row, entry)) added(deviceId, now);
+          // What is known of a device that was found is known of this one now.
+          if (found) reported.move(found.device_id, deviceId);
+          reconciler.wake(deviceId);
         }
         await Promise.all(letGo.map((done) => done()));
       },

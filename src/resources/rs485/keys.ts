@@ -1,21 +1,12 @@
 /** The keys (SCBK) of OSDP devices: one for each, drawn here, sealed on the disk, told to the driver of their bus. */
+
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { keyFingerprint } from '../../../drivers/contract/osdp.ts';
 import type { Watch } from '../../../drivers/contract/rs485.ts';
-import type { Database } from '../../platform/database/database.ts';
-import type { Log } from '../../platform/log.ts';
-import type { Vault } from '../../platform/vault.ts';
-import type { Rs485Table } from './table.ts';
+import type { Rs485Context } from './context.ts';
 
 /** AES-128. */
 const KEY_BYTES = 16;
-
-export interface KeysOptions {
-  database: Database;
-  table: Rs485Table;
-  vault: Pick<Vault, 'seal' | 'open'>;
-  log: Log;
-}
 
 export interface Place {
   bus: string;
@@ -64,7 +55,7 @@ export interface Keys {
   remove(bus: string, address: number): void;
 }
 
-export function openKeys({ table, vault, log }: KeysOptions): Keys {
+export function openKeys({ table, vault, log }: Pick<Rs485Context, 'table' | 'vault' | 'log'>): Keys {
   const pairings = new Set<string>();
   function opened(sealed: Uint8Array, place: Place): Uint8Array<ArrayBuffer> | undefined {
     try {

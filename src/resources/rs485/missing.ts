@@ -1,9 +1,10 @@
 /** Devices that should answer and do not, for the status: also those that have no address, and so are not polled. */
+
 import type { Rs485Report } from '../../../drivers/contract/settings.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Known } from '../../services/reconcile/reported.ts';
-import type { Buses, BusesOptions } from './buses.ts';
-import type { Rs485Row, Rs485Table } from './table.ts';
+import type { Reported } from '../../services/reconcile/reported.ts';
+import type { Buses } from './buses.ts';
+import type { Rs485Context } from './context.ts';
+import type { Rs485Row } from './table.ts';
 import { unfedReason } from './unfed.ts';
 import { isUnclaimed } from './wanted.ts';
 
@@ -23,36 +24,25 @@ export interface MissingDevice {
   message: string;
 }
 
-export interface MissingOptions {
-  table: Rs485Table;
-  clock: Clock;
+export interface MissingOptions extends Rs485Context {
   buses: Pick<Buses, 'device'>;
-  linkState: BusesOptions['linkState'];
-  known(
-    deviceId: string,
-  ): Pick<Known<Pick<Rs485Report, 'watchdog' | 'address'>>, 'connected' | 'changedAt' | 'state'> | undefined;
+  reported: Pick<Reported<Rs485Report>, 'get'>;
 }
 
-export function openMissing({
-  table,
-  clock,
-  buses,
-  linkState,
-  known,
-}: MissingOptions): () => MissingDevice[] {
-  const isConnected = ({ device_id }: Rs485Row) => known(device_id)?.connected ?? false;
+export function openMissing({ table, clock, buses, field, reported }: MissingOptions): () => MissingDevice[] {
+  const isConnected = ({ device_id }: Rs485Row) => reported.get(device_id)?.connected ?? false;
 
   /** Of a bus that is down the status says so once. */
   function isSettled(bus: string): boolean {
-    const link = linkState(bus);
+    const link = field.link(bus);
     return link?.up === true && clock.now() - link.since >= SETTLED_MS;
   }
 
   function messageOf(row: Rs485Row, found: readonly Rs485Row[]): string {
-    const since = new Date(known(row.device_id)?.changedAt ?? row.connected_changed_at).toISOString();
+    const since = new Date(reported.get(row.device_id)?.changedAt ?? row.connected_changed_at).toISOString();
     const silent = `${row.hw_id} does not answer on bus ${row.bus} since ${since}`;
     const fresh = found.filter(({ bus }) => bus === row.bus).map(({ hw_id }) => hw_id);
-    const unfed = unfedReason(row, known(row.device_id)?.state, buses);
+    const unfed = unfedReason(row, reported.get(row.device_id)?.state, buses);
     if (unfed) return `${silent}: ${unfed}`;
     if (fresh.length === 0)
       return `${silent}: check its supply and wiring. If its address was changed, a scan of the bus finds it (gatehouse bus scan ${row.bus}). If it is gone for good, remove it; a key that it has is forgotten with that`;

@@ -4,7 +4,7 @@ import { manualClock } from '../../../test/manual-clock.ts';
 import { temporaryDatabase } from '../../../test/temporary.ts';
 import { silentLog } from '../../platform/log.ts';
 import { openKeys } from './keys.ts';
-import { openPolledAddresses } from './polled-addresses.ts';
+import { openPolledAddresses, type PolledAddressesOptions } from './polled-addresses.ts';
 import { openRs485Table } from './table.ts';
 import { A } from './testbed.ts';
 
@@ -20,7 +20,7 @@ async function openParts({ isPaired }: { isPaired: boolean }) {
     seal: (plain: Uint8Array) => Buffer.from(plain),
     open: (sealed: Uint8Array) => Buffer.from(sealed),
   };
-  const keys = openKeys({ database, table, vault, log: silentLog });
+  const keys = openKeys({ table, vault, log: silentLog });
   await database.commit(() => {
     table.insertFound.run(A, BUS, FOUND.hwId, HERE.address, 0, 0, '', 0, '');
     if (!isPaired) return;
@@ -30,12 +30,12 @@ async function openParts({ isPaired }: { isPaired: boolean }) {
   const polled = openPolledAddresses({
     database,
     table,
-    execute: async () => ({}),
+    field: { execute: async () => ({}) },
     keys,
-    keysOf: keys.of,
+    buses: { speaks: () => true },
     clock: manualClock(),
     log: silentLog,
-  });
+  } as unknown as PolledAddressesOptions);
   const row = () => {
     const found = table.device.get(A);
     if (!found) throw new Error('the row is gone');

@@ -137,7 +137,7 @@ function busOperations(rs485: Rs485, job: z.ZodType): Operation[] {
       status: 200,
       result: busList,
       errors: [],
-      handler: () => ({ body: { items: rs485.buses() } }),
+      handler: () => ({ body: { items: rs485.buses.overview() } }),
     }),
     operation({
       id: 'scanRs485Bus',

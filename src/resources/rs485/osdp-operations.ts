@@ -31,7 +31,7 @@ export function osdpOperations(rs485: Rs485, job: z.ZodType): Operation[] {
       location: jobPath,
       errors: ['NOT_FOUND', 'IN_PROGRESS', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
       handler: async ({ params, body, principal, correlationId }) => ({
-        body: await rs485.updateFirmware(params.deviceId, body, { principal, correlationId }),
+        body: await rs485.firmware.start(params.deviceId, body, { principal, correlationId }),
       }),
     }),
     operation({

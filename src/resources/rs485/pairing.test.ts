@@ -11,8 +11,8 @@ import { LOCAL_ADMINISTRATOR, SYSTEM_PRINCIPAL } from '../../platform/principal.
 import type { AuditEntry } from '../../services/audit/entry.ts';
 import { openJobs } from '../../services/jobs/jobs.ts';
 import { openKeys } from './keys.ts';
-import { openPairing, type PairingOptions } from './pairing.ts';
-import { openProofs } from './proofs.ts';
+import { openPairings, type PairingOptions } from './pairing.ts';
+import { openProofs, type ProofsOptions } from './proofs.ts';
 import { openRs485Table } from './table.ts';
 
 const BUS = 'bus-1';
@@ -32,7 +32,7 @@ async function openParts() {
       return Buffer.from(bytes);
     },
   };
-  const keys = openKeys({ database, table, vault, log: silentLog });
+  const keys = openKeys({ table, vault, log: silentLog });
   const audits: AuditEntry[] = [];
   const changed: string[] = [];
   const sent: Uint8Array[] = [];
@@ -43,9 +43,10 @@ async function openParts() {
     audit: { record: (entry: AuditEntry) => void audits.push(entry) },
     clock: manualClock(),
     log: silentLog,
-    changed: (bus: string) => void changed.push(bus),
+    polled: { place: async () => {}, changed: (bus: string) => void changed.push(bus) },
   };
-  const jobs = await openJobs(parts);
+  const jobs = openJobs(parts);
+  await jobs.resume({});
   onTestFinished(() => jobs[Symbol.asyncDispose]());
   /** `meanwhile`: between the answer of the device and the end of the job. */
   async function pair(ends: DriverErrorCode | 'paired', meanwhile = async () => {}): Promise<unknown> {
@@ -53,19 +54,20 @@ async function openParts() {
       ...parts,
       buses: { has: () => true, assertOsdp: () => ({ id: BUS }), isUp: () => true },
       discovery: { record: meanwhile },
-      polled: { place: async () => {}, changed: parts.changed },
-      async execute(_: string, { data }: { data: { key: Uint8Array } }) {
-        sent.push(data.key);
-        if (ends !== 'paired') throw new DriverError(ends, `it said ${ends}`);
-        return { hwId: HW_ID };
+      field: {
+        async execute(_: string, { data }: { data: { key: Uint8Array } }) {
+          sent.push(data.key);
+          if (ends !== 'paired') throw new DriverError(ends, `it said ${ends}`);
+          return { hwId: HW_ID };
+        },
       },
-      startJob: jobs.start,
+      jobs,
     } as unknown as PairingOptions;
     const body = { address: ADDRESS, seconds: 60 };
-    const job = (await openPairing(options)(BUS, body, CALLER)) as { id: string };
+    const job = (await openPairings(options).pair(BUS, body, CALLER)) as { id: string };
     return endedJob(jobs, job.id);
   }
-  const takeProof = openProofs(parts);
+  const takeProof = openProofs(parts as unknown as ProofsOptions);
   return {
     database,
     keys,

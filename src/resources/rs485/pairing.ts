@@ -2,20 +2,18 @@
  * Gives an OSDP device its key: as a job, in a window of time that a technician opens and watches. While it is open anyone who
  * listens on that bus can learn the key, so it is explicit, short, and in the audit.
  */
+
 import { DriverError, type DriverErrorCode } from '../../../drivers/contract/driver.ts';
 import { type Pair, paired } from '../../../drivers/contract/rs485.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
-import type { Execute } from '../../platform/execute.ts';
 import type { Caller, Role } from '../../platform/principal.ts';
-import type { Conclude, StartJob } from '../../services/jobs/job-order.ts';
+import type { Conclude } from '../../services/jobs/job-order.ts';
 import type { PairBody } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
+import type { Rs485Context } from './context.ts';
 import type { Discovery } from './discovery.ts';
 import type { Keys } from './keys.ts';
 import type { PolledAddresses } from './polled-addresses.ts';
-import type { Rs485Table } from './table.ts';
 
 export const PAIRERS: readonly [Role, ...Role[]] = ['service-tool'];
 
@@ -28,40 +26,40 @@ const UNSENT: readonly DriverErrorCode[] = [
 /** For the way to the host and back. */
 const MARGIN_MS = 5_000;
 
-export interface PairingOptions {
-  database: Database;
-  table: Rs485Table;
-  clock: Clock;
+export interface PairingOptions extends Rs485Context {
   buses: Buses;
   keys: Keys;
   discovery: Pick<Discovery, 'record'>;
   polled: Pick<PolledAddresses, 'place' | 'changed'>;
-  execute: Execute;
-  startJob: StartJob;
 }
 
-export type StartPairing = (bus: string, body: PairBody, caller: Caller) => Promise<unknown>;
+export interface Pairings {
+  /** Resolves with the job. */
+  pair(bus: string, body: PairBody, caller: Caller): Promise<unknown>;
+}
 
-export function openPairing(options: PairingOptions): StartPairing {
-  const { buses, startJob } = options;
-  return async (busId, body, caller) => {
-    if (!buses.has(busId))
-      throw new GatehouseError(
-        'NOT_FOUND',
-        `There is no bus ${busId}; GET /network/rs485/buses has those there are.`,
-      );
-    const { id } = buses.assertOsdp(busId, 'OSDP has keys');
-    if (!buses.isUp(id))
-      throw new GatehouseError('DEVICE_OFFLINE', `Bus ${id} is down: GET /network/rs485/buses says why.`);
-    return startJob({
-      kind: 'osdp-pairing',
-      object: `rs485/bus/${id}`,
-      roles: PAIRERS,
-      principal: caller.principal,
-      correlationId: caller.correlationId,
-      intent: { action: 'rs485.pair', object: `rs485/bus/${id}`, detail: { ...body } },
-      run: (_, signal, conclude) => pair(options, id, body, { caller, signal, conclude }),
-    });
+export function openPairings(options: PairingOptions): Pairings {
+  const { buses, jobs } = options;
+  return {
+    async pair(busId, body, caller) {
+      if (!buses.has(busId))
+        throw new GatehouseError(
+          'NOT_FOUND',
+          `There is no bus ${busId}; GET /network/rs485/buses has those there are.`,
+        );
+      const { id } = buses.assertOsdp(busId, 'OSDP has keys');
+      if (!buses.isUp(id))
+        throw new GatehouseError('DEVICE_OFFLINE', `Bus ${id} is down: GET /network/rs485/buses says why.`);
+      return jobs.start({
+        kind: 'osdp-pairing',
+        object: `rs485/bus/${id}`,
+        roles: PAIRERS,
+        principal: caller.principal,
+        correlationId: caller.correlationId,
+        intent: { action: 'rs485.pair', object: `rs485/bus/${id}`, detail: { ...body } },
+        run: (_, signal, conclude) => pair(options, id, body, { caller, signal, conclude }),
+      });
+    },
   };
 }
 
@@ -95,7 +93,7 @@ async function pair(
   const timeoutMs = data.milliseconds + MARGIN_MS;
   const command = { kind: 'pair', data: { ...data }, timeoutMs };
   // What fails after it is no failure of the pairing.
-  const { hwId } = await options.execute(bus, command, signal).then(paired.parse).catch(failed);
+  const { hwId } = await options.field.execute(bus, command, signal).then(paired.parse).catch(failed);
   conclude({ outcome: 'done', detail: { hwId }, also: () => keys.proved(place, by()), stored });
   const found = [{ bus, hwId, address }];
   await discovery.record(found, caller);

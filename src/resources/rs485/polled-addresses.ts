@@ -5,15 +5,12 @@
 import { createHash } from 'node:crypto';
 import { DriverError, type Plain } from '../../../drivers/contract/driver.ts';
 import type { Watch } from '../../../drivers/contract/rs485.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
-import type { Execute } from '../../platform/execute.ts';
-import type { Log } from '../../platform/log.ts';
 import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import { openWaking } from '../../platform/waking.ts';
-import type { Found } from './discovery.ts';
+import type { Buses } from './buses.ts';
+import type { Rs485Context } from './context.ts';
 import type { Keys } from './keys.ts';
-import type { Rs485Row, Rs485Table } from './table.ts';
+import type { Rs485Row } from './table.ts';
 
 /** The driver only takes note of it. */
 const WATCH_TIMEOUT_MS = 10_000;
@@ -21,15 +18,16 @@ const RETRY_MS = 5_000;
 /** What a driver has that has just opened its link. */
 const NOTHING = JSON.stringify([[], undefined]);
 
-export interface PolledAddressesOptions {
-  table: Rs485Table;
-  database: Database;
-  execute: Execute;
-  keys: Pick<Keys, 'follow' | 'moved'>;
-  /** Of the devices of a bus, where its protocol has keys. */
-  keysOf(bus: string): Watch['keys'];
-  clock: Clock;
-  log: Log;
+/** Where a device was found. */
+export interface Found {
+  bus: string;
+  hwId: string;
+  address: number | null;
+}
+
+export interface PolledAddressesOptions extends Rs485Context {
+  buses: Pick<Buses, 'speaks'>;
+  keys: Pick<Keys, 'of' | 'follow' | 'moved'>;
 }
 
 export interface PolledAddresses {
@@ -45,15 +43,8 @@ export interface PolledAddresses {
   run(signal: AbortSignal): Promise<never>;
 }
 
-export function openPolledAddresses({
-  database,
-  table,
-  execute,
-  keysOf,
-  keys,
-  clock,
-  log,
-}: PolledAddressesOptions): PolledAddresses {
+export function openPolledAddresses(options: PolledAddressesOptions): PolledAddresses {
+  const { database, table, field, buses, keys, clock, log } = options;
   /** Buses that are up, each with what its present driver has. */
   const drivers = new Map<string, { has: string }>();
   const stale = new Set<string>();
@@ -67,14 +58,14 @@ export function openPolledAddresses({
   async function tell(bus: string, signal: AbortSignal): Promise<void> {
     const driver = drivers.get(bus);
     const devices = table.addressed.all(bus).map(({ address, hwId }) => ({ address, hwId }));
-    const keys = keysOf(bus);
-    const list = listOf({ devices, keys });
+    const known = buses.speaks(bus, 'osdp') ? keys.of(bus) : undefined;
+    const list = listOf({ devices, keys: known });
     stale.delete(bus);
     if (!driver || driver.has === list) return;
     try {
       // Plain, but for optional keys in its type.
-      const data = { devices, ...(keys && { keys }) } as { [key: string]: Plain };
-      await execute(bus, { kind: 'watch', data, timeoutMs: WATCH_TIMEOUT_MS }, signal);
+      const data = { devices, ...(known && { keys: known }) } as { [key: string]: Plain };
+      await field.execute(bus, { kind: 'watch', data, timeoutMs: WATCH_TIMEOUT_MS }, signal);
       driver.has = list;
     } catch (error) {
       // Another driver has the link by then: link() will say so.

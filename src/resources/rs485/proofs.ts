@@ -2,28 +2,22 @@
  * A pairing may end without a known outcome (the window closed, or the host or the gateway died after the KEYSET). When the
  * device proves the pending key in a later handshake, that key becomes its own.
  */
+
 import { randomUUID } from 'node:crypto';
 import type { Rs485Report } from '../../../drivers/contract/settings.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
-import type { Log } from '../../platform/log.ts';
 import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
-import type { Audit } from '../../services/audit/audit.ts';
+import type { Rs485Context } from './context.ts';
 import type { Keys } from './keys.ts';
+import type { PolledAddresses } from './polled-addresses.ts';
 
-export interface ProofsOptions {
-  database: Database;
+export interface ProofsOptions extends Rs485Context {
   keys: Pick<Keys, 'isPending' | 'proved'>;
-  audit: Audit;
-  clock: Clock;
-  log: Log;
-  /** The keys of this bus are other ones now. */
-  changed(bus: string): void;
+  polled: Pick<PolledAddresses, 'changed'>;
 }
 
 export type TakeProof = (bus: string, told: Rs485Report) => void;
 
-export function openProofs({ database, keys, audit, clock, log, changed }: ProofsOptions): TakeProof {
+export function openProofs({ database, keys, audit, clock, log, polled }: ProofsOptions): TakeProof {
   return (bus, { hwId, address, provenKey }) => {
     if (provenKey === undefined || address === undefined) return;
     const place = { bus, address };
@@ -42,7 +36,7 @@ export function openProofs({ database, keys, audit, clock, log, changed }: Proof
       });
     });
     promoted.then(
-      () => changed(bus),
+      () => polled.changed(bus),
       (error: unknown) =>
         log.warn(
           { link: bus, address, err: error },

@@ -2,23 +2,23 @@
  * Fires a device's relay, now or not at all: an intent in the audit before, the outcome after. Each request fires once at
  * most; nothing is ever sent again, and what no one can know is said to be unknown.
  */
+
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { type Pulse, pulsed } from '../../../drivers/contract/rs485.ts';
 import type { Rs485Report } from '../../../drivers/contract/settings.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { GatehouseError, ownFault } from '../../platform/errors.ts';
-import type { Execute } from '../../platform/execute.ts';
-import type { Log } from '../../platform/log.ts';
 import type { Caller } from '../../platform/principal.ts';
-import type { Actuations } from '../../services/actuations/actuations.ts';
-import type { Known } from '../../services/reconcile/reported.ts';
+import type { Reported } from '../../services/reconcile/reported.ts';
 import type { PulseResult } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
+import type { Rs485Context } from './context.ts';
 import { changedMeanwhile, openHandedOver } from './handed-over.ts';
 import { noRelay, settingsInForce } from './relay.ts';
 import type { WiredRelay } from './relays.ts';
-import { existing, type Rs485Row, type Rs485Table } from './table.ts';
+import type { Settings } from './settings.ts';
+import { existing, type Rs485Row } from './table.ts';
 import { unfedReason } from './unfed.ts';
+import type { Watchdogs } from './watchdog.ts';
 import { assertProven, type WatchdogProofs } from './watchdog-proofs.ts';
 
 /** From the request to the wire. A person waits at the door: what comes later surprises somebody else. */
@@ -28,30 +28,13 @@ const DURATION_MS = 5_000;
 /** What drivers take (drivers/contract/rs485.ts). */
 const LONGEST_MS = 600_000;
 
-export interface PulseOptions {
-  table: Rs485Table;
-  actuations: Actuations;
+export interface PulseOptions extends Rs485Context {
   buses: Pick<Buses, 'isUp' | 'device'>;
-  clock: Clock;
-  log: Log;
-  execute: Execute;
   proofs: Pick<WatchdogProofs, 'of'>;
-  known(deviceId: string): Known<Rs485Report> | undefined;
-  isInForce(row: Rs485Row): boolean;
-  /** Throws IN_PROGRESS while the watchdog of the device is tested. */
-  assertNotTested(deviceId: string): void;
+  reported: Pick<Reported<Rs485Report>, 'get'>;
+  settings: Pick<Settings, 'isInForce'>;
+  watchdogs: Pick<Watchdogs, 'assertNotTested'>;
 }
-
-export type FirePulse = (deviceId: string, caller: Caller) => Promise<PulseResult>;
-/**
- * Fires this relay for so long, or makes its pulse last so long, while it is the one in force. Nothing of it is audited here:
- * the caller that holds a relay this way says when that begins and ends. It keeps no other caller from a pulse, which follows it.
- */
-export type HoldRelay = (
-  relay: WiredRelay,
-  hold: { milliseconds: number; timeoutMs: number },
-  signal: AbortSignal,
-) => Promise<PulseResult>;
 
 /** How it ended: fired, perhaps fired (`reason`: what is known of that), or certainly not. */
 type End = { result: PulseResult; reason: string | null } | { refusal: GatehouseError };
@@ -61,20 +44,28 @@ export const PULSE = 'rs485.pulse';
 const LATE = 'the disk was too slow, or the gateway stood still, for it to come in time';
 const HUNG_UP = 'the client hung up before it was sent';
 
-interface Pulses {
-  /** Before a change of the device, of its relay or of its door is answered: none that a host has fires the former relay afterwards. */
-  callOff(deviceId: string): Promise<void>;
-  pulse: FirePulse;
-  holdRelay: HoldRelay;
+export interface Pulses {
+  pulse(deviceId: string, caller: Caller): Promise<PulseResult>;
+  /**
+   * Fires this relay for so long, or makes its pulse last so long, while it is the one in force. Nothing of it is audited here:
+   * the caller that holds a relay this way says when that begins and ends. It keeps no other caller from a pulse, which follows it.
+   */
+  holdRelay(
+    relay: WiredRelay,
+    hold: { milliseconds: number; timeoutMs: number },
+    signal: AbortSignal,
+  ): Promise<PulseResult>;
   /** Throws WATCHDOG_NOT_PROVEN, NO_RELAY, or IN_PROGRESS during a watchdog test. A device that does not answer passes. */
   assertRelayProven(deviceId: string): void;
+  /** Before a change of the device, of its relay or of its door is answered: none that a host has fires the former relay afterwards. */
+  callOff(deviceId: string): Promise<void>;
 }
 
-export function openPulse(options: PulseOptions): Pulses {
+export function openPulses(options: PulseOptions): Pulses {
   const { table, actuations, clock } = options;
   const firing = new Set<string>();
   const handedOver = openHandedOver();
-  const execute = ({ row, pulse }: Aim, timeoutMs: number, withdrawn: AbortSignal) =>
+  const send = ({ row, pulse }: Aim, timeoutMs: number, withdrawn: AbortSignal) =>
     handedOver.fire(row.device_id, withdrawn, (signal) => handOver(options, row, pulse, timeoutMs, signal));
 
   async function fire(
@@ -93,7 +84,7 @@ export function openPulse(options: PulseOptions): Pulses {
     const timeoutMs = Math.floor(DEADLINE_MS - (clock.monotonic() - startedAt));
     const late = hasHungUp ? HUNG_UP : timeoutMs < 1 && LATE;
     const refusal = late ? unsent(late) : misaimed(options, aimed);
-    const end = refusal ? { refusal } : await execute(aimed, timeoutMs, hungUp);
+    const end = refusal ? { refusal } : await send(aimed, timeoutMs, hungUp);
     const [outcome, detail] =
       'result' in end
         ? [end.result.outcome === 'confirmed' ? 'done' : 'unknown', { ...end.result, reason: end.reason }]
@@ -118,11 +109,11 @@ export function openPulse(options: PulseOptions): Pulses {
     },
     assertRelayProven(deviceId) {
       const row = existing(table, deviceId);
-      options.assertNotTested(deviceId);
-      const known = options.known(deviceId);
+      options.watchdogs.assertNotTested(deviceId);
+      const known = options.reported.get(deviceId);
       if (!known?.connected) return;
       const state = known.state ?? undefined;
-      assertProven(options.proofs, row, state, pulseOf(row, state, options.isInForce(row)).relay);
+      assertProven(options.proofs, row, state, pulseOf(row, state, options.settings.isInForce(row)).relay);
     },
     async holdRelay(relay, { milliseconds, timeoutMs }, signal) {
       const { row, pulse } = aim(options, relay.deviceId);
@@ -130,7 +121,7 @@ export function openPulse(options: PulseOptions): Pulses {
         throw noRelay(
           `Nothing was fired: output${relay.relayIndex} of ${relay.hwId} on bus ${relay.bus} is not the relay in force of device ${row.device_id}.`,
         );
-      const end = await execute({ row, pulse: { ...pulse, milliseconds } }, timeoutMs, signal);
+      const end = await send({ row, pulse: { ...pulse, milliseconds } }, timeoutMs, signal);
       if ('refusal' in end) throw end.refusal;
       return end.result;
     },
@@ -145,12 +136,12 @@ interface Aim {
 /** Throws what is known to be in the way before anything is sent. */
 function aim(options: PulseOptions, deviceId: string): Aim {
   const row = existing(options.table, deviceId);
-  options.assertNotTested(deviceId);
-  const known = options.known(deviceId);
+  options.watchdogs.assertNotTested(deviceId);
+  const known = options.reported.get(deviceId);
   if (!options.buses.isUp(row.bus)) throw offline(row, 'its bus is down: GET /network/rs485/buses says why');
   const untrusted = known?.connected ? undefined : untrustedBy(row, known?.state);
   if (untrusted) throw untrusted;
-  const pulse = pulseOf(row, known?.state ?? undefined, options.isInForce(row));
+  const pulse = pulseOf(row, known?.state ?? undefined, options.settings.isInForce(row));
   if (!known?.connected)
     throw offline(
       row,
@@ -188,7 +179,7 @@ function pulseOf(row: Rs485Row, told: Rs485Report | undefined, inForce: boolean)
 }
 
 async function handOver(
-  { execute, log }: PulseOptions,
+  { field, log }: PulseOptions,
   row: Rs485Row,
   pulse: Pulse,
   timeoutMs: number,
@@ -201,7 +192,7 @@ async function handOver(
   });
   try {
     const command = { kind: 'pulse', data: pulse, timeoutMs };
-    const answer = pulsed.safeParse(await execute(row.bus, command, signal));
+    const answer = pulsed.safeParse(await field.execute(row.bus, command, signal));
     return answer.data
       ? { result: { ...answer.data, outcome: 'confirmed' }, reason: null }
       : unknown('the driver answered what is no answer');

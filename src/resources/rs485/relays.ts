@@ -1,25 +1,20 @@
 /** The devices whose relays open doors, as the doors see them. */
+
 import type { Rs485Report } from '../../../drivers/contract/settings.ts';
-import type { Known } from '../../services/reconcile/reported.ts';
+import type { Reported } from '../../services/reconcile/reported.ts';
 import type { Buses } from './buses.ts';
+import type { Rs485Context, WiredRelay } from './context.ts';
+import type { Settings } from './settings.ts';
+
+export type { WiredRelay } from './context.ts';
+
 import { shownRelay } from './relay.ts';
-import type { Rs485Row, Rs485Table } from './table.ts';
+import type { Rs485Row } from './table.ts';
 
-export interface RelaysOptions {
-  table: Rs485Table;
+export interface RelaysOptions extends Rs485Context {
   buses: Pick<Buses, 'isUp'>;
-  known(deviceId: string): Known<Rs485Report> | undefined;
-  isInForce(row: Rs485Row): boolean;
-  /** A device reported the relay that opens this door. */
-  relayReported(doorId: string, relay: WiredRelay, isClosed: boolean): void;
-}
-
-/** One relay of one piece of hardware, which another device may replace. */
-export interface WiredRelay {
-  deviceId: string;
-  bus: string;
-  hwId: string;
-  relayIndex: number;
+  reported: Pick<Reported<Rs485Report>, 'get'>;
+  settings: Pick<Settings, 'isInForce'>;
 }
 
 /** Of the device whose doorId is a door; `settled`: it has reported the settings that are wanted. */
@@ -49,13 +44,13 @@ export interface Relays {
   facts(deviceId: string): DeviceFacts | undefined;
 }
 
-export function openRelays({ table, buses, known, isInForce, relayReported }: RelaysOptions): Relays {
+export function openRelays({ table, buses, reported, settings, relayReported }: RelaysOptions): Relays {
   const shown = (row: Rs485Row): Relay => ({
     deviceId: row.device_id,
     bus: row.bus,
     hwId: row.hw_id,
     relayIndex: row.relay_index,
-    settled: isInForce(row),
+    settled: settings.isInForce(row),
   });
   return {
     relay(doorId) {
@@ -67,13 +62,13 @@ export function openRelays({ table, buses, known, isInForce, relayReported }: Re
       const { door_id: doorId } = row;
       if (doorId === null) return;
       const { device_id: deviceId, bus, hw_id: hwId } = row;
-      const told = shownRelay(row, report, isInForce(row));
+      const told = shownRelay(row, report, settings.isInForce(row));
       if (told) relayReported(doorId, { deviceId, bus, hwId, relayIndex: told.relayIndex }, told.isClosed);
     },
     facts(deviceId) {
       const row = table.device.get(deviceId);
       if (!row) return undefined;
-      const { connected, changedAt } = known(deviceId) ?? {
+      const { connected, changedAt } = reported.get(deviceId) ?? {
         connected: false,
         changedAt: row.connected_changed_at,
       };

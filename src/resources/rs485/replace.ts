@@ -1,68 +1,75 @@
 /** Another device takes the place of one that broke: the record stays, with its name, door, settings and history. */
-import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
+
 import { GatehouseError } from '../../platform/errors.ts';
 import { assertIfMatch } from '../../platform/http/editing.ts';
 import type { Caller } from '../../platform/principal.ts';
-import type { Audit } from '../../services/audit/audit.ts';
-import type { Reported } from '../../services/reconcile/reported.ts';
 import type { Replacement } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
+import type { Rs485Context } from './context.ts';
+import type { Devices } from './devices.ts';
 import type { LetGo } from './let-go.ts';
-import { existing, type Rs485Row, type Rs485Table } from './table.ts';
+import type { PolledAddresses } from './polled-addresses.ts';
+import type { Settings } from './settings.ts';
+import { existing, type Rs485Row } from './table.ts';
 import { isUnclaimed, takeOver } from './wanted.ts';
 
-export interface ReplaceOptions {
-  database: Database;
-  table: Rs485Table;
-  audit: Audit;
-  clock: Clock;
+export interface ReplaceOptions extends Rs485Context {
   buses: Pick<Buses, 'assertKnown' | 'overview'>;
-  reported: Pick<Reported<unknown>, 'add' | 'move' | 'get'>;
+  settings: Pick<Settings, 'reported' | 'reconciler'>;
+  polled: Pick<PolledAddresses, 'changed'>;
+  devices: Pick<Devices, 'get'>;
   letGo: LetGo;
-  /** After the commit. */
-  replaced(row: Rs485Row, busBefore: string): void;
 }
 
-export type Replace = (
-  deviceId: string,
-  replacement: Replacement,
-  caller: Caller & { ifMatch: string | undefined },
-) => Promise<void>;
+export interface Replacements {
+  /** Resolves with the device as it is then. */
+  replace(
+    deviceId: string,
+    replacement: Replacement,
+    caller: Caller & { ifMatch: string | undefined },
+  ): Promise<ReturnType<Devices['get']>>;
+}
 
-export function openReplace(options: ReplaceOptions): Replace {
-  const { database, table, audit, clock, buses, reported, replaced } = options;
-  return async (deviceId, { hwId, bus: busGiven, confirm }, { principal, correlationId, ifMatch }) => {
-    if (busGiven !== undefined) buses.assertKnown(busGiven);
-    const done = await database.commit(() => {
+export function openReplacements(options: ReplaceOptions): Replacements {
+  const { database, table, audit, clock, buses, settings, polled, devices } = options;
+  const { reported, reconciler } = settings;
+  return {
+    async replace(deviceId, { hwId, bus: busGiven, confirm }, { principal, correlationId, ifMatch }) {
+      if (busGiven !== undefined) buses.assertKnown(busGiven);
+      const done = await database.commit(() => {
+        const row = existing(table, deviceId);
+        assertIfMatch(ifMatch, row.revision);
+        const bus = busGiven ?? row.bus;
+        if (row.bus === bus && row.hw_id === hwId) return undefined;
+        const found = table.byHwId.get(bus, hwId);
+        if (found && !isUnclaimed(found)) throw claimed(found);
+        const elsewhere = busGiven !== undefined || found ? undefined : otherBus(options, hwId, bus);
+        if (elsewhere !== undefined) throw onAnother(hwId, elsewhere);
+        const isHeard = found && reported.get(found.device_id)?.connected;
+        if (!isHeard && !confirm) throw notHeard(hwId, bus);
+        const letGo = options.letGo(row);
+        const now = clock.now();
+        const address = takeOver(table, found, row.bus === bus ? row.address : null);
+        table.bind.run(bus, hwId, address, now, principal.id, deviceId);
+        const [from, to] = [
+          { bus: row.bus, hwId: row.hw_id },
+          { bus, hwId },
+        ];
+        const detail = { from, to, merged: found?.device_id ?? null };
+        const object = `rs485/${deviceId}`;
+        audit.record({ principal, action: 'rs485.replace', object, outcome: 'done', detail, correlationId });
+        return { found, busBefore: row.bus, now, letGo };
+      });
+      if (!done) return devices.get(deviceId);
+      await done.letGo();
+      reported.add(deviceId, done.now);
+      if (done.found) reported.move(done.found.device_id, deviceId);
       const row = existing(table, deviceId);
-      assertIfMatch(ifMatch, row.revision);
-      const bus = busGiven ?? row.bus;
-      if (row.bus === bus && row.hw_id === hwId) return undefined;
-      const found = table.byHwId.get(bus, hwId);
-      if (found && !isUnclaimed(found)) throw claimed(found);
-      const elsewhere = busGiven !== undefined || found ? undefined : otherBus(options, hwId, bus);
-      if (elsewhere !== undefined) throw onAnother(hwId, elsewhere);
-      const isHeard = found && reported.get(found.device_id)?.connected;
-      if (!isHeard && !confirm) throw notHeard(hwId, bus);
-      const letGo = options.letGo(row);
-      const now = clock.now();
-      const address = takeOver(table, found, row.bus === bus ? row.address : null);
-      table.bind.run(bus, hwId, address, now, principal.id, deviceId);
-      const [from, to] = [
-        { bus: row.bus, hwId: row.hw_id },
-        { bus, hwId },
-      ];
-      const detail = { from, to, merged: found?.device_id ?? null };
-      const object = `rs485/${deviceId}`;
-      audit.record({ principal, action: 'rs485.replace', object, outcome: 'done', detail, correlationId });
-      return { found, busBefore: row.bus, now, letGo };
-    });
-    if (!done) return;
-    await done.letGo();
-    reported.add(deviceId, done.now);
-    if (done.found) reported.move(done.found.device_id, deviceId);
-    replaced(existing(table, deviceId), done.busBefore);
+      for (const bus of new Set([row.bus, done.busBefore])) polled.changed(bus);
+      reconciler.wake(deviceId);
+      if (row.door_id !== null) options.relayChanged(row.door_id);
+      return devices.get(deviceId);
+    },
   };
 }
 

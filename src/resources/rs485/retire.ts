@@ -2,71 +2,59 @@
  * An RS-485 device is removed for good. Refused while it answers, for it would be found again at once, and while a door
  * depends on it; the audit keeps what it was. One that answers again later is found as a device that is new.
  */
-import type { Database } from '../../platform/database/database.ts';
+
 import { GatehouseError } from '../../platform/errors.ts';
 import { assertIfMatch } from '../../platform/http/editing.ts';
 import type { Caller } from '../../platform/principal.ts';
-import type { Audit } from '../../services/audit/audit.ts';
-import type { Known, Reported } from '../../services/reconcile/reported.ts';
+import type { Reported } from '../../services/reconcile/reported.ts';
+import type { Rs485Context } from './context.ts';
+import type { Devices } from './devices.ts';
 import type { Keys } from './keys.ts';
 import type { LetGo } from './let-go.ts';
+import type { PolledAddresses } from './polled-addresses.ts';
 import type { Rs485Device } from './schema.ts';
-import { existing, type Rs485Row, type Rs485Table } from './table.ts';
+import { existing, type Rs485Row } from './table.ts';
 import { wantedOf } from './wanted.ts';
 
-export interface RetireOptions {
-  database: Database;
-  table: Rs485Table;
-  audit: Audit;
+export interface RetireOptions extends Rs485Context {
   keys: Pick<Keys, 'remove'>;
-  reported: Pick<Reported<unknown>, 'forget'>;
-  known(deviceId: string): Pick<Known<unknown>, 'connected'> | undefined;
-  /** Of the interface, as it is now. */
-  shown(deviceId: string): Rs485Device;
+  reported: Pick<Reported<unknown>, 'forget' | 'get'>;
+  devices: Pick<Devices, 'get'>;
+  polled: Pick<PolledAddresses, 'changed'>;
   letGo: LetGo;
-  /** After the commit: devices of this bus were removed. */
-  changed(bus: string): void;
 }
 
-/** Resolves with what it was. Throws NOT_FOUND, PRECONDITION_FAILED, IN_USE. */
-export type Retire = (
-  deviceId: string,
-  caller: Caller & { ifMatch: string | undefined },
-) => Promise<Rs485Device>;
+export interface Retirements {
+  /** Resolves with what it was. Throws NOT_FOUND, PRECONDITION_FAILED, IN_USE. */
+  retire(deviceId: string, caller: Caller & { ifMatch: string | undefined }): Promise<Rs485Device>;
+}
 
-export function openRetire({
-  database,
-  table,
-  audit,
-  keys,
-  reported,
-  known,
-  shown,
-  changed,
-  letGo,
-}: RetireOptions): Retire {
-  return async (deviceId, { principal, correlationId, ifMatch }) => {
-    const { bus, device, done } = await database.commit(() => {
-      const row = existing(table, deviceId);
-      assertIfMatch(ifMatch, row.revision);
-      const dependent = dependentOn(row, known(deviceId)?.connected ?? false);
-      if (dependent !== undefined)
-        throw new GatehouseError('IN_USE', `Device ${deviceId} cannot be removed: ${dependent}.`);
-      const device = shown(deviceId);
-      const done = letGo(row);
-      const detail = { bus: row.bus, hwId: row.hw_id, address: row.address, ...wantedOf(row) };
-      const object = `rs485/${deviceId}`;
-      audit.record({ principal, action: 'rs485.retire', object, outcome: 'done', detail, correlationId });
-      table.delete.run(deviceId);
-      table.forgetTransfer.run(row.bus, row.hw_id);
-      // One address has one row (heardAt): the key of an OSDP device there is that of no other.
-      if (row.address !== null) keys.remove(row.bus, row.address);
-      return { bus: row.bus, device, done };
-    });
-    await done();
-    reported.forget(deviceId);
-    changed(bus);
-    return device;
+export function openRetirements(options: RetireOptions): Retirements {
+  const { database, table, audit, keys, reported, devices, polled, letGo } = options;
+  return {
+    async retire(deviceId, { principal, correlationId, ifMatch }) {
+      const { bus, device, done } = await database.commit(() => {
+        const row = existing(table, deviceId);
+        assertIfMatch(ifMatch, row.revision);
+        const dependent = dependentOn(row, reported.get(deviceId)?.connected ?? false);
+        if (dependent !== undefined)
+          throw new GatehouseError('IN_USE', `Device ${deviceId} cannot be removed: ${dependent}.`);
+        const { device } = devices.get(deviceId);
+        const done = letGo(row);
+        const detail = { bus: row.bus, hwId: row.hw_id, address: row.address, ...wantedOf(row) };
+        const object = `rs485/${deviceId}`;
+        audit.record({ principal, action: 'rs485.retire', object, outcome: 'done', detail, correlationId });
+        table.delete.run(deviceId);
+        table.forgetTransfer.run(row.bus, row.hw_id);
+        // One address has one row (heardAt): the key of an OSDP device there is that of no other.
+        if (row.address !== null) keys.remove(row.bus, row.address);
+        return { bus: row.bus, device, done };
+      });
+      await done();
+      reported.forget(deviceId);
+      polled.changed(bus);
+      return device;
+    },
   };
 }
 

@@ -1,134 +1,126 @@
-/** Puts the parts of this slice together: the devices, their buses, and what is done with both. */
-import type { Caller } from '../../platform/principal.ts';
-import type { Vault } from '../../platform/vault.ts';
-import type { Actuations } from '../../services/actuations/actuations.ts';
-import type { Audit } from '../../services/audit/audit.ts';
-import type { StartJob } from '../../services/jobs/job-order.ts';
-import type { Replacement } from './bus-schema.ts';
-import { type BusesOptions, openBuses } from './buses.ts';
-import { openCommunication } from './communication.ts';
-import { openDevices } from './devices.ts';
+/** Puts the parts of this slice together, in the order in which they stand on each other. */
+import type { DriverEvent, StateReport } from '../../../drivers/contract/driver.ts';
+import type { Rs485Report } from '../../../drivers/contract/settings.ts';
+import type { MakeImportPlan } from '../../platform/import-plan.ts';
+import { type Bus, type Buses, openBuses } from './buses.ts';
+import { type Communication, openCommunication } from './communication.ts';
+import type { Rs485Context } from './context.ts';
+import { type Devices, openDevices } from './devices.ts';
+import { type Discovery, openDiscovery } from './discovery.ts';
 import { openFieldEvents } from './field-events.ts';
-import { openFirmware } from './firmware.ts';
+import { type Firmware, openFirmware } from './firmware.ts';
 import { importRs485 } from './import.ts';
 import { openKeys } from './keys.ts';
 import { openLetGo } from './let-go.ts';
-import { openMissing } from './missing.ts';
-import { openPairing } from './pairing.ts';
+import { type MissingDevice, openMissing } from './missing.ts';
+import { openPairings, type Pairings } from './pairing.ts';
+import { openPolledAddresses, type PolledAddresses } from './polled-addresses.ts';
 import { openProofs } from './proofs.ts';
-import { openPulse } from './pulse.ts';
-import { openRelays, type RelaysOptions } from './relays.ts';
-import { openReplace } from './replace.ts';
-import { openRetire } from './retire.ts';
-import { openScan } from './scan.ts';
-import type { SettingsOptions } from './settings.ts';
+import { openPulses, type Pulses } from './pulse.ts';
+import { openRelays, type Relays } from './relays.ts';
+import { openReplacements, type Replacements } from './replace.ts';
+import { openRetirements, type Retirements } from './retire.ts';
+import { openScans, type Scans } from './scan.ts';
+import type { Rs485DeviceState } from './schema.ts';
+import { openSettings, type Settings } from './settings.ts';
 import { stateFrom } from './shown.ts';
-import { openRs485Table } from './table.ts';
-import { openTraces } from './trace.ts';
-import { openTracking } from './tracking.ts';
-import { openWatchdogs } from './watchdog.ts';
+import type { Rs485Entry } from './site-entry.ts';
+import { openRs485Table, type Rs485Row } from './table.ts';
+import { openTraces, type Traces } from './trace.ts';
+import { openWatchdogs, type Watchdogs } from './watchdog.ts';
 import { openWatchdogProofs } from './watchdog-proofs.ts';
 
-export interface Rs485Options
-  extends Omit<SettingsOptions, 'table' | 'applied' | 'unknown' | 'heardAt' | 'proved' | 'told'>,
-    Omit<BusesOptions, 'table'> {
-  audit: Audit;
-  actuations: Actuations;
-  vault: Pick<Vault, 'seal' | 'open'>;
-  groupName(groupId: string): string | undefined;
-  doorExists(doorId: string): boolean;
-  /** A door's relay was bound, or has taken its settings. */
-  relayChanged(doorId: string): void;
-  relayReported: RelaysOptions['relayReported'];
-  startJob: StartJob;
-  /** Where firmware files are; undefined: the configuration names no folder. */
-  firmwareDirectory: string | undefined;
+export interface Rs485Options extends Omit<Rs485Context, 'table'> {
+  /** The buses of the configuration. */
+  declared: readonly Bus[];
 }
 
-export type Rs485 = ReturnType<typeof openRs485>;
+export interface Rs485
+  extends Devices,
+    Relays,
+    Pulses,
+    Scans,
+    Pairings,
+    Traces,
+    Communication,
+    Replacements,
+    Retirements,
+    Pick<Watchdogs, 'testWatchdog'> {
+  readonly buses: Buses;
+  readonly settings: Settings;
+  readonly discovery: Discovery;
+  readonly polled: PolledAddresses;
+  readonly firmware: Firmware;
+  /** Beside the resource. Throws NOT_FOUND. */
+  state(deviceId: string): Rs485DeviceState;
+  /** Devices that should answer and do not. */
+  missing(): MissingDevice[];
+  importPlan: MakeImportPlan<Rs485Entry>;
+  /** A link reported the state of a subject. */
+  report(linkId: string, report: StateReport): void;
+  /** A link came up or went down. */
+  link(linkId: string, up: boolean): void;
+  /** Resolves when it is durable; false when it is none of a bus. */
+  event(linkId: string, event: DriverEvent): Promise<boolean>;
+}
 
-export function openRs485(options: Rs485Options) {
-  const table = openRs485Table(options.database);
-  const buses = openBuses({ ...options, table });
-  const keys = openKeys({ ...options, table });
-  const proofs = openWatchdogProofs({ ...options, table });
-  const tracking = openTracking({
-    ...options,
-    table,
-    buses,
-    told(row, report) {
-      proofs.told(row, report);
-      relays.takeRelay(row, report);
-    },
-    proved: openProofs({ ...options, keys, changed: (bus) => polled.changed(bus) }),
-    keys,
-    keysOf: (bus) => (buses.speaks(bus, 'osdp') ? keys.of(bus) : undefined),
-  });
-  const { settings, discovery, polled } = tracking;
-  const { reconciler, reported, isInForce } = settings;
-  const told = { reported, known: reported.get, isInForce };
-  const parts = { ...options, table, buses, keys, settings, discovery, polled, ...told };
-  const firmware = openFirmware(parts);
-  const isFedTogether = (id: string) => buses.speaks(id, 'dcon');
-  const watchdogs = openWatchdogs({ ...parts, proofs, isFedTogether });
-  const { assertNotTested } = watchdogs;
-  const { callOff, ...pulses } = openPulse({ ...parts, proofs, assertNotTested });
-  const changing = { ...parts, letGo: openLetGo({ ...parts, callOff }) };
-  const devices = openDevices({ ...changing, upgradeOf: firmware.upgradeOf });
-  const replace = openReplace({
-    ...changing,
-    replaced(row, busBefore) {
-      for (const bus of new Set([row.bus, busBefore])) polled.changed(bus);
-      reconciler.wake(row.device_id);
-      if (row.door_id !== null) options.relayChanged(row.door_id);
-    },
-  });
-
-  const relays = openRelays(parts);
+export function openRs485({ declared, ...below }: Rs485Options): Rs485 {
+  const table = openRs485Table(below.database);
+  const context: Rs485Context = { ...below, table };
+  const buses = openBuses({ ...context, declared });
+  const keys = openKeys(context);
+  const proofs = openWatchdogProofs(context);
+  const polled = openPolledAddresses({ ...context, buses, keys });
+  const proved = openProofs({ ...context, keys, polled });
+  const unknown = (bus: string, report: Rs485Report) => discovery.unknown(bus, report);
+  const told = (row: Rs485Row, report: Rs485Report) => {
+    proofs.told(row, report);
+    relays.takeRelay(row, report);
+  };
+  const settings: Settings = openSettings({ ...context, polled, proved, unknown, told });
+  const { reported } = settings;
+  const discovery: Discovery = openDiscovery({ ...context, settings, polled });
+  const relays = openRelays({ ...context, buses, reported, settings });
+  const firmware = openFirmware({ ...context, buses, reported });
+  const watchdogs = openWatchdogs({ ...context, buses, proofs, reported, settings });
+  const pulses = openPulses({ ...context, buses, proofs, reported, settings, watchdogs });
+  const letGo = openLetGo({ ...context, reported, settings, pulses });
+  const devices = openDevices({ ...context, settings, firmware, letGo });
+  const scans = openScans({ ...context, buses, discovery, polled });
+  const pairings = openPairings({ ...context, buses, keys, discovery, polled });
+  const communication = openCommunication({ ...context, buses, keys, polled, reported });
+  const traces = openTraces({ ...context, buses });
+  const replacements = openReplacements({ ...context, buses, settings, polled, devices, letGo });
+  const retirements = openRetirements({ ...context, keys, reported, devices, polled, letGo });
   return {
     ...devices,
-    state: stateFrom({ ...parts, watchdogs }),
-    scan: openScan({ ...parts, place: polled.place }),
-    ...pulses,
-    testWatchdog: watchdogs.start,
-    pair: openPairing(parts),
-    trace: openTraces(parts),
-    ...openCommunication(parts),
-    updateFirmware: firmware.start,
-    resumeFirmware: firmware.resume,
-    retire: openRetire({
-      ...changing,
-      shown: (deviceId) => devices.get(deviceId).device,
-      changed: polled.changed,
-    }),
-    async replace(deviceId: string, body: Replacement, caller: Caller & { ifMatch: string | undefined }) {
-      await replace(deviceId, body, caller);
-      return devices.get(deviceId);
-    },
-    buses: buses.overview,
-    declareBuses: buses.declare,
-    /** The latest report of each bus that is up. */
-    busReports: buses.reports,
-    missing: openMissing(parts),
-    importPlan: importRs485({
-      ...changing,
-      changed: reconciler.wake,
-      merged: reported.move,
-      added(deviceId, since) {
-        reported.add(deviceId, since);
-        for (const id of buses.ids()) polled.changed(id);
-      },
-    }),
     ...relays,
-    report: tracking.report,
-    link: tracking.link,
-    /** Resolves when it is durable; false when it is none of a bus. */
-    event: openFieldEvents(parts),
-    applySummary: reconciler.summary,
-    /** For supervise, as are the next. */
-    applySettings: reconciler.run,
-    keepReports: reported.run,
-    keepFound: discovery.run,
-    keepPolled: polled.run,
+    ...pulses,
+    ...scans,
+    ...pairings,
+    ...traces,
+    ...communication,
+    ...replacements,
+    ...retirements,
+    testWatchdog: watchdogs.testWatchdog,
+    buses,
+    settings,
+    discovery,
+    polled,
+    firmware,
+    state: stateFrom({ ...context, settings, buses, watchdogs }),
+    missing: openMissing({ ...context, buses, reported }),
+    importPlan: importRs485({ ...context, buses, polled, settings, letGo }),
+    report(linkId, report) {
+      if (buses.has(linkId) && !buses.report(linkId, report)) settings.report(linkId, report);
+    },
+    link(linkId, up) {
+      if (!buses.has(linkId)) return;
+      buses.link(linkId, up);
+      settings.link(linkId, up);
+      polled.link(linkId, up);
+      if (!up) discovery.lost(linkId);
+    },
+    event: openFieldEvents({ ...context, discovery, buses }),
   };
 }

@@ -205,12 +205,14 @@ describe('the buses', () => {
     await bed.clock.advance(4_000);
     bed.report('io-1', { address: 7 });
     expect(await state()).toMatchObject({ reportAge: 4_350 });
-    expect(bed.rs485.busReports()).toEqual([{ bus: 'bus-1', report: { ...report(true), commandSeconds } }]);
+    expect(bed.rs485.buses.reports()).toEqual([
+      { bus: 'bus-1', report: { ...report(true), commandSeconds } },
+    ]);
     bed.report('io-1', { address: 7, connected: false });
     bed.rs485.report('bus-1', { subject: 'bus', state: { ...report(false), commandSeconds } });
     expect(await state()).toMatchObject({ reportAge: 100, wire: { alive: false } });
     bed.rs485.link('bus-1', false);
-    expect(bed.rs485.busReports()).toEqual([]);
+    expect(bed.rs485.buses.reports()).toEqual([]);
     for (const as of ['front-desk', 'pms']) expect((await bed.get('/buses', as)).status).toBe(403);
   });
 
@@ -230,6 +232,6 @@ describe('the buses', () => {
   it('are not believed when they report nonsense', async () => {
     const bed = await openTestbed();
     bed.rs485.report('bus-1', { subject: 'bus', state: { ...report(true), utilisation: 7 } });
-    expect(bed.rs485.busReports()).toEqual([]);
+    expect(bed.rs485.buses.reports()).toEqual([]);
   });
 });

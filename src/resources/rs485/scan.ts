@@ -1,4 +1,5 @@
 /** Asks the addresses of a bus who is there: as a job, some at a time, so that polls and pulses go on in between. */
+
 import { DriverError, type Plain } from '../../../drivers/contract/driver.ts';
 import {
   type LineSettings,
@@ -8,15 +9,15 @@ import {
   probed as probedSchema,
 } from '../../../drivers/contract/rs485.ts';
 import { GatehouseError } from '../../platform/errors.ts';
-import type { Execute } from '../../platform/execute.ts';
 import type { Caller, Role } from '../../platform/principal.ts';
-import type { ReportProgress, StartJob } from '../../services/jobs/job-order.ts';
+import type { ReportProgress } from '../../services/jobs/job-order.ts';
 import { busFindings, duringScan, type ScannedAddress } from './bus-findings.ts';
 import type { ScanBody } from './bus-schema.ts';
 import type { Bus, Buses } from './buses.ts';
-import type { Discovery, Found } from './discovery.ts';
+import type { Rs485Context } from './context.ts';
+import type { Discovery } from './discovery.ts';
+import type { PolledAddresses } from './polled-addresses.ts';
 import { advice, linesToTry, type Tried } from './scan-lines.ts';
-import type { Rs485Table } from './table.ts';
 
 export const SCANNERS: readonly [Role, ...Role[]] = ['service-tool'];
 
@@ -38,46 +39,51 @@ const COMMAND_MAX_MS = 600_000;
 /** Of one command: it ends the sooner after a cancel, and stays below what a command may take. */
 const EXCHANGES_MAX = 320;
 
-export interface ScanOptions {
-  table: Rs485Table;
+export interface ScanOptions extends Rs485Context {
   buses: Buses;
   discovery: Pick<Discovery, 'record'>;
-  execute: Execute;
-  startJob: StartJob;
-  /** Stores where devices with a row are. */
-  place(found: readonly Found[]): Promise<void>;
+  polled: Pick<PolledAddresses, 'place'>;
 }
 
 type Result = Probed['results'][number];
 
-export type StartScan = (body: ScanBody, caller: Caller) => Promise<unknown>;
+export interface Scans {
+  /** Resolves with the job. */
+  scan(body: ScanBody, caller: Caller): Promise<unknown>;
+}
 
-export function openScan(options: ScanOptions): StartScan {
-  return async (body, { principal, correlationId }) => {
-    const { buses } = options;
-    const bus = body.bus === undefined ? buses.only() : buses.assertKnown(body.bus);
-    const [lowest, highest] = RANGES[bus.protocol] ?? ANY_ADDRESS;
-    const from = body.from ?? lowest;
-    const to = body.to ?? highest;
-    // Unit id 0 is a broadcast, which no device may answer; above the highest no device may be.
-    if (from < lowest || from > highest) throw beyond('from', bus, lowest, highest);
-    if (to < from || to > highest) throw beyond('to', bus, from, highest);
-    const lines = linesToTry(bus, body);
-    if (!buses.isUp(bus.id))
-      throw new GatehouseError('DEVICE_OFFLINE', `Bus ${bus.id} is down: GET /network/rs485/buses says why.`);
-    const range = { from, to, repeats: body.repeats };
-    return options.startJob({
-      kind: 'rs485-scan',
-      object: `rs485/bus/${bus.id}`,
-      roles: SCANNERS,
-      principal,
-      correlationId,
-      run(progress, signal) {
-        const job = { options, bus, body, range, caller: { principal, correlationId }, progress, signal };
-        return lines ? scanLines(job, lines) : scan(job, { total: size(range) });
-      },
-    });
-  };
+export function openScans(options: ScanOptions): Scans {
+  return { scan: (body, caller) => start(options, body, caller) };
+}
+
+async function start(
+  options: ScanOptions,
+  body: ScanBody,
+  { principal, correlationId }: Caller,
+): Promise<unknown> {
+  const { buses } = options;
+  const bus = body.bus === undefined ? buses.only() : buses.assertKnown(body.bus);
+  const [lowest, highest] = RANGES[bus.protocol] ?? ANY_ADDRESS;
+  const from = body.from ?? lowest;
+  const to = body.to ?? highest;
+  // Unit id 0 is a broadcast, which no device may answer; above the highest no device may be.
+  if (from < lowest || from > highest) throw beyond('from', bus, lowest, highest);
+  if (to < from || to > highest) throw beyond('to', bus, from, highest);
+  const lines = linesToTry(bus, body);
+  if (!buses.isUp(bus.id))
+    throw new GatehouseError('DEVICE_OFFLINE', `Bus ${bus.id} is down: GET /network/rs485/buses says why.`);
+  const range = { from, to, repeats: body.repeats };
+  return options.jobs.start({
+    kind: 'rs485-scan',
+    object: `rs485/bus/${bus.id}`,
+    roles: SCANNERS,
+    principal,
+    correlationId,
+    run(progress, signal) {
+      const job = { options, bus, body, range, caller: { principal, correlationId }, progress, signal };
+      return lines ? scanLines(job, lines) : scan(job, { total: size(range) });
+    },
+  });
 }
 
 function beyond(field: 'from' | 'to', { id, protocol }: Bus, least: number, most: number): GatehouseError {
@@ -168,16 +174,11 @@ async function* probed(
   progress({ done: done + to - from + 1, total });
 }
 
-async function probe(
-  { execute }: ScanOptions,
-  bus: Bus,
-  data: Probe,
-  signal: AbortSignal,
-): Promise<Result[]> {
+async function probe({ field }: ScanOptions, bus: Bus, data: Probe, signal: AbortSignal): Promise<Result[]> {
   const exchanges = data.addresses.length * Math.max(2, data.repeats);
   const timeoutMs = PROBE_BASE_MS + exchanges * (bus.turnaroundMaxMs + WIRE_MS);
   const command = { kind: 'probe', data: data as Plain, timeoutMs: Math.min(timeoutMs, COMMAND_MAX_MS) };
-  const answer = probedSchema.safeParse(await execute(bus.id, command, signal));
+  const answer = probedSchema.safeParse(await field.execute(bus.id, command, signal));
   if (!answer.data) throw new DriverError('BAD_REPLY', `the driver of ${bus.id} gave no results`);
   return answer.data.results.filter(({ address }) => data.addresses.includes(address));
 }
@@ -187,14 +188,14 @@ async function probe(
  * that should have.
  */
 async function takeIn({ options, bus: { id: bus }, body, caller }: Scan, results: readonly Result[]) {
-  const { table, buses, discovery, place } = options;
+  const { table, buses, discovery, polled } = options;
   const records = body.record !== false;
   const found = results.flatMap(({ address, identity }) =>
     identity && !isByPlaceAlone(bus, address, identity) ? [{ bus, hwId: identity.hwId, address }] : [],
   );
   const isNew = new Set(found.flatMap(({ hwId }) => (table.byHwId.get(bus, hwId) ? [] : hwId)));
   if (records && isNew.size > 0) await discovery.record(found, caller);
-  if (records) await place(found);
+  if (records) await polled.place(found);
   const expected = new Map(table.addressed.all(bus).map((row) => [row.address, row]));
   return results.flatMap(({ address, identity, turnaroundMs, counters }) => {
     const row = identity ? table.byHwId.get(bus, identity.hwId) : undefined;

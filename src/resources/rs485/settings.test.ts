@@ -114,7 +114,7 @@ describe('settings on their way', () => {
     await first.add({ deviceId: A, hwId: 'io-1', bus: 'bus-1' });
     first.answer(() => new Promise(() => {}));
     const stop = new AbortController();
-    void first.rs485.applySettings(stop.signal).catch(() => undefined);
+    void first.rs485.settings.reconciler.run(stop.signal).catch(() => undefined);
     await first.clock.advance(0);
     expect(first.commands).toHaveLength(1);
 

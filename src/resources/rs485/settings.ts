@@ -1,4 +1,5 @@
 /** The way of settings to the devices, and what the devices say: wanted → applied for RS-485 (drivers/contract/settings.ts). */
+
 import { isDeepStrictEqual } from 'node:util';
 import { DriverError, type StateReport } from '../../../drivers/contract/driver.ts';
 import {
@@ -7,16 +8,13 @@ import {
   rs485Applied,
   rs485Report,
 } from '../../../drivers/contract/settings.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
-import type { Execute } from '../../platform/execute.ts';
-import type { Log } from '../../platform/log.ts';
-import type { LiveEvents } from '../../services/events/events.ts';
 import { openReconciler, type Reconciler } from '../../services/reconcile/reconcile.ts';
 import { openReported, type Reported } from '../../services/reconcile/reported.ts';
+import type { Rs485Context } from './context.ts';
 import { connectionChanged } from './live-events.ts';
+import type { PolledAddresses } from './polled-addresses.ts';
 import type { TakeProof } from './proofs.ts';
-import type { Rs485Row, Rs485Table } from './table.ts';
+import type { Rs485Row } from './table.ts';
 import { settingsOf } from './wanted.ts';
 
 /** Of what a device says; its hwId follows. */
@@ -26,25 +24,14 @@ const APPLY_TIMEOUT_MS = 20_000;
 /** Of a device that was found and is left as it is until somebody wants something of it. */
 const NOTHING_WANTED_YET = 0;
 
-export interface SettingsOptions {
-  database: Database;
-  table: Rs485Table;
-  events: LiveEvents;
-  clock: Clock;
-  log: Log;
-  execute: Execute;
+export interface SettingsOptions extends Rs485Context {
   /** A device without a row said this. */
   unknown(bus: string, told: Rs485Report): void;
-  /** Inside a commit job: a connected device is at this address of its bus. */
-  heardAt(row: Rs485Row, address: number): void;
-  /** The device has taken what is wanted. */
-  applied(row: Rs485Row): void;
+  polled: Pick<PolledAddresses, 'heardAt'>;
   /** A device, with a row or without, said this: it may have proved a key. */
   proved: TakeProof;
   /** A device with a row said this. */
   told(row: Rs485Row, report: Rs485Report): void;
-  /** From 0 up to 1, for the back-off; Math.random when absent. */
-  random?: () => number;
 }
 
 export interface Settings {
@@ -65,6 +52,8 @@ export interface Settings {
 export function openSettings(options: SettingsOptions): Settings {
   const { database, table, clock, log } = options;
   const reported = openPresence(options);
+  /** The device has taken what is wanted: its door may be opened by it now. */
+  const applied = ({ door_id }: Rs485Row) => door_id !== null && options.relayChanged(door_id);
   const reportedVersion = (row: Rs485Row) =>
     reported.get(row.device_id)?.state?.reportedSettingsVersion ?? row.reported_settings_version;
 
@@ -81,7 +70,7 @@ export function openSettings(options: SettingsOptions): Settings {
     const settings = settingsOf(row);
     const data: Rs485Apply = { hwId: row.hw_id, settingsVersion: version, settings };
     const command = { kind: 'applySettings', data, timeoutMs: APPLY_TIMEOUT_MS };
-    const answer = rs485Applied.safeParse(await options.execute(row.bus, command, signal));
+    const answer = rs485Applied.safeParse(await options.field.execute(row.bus, command, signal));
     if (answer.data?.reportedSettingsVersion !== version)
       throw new DriverError('BAD_REPLY', 'the device did not confirm these settings');
     const assertSame = () => {
@@ -100,7 +89,7 @@ export function openSettings(options: SettingsOptions): Settings {
       assertSame();
       table.setReportedVersion.run(version, deviceId);
     });
-    options.applied(row);
+    applied(row);
   }
 
   const reconciler = openReconciler({
@@ -123,7 +112,7 @@ export function openSettings(options: SettingsOptions): Settings {
     const isNowInForce = isInForce(row);
     if (!isNowInForce && isBack) reconciler.returned(row.device_id);
     else if (!isNowInForce && wasInForce) reconciler.wake(row.device_id);
-    if (isNowInForce && !wasInForce) options.applied(row);
+    if (isNowInForce && !wasInForce) applied(row);
   }
 
   return {
@@ -152,7 +141,7 @@ export function openSettings(options: SettingsOptions): Settings {
 
 /** What devices say of themselves, with what of it is stored and told to live readers. */
 function openPresence(options: SettingsOptions): Reported<Rs485Report> {
-  const { database, table, events, clock, heardAt } = options;
+  const { database, table, events, clock, polled } = options;
   return openReported<Rs485Report>({
     database,
     clock,
@@ -178,7 +167,7 @@ function openPresence(options: SettingsOptions): Reported<Rs485Report> {
       }
       if (!state) return;
       table.setFacts.run(...factsOf(state), id);
-      if (connected && state.address !== undefined) heardAt(row, state.address);
+      if (connected && state.address !== undefined) polled.heardAt(row, state.address);
     },
     stored: events.wake,
   });

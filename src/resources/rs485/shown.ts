@@ -1,36 +1,34 @@
 /** What the interface shows of a device: the resource of the specification, and what is known beyond it. */
+
 import type { Rs485Report } from '../../../drivers/contract/settings.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { unknownOf } from '../../platform/http/fields.ts';
-import type { Actuations, LastActuation } from '../../services/actuations/actuations.ts';
+import type { LastActuation } from '../../services/actuations/actuations.ts';
 import type { ApplyFailure } from '../../services/reconcile/reconcile.ts';
 import type { Known } from '../../services/reconcile/reported.ts';
 import type { Wire } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
+import type { Rs485Context } from './context.ts';
 import type { Firmware } from './firmware.ts';
 import { PULSE } from './pulse.ts';
 import { type LastPulse, lastPulseDetail, type Rs485Device, type Rs485DeviceState } from './schema.ts';
 import type { Settings } from './settings.ts';
-import { existing, type Rs485Row, type Rs485Table } from './table.ts';
+import { existing, type Rs485Row } from './table.ts';
 import { wantedOf } from './wanted.ts';
 import type { Watchdogs } from './watchdog.ts';
 
-export interface ShownOptions {
-  clock: Clock;
-  groupName(groupId: string): string | undefined;
-  doorExists(doorId: string): boolean;
+export interface ShownOptions extends Rs485Context {
+  settings: Settings;
+  firmware: Pick<Firmware, 'upgradeOf'>;
 }
 
-export function deviceFrom(
-  { groupName, upgradeOf }: Pick<ShownOptions, 'groupName'> & Pick<Firmware, 'upgradeOf'>,
-  settings: Settings,
-) {
+export function deviceFrom({ catalogue, firmware, settings }: ShownOptions) {
   return (row: Rs485Row): Rs485Device => {
     const known = settings.reported.get(row.device_id);
     return {
       deviceId: row.device_id,
       ...wantedOf(row),
-      group: row.group_id === null ? null : (groupName(row.group_id) ?? null),
+      group: row.group_id === null ? null : (catalogue.groupName(row.group_id) ?? null),
       hwId: row.hw_id,
       type: known?.state ? known.state.type : row.type,
       reportedSettingsVersion: settings.reportedVersion(row),
@@ -41,14 +39,12 @@ export function deviceFrom(
         changedOn: new Date(known?.changedAt ?? row.connected_changed_at).toISOString(),
         connected: known?.connected ?? false,
       },
-      upgradeJobInfo: upgradeOf(row.device_id),
+      upgradeJobInfo: firmware.upgradeOf(row.device_id),
     };
   };
 }
 
-export interface StateOptions extends ShownOptions {
-  table: Rs485Table;
-  actuations: Pick<Actuations, 'last'>;
+export interface StateOptions extends Rs485Context {
   settings: Settings;
   buses: Buses;
   watchdogs: Pick<Watchdogs, 'stateOf'>;
@@ -56,7 +52,7 @@ export interface StateOptions extends ShownOptions {
 
 /** Throws NOT_FOUND. */
 export function stateFrom(options: StateOptions) {
-  const { table, actuations, settings, buses, clock, groupName, doorExists } = options;
+  const { table, actuations, settings, buses, clock, catalogue, doorExists } = options;
   const { reconciler, reported } = settings;
   return (deviceId: string): Rs485DeviceState => {
     const row = existing(table, deviceId);
@@ -73,7 +69,7 @@ export function stateFrom(options: StateOptions) {
       failure: failure ? shown(failure) : null,
       nextAttempt: next === undefined ? null : new Date(next).toISOString(),
       unknown: unknownOf([
-        ['groupId', row.group_id, (id) => groupName(id) !== undefined],
+        ['groupId', row.group_id, (id) => catalogue.groupName(id) !== undefined],
         ['doorId', row.door_id, doorExists],
       ]),
       ...toldBy(known, clock, wire),

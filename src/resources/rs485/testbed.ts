@@ -13,9 +13,12 @@ import { openActuations } from '../../services/actuations/actuations.ts';
 import type { AuditEntry } from '../../services/audit/entry.ts';
 import type { LiveEvent } from '../../services/events/cloud-event.ts';
 import type { JobOrder } from '../../services/jobs/job-order.ts';
+import type { Jobs } from '../../services/jobs/jobs.ts';
+import type { Job } from '../../services/jobs/schema.ts';
 import { openMeters } from '../../services/metrics/meters.ts';
+import type { Bus } from './buses.ts';
+import type { WiredRelay } from './context.ts';
 import { rs485Operations } from './operations.ts';
-import type { WiredRelay } from './relays.ts';
 import { openRs485 } from './rs485.ts';
 import type { Rs485Entry } from './site-entry.ts';
 
@@ -50,27 +53,20 @@ export async function openTestbed(
     actuations: await openActuations({ database: kept, audit, clock, log: silentLog, meter: meters }),
     clock,
     log: silentLog,
-    groupName: (id) => ({ g1: 'Ground floor' })[id],
+    catalogue: { groupName: (id) => ({ g1: 'Ground floor' })[id] },
     doorExists: (id) => id === DOOR,
-    buses: ['bus-1', 'bus-2'].map((id) => ({
-      id,
-      protocol,
-      port: null,
-      turnaroundMaxMs: 100,
-      line: null,
-    })),
-    linkState: (id) => ({ up: id === 'bus-1', since: 0, lastError: null }),
+    declared: ['bus-1', 'bus-2'].map((id) => busOf(id, protocol)),
     events: { publish: (event) => void published.push(event), wake: () => {} },
-    startJob: async (order) => {
-      jobs.push(order);
-      return { id: 'job' };
-    },
+    jobs: playedJobs(jobs),
     vault: { seal: (plain) => Buffer.from(plain), open: (sealed) => Buffer.from(sealed) },
     relayChanged: (doorId) => void relays.push(doorId),
     relayReported: (doorId, relay, isClosed) => void relayLevels.push({ doorId, relay, isClosed }),
-    async execute(link, { kind, data, timeoutMs }, signal) {
-      commands.push({ link, kind, data: data as unknown as Rs485Apply, timeoutMs });
-      return answer(data as unknown as Rs485Apply, kind, signal);
+    field: {
+      async execute(link, { kind, data, timeoutMs }, signal) {
+        commands.push({ link, kind, data: data as unknown as Rs485Apply, timeoutMs });
+        return answer(data as unknown as Rs485Apply, kind, signal);
+      },
+      link: (id) => ({ up: id === 'bus-1', since: 0, lastError: undefined }),
     },
     firmwareDirectory: undefined,
     random: () => 0.999_999,
@@ -109,7 +105,26 @@ export async function openTestbed(
     report: (hwId: string, more: Partial<Rs485Report> = {}, bus = 'bus-1') =>
       rs485.report(bus, { subject: `device:${hwId}`, state: { ...reportOf(hwId), ...more } as Plain }),
     /** Applies and keeps until the test ends, or until what it returns is called. */
-    run: () => runUntilTestEnds(rs485.applySettings, rs485.keepReports, rs485.keepFound, rs485.keepPolled),
+    run: () =>
+      runUntilTestEnds(
+        rs485.settings.reconciler.run,
+        rs485.settings.reported.run,
+        rs485.discovery.run,
+        rs485.polled.run,
+      ),
+  };
+}
+
+function busOf(id: string, protocol: string): Bus {
+  return { id, protocol, port: null, turnaroundMaxMs: 100, line: null };
+}
+
+function playedJobs(jobs: JobOrder[]): Pick<Jobs, 'start'> {
+  return {
+    async start(order) {
+      jobs.push(order);
+      return { id: 'job' } as Job;
+    },
   };
 }
 

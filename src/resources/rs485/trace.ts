@@ -3,16 +3,15 @@
  * bus/tap.ts); each time the reader has taken a batch the next one is fetched, so that a slow reader loses the oldest
  * and delays no one. It ends with its time, its packets or its bytes.
  */
+
 import { randomUUID } from 'node:crypto';
 import { DriverError, type DriverErrorCode, type Plain } from '../../../drivers/contract/driver.ts';
 import { type Trace, type Traced, traced } from '../../../drivers/contract/rs485.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { GatehouseError } from '../../platform/errors.ts';
-import type { Execute } from '../../platform/execute.ts';
 import type { Caller } from '../../platform/principal.ts';
-import type { Actuations } from '../../services/actuations/actuations.ts';
 import type { TraceEvent, TraceQuery } from './bus-schema.ts';
 import type { Bus, Buses } from './buses.ts';
+import type { Rs485Context } from './context.ts';
 
 /** Of a trace: an hour of a bus at 115200 baud that is never silent, and no more on the disk it is written to. */
 const TRACE_MAX_BYTES = 64 * 1024 * 1024;
@@ -29,44 +28,45 @@ const INTERRUPTIONS: readonly DriverErrorCode[] = ['LINK_LOST', 'OUTCOME_UNKNOWN
 /** A batch ends by itself. */
 const NEVER = new AbortController().signal;
 
-export interface TraceOptions {
-  actuations: Pick<Actuations, 'begin' | 'end'>;
-  clock: Clock;
+export interface TraceOptions extends Rs485Context {
   buses: Buses;
-  execute: Execute;
 }
 
-/** Throws NOT_FOUND, VALIDATION_FAILED, IN_PROGRESS, DEVICE_OFFLINE. What the stream tells: bus-schema.ts. */
-export type OpenTrace = (
-  bus: string,
-  query: TraceQuery,
-  caller: Caller & { closing: AbortSignal },
-) => ReadableStream<Uint8Array>;
+export interface Traces {
+  /** Throws NOT_FOUND, VALIDATION_FAILED, IN_PROGRESS, DEVICE_OFFLINE. What the stream has: bus-schema.ts. */
+  trace(
+    bus: string,
+    query: TraceQuery,
+    caller: Caller & { closing: AbortSignal },
+  ): ReadableStream<Uint8Array>;
+}
 
-export function openTraces(options: TraceOptions): OpenTrace {
+export function openTraces(options: TraceOptions): Traces {
   const { buses } = options;
   const going = new Set<string>();
-  return (busId, query, { closing, ...caller }) => {
-    if (!buses.has(busId))
-      throw new GatehouseError(
-        'NOT_FOUND',
-        `There is no bus ${busId}: gatehouse bus status has those there are.`,
-      );
-    if (query.decrypt) buses.assertOsdp(busId, 'OSDP is encrypted');
-    if (going.has(busId))
-      throw new GatehouseError('IN_PROGRESS', `Bus ${busId} is traced already: end that trace first.`);
-    if (!buses.isUp(busId))
-      throw new GatehouseError('DEVICE_OFFLINE', `Bus ${busId} is down: gatehouse bus status says why.`);
-    const left = new AbortController();
-    const stopping = AbortSignal.any([closing, left.signal]);
-    const events = trace(options, buses.assertKnown(busId), query, { ...caller, stopping });
-    going.add(busId);
-    const ended = () => void going.delete(busId);
-    return streamOf(events, { left: () => left.abort(), ended });
+  return {
+    trace(busId, query, { closing, ...caller }) {
+      if (!buses.has(busId))
+        throw new GatehouseError(
+          'NOT_FOUND',
+          `There is no bus ${busId}: gatehouse bus status has those there are.`,
+        );
+      if (query.decrypt) buses.assertOsdp(busId, 'OSDP is encrypted');
+      if (going.has(busId))
+        throw new GatehouseError('IN_PROGRESS', `Bus ${busId} is traced already: end that trace first.`);
+      if (!buses.isUp(busId))
+        throw new GatehouseError('DEVICE_OFFLINE', `Bus ${busId} is down: gatehouse bus status says why.`);
+      const left = new AbortController();
+      const stopping = AbortSignal.any([closing, left.signal]);
+      const events = packets(options, buses.assertKnown(busId), query, { ...caller, stopping });
+      going.add(busId);
+      const ended = () => void going.delete(busId);
+      return streamOf(events, { left: () => left.abort(), ended });
+    },
   };
 }
 
-async function* trace(
+async function* packets(
   options: TraceOptions,
   { id: bus, protocol, port, line }: Bus,
   query: TraceQuery,
@@ -97,12 +97,7 @@ async function* trace(
 }
 
 /** Fetches until there is a reason to end. */
-function openBatches(
-  { execute, clock }: TraceOptions,
-  bus: string,
-  query: TraceQuery,
-  stopping: AbortSignal,
-) {
+function openBatches({ field, clock }: TraceOptions, bus: string, query: TraceQuery, stopping: AbortSignal) {
   const id = randomUUID();
   const until = clock.monotonic() + 1_000 * query.seconds;
   const { count = Number.POSITIVE_INFINITY } = query;
@@ -113,7 +108,11 @@ function openBatches(
 
   async function fetch(last: boolean): Promise<Traced> {
     const data: Trace = { id, last, decrypt: query.decrypt };
-    const answer = await execute(bus, { kind: 'trace', data: data as Plain, timeoutMs: BATCH_MS }, NEVER);
+    const answer = await field.execute(
+      bus,
+      { kind: 'trace', data: data as Plain, timeoutMs: BATCH_MS },
+      NEVER,
+    );
     isOpen = !last;
     const parsed = traced.safeParse(answer);
     if (parsed.data) return parsed.data;

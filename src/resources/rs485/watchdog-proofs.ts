@@ -3,15 +3,15 @@
  * its place, so another module may be there: its proof is void while it says something else of itself than when it was tested,
  * and is withdrawn when it was away for long enough to be exchanged.
  */
+
 import { randomUUID } from 'node:crypto';
 import type { Rs485Report } from '../../../drivers/contract/settings.ts';
-import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Log } from '../../platform/log.ts';
 import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
-import type { Audit } from '../../services/audit/audit.ts';
-import type { Rs485Row, Rs485Table } from './table.ts';
+import type { Rs485Context } from './context.ts';
+import type { Rs485Row } from './table.ts';
 
 /** Longer than any watchdog test keeps a device silent: twice 1.2 times 60 s, with what is around it. */
 const EXCHANGED_MS = 300_000;
@@ -22,14 +22,6 @@ interface Withdrawal {
   isUnderWay: boolean;
   /** The log says that it could not be stored. */
   isTold: boolean;
-}
-
-export interface WatchdogProofsOptions {
-  database: Database;
-  table: Rs485Table;
-  audit: Audit;
-  clock: Clock;
-  log: Log;
 }
 
 export interface WatchdogProofs {
@@ -43,7 +35,7 @@ export interface WatchdogProofs {
   refute(row: Rs485Row, relay: number): Promise<void>;
 }
 
-export function openWatchdogProofs(options: WatchdogProofsOptions): WatchdogProofs {
+export function openWatchdogProofs(options: Rs485Context): WatchdogProofs {
   const { database, table, audit, clock, log } = options;
   /** Of devices that are away, and of those that came back: since when, monotonic milliseconds. */
   const lostAt = new Map<string, number>();

@@ -5,20 +5,22 @@
  * What the device answers after the silence is one half of the proof: a device may open its relay because it is asked, or because
  * its watchdog is cleared so that it can be asked. The other half is a person, who saw the relay open during the silence.
  */
+
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { type WatchdogTest, watchdogTested } from '../../../drivers/contract/rs485.ts';
 import type { Rs485Report } from '../../../drivers/contract/settings.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { GatehouseError } from '../../platform/errors.ts';
-import type { Execute } from '../../platform/execute.ts';
 import type { Caller, Role } from '../../platform/principal.ts';
-import type { Actuations } from '../../services/actuations/actuations.ts';
-import type { ReportProgress, StartJob } from '../../services/jobs/job-order.ts';
-import type { Known } from '../../services/reconcile/reported.ts';
+import type { ReportProgress } from '../../services/jobs/job-order.ts';
+import type { Reported } from '../../services/reconcile/reported.ts';
 import type { WatchdogTestBody } from './bus-schema.ts';
+import type { Buses } from './buses.ts';
+import type { Rs485Context } from './context.ts';
 import { relayInForce } from './relay.ts';
 import type { WatchdogState } from './schema.ts';
-import { existing, type Rs485Row, type Rs485Table } from './table.ts';
+import type { Settings } from './settings.ts';
+import { existing, type Rs485Row } from './table.ts';
 import { unfedOf } from './unfed.ts';
 import { identityOf, type WatchdogProofs } from './watchdog-proofs.ts';
 
@@ -35,22 +37,16 @@ const WITNESS_MS = 600_000;
 const SWITCHING_MS = 15_000;
 const PROGRESS_EVERY_MS = 1_000;
 
-export interface WatchdogOptions {
-  table: Rs485Table;
+export interface WatchdogOptions extends Rs485Context {
+  buses: Pick<Buses, 'speaks'>;
   proofs: WatchdogProofs;
-  actuations: Actuations;
-  clock: Clock;
-  known(deviceId: string): Known<Rs485Report> | undefined;
-  isInForce(row: Rs485Row): boolean;
-  /** One broadcast feeds all watchdogs of this bus, and a test withholds it. */
-  isFedTogether(bus: string): boolean;
-  execute: Execute;
-  startJob: StartJob;
+  reported: Pick<Reported<Rs485Report>, 'get'>;
+  settings: Pick<Settings, 'isInForce'>;
 }
 
 export interface Watchdogs {
   /** Resolves with the job. Throws a GatehouseError. */
-  start(deviceId: string, body: WatchdogTestBody, caller: Caller): Promise<unknown>;
+  testWatchdog(deviceId: string, body: WatchdogTestBody, caller: Caller): Promise<unknown>;
   /** null: the device opens its relay by itself, or is not known. */
   stateOf(row: Rs485Row): WatchdogState | null;
   /** Throws IN_PROGRESS while a test of this device runs, or one that withholds what feeds it. */
@@ -58,7 +54,7 @@ export interface Watchdogs {
 }
 
 export function openWatchdogs(options: WatchdogOptions): Watchdogs {
-  const { table, proofs, clock, known, startJob } = options;
+  const { table, proofs, clock, reported, jobs } = options;
   const tests: Tests = { endsBy: new Map(), awaiting: new Map() };
   const orderOf = ({ bus }: Rs485Row, caller: Caller) => ({
     kind: 'rs485-watchdog-test',
@@ -69,7 +65,7 @@ export function openWatchdogs(options: WatchdogOptions): Watchdogs {
 
   function awaited(row: Rs485Row): Awaiting | undefined {
     const one = tests.awaiting.get(row.device_id);
-    const state = known(row.device_id)?.state;
+    const state = reported.get(row.device_id)?.state;
     const isSame =
       state?.watchdog?.proof === one?.proof &&
       one?.hwId === row.hw_id &&
@@ -80,7 +76,7 @@ export function openWatchdogs(options: WatchdogOptions): Watchdogs {
 
   function assertNotTested(deviceId: string): void {
     const row = table.device.get(deviceId);
-    const ids = row && options.isFedTogether(row.bus) ? table.onBus.all(row.bus) : [{ device_id: deviceId }];
+    const ids = row && isFedTogether(row.bus, options) ? table.onBus.all(row.bus) : [{ device_id: deviceId }];
     for (const { device_id } of ids) {
       const endsAt = tests.endsBy.get(device_id);
       if (endsAt !== undefined)
@@ -93,22 +89,22 @@ export function openWatchdogs(options: WatchdogOptions): Watchdogs {
 
   return {
     assertNotTested,
-    async start(deviceId, body, caller) {
+    async testWatchdog(deviceId, body, caller) {
       const row = existing(table, deviceId);
       if (body.openedByItself !== undefined) {
         const told = { row, test: expected(awaited(row)), openedByItself: body.openedByItself, caller };
-        return startJob({ ...orderOf(row, caller), run: () => witnessed(options, tests, told) });
+        return jobs.start({ ...orderOf(row, caller), run: () => witnessed(options, tests, told) });
       }
       const test = { row, caller, ...testable(options, row, body.confirm) };
       assertNotTested(deviceId);
       assertNoPulse(options, row);
-      return startJob({
+      return jobs.start({
         ...orderOf(row, caller),
         run: (progress, signal) => carryOut(options, tests, test, progress, signal),
       });
     },
     stateOf(row) {
-      const { state } = known(row.device_id) ?? {};
+      const { state } = reported.get(row.device_id) ?? {};
       if (!state?.watchdog) return null;
       const relay = state.settings?.relayIndex ?? null;
       const proof = relay === null ? undefined : proofs.of(row, state, relay);
@@ -124,6 +120,11 @@ export function openWatchdogs(options: WatchdogOptions): Watchdogs {
   };
 }
 
+/** One broadcast feeds all watchdogs of a DCON bus, and a test withholds it. */
+function isFedTogether(bus: string, { buses }: WatchdogOptions): boolean {
+  return buses.speaks(bus, 'dcon');
+}
+
 function expected(test: Awaiting | undefined): Awaiting {
   if (test) return test;
   throw new GatehouseError(
@@ -133,8 +134,8 @@ function expected(test: Awaiting | undefined): Awaiting {
 }
 
 /** Throws where there is nothing to test, or no one has confirmed it. */
-function testable({ known, isInForce }: WatchdogOptions, row: Rs485Row, confirm: boolean) {
-  const { connected = false, state } = known(row.device_id) ?? {};
+function testable({ reported, settings }: WatchdogOptions, row: Rs485Row, confirm: boolean) {
+  const { connected = false, state } = reported.get(row.device_id) ?? {};
   if (!connected)
     throw new GatehouseError(
       'DEVICE_OFFLINE',
@@ -143,7 +144,7 @@ function testable({ known, isInForce }: WatchdogOptions, row: Rs485Row, confirm:
   const watchdog = state?.watchdog;
   if (!watchdog)
     throw new GatehouseError('NO_RELAY', 'The device opens its relay by itself: there is nothing to test.');
-  const relay = relayInForce(row, state, isInForce(row));
+  const relay = relayInForce(row, state, settings.isInForce(row));
   if (!confirm)
     throw new GatehouseError(
       'CONFIRMATION_NEEDED',
@@ -153,12 +154,10 @@ function testable({ known, isInForce }: WatchdogOptions, row: Rs485Row, confirm:
 }
 
 /** The silence of the test would end it. */
-function assertNoPulse(
-  { table, known, clock, isFedTogether }: WatchdogOptions,
-  { bus, device_id }: Rs485Row,
-) {
-  for (const { device_id: id } of isFedTogether(bus) ? table.onBus.all(bus) : [{ device_id }]) {
-    const { state, at = 0 } = known(id) ?? {};
+function assertNoPulse(options: WatchdogOptions, { bus, device_id }: Rs485Row) {
+  const { table, reported, clock } = options;
+  for (const { device_id: id } of isFedTogether(bus, options) ? table.onBus.all(bus) : [{ device_id }]) {
+    const { state, at = 0 } = reported.get(id) ?? {};
     const left = (state?.pulse?.remainingMilliseconds ?? 0) - (clock.monotonic() - at);
     if (left <= 0) continue;
     throw new GatehouseError(
@@ -210,7 +209,7 @@ async function carryOut(
   try {
     const data: WatchdogTest = { hwId: row.hw_id, relay };
     const command = { kind: 'testWatchdog', data, timeoutMs };
-    const answer = await watched(options.execute(row.bus, command, signal), clock, timeoutMs, progress);
+    const answer = await watched(options.field.execute(row.bus, command, signal), clock, timeoutMs, progress);
     const { waitedMilliseconds, proof } = watchdogTested.parse(answer);
     awaiting.set(row.device_id, { relay, hwId: row.hw_id, proof, identity, at: clock.monotonic() });
     await actuations.end(intent, 'done', { ...tested, proof, waitedMilliseconds });

@@ -6,16 +6,16 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { type ErrorCode, GatehouseError } from '../../platform/errors.ts';
 import type { Change, ImportCaller, ImportPlan } from '../../platform/import-plan.ts';
 import type { Role } from '../../platform/principal.ts';
 import { openSlice, workAndRest } from '../../platform/turns.ts';
 import type { Audit } from '../../services/audit/audit.ts';
-import type { JobWork, StartJob } from '../../services/jobs/job-order.ts';
+import type { JobWork } from '../../services/jobs/job-order.ts';
+import type { SiteContext } from './context.ts';
 import { readDocument } from './document.ts';
-import { type ExportOptions, exportedSite } from './export.ts';
-import { changesOf, countsOf, digestOf, isOpen, type PlanOptions, planSite, type SitePlan } from './plan.ts';
+import { exportedSite } from './export.ts';
+import { changesOf, countsOf, digestOf, isOpen, planSite, type SitePlan } from './plan.ts';
 import type { ImportRequest, ImportResult, PlanRequest } from './schema.ts';
 import type { Site } from './site-document.ts';
 
@@ -23,13 +23,6 @@ import type { Site } from './site-document.ts';
 export const IMPORTERS: readonly [Role, ...Role[]] = ['front-desk-admin'];
 /** What the plan of a step throws when the site has come to contradict its entries. */
 const CONTRADICTED: readonly ErrorCode[] = ['VALIDATION_FAILED', 'RELAY_IN_USE'];
-
-export interface SiteImportOptions extends PlanOptions, ExportOptions {
-  known: PlanOptions['known'];
-  database: Database;
-  audit: Audit;
-  startJob: StartJob;
-}
 
 export type SiteImport = ReturnType<typeof openSiteImport>;
 
@@ -48,8 +41,8 @@ interface Step {
   follow?(signal: AbortSignal): Promise<void>;
 }
 
-export function openSiteImport(options: SiteImportOptions) {
-  const { database, startJob, clock } = options;
+export function openSiteImport(options: SiteContext) {
+  const { database, jobs, clock } = options;
 
   async function planned(document: PlanRequest['document'], caller: ImportCaller) {
     const site = await readDocument(document, options.clock);
@@ -101,7 +94,7 @@ export function openSiteImport(options: SiteImportOptions) {
         progress({ done, total });
         return { ...told, written: total > 0 };
       };
-      return startJob({ kind: 'import', object: 'site', roles: IMPORTERS, ...caller, run });
+      return jobs.start({ kind: 'import', object: 'site', roles: IMPORTERS, ...caller, run });
     },
   };
 }
@@ -111,31 +104,31 @@ function stepsOf(
   site: Site,
   plan: SitePlan,
   caller: ImportCaller,
-  { catalogue, doors, rs485, clock }: SiteImportOptions,
+  { catalogue, doors, rs485, clock }: SiteContext,
 ): Step[] {
   const steps: Step[] = [
     {
       open: plan.catalogueChanges.filter(isOpen),
       plan() {
-        const made = catalogue(site, caller);
+        const made = catalogue.importPlan(site, caller);
         return {
           changes: made.changes,
           write() {
             made.write();
-            doors.catalogueChanged(made.changes, caller);
+            doors.catalogueChanges.store(made.changes, caller);
           },
         };
       },
       isAlone: true,
-      follow: (signal) => doors.followCatalogue(clock, signal),
+      follow: (signal) => doors.catalogueChanges.follow(clock, signal),
     },
   ];
   const open = plan.doors.filter(({ change }) => isOpen(change));
   for (const { entry, change } of open)
-    steps.push({ open: [change], plan: () => doors.plan([entry], caller, noneFree) });
+    steps.push({ open: [change], plan: () => doors.siteImport.plan([entry], caller, noneFree) });
   steps.push({
     open: plan.rs485Changes.filter(isOpen),
-    plan: () => rs485(plan.rs485, caller),
+    plan: () => rs485.importPlan(plan.rs485, caller),
     isAlone: true,
   });
   return steps.filter((step) => step.open.length > 0);

@@ -2,39 +2,19 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../platform/clock.ts';
 import { type ErrorDetail, GatehouseError } from '../../platform/errors.ts';
-import type { Change, ImportCaller, ImportPlan, MakeImportPlan } from '../../platform/import-plan.ts';
+import type { Change, ImportCaller, ImportPlan } from '../../platform/import-plan.ts';
 import { inPieces, letOthersWork } from '../../platform/turns.ts';
 import type { Problem } from '../../platform/yaml/problem.ts';
 import type { DoorEntry } from '../doors/site-entry.ts';
 import type { Rs485Entry } from '../rs485/site-entry.ts';
+import type { SiteContext } from './context.ts';
 import { identifiedDevices, identifiedDoors } from './ids.ts';
-import { type Known, references } from './references.ts';
+import { references } from './references.ts';
 import type { ImportCounts, ImportResult } from './schema.ts';
 import { contradictions, type Site } from './site-document.ts';
 
 /** Mistakes told at once: a file with more has one mistake that explains them. */
 const DETAILS_MAX = 100;
-
-/** The doors' part, of which the entries are planned a few at a time. */
-export interface DoorImport {
-  freeAccessPoints(entries: readonly DoorEntry[]): () => number;
-  leftAlone(ids: ReadonlySet<string>): Change[];
-  plan(entries: readonly DoorEntry[], caller: ImportCaller, freeAccessPoint: () => number): ImportPlan;
-  /** Inside the commit job that writes these changes: the doors that refer to them are to follow. */
-  catalogueChanged(changes: readonly Change[], caller: ImportCaller): void;
-  /** Resolves when they have. */
-  followCatalogue(clock: Clock, signal: AbortSignal): Promise<void>;
-}
-
-export interface PlanOptions {
-  /** Ids that are drawn belong to it. */
-  systemId: string;
-  known: Known;
-  catalogue(sections: Site, caller: ImportCaller): ImportPlan;
-  doors: DoorImport;
-  rs485: MakeImportPlan<Rs485Entry>;
-  clock: Clock;
-}
 
 export interface SitePlan {
   /** Ids and access points are those that were drawn. */
@@ -49,8 +29,8 @@ export interface SitePlan {
 }
 
 /** Throws all that is wrong with the document at once. Others have the event loop in between, and may write. */
-export async function planSite(site: Site, caller: ImportCaller, options: PlanOptions): Promise<SitePlan> {
-  const { refused, unknown } = await references(site, options.known, options.clock);
+export async function planSite(site: Site, caller: ImportCaller, options: SiteContext): Promise<SitePlan> {
+  const { refused, unknown } = await references(site, options);
   const contradicting = contradictions(site);
   await letOthersWork();
   const faults = faultOf([...contradicting, ...refused]);
@@ -64,16 +44,16 @@ export async function planSite(site: Site, caller: ImportCaller, options: PlanOp
       return { changes: [], write() {} };
     }
   };
-  const catalogue = plan('/document', () => options.catalogue(site, caller));
+  const catalogue = plan('/document', () => options.catalogue.importPlan(site, caller));
   const doors = await planDoors(site.doors, caller, options, faults);
   let devices = site.rs485;
   const rs485 = plan('/document/rs485', () => {
-    const first = options.rs485(devices, caller);
+    const first = options.rs485.importPlan(devices, caller);
     devices = identifiedDevices(devices, first, options.systemId);
     // Planned again only where ids were drawn.
     return devices.every((entry, index) => entry === site.rs485[index])
       ? first
-      : options.rs485(devices, caller);
+      : options.rs485.importPlan(devices, caller);
   });
   if (faults.length > 0) throw merged(faults);
   return {
@@ -81,7 +61,7 @@ export async function planSite(site: Site, caller: ImportCaller, options: PlanOp
     rs485: devices,
     catalogueChanges: catalogue.changes,
     rs485Changes: rs485.changes,
-    leftAlone: options.doors.leftAlone(new Set(doors.map(({ change }) => change.id))),
+    leftAlone: options.doors.siteImport.leftAlone(new Set(doors.map(({ change }) => change.id))),
     warnings: unknown.map(({ path, message }) => ({ path: pointerTo(path), message })),
   };
 }
@@ -89,16 +69,16 @@ export async function planSite(site: Site, caller: ImportCaller, options: PlanOp
 async function planDoors(
   entries: readonly DoorEntry[],
   caller: ImportCaller,
-  { doors, systemId, clock }: PlanOptions,
+  { doors, systemId, clock }: SiteContext,
   faults: GatehouseError[],
 ): Promise<SitePlan['doors']> {
-  const freeAccessPoint = doors.freeAccessPoints(entries);
-  const taken = new Set(doors.leftAlone(new Set()).map(({ id }) => id));
+  const freeAccessPoint = doors.siteImport.freeAccessPoints(entries);
+  const taken = new Set(doors.siteImport.leftAlone(new Set()).map(({ id }) => id));
   for (const { id } of entries) if (id !== undefined) taken.add(id);
   const planned: SitePlan['doors'] = [];
   for await (const { piece, position } of inPieces(clock, entries)) {
     try {
-      const plan = doors.plan(piece, caller, freeAccessPoint);
+      const plan = doors.siteImport.plan(piece, caller, freeAccessPoint);
       const identified = identifiedDoors(piece, plan, systemId, taken);
       for (const [index, change] of plan.changes.entries()) {
         const entry = identified[index];

@@ -3,25 +3,17 @@
  * yet is stored, and told, since in a file it is mostly a slip of the pen. Wiring is declared in the configuration, and
  * what it does not declare is not there.
  */
-import type { Clock } from '../../platform/clock.ts';
 import { inPieces } from '../../platform/turns.ts';
 import { nearest } from '../../platform/yaml/nearest.ts';
 import type { Problem } from '../../platform/yaml/problem.ts';
 import type { DoorEntry } from '../doors/site-entry.ts';
+import type { SiteContext } from './context.ts';
 import type { Site } from './site-document.ts';
 
 /** Unknown ids told at once; each is compared with all there are for the one that was likely meant. */
 const UNKNOWN_MAX = 100;
 
 type Kind = 'group' | 'schedule' | 'template' | 'door';
-
-/** Whether it is on the site. */
-export interface Known extends Record<Kind, (id: string) => boolean> {
-  /** Ids of the configuration's links that are RS-485 buses. */
-  buses(): readonly string[];
-  gateway(id: string): boolean;
-  network(id: string): boolean;
-}
 
 export interface References {
   /** What cannot be stored. */
@@ -38,11 +30,15 @@ interface Unknown {
   count: number;
 }
 
-export async function references(
-  site: Site,
-  known: Known,
-  clock: Pick<Clock, 'monotonic'>,
-): Promise<References> {
+export async function references(site: Site, context: SiteContext): Promise<References> {
+  const { catalogue, doors, clock } = context;
+  /** Whether it is on the site. */
+  const known: Record<Kind, (id: string) => boolean> = {
+    group: (id) => catalogue.groupName(id) !== undefined,
+    schedule: (id) => catalogue.schedule(id) !== undefined,
+    template: (id) => catalogue.template(id) !== undefined,
+    door: doors.exists,
+  };
   const ids: Record<Kind, Set<string | undefined>> = {
     group: idsOf(site.groups),
     schedule: idsOf(site.schedules),
@@ -61,7 +57,7 @@ export async function references(
     for (const [index, door] of piece.entries()) doorReferences(door, position + index).forEach(look);
   deviceReferences(site).forEach(look);
   return {
-    refused: [...danglingParents(site, exists), ...danglingWiring(site, known)],
+    refused: [...danglingParents(site, exists), ...danglingWiring(site, context)],
     unknown: [...unknown.values()].slice(0, UNKNOWN_MAX).map((one) => ({
       path: one.path,
       message: inWords(
@@ -118,25 +114,27 @@ function danglingParents({ templates }: Site, exists: (kind: Kind, id: string) =
   });
 }
 
-function danglingWiring({ doors, rs485 }: Site, known: Known): Problem[] {
+function danglingWiring({ doors, rs485 }: Site, context: SiteContext): Problem[] {
+  /** Ids of the configuration's links that are RS-485 buses. */
+  const buses = context.rs485.buses.ids();
   const problems: Problem[] = [];
   const refuse = (path: PropertyKey[], message: string) => problems.push({ path, message });
   for (const [index, { gatewayId, networkId }] of doors.entries()) {
-    if (gatewayId && !known.gateway(gatewayId))
+    if (gatewayId && !context.zgates.exists(gatewayId))
       refuse(
         ['doors', index, 'gatewayId'],
         `there is no Zigbee gateway ${gatewayId}: see zgates of the configuration`,
       );
-    if (networkId && !known.network(networkId))
+    if (networkId && !context.networks.exists(networkId))
       refuse(
         ['doors', index, 'networkId'],
         `there is no network ${networkId}: see networks of the configuration`,
       );
   }
   for (const [index, { bus }] of rs485.entries()) {
-    if (known.buses().includes(bus)) continue;
-    const guess = nearest(bus, known.buses());
-    const there = known.buses().length > 0 ? known.buses().join(', ') : 'none';
+    if (buses.includes(bus)) continue;
+    const guess = nearest(bus, buses);
+    const there = buses.length > 0 ? buses.join(', ') : 'none';
     const hint = guess === undefined ? `buses there: ${there}` : `did you mean "${guess}"?`;
     refuse(['rs485', index, 'bus'], `links of the configuration has no bus "${bus}" (${hint})`);
   }

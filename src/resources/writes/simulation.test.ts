@@ -191,11 +191,14 @@ class World {
       vault: this.#storage.vault,
       encoders: {
         exists: () => true,
-        connected: () => this.#connection !== null,
         upgrading: () => false,
         journal: () => this.encoder.journal,
       },
-      send: async (_encoderId, channel, message) => this.#send(life, { [channel]: message } as Down),
+      sessions: {
+        connected: () => this.#connection !== null,
+        send: async (_encoderId, channel, message) =>
+          this.#send(life, { [channel]: message } as unknown as Down),
+      },
       clock: this.clock,
       knownTime: this.#time.now,
       log: silentLog,

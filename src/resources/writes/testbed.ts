@@ -118,15 +118,17 @@ export class Testbed {
       vault: openVault(join(this.folder, vaultFile)),
       encoders: {
         exists: (id) => this.#encoders.has(id),
-        connected: (id) => this.encoder(id).connected,
         upgrading: (id) => this.encoder(id).upgrading,
         journal: (id) => this.encoder(id).journal,
       },
-      send: async (encoderId, channel, message) => {
-        if (life.signal.aborted) return;
-        if (this.faults.send === 'fail') throw new Error('link lost');
-        this.#sent.push({ encoderId, channel, message } as Sent);
-        if (this.faults.send === 'hang') await new Promise<never>(() => {});
+      sessions: {
+        connected: (id) => this.encoder(id).connected,
+        send: async (encoderId, channel, message) => {
+          if (life.signal.aborted) return;
+          if (this.faults.send === 'fail') throw new Error('link lost');
+          this.#sent.push({ encoderId, channel, message } as Sent);
+          if (this.faults.send === 'hang') await new Promise<never>(() => {});
+        },
       },
       clock,
       meter: this.meters,

@@ -11,8 +11,9 @@ import type { Caller } from '../../platform/principal.ts';
 import type { Vault } from '../../platform/vault.ts';
 import type { Audit } from '../../services/audit/audit.ts';
 import type { Events } from '../../services/events/events.ts';
-import type { EncoderLookup, WriteReports } from './collaborators.ts';
-import { Dispatch, type DispatchOptions, type SendDown, sealContext } from './dispatch.ts';
+import type { Encoders } from '../encoders/encoders.ts';
+import type { Reports } from '../encoders/sessions.ts';
+import { Dispatch, type DispatchOptions, sealContext } from './dispatch.ts';
 import { auditName, type KeyMeter, type Ledger, openLedger } from './ledger.ts';
 import type { Input } from './machine.ts';
 import type { ListQuery, WriteRequestBody, WriteRequestPage, WriteRequestStatus } from './schema.ts';
@@ -28,8 +29,8 @@ export interface WritesOptions {
   vault: Vault;
   audit: Audit;
   events: Events;
-  encoders: EncoderLookup;
-  send: SendDown;
+  encoders: DispatchOptions['encoders'] & Pick<Encoders, 'exists'>;
+  sessions: DispatchOptions['sessions'];
   clock: Clock;
   knownTime: DispatchOptions['knownTime'];
   log: Log;
@@ -56,7 +57,7 @@ export interface Writes {
   openOf(encoderId: string): number;
   /** Those not finished, and those finished since then (epoch milliseconds). */
   counts(finishedSince: number): { status: string; count: number }[];
-  reports: WriteReports;
+  reports: Reports;
   /** Sends and minds deadlines until the signal fires; throws when the storage fails, and may then be run again. */
   run(signal: AbortSignal): Promise<never>;
 }
@@ -191,7 +192,7 @@ function list(parts: Parts, encoderId: string, query: ListQuery): WriteRequestPa
   };
 }
 
-function openReports({ table, ledger, dispatch, events, clock, log }: Parts): WriteReports {
+function openReports({ table, ledger, dispatch, events, clock, log }: Parts): Reports {
   const quietUntil = new Map<string, number>();
 
   function warn(encoderId: string, fields: Record<string, unknown>, message: string): void {
@@ -250,8 +251,8 @@ function assertEncoder({ encoders }: Parts, encoderId: string): void {
   );
 }
 
-function assertReady({ encoders, table }: Parts, encoderId: string): void {
-  if (!encoders.connected(encoderId)) {
+function assertReady({ encoders, sessions, table }: Parts, encoderId: string): void {
+  if (!sessions.connected(encoderId)) {
     throw new GatehouseError(
       'NOT_CONNECTED',
       `Encoder ${encoderId} is not connected. Check its power and network (one that was revoked has to be registered again), then send the request again.`,

@@ -1,4 +1,5 @@
 /** The way of the allowed channels to the gateways, and what gateways say: wanted → applied (drivers/contract/settings.ts). */
+
 import { DriverError, type StateReport } from '../../../drivers/contract/driver.ts';
 import {
   type ChannelsApply,
@@ -6,33 +7,17 @@ import {
   type GatewayReport,
   gatewayReport,
 } from '../../../drivers/contract/settings.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
-import type { Execute } from '../../platform/execute.ts';
-import type { Log } from '../../platform/log.ts';
-import type { LiveEvents } from '../../services/events/events.ts';
 import { openReconciler, type Reconciler } from '../../services/reconcile/reconcile.ts';
 import { openReported, type Reported } from '../../services/reconcile/reported.ts';
+import type { ZgateContext } from './context.ts';
 import { connectionChanged } from './live-events.ts';
-import type { ZgateRow, ZgateTable } from './table.ts';
+import type { ZgateRow } from './table.ts';
 
 const APPLY_TIMEOUT_MS = 60_000;
 
-export interface ChannelsOptions {
-  database: Database;
-  table: ZgateTable;
-  events: LiveEvents;
-  clock: Clock;
-  log: Log;
-  /** The gateway on each link, by the configuration. */
-  gatewayOfLink: ReadonlyMap<string, string>;
-  execute: Execute;
+export interface ChannelsOptions extends ZgateContext {
   /** Has the network move to a channel, once and if it may (moves.ts). Rejects with a DriverError. */
   move(row: ZgateRow, channel: number): Promise<void>;
-  /** A gateway came or went. */
-  connectionChanged(deviceId: string, connected: boolean): void;
-  /** From 0 up to 1, for the back-off; Math.random when absent. */
-  random?: () => number;
 }
 
 export interface Channels {
@@ -93,7 +78,7 @@ export function openChannels(options: ChannelsOptions): Channels {
       return options.move(row, first);
     const data: ChannelsApply = { allowedChannels };
     const command = { kind: 'applyChannels', data, timeoutMs: APPLY_TIMEOUT_MS };
-    const answer = channelsApplied.safeParse(await options.execute(row.link, command, signal));
+    const answer = channelsApplied.safeParse(await options.field.execute(row.link, command, signal));
     const zigbeeChannel = answer.data?.zigbeeChannel ?? null;
     if (zigbeeChannel === null || !allowedChannels.includes(zigbeeChannel))
       throw new DriverError('BAD_REPLY', 'the gateway did not go to one of these channels');

@@ -1,17 +1,14 @@
 /** Locks that somebody wanted to join, or that wanted to themselves, and did not: for the person who stands before them. */
+
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { DriverEvent } from '../../../drivers/contract/driver.ts';
 import { type JoinFailure, joinFailed, joinFailure, lockJoined } from '../../../drivers/contract/zgate.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
-import type { Log } from '../../platform/log.ts';
 import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
-import type { Audit } from '../../services/audit/audit.ts';
-import type { LiveEvents } from '../../services/events/events.ts';
 import type { ShownFailedJoin } from './action-schema.ts';
+import type { ZgateContext } from './context.ts';
 import { joinHasFailed } from './live-events.ts';
-import type { ZgateRow, ZgateTable } from './table.ts';
+import type { ZgateRow } from './table.ts';
 
 /** Of one gateway, the newest: more than a technician has in a box. */
 const KEPT_MAX = 32;
@@ -34,19 +31,9 @@ const MESSAGES: Record<JoinFailure, string> = {
     'It joined, and is no lock, so it became no door: if it should be one, reset it and have it join again.',
 };
 
-export interface FailedJoinsOptions {
-  database: Database;
-  table: ZgateTable;
-  audit: Audit;
-  events: LiveEvents;
-  clock: Clock;
-  log: Log;
-  gatewayOfLink: ReadonlyMap<string, string>;
-}
-
 export type FailedJoins = ReturnType<typeof openFailedJoins>;
 
-export function openFailedJoins(options: FailedJoinsOptions) {
+export function openFailedJoins(options: ZgateContext) {
   const { database, table, audit, events, clock, log } = options;
   const since = (row: ZgateRow, oldest: number) =>
     kept.parse(JSON.parse(row.failed_joins)).filter(({ at }) => at > oldest);

@@ -2,19 +2,17 @@
  * The join window of a gateway: opened for a time by somebody the audit names, and closed at its end. The gateway closes
  * it by itself, also when it starts again; one that is open without a window of ours is told to close it.
  */
+
 import { randomUUID } from 'node:crypto';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import type { PermitJoin } from '../../../drivers/contract/zgate.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { isUnreadable, whenUnreadable } from '../../platform/database/last-read.ts';
 import { GatehouseError } from '../../platform/errors.ts';
-import type { Log } from '../../platform/log.ts';
 import { type Caller, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
-import type { Audit } from '../../services/audit/audit.ts';
 import type { PermitJoinBody, ShownJoinWindow } from './action-schema.ts';
-import { assertReachable, isUnknown, offline, type ReachOptions } from './reach.ts';
-import { existing, type ZgateRow, type ZgateTable } from './table.ts';
+import type { ZgateContext } from './context.ts';
+import { assertReachable, isUnknown, offline } from './reach.ts';
+import { existing, type ZgateRow } from './table.ts';
 
 /** A broadcast that every router hears, and the coordinator's answer. */
 const COMMAND_TIMEOUT_MS = 10_000;
@@ -34,12 +32,7 @@ export interface JoinWindow {
   allowed: string[];
 }
 
-export interface JoiningOptions extends ReachOptions {
-  database: Database;
-  table: ZgateTable;
-  audit: Audit;
-  clock: Clock;
-  log: Log;
+export interface JoiningOptions extends ZgateContext {
   /** The gateway is there and says that its window is open. */
   isOpen(deviceId: string): boolean;
 }
@@ -149,13 +142,13 @@ function placeOf(deviceId: string, { table, gatewayOfLink }: JoiningOptions): Pl
   );
 }
 
-function senderOf({ execute }: JoiningOptions) {
+function senderOf({ field }: JoiningOptions) {
   return async ({ link }: Pick<Place, 'link'>, body: PermitJoinBody): Promise<void> => {
     const { seconds, allowed = [], installCodes } = body;
     const codes = installCodes.map(({ mac: hwId, code }) => ({ hwId, code }));
     const data: PermitJoin = { seconds, allowed, installCodes: codes };
     const command = { kind: 'permitJoin', data, timeoutMs: COMMAND_TIMEOUT_MS };
-    await execute(link, command, new AbortController().signal);
+    await field.execute(link, command, new AbortController().signal);
   };
 }
 

@@ -3,27 +3,26 @@
  * survive. So a network with a lock that is not known to be there moves only when a person confirms it; the gateway gets the
  * command once; and locks that stay behind are named until they are heard on the new channel.
  */
+
 import { randomUUID } from 'node:crypto';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { channelsApplied } from '../../../drivers/contract/settings.ts';
 import type { MoveChannel } from '../../../drivers/contract/zgate.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { type Caller, SYSTEM_PRINCIPAL, TECHNICIANS } from '../../platform/principal.ts';
-import type { ReportProgress, StartJob } from '../../services/jobs/job-order.ts';
+import type { ReportProgress } from '../../services/jobs/job-order.ts';
 import type { ChannelMoveBody, ShownStayedBehind } from './action-schema.ts';
 import type { Channels } from './channels.ts';
+import type { ZgateContext } from './context.ts';
 import {
   type GatewayLock,
   hasStayedBehind,
-  type LocksOf,
   shownLock,
   type Unreachable,
   unreachableOf,
 } from './gateway-locks.ts';
-import { assertReachable, type ReachOptions } from './reach.ts';
-import { existing, type ZgateRow, type ZgateTable } from './table.ts';
+import { assertReachable } from './reach.ts';
+import { existing, type ZgateRow } from './table.ts';
 
 /** A network that moves informs its routers first. */
 const MOVE_TIMEOUT_MS = 60_000;
@@ -33,12 +32,7 @@ const FOLLOW_CHECK_MS = 1_000;
 /** Of those that are not known to be there, the ones that are named in an answer. */
 const NAMED_MAX = 20;
 
-export interface MovesOptions extends ReachOptions {
-  database: Database;
-  table: ZgateTable;
-  clock: Clock;
-  startJob: StartJob;
-  locksOf: LocksOf;
+export interface MovesOptions extends ZgateContext {
   channels: Pick<Channels, 'channelOf' | 'movedTo'>;
 }
 
@@ -51,7 +45,7 @@ interface AbsentLock {
 }
 
 export function openMoves(options: MovesOptions) {
-  const { table, startJob, locksOf, channels } = options;
+  const { table, jobs, locksOf, channels } = options;
 
   function absentOf(row: ZgateRow): AbsentLock[] {
     const channel = channels.channelOf(row);
@@ -77,7 +71,7 @@ export function openMoves(options: MovesOptions) {
 
   function begin(row: ZgateRow, to: number, caller: Caller, told: Told = UNTOLD): Promise<unknown> {
     const object = `zgate/${row.device_id}`;
-    return startJob({
+    return jobs.start({
       kind: 'zigbee-channel-move',
       object,
       roles: TECHNICIANS,
@@ -122,7 +116,7 @@ export function openMoves(options: MovesOptions) {
           'REFUSED',
           `the network was told to move once, and is not there: ${how} tells it again`,
         );
-      if (!options.linkState(row.link)?.up) throw new DriverError('LINK_LOST', `link ${row.link} is down`);
+      if (!options.field.link(row.link)?.up) throw new DriverError('LINK_LOST', `link ${row.link} is down`);
       assertMayMove(row, to, how);
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       const caller = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
@@ -160,7 +154,7 @@ const UNTOLD: Told = { check() {}, moved() {}, failed() {} };
 async function move(
   row: ZgateRow,
   to: number,
-  { database, table, clock, execute, locksOf, channels }: MovesOptions,
+  { database, table, clock, field, locksOf, channels }: MovesOptions,
   { told, progress, signal }: { told: Told; progress: ReportProgress; signal: AbortSignal },
 ): Promise<Record<string, unknown>> {
   const { device_id: deviceId, channels_version: version } = row;
@@ -172,7 +166,7 @@ async function move(
   signal.throwIfAborted();
   const data: MoveChannel = { channel: to };
   const command = { kind: 'moveChannel', data, timeoutMs: MOVE_TIMEOUT_MS };
-  const answer = channelsApplied.safeParse(await execute(row.link, command, signal));
+  const answer = channelsApplied.safeParse(await field.execute(row.link, command, signal));
   if (answer.data?.zigbeeChannel !== to)
     throw new DriverError('BAD_REPLY', `the gateway did not say that the network is on channel ${to}`);
   await channels.movedTo(deviceId, to);

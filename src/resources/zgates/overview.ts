@@ -1,11 +1,11 @@
 /** Zigbee gateways as the status counts them, and as the doors behind them name them. */
-import type { Channels } from './channels.ts';
-import { type Moves, shownStayedBehind } from './moves.ts';
-import { linkOf, type ReachOptions } from './reach.ts';
-import type { ZgateTable } from './table.ts';
 
-export interface OverviewOptions extends Pick<ReachOptions, 'gatewayOfLink' | 'linkState'> {
-  table: ZgateTable;
+import type { Channels } from './channels.ts';
+import type { ZgateContext } from './context.ts';
+import { type Moves, shownStayedBehind } from './moves.ts';
+import { linkOf } from './reach.ts';
+
+export interface OverviewOptions extends ZgateContext {
   channels: Channels;
   moves: Moves;
 }

@@ -1,19 +1,12 @@
 /** Has a gateway do something now, or says why it cannot. */
+
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { GatehouseError } from '../../platform/errors.ts';
-import type { Execute } from '../../platform/execute.ts';
+import type { ZgateContext } from './context.ts';
 import type { ZgateRow } from './table.ts';
 
-export interface ReachOptions {
-  /** The gateway on each link, by the configuration. */
-  gatewayOfLink: ReadonlyMap<string, string>;
-  /** `lastError`: why it is down, or was last; undefined: the configuration has no such link. */
-  linkState(linkId: string): { up: boolean; lastError: string | null } | undefined;
-  execute: Execute;
-}
-
 /** Throws DEVICE_OFFLINE. */
-export function assertReachable(row: Pick<ZgateRow, 'device_id' | 'link'>, options: ReachOptions): void {
+export function assertReachable(row: Pick<ZgateRow, 'device_id' | 'link'>, options: ZgateContext): void {
   const link = linkOf(row, options);
   if (!link) throw offline(row, 'the configuration names it no more');
   if (!link.up) throw offline(row, `link ${row.link} is down${link.lastError ? `: ${link.lastError}` : ''}`);
@@ -22,9 +15,10 @@ export function assertReachable(row: Pick<ZgateRow, 'device_id' | 'link'>, optio
 /** The link that the gateway is on; undefined: the configuration names it no more. */
 export function linkOf(
   { link, device_id }: Pick<ZgateRow, 'device_id' | 'link'>,
-  { gatewayOfLink, linkState }: Pick<ReachOptions, 'gatewayOfLink' | 'linkState'>,
-): ReturnType<ReachOptions['linkState']> {
-  return gatewayOfLink.get(link) === device_id ? linkState(link) : undefined;
+  { gatewayOfLink, field }: Pick<ZgateContext, 'gatewayOfLink' | 'field'>,
+): { up: boolean; lastError: string | null } | undefined {
+  const state = gatewayOfLink.get(link) === device_id ? field.link(link) : undefined;
+  return state && { up: state.up, lastError: state.lastError?.message ?? null };
 }
 
 export function offline(

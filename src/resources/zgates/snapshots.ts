@@ -2,18 +2,15 @@
  * What a gateway is started with, so that it is what it was: the secrets of its network, drawn once for good, and a
  * snapshot of all that the driver keeps in files. Both are sealed under a key that no backup of the database holds.
  */
+
 import { randomBytes, randomInt, randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { DriverEvent } from '../../../drivers/contract/driver.ts';
 import { snapshot } from '../../../drivers/contract/zgate.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
-import type { Log } from '../../platform/log.ts';
 import { type Caller, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
-import type { Vault } from '../../platform/vault.ts';
-import type { Audit } from '../../services/audit/audit.ts';
-import { existing, type SnapshotRow, type ZgateTable } from './table.ts';
+import type { ZgateContext } from './context.ts';
+import { existing, type SnapshotRow } from './table.ts';
 
 /** One an hour, and one for each lock that joins or leaves: a day, or an evening of commissioning. */
 const SNAPSHOTS_KEPT = 20;
@@ -25,22 +22,9 @@ const EXTENDED_PAN_ID_BYTES = 8;
 const secretsSchema = z.object({ panId: z.int(), extPanId: z.string(), networkKey: z.string() });
 export type NetworkSecrets = z.infer<typeof secretsSchema>;
 
-export interface SnapshotsOptions {
-  database: Database;
-  table: ZgateTable;
-  audit: Audit;
-  clock: Clock;
-  log: Log;
-  vault: Pick<Vault, 'seal' | 'open'>;
-  declared: readonly { deviceId: string }[];
-  gatewayOfLink: ReadonlyMap<string, string>;
-  /** Has the host of a link start again, with what it is given then. */
-  restartLink(linkId: string): void;
-}
-
 export type Snapshots = Awaited<ReturnType<typeof openSnapshots>>;
 
-export async function openSnapshots(options: SnapshotsOptions) {
+export async function openSnapshots(options: ZgateContext) {
   const { database, table, audit, clock, log, vault } = options;
   await drawSecrets(options, options.declared);
 
@@ -62,7 +46,7 @@ export async function openSnapshots(options: SnapshotsOptions) {
 
   return {
     /** For gateways that have none yet. */
-    drawSecrets: (declared: SnapshotsOptions['declared']) => drawSecrets(options, declared),
+    drawSecrets: (declared: ZgateContext['declared']) => drawSecrets(options, declared),
 
     /** For the options of its link. */
     startOf(deviceId: string): { network: NetworkSecrets; snapshot: Uint8Array | null; restore: boolean } {
@@ -90,7 +74,7 @@ export async function openSnapshots(options: SnapshotsOptions) {
         table.setRestore.run(one.seq, deviceId);
         note(deviceId, caller, 'accepted', { snapshot: one.seq, locks: one.locks });
       });
-      options.restartLink(link);
+      options.field.restart(link);
       return { deviceId, snapshot: one.seq, takenAt: new Date(one.taken_at).toISOString(), locks: one.locks };
     },
 
@@ -109,7 +93,7 @@ export async function openSnapshots(options: SnapshotsOptions) {
       });
       if (!isRestored) return;
       log.info({ gateway: deviceId, link: linkId }, 'the network of a gateway was restored');
-      options.restartLink(linkId);
+      options.field.restart(linkId);
     },
 
     /** Resolves when it is durable: true, or false when it is none of ours. */
@@ -135,7 +119,7 @@ export async function openSnapshots(options: SnapshotsOptions) {
 
 /** The newest without a number. One that a disk has damaged is as good as none, and no reason to leave a gateway down. */
 function readable(
-  { table, vault, log }: SnapshotsOptions,
+  { table, vault, log }: ZgateContext,
   deviceId: string,
   number: number | undefined,
 ): { row: SnapshotRow; archive: Uint8Array } | undefined {
@@ -156,7 +140,7 @@ function readable(
 }
 
 /** Throws NOT_FOUND. */
-function chosen(options: SnapshotsOptions, deviceId: string, number: number | undefined): SnapshotRow {
+function chosen(options: ZgateContext, deviceId: string, number: number | undefined): SnapshotRow {
   const found = readable(options, deviceId, number);
   if (found) return found.row;
   const which =
@@ -165,8 +149,8 @@ function chosen(options: SnapshotsOptions, deviceId: string, number: number | un
 }
 
 async function drawSecrets(
-  { database, table, vault }: SnapshotsOptions,
-  declared: SnapshotsOptions['declared'],
+  { database, table, vault }: ZgateContext,
+  declared: ZgateContext['declared'],
 ): Promise<void> {
   const without = declared.filter(({ deviceId }) => !table.network.get(deviceId));
   if (without.length === 0) return;

@@ -1,24 +1,21 @@
 /** What the link of a gateway is started with beside its configuration (drivers/zigbee/options.ts). */
+
 import { join } from 'node:path';
 import type { Plain } from '../../../drivers/contract/driver.ts';
-import type { LocksOf } from './gateway-locks.ts';
+import type { ZgateContext } from './context.ts';
 import type { Snapshots } from './snapshots.ts';
-import { existing, type ZgateTable } from './table.ts';
+import { existing } from './table.ts';
 
 /** Between the channels of Wi-Fi, and allowed at full power everywhere: where nothing else is wanted. */
 const CHANNELS = [15, 20, 25];
 /** What a message to a host has room for beside a large snapshot (src/platform/field/ipc.ts). */
 const KNOWN_MAX = 512;
 
-export interface StartOptions {
-  table: ZgateTable;
+export interface StartOptions extends ZgateContext {
   snapshots: Pick<Snapshots, 'startOf'>;
-  locksOf: LocksOf;
-  certOf(networkId: string): string | null;
-  stateDirectory: string;
 }
 
-export function startOptions({ table, snapshots, locksOf, certOf, stateDirectory }: StartOptions) {
+export function startOptions({ table, snapshots, locksOf, networks, stateDirectory }: StartOptions) {
   return (deviceId: string): { [key: string]: Plain } => {
     const row = existing(table, deviceId);
     const locks = locksOf(deviceId).slice(0, KNOWN_MAX);
@@ -26,7 +23,7 @@ export function startOptions({ table, snapshots, locksOf, certOf, stateDirectory
     return {
       ...snapshots.startOf(deviceId),
       allowedChannels: allowed.length > 0 ? allowed : CHANNELS,
-      cert: certOf(row.network_id),
+      cert: networks.certOf(row.network_id),
       knownLocks: locks.map(({ mac }) => mac),
       lastSeen: Object.fromEntries(
         locks.flatMap(({ mac, lastSeen }) => (lastSeen === null ? [] : [[mac, lastSeen]])),

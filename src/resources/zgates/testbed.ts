@@ -12,9 +12,12 @@ import type { Vault } from '../../platform/vault.ts';
 import type { AuditEntry } from '../../services/audit/entry.ts';
 import type { LiveEvent } from '../../services/events/cloud-event.ts';
 import type { JobOrder, Progress } from '../../services/jobs/job-order.ts';
+import type { Jobs } from '../../services/jobs/jobs.ts';
+import type { Job } from '../../services/jobs/schema.ts';
+import type { DeclaredGateway } from './context.ts';
 import type { GatewayLock } from './gateway-locks.ts';
 import { zgateOperations } from './operations.ts';
-import { type DeclaredGateway, openZgates, type Zgates } from './zgates.ts';
+import { openZgates, type Zgates } from './zgates.ts';
 
 const SEAL = Buffer.from('sealed ');
 /** Shows what is sealed, and where it may be opened. */
@@ -69,32 +72,24 @@ export async function openTestbed({ database, declared = [GATEWAY] }: Options = 
     log: silentLog,
     events: { publish: (event) => void published.push(event), wake: () => {} },
     declared,
-    groupName: (id) => ({ g1: 'Floor 2' })[id],
-    networkExists: (id) => id === NETWORK,
-    linkState: () => ({ up: played.linkUp, lastError: 'the port is gone' }),
+    catalogue: { groupName: (id) => ({ g1: 'Floor 2' })[id] },
+    networks: { exists: (id) => id === NETWORK, certOf: (id) => (id === NETWORK ? 'PEM' : null) },
     vault: VAULT,
-    restartLink: (link) => void restarts.push(link),
-    certOf: (id) => (id === NETWORK ? 'PEM' : null),
     stateDirectory: '/state',
     locksOf: () => played.locks,
     upgradeOf: () => played.upgrade,
-    async startJob(order) {
-      const stop = new AbortController();
-      const job: StartedJob = { order, progress: undefined, stop, ended: Promise.resolve({}) };
-      jobs.push(job);
-      job.ended = order.run(
-        (progress) => {
-          job.progress = progress;
-        },
-        stop.signal,
-        () => {},
-      );
-      job.ended.catch(() => undefined);
-      return { id: 'job' };
-    },
-    async execute(link, { kind, data }) {
-      commands.push({ link, kind, data });
-      return played.answer();
+    jobs: playedJobs(jobs),
+    field: {
+      async execute(link, { kind, data }) {
+        commands.push({ link, kind, data });
+        return played.answer();
+      },
+      restart: (link) => void restarts.push(link),
+      link: () => ({
+        up: played.linkUp,
+        since: 0,
+        lastError: { code: 'LINK_LOST', message: 'the port is gone' },
+      }),
     },
     connectionChanged: () => undefined,
     random: () => 0.999_999,
@@ -124,7 +119,27 @@ export async function openTestbed({ database, declared = [GATEWAY] }: Options = 
       };
       zgates.report(link, { subject: 'gateway', state });
     },
-    run: () => runUntilTestEnds(zgates.applyChannels, zgates.keepReports, zgates.closeJoinWindows),
+    run: () =>
+      runUntilTestEnds(zgates.channels.reconciler.run, zgates.channels.reported.run, zgates.joining.run),
+  };
+}
+
+function playedJobs(jobs: StartedJob[]): Pick<Jobs, 'start'> {
+  return {
+    async start(order) {
+      const stop = new AbortController();
+      const job: StartedJob = { order, progress: undefined, stop, ended: Promise.resolve({}) };
+      jobs.push(job);
+      job.ended = order.run(
+        (progress) => {
+          job.progress = progress;
+        },
+        stop.signal,
+        () => {},
+      );
+      job.ended.catch(() => undefined);
+      return { id: 'job' } as Job;
+    },
   };
 }
 

@@ -4,44 +4,21 @@ import type { Database } from '../../platform/database/database.ts';
 import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';
 import { unknownOf } from '../../platform/http/fields.ts';
 import { type Caller, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
-import type { Audit } from '../../services/audit/audit.ts';
 import type { PermitJoinBody } from './action-schema.ts';
-import { type Channels, type ChannelsOptions, openChannels } from './channels.ts';
+import { type Channels, openChannels } from './channels.ts';
+import type { DeclaredGateway, ZgateContext } from './context.ts';
 import { type FailedJoins, openFailedJoins } from './failed-joins.ts';
 import { type Joining, openJoining } from './joining.ts';
 import { openMap } from './map.ts';
-import { type Moves, type MovesOptions, openMoves, shownMove, shownStayedBehind } from './moves.ts';
+import { type Moves, openMoves, shownMove, shownStayedBehind } from './moves.ts';
 import { overviewOf } from './overview.ts';
 import { linkOf } from './reach.ts';
 import type { Edit, ListQuery, Wanted, Zgate, ZgateState } from './schema.ts';
-import { openSnapshots, type Snapshots, type SnapshotsOptions } from './snapshots.ts';
+import { openSnapshots, type Snapshots } from './snapshots.ts';
 import { startOptions } from './start-options.ts';
 import { existing, openZgateTable, type ZgateRow, type ZgateTable } from './table.ts';
 
-/** A gateway of the configuration. `name` and `type` are for a new row: later the interface and the gateway say. */
-export interface DeclaredGateway {
-  deviceId: string;
-  link: string;
-  networkId: string;
-  name?: string | undefined;
-  type?: string | undefined;
-}
-
-export interface ZgatesOptions
-  extends Omit<ChannelsOptions, 'table' | 'gatewayOfLink' | 'move'>,
-    Pick<MovesOptions, 'startJob' | 'locksOf' | 'linkState'>,
-    Pick<SnapshotsOptions, 'vault' | 'restartLink'> {
-  audit: Audit;
-  declared: readonly DeclaredGateway[];
-  /** Below it each gateway has a folder for its driver's files. */
-  stateDirectory: string;
-  /** PEM of what gateways of a network reached by TLS must show; null: nothing is trusted. */
-  certOf(networkId: string): string | null;
-  groupName(groupId: string): string | undefined;
-  /** What it gives to a lock now, and the job that does; null: nothing. */
-  upgradeOf(deviceId: string): { id: string; door: string; file: string } | null;
-  networkExists(networkId: string): boolean;
-}
+export type ZgatesOptions = Omit<ZgateContext, 'table' | 'gatewayOfLink'>;
 
 export type Zgates = Awaited<ReturnType<typeof openZgates>>;
 
@@ -52,18 +29,18 @@ export async function openZgates(options: ZgatesOptions) {
   const table = openZgateTable(database);
   const { gatewayOfLink, declare } = openDeclared(options, table);
   await declare(options.declared);
-  const parts = { ...options, table, gatewayOfLink };
-  const channels = openChannels({ ...parts, move: (row, channel) => moves.byItself(row, channel) });
-  const moves = openMoves({ ...parts, channels });
+  const context: ZgateContext = { ...options, table, gatewayOfLink };
+  const channels = openChannels({ ...context, move: (row, channel) => moves.byItself(row, channel) });
+  const moves = openMoves({ ...context, channels });
   const { reconciler, reported } = channels;
   const toZgate = zgateFrom(options, channels);
   const isOpen = (deviceId: string) => {
     const known = reported.get(deviceId);
     return (known?.connected && known.state?.permitJoin) ?? false;
   };
-  const joining = await openJoining({ ...parts, isOpen });
-  const snapshots = await openSnapshots(parts);
-  const failedJoins = openFailedJoins(parts);
+  const joining = await openJoining({ ...context, isOpen });
+  const snapshots = await openSnapshots(context);
+  const failedJoins = openFailedJoins(context);
 
   function get(deviceId: string): { zgate: Zgate; revision: number } {
     const row = existing(table, deviceId);
@@ -86,13 +63,13 @@ export async function openZgates(options: ZgatesOptions) {
       const known = reported.get(deviceId);
       return known && { connected: known.connected, changedAt: known.changedAt };
     },
-    ...overviewOf({ ...parts, channels, moves }),
+    ...overviewOf({ ...context, channels, moves }),
     /** The gateway on a link, by the configuration. */
     ofLink: (linkId: string) => gatewayOfLink.get(linkId),
     networkOf: (deviceId: string) => table.zgate.get(deviceId)?.network_id ?? null,
     /** The link of a gateway of the configuration. */
     linkOf: (deviceId: string) => gatewayOfLink.entries().find(([, gateway]) => gateway === deviceId)?.[0],
-    state: stateFrom({ ...parts, channels, moves, joining, failedJoins }),
+    state: stateFrom({ ...context, channels, moves, joining, failedJoins }),
     update: openUpdate(options, table, (deviceId) => {
       reconciler.wake(deviceId);
       return get(deviceId);
@@ -102,7 +79,7 @@ export async function openZgates(options: ZgatesOptions) {
       return { deviceId, joinWindow: joining.shown(existing(table, deviceId)) };
     },
     moveChannel: moves.start,
-    map: openMap(parts),
+    map: openMap(context),
 
     report: channels.report,
     link(linkId: string, up: boolean): void {
@@ -120,20 +97,17 @@ export async function openZgates(options: ZgatesOptions) {
     event: async (...one: Parameters<Snapshots['event']>) =>
       (await failedJoins.event(...one)) || snapshots.event(...one),
     /** Of the link of a gateway, beside what the configuration says. */
-    startOptions: startOptions({ ...parts, snapshots }),
+    startOptions: startOptions({ ...context, snapshots }),
     restore: snapshots.restore,
     snapshots: () =>
       table.all.all().map((row) => {
         const { deviceId, name, hwId, zigbeeChannel } = toZgate(row);
-        const linkUp = linkOf(row, parts)?.up ?? null;
+        const linkUp = linkOf(row, context)?.up ?? null;
         const list = snapshots.list(deviceId);
         return { deviceId, name, link: row.link, linkUp, hwId, zigbeeChannel, snapshots: list };
       }),
-    /** For supervise, as are the next. */
-    applyChannels: reconciler.run,
-    applySummary: reconciler.summary,
-    keepReports: reported.run,
-    closeJoinWindows: joining.run,
+    channels,
+    joining,
   };
 }
 
@@ -219,7 +193,7 @@ function edited(wanted: Wanted, edit: Edit): Wanted {
   return next as unknown as Wanted;
 }
 
-function zgateFrom({ groupName, upgradeOf }: ZgatesOptions, { reported }: ReturnType<typeof openChannels>) {
+function zgateFrom({ catalogue, upgradeOf }: ZgatesOptions, { reported }: ReturnType<typeof openChannels>) {
   return (row: ZgateRow): Zgate => {
     const known = reported.get(row.device_id);
     const state = known?.state;
@@ -228,7 +202,7 @@ function zgateFrom({ groupName, upgradeOf }: ZgatesOptions, { reported }: Return
     return {
       deviceId: row.device_id,
       ...wantedOf(row),
-      group: row.group_id === null ? null : (groupName(row.group_id) ?? null),
+      group: row.group_id === null ? null : (catalogue.groupName(row.group_id) ?? null),
       hwId: state ? state.hwId : row.hw_id,
       type: state?.type ?? row.type,
       networkId: row.network_id,
@@ -249,9 +223,7 @@ function zgateFrom({ groupName, upgradeOf }: ZgatesOptions, { reported }: Return
   };
 }
 
-interface StateOptions extends ZgatesOptions {
-  table: ZgateTable;
-  gatewayOfLink: ReadonlyMap<string, string>;
+interface StateOptions extends ZgateContext {
   channels: Channels;
   moves: Pick<Moves, 'needed' | 'stayedBehind'>;
   joining: Pick<Joining, 'shown'>;
@@ -259,7 +231,7 @@ interface StateOptions extends ZgatesOptions {
 }
 
 function stateFrom(options: StateOptions) {
-  const { table, clock, groupName, networkExists, moves, joining, failedJoins } = options;
+  const { table, clock, catalogue, networks, moves, joining, failedJoins } = options;
   const { reconciler, reported, isInForce } = options.channels;
   return (deviceId: string): ZgateState => {
     const row = existing(table, deviceId);
@@ -282,8 +254,8 @@ function stateFrom(options: StateOptions) {
       joinWindow: joining.shown(row),
       failedJoins: failedJoins.shown(row),
       unknown: unknownOf([
-        ['groupId', group_id, (id) => groupName(id) !== undefined],
-        ['networkId', network_id, networkExists],
+        ['groupId', group_id, (id) => catalogue.groupName(id) !== undefined],
+        ['networkId', network_id, networks.exists],
       ]),
       reportAge: known?.at === undefined ? null : Math.round(clock.monotonic() - known.at),
     };

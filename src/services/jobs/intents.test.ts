@@ -17,7 +17,8 @@ async function openTestbed(database: Database, resume: Record<string, ResumeJob>
   const clock = manualClock();
   const audits: AuditEntry[] = [];
   const audit = { record: (entry: AuditEntry) => void audits.push(entry) };
-  const jobs = await openJobs({ database, audit, clock, log: silentLog, resume });
+  const jobs = openJobs({ database, audit, clock, log: silentLog });
+  await jobs.resume(resume);
   onTestFinished(async () => {
     const closed = jobs[Symbol.asyncDispose]();
     await clock.advance(10_000);

@@ -26,7 +26,8 @@ async function openTestbed(
   const clock = manualClock();
   const audits: AuditEntry[] = [];
   const audit = { record: (entry: AuditEntry) => void audits.push(entry) };
-  const jobs = await openJobs({ database: kept, audit, clock, log: silentLog, resume });
+  const jobs = openJobs({ database: kept, audit, clock, log: silentLog });
+  await jobs.resume(resume);
   onTestFinished(async () => {
     const closed = jobs[Symbol.asyncDispose]();
     await clock.advance(10_000);

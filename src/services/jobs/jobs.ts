@@ -19,6 +19,7 @@ import {
   interrupted,
   type JobsOptions,
   openStore,
+  type ResumedWork,
   type Store,
   type UnstoredEnd,
 } from './store.ts';
@@ -30,6 +31,8 @@ const RUNNING_MAX = 4;
 const ENDING_DEADLINE_MS = 5_000;
 
 export interface Jobs extends AsyncDisposable {
+  /** Once, at the start: the jobs that a former run of the gateway left behind get their end, or their place in their queue. */
+  resume(work: ResumedWork): Promise<void>;
   /** Resolves when the job is stored and has begun, or waits in its queue. Throws QUEUE_FULL, or IN_PROGRESS where the same job is under way. */
   start(order: JobOrder): Promise<Job>;
   /** Throws NOT_FOUND or FORBIDDEN. */
@@ -49,8 +52,7 @@ interface Running {
   ended: Promise<void>;
 }
 
-/** Gives the jobs that a former run of the gateway left behind their end, or their place in their queue. */
-export async function openJobs(options: JobsOptions): Promise<Jobs> {
+export function openJobs(options: JobsOptions): Jobs {
   const { database, clock } = options;
   const closing = new AbortController();
   const store = openStore(options, closing.signal);
@@ -58,8 +60,6 @@ export async function openJobs(options: JobsOptions): Promise<Jobs> {
   const running = new Map<string, Running>();
   const queues = openQueues();
   const turns = openTurns({ store, running, queues, closing: closing.signal });
-  for (const row of await store.unfinished()) turns.queued(row.id, row.task);
-  turns.take();
   const shown = (row: JobRow) =>
     toJob(
       withEnd(row, store.failedUnstored(row.id)),
@@ -82,6 +82,10 @@ export async function openJobs(options: JobsOptions): Promise<Jobs> {
   }
 
   return {
+    async resume(work) {
+      for (const row of await store.unfinished(work)) turns.queued(row.id, row.task);
+      turns.take();
+    },
     async start(order) {
       const id = randomUUID();
       await turns.start(id, order);

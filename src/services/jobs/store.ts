@@ -22,9 +22,10 @@ export interface JobsOptions {
   audit: Audit;
   clock: Clock;
   log: Log;
-  /** By kind: the work of jobs that were queued when the gateway ended. */
-  resume?: Readonly<Record<string, ResumeJob>>;
 }
+
+/** By kind: the work of jobs that were queued when the gateway ended. */
+export type ResumedWork = Readonly<Record<string, ResumeJob>>;
 
 const INTERRUPTED = 'INTERRUPTED';
 const STOPPED = 'the gateway was stopped before the outcome was known';
@@ -133,8 +134,8 @@ export function openStore(options: JobsOptions, closing: AbortSignal) {
       return row.status;
     },
     /** At the start: those that are to be done, in their order. The others get their end. */
-    async unfinished(): Promise<{ id: string; task: Task }[]> {
-      const left = table.unfinished.all().map((row) => ({ row, task: taskOf(row, options) }));
+    async unfinished(work: ResumedWork): Promise<{ id: string; task: Task }[]> {
+      const left = table.unfinished.all().map((row) => ({ row, task: taskOf(row, work, log) }));
       if (left.length === 0) return [];
       return database.commit(() =>
         left.flatMap(({ row, task }) => {
@@ -220,10 +221,7 @@ function openRows({ database, audit, clock }: JobsOptions) {
 }
 
 /** Undefined: there is no such work in this version of the gateway. */
-function taskOf(
-  { id, kind, object, queue, input }: JobRow,
-  { resume = {}, log }: JobsOptions,
-): Task | undefined {
+function taskOf({ id, kind, object, queue, input }: JobRow, resume: ResumedWork, log: Log): Task | undefined {
   try {
     const run = queue === null ? undefined : resume[kind]?.(JSON.parse(input ?? 'null'), id);
     return run && { kind, object, queue, run };

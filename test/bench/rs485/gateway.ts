@@ -58,17 +58,11 @@ let pid: number | undefined;
 const { links } = configSchema.parse({
   links: plan.links.map(({ id, protocol, options }) => ({ id, protocol, options })),
 });
-const field = await openField({
+const field = openField({
   directory,
   clock: systemClock,
   log: silentLog,
   execPath: process.execPath,
-  links: links.map((link) => ({
-    id: link.id,
-    protocol: link.protocol,
-    host: link.host,
-    options: linkOptions(link),
-  })),
   // As main.ts hands the code cache on.
   environment: codeCache === undefined ? {} : { NODE_COMPILE_CACHE: codeCache },
   kill: (other) => process.kill(other, 'SIGKILL'),
@@ -88,6 +82,14 @@ const field = await openField({
     report({ kind: 'met', link, hwId, at: now() });
   },
 });
+field.open(
+  links.map((link) => ({
+    id: link.id,
+    protocol: link.protocol,
+    host: link.host,
+    options: linkOptions(link),
+  })),
+);
 
 function tellHost(): void {
   const [host] = field.state().hosts;

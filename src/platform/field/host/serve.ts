@@ -1,10 +1,13 @@
 /**
  * A host, but for what needs `process` (host.ts): talks to the daemon, runs its links, and ends when the daemon asks it to,
  * when the daemon has gone, or when a driver is stuck.
+ * Each command is executed at most once in the life of the host, and not past its deadline.
  */
 import type { Duplex } from 'node:stream';
+import { type DriverCommand, DriverError, type Plain } from '../../../../drivers/contract/driver.ts';
 import type { DriverTable } from '../../../../drivers/index.ts';
 import { type Clock, settlesWithin } from '../../clock.ts';
+import type { Log } from '../../log.ts';
 import { openChannel } from '../channel.ts';
 import {
   CLOSING_DEADLINE_MS,
@@ -16,9 +19,8 @@ import {
   ORPHAN_CLOSING_DEADLINE_MS,
   parseDaemonMessage,
 } from '../ipc.ts';
-import { openExecutions } from './executions.ts';
 import { openHostLog } from './host-log.ts';
-import { openLinks } from './links.ts';
+import { failureOf, openLinks } from './links.ts';
 import { openEvents, openReports } from './outbox.ts';
 
 /** Exit codes, for anyone who reads the journal. */
@@ -119,4 +121,99 @@ export async function serve({ stream, protocols, drivers, clock, signal }: Serve
   const deadlineMs = code === EXIT.asked ? CLOSING_DEADLINE_MS : ORPHAN_CLOSING_DEADLINE_MS;
   await settlesWithin(links.close(), deadlineMs, clock);
   return code;
+}
+
+interface ExecutionsOptions {
+  send: (message: HostMessage) => Promise<void>;
+  clock: Clock;
+  log: Log;
+  /** Hands the command to its link. */
+  execute(linkId: string, command: DriverCommand, signal: AbortSignal): Promise<Plain>;
+}
+
+interface Executions {
+  command(message: Extract<DaemonMessage, { type: 'command' }>): void;
+  release(id: number): void;
+  cancel(id: number): void;
+}
+
+interface Execution {
+  release(): void;
+  /** Asks the driver to stop. */
+  stop(reason: string): void;
+}
+
+function openExecutions({ send, clock, log, execute }: ExecutionsOptions): Executions {
+  const open = new Map<number, Execution>();
+  let lastId = 0;
+
+  async function run(message: Extract<DaemonMessage, { type: 'command' }>): Promise<void> {
+    const { id, linkId, kind, data, deadline } = message;
+    const stop = new AbortController();
+    const settled = new AbortController();
+    const hold = message.held ? openHold() : undefined;
+    const stopFor = (reason: string) => {
+      hold?.withdraw();
+      stop.abort(hold?.isHeld() ? unsent() : new DriverError('OUTCOME_UNKNOWN', reason));
+    };
+    clock.sleep(deadline - clock.monotonic(), settled.signal).then(
+      () => stopFor('the deadline passed while the command was executed'),
+      () => undefined,
+    );
+    open.set(id, { release: () => hold?.release(), stop: stopFor });
+    try {
+      const command = { kind, data, deadline, ...(hold && { released: hold.released }) };
+      const answer = await execute(linkId, command, stop.signal);
+      void send({ type: 'done', id, data: answer });
+    } catch (error) {
+      const failure = failureOf(error, 'OUTCOME_UNKNOWN');
+      // Whatever the driver thinks of it: what was not released was not sent, and is not any more.
+      const known =
+        hold?.isHeld() && failure.code === 'OUTCOME_UNKNOWN' ? failureOf(unsent(), 'LINK_LOST') : failure;
+      void send({ type: 'failed', id, error: known });
+    } finally {
+      hold?.withdraw();
+      settled.abort('settled');
+      open.delete(id);
+    }
+  }
+
+  return {
+    command(message) {
+      // Ids only rise, so one number remembers every command there was.
+      if (message.id <= lastId) {
+        log.error({ command: message.id }, 'a command came twice and was not executed again');
+        return;
+      }
+      lastId = message.id;
+      void run(message);
+    },
+    release: (id) => open.get(id)?.release(),
+    cancel: (id) => open.get(id)?.stop('cancelled by the caller'),
+  };
+}
+
+/** What keeps a command from being sent; withdrawn, it keeps it for ever. */
+function openHold() {
+  const { promise: released, resolve, reject } = Promise.withResolvers<void>();
+  // A driver that has given up does not wait for it.
+  released.catch(() => undefined);
+  let state: 'held' | 'released' | 'withdrawn' = 'held';
+  return {
+    released,
+    isHeld: () => state !== 'released',
+    release() {
+      if (state === 'held') state = 'released';
+      resolve();
+    },
+    withdraw() {
+      if (state !== 'held') return;
+      state = 'withdrawn';
+      reject(unsent());
+    },
+  };
+}
+
+function unsent(): DriverError {
+  return new DriverError('DEADLINE_PASSED', 'it was withdrawn, or its time was over, before it was sent');
 }
