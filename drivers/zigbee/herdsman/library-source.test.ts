@@ -13,6 +13,7 @@ import { Parser } from 'zigbee-herdsman/dist/adapter/z-stack/unpi/parser.js';
 import { Znp } from 'zigbee-herdsman/dist/adapter/z-stack/znp/znp.js';
 import { Database } from 'zigbee-herdsman/dist/controller/database.js';
 import { Endpoint } from 'zigbee-herdsman/dist/controller/model/index.js';
+import { Waitress } from 'zigbee-herdsman/dist/utils/index.js';
 
 /** Patch, the class whose method it changes, the method, the first digits of the SHA-256 of its text. */
 const PATCHED: [patch: string, owner: object, method: string, digest: string][] = [
@@ -39,6 +40,8 @@ const PATCHED: [patch: string, owner: object, method: string, digest: string][] 
   ['port.ts', Znp.prototype, 'request', '41107741a49f8b42'],
   ['port.ts', Znp.prototype, 'onPortClose', '6b5c2bb119cb4db8'],
   ['port.ts', Znp.prototype, 'onUnpiParsed', '4bb7def9a6ca056f'],
+  ['spared-work.ts', Endpoint.prototype, 'sendRequest', 'b542f4f38519aaac'],
+  ['spared-work.ts', Waitress.prototype, 'waitFor', '4472f85191da35ff'],
   ['strategy.ts', ZnpAdapterManager.prototype, 'determineStrategy', 'a1535d12726aed1b'],
 ];
 
