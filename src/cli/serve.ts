@@ -36,6 +36,7 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
   const { log, control: logControl } = openLog({
     level: config.log.level,
     journal: shell.journal,
+    terminal: shell.stdout.isTTY === true,
     write: (line) => shell.stdout.write(line),
   });
   shell.reportCrashes((err) => log.error({ err }, 'crashed: this is a fault of Gatehouse, please report it'));

@@ -35,6 +35,20 @@ it('gives the journal its priorities, and leaves the time to it', () => {
   expect(lines.join()).not.toContain('"time"');
 });
 
+it('writes for a person on a terminal, and nothing that moves its cursor', () => {
+  const lines: string[] = [];
+  const write = (line: string) => lines.push(line);
+  const { log, control } = openLog({ level: 'info', journal: false, terminal: true, write });
+  log.warn({ encoder: 'desk\u001b[2J-1', waiting: 3, err: new Error('no\nroute') }, 'disconnected');
+  expect(lines).toEqual([
+    expect.stringMatching(
+      /^\d\d:\d\d:\d\d {2}warn {3}disconnected: no route {2}encoder=desk \[2J-1 {2}waiting=3\n$/,
+    ),
+  ]);
+  // A support bundle has it for programs.
+  expect(JSON.parse(control.recent()[0] ?? '')).toMatchObject({ level: 'warn', waiting: 3 });
+});
+
 it('keeps one record on one line, whatever is in it', () => {
   const { lines, log } = capture('info');
   log.info({ text: 'a\nb\r\u2028<3>' }, 'c\nd');

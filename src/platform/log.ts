@@ -26,6 +26,8 @@ export interface LogOptions {
   level: Level;
   /** Standard output is connected to the journal, which keeps the time itself. */
   journal: boolean;
+  /** Standard output is a terminal: a line is for a person and not for a program. */
+  terminal?: boolean;
   write: (line: string) => void;
 }
 
@@ -41,7 +43,8 @@ export interface LogControl {
 const RECENT_MAX = 262_144;
 const TIME = /"time":"[^"]*",/;
 
-export function openLog({ level: first, journal, write }: LogOptions): { log: Log; control: LogControl } {
+export function openLog(options: LogOptions): { log: Log; control: LogControl } {
+  const { level: first, journal, terminal = false, write } = options;
   const recent: string[] = [];
   let kept = 0;
   let least = LEVELS.indexOf(first);
@@ -50,6 +53,7 @@ export function openLog({ level: first, journal, write }: LogOptions): { log: Lo
       recent.push(line);
       kept += line.length;
       while (kept > RECENT_MAX) kept -= recent.shift()?.length ?? 0;
+      if (terminal) return write(forPeople(line));
       if (!journal) return write(line);
       const name = /"level":"([a-z]+)"/.exec(line)?.[1] ?? 'info';
       write(`<${JOURNAL_PRIORITY[name] ?? 6}>${line.replace(TIME, '')}`);
@@ -92,6 +96,22 @@ function filtered(logger: pino.Logger, isOn: (level: Level) => boolean): Log {
     error: at('error'),
     child: (fields) => filtered(logger.child(fields), isOn),
   };
+}
+
+/** Characters that move the cursor of a terminal, or end a line. */
+const CONTROLS = /[\p{Cc}\u2028\u2029]+/gu;
+
+/** The time of the day here, the level, what happened, and of what. */
+function forPeople(line: string): string {
+  const { level, time, message, err, ...fields } = JSON.parse(line) as Record<string, unknown>;
+  const { message: reason } = (err ?? {}) as { message?: unknown };
+  const what = reason === undefined ? message : `${message}: ${reason}`;
+  const facts = Object.entries(fields).map(
+    ([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
+  );
+  const clock = new Date(String(time)).toTimeString().slice(0, '00:00:00'.length);
+  const parts = [clock, String(level).padEnd('error'.length), what, ...facts];
+  return `${parts.join('  ').replaceAll(CONTROLS, ' ')}\n`;
 }
 
 /** A DriverError is about a device or its link: a stack trace of this program would only hide the rest. */
