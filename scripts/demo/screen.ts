@@ -1,5 +1,5 @@
 /** What the demo shows. On a terminal the lines of the keys are redrawn in place; elsewhere every step is a line. */
-import { styleText } from 'node:util';
+import { stripVTControlCharacters, styleText } from 'node:util';
 import type { CloudEvent } from '../../test/simulators/upstream.ts';
 
 export interface Key {
@@ -60,8 +60,11 @@ export function openScreen(output: NodeJS.WriteStream): Screen {
   }
   function draw(): void {
     wipe();
-    output.write(followed.map((key) => `${line(key)}\n`).join(''));
-    drawn = followed.length;
+    const lines = followed.map(line);
+    output.write(lines.map((text) => `${text}\n`).join(''));
+    // A narrow terminal shows one line in several rows.
+    const rows = (text: string) => Math.ceil(stripVTControlCharacters(text).length / (output.columns || 80));
+    drawn = lines.reduce((sum, text) => sum + rows(text), 0);
   }
   function print(text: string): void {
     wipe();
