@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type DemoFile, demoFile } from '../scripts/demo/guide.ts';
+import { type DemoFile, demoFile, tryFile } from '../scripts/demo/guide.ts';
 import { call } from './simulators/encoder/registration.ts';
 
 let directory: string;
@@ -114,9 +114,12 @@ it('stays up, can be tried, ends with Ctrl-C, and goes on with what was there', 
   await first.prints('Ctrl-C ends it');
   const { systemId, pid, doors } = readDemo();
   // Each is a comment and what is below it, up to an empty line.
-  const commands = [...first.output().matchAll(/^ {2}# .*\n((?: {2}.*\n)+)/gm)]
+  const commands = [...readFileSync(tryFile(directory), 'utf8').matchAll(/^ {2}# .*\n((?: {2}.*\n)+)/gm)]
     .map(([, lines = '']) => lines.trimEnd())
     .filter((lines) => !lines.includes('mosquitto_sub'));
+  const [guide = ''] = /^The console .*Ctrl-C ends it\.$/ms.exec(first.output()) ?? [];
+  const rows = guide.split('\n').map((line) => Math.max(1, Math.ceil(line.length / 80)));
+  expect(rows.reduce((sum, some) => sum + some, 0)).toBeLessThanOrEqual(24);
   const [, ways = ''] = /^ {2}(\. .*)$/m.exec(first.output()) ?? [];
   const typed = (lines = '') => run('sh', '-c', `${ways}\n${lines}`);
   const [list, write, look, fire, press, kill, , unlock, change, fade] = commands;

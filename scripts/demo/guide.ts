@@ -34,10 +34,12 @@ export interface DemoFile {
 
 export const demoFile = (directory: string) => join(directory, 'demo.json');
 const shellFile = (directory: string) => join(directory, 'demo.sh');
+export const tryFile = (directory: string) => join(directory, 'try.txt');
 
 /** Whole or not at all: a script may be waiting for it. */
 export async function writeDemoFile(directory: string, demo: DemoFile): Promise<void> {
   await writeFile(shellFile(directory), shellFunction(demo), { mode: 0o600 });
+  await writeFile(tryFile(directory), commands(directory, demo), { mode: 0o600 });
   const file = demoFile(directory);
   await writeFile(`${file}.new`, `${JSON.stringify(demo, null, 2)}\n`, { mode: 0o600 });
   await rename(`${file}.new`, file);
@@ -62,8 +64,29 @@ ${roles.join('\n')}
 `;
 }
 
+/** At most 24 lines of 80 columns, which is all that some terminals show; what else can be tried is in tryFile. */
 export function guide(directory: string, demo: DemoFile): string {
-  const { baseUrl, tokens, upstream } = demo;
+  const { baseUrl, upstream } = demo;
+  return `
+The console      ${new URL('/', baseUrl).href}
+                 login code ${demo.loginCode}, good for ten minutes
+The interface    ${baseUrl}
+Encoders         ${demo.mqtt.url}
+Events           ${upstream.url}
+Everything else  ${demoFile(directory)}, a token for each role too
+
+Try next, in another terminal (as ROLE PATH is curl with the token of that role):
+
+  . ${quote(shellFile(directory))}
+  as pms /encoder
+
+More to try: ${tryFile(directory)}
+
+Ctrl-C ends it.`;
+}
+
+function commands(directory: string, demo: DemoFile): string {
+  const { upstream } = demo;
   const encoder = demo.encoders[0]?.id;
   const { hostname, port } = new URL(upstream.url);
   // A requestId means one request for good, also for the next demo in the same folder.
@@ -72,26 +95,14 @@ export function guide(directory: string, demo: DemoFile): string {
     description: 'Room 214',
     data: [{ keyId: randomUUID(), blocks: ['6a1f09c2'] }],
   });
-  return `
-The console      ${new URL('/', baseUrl).href}  login code ${demo.loginCode}, good for ten minutes
-The interface    ${baseUrl}
-Encoders         ${demo.mqtt.url}
-Events           ${upstream.url}  ${upstream.topic}
-Everything else  ${demoFile(directory)}
-
-Ways in, one token for each role:
-${Object.entries(tokens)
-  .map(([role, token]) => `  ${role.padEnd(16)}  ${token}`)
-  .join('\n')}
-
-Try next, in another terminal, after this line (as ROLE PATH is curl with the token of that role):
+  return `To try while the demo runs, in another terminal, after this line (as ROLE PATH is curl with the token of that role):
 
   . ${quote(shellFile(directory))}
 
   # the encoders, as the front desk's software sees them
   as pms /encoder
 
-  # write a key; its progress shows here
+  # write a key; its progress shows in the terminal of the demo
   as front-desk ${request} -X PUT -d '${entries}'
 
   # what became of it
@@ -105,8 +116,7 @@ ${relay(demo)}${door(demo)}
 
   # the installation at a glance
   npm run gatehouse -- status --config ${quote(join(directory, 'gatehouse.yaml'))}
-
-Ctrl-C ends it.`;
+`;
 }
 
 /** The first device, its relay and its button. */
