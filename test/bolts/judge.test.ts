@@ -20,6 +20,8 @@ it('finds nothing where each command moved the bolt as it was answered', () => {
   expect(judge([unlock({})], moved(1_050))).toEqual([]);
   expect(judge([unlock({ outcome: 'unknown', answeredMs: 11_000 })], moved(9_000))).toEqual([]);
   expect(judge([unlock({ outcome: 'unsent' })], NOTHING)).toEqual([]);
+  // Its parent keeps frames beyond the deadline.
+  expect(judge([unlock({ outcome: 'unknown', overMs: 36_000 })], moved(18_000))).toEqual([]);
 });
 
 it('dates an opening from when the lock heard of it, however slow it is', () => {

@@ -6,7 +6,10 @@ export interface Command {
   kind: 'unlock' | 'lock' | 'standOpen';
   begunMs: number;
   answeredMs: number;
-  /** Of standing open: from when on its end is certain, as the answer said. Until then nothing that was sent is too late. */
+  /**
+   * Until then nothing that was sent is too late. Of standing open: from when on its end is certain, as the answer said; of
+   * an unlock: when a parent that keeps frames beyond the deadline has none left.
+   */
   overMs: number;
   /** 'none': the caller got no answer; 'unsent': an error, which says that nothing was sent. */
   outcome: string;
@@ -48,7 +51,8 @@ export function judge(commands: readonly Command[], log: Log): string[] {
   for (const { kind, begunMs, overMs, outcome } of opening) {
     if (kind === 'standOpen')
       for (let move = 0; move < STAND_OPEN_MOVES_MAX; move += 1) take(begunMs, overMs);
-    else if (outcome !== 'confirmed' && outcome !== 'unsent') take(begunMs, begunMs + DEADLINE_MS);
+    else if (outcome !== 'confirmed' && outcome !== 'unsent')
+      take(begunMs, Math.max(begunMs + DEADLINE_MS, overMs));
   }
   for (const { heardMs } of left)
     violations.push(`the bolt was drawn at ${heardMs}: unasked, twice, late, or although nothing was sent`);
