@@ -76,8 +76,9 @@ export interface SentOnce {
 /**
  * Carried out once at most, though its reply may be lost. A power dip opens the relay and lets the device forget the pulse, so that
  * a repetition would close it a second time. So it is sent again only while the device shows that it has not taken it, and
- * by its boot count that it was not restarted since; a device that counts no restarts is sent it once. Throws as `sent` and
- * `isTaken` do, and then nothing is sent again.
+ * by its boot count that it was not restarted since; a device that counts no restarts is sent it once. A refusal is believed when
+ * the device shows that it has not taken it: a damaged device may refuse what it has carried out. Throws as `sent` and `isTaken`
+ * do, and then nothing is sent again.
  */
 export async function sentOnce(
   { bus, device }: { bus: Pick<Bus, 'exchange'>; device: Device },
@@ -90,18 +91,21 @@ export async function sentOnce(
   const hwId = device.hwId();
   const before = boots();
   let failure: DriverError | undefined;
+  let refusal: DriverError | undefined;
   for (let attempt = 1; ; attempt += 1) {
     let isOver = attempt === FIRING_ATTEMPTS;
     try {
       failure = await sent(bus, exchange, { ...order, attempts: 1 });
       isOver ||= failure === undefined;
     } catch (error) {
-      // What became of the attempts before, the device shows.
-      if (!failure || !(error instanceof DriverError)) throw error;
+      // What became of the attempts before, and of one that was refused, the device shows.
+      if (!(error instanceof DriverError) || (!failure && error.code !== 'REFUSED')) throw error;
+      if (!failure) refusal = error;
       failure = error;
       isOver = true;
     }
     if (await isTaken()) return { failure, isTaken: true, isDoubtful: false };
+    if (refusal) throw refusal;
     // After that look: a restart before it made the device forget what it had taken.
     if (bootCount) await readBack(bus, device, spanOf(bootCount), { deadline: order.deadline });
     // Another device may be in its place, with the same count.

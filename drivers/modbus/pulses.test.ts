@@ -239,6 +239,11 @@ describe('a pulse of a bought relay board', () => {
   });
 
   it.each([
+    // A device may refuse what it has carried out, against the standard.
+    [1, 'an illegal function'],
+    [2, 'an illegal address'],
+    [3, 'an illegal value'],
+    [7, 'a negative acknowledgement'],
     [4, 'its own failure'],
     [6, 'busy'],
     [0x0a, 'no path behind a gateway'],

@@ -126,11 +126,15 @@ function byBlock({ device, bus, clock, live, relays }: PulsesOptions) {
     putNumber(values, block.address, pulse.milliseconds, milliseconds);
     const begin = write(unit, { functionCode: 16, address: block.address, values });
     const request = watchedFrom(begin, () => relays.fired(relay, milliseconds));
+    const before = live.endsAt(relay);
     const { failure, isTaken, isDoubtful } = await sentOnce({ bus, device }, request, order, async () => {
       live.began(relay, clock.monotonic() + milliseconds, id);
       for (const span of readsOf([spanOf(pulse.lastId), spanOf(pulse.remaining)]))
         await readBack(bus, device, span, untilDeadline(order));
       return numberAt(device.image(), pulse.lastId) === id;
+    }).catch((error: unknown) => {
+      if (isRefusal(error)) lasts(live, relay, before);
+      throw error;
     });
     if (isTaken) return relays.began(relay, milliseconds);
     live.ended(relay);
@@ -156,7 +160,10 @@ function byFlash({ device, bus, clock, live, relays }: PulsesOptions) {
     const request = watchedFrom(flash, () => relays.fired(relay, milliseconds));
     const begunAt = clock.monotonic();
     const begun = () => live.began(relay, clock.monotonic() + milliseconds);
+    const before = live.endsAt(relay);
     const failure = await sent(bus, request, { ...order, attempts: 1 }).catch((error: unknown) => {
+      // What was refused may have been carried out by a damaged device: the relay decides.
+      if (isRefusal(error)) return error;
       // The relay may be closed by it, and then confirms no later pulse.
       if (error instanceof DriverError && error.code === 'OUTCOME_UNKNOWN') begun();
       throw error;
@@ -177,8 +184,8 @@ function byFlash({ device, bus, clock, live, relays }: PulsesOptions) {
           cause: failure,
         },
       );
-    live.ended(relay);
-    throw readOpen(failure);
+    lasts(live, relay, isRefusal(failure) ? before : undefined);
+    throw isRefusal(failure) ? failure : readOpen(failure);
   };
 }
 
@@ -193,11 +200,6 @@ function bySwitching({ device, bus, clock, live, relays, safety }: PulsesOptions
     if (!device.connected()) throw new DriverError('DEVICE_OFFLINE', device.absence());
     const unarmed = safety.unarmed() ?? safety.tooSlow();
     if (unarmed !== undefined) throw new DriverError('DEVICE_OFFLINE', `nothing was sent, as ${unarmed}`);
-  }
-
-  function lasts(relay: number, end: number | undefined): void {
-    live.ended(relay);
-    if (end !== undefined) live.began(relay, end);
   }
 
   /** A contact opens each relay before `release`. */
@@ -225,11 +227,12 @@ function bySwitching({ device, bus, clock, live, relays, safety }: PulsesOptions
     let isReadBack = false;
     const { failure, isTaken, isDoubtful } = await sentOnce({ bus, device }, watched, order, async () => {
       isReadBack = true;
-      if (!isCut()) lasts(relay, end);
+      if (!isCut()) lasts(live, relay, end);
       await readBack(bus, device, spanOf(outputs), untilDeadline(order));
       return isClosed(device, relay);
     }).catch((error: unknown) => {
-      if (!isReadBack && live.endsAt(relay) !== undefined) lasts(relay, before);
+      const isUnfired = !isReadBack || isRefusal(error);
+      if (isUnfired && live.endsAt(relay) !== undefined) lasts(live, relay, before);
       throw error;
     });
     if (isCut() || !goesOn()) {
@@ -252,6 +255,16 @@ function bySwitching({ device, bus, clock, live, relays, safety }: PulsesOptions
       });
     throw readOpen(failure);
   };
+}
+
+function isRefusal(error: unknown): error is DriverError {
+  return error instanceof DriverError && error.code === 'REFUSED';
+}
+
+/** Until `end`, monotonic milliseconds; undefined: it is over. */
+function lasts(live: LivePulses, relay: number, end: number | undefined): void {
+  live.ended(relay);
+  if (end !== undefined) live.began(relay, end);
 }
 
 /** Without a boot count nothing shows that the device was not restarted since: a power cut opens a relay that has fired. */

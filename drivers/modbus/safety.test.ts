@@ -130,6 +130,23 @@ describe('a product whose pulses the gateway times', () => {
     expect(one.state.outputs).toBe(0);
   });
 
+  it('that refuses what it has carried out is believed by its relay', async () => {
+    const one = board();
+    await using link = await openLink(one);
+    const refusal = framed(1, [0x85, 2]);
+    one.behave = (request, answer) => (request[1] === 5 && request[4] === 0xff ? refusal : answer());
+    await expect(link.execute('pulse', pulse())).rejects.toMatchObject({ code: 'REFUSED' });
+    expect(link.report(hwId)).toMatchObject({ pulse: null });
+    one.behave = (request, answer) => {
+      const reply = answer();
+      return request[1] === 5 && request[4] === 0xff ? refusal : reply;
+    };
+    expect(await link.execute('pulse', pulse())).toMatchObject({ relay: 2, timedBy: 'gateway' });
+    expect(one.state.outputs).toBe(0b0100);
+    await link.clock.advance(1_000 + OPENS_WITHIN_MS);
+    expect(one.state.outputs).toBe(0);
+  });
+
   it('is not ordered again to close a relay that is open after a lost answer: a power dip may have opened it', async () => {
     const one = board();
     await using link = await openLink(one);
