@@ -57,7 +57,7 @@ export const readdress = z.strictObject({
 export type Readdress = z.infer<typeof readdress>;
 export const readdressed = z.object({
   /** As the device said it would have them; null: its answer was lost. */
-  told: z.object({ address: z.int(), baudRate: z.int() }).nullable(),
+  answered: z.object({ address: z.int(), baudRate: z.int() }).nullable(),
   /** Where it answers now, at the rate of the bus; null: nowhere. */
   found: address.nullable(),
 });

@@ -82,7 +82,7 @@ it('switches single outputs off where another one stays on, and gives up after a
       switchOff(1, type, () => 0),
       { $6: () => ({ outputs: 1, inputs: 0 }), '#0': () => 'done' },
     ),
-  ).toThrow('told to switch off and did not');
+  ).toThrow('ordered to switch off and did not');
 });
 
 it('does not take a refusal for proof after an attempt without an answer: the read-back decides', () => {

@@ -128,7 +128,7 @@ export function* switchOff(
   }
   const pins = yield* ask(readPins(address, type));
   if ((pins.outputs & ~keep()) === 0) return { pins, hadTimedOut };
-  throw new StaysOn('BAD_REPLY', `module ${aa(address)} was told to switch off and did not`);
+  throw new StaysOn('BAD_REPLY', `module ${aa(address)} was ordered to switch off and did not`);
 }
 
 /**
@@ -163,7 +163,7 @@ export function* switchOn(
     if (isHeard || attempt === SWITCH_ATTEMPTS)
       throw new DriverError(
         'NO_REPLY',
-        `module ${aa(address)} was told to switch output ${channel} on and did not`,
+        `module ${aa(address)} was ordered to switch output ${channel} on and did not`,
       );
   }
 }

@@ -51,7 +51,7 @@ describe('a device that is moved', () => {
     await link.connected(NAME(1));
     const moved = readdress(1, 7);
     expect(await link.outcome(Promise.all([pair(0), pair(7)]))).toEqual(['BUSY', 'BUSY']);
-    expect(await link.outcome(moved)).toEqual({ told: { address: 7, baudRate: BAUD }, found: 7 });
+    expect(await link.outcome(moved)).toEqual({ answered: { address: 7, baudRate: BAUD }, found: 7 });
     await link.connected(NAME(1));
   });
 

@@ -31,7 +31,7 @@ async function openPair(addresses: readonly number[], secure: 'required' | 'off'
 
 it('goes on with a device at its new address, under its key', async () => {
   const { link, readdress } = await openPair([0]);
-  expect(await readdress(7)).toEqual({ told: { address: 7, baudRate: BAUD }, found: 7 });
+  expect(await readdress(7)).toEqual({ answered: { address: 7, baudRate: BAUD }, found: 7 });
   expect(link.report(NAME(0))).toMatchObject({ connected: true, address: 7, security: 'secure' });
   await link.pulse(NAME(0));
 });
@@ -39,7 +39,7 @@ it('goes on with a device at its new address, under its key', async () => {
 it('finds a device whose answer was lost, for it has gone', async () => {
   const { bus, link, readdress } = await openPair([0]);
   await bus.set(0, { osdp: { break: { fault: 'mute' } } });
-  expect(await readdress(7)).toEqual({ told: null, found: 7 });
+  expect(await readdress(7)).toEqual({ answered: null, found: 7 });
   await link.pulse(NAME(0));
 });
 
@@ -52,7 +52,7 @@ it('changes nothing where somebody answers already', async () => {
 
 it('loses sight of a device that has taken another baud rate', async () => {
   const { link, readdress } = await openPair([0]);
-  expect(await readdress(0, 9_600)).toEqual({ told: { address: 0, baudRate: 9_600 }, found: null });
+  expect(await readdress(0, 9_600)).toEqual({ answered: { address: 0, baudRate: 9_600 }, found: null });
   await link.connected(NAME(0), false);
 });
 

@@ -52,7 +52,7 @@ export async function readdress(
   while (options.whereabouts() === undefined && clock.monotonic() < end) await clock.sleep(LOOK_MS, signal);
   const found = options.whereabouts() ?? null;
   if (found !== null) options.settled(found);
-  return { told: answered, found };
+  return { answered, found };
 }
 
 /** null: it was sent, and its answer is lost. */
@@ -60,7 +60,7 @@ async function sendComset(
   device: Device,
   wanted: { address: number; baudRate: number },
   asking: Parameters<Device['session']['ask']>[1],
-): Promise<Readdressed['told']> {
+): Promise<Readdressed['answered']> {
   try {
     const reply = await device.session.ask({ kind: 'COMSET', ...wanted }, asking);
     return reply.kind === 'COM' ? { address: reply.address, baudRate: reply.baudRate } : null;

@@ -14,9 +14,9 @@ export interface Absent {
   buses: Readonly<Record<string, readonly number[]>>;
 }
 
-export const NOBODY: Absent = { encoders: [], zgates: [], buses: {} };
+export const NONE_ABSENT: Absent = { encoders: [], zgates: [], buses: {} };
 
-/** Asks only for those of whom some are missing. What cannot be told is left out: the counts stand without it. */
+/** Asks only for the kinds of which some are missing. What cannot be read is left out: the counts stand without it. */
 export async function absentOf({ encoders, zgates, buses }: Status, client: Client): Promise<Absent> {
   const list = async <Row>(path: string): Promise<Row[]> => {
     const answer = await client.call<{ items?: Row[] }>('GET', path).catch(() => undefined);

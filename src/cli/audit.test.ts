@@ -42,7 +42,7 @@ describe('audit export', () => {
     expect(shell.written.stderr).toContain('6 entries');
   });
 
-  it('takes a part, told by time', async () => {
+  it('takes a part, chosen by time', async () => {
     await opened.clock.advance(3_600_000);
     await opened.record('encoder/late');
     const from = new Date(opened.clock.now() - 1_000).toISOString();

@@ -14,7 +14,7 @@ const REASONS = {
   unpruned: 'follows entries that are gone, and no entry says that they were removed for their age',
 } as const;
 
-/** Tells whether the audit is as it was written. */
+/** Says whether the audit is as it was written. */
 export async function verifyAudit(
   options: { checkpoint?: string; json?: boolean },
   client: Client,

@@ -5,7 +5,7 @@ import type { Writable } from 'node:stream';
 import { VERSION } from '../app/version.ts';
 import type { TraceEvent } from '../resources/rs485/bus-schema.ts';
 import type { Client } from './client.ts';
-import { toldEvents } from './event-stream.ts';
+import { streamedEvents } from './event-stream.ts';
 import { enhancedPacket, interfaceDescription, interfaceStatistics, sectionHeader } from './pcapng.ts';
 import { CommandFailed, type Shell, unwritable } from './shell.ts';
 
@@ -18,15 +18,15 @@ export interface TraceOptions {
   json?: boolean;
 }
 
-type Told<Name extends TraceEvent['event']> = Omit<Extract<TraceEvent, { event: Name }>, 'event'>;
+type Data<Name extends TraceEvent['event']> = Omit<Extract<TraceEvent, { event: Name }>, 'event'>;
 
 /** What becomes of a trace. */
 interface Sink {
-  begin(told: Told<'begin'>): Promise<void>;
-  packets(told: Told<'packets'>): Promise<void>;
-  interrupted(told: Told<'interrupted'>): Promise<void>;
+  begin(event: Data<'begin'>): Promise<void>;
+  packets(event: Data<'packets'>): Promise<void>;
+  interrupted(event: Data<'interrupted'>): Promise<void>;
   /** Also when the daemon went away. */
-  end(totals: Told<'end'>): Promise<void>;
+  end(totals: Data<'end'>): Promise<void>;
 }
 
 /** Until it ends or a signal comes; what was traced by then is kept. Throws when it ended too early. */
@@ -45,17 +45,17 @@ export async function traceBus(
   let begun = false;
   try {
     const path = `/local/rs485/buses/${encodeURIComponent(bus)}/trace?${query}`;
-    for await (const { name, data } of toldEvents(client.stream(path, shell.stopping))) {
-      const told = { event: name, ...data } as TraceEvent;
-      if (told.event === 'begin') await sink.begin(told);
+    for await (const { name, data } of streamedEvents(client.stream(path, shell.stopping))) {
+      const event = { event: name, ...data } as TraceEvent;
+      if (event.event === 'begin') await sink.begin(event);
       begun = true;
-      if (told.event === 'interrupted') await sink.interrupted(told);
-      if (told.event === 'end') reason = told.reason;
-      if (told.event === 'end') totals.dropped = told.dropped;
-      if (told.event !== 'packets') continue;
-      totals.packets += told.packets.length;
-      totals.dropped += told.dropped;
-      await sink.packets(told);
+      if (event.event === 'interrupted') await sink.interrupted(event);
+      if (event.event === 'end') reason = event.reason;
+      if (event.event === 'end') totals.dropped = event.dropped;
+      if (event.event !== 'packets') continue;
+      totals.packets += event.packets.length;
+      totals.dropped += event.dropped;
+      await sink.packets(event);
     }
   } catch (error) {
     if (shell.stopping.aborted) reason = 'stopped';
@@ -75,7 +75,7 @@ function sinkOf({ file, json = false }: TraceOptions, shell: Shell): Sink {
 function toFile(file: string, json: boolean, shell: Shell): Sink {
   const isPipe = file === '-';
   let since = 0;
-  let untold: string | undefined;
+  let unwritten: string | undefined;
   let out: Writable = shell.stdout;
   let failure: Error | undefined;
   const write = async (bytes: Buffer) => {
@@ -96,15 +96,15 @@ function toFile(file: string, json: boolean, shell: Shell): Sink {
     async packets({ packets, dropped }) {
       let lost = dropped;
       for (const { at, sent, bytes, ...marks } of packets) {
-        const comment = [...(untold ? [untold] : []), ...notesOf(marks)].join('; ');
+        const comment = [...(unwritten ? [unwritten] : []), ...notesOf(marks)].join('; ');
         const packet = { at, sent, bytes: Buffer.from(bytes, 'hex'), dropped: lost };
         await write(enhancedPacket({ ...packet, ...(comment !== '' && { comment }) }, since));
-        untold = undefined;
+        unwritten = undefined;
         lost = 0;
       }
     },
     async interrupted({ reason }) {
-      untold = `before this the bus was down: ${reason}`;
+      unwritten = `before this the bus was down: ${reason}`;
     },
     async end({ packets, dropped, reason }) {
       const end = microseconds(shell);
@@ -134,7 +134,7 @@ async function closed(out: Writable): Promise<void> {
 }
 
 function asJson({ stdout }: Shell): Sink {
-  const write = async (told: object) => void stdout.write(`${JSON.stringify(told)}\n`);
+  const write = async (event: object) => void stdout.write(`${JSON.stringify(event)}\n`);
   return {
     begin: write,
     async packets({ packets, dropped }) {

@@ -45,9 +45,9 @@ it.each([
   ['no', false],
 ])('takes what was seen afterwards: --opened %s', async (opened, openedByItself) => {
   const { client, sent, shell } = openPair(DONE);
-  const told = testWatchdog(DEVICE.hwId, { opened }, client, shell);
-  if (openedByItself) await told;
-  else await expect(told).rejects.toThrow(/is not proved, and its relay is not fired/);
+  const tested = testWatchdog(DEVICE.hwId, { opened }, client, shell);
+  if (openedByItself) await tested;
+  else await expect(tested).rejects.toThrow(/is not proved, and its relay is not fired/);
   expect(sent).toEqual([{ ...TEST, body: { openedByItself } }]);
 });
 

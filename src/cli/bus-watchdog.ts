@@ -35,7 +35,7 @@ export async function testWatchdog(
       path,
       body: { confirm: true },
       started: () => void (json || shell.stderr.write(waits)),
-      cancelled: 'Cancelled: the relay was told to open, and nothing is proved.',
+      cancelled: 'Cancelled: the relay was switched off, and nothing is proved.',
       failed: 'The watchdog is not proved, and the relay is not fired',
     };
     const tested = (await runJob(order, client, shell)) as unknown as Tested;

@@ -268,8 +268,8 @@ it.skipIf(process.getuid?.() !== 0)(
 
 it('takes nothing for new that this user may not look at', () => {
   const refusal = Object.assign(new Error("EACCES: permission denied, stat 'x'"), { code: 'EACCES' });
-  const told = new Error('/x may not be read by this user: run chown on it', { cause: refusal });
-  for (const error of [refusal, told])
+  const explained = new Error('/x may not be read by this user: run chown on it', { cause: refusal });
+  for (const error of [refusal, explained])
     expect(refused('vault key', error)).toMatchObject({
       severity: 'bad',
       remedy: expect.stringMatching(/run this as the user of the service, or with sudo/),
@@ -277,7 +277,7 @@ it('takes nothing for new that this user may not look at', () => {
 });
 
 describe('of the network', () => {
-  it('tells a free port, the daemon and another program apart', async () => {
+  it('distinguishes a free port, the daemon and another program', async () => {
     const { port, close } = await occupied();
     const listen = `127.0.0.1:${port}`;
     const { of } = await examined(configure({ http: { listen } }));

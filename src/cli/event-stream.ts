@@ -1,13 +1,13 @@
 /** Server-sent events as the daemon writes them (HTML Living Standard, 9.2). */
 
-export interface Told {
+export interface StreamedEvent {
   /** Undefined for an event without a name. */
   name: string | undefined;
   id: string | undefined;
   data: Record<string, unknown>;
 }
 
-export async function* toldEvents(text: AsyncIterable<string>): AsyncGenerator<Told> {
+export async function* streamedEvents(text: AsyncIterable<string>): AsyncGenerator<StreamedEvent> {
   let rest = '';
   for await (const chunk of text) {
     const blocks = (rest + chunk).split('\n\n');

@@ -81,7 +81,7 @@ describe('events tail', () => {
   it('says that events are lost', async () => {
     await log.record(1, 2);
     const ended = tail('--after', `${databaseId}-9`);
-    await until(() => shell.written.stderr.includes('cannot be told any more (UNKNOWN_ID)'));
+    await until(() => shell.written.stderr.includes('are not kept any more (UNKNOWN_ID)'));
     shell.stop();
     expect(await ended).toBe(0);
   });

@@ -1,6 +1,6 @@
 /** `gatehouse events tail`: what happens, as it happens. */
 import type { Client } from './client.ts';
-import { type Told, toldEvents } from './event-stream.ts';
+import { type StreamedEvent, streamedEvents } from './event-stream.ts';
 import { CommandFailed, type Shell, styled } from './shell.ts';
 import { safeJson } from './terminal-text.ts';
 
@@ -17,10 +17,10 @@ export async function tailEvents(options: TailOptions, client: Client, shell: Sh
   let last = options.after;
   let reason = 'the daemon went away';
   try {
-    for await (const told of toldEvents(client.stream(`/events${query}`, shell.stopping))) {
-      last = told.id ?? last;
-      if (told.name === 'end') reason = String(told.data.reason);
-      else await show(told, options, shell, nameOf);
+    for await (const event of streamedEvents(client.stream(`/events${query}`, shell.stopping))) {
+      last = event.id ?? last;
+      if (event.name === 'end') reason = String(event.data.reason);
+      else await show(event, options, shell, nameOf);
     }
   } catch (error) {
     if (shell.stopping.aborted) return;
@@ -31,7 +31,7 @@ export async function tailEvents(options: TailOptions, client: Client, shell: Sh
 }
 
 async function show(
-  { name, id, data }: Told,
+  { name, id, data }: StreamedEvent,
   { json }: TailOptions,
   shell: Shell,
   nameOf: NameOf,
@@ -45,7 +45,7 @@ async function show(
       stdout.write(`${safeJson({ id, reset: data })}\n`);
       return;
     }
-    stderr.write(`Events before ${String(data.cursor)} cannot be told any more (${String(data.reason)}).\n`);
+    stderr.write(`Events before ${String(data.cursor)} are not kept any more (${String(data.reason)}).\n`);
   } else if (name === undefined) {
     stdout.write(json ? `${safeJson({ id, event: data })}\n` : line(data, await nameOf(data), shell));
   }
@@ -83,10 +83,10 @@ function openNames(client: Client): NameOf {
     if (known.size >= NAMES_MAX) known.clear();
     if (!known.has(place)) {
       const path = place.split('/').map(encodeURIComponent).join('/');
-      const told = await client
+      const named = await client
         .call<{ name: string | null }>('GET', `/local/name/${path}`)
         .catch(() => undefined);
-      known.set(place, told?.name ?? undefined);
+      known.set(place, named?.name ?? undefined);
     }
     return known.get(place);
   };

@@ -191,7 +191,7 @@ describe('a file that cannot be used ends with 2 and shows the place', () => {
     expect(await doorNames()).toEqual([]);
   });
 
-  it('tells what is wrong in the words of the file', async () => {
+  it('says what is wrong in the words of the file', async () => {
     await imported(SITE.replace('groupId: lobby', `gatewayId: ${NOWHERE}`));
     expect(shell.written.stderr).toContain(
       'doors[0].gatewayId: there is no Zigbee gateway nowhere: see zgates of the configuration\n    6 |     gatewayId: nowhere\n      |                ^',
@@ -200,7 +200,7 @@ describe('a file that cannot be used ends with 2 and shows the place', () => {
     expect(shell.written.stderr).toContain('did you mean "accessPointId"?');
   });
 
-  it('tells what the file and what the daemon finds at once, each once', async () => {
+  it('says what the file and what the daemon finds at once, each once', async () => {
     const templates =
       'templates:\n  - { id: a, extends: b }\n  - { id: b, extends: a }\n  - { id: c, extends: gone }\n';
     expect(await imported(`${templates}doors:\n  - accessPointId: 7\n  - accessPointId: 7\n`)).toBe(2);

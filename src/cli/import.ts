@@ -21,7 +21,7 @@ interface Plan {
   warnings: { path: string; message: string }[];
 }
 
-/** What the job tells at its end; `changes` are those of the plan. */
+/** What the job reports at its end; `changes` are those of the plan. */
 interface Result extends Omit<Plan, 'changes'> {
   written: boolean;
 }
@@ -73,7 +73,7 @@ async function write(source: SiteFile, digest: string, client: Client, shell: Sh
   return (await placed(source, () => runJob(order, client, shell))) as Result;
 }
 
-/** What the daemon finds wrong with the document is told where it is in the file. */
+/** What the daemon finds wrong with the document is shown where it is in the file. */
 async function placed<Answer>(
   { contradictions, failed }: SiteFile,
   call: () => Promise<Answer>,
@@ -121,7 +121,7 @@ function show({ changes, counts }: Plan, { stdout }: Shell): void {
   }
 }
 
-/** At their places in the file, as mistakes are told. */
+/** At their places in the file, as mistakes are shown. */
 function showWarnings({ warnings }: Plan, { failed }: SiteFile, file: string, { stdout }: Shell): void {
   for (const { line, column, message } of failed(warnings.map(problemOf)).mistakes)
     stdout.write(`${styled(stdout, 'yellow', '!')} ${file}:${line}:${column}: ${message}\n`);

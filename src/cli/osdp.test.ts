@@ -23,7 +23,7 @@ function openPair(result: object, items: object[] = [DEVICE, { deviceId: 'other'
   return { client, sent, shell: testShell() };
 }
 
-it('names the device by its hwId, and tells what it runs then', async () => {
+it('names the device by its hwId, and says what it runs then', async () => {
   const { client, sent, shell } = openPair({ version: '2.1.0', platformVersion: '2.1.0' });
   await updateFirmware(DEVICE.hwId, 'io.bin', {}, client, shell);
   expect(sent).toEqual([{ path: `/network/rs485/${ID}/firmware`, body: { file: 'io.bin' } }]);
@@ -33,10 +33,10 @@ it('names the device by its hwId, and tells what it runs then', async () => {
   );
 });
 
-it('says when a device that has the file tells another version', async () => {
+it('says when a device that has the file reports another version', async () => {
   const { client, shell } = openPair({ version: '2.1.0', platformVersion: '1.0.0\u001b[2J' });
   await updateFirmware(ID, 'io.bin', {}, client, shell);
-  expect(shell.written.stdout).toMatch(/tells 1\.0\.0\?\[2J, not 2\.1\.0/);
+  expect(shell.written.stdout).toMatch(/reports 1\.0\.0\?\[2J, not 2\.1\.0/);
 });
 
 it.each([
@@ -44,7 +44,7 @@ it.each([
   ['left', true, '115200 baud now'],
   ['stayed', false, 'as before'],
   ['lost', false, 'neither'],
-])('tells what became of a device that %s', async (outcome, isGood, text) => {
+])('says what became of a device that %s', async (outcome, isGood, text) => {
   const { client, sent, shell } = openPair({ outcome, bus: 'b', from: 3, address: 9, baudRate: 115_200 });
   expect(await readdressDevice(ID, { address: 9, yes: true }, client, shell)).toBe(isGood);
   expect(sent).toEqual([{ path: `/network/rs485/${ID}/communication`, body: { address: 9, confirm: true } }]);

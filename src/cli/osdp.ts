@@ -47,17 +47,17 @@ export async function updateFirmware(
     path: `/network/rs485/${deviceId}/firmware`,
     body: { file },
     started: () => void (json || shell.stderr.write(`${plain(hwId)} is given ${file}. Ctrl-C ends it.\n`)),
-    cancelled: 'Cancelled: the device is told to forget what it has of the file.',
+    cancelled: 'Cancelled: the device is asked to forget what it has of the file.',
     failed: 'The device has no new firmware',
   };
   const result = (await runJob(order, client, shell)) as { version: string; platformVersion: string | null };
   if (json) return printJson(shell, result);
-  const tells = plain(result.platformVersion ?? 'no version');
+  const version = plain(result.platformVersion ?? 'no version');
   const isNew = result.platformVersion === result.version;
   shell.stdout.write(
     isNew
-      ? `${plain(hwId)} runs ${tells}.\n`
-      : `${plain(hwId)} has all of the file, and tells ${tells}, not ${result.version}: it may want a restart.\n`,
+      ? `${plain(hwId)} runs ${version}.\n`
+      : `${plain(hwId)} has all of the file, and reports ${version}, not ${result.version}: it may want a restart.\n`,
   );
 }
 

@@ -3,7 +3,7 @@
  *
  * The link type is RTAC_SERIAL (250, tcpdump.org/linktypes): its header says of each packet which way it went, and
  * Wireshark knows it, so that Decode As gives the payload to Modbus RTU. USER0 (147) has no header, and Wireshark shows
- * nothing of it before somebody has told it what it is. The direction is in epb_flags too, for those that read only that.
+ * nothing of it before somebody has set what it is. The direction is in epb_flags too, for those that read only that.
  */
 
 const SECTION_HEADER = 0x0a_0d_0d_0a;

@@ -23,7 +23,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 type Reply = { status: number; body: unknown };
 type Asked = { method: string; url: string; body: unknown };
 
-/** A daemon that answers as told and keeps what it was asked. */
+/** A daemon that answers as set and keeps what it was asked. */
 async function daemon(
   answer: (asked: Asked) => Reply | undefined,
 ): Promise<AsyncDisposable & { asked: Asked[] }> {
@@ -110,7 +110,7 @@ describe('command lines', () => {
     expect(shell.written.stdout).toMatch(/Example:\n {2}\$ gatehouse /);
   });
 
-  it('tells versions to programs and people', async () => {
+  it('prints versions for programs and people', async () => {
     await command('version', '--json');
     expect(JSON.parse(shell.written.stdout)).toEqual({ version: VERSION, node: '24.0.0' });
     await command('version');
@@ -151,7 +151,7 @@ describe('config check', () => {
     ]);
   });
 
-  it('tells mistakes to people and programs, and ends with 2', async () => {
+  it('prints mistakes for people and programs, and ends with 2', async () => {
     const file = join(folder, 'gatehouse.yaml');
     writeFileSync(file, 'htpp: {}\n');
     expect(await command('config', 'check', file)).toBe(2);
@@ -282,7 +282,7 @@ describe('login-code', () => {
 });
 
 describe('a daemon that does not answer as hoped', () => {
-  it('is told from one that is not running', async () => {
+  it('is distinguished from one that is not running', async () => {
     expect(await command('token', 'list', '-s', socket)).toBe(3);
     expect(shell.written.stderr).toContain(`Gatehouse is not running: no one listens on ${socket}.`);
     // What kill -9 leaves: a socket file without a listener.

@@ -19,16 +19,16 @@ export async function run(argv: readonly string[], shell: Shell): Promise<number
     await program(shell, result).parseAsync(argv, { from: 'user' });
     return result.exitCode;
   } catch (error) {
-    // Commander has told it already; asking for help or the version is no mistake.
+    // Commander has printed it already; asking for help or the version is no mistake.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage;
-    if (error instanceof FileError) return told(shell, error.message, EXIT.usage);
-    if (error instanceof CommandFailed) return told(shell, error.message, error.exitCode);
+    if (error instanceof FileError) return failed(shell, error.message, EXIT.usage);
+    if (error instanceof CommandFailed) return failed(shell, error.message, error.exitCode);
     throw error;
   }
 }
 
 /** The message may hold text of an archive, a file or a peer. */
-function told({ stderr, journal }: Shell, unsafe: string, exitCode: number): number {
+function failed({ stderr, journal }: Shell, unsafe: string, exitCode: number): number {
   const message = printable(unsafe);
   // <3>: the priority of an error in the journal, line by line.
   const lines = journal ? message.replace(/^/gm, '<3>') : message;

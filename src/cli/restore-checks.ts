@@ -112,9 +112,9 @@ function refusal(copy: string, draft: string, error: unknown): string {
   if (code === 'EACCES') return `${copy}: you may not read it (try sudo).`;
   if (error instanceof DatabaseUnusable && isDamage(cause))
     return `${copy} is damaged or not a database (${(cause as Error).message}): restore another one that gatehouse backup has made.`;
-  const told = message.replaceAll(draft, copy);
-  if (!(error instanceof SchemaRefused)) return told;
-  const [fact = ''] = told.split(/: (?:use|install) /);
+  const text = message.replaceAll(draft, copy);
+  if (!(error instanceof SchemaRefused)) return text;
+  const [fact = ''] = text.split(/: (?:use|install) /);
   return `${fact}: restore one that this version or an older one has made, or install the version this one is of.`;
 }
 
@@ -136,7 +136,7 @@ function assertOnePiece(database: Database, folder: string, configuredId: string
     throw new Error('its certificate authority (pki) is not that of its database');
 }
 
-/** Undefined without the vault's key: rows could not be told from forged ones. */
+/** Undefined without the vault's key: nothing would separate rows from forged ones. */
 export function openAuditWith(database: Database, vaultFile: string, clock: Clock) {
   try {
     const vault = openVault(vaultFile, { create: false });

@@ -87,7 +87,7 @@ async function restoreFrom(plan: Plan): Promise<void> {
   const folder = asUserOf(dataDirectory, shell, () => makeWorkshop(dataDirectory));
   try {
     const prepared = await prepareAsUser(plan, folder);
-    tell(plan, prepared, place(plan, prepared, folder));
+    report(plan, prepared, place(plan, prepared, folder));
   } finally {
     asUserOf(dataDirectory, shell, () => rmSync(folder, { recursive: true, force: true }));
   }
@@ -284,7 +284,11 @@ function place(plan: Plan, { configuration }: Prepared, folder: string): string 
   }
 }
 
-function tell({ copy, file, options, shell }: Plan, prepared: Prepared, replaced: string | undefined): void {
+function report(
+  { copy, file, options, shell }: Plan,
+  prepared: Prepared,
+  replaced: string | undefined,
+): void {
   const { configuration, ...shown } = prepared;
   const files = configuration.map(({ path }) => join(dirname(file), path));
   if (options.json) {

@@ -25,7 +25,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const closed: string[] = [];
 const reloads: string[] = [];
-/** In place of the gateway: opens at once, and tells when it is closed. */
+/** In place of the gateway: opens at once, and says when it is closed. */
 function opens(close: () => Promise<void> = async () => {}): void {
   closed.length = 0;
   vi.mocked(openGateway).mockImplementation(async ({ config }: GatewayOptions) => ({

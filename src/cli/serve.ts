@@ -100,7 +100,7 @@ function openReloading({ onHangup }: Shell, log: Log): { begin(reload: () => Pro
   };
 }
 
-/** Runs from now on, and waits to be told of its links. */
+/** Runs from now on, and waits for its links. */
 function firstProcess({ links }: Config, log: Log, { clock, processes }: Shell) {
   const [group] = groupsOf(links);
   return group && { name: group.name, process: startProcess(group, { ...processes, clock, log }) };
@@ -166,8 +166,8 @@ async function waitForRoom(
 /** Exported for its test. */
 export function startFailure(error: unknown, config: Config): string {
   const causes = [...causesOf(error)];
-  const told = causes.map((cause) => cause.message.replaceAll('\n', ' '));
-  const message = told.filter((text, depth) => !told.slice(0, depth).some((outer) => outer.includes(text)));
+  const texts = causes.map((cause) => cause.message.replaceAll('\n', ' '));
+  const message = texts.filter((text, depth) => !texts.slice(0, depth).some((outer) => outer.includes(text)));
   const setting = causes.map((cause) => settingOf(cause, config)).find((name) => name !== undefined);
   return [...(setting ? [setting] : []), ...message].join(': ');
 }

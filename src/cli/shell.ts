@@ -26,7 +26,7 @@ export interface Shell {
   readonly stopping: AbortSignal;
   /** Calls it at each SIGHUP, which ends the process otherwise. */
   onHangup(listener: () => void): void;
-  /** Where an error no one caught is told from now on; the process ends after it. */
+  /** Where an error that nothing caught is reported from now on; the process ends after it. */
   reportCrashes(report: (error: unknown) => void): void;
 }
 

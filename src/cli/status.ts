@@ -1,7 +1,7 @@
 /** `gatehouse status`: the installation at a glance, what needs attention first. */
 import type { Writable } from 'node:stream';
 import type { Status } from '../services/status/schema.ts';
-import { type Absent, absentOf, NOBODY, named } from './absent.ts';
+import { type Absent, absentOf, NONE_ABSENT, named } from './absent.ts';
 import { type Client, differentVersion } from './client.ts';
 import { type Finding, shownFindings } from './findings.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
@@ -56,7 +56,7 @@ function shown(status: Status, absent: Absent, stream: Writable): string {
 }
 
 /** Exported for its test: one line for each part of the installation. */
-export function findingsOf(status: Status, absent = NOBODY): Finding[] {
+export function findingsOf(status: Status, absent = NONE_ABSENT): Finding[] {
   const { clock, http, encoders, writes } = status;
   const missing = encoders.registered - encoders.connected;
   return [
@@ -219,10 +219,10 @@ function linkFinding({ id, host, up, since, lastError }: Status['field']['links'
 function busFinding(bus: Status['buses'][number], quiet: readonly number[] = []): Finding {
   const { id, utilisation, pollsPerSecond, devices, silent, exchanges, strayBytes, warnings } = bus;
   const { replies, ...faults } = exchanges;
-  const told = Object.entries({ ...faults, 'stray bytes': strayBytes }).filter(([, times]) => times > 0);
+  const counted = Object.entries({ ...faults, 'stray bytes': strayBytes }).filter(([, times]) => times > 0);
   const parts = [
     `${devices - silent} of ${plural(devices, 'device')} answering, busy ${Math.round(100 * utilisation)} %, ${pollsPerSecond.toFixed(1)} polls/s${named('silent', quiet)}`,
-    `${plural(replies, 'good exchange')}${told.map(([what, times]) => `, ${times} ${what}`).join('')}`,
+    `${plural(replies, 'good exchange')}${counted.map(([what, times]) => `, ${times} ${what}`).join('')}`,
     ...warnings,
   ];
   const severity = silent > 0 || warnings.length > 0 ? 'doubtful' : 'good';

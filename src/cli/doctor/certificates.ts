@@ -65,7 +65,7 @@ function serverCertificate(file: string, names: readonly string[], now: number):
   return [dated(subject, certificate, now, remedy)];
 }
 
-/** As the daemon reads it: what it would not take is told here with what mends it. */
+/** As the daemon reads it: what it would not take is shown here with what mends it. */
 function ownCertificate(certFile: string, keyFile: string, now: number): Diagnosis[] {
   const subject = 'certificate own';
   const remedy = 'renew it, then systemctl reload gatehouse';

@@ -37,7 +37,7 @@ export async function update(
   checkProgram(program, version);
   const status = await statusOf(shell);
   const links = status?.field.links.filter(({ up }) => up).map(({ id }) => id) ?? [];
-  const question = `Gatehouse ${VERSION} becomes ${version}; the service is started anew, and taken back after ${wait} s unless all is well. Go on?`;
+  const question = `Gatehouse ${VERSION} becomes ${version}; the service is started again, and taken back after ${wait} s unless all is well. Go on?`;
   await askFirst(shell, yes, question, 'Nothing was changed.');
   const plan = {
     from: releases.current(),

@@ -49,7 +49,7 @@ async function openParts() {
     polled: { place: full, changed() {} },
     field: {
       execute: async (_: string, { kind }: { kind: string }) =>
-        kind === 'pair' ? { hwId: 'reader-1' } : { told: { address: 5, baudRate: 9_600 }, found: 5 },
+        kind === 'pair' ? { hwId: 'reader-1' } : { answered: { address: 5, baudRate: 9_600 }, found: 5 },
     },
     jobs,
   } as unknown as PairingOptions & CommunicationOptions;

@@ -15,7 +15,7 @@ const BUS: BusState = {
 };
 const NONE = { replies: 0, timeouts: 0, crc: 0, framing: 0, refusals: 0, collisions: 0, late: 0 };
 
-/** A device that answers 20 of 20 within 3 ms, but for what is told. */
+/** A device that answers 20 of 20 within 3 ms, but for what is given. */
 function device(
   address: number,
   counters: Partial<ScannedAddress['counters']> = {},

@@ -39,7 +39,7 @@ const busOverview = z
     since: z.iso.datetime().nullable(),
     lastError: z.string().nullable(),
     reportAge: z.int().nullable().openapi({
-      description: 'Milliseconds since the figures below; null: the bus is down, or has told none yet',
+      description: 'Milliseconds since the figures below; null: the bus is down, or has reported none yet',
     }),
     utilisation: z.number().nullable().openapi({ description: '0 to 1: how busy the wire was lately' }),
     pollsPerSecond: z.number().nullable(),
@@ -62,7 +62,7 @@ export const scanBody = z
       description: 'How often each address is asked; one that never answers, twice at most',
     }),
     record: z.boolean().optional().openapi({
-      description: 'false: tell who is there, but create no device and store no address; true where absent',
+      description: 'false: show who is there, but create no device and store no address; true where absent',
     }),
     detect: z.boolean().optional().openapi({
       description: 'Ask also with the other baud rates and parities that are usual with the protocol',

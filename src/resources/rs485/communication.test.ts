@@ -17,7 +17,7 @@ const BUS = 'bus-1';
 const LINE = { baudRate: 9_600, parity: 'none', stopBits: 1 };
 const CALLER = { principal: LOCAL_ADMINISTRATOR, correlationId: 'c' };
 
-async function openParts(database: Database, told: { at?: number; address: number }) {
+async function openParts(database: Database, known: { at?: number; address: number }) {
   const table = openRs485Table(database);
   const vault = {
     seal: (plain: Uint8Array) => Buffer.from(plain),
@@ -34,7 +34,7 @@ async function openParts(database: Database, told: { at?: number; address: numbe
     audit: { record: (entry: AuditEntry) => void audits.push(entry) },
   };
   const jobs = openJobs(parts);
-  const device = { at: told.at, address: told.address };
+  const device = { at: known.at, address: known.address };
   const communication = openCommunication({
     ...parts,
     table,

@@ -29,7 +29,7 @@ const SEARCH_MS = 120_000;
 const LOOK_MS = 1_000;
 export const COMMUNICATION = 'osdp-communication';
 
-/** The device was told nothing, or did not take it. */
+/** The device was sent nothing, or did not take it. */
 const UNCHANGED: readonly DriverErrorCode[] = ['REFUSED', 'INVALID_COMMAND', 'DEVICE_OFFLINE', 'BUSY'];
 
 export interface CommunicationOptions extends Rs485Context {
@@ -103,13 +103,13 @@ function searching(
     const move = { row, bus, from, wanted: { hwId: row.hw_id, address, baudRate } };
     const end = clock.monotonic() + SEARCH_MS;
     const found = () => {
-      const told = reported.get(deviceId);
+      const known = reported.get(deviceId);
       // Only what it said since the start counts.
-      return told?.connected && told.at !== undefined ? told.state?.address : undefined;
+      return known?.connected && known.at !== undefined ? known.state?.address : undefined;
     };
     while (found() === undefined && clock.monotonic() < end) await clock.sleep(LOOK_MS, signal);
     const by = SYSTEM_PRINCIPAL.id;
-    return settled(options, move, { told: null, found: found() ?? null }, { by, conclude });
+    return settled(options, move, { answered: null, found: found() ?? null }, { by, conclude });
   };
 }
 
@@ -175,13 +175,13 @@ async function carryOut(
 async function settled(
   { clock, keys, polled }: CommunicationOptions,
   move: Move,
-  { told, found }: z.infer<typeof readdressed>,
+  { answered, found }: z.infer<typeof readdressed>,
   { by, conclude }: { by: string; conclude: Conclude },
 ): Promise<Record<string, unknown>> {
   const { row, bus, from, wanted } = move;
   const { address, baudRate } = wanted;
-  const outcome = outcomeOf({ told, found }, move);
-  const now = found ?? (outcome === 'left' ? (told?.address ?? address) : from);
+  const outcome = outcomeOf({ answered, found }, move);
+  const now = found ?? (outcome === 'left' ? (answered?.address ?? address) : from);
   conclude({
     outcome: outcome === 'moved' || outcome === 'left' ? 'done' : 'failed',
     detail: { outcome, now },
@@ -197,11 +197,11 @@ async function settled(
 }
 
 function outcomeOf(
-  { told, found }: ReturnType<typeof readdressed.parse>,
+  { answered, found }: ReturnType<typeof readdressed.parse>,
   { from, wanted, bus }: Move,
 ): Outcome {
   const rate = bus.line?.baudRate;
-  if (found === null) return told !== null && told.baudRate !== rate ? 'left' : 'lost';
+  if (found === null) return answered !== null && answered.baudRate !== rate ? 'left' : 'lost';
   // It is heard at the rate of the bus.
   const isTaken = wanted.baudRate === rate && (found !== from || wanted.address === from);
   return isTaken ? 'moved' : 'stayed';

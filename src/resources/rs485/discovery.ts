@@ -1,5 +1,5 @@
 /**
- * Rows for devices that no one told the gateway of: found on their bus, by what they say or by a scan. They are written
+ * Rows for devices that no configuration names: found on their bus, by what they say or by a scan. They are written
  * in batches, and so many of a bus that one with a hostile device on it fills no disk.
  */
 
@@ -26,7 +26,7 @@ export interface DiscoveryOptions extends Rs485Context {
 
 export interface Discovery {
   /** A device without a row said this. */
-  unknown(bus: string, told: Rs485Report): void;
+  unknown(bus: string, report: Rs485Report): void;
   /** The bus is down: what its devices without a row said is so no more. */
   lost(bus: string): void;
   /** Writes rows for those that have none, now; on behalf of the caller that looked for them. */
@@ -40,7 +40,7 @@ export interface Discovery {
 export function openDiscovery(options: DiscoveryOptions): Discovery {
   const { database, table, audit, clock, log, settings, polled } = options;
   const waiting = new Map<string, { bus: string; report: Rs485Report }>();
-  /** Buses that were told of in the log. */
+  /** Buses that were named in the log. */
   const crowded = new Set<string>();
 
   /**
@@ -96,7 +96,7 @@ export function openDiscovery(options: DiscoveryOptions): Discovery {
       const key = keyOf(bus, hwId);
       const report = waiting.get(key)?.report;
       const row = report && table.byHwId.get(bus, hwId);
-      // What another record has just taken over is told of in the next round: it may not be known yet.
+      // What another record has just taken over is reported in the next round: it may not be known yet.
       if (!row || !added.includes(row.device_id)) continue;
       waiting.delete(key);
       toldBefore(row, report);

@@ -1,4 +1,4 @@
-/** Events of buses, which a driver tells again until it knows them durable: each is taken in once. */
+/** Events of buses, which a driver sends again until it knows them durable: each is taken in once. */
 
 import { randomUUID } from 'node:crypto';
 import type { z } from 'zod';
@@ -27,17 +27,17 @@ export function openFieldEvents(options: FieldEventsOptions): TakeEvent {
   return async (bus, { id, kind, data }) => {
     const read = KINDS[kind];
     if (!buses.has(bus) || !read) return false;
-    const told = read(data);
-    if (!told) {
-      log.warn({ link: bus, kind }, 'a bus told an event that is none; it was dropped');
+    const taken = read(data);
+    if (!taken) {
+      log.warn({ link: bus, kind }, 'a bus sent an event that is none; it was dropped');
       return true;
     }
     await database.commit(() => {
       if (table.insertEvent.run(bus, id).changes === 0) return;
       table.pruneEvents.run(REMEMBERED_MAX);
-      const row = discovery.row({ bus, hwId: told.hwId, address: null });
+      const row = discovery.row({ bus, hwId: taken.hwId, address: null });
       if (!row) return;
-      events.publish(told.of(row.device_id));
+      events.publish(taken.of(row.device_id));
       const fault = relayFaultOf(data);
       if (kind === 'alarm' && fault)
         audit.record({
@@ -60,18 +60,18 @@ function relayFaultOf(data: unknown) {
   return raised
     ? {
         outcome: 'failed',
-        detail: { reason: 'a relay was still closed after its pulse: it is told to open' },
+        detail: { reason: 'a relay was still closed after its pulse: it is switched off' },
       }
     : { outcome: 'done', detail: { reason: 'the relay was read open' } };
 }
 
-const KINDS: Readonly<Record<string, (data: unknown) => Told | undefined>> = {
+const KINDS: Readonly<Record<string, (data: unknown) => Taken | undefined>> = {
   input: reader(inputEvent, inputActivated),
   alarm: reader(alarmEvent, alarmChanged),
   credential: reader(credentialEvent, credentialShown),
 };
 
-interface Told {
+interface Taken {
   hwId: string;
   of(deviceId: string): LiveEvent;
 }
@@ -81,8 +81,8 @@ function reader<Event extends { hwId: string }>(
   schema: z.ZodType<Event>,
   shown: (deviceId: string, event: Event) => LiveEvent,
 ) {
-  return (data: unknown): Told | undefined => {
-    const { data: told } = schema.safeParse(data);
-    return told && { hwId: told.hwId, of: (deviceId) => shown(deviceId, told) };
+  return (data: unknown): Taken | undefined => {
+    const { data: taken } = schema.safeParse(data);
+    return taken && { hwId: taken.hwId, of: (deviceId) => shown(deviceId, taken) };
   };
 }

@@ -13,7 +13,7 @@ const text = z
   .max(64)
   .regex(/^[\x20-\x7e]+$/, 'expected printable characters');
 
-/** `<file>.json`: makers publish files as they are, and none says by itself for whom it is. */
+/** `<file>.json`: makers publish files as they are, and none says by itself which devices it is for. */
 const manifest = z.strictObject({
   vendorCode: z
     .string()
@@ -21,7 +21,7 @@ const manifest = z.strictObject({
     .regex(/^[0-9a-f]{6}$/, 'expected the six hex digits with which the hwId of the device begins'),
   /** Model numbers, the second part of the hwId. */
   models: z.array(z.int().min(0).max(255)).min(1).max(256),
-  /** As the device tells it afterwards (`platform.version`). */
+  /** As the device reports it afterwards (`platform.version`). */
   version: text,
   apps: z
     .array(z.strictObject({ name: text, version: text }))
@@ -45,16 +45,16 @@ export interface FirmwareImage {
 /** Throws VALIDATION_FAILED: not there, not whole, or without a manifest. */
 export async function readImage(file: string, directory: string | undefined): Promise<FirmwareImage> {
   const path = await firmwarePath(file, directory);
-  const told = await readManifest(file, directory);
+  const manifest = await readManifest(file, directory);
   const { size } = await stat(path);
   if (size === 0 || size > FILE_MAX) throw notPossible(`has ${size} bytes, and may have 1 to ${FILE_MAX}`);
   const bytes = await readFile(path).catch((error) => {
     throw notPossible('cannot be read in firmwareDirectory', error);
   });
   const sha256 = createHash('sha256').update(bytes).digest('hex');
-  if (sha256 !== told.sha256)
+  if (sha256 !== manifest.sha256)
     throw notPossible(`is not the file that ${file}.json describes: its SHA-256 is ${sha256}`);
-  return { file, manifest: told, bytes };
+  return { file, manifest, bytes };
 }
 
 async function readManifest(file: string, directory: string | undefined): Promise<FirmwareManifest> {

@@ -238,7 +238,7 @@ async function piece(
   }
 }
 
-/** The version it tells now: the new one, once it is back with that, else whatever it tells after some time. */
+/** The version that it reports now: the new one, once it is back with that, else the one that it reports after some time. */
 async function returned(
   options: FirmwareOptions,
   { row, image, signal }: Update,

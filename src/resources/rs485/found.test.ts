@@ -1,4 +1,4 @@
-/** Devices that no one told the gateway of: rows by what they say. */
+/** Devices that no configuration names: rows by what they say. */
 import { describe, expect, it } from 'vitest';
 import { inputEvent } from '../../../drivers/contract/rs485.ts';
 import { temporaryDatabase } from '../../../test/temporary.ts';
@@ -10,7 +10,7 @@ const devices = async (bed: Bed, query = '') =>
 const watched = (bed: Bed) =>
   bed.commands.filter(({ kind }) => kind === 'watch').map(({ link, data }) => ({ link, ...data }));
 
-describe('a device no one told of', () => {
+describe('a device that no configuration names', () => {
   it('has a row within seconds, once, found by the gateway itself', async () => {
     const bed = await openTestbed();
     bed.run();
@@ -146,7 +146,7 @@ describe('a device no one told of', () => {
 });
 
 describe('what a bus polls', () => {
-  it('is told once its link is up and whenever devices come or move', async () => {
+  it('is sent once its link is up and whenever devices come or move', async () => {
     const bed = await openTestbed();
     bed.run();
     bed.report('io-1', { address: 7 });
@@ -188,7 +188,7 @@ describe('what a bus polls', () => {
     expect(watched(bed).at(-1)).toMatchObject({ devices: [{ address: 7, hwId: 'new' }] });
   });
 
-  it('is told again when the driver did not take it', async () => {
+  it('is sent again when the driver did not take it', async () => {
     const bed = await openTestbed();
     bed.run();
     bed.report('io-1', { address: 7 });
@@ -255,7 +255,7 @@ describe('events of a bus', () => {
     at: Date.UTC(2026, 0, 2),
   } as const;
 
-  it('are told to live readers, each once, whatever the driver repeats', async () => {
+  it('are published to live readers, each once, whatever the driver repeats', async () => {
     const bed = await openTestbed();
     await bed.add({ deviceId: A, hwId: 'io-1', bus: 'bus-1' });
     const event = { id: 'e-1', kind: 'input', data: inputEvent.parse(input) };
@@ -299,7 +299,7 @@ describe('events of a bus', () => {
   });
 });
 
-it('a relay that did not open after its pulse is audited, told as an alarm and shown', async () => {
+it('a relay that did not open after its pulse is audited, published as an alarm and shown', async () => {
   const bed = await openTestbed();
   await bed.add({ deviceId: A, hwId: 'io-1', bus: 'bus-1' });
   const at = Date.UTC(2026, 0, 2);

@@ -1,4 +1,4 @@
-/** The keys (SCBK) of OSDP devices: one for each, drawn here, sealed on the disk, told to the driver of their bus. */
+/** The keys (SCBK) of OSDP devices: one for each, drawn here, sealed on the disk, handed to the driver of their bus. */
 
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { keyFingerprint } from '../../../drivers/contract/osdp.ts';
@@ -25,7 +25,7 @@ export interface Drawn {
 }
 
 export interface Keys {
-  /** What the driver is told: also of a device that may have a key which it has not proved. */
+  /** What the driver gets: also of a device that may have a key which it has not proved. */
   of(bus: string): NonNullable<Watch['keys']>;
   /**
    * Inside a commit job: the key to give to the device. One that a device was given before, and did not prove, is given

@@ -1,4 +1,4 @@
-/** What readers of live events are told of devices. */
+/** What readers of live events receive of devices. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -35,7 +35,7 @@ it.each<[string, LiveEvent]>([
   ['rs485Alarm', alarmChanged(DEVICE, { hwId: 'io-1', alarm: 'relay', raised: true, at: 1_000 })],
 ])('%s is as docs/asyncapi.yaml has it, to the last field', (name, event) => {
   const schema = z.fromJSONSchema(document.components.schemas[name] ?? {});
-  const told = JSON.parse(liveEvent(event, RECORDED)) as { data: object };
-  expect(schema.safeParse(told).error?.message).toBeUndefined();
-  expect(schema.safeParse({ ...told, data: { ...told.data, hwId: 'io-1' } }).success).toBe(false);
+  const shown = JSON.parse(liveEvent(event, RECORDED)) as { data: object };
+  expect(schema.safeParse(shown).error?.message).toBeUndefined();
+  expect(schema.safeParse({ ...shown, data: { ...shown.data, hwId: 'io-1' } }).success).toBe(false);
 });

@@ -8,7 +8,7 @@ import type { Rs485Row } from './table.ts';
 import { unfedReason } from './unfed.ts';
 import { isUnclaimed } from './wanted.ts';
 
-/** Told at most; of more the list of devices has the rest (`connected=false`). */
+/** Named at most; of more the list of devices has the rest (`connected=false`). */
 const MISSING_MAX = 20;
 /** Of the new devices of a bus, so many are named. */
 const NEW_MAX = 3;

@@ -187,7 +187,7 @@ function traceOperation(rs485: Rs485): Operation {
     tag: 'Local',
     summary: 'Follow what goes over a bus',
     description:
-      'Server-sent events, named as `event` of their data: `begin`, `packets`, `interrupted` (the link is down; what passes until it is up again is not told), `heartbeat` (every 15 s) and, last, `end`. Bytes are as on the wire, but for keys: an osdp_KEYSET is blanked from its data on. With `decrypt` (OSDP) what is encrypted in a secure channel is told in clear, `decrypted`, but for keys, cards and what is typed; the audit says so. A reader that is slow loses the oldest and is told how many. One at a time on each bus.',
+      'Server-sent events, named as `event` of their data: `begin`, `packets`, `interrupted` (the link is down; what passes until it is up again is not shown), `heartbeat` (every 15 s) and, last, `end`. Bytes are as on the wire, but for keys: an osdp_KEYSET is blanked from its data on. With `decrypt` (OSDP) what is encrypted in a secure channel is told in clear, `decrypted`, but for keys, cards and what is typed; the audit says so. A reader that is slow loses the oldest and is told how many. One at a time on each bus.',
     access: 'local',
     params: z.object({ bus: busReference }),
     query: traceQuery,

@@ -74,8 +74,8 @@ async function openParts() {
     changed,
     sent,
     pair,
-    /** What is told to the driver of the bus. */
-    told: () => keys.of(BUS),
+    /** What is handed to the driver of the bus. */
+    handedKeys: () => keys.of(BUS),
     async prove(key: Uint8Array | undefined) {
       const proven = key && { provenKey: keyFingerprint(key) };
       takeProof(BUS, { hwId: HW_ID, address: ADDRESS, ...proven } as Rs485Report);
@@ -91,21 +91,21 @@ async function openParts() {
 const BY = LOCAL_ADMINISTRATOR.label;
 
 describe('a key that was drawn', () => {
-  it('is told to the driver before anything is sent, and is the device\u2019s own once that has proved it', async () => {
-    const { pair, told, sent } = await openParts();
+  it('is handed to the driver before anything is sent, and is the device\u2019s own once that has proved it', async () => {
+    const { pair, handedKeys, sent } = await openParts();
     await pair('OUTCOME_UNKNOWN');
-    expect(told()).toEqual([{ address: ADDRESS, pending: sent[0] }]);
+    expect(handedKeys()).toEqual([{ address: ADDRESS, pending: sent[0] }]);
     await pair('paired');
     expect(sent[1]).toEqual(sent[0]);
-    expect(told()).toEqual([{ address: ADDRESS, key: sent[0] }]);
+    expect(handedKeys()).toEqual([{ address: ADDRESS, key: sent[0] }]);
   });
 
   it.each(['REFUSED', 'NO_REPLY', 'LINK_LOST', 'BUSY'] as const)(
     'and was not sent is forgotten: %s',
     async (code) => {
-      const { pair, told, outcomes } = await openParts();
+      const { pair, handedKeys, outcomes } = await openParts();
       await pair(code);
-      expect(told()).toEqual([]);
+      expect(handedKeys()).toEqual([]);
       expect(outcomes()).toEqual([
         ['accepted', BY],
         ['failed', BY],
@@ -114,26 +114,26 @@ describe('a key that was drawn', () => {
   );
 
   it.each(['OUTCOME_UNKNOWN', 'BAD_REPLY'] as const)('and may have been sent is kept: %s', async (code) => {
-    const { pair, told, sent, outcomes } = await openParts();
+    const { pair, handedKeys, sent, outcomes } = await openParts();
     await pair(code);
-    expect(told()).toEqual([{ address: ADDRESS, pending: sent[0] }]);
+    expect(handedKeys()).toEqual([{ address: ADDRESS, pending: sent[0] }]);
     expect(outcomes().at(-1)).toEqual(['unknown', BY]);
     // A window in which no one answered says nothing of the one before it.
     await pair('NO_REPLY');
-    expect(told()).toEqual([{ address: ADDRESS, pending: sent[0] }]);
+    expect(handedKeys()).toEqual([{ address: ADDRESS, pending: sent[0] }]);
   });
 
   it('is the device\u2019s own when the device proves it later', async () => {
-    const { pair, prove, told, sent, outcomes, changed } = await openParts();
+    const { pair, prove, handedKeys, sent, outcomes, changed } = await openParts();
     await pair('paired');
     await pair('OUTCOME_UNKNOWN');
-    expect(told()).toEqual([{ address: ADDRESS, key: sent[0], pending: sent[1] }]);
+    expect(handedKeys()).toEqual([{ address: ADDRESS, key: sent[0], pending: sent[1] }]);
     await prove(undefined);
     await prove(sent[0]);
-    expect(told()).toMatchObject([{ pending: sent[1] }]);
+    expect(handedKeys()).toMatchObject([{ pending: sent[1] }]);
     changed.length = 0;
     await prove(sent[1]);
-    expect(told()).toEqual([{ address: ADDRESS, key: sent[1] }]);
+    expect(handedKeys()).toEqual([{ address: ADDRESS, key: sent[1] }]);
     expect(changed).toEqual([BUS]);
     // Reports repeat.
     await prove(sent[1]);
@@ -153,19 +153,19 @@ describe('a key that was drawn', () => {
   });
 
   it('is not kept twice when the device was heard at another address', async () => {
-    const { database, keys, pair, told, sent } = await openParts();
+    const { database, keys, pair, handedKeys, sent } = await openParts();
     await pair('paired');
     await database.commit(() => keys.copy(PLACE, 7, { now: 0, principalId: '' }));
     await database.commit(() => keys.moved(BUS, 5, 7));
-    expect(told()).toHaveLength(2);
+    expect(handedKeys()).toHaveLength(2);
     await database.commit(() => keys.moved(BUS, ADDRESS, 7));
-    expect(told()).toEqual([{ address: 7, key: sent[0] }]);
+    expect(handedKeys()).toEqual([{ address: 7, key: sent[0] }]);
   });
 
   it('goes with the device to another address', async () => {
-    const { database, keys, pair, told, sent } = await openParts();
+    const { database, keys, pair, handedKeys, sent } = await openParts();
     await pair('OUTCOME_UNKNOWN');
     await database.commit(() => keys.copy(PLACE, 7, { now: 0, principalId: '' }));
-    expect(told()).toEqual([ADDRESS, 7].map((address) => ({ address, pending: sent[0] })));
+    expect(handedKeys()).toEqual([ADDRESS, 7].map((address) => ({ address, pending: sent[0] })));
   });
 });

@@ -55,7 +55,7 @@ export function openPolledAddresses(options: PolledAddressesOptions): PolledAddr
     waking.wake();
   }
 
-  async function tell(bus: string, signal: AbortSignal): Promise<void> {
+  async function send(bus: string, signal: AbortSignal): Promise<void> {
     const driver = drivers.get(bus);
     const devices = table.addressed.all(bus).map(({ address, hwId }) => ({ address, hwId }));
     const known = buses.speaks(bus, 'osdp') ? keys.of(bus) : undefined;
@@ -71,7 +71,10 @@ export function openPolledAddresses(options: PolledAddressesOptions): PolledAddr
       // Another driver has the link by then: link() will say so.
       if (error instanceof DriverError && error.code === 'LINK_LOST') return;
       stale.add(bus);
-      log.warn({ link: bus, err: error }, `bus ${bus} was not told which devices to poll; it will be`);
+      log.warn(
+        { link: bus, err: error },
+        `bus ${bus} did not get the list of devices to poll; it is sent again`,
+      );
     }
   }
 
@@ -111,13 +114,13 @@ export function openPolledAddresses(options: PolledAddressesOptions): PolledAddr
     },
     run: (signal) =>
       waking.run(signal, async () => {
-        await Promise.all([...stale].map((bus) => tell(bus, signal)));
+        await Promise.all([...stale].map((bus) => send(bus, signal)));
         return RETRY_MS;
       }),
   };
 }
 
-/** A list to compare. Where there are keys, none at all is something to be told too. */
+/** A list to compare. Where there are keys, none at all is something to be sent too. */
 function listOf({ devices, keys }: { devices: Watch['devices']; keys: Watch['keys'] }): string {
   const digest = (key: Uint8Array | undefined) => key && createHash('sha256').update(key).digest('hex');
   const hidden = keys?.map(({ address, key, pending }) => [address, digest(key), digest(pending)]);

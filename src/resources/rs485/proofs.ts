@@ -15,7 +15,7 @@ export interface ProofsOptions extends Rs485Context {
   polled: Pick<PolledAddresses, 'changed'>;
 }
 
-export type TakeProof = (bus: string, told: Rs485Report) => void;
+export type TakeProof = (bus: string, report: Rs485Report) => void;
 
 export function openProofs({ database, keys, audit, clock, log, polled }: ProofsOptions): TakeProof {
   return (bus, { hwId, address, provenKey }) => {

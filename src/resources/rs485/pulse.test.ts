@@ -206,15 +206,15 @@ describe('a pulse', () => {
     ['has no key', { security: 'unpaired' }, 'gatehouse osdp pair bus-1 7'],
   ])(
     'of a device that %s is refused with what to do, whatever else is known of it',
-    async (_name, told, what) => {
+    async (_name, reported, what) => {
       const bed = await ready();
-      bed.report('io-1', { connected: false, settings: null, address: 7, security: 'none', ...told });
+      bed.report('io-1', { connected: false, settings: null, address: 7, security: 'none', ...reported });
       const { status, body } = await bed.post(`/${A}/pulse`);
       expect([status, body.error]).toEqual([503, 'DEVICE_OFFLINE']);
       expect(body.message).toContain(what);
       expect(body.message).not.toMatch(/does not answer|power/);
       const { sessionFault } = (await bed.get(`/${A}/state`)).body;
-      expect(sessionFault).toBe(told.sessionFault ?? null);
+      expect(sessionFault).toBe(reported.sessionFault ?? null);
       expect([pulses(bed), bed.audits]).toEqual([[], []]);
     },
   );
@@ -255,10 +255,10 @@ describe('a pulse', () => {
   it.each<[string, Record<string, unknown>, object]>([
     ['no relay', { relayIndex: null }, { reportedSettingsVersion: 1 }],
     ['settings that never arrived', {}, { reportedSettingsVersion: 0, settings: null }],
-  ])('needs a relay in force: with %s it is 409', async (_name, settings, told) => {
+  ])('needs a relay in force: with %s it is 409', async (_name, settings, reported) => {
     const bed = await openTestbed();
     await bed.add({ deviceId: A, hwId: 'io-1', bus: 'bus-1', relayIndex: 2, ...settings });
-    bed.report('io-1', told);
+    bed.report('io-1', reported);
     const { status, body } = await bed.post(`/${A}/pulse`);
     expect([status, body.error]).toEqual([409, 'NO_RELAY']);
     expect([pulses(bed), bed.audits]).toEqual([[], []]);
@@ -293,7 +293,7 @@ describe('a pulse', () => {
     expect(pulses(bed)).toEqual([]);
   });
 
-  it('that was fired is told, although its outcome could not be stored', async () => {
+  it('that was fired is reported, although its outcome could not be stored', async () => {
     const bed = await ready();
     const { commit } = bed.database;
     bed.answer(() => {

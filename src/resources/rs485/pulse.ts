@@ -172,9 +172,9 @@ function misaimed(options: PulseOptions, aimed: Aim): GatehouseError | undefined
 }
 
 /** Throws NO_RELAY. */
-function pulseOf(row: Rs485Row, told: Rs485Report | undefined, inForce: boolean): Pulse {
-  const { relayIndex, unlockDurationMilliseconds } = settingsInForce(row, told, inForce);
-  const milliseconds = unlockDurationMilliseconds ?? told?.effectiveUnlockMilliseconds ?? DURATION_MS;
+function pulseOf(row: Rs485Row, report: Rs485Report | undefined, inForce: boolean): Pulse {
+  const { relayIndex, unlockDurationMilliseconds } = settingsInForce(row, report, inForce);
+  const milliseconds = unlockDurationMilliseconds ?? report?.effectiveUnlockMilliseconds ?? DURATION_MS;
   return { hwId: row.hw_id, relay: relayIndex, milliseconds: Math.min(milliseconds, LONGEST_MS) };
 }
 
@@ -246,13 +246,13 @@ function offline({ device_id, bus }: Rs485Row, reason: string): GatehouseError {
 /** It answers, and nothing may be said to it: not its power or its wires are in the way. */
 function untrustedBy(
   { device_id, bus, address }: Rs485Row,
-  told: Rs485Report | undefined,
+  report: Rs485Report | undefined,
 ): GatehouseError | undefined {
-  const place = `address ${told?.address ?? address} of bus ${bus}`;
-  const pairing = `gatehouse osdp pair ${bus} ${told?.address ?? address}`;
+  const place = `address ${report?.address ?? address} of bus ${bus}`;
+  const pairing = `gatehouse osdp pair ${bus} ${report?.address ?? address}`;
   const refuse = (what: string) =>
     new GatehouseError('DEVICE_OFFLINE', `Nothing was fired: device ${device_id} at ${place} ${what}.`);
-  switch (told?.sessionFault) {
+  switch (report?.sessionFault) {
     case 'wrongKey':
       return refuse(
         `answers, but refuses the key that is stored for it. If it was swapped or reset, put it into its install mode and pair it (${pairing}); if not, another device may be at its address`,
@@ -271,6 +271,6 @@ function untrustedBy(
       );
     default:
   }
-  if (told?.security === 'unpaired') return refuse(`has no key yet: pair it (${pairing})`);
+  if (report?.security === 'unpaired') return refuse(`has no key yet: pair it (${pairing})`);
   return undefined;
 }

@@ -7,10 +7,10 @@ import { settingsOf } from './wanted.ts';
 /** By the settings the device has, not by those it may get. Throws NO_RELAY. */
 export function settingsInForce(
   row: Rs485Row,
-  told: Rs485Report | undefined,
+  report: Rs485Report | undefined,
   inForce: boolean,
 ): Rs485Settings & { relayIndex: number } {
-  const settings = told?.settings ?? (inForce ? settingsOf(row) : undefined);
+  const settings = report?.settings ?? (inForce ? settingsOf(row) : undefined);
   const state = `GET /network/rs485/${row.device_id}/state`;
   if (!settings) throw noRelay(`The device has not taken its settings yet: ${state} says why.`);
   const { relayIndex } = settings;
@@ -22,19 +22,19 @@ export function settingsInForce(
   );
 }
 
-export function relayInForce(row: Rs485Row, told: Rs485Report | undefined, inForce: boolean): number {
-  return settingsInForce(row, told, inForce).relayIndex;
+export function relayInForce(row: Rs485Row, report: Rs485Report | undefined, inForce: boolean): number {
+  return settingsInForce(row, report, inForce).relayIndex;
 }
 
 /** The relay in force, and whether the device reports it as closed; undefined: it does not report that. */
 export function shownRelay(
   row: Rs485Row,
-  told: Rs485Report,
+  report: Rs485Report,
   inForce: boolean,
 ): { relayIndex: number; isClosed: boolean } | undefined {
-  const relayIndex = (told.settings ?? (inForce ? settingsOf(row) : undefined))?.relayIndex ?? -1;
+  const relayIndex = (report.settings ?? (inForce ? settingsOf(row) : undefined))?.relayIndex ?? -1;
   const pin = OUTPUT_PINS[relayIndex];
-  const isClosed = pin && told.connected ? told.levels[pin] : undefined;
+  const isClosed = pin && report.connected ? report.levels[pin] : undefined;
   return isClosed === undefined ? undefined : { relayIndex, isClosed };
 }
 

@@ -62,8 +62,8 @@ export function openRelays({ table, buses, reported, settings, relayReported }: 
       const { door_id: doorId } = row;
       if (doorId === null) return;
       const { device_id: deviceId, bus, hw_id: hwId } = row;
-      const told = shownRelay(row, report, settings.isInForce(row));
-      if (told) relayReported(doorId, { deviceId, bus, hwId, relayIndex: told.relayIndex }, told.isClosed);
+      const shown = shownRelay(row, report, settings.isInForce(row));
+      if (shown) relayReported(doorId, { deviceId, bus, hwId, relayIndex: shown.relayIndex }, shown.isClosed);
     },
     facts(deviceId) {
       const row = table.device.get(deviceId);

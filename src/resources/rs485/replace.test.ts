@@ -145,7 +145,7 @@ it('is checked', async () => {
   expect(await status(`/${A}/replace`, { hwId: 'new' }, 'front-desk-admin')).toBe('403 FORBIDDEN');
 });
 
-it('says on which bus a device is that was found on another one, and waits there when told', async () => {
+it('says on which bus a device is that was found on another one, and waits there when asked to', async () => {
   const bed = await swapped();
   bed.report('elsewhere', { address: 3 }, 'bus-2');
   await bed.clock.advance(3_000);

@@ -35,7 +35,7 @@ it('a device is removed once it is silent and opens no door; the audit keeps wha
   expect(items[0]?.deviceId).not.toBe(A);
 });
 
-it('the key of a retired OSDP device is removed, and the driver of its bus is told', async () => {
+it('the key of a retired OSDP device is removed, and the driver of its bus gets the new list', async () => {
   const bed = await openTestbed(undefined, 'osdp');
   await bed.add({ deviceId: A, hwId: 'reader', bus: 'bus-1' });
   bed.run();

@@ -73,11 +73,11 @@ export function openRs485({ declared, ...below }: Rs485Options): Rs485 {
   const polled = openPolledAddresses({ ...context, buses, keys });
   const proved = openProofs({ ...context, keys, polled });
   const unknown = (bus: string, report: Rs485Report) => discovery.unknown(bus, report);
-  const told = (row: Rs485Row, report: Rs485Report) => {
-    proofs.told(row, report);
+  const deviceReported = (row: Rs485Row, report: Rs485Report) => {
+    proofs.reported(row, report);
     relays.takeRelay(row, report);
   };
-  const settings: Settings = openSettings({ ...context, polled, proved, unknown, told });
+  const settings: Settings = openSettings({ ...context, polled, proved, unknown, deviceReported });
   const { reported } = settings;
   const discovery: Discovery = openDiscovery({ ...context, settings, polled });
   const relays = openRelays({ ...context, buses, reported, settings });

@@ -65,7 +65,7 @@ describe('a scan', () => {
     expect(bed.jobs).toEqual([]);
   });
 
-  it('tells who answered and who should have, and makes rows of those that are new', async () => {
+  it('shows who answered and who should have, and makes rows of those that are new', async () => {
     const bed = await bedWith({ 3: 'io-3', 9: 'io-9' });
     await bed.add({ deviceId: A, hwId: 'io-9', bus: 'bus-1' });
     const end = bed.run();
@@ -86,7 +86,7 @@ describe('a scan', () => {
     expect(bed.audits).toMatchObject([{ action: 'rs485.found', principal: { label: 'service-tool' } }]);
   });
 
-  it('creates nothing, and moves no one, where it is only to tell', async () => {
+  it('creates nothing, and moves no one, where it is only to show', async () => {
     const bed = await bedWith({ 3: 'io-3', 9: 'io-9' });
     await bed.add({ deviceId: A, hwId: 'io-9', bus: 'bus-1' });
     const { result } = await scan(bed, { bus: 'bus-1', from: 0, to: 15, record: false });
@@ -172,7 +172,7 @@ describe('the buses', () => {
     counters: SILENCE,
   });
 
-  it('are told with who is asked on them, and the device with its wire', async () => {
+  it('are shown with who is asked on them, and the device with its wire', async () => {
     const bed = await openTestbed();
     const end = bed.run();
     bed.report('io-1', { address: 7 });
@@ -216,7 +216,7 @@ describe('the buses', () => {
     for (const as of ['front-desk', 'pms']) expect((await bed.get('/buses', as)).status).toBe(403);
   });
 
-  it('are told in figures that people can read', async () => {
+  it('are shown in figures that people can read', async () => {
     const bed = await openTestbed();
     const [device] = report(true).devices;
     const devices = [{ ...device, turnaroundMs: 4.013_000_999_887_787, refreshMs: 200.06 }];

@@ -184,7 +184,7 @@ async function probe({ field }: ScanOptions, bus: Bus, data: Probe, signal: Abor
 }
 
 /**
- * Rows for who is there, where they are wanted; what is told of these addresses: of those that said anything, and those
+ * Rows for the devices that are there, where they are wanted; what is shown of these addresses: of those that said anything, and those
  * that should have.
  */
 async function takeIn({ options, bus: { id: bus }, body, caller }: Scan, results: readonly Result[]) {
@@ -209,7 +209,7 @@ async function takeIn({ options, bus: { id: bus }, body, caller }: Scan, results
   });
 }
 
-/** A product other than that of the profile, without a name: it cannot be told from another one at this address. */
+/** A product other than that of the profile, without a name: nothing separates it from another one at this address. */
 function isByPlaceAlone(bus: string, address: number, { hwId, profile }: NonNullable<Result['identity']>) {
   return profile === null && hwId === `${bus}-${address}`;
 }

@@ -188,7 +188,10 @@ export const rs485DeviceState = z
     edges: z
       .record(z.string(), z.object({ total: z.int(), at: dateTime }))
       .openapi({ description: 'Activations of inputs since the driver began, and the last one' }),
-    tamper: z.boolean().nullable().openapi({ description: 'null: the product does not tell, as the next' }),
+    tamper: z
+      .boolean()
+      .nullable()
+      .openapi({ description: 'null: the product does not report it, as the next' }),
     supplyFault: z.boolean().nullable(),
     security: z.enum(['secure', 'clear', 'unpaired', 'none']).nullable().openapi({
       description:
@@ -208,7 +211,7 @@ export const rs485DeviceState = z
       .nullable()
       .openapi({
         description:
-          'A relay that did not open at the end of its pulse. `stillClosed`: it was read as closed, and is told to open until it does; `notRead`: it cannot be read, and no one knows; `openedByGateway`: the device was to open it by itself and did not, so the gateway opened it, and nothing is fired any more. Compare the pulse of its profile with the manual, mend it or exchange the device, and restart the gateway',
+          'A relay that did not open at the end of its pulse. `stillClosed`: it was read as closed, and is switched off until it opens; `notRead`: it cannot be read, and no one knows; `openedByGateway`: the device was to open it by itself and did not, so the gateway opened it, and nothing is fired any more. Compare the pulse of its profile with the manual, mend it or exchange the device, and restart the gateway',
       }),
     effectiveUnlockMilliseconds: z.int().nullable().openapi({
       description: 'What unlockDurationMilliseconds becomes on this product; null: the device’s own',

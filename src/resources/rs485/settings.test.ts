@@ -108,7 +108,7 @@ describe('settings on their way', () => {
     expect(await stateOf(bed)).toMatchObject({ inForce: true });
   });
 
-  it('go only to the device after a restart in the middle, and it is told again', async () => {
+  it('go only to the device after a restart in the middle, and it is sent again', async () => {
     const database = await temporaryDatabase();
     const first = await oneDevice(database);
     await first.add({ deviceId: A, hwId: 'io-1', bus: 'bus-1' });
@@ -129,7 +129,7 @@ describe('settings on their way', () => {
     expect(await stateOf(third)).toMatchObject({ inForce: true });
   });
 
-  it('tell the door when its relay has taken them', async () => {
+  it('notify the door when its relay has taken them', async () => {
     const bed = await oneDevice();
     await bed.put(A, { doorId: DOOR });
     bed.relays.length = 0;

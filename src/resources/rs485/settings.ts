@@ -26,12 +26,12 @@ const NOTHING_WANTED_YET = 0;
 
 export interface SettingsOptions extends Rs485Context {
   /** A device without a row said this. */
-  unknown(bus: string, told: Rs485Report): void;
+  unknown(bus: string, report: Rs485Report): void;
   polled: Pick<PolledAddresses, 'heardAt'>;
   /** A device, with a row or without, said this: it may have proved a key. */
   proved: TakeProof;
   /** A device with a row said this. */
-  told(row: Rs485Row, report: Rs485Report): void;
+  deviceReported(row: Rs485Row, report: Rs485Report): void;
 }
 
 export interface Settings {
@@ -39,10 +39,10 @@ export interface Settings {
   readonly reported: Reported<Rs485Report>;
   /** Of the settings in force, as far as it is known. */
   reportedVersion(row: Rs485Row): number;
-  /** The device has what is wanted: the version, and, as far as it tells them, the settings themselves. */
+  /** The device has what is wanted: the version, and, as far as it reports them, the settings themselves. */
   isInForce(row: Rs485Row): boolean;
   /** A device with a row said this. */
-  take(row: Rs485Row, told: Rs485Report): void;
+  take(row: Rs485Row, report: Rs485Report): void;
   /** A bus reported the state of a subject. */
   report(bus: string, report: StateReport): void;
   /** A bus came up or went down. */
@@ -59,8 +59,8 @@ export function openSettings(options: SettingsOptions): Settings {
 
   function isInForce(row: Rs485Row): boolean {
     if (row.settings_version === NOTHING_WANTED_YET) return true;
-    const told = reported.get(row.device_id)?.state?.settings;
-    if (told && !isDeepStrictEqual(told, settingsOf(row))) return false;
+    const report = reported.get(row.device_id)?.state?.settings;
+    if (report && !isDeepStrictEqual(report, settingsOf(row))) return false;
     return reportedVersion(row) === row.settings_version;
   }
 
@@ -104,11 +104,11 @@ export function openSettings(options: SettingsOptions): Settings {
     ...(options.random && { random: options.random }),
   });
 
-  function take(row: Rs485Row, told: Rs485Report): void {
+  function take(row: Rs485Row, report: Rs485Report): void {
     const wasConnected = reported.get(row.device_id)?.connected ?? false;
     const wasInForce = isInForce(row);
-    reported.report(row.device_id, told.connected, told);
-    const isBack = told.connected && !wasConnected;
+    reported.report(row.device_id, report.connected, report);
+    const isBack = report.connected && !wasConnected;
     const isNowInForce = isInForce(row);
     if (!isNowInForce && isBack) reconciler.returned(row.device_id);
     else if (!isNowInForce && wasInForce) reconciler.wake(row.device_id);
@@ -123,14 +123,14 @@ export function openSettings(options: SettingsOptions): Settings {
     take,
     report(bus, { subject, state }) {
       if (!subject.startsWith(SUBJECT)) return;
-      const { data: told, error } = rs485Report.safeParse(state);
-      if (told?.hwId !== subject.slice(SUBJECT.length))
+      const { data: report, error } = rs485Report.safeParse(state);
+      if (report?.hwId !== subject.slice(SUBJECT.length))
         return log.warn({ link: bus, subject, err: error }, 'a device reports what is no state of its own');
-      options.proved(bus, told);
-      const row = table.byHwId.get(bus, told.hwId);
-      if (!row) return options.unknown(bus, told);
-      options.told(row, told);
-      take(row, told);
+      options.proved(bus, report);
+      const row = table.byHwId.get(bus, report.hwId);
+      if (!row) return options.unknown(bus, report);
+      options.deviceReported(row, report);
+      take(row, report);
     },
     link(bus, up) {
       if (up) return;
@@ -139,7 +139,7 @@ export function openSettings(options: SettingsOptions): Settings {
   };
 }
 
-/** What devices say of themselves, with what of it is stored and told to live readers. */
+/** What devices say of themselves, with what of it is stored and published to live readers. */
 function openPresence(options: SettingsOptions): Reported<Rs485Report> {
   const { database, table, events, clock, polled } = options;
   return openReported<Rs485Report>({

@@ -130,8 +130,8 @@ function openBatches({ field, clock }: TraceOptions, bus: string, query: TraceQu
       if (packet.decrypted) decrypted += 1;
     }
     if (taken.length === 0 && lost === 0) return undefined;
-    const told = taken.map((packet) => ({ ...packet, bytes: Buffer.from(packet.bytes).toString('hex') }));
-    return { event: 'packets', dropped: batch.dropped, packets: told };
+    const shown = taken.map((packet) => ({ ...packet, bytes: Buffer.from(packet.bytes).toString('hex') }));
+    return { event: 'packets', dropped: batch.dropped, packets: shown };
   }
 
   async function interrupted(error: unknown): Promise<TraceEvent | undefined> {
@@ -149,9 +149,9 @@ function openBatches({ field, clock }: TraceOptions, bus: string, query: TraceQu
   return {
     reason: () => reason,
     totals: () => ({ packets, dropped }),
-    /** Packets that were told in clear. */
+    /** Packets that were shown in clear. */
     decrypted: () => decrypted,
-    /** undefined: nothing to tell now. */
+    /** undefined: nothing to send now. */
     async next(): Promise<TraceEvent | undefined> {
       const isOver = stopping.aborted ? 'stopped' : clock.monotonic() >= until ? 'time' : undefined;
       try {
@@ -164,7 +164,7 @@ function openBatches({ field, clock }: TraceOptions, bus: string, query: TraceQu
         return interrupted(error);
       }
     },
-    /** A host that is not told forgets it after a time. Never rejects. */
+    /** A host that is not asked to stop forgets it after a time. Never rejects. */
     async end(): Promise<void> {
       if (isOpen) await fetch(true).catch(() => undefined);
     },

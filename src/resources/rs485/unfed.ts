@@ -13,11 +13,11 @@ export function unfedOf({ unfed }: Watchdog): WatchdogState['unfed'] {
 /** Why a device that answers is not connected; undefined: not for that. */
 export function unfedReason(
   { bus, address }: Pick<Rs485Row, 'bus' | 'address'>,
-  told: Pick<Rs485Report, 'watchdog' | 'address'> | null | undefined,
+  report: Pick<Rs485Report, 'watchdog' | 'address'> | null | undefined,
   buses: Pick<Buses, 'device'>,
 ): string | undefined {
-  const { watchdog } = told ?? {};
-  const answers = buses.device(bus, told?.address ?? address)?.alive === true;
+  const { watchdog } = report ?? {};
+  const answers = buses.device(bus, report?.address ?? address)?.alive === true;
   if (!watchdog?.unfed || !answers) return undefined;
   const { pauseMilliseconds } = watchdog.unfed;
   return `its watchdog of ${watchdog.milliseconds} ms was not fed for ${pauseMilliseconds} ms, as the gateway was held up or the bus is too slow; remove devices that are absent, poll fewer on this bus, or raise its baud rate`;

@@ -26,7 +26,7 @@ interface Withdrawal {
 
 export interface WatchdogProofs {
   /** The device said this. */
-  told(row: Rs485Row, report: Rs485Report): void;
+  reported(row: Rs485Row, report: Rs485Report): void;
   /** undefined: not proved for what is there now. */
   of(row: Rs485Row, report: Rs485Report, relay: number): { proven_at: number; proven_by: string } | undefined;
   /** Rejects when it is not stored. */
@@ -68,7 +68,7 @@ export function openWatchdogProofs(options: Rs485Context): WatchdogProofs {
   }
 
   return {
-    told(row, { connected, watchdog }) {
+    reported(row, { connected, watchdog }) {
       const id = row.device_id;
       const now = clock.monotonic();
       void tryToStore(id);

@@ -92,8 +92,8 @@ export function openWatchdogs(options: WatchdogOptions): Watchdogs {
     async testWatchdog(deviceId, body, caller) {
       const row = existing(table, deviceId);
       if (body.openedByItself !== undefined) {
-        const told = { row, test: expected(awaited(row)), openedByItself: body.openedByItself, caller };
-        return jobs.start({ ...orderOf(row, caller), run: () => witnessed(options, tests, told) });
+        const witness = { row, test: expected(awaited(row)), openedByItself: body.openedByItself, caller };
+        return jobs.start({ ...orderOf(row, caller), run: () => witnessed(options, tests, witness) });
       }
       const test = { row, caller, ...testable(options, row, body.confirm) };
       assertNotTested(deviceId);

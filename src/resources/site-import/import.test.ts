@@ -146,7 +146,7 @@ describe('an import', () => {
     expect(estate.played.audits.at(-1)?.detail).toMatchObject({ added: 7, changed: 1 });
   });
 
-  it('hands the devices to their slice, and tells what is wrong with them from the document', async () => {
+  it('hands the devices to their slice, and says what is wrong with them from the document', async () => {
     const { GatehouseError } = await import('../../platform/errors.ts');
     const device = { hwId: 'io-1', bus: 'b', doorId: A };
     const seen: unknown[] = [];

@@ -27,7 +27,7 @@ const CONTRADICTED: readonly ErrorCode[] = ['VALIDATION_FAILED', 'RELAY_IN_USE']
 export type SiteImport = ReturnType<typeof openSiteImport>;
 
 /** Called after the commit. */
-type Tell = () => Promise<void> | undefined;
+type Publish = () => Promise<void> | undefined;
 
 /** What is written in one piece. */
 interface Step {
@@ -66,7 +66,7 @@ export function openSiteImport(options: SiteContext) {
     async start({ document, digest }: ImportRequest, caller: ImportCaller) {
       const { site, plan, result } = await planned(document, caller);
       if (digest !== undefined && digest !== result.digest) throw changedMeanwhile();
-      const { changes: _, ...told } = result;
+      const { changes: _, ...rest } = result;
       const steps = stepsOf(site, plan, caller, options);
       const run: JobWork = async (progress, signal) => {
         const total = countOpen(steps);
@@ -78,13 +78,13 @@ export function openSiteImport(options: SiteContext) {
             const some = await database
               .commit(() => {
                 const now = writeSome(steps, next, clock);
-                if (next + now.length === steps.length) recordEnd(options.audit, caller, told.counts);
+                if (next + now.length === steps.length) recordEnd(options.audit, caller, rest.counts);
                 return now;
               })
               .catch((error: unknown) => {
                 throw stoppedAt(error, steps, next);
               });
-            for (const { tell } of some) await tell();
+            for (const { publish } of some) await publish();
             return some;
           });
           next += written.length;
@@ -92,7 +92,7 @@ export function openSiteImport(options: SiteContext) {
           await written.at(-1)?.step.follow?.(signal);
         }
         progress({ done, total });
-        return { ...told, written: total > 0 };
+        return { ...rest, written: total > 0 };
       };
       return jobs.start({ kind: 'import', object: 'site', roles: IMPORTERS, ...caller, run });
     },
@@ -139,20 +139,20 @@ function writeSome(
   steps: readonly Step[],
   first: number,
   clock: Pick<Clock, 'monotonic'>,
-): { step: Step; tell: Tell }[] {
+): { step: Step; publish: Publish }[] {
   const isOver = openSlice(clock);
-  const written: { step: Step; tell: Tell }[] = [];
+  const written: { step: Step; publish: Publish }[] = [];
   for (let index = first; index < steps.length; index += 1) {
     const step = steps[index];
     if (!step || (step.isAlone && written.length > 0)) break;
-    written.push({ step, tell: write(step) });
+    written.push({ step, publish: write(step) });
     if (step.isAlone || isOver()) break;
   }
   return written;
 }
 
 /** Inside the commit job. */
-function write(step: Step): Tell {
+function write(step: Step): Publish {
   const plan = step.plan();
   const open = plan.changes.filter(isOpen);
   const other = open.find((change, index) => !isDeepStrictEqual(change, step.open[index]));

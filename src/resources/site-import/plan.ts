@@ -13,7 +13,7 @@ import { references } from './references.ts';
 import type { ImportCounts, ImportResult } from './schema.ts';
 import { contradictions, type Site } from './site-document.ts';
 
-/** Mistakes told at once: a file with more has one mistake that explains them. */
+/** Mistakes shown at once: a file with more has one mistake that explains them. */
 const DETAILS_MAX = 100;
 
 export interface SitePlan {
@@ -24,7 +24,7 @@ export interface SitePlan {
   rs485Changes: Change[];
   /** Doors that are stored and not in the file. */
   leftAlone: Change[];
-  /** Told, and no reason not to go on. */
+  /** Shown, and no reason not to go on. */
   warnings: ImportResult['warnings'];
 }
 
@@ -134,14 +134,14 @@ function pointerTo(path: PropertyKey[]): string {
 function faultOf(problems: Problem[]): GatehouseError[] {
   if (problems.length === 0) return [];
   const details = problems.map(({ path, message, see }): ErrorDetail => {
-    const told = see ? `${message}: see ${pointerTo(see)}` : message;
-    return { path: pointerTo(path), code: 'CONTRADICTION', message: told };
+    const text = see ? `${message}: see ${pointerTo(see)}` : message;
+    return { path: pointerTo(path), code: 'CONTRADICTION', message: text };
   });
   const message = 'The file contradicts itself, or names what does not exist.';
   return [new GatehouseError('VALIDATION_FAILED', message, { details })];
 }
 
-/** A refusal's details are told from the whole document. `position`: of the first entry that was planned. */
+/** The details of a refusal count from the whole document. `position`: of the first entry that was planned. */
 function inSection(prefix: string, error: unknown, position = 0): GatehouseError {
   if (!(error instanceof GatehouseError) || !error.details) throw error;
   const details = error.details.map((detail) => ({

@@ -1,6 +1,6 @@
 /**
  * What entries of a site's file refer to. Other entries may come later, as over the interface: an id that no one knows
- * yet is stored, and told, since in a file it is mostly a slip of the pen. Wiring is declared in the configuration, and
+ * yet is stored, and named, since in a file it is mostly a slip of the pen. Wiring is declared in the configuration, and
  * what it does not declare is not there.
  */
 import { inPieces } from '../../platform/turns.ts';
@@ -10,7 +10,7 @@ import type { DoorEntry } from '../doors/site-entry.ts';
 import type { SiteContext } from './context.ts';
 import type { Site } from './site-document.ts';
 
-/** Unknown ids told at once; each is compared with all there are for the one that was likely meant. */
+/** Unknown ids named at once; each is compared with all there are for the one that was likely meant. */
 const UNKNOWN_MAX = 100;
 
 type Kind = 'group' | 'schedule' | 'template' | 'door';
@@ -49,8 +49,8 @@ export async function references(site: Site, context: SiteContext): Promise<Refe
   const unknown = new Map<string, Unknown>();
   const look = ({ kind, id, path }: Reference) => {
     if (id === null || id === undefined || exists(kind, id)) return;
-    const told = unknown.get(`${kind} ${id}`);
-    if (told) told.count += 1;
+    const known = unknown.get(`${kind} ${id}`);
+    if (known) known.count += 1;
     else unknown.set(`${kind} ${id}`, { kind, id, path, count: 1 });
   };
   for await (const { piece, position } of inPieces(clock, site.doors))

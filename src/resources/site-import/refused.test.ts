@@ -57,14 +57,14 @@ describe('is refused whole', () => {
     [doors({ id: A, gatewayId: NOWHERE }), '/doors/0/gatewayId: there is no Zigbee gateway nowhere'],
     [doors({ id: A, networkId: NOWHERE }), '/doors/0/networkId: there is no network nowhere'],
   ])('%j', async (document, expected) => {
-    const told = await faultsOn(estate, document);
-    expect(told).toHaveLength(1);
-    expect(told[0]).toContain(`/document${expected}`);
+    const faults = await faultsOn(estate, document);
+    expect(faults).toHaveLength(1);
+    expect(faults[0]).toContain(`/document${expected}`);
   });
 
   it('what contradicts the doors there are', async () => {
     await estate.siteImport(SITE);
-    const told = await faultsOn(
+    const faults = await faultsOn(
       estate,
       doors(
         { id: A, accessPointId: 8, mac: '0000000000000001' },
@@ -72,7 +72,7 @@ describe('is refused whole', () => {
         { accessPointId: 3, mac: MAC },
       ),
     );
-    expect(told).toEqual([
+    expect(faults).toEqual([
       `/document/doors/0/accessPointId: door ${A} has access point 7, which stays`,
       `/document/doors/0/mac: door ${A} has the lock ${MAC}: replace-lock changes it`,
       `/document/doors/1/accessPointId: door ${B} has access point 1, which stays`,
@@ -98,7 +98,7 @@ describe('is refused whole', () => {
         details: [{ path: '/0/doorId', code: 'RELAY_IN_USE', message: 'another device opens it' }],
       });
     };
-    const told = await faultsOn(estate, {
+    const faults = await faultsOn(estate, {
       systemConfigVersion: 1,
       doors: [
         { id: A, accessPointId: 8, gatewayId: NOWHERE },
@@ -106,7 +106,7 @@ describe('is refused whole', () => {
       ],
       rs485: [{ hwId: 'a', bus: 'nowhere', doorId: A }],
     });
-    expect(told.map((fault) => fault.replace(/: .*/, ''))).toEqual([
+    expect(faults.map((fault) => fault.replace(/: .*/, ''))).toEqual([
       '/document/doors/0/gatewayId',
       '/document/doors/1/networkId',
       '/document/rs485/0/bus',
@@ -117,7 +117,7 @@ describe('is refused whole', () => {
   });
 });
 
-describe('is stored, and told', () => {
+describe('is stored, and named', () => {
   const warnings = async (document: unknown, dryRun = false) => {
     const { status, body } = await estate.siteImport(document, dryRun);
     expect(status).toBe(200);
@@ -149,9 +149,9 @@ describe('is stored, and told', () => {
       '/doors/0/groupId: there is no group x, in the file or on the site: stored as unknown 3 times',
     ],
   ])('%j', async (document, expected) => {
-    const told = await warnings(document, true);
-    expect(told).toEqual([expect.stringContaining(`/document${expected}`)]);
-    expect(await warnings(document)).toEqual(told);
+    const faults = await warnings(document, true);
+    expect(faults).toEqual([expect.stringContaining(`/document${expected}`)]);
+    expect(await warnings(document)).toEqual(faults);
   });
 
   it('until it is known', async () => {

@@ -71,10 +71,10 @@ function duplicates<Name extends Section>(
   return problems;
 }
 
-/** Told once per circle, at the entry that comes first in the file. */
+/** Reported once per circle, at the entry that comes first in the file. */
 function cycles(templates: Site['templates']): Problem[] {
   const parents = new Map(templates.map((entry) => [entry.id, entry.extends]));
-  const told = new Set<string>();
+  const reported = new Set<string>();
   return templates.flatMap(({ id }, index) => {
     const chain = [id];
     let parent = parents.get(id);
@@ -82,8 +82,8 @@ function cycles(templates: Site['templates']): Problem[] {
       chain.push(parent);
       parent = parents.get(parent);
     }
-    if (parent !== id || told.has(id)) return [];
-    for (const member of chain) told.add(member);
+    if (parent !== id || reported.has(id)) return [];
+    for (const member of chain) reported.add(member);
     const circle = [...chain, id].join(' → ');
     return [
       {

@@ -38,7 +38,7 @@ it('what was read is understood again as it is sent to the daemon', () => {
   expect(siteSchema.parse(JSON.parse(JSON.stringify(site)))).toEqual(site);
 });
 
-it('several circles are told once each, however they are entered', () => {
+it('several circles are reported once each, however they are entered', () => {
   const id = fc.integer({ min: 0, max: 6 }).map(String);
   fc.assert(
     fc.property(
@@ -58,8 +58,8 @@ it('several circles are told once each, however they are entered', () => {
             return at === start ? [walked.toSorted().join()] : [];
           }),
         );
-        const told = parseSite(JSON.stringify({ templates }), 'x').contradictions;
-        expect(told).toHaveLength(circles.size);
+        const circles_ = parseSite(JSON.stringify({ templates }), 'x').contradictions;
+        expect(circles_).toHaveLength(circles.size);
       },
     ),
   );

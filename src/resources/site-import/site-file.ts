@@ -8,7 +8,7 @@ const FILE_MAX_BYTES = 4 * 1024 * 1024;
 
 export interface SiteFile {
   site: Site;
-  /** Why it cannot be imported, as far as the file alone shows it; the daemon may know more, and both is told at once. */
+  /** Why it cannot be imported, as far as the file alone shows it; the daemon may know more, and both are shown at once. */
   contradictions: Problem[];
   /** What to throw when something is wrong. */
   failed(problems: Problem[]): FileError;

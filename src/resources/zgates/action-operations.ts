@@ -34,7 +34,7 @@ export function gatewayActions(zgates: Zgates, path: string, job: z.ZodType): Op
       path: `${path}/channel-move`,
       summary: 'Move a network to another channel',
       description:
-        'As a job: tells the network once to move, then counts for 15 minutes at most which locks are heard of again. `result` of the finished job: {channel, before, locks, followed, stragglers [{doorId, name, mac, lastSeen}]}. Locks that were not seen lately may be lost by it: CONFIRMATION_NEEDED names them, unless the body has `confirm`. To move back, name the channel before; allowedChannels have to allow it.',
+        'As a job: orders the network to move, once, then counts for 15 minutes at most which locks are heard of again. `result` of the finished job: {channel, before, locks, followed, stragglers [{doorId, name, mac, lastSeen}]}. Locks that were not seen lately may be lost by it: CONFIRMATION_NEEDED names them, unless the body has `confirm`. To move back, name the channel before; allowedChannels have to allow it.',
       body: channelMoveBody,
       status: 202,
       result: job,
@@ -48,7 +48,7 @@ export function gatewayActions(zgates: Zgates, path: string, job: z.ZodType): Op
       ...common,
       id: 'mapNetwork',
       path: `${path}/map`,
-      summary: 'Ask every router of a network whom it hears',
+      summary: 'Ask every router of a network which devices it hears',
       description:
         'As a job, for it takes seconds for each. `result` of the finished job: {nodes [{hwId, type}], links [{from, to, lqi, isRoute}], silent: routers that did not answer}.',
       status: 202,

@@ -121,7 +121,7 @@ export const neededMove = z.object({
       gatewayLock.extend({
         reason: z.enum(UNREACHABLE).openapi({
           description:
-            'STAYED_BEHIND: it did not follow an earlier move · DISCONNECTED: it does not answer · UNKNOWN: its gateway has not told of it since it started',
+            'STAYED_BEHIND: it did not follow an earlier move · DISCONNECTED: it does not answer · UNKNOWN: its gateway has not reported it since it started',
         }),
       }),
     )

@@ -27,7 +27,7 @@ export interface Channels {
   isInForce(row: ZgateRow): boolean;
   /** The channel the network is on, as was reported last; null: none is formed, as far as is known. */
   channelOf(row: ZgateRow): number | null;
-  /** The network has moved there. `version` of the channels it was told; those wanted now, if they allow it, when absent. */
+  /** The network has moved there. `version` of the channels that it was sent; those wanted now, if they allow it, when absent. */
   movedTo(deviceId: string, channel: number, version?: number): Promise<void>;
   /** A link reported the state of a subject. */
   report(linkId: string, report: StateReport): void;

@@ -6,10 +6,10 @@ const OTHER = '00124b0001a2b3c5';
 const MINUTE = 60_000;
 type Testbed = Awaited<ReturnType<typeof openTestbed>>;
 
-let told = 0;
+let sent = 0;
 async function emit({ zgates }: Testbed, kind: string, data: { [name: string]: string | string[] | null }) {
-  told += 1;
-  return zgates.event('zb-1', { id: `zb-1-${told}`, kind, data });
+  sent += 1;
+  return zgates.event('zb-1', { id: `zb-1-${sent}`, kind, data });
 }
 const failed = (bed: Testbed, hwId: string, reason: string) => emit(bed, 'joinFailed', { hwId, reason });
 const shown = async ({ get }: Testbed) => (await get(`/${A}/state`)).body.failedJoins;

@@ -1,6 +1,6 @@
 /**
  * The join window of a gateway: opened for a time by somebody the audit names, and closed at its end. The gateway closes
- * it by itself, also when it starts again; one that is open without a window of ours is told to close it.
+ * it by itself, also when it starts again; one that is open without a window of ours is sent the order to close it.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -17,7 +17,7 @@ import { existing, type ZgateRow } from './table.ts';
 /** A broadcast that every router hears, and the coordinator's answer. */
 const COMMAND_TIMEOUT_MS = 10_000;
 const CHECK_MS = 1_000;
-/** A gateway reports its own end of the window a moment later; one that has not by then is told. */
+/** A gateway reports its own end of the window a moment later; one that has not by then is ordered to. */
 const LATE_MS = 3_000;
 /** Before the command is sent again, or tried to be stored again. */
 const AGAIN_MS = 10_000;
@@ -160,7 +160,7 @@ function closeStrayIn(options: JoiningOptions, ends: Ends) {
   return async (): Promise<void> => {
     for (const [link, gateway] of gatewayOfLink) {
       if (!stray.isDue(gateway, ends.lasts(gateway))) continue;
-      log.warn({ gateway }, 'a gateway lets locks join that no one asked for: it is told not to');
+      log.warn({ gateway }, 'a gateway lets locks join that no one asked for: it is closed');
       await send({ link }, { seconds: 0, installCodes: [] }).catch((error) =>
         log.warn({ gateway, err: error }, 'a gateway did not close its join window'),
       );

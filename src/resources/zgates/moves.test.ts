@@ -60,13 +60,13 @@ describe('a channel move', () => {
     expect(await bed.jobs[0]?.ended).toMatchObject({ followed: 1, stragglers: [] });
   });
 
-  it('counts those that speak before its answer comes, whatever time they tell, and no frame of before', async () => {
+  it('counts those that speak before its answer comes, whatever time they report, and no frame of before', async () => {
     const bed = await openTestbed();
     bed.report();
     const locks = Array.from({ length: 20 }, (_, n) => lock({ mac: `${n}` }));
     bed.played.locks = locks;
     bed.played.answer = () => {
-      // The clock on the wall is set back meanwhile. One told of a frame of before the move as late as this.
+      // The clock on the wall is set back meanwhile. One reported a frame of before the move as late as this.
       bed.clock.jumpWall(-60 * MINUTE);
       bed.played.locks = locks.map((one, n) =>
         n === 0
@@ -123,7 +123,7 @@ describe('a channel move', () => {
   it.each([
     ['is disconnected', lock({ presence: 'disconnected' }), 'DISCONNECTED'],
     ['stayed behind in an earlier move', lock({ heardOn: 26 }), 'STAYED_BEHIND'],
-    ['was not told of since its gateway started', lock({ presence: 'unknown' }), 'UNKNOWN'],
+    ['was not reported since its gateway started', lock({ presence: 'unknown' }), 'UNKNOWN'],
   ])('is refused without confirmation while a lock %s', async (_, one, code) => {
     const bed = await openTestbed();
     bed.report();
@@ -229,7 +229,7 @@ describe('allowed channels that exclude the present one', () => {
     });
   });
 
-  it('wait for the gateway to tell of its locks after a start, and then move it', async () => {
+  it('wait for the gateway to report its locks after a start, and then move it', async () => {
     const bed = await openTestbed();
     bed.run();
     bed.report();
@@ -255,7 +255,7 @@ describe('allowed channels that exclude the present one', () => {
     expect(await state(bed)).toMatchObject({ failure: { code: 'REFUSED' }, move: { to: 15 } });
   });
 
-  it('move it once: a failure is told, and waits for somebody, also across a restart', async () => {
+  it('move it once: a failure is reported, and waits for somebody, also across a restart', async () => {
     const bed = await openTestbed();
     const end = bed.run();
     bed.report();

@@ -62,14 +62,19 @@ export function openMoves(options: MovesOptions) {
     if (!first) return;
     // After a start of the link its locks are reported one after the other.
     if (absent.every(({ reason }) => reason === 'UNKNOWN'))
-      throw new DriverError('BUSY', `the gateway has not told yet whether lock ${first.lock.mac} is there`);
+      throw new DriverError('BUSY', `the gateway has not reported lock ${first.lock.mac} yet`);
     throw new DriverError(
       'REFUSED',
       `the network has to move to channel ${to}, and ${absent.length} of its locks cannot be reached: ${how} with confirm moves it all the same`,
     );
   }
 
-  function begin(row: ZgateRow, to: number, caller: Caller, told: Told = UNTOLD): Promise<unknown> {
+  function begin(
+    row: ZgateRow,
+    to: number,
+    caller: Caller,
+    observer: Observer = UNOBSERVED,
+  ): Promise<unknown> {
     const object = `zgate/${row.device_id}`;
     return jobs.start({
       kind: 'zigbee-channel-move',
@@ -77,8 +82,8 @@ export function openMoves(options: MovesOptions) {
       roles: TECHNICIANS,
       ...caller,
       async run(progress, signal) {
-        const work = move(row, to, options, { told, progress, signal });
-        work.catch(told.failed);
+        const work = move(row, to, options, { observer, progress, signal });
+        work.catch(observer.failed);
         return work;
       },
     });
@@ -114,13 +119,13 @@ export function openMoves(options: MovesOptions) {
       if (row.moved_for_version === row.channels_version)
         throw new DriverError(
           'REFUSED',
-          `the network was told to move once, and is not there: ${how} tells it again`,
+          `the network was sent to move once, and is not there: ${how} sends it again`,
         );
       if (!options.field.link(row.link)?.up) throw new DriverError('LINK_LOST', `link ${row.link} is down`);
       assertMayMove(row, to, how);
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       const caller = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
-      const told: Told = {
+      const observer: Observer = {
         // Its job was stored meanwhile.
         check() {
           try {
@@ -134,7 +139,7 @@ export function openMoves(options: MovesOptions) {
         // Those who follow are not waited for; and a move that failed is not tried again by itself.
         failed: ({ message }) => reject(new DriverError('REFUSED', `${message}: ${how} tries again`)),
       };
-      await begin(row, to, caller, told).catch((error: Error) => {
+      await begin(row, to, caller, observer).catch((error: Error) => {
         throw new DriverError('BUSY', error.message);
       });
       await promise;
@@ -143,25 +148,25 @@ export function openMoves(options: MovesOptions) {
 }
 
 /** How a move goes on, before its job has ended. */
-interface Told {
+interface Observer {
   /** Throws when it may not begin any more. */
   check(): void;
   moved(): void;
   failed(error: Error): void;
 }
-const UNTOLD: Told = { check() {}, moved() {}, failed() {} };
+const UNOBSERVED: Observer = { check() {}, moved() {}, failed() {} };
 
 async function move(
   row: ZgateRow,
   to: number,
   { database, table, clock, field, locksOf, channels }: MovesOptions,
-  { told, progress, signal }: { told: Told; progress: ReportProgress; signal: AbortSignal },
+  { observer, progress, signal }: { observer: Observer; progress: ReportProgress; signal: AbortSignal },
 ): Promise<Record<string, unknown>> {
   const { device_id: deviceId, channels_version: version } = row;
   const before = channels.channelOf(row);
   const macs = new Set(locksOf(deviceId).map(({ mac }) => mac));
   progress({ done: 0, total: macs.size });
-  told.check();
+  observer.check();
   await database.commit(() => table.setMovedFor.run(version, deviceId));
   signal.throwIfAborted();
   const data: MoveChannel = { channel: to };
@@ -170,7 +175,7 @@ async function move(
   if (answer.data?.zigbeeChannel !== to)
     throw new DriverError('BAD_REPLY', `the gateway did not say that the network is on channel ${to}`);
   await channels.movedTo(deviceId, to);
-  told.moved();
+  observer.moved();
   // Those that join later were never on the other channel, and those that leave need not follow.
   const locks = () => locksOf(deviceId).filter(({ mac }) => macs.has(mac));
   const stragglers = await whoStayed({ clock, locks, to, progress, signal });
@@ -249,7 +254,7 @@ function unconfirmed(absent: readonly AbsentLock[], total: number): GatehouseErr
         NOT_SEEN_LATELY: seen,
         STAYED_BEHIND: `${seen}, on channel ${heardOn}: it did not follow an earlier move`,
         DISCONNECTED: `${seen}, and does not answer since`,
-        UNKNOWN: `${seen}, and not told of since its gateway started`,
+        UNKNOWN: `${seen}, and not reported since its gateway started`,
       };
       return { path: '/confirm', code: reason, message: `door ${name ?? doorId} (${mac}): ${why[reason]}` };
     });
