@@ -307,10 +307,10 @@ function contentOf(
 
 /**
  * After a stall, such as of the disk, a request may be as old as that, and its sender's hanging up is read after it: in the
- * next turn of the event loop, since what waited for a commit goes on in the last phase of one (commit.ts).
+ * second turn of the event loop from here, for the first may be past its reading.
  */
 async function hasHungUp({ request, isLeaving }: Exchange): Promise<boolean> {
-  await new Promise((resolve) => setImmediate(resolve));
+  await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
   return request.signal.aborted || isLeaving();
 }
 
