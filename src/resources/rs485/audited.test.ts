@@ -22,7 +22,8 @@ async function openParts() {
   const table = openRs485Table(database);
   await database.commit(() => table.insertFound.run(A, 'bus-1', 'reader-1', 3, 0, 0, '', 0, ''));
   const audits: AuditEntry[] = [];
-  const full = () => Promise.reject(new GatehouseError('STORAGE_UNAVAILABLE', 'the disk is full'));
+  const refusal = new GatehouseError('STORAGE_UNAVAILABLE', 'the disk is full');
+  const full = () => Promise.reject(refusal);
   const parts = {
     database,
     audit: { record: (entry: AuditEntry) => void audits.push(entry) },
@@ -46,7 +47,13 @@ async function openParts() {
     },
     reported: { get: () => ({ connected: true, state: { security: 'secure' } }) },
     discovery: { record: full },
-    polled: { place: full, changed() {} },
+    polled: {
+      place: full,
+      heardAt() {
+        throw refusal;
+      },
+      changed() {},
+    },
     field: {
       execute: async (_: string, { kind }: { kind: string }) =>
         kind === 'pair' ? { hwId: 'reader-1' } : { answered: { address: 5, baudRate: 9_600 }, found: 5 },

@@ -43,7 +43,7 @@ async function openParts(database: Database, known: { at?: number; address: numb
     reported: {
       get: () => ({ connected: true, at: device.at, state: { security: 'secure', address: device.address } }),
     },
-    polled: { place: async () => {}, changed() {} },
+    polled: { heardAt() {}, changed() {} },
     field: {
       execute: (_: string, { kind }: { kind: string }) => {
         sent.push(kind);

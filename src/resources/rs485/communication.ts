@@ -35,7 +35,7 @@ const UNCHANGED: readonly DriverErrorCode[] = ['REFUSED', 'INVALID_COMMAND', 'DE
 export interface CommunicationOptions extends Rs485Context {
   buses: Buses;
   keys: Keys;
-  polled: Pick<PolledAddresses, 'place' | 'changed'>;
+  polled: Pick<PolledAddresses, 'heardAt' | 'changed'>;
   reported: Pick<Reported<Rs485Report>, 'get'>;
 }
 
@@ -173,7 +173,7 @@ async function carryOut(
 
 /** What the audit, the row and the keys have of it. */
 async function settled(
-  { clock, keys, polled }: CommunicationOptions,
+  { clock, database, keys, polled }: CommunicationOptions,
   move: Move,
   { answered, found }: z.infer<typeof readdressed>,
   { by, conclude }: { by: string; conclude: Conclude },
@@ -192,7 +192,8 @@ async function settled(
     },
     stored: () => polled.changed(bus.id),
   });
-  await polled.place([{ bus: bus.id, hwId: row.hw_id, address: now }]);
+  // Its session, or its answer under the key, has shown where it is.
+  await database.commit(() => polled.heardAt(row, now));
   return { deviceId: row.device_id, hwId: row.hw_id, bus: bus.id, from, address: now, baudRate, outcome };
 }
 
