@@ -29,6 +29,8 @@ const SEGMENTS_TAKEN = [
   'site',
   'tokens',
   'login-codes',
+  'log',
+  'support-bundle',
   'docs',
   'healthz',
   'readyz',
