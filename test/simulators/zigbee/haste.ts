@@ -18,8 +18,14 @@ function hastened(action: (...values: unknown[]) => void, milliseconds = 0, ...v
 }
 globalThis.setTimeout = Object.assign(hastened, wait) as typeof setTimeout;
 
+/** Frames of a stack among which the library's is: a caller may have switched them off (spared-work.ts). */
+const STACK_FRAMES = 10;
+
 function shareOf(): number {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = STACK_FRAMES;
   const { stack = '' } = new Error('who waits');
+  Error.stackTraceLimit = stackTraceLimit;
   if (PAUSE.test(stack)) return PAUSE_SHARE;
   return TIMEOUT.test(stack) ? timeoutShare : 1;
 }
