@@ -98,7 +98,7 @@ export const TROUBLES: Record<string, Step> = {
   answersByDefault: during({ faults: { answersByDefault: true } }),
   missedParent: during({ missedParent: ROUTER }),
   async stuck(lane) {
-    // One that is open already, and says that it opens, is not to be told from one that does.
+    // A lock that is open already, and says that it opens, looks like one that does.
     await isLocked(lane);
     return during({ faults: { stuck: true } })(lane);
   },

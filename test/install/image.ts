@@ -20,7 +20,7 @@ export type Suite = (typeof SUITES)[number];
 const PACKAGES =
   'systemd,systemd-sysv,dbus,udev,iproute2,kmod,procps,linux-image-amd64,initramfs-tools,zstd,curl';
 const SIZE = '3G';
-/** Commands come over a port of the virtual machine; a start of the shell ends where nobody listens yet. */
+/** Commands come over a port of the virtual machine; a shell that starts before the port is open ends. */
 const SHELL_UNIT = `[Unit]
 ConditionVirtualization=!container
 StartLimitIntervalSec=0

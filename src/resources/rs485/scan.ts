@@ -184,8 +184,8 @@ async function probe({ field }: ScanOptions, bus: Bus, data: Probe, signal: Abor
 }
 
 /**
- * Rows for the devices that are there, where they are wanted; what is shown of these addresses: of those that said anything, and those
- * that should have.
+ * Makes rows for the devices that answered, where rows are wanted. Shown are the addresses that answered, and those that should
+ * have.
  */
 async function takeIn({ options, bus: { id: bus }, body, caller }: Scan, results: readonly Result[]) {
   const { table, buses, discovery, polled } = options;
