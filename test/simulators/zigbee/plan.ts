@@ -300,7 +300,7 @@ export const gatewayChange = z.strictObject({
   reading: z.boolean().optional(),
   /** Of the next frames of the coordinator. */
   confirm: confirmFault.nullable().optional(),
-  /** A frame as if from this network address arrives, whoever has it. */
+  /** A forged frame arrives from this network address, also where a device has it. */
   forged: z
     .strictObject({
       source: u16,

@@ -50,7 +50,7 @@ export interface BoltOptions {
   isJammed(): boolean;
   /** It does not even try. */
   isStuck(): boolean;
-  /** Locks by itself so soon. Undefined: as it was told. */
+  /** Milliseconds after which it locks by itself. Undefined: as its settings say. */
   relocksMs(): number | undefined;
   /** The bolt has come to rest, or has not moved. */
   settled(done: Executed): void;
