@@ -51,7 +51,7 @@ export function openDispatcher({ clock, log, line, stations }: DispatcherOptions
         line.gone.throwIfAborted();
         if (exchange.line && !line.port.retune)
           throw new DriverError('INVALID_COMMAND', `${line.port.name} keeps the baud rate that it has`);
-        const isMeasured = order.class !== 'settings' && exchange.replyLength > 0;
+        const isMeasured = (order.class === 'off' || order.class === 'command') && exchange.replyLength > 0;
         const queuedAt = clock.monotonic();
         const queued = newQueuedOrder({ station: stations.at(exchange.address), exchange, order }, signal, {
           resolve(reply) {

@@ -64,10 +64,11 @@ export interface Exchange<Reply> {
 }
 
 /**
- * Commands come first, then settings, then polls; after four commands in a row one poll that is due has its turn. `off`
- * ends a pulse: it comes before all of them, and waits for no late reply of its device.
+ * Commands come first, then checks, then settings, then polls; after four commands or checks in a row one poll that is due has
+ * its turn. `off` ends a pulse: it comes before all of them, and waits for no late reply of its device. `check` reads a relay
+ * for which no client waits.
  */
-export type OrderClass = 'off' | 'command' | 'settings';
+export type OrderClass = 'off' | 'command' | 'check' | 'settings';
 
 export interface Order {
   class: OrderClass;

@@ -55,6 +55,18 @@ describe('orders', () => {
     expect(addresses(wire)).toEqual([9, 9, 9, 9, 1, 9, 9, 8, 1, 8, 1, 8, 1]);
   });
 
+  it('that check a relay come after commands, share their limit, and come before settings', async () => {
+    const { bus, clock, soon, wire } = await openTestBus(says(7));
+    bus.poll(pollOf(1));
+    void bus.exchange(ask(8), { ...command(soon()), class: 'settings' }, forever);
+    for (let time = 0; time < 4; time += 1) {
+      void bus.exchange(ask(7), { ...command(soon()), class: 'check' }, forever);
+    }
+    for (let time = 0; time < 2; time += 1) void bus.exchange(ask(9), command(soon()), forever);
+    await clock.advance(8.5 * TURN_MS);
+    expect(addresses(wire)).toEqual([9, 9, 7, 7, 1, 7, 7, 8, 1]);
+  });
+
   it('that end a pulse come first, and wait for no late reply', async () => {
     let isLost = false;
     const { bus, clock, soon, wire } = await openTestBus((request) => (isLost ? null : says(7)(request)));

@@ -83,6 +83,8 @@ const QUEUE_MAX: Record<OrderClass, number> = {
   off: Number.POSITIVE_INFINITY,
   /** A person waits for each of them: more than this is no one's wish. */
   command: 64,
+  /** One for each relay at most. */
+  check: Number.POSITIVE_INFINITY,
   /** A few devices' settings and a scan, which asks for sixteen addresses at once. */
   settings: 128,
 };
@@ -94,7 +96,7 @@ const PROBE_SPACING_MS = 250;
 const PROBE_SHARE = 0.1;
 
 export function openSchedule(): Schedule {
-  const queues: Record<OrderClass, QueuedOrder[]> = { off: [], command: [], settings: [] };
+  const queues: Record<OrderClass, QueuedOrder[]> = { off: [], command: [], check: [], settings: [] };
   const polls = new Set<Polled>();
   const probes = openRation(polls);
   let commandsInARow = 0;
@@ -102,7 +104,7 @@ export function openSchedule(): Schedule {
   let settingsHadTheirTurn = true;
 
   const askable = (now: number, queue: QueuedOrder[]) => queue.find((queued) => askableAt(queued) <= now);
-  const all = () => [...queues.off, ...queues.command, ...queues.settings];
+  const all = () => [...queues.off, ...queues.command, ...queues.check, ...queues.settings];
 
   function duePoll(now: number): Polled | undefined {
     const mayProbe = probes.admits(now) && !askable(now, [...queues.off, ...queues.command]);
@@ -157,7 +159,7 @@ export function openSchedule(): Schedule {
       }
       const off = askable(now, queues.off);
       if (off) return take(off);
-      const command = askable(now, queues.command);
+      const command = askable(now, queues.command) ?? askable(now, queues.check);
       if (command && commandsInARow < COMMANDS_IN_A_ROW) return take(command);
       const settings = askable(now, queues.settings);
       const due = duePoll(now);

@@ -120,7 +120,11 @@ export async function readBack(
   bus: Pick<Bus, 'exchange'>,
   device: Device,
   span: Span,
-  { deadline, signal = new AbortController().signal }: { deadline: number; signal?: AbortSignal },
+  {
+    deadline,
+    signal = new AbortController().signal,
+    class: orderClass = 'command',
+  }: { deadline: number; signal?: AbortSignal; class?: OrderClass },
   clock?: Clock,
 ): Promise<number> {
   const exchange = exchangeOf(device.unit, span);
@@ -137,7 +141,7 @@ export async function readBack(
     },
   };
   try {
-    const order = { class: 'command', deadline, attempts: READ_BACK_ATTEMPTS, isFresh: true } as const;
+    const order = { class: orderClass, deadline, attempts: READ_BACK_ATTEMPTS, isFresh: true };
     const values = await bus.exchange(watched, order, signal);
     device.read(span, values, askedAt);
     return sentAt;

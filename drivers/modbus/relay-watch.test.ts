@@ -27,6 +27,38 @@ async function openWith(device: TestDevice) {
 const alarms = ({ events }: Awaited<ReturnType<typeof openWith>>) =>
   events.flatMap(({ kind, data }) => (kind === 'alarm' ? [data] : []));
 
+it('is read after its pulse behind the commands that wait meanwhile', async () => {
+  const relays = () => station({ kind: 'waveshare-relay-8' });
+  const stations = new Map<number, TestDevice>([1, 2, 3].map((unitId) => [unitId, relays()]));
+  const profiles = { [profile]: profileNamed(profile) };
+  const devices = [1, 2, 3].map((unitId) => ({ unitId }));
+  await using link = await openTestLink({ stations, profiles, options: { devices, pollEveryMs: 60_000 } });
+  await link.clock.advance(1_500);
+  await link.execute('pulse', pulse());
+  const checkedAt = link.clock.monotonic() + 2_000 * 1.05 + 1_000;
+  await link.clock.advance(2_000 * 1.05 + 1_000 - 60);
+  // Device 2 keeps the bus until its time is over: the check of device 1 falls due, then a command for device 3 comes.
+  const silent = stations.get(2);
+  if (silent) silent.behave = () => null;
+  const fire = (unit: number) =>
+    link.driver
+      .execute(
+        { kind: 'pulse', data: pulse({ hwId: `bus-1-${unit}` }), deadline: link.clock.monotonic() + 3_000 },
+        new AbortController().signal,
+      )
+      .catch(() => undefined);
+  const lost = fire(2);
+  await link.clock.advance(80);
+  expect(link.clock.monotonic()).toBeGreaterThan(checkedAt);
+  const before = link.wire.sent.length;
+  const fired = fire(3);
+  await link.clock.advance(4_000);
+  await Promise.all([lost, fired]);
+  const asked = link.wire.sent.slice(before).map(({ bytes }) => bytes[0]);
+  expect(asked.indexOf(1)).toBeGreaterThan(asked.indexOf(3));
+  expect(asked.indexOf(3)).toBeGreaterThanOrEqual(0);
+});
+
 describe('a board that takes any value of function 5 as ON', () => {
   it('has its relay opened after the time of the pulse, which is reported, and fires nothing more', async () => {
     const device = station({ kind: 'latching-relay-8' });

@@ -212,14 +212,14 @@ function spanMs(milliseconds: number): number {
  * answer to a question of another kind, be it an exception, ends that.
  */
 async function settleReplies({ device, bus, clock, closing }: RelayWatchOptions): Promise<void> {
-  const order = { class: 'command', deadline: clock.monotonic() + OFF_DEADLINE_MS, attempts: 1 } as const;
+  const order = { class: 'check', deadline: clock.monotonic() + OFF_DEADLINE_MS, attempts: 1 } as const;
   await bus.exchange(readIdentification(device.unit, 0), order, closing).catch(() => undefined);
 }
 
 async function read({ device, bus, clock, closing }: RelayWatchOptions, relay: number): Promise<void> {
   const { outputs } = device.profile;
   if (!outputs) throw new Error(`profile ${device.profile.name} fires output${relay}, and has no outputs`);
-  const order = { deadline: clock.monotonic() + OFF_DEADLINE_MS, signal: closing };
+  const order = { class: 'check', deadline: clock.monotonic() + OFF_DEADLINE_MS, signal: closing } as const;
   await readBack(bus, device, spanOf(outputs), order);
 }
 
