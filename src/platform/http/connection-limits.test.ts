@@ -1,4 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { connect, type Socket } from 'node:net';
@@ -6,7 +7,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { temporaryFolder } from '../../../test/temporary.ts';
 import { clock as manual, operations } from '../../../test/things-app.ts';
-import { systemClock } from '../clock.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import { type Log, silentLog } from '../log.ts';
 import { createApp } from './app.ts';
 import type { ConnectionLimits } from './connection-limits.ts';
@@ -24,13 +25,21 @@ interface Options {
   known?: string[];
   proxies?: string[];
   log?: Log;
+  clock?: Clock;
 }
 
 const app = () =>
   createApp({ surface: { kind: 'local' }, operations, version: '1', clock: manual, log: silentLog });
-const common = ({ limits = {}, times = {}, known = [], proxies = [], log = silentLog }: Options) => ({
+const common = ({
+  limits = {},
+  times = {},
+  known = [],
+  proxies = [],
+  log = silentLog,
+  clock = systemClock,
+}: Options) => ({
   app: app(),
-  clock: systemClock,
+  clock,
   log,
   host: '127.0.0.1',
   port: 0,
@@ -145,6 +154,85 @@ describe('strangers together', () => {
     expect(await hold(port, 6, '127.0.0.9')).toHaveLength(6);
     expect([strangers, desk].map((sockets) => sockets.filter(isOpen).length)).toEqual([2, 4]);
   });
+});
+
+/** Begins a request on each of some connections; the functions send the rest of it, and return the status of its answer. */
+async function beginRequests(port: number, count: number, localAddress: string) {
+  const sockets = Array.from({ length: count }, () => {
+    const socket = connect({ port, host: '127.0.0.1', localAddress });
+    onTestFinished(() => void socket.destroy());
+    return socket.on('error', () => {});
+  });
+  // The server asks for the body once it has the request.
+  await Promise.all(
+    sockets.map(async (socket) => {
+      const type = 'Content-Type: application/json';
+      const head = `Host: gate\r\nExpect: 100-continue\r\n${type}\r\nContent-Length: 2`;
+      socket.write(`PUT /thing/a HTTP/1.1\r\n${head}\r\n\r\n`);
+      await once(socket, 'data');
+    }),
+  );
+  return sockets.map((socket) => async () => {
+    if (!isOpen(socket)) return undefined;
+    socket.write('{}');
+    const [data] = await Promise.race([once(socket, 'data'), once(socket, 'close')]);
+    return /^HTTP\/1.1 (\d+)/.exec(String(data))?.[1];
+  });
+}
+
+describe('a request that is being answered', () => {
+  const known = (third: number, count: number) =>
+    Array.from({ length: count }, (_, n) => `127.0.${third}.${n + 1}`);
+  const limits = { total: 30, keptForKnown: 4, perStranger: 4, perKnown: 16 };
+
+  it('is not cut for others, also where its address holds most', async () => {
+    const [holders, comers] = [known(3, 8), known(4, 8)];
+    const port = await plainServer({ limits, known: [HONEST, ...holders, ...comers] });
+    for (const address of holders) await hold(port, 3, address);
+    const requests = await beginRequests(port, 6, HONEST);
+    for (const address of comers) expect(await hold(port, 1, address)).toHaveLength(1);
+    for (const finish of requests) expect(await finish()).toBe('200');
+  });
+
+  it('is cut when all are, for a known address that has no connection, and for no other', async () => {
+    const [desk, ...holders] = known(3, 6) as [string, ...string[]];
+    const port = await plainServer({ limits, known: [desk, ...holders, HONEST] });
+    const requests = (await Promise.all(holders.map((address) => beginRequests(port, 5, address)))).flat();
+    requests.push(...(await beginRequests(port, 5, desk)));
+    expect(await answer(port, desk)).toBeUndefined();
+    expect(await answer(port, HONEST)).toBe('200');
+    const statuses = await Promise.all(requests.map((finish) => finish()));
+    expect(statuses.filter((status) => status !== '200')).toEqual([undefined]);
+  });
+
+  it('counts as an idle one after 10 s', async () => {
+    let ahead = 0;
+    const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + ahead };
+    const holders = known(3, 8);
+    const port = await plainServer({ clock, limits, known: [HONEST, ...holders] });
+    const [finish] = await beginRequests(port, 6, HONEST);
+    for (const address of holders) await hold(port, 3, address);
+    ahead = 10_001;
+    expect(await hold(port, 1, '127.0.0.9')).toHaveLength(0);
+    expect(await hold(port, 1, '127.0.0.1')).toHaveLength(1);
+    expect(await finish?.()).toBeUndefined();
+  });
+});
+
+it('serves a known address while each of as many known addresses as there is room for holds one', async () => {
+  const holders = Array.from({ length: 12 }, (_, n) => `127.0.3.${n + 1}`);
+  const port = await plainServer({
+    limits: { total: 12, keptForKnown: 4, perStranger: 4, perKnown: 6 },
+    known: [HONEST, ...holders],
+  });
+  for (const address of holders) {
+    const socket = connect({ port, host: '127.0.0.1', localAddress: address });
+    onTestFinished(() => void socket.destroy());
+    socket.write('GET /healthz HTTP/1.1\r\nHost: gate\r\n\r\n');
+    await once(socket, 'data');
+  }
+  expect(await answer(port, ATTACKER)).toBeUndefined();
+  expect(await answer(port, HONEST)).toBe('200');
 });
 
 describe('addresses with more than others', () => {

@@ -1,10 +1,12 @@
 /**
  * How many connections an address may hold, so that one that opens hundreds and sends nothing keeps no one out. Each
  * is refused before its TLS handshake. Room is kept for addresses that authenticated lately and for this host; and when
- * all of it is taken, the address that holds most gives way, whichever it is.
+ * all of it is taken, the address that holds most gives way, whichever it is: never with a request that is being answered, as long
+ * as any other connection can be closed.
  */
-import type { IncomingMessage, Server } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Clock } from '../clock.ts';
 import { addressKey, isThisHost } from './address.ts';
 
 /** At a time. */
@@ -27,7 +29,14 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
   perKnown: 128,
 };
 
+/**
+ * So long a request counts as being answered: an unlock that waits for a sleeping lock takes some 8 s. Beyond it, it is an event stream,
+ * or a client that keeps its request going so as not to lose its connection.
+ */
+const ANSWERED_WITHIN_MS = 10_000;
+
 export interface LimitOptions {
+  clock: Pick<Clock, 'monotonic'>;
   limits: ConnectionLimits;
   /** Whether someone at this address authenticated lately. */
   isKnown(address: string): boolean;
@@ -36,19 +45,24 @@ export interface LimitOptions {
   refused(address: string): void;
 }
 
-/** The connections of one address, oldest first: those that have sent no request yet, and the others. */
-interface Held {
-  silent: Set<Socket>;
-  served: Set<Socket>;
+interface Connection {
+  socket: Socket;
+  /** Since when it does what it does, monotonic milliseconds: opened, in a request, or idle after it. */
+  since: number;
+  /** Requests under way; undefined before the first one. */
+  requests: number | undefined;
 }
 
+/** The connections of one address, oldest first. */
+type Held = Set<Connection>;
 type Holders = Map<string, Held>;
 
 /** Call it after all other listeners of 'connection' were added: they do not see refused connections. */
 export function limitConnections(server: Server, options: LimitOptions): void {
+  const { monotonic } = options.clock;
   const holders: Holders = new Map();
   /** With TLS, the socket of a request is another object than the accepted one; its port is the same. */
-  const byPeer = new Map<string, () => void>();
+  const byPeer = new Map<string, Connection>();
   const accept = server.listeners('connection');
   server.removeAllListeners('connection');
   server.on('connection', (socket: Socket) => {
@@ -59,69 +73,91 @@ export function limitConnections(server: Server, options: LimitOptions): void {
       return;
     }
     const peer = peerOf(socket);
-    const held = hold(holders, address, socket);
-    byPeer.set(peer, () => {
-      if (held.silent.delete(socket)) held.served.add(socket);
-    });
+    const connection: Connection = { socket, since: monotonic(), requests: undefined };
+    hold(holders, address, connection);
+    byPeer.set(peer, connection);
     socket.once('close', () => byPeer.delete(peer));
     for (const listener of accept) listener.call(server, socket);
   });
-  server.on('request', ({ socket }: IncomingMessage) => byPeer.get(peerOf(socket))?.());
+  server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
+    const connection = byPeer.get(peerOf(socket));
+    if (!connection) return;
+    const count = (by: 1 | -1) => {
+      connection.requests = (connection.requests ?? 0) + by;
+      connection.since = monotonic();
+    };
+    count(1);
+    response.once('close', () => count(-1));
+  });
 }
 
 const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
 
-function hold(holders: Holders, address: string, socket: Socket): Held {
-  const held = holders.get(address) ?? { silent: new Set(), served: new Set() };
+function hold(holders: Holders, address: string, connection: Connection): void {
+  const held = holders.get(address) ?? new Set();
   holders.set(address, held);
-  held.silent.add(socket);
-  socket.once('close', () => {
-    held.silent.delete(socket);
-    held.served.delete(socket);
-    if (sizeOf(held) === 0 && holders.get(address) === held) holders.delete(address);
+  held.add(connection);
+  connection.socket.once('close', () => {
+    held.delete(connection);
+    if (held.size === 0 && holders.get(address) === held) holders.delete(address);
   });
-  return held;
 }
 
-function admits(address: string, holders: Holders, { limits, isKnown, isProxy }: LimitOptions): boolean {
+function admits(address: string, holders: Holders, options: LimitOptions): boolean {
+  const { limits, isKnown, isProxy, clock } = options;
   const speaksForMany = (key: string) => isThisHost(key) || isProxy(key);
   const isTrusted = (key: string) => speaksForMany(key) || isKnown(key);
-  const own = sizeOf(holders.get(address));
+  const held = holders.get(address) ?? new Set();
+  const own = held.size;
   const most = speaksForMany(address)
     ? limits.total
     : isKnown(address)
       ? limits.perKnown
       : limits.perStranger;
-  if (own >= most) return speaksForMany(address) && makesRoom([[address, holders.get(address)]], 0);
-  const all = [...holders];
-  const strangers = all.filter(([key]) => !isTrusted(key));
+  // Requests that are being answered end for no client that has a connection already.
+  const way = { now: clock.monotonic(), evenAnswered: own === 0 || own >= most };
+  if (own >= most) return speaksForMany(address) && makesRoom([held], 0, way);
+  const all = [...holders.values()];
+  const strangers = [...holders].flatMap(([key, each]) => (isTrusted(key) ? [] : [each]));
   if (!isTrusted(address) && count(strangers) >= limits.total - limits.keptForKnown)
-    return makesRoom(strangers, own);
+    return makesRoom(strangers, own, way);
   if (count(all) < limits.total) return true;
-  // Strangers first. Then the address that holds more than the one that comes would.
-  return (isTrusted(address) && makesRoom(strangers, 0)) || makesRoom(all, own + 1);
+  // Strangers first. Then the address that holds more than the one that comes would; for a trusted one that has none, any.
+  return (
+    (isTrusted(address) && makesRoom(strangers, 0, way)) ||
+    makesRoom(all, own + 1, way) ||
+    (isTrusted(address) && own === 0 && makesRoom(all, 0, way))
+  );
 }
 
-function sizeOf(held: Held | undefined): number {
-  return held ? held.silent.size + held.served.size : 0;
-}
-
-function count(holders: [string, Held][]): number {
-  return holders.reduce((sum, [, held]) => sum + sizeOf(held), 0);
+function count(holders: Held[]): number {
+  return holders.reduce((sum, { size }) => sum + size, 0);
 }
 
 /**
- * The address that holds most, and of those with as many the one that came first, loses its oldest connection, of
- * those that never sent a request if there are any. So a client that comes with one request is served, however many addresses hold
- * on to theirs. False when no one holds more than `atLeast`.
+ * The address that holds most, and of those with as many the one that came first, loses a connection. So a client that comes with one
+ * request is served, however many addresses hold on to theirs. An address whose requests are all being answered is passed over, unless
+ * `evenAnswered` and all are. False when no address that holds more than `atLeast` can lose one.
  */
-function makesRoom(holders: [string, Held | undefined][], atLeast: number): boolean {
-  const [, most] = holders.toSorted(([, a], [, b]) => sizeOf(b) - sizeOf(a))[0] ?? [];
-  if (!most || sizeOf(most) <= atLeast) return false;
-  const [oldest] = most.silent.size > 0 ? most.silent : most.served;
-  if (!oldest) return false;
-  oldest.destroy();
-  most.silent.delete(oldest);
-  most.served.delete(oldest);
-  return true;
+function makesRoom(
+  holders: Held[],
+  atLeast: number,
+  { now, evenAnswered }: { now: number; evenAnswered: boolean },
+): boolean {
+  const most = holders.filter(({ size }) => size > atLeast).toSorted((a, b) => b.size - a.size);
+  const isAnswered = ({ requests, since }: Connection) =>
+    (requests ?? 0) > 0 && now - since < ANSWERED_WITHIN_MS;
+  const spare = most
+    .map((held) => [...held].filter((each) => !isAnswered(each)))
+    .find(({ length }) => length > 0);
+  const lost = longestWithoutUse(spare ?? (evenAnswered ? [...(most[0] ?? [])] : []));
+  lost?.socket.destroy();
+  for (const held of most) if (lost) held.delete(lost);
+  return lost !== undefined;
+}
+
+/** One that never sent a request, if there is one; then one without a request under way. */
+function longestWithoutUse(connections: Connection[]): Connection | undefined {
+  const rank = ({ requests }: Connection) => (requests === undefined ? 0 : requests === 0 ? 1 : 2);
+  return connections.toSorted((a, b) => rank(a) - rank(b) || a.since - b.since)[0];
 }

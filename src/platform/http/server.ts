@@ -213,6 +213,7 @@ async function listen(
   lingerBeforeClose(server, clock);
   answerMalformed(server);
   limitConnections(server, {
+    clock,
     limits: { ...CONNECTION_LIMITS, ...options.limits },
     isKnown: (address) => options.known?.has(address) ?? false,
     isProxy: (address) => options.isProxy?.(address) ?? false,
