@@ -7,6 +7,7 @@ import { writeFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { isBuilt } from '../src/built.js';
 import { benchApi } from '../test/bench/api.ts';
 import { benchBridge } from '../test/bench/bridge.ts';
 import { benchBurst } from '../test/bench/burst.ts';
@@ -45,6 +46,8 @@ interface Options {
   minutes: number;
   events: number;
 }
+
+const PROJECT = join(import.meta.dirname, '..');
 
 const BENCHES: Record<string, (options: Options) => Promise<BenchTable>> = {
   start: benchStart,
@@ -103,6 +106,9 @@ if (unknown.length > 0) {
   write(`no bench is called ${unknown.join(', ')}; there are ${Object.keys(BENCHES).join(', ')}\n`);
   process.exit(2);
 }
+const isBundled = (['main', 'host'] as const).every((program) => isBuilt(PROJECT, program));
+const started = isBundled ? 'from the bundle' : 'from its sources: slower, `npm run build` makes the bundle';
+write(`The daemon starts ${started}.\n`);
 write(
   `Node ${process.versions.node}, ${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}, load ${loadavg()[0]?.toFixed(1)}\n`,
 );
@@ -114,7 +120,7 @@ for (const [name, bench] of Object.entries(BENCHES)) {
   // Beside the figures, for they depend on it.
   write(`    load ${loadavg()[0]?.toFixed(1)} at its end\n`);
   for (const { file, svg } of values.charts ? (table.charts ?? []) : [])
-    writeFileSync(join(import.meta.dirname, '..', file), svg);
+    writeFileSync(join(PROJECT, file), svg);
   missed += table.rows.filter(({ met }) => met === false).length;
 }
 write(missed === 0 ? '\nevery target is met\n' : `\n${missed} targets are missed\n`);
