@@ -144,7 +144,7 @@ export function openDevice(options: DeviceOptions): Device {
     read: state.take,
     connected: () => connected && !isInDoubt,
     absence: () =>
-      `device ${unit} ${isInDoubt ? 'was restarted, and is read again before anything is sent to it' : 'has left the last questions unanswered, or was not read yet'}; nothing was sent`,
+      `device ${unit} ${isInDoubt ? 'was restarted, and is read again before anything is sent to it' : 'has left the last questions unanswered, or is being read after a start or a test of its watchdog'}; nothing was sent`,
     applied(settings, version, registers) {
       state.applied({ settings, version, registers });
       state.report(connected);

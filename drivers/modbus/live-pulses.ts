@@ -9,30 +9,39 @@ export interface LivePulses {
   began(relay: number, endsAt: number, id?: number): void;
   /** It was none after all. */
   ended(relay: number): void;
+  /** The device has refused the pulse of this id. */
+  refused(id: number): void;
   /** Monotonic milliseconds; undefined: none is under way. */
   endsAt(relay: number): number | undefined;
   shown(image: Image): NonNullable<Rs485Report['pulse']> | null;
 }
 
+/** Those that were lost or refused since the one that a device shows: of more the relay is not known. */
+const IDS_MAX = 8;
+
 export function openLivePulses({ pulse, outputs }: Profile, clock: Clock): LivePulses {
   const ends = openPulseEnds();
-  let last: { id: number | undefined; relay: number } | undefined;
+  let last: { relay: number } | undefined;
+  let given: readonly { id: number; relay: number }[] = [];
   const endsAt = (relay: number) => ends.endsAt(relay, clock.monotonic());
 
   return {
     endsAt,
     ended: ends.end,
+    refused(id) {
+      given = given.filter((one) => one.id !== id);
+    },
     began(relay, end, id) {
       ends.begin(relay, end, clock.monotonic());
-      last = { id, relay };
+      last = { relay };
+      if (id !== undefined) given = [...given, { id, relay }].slice(-IDS_MAX);
     },
     shown(image) {
       if (pulse?.way === 'block') {
         const remainingMilliseconds = numberAt(image, pulse.remaining) ?? 0;
-        const isOurs = last !== undefined && last.id === numberAt(image, pulse.lastId);
-        return remainingMilliseconds > 0
-          ? { relay: isOurs ? (last?.relay ?? null) : null, remainingMilliseconds }
-          : null;
+        if (remainingMilliseconds === 0) return null;
+        const id = numberAt(image, pulse.lastId);
+        return { relay: given.findLast((one) => one.id === id)?.relay ?? null, remainingMilliseconds };
       }
       // It may have been cut: by its watchdog, a restart, or somebody else.
       if (last && outputs && bitsAt(image, outputs)?.[last.relay] === 0) return null;

@@ -133,11 +133,14 @@ function byBlock({ device, bus, clock, live, relays }: PulsesOptions) {
         await readBack(bus, device, span, untilDeadline(order));
       return numberAt(device.image(), pulse.lastId) === id;
     }).catch((error: unknown) => {
-      if (isRefusal(error)) lasts(live, relay, before);
+      if (isRefusal(error)) {
+        live.refused(id);
+        lasts(live, relay, before);
+      }
       throw error;
     });
     if (isTaken) return relays.began(relay, milliseconds);
-    live.ended(relay);
+    lasts(live, relay, isDoubtful ? undefined : before);
     if (isDoubtful)
       throw new DriverError('OUTCOME_UNKNOWN', 'the device was restarted, or does not say whether it was', {
         cause: failure,

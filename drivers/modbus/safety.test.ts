@@ -249,16 +249,16 @@ describe('a product whose pulses the gateway times', () => {
 
   it('that is asked for a relay which does not answer opens another one in time', async () => {
     const one = board();
-    await using link = await openLink(one);
+    await using link = await openLink(one, { ...PROFILE, bootCount: { address: BOOTS } });
     await link.execute('pulse', pulse(1_000));
     const closedAt = link.clock.monotonic();
     const isOther = (request: Uint8Array) => request[1] === 5 && request[3] === 3;
     one.behave = (request, answer) => (isOther(request) ? null : answer());
-    // Its requests, and the waits for their late answers, go on beyond the end of the first pulse.
+    // Three requests, each with the wait for its late answer, go on beyond the end of the first pulse.
     await link.clock.advance(850);
     const orders = link.execute('pulse', { ...pulse(1_000), relay: 3 }, 5_000).catch(() => undefined);
     expect(one.state.outputs).toBe(0b0100);
-    await link.clock.advance(closedAt + 1_250 - link.clock.monotonic());
+    await link.clock.advance(closedAt + 1_000 + OPENS_WITHIN_MS + 125 - link.clock.monotonic());
     expect(one.state.outputs).toBe(0);
     await link.clock.advance(10_000);
     await orders;

@@ -38,6 +38,10 @@ describe.each(['icp-das-tm-r5', 'wago-750-do8'] as const)('%s', (kind) => {
     expect(on).toMatchObject({ output: 2, on: true });
     // By itself, and not by what came after the silence.
     expect(off?.monotonicMs).toBeLessThanOrEqual((on?.monotonicMs ?? 0) + WATCHDOG_MS + 50);
+    await expect(link.execute('pulse', { hwId, relay: 2, milliseconds: 1_000 })).rejects.toMatchObject({
+      code: 'DEVICE_OFFLINE',
+      message: expect.stringMatching(/being read after a start or a test of its watchdog; nothing was sent$/),
+    });
     await link.clock.advance(3_000);
     expect(link.report(hwId)).toMatchObject({ connected: true });
     await link.execute('pulse', { hwId, relay: 2, milliseconds: 1_000 });

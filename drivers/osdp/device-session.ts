@@ -15,7 +15,7 @@ import {
   type QueuedCommand,
 } from './command-queue.ts';
 import type { LateReplies } from './late-replies.ts';
-import type { Check } from './protocol/frame.ts';
+import { type Check, FRAME_MAX } from './protocol/frame.ts';
 import type { Command, Reply } from './protocol/messages.ts';
 import { type Examined, examine } from './protocol/reading.ts';
 import { NONCE_LENGTH } from './protocol/secure-channel.ts';
@@ -77,8 +77,8 @@ const POLL: Command = { kind: 'POLL' };
 const OF_FILES: readonly Command['kind'][] = ['FILETRANSFER', 'ABORT'];
 /** Most answers to a POLL are shorter. A reply that never comes costs the time of so many characters. */
 const USUAL_REPLY = 64;
-/** After a reply that was cut off because it was longer. */
-const LONG_REPLY = 512;
+/** After a reply that was cut off because it was longer: the longest that there is. */
+const LONG_REPLY = FRAME_MAX;
 /** The bus stops asking a device after three misses; a bad wire causes them at a good device now and then. */
 const LEFT_ALONE_MS = 50;
 /** Errors after which the command is tried again. */

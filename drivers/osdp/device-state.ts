@@ -152,7 +152,8 @@ export function openDeviceState(options: StateOptions): DeviceState {
       return !isSame;
     },
     able(capabilities) {
-      if (facts) facts.capabilities = capabilities;
+      // An empty list says nothing of its pins, and they are those that it shows.
+      if (facts && capabilities.length > 0) facts.capabilities = capabilities;
     },
     heard(reply, askedAt) {
       if (facts) heard(facts, reply, askedAt);

@@ -275,9 +275,9 @@ function decodeIdentity(data: Uint8Array, view: DataView): Identity {
   };
 }
 
-function decodeCapabilities(data: Uint8Array): Reply | null {
-  if (data.length % 3 !== 0) return null;
-  const capabilities = Array.from({ length: data.length / 3 }, (_, index): Capability => {
+/** Of three bytes each (7.6). What is left behind the last whole one says nothing; the device is paired and used all the same. */
+function decodeCapabilities(data: Uint8Array): Reply {
+  const capabilities = Array.from({ length: Math.floor(data.length / 3) }, (_, index): Capability => {
     const [code = 0, compliance = 0, count = 0] = data.subarray(3 * index);
     return { code, compliance, count };
   });

@@ -145,7 +145,8 @@ function aim(options: PulseOptions, deviceId: string): Aim {
   if (!known?.connected)
     throw offline(
       row,
-      unfedReason(row, known?.state, options.buses) ?? 'it has left the last questions unanswered',
+      unfedReason(row, known?.state, options.buses) ??
+        'it has left the last questions unanswered, or is being read after a start or a test of its watchdog',
     );
   assertProven(options.proofs, row, known.state ?? undefined, pulse.relay);
   return { row, pulse };

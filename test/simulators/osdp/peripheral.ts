@@ -19,6 +19,8 @@ export interface PeripheralOptions {
   app?: { name: string; version: string };
   settings?: Partial<IoSettings>;
   files?: FileOptions;
+  /** What it answers to CAP, where that is not as the standard has it. */
+  capabilities?: Buffer;
 }
 
 /** Something that was done, and may be done once only. */
@@ -77,7 +79,7 @@ export function openPeripheral(options: PeripheralOptions): Peripheral {
   const reports = openReports(pins);
   const deeds: Deed[] = [];
 
-  const carryOut = openAnswers({ pins, vendor, display, files, reports, identity });
+  const carryOut = openAnswers({ pins, vendor, display, files, reports, identity, ...options });
 
   return {
     pins,
@@ -119,9 +121,11 @@ interface Parts {
   files: ReturnType<typeof openFileStore>;
   reports: ReturnType<typeof openReports>;
   identity(): Buffer;
+  capabilities?: Buffer;
 }
 
-function openAnswers({ pins, vendor, display, files, reports, identity }: Parts) {
+function openAnswers(parts: Parts) {
+  const { pins, vendor, display, files, reports, identity } = parts;
   return (code: number, data: Buffer, now: number): Answer => {
     switch (code) {
       case 0x60:
@@ -129,7 +133,7 @@ function openAnswers({ pins, vendor, display, files, reports, identity }: Parts)
       case 0x61:
         return { code: 0x45, data: identity() };
       case 0x62:
-        return { code: 0x46, data: capabilities(pins) };
+        return { code: 0x46, data: parts.capabilities ?? capabilities(pins) };
       case 0x64:
       case 0x65:
       case 0x66:
