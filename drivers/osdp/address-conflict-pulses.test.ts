@@ -30,7 +30,11 @@ it.each([
   devices[1]?.pins.setInput(0, true, link.clock.monotonic());
   await link.clock.advance(500);
   expect(await link.outcome(link.execute('pulse', PULSE))).toBe('REFUSED');
+  const { hwId } = PULSE;
+  const file = { hwId, type: 1, total: 4, offset: 0, data: Uint8Array.from([2, 1, 0, 0]) };
+  expect(await link.outcome(link.execute('sendFile', file))).toBe('REFUSED');
   expect(devices.map(({ pins }) => pins.history)).toEqual([[], []]);
+  expect(devices.map(({ peripheral }) => peripheral.files())).toEqual([[], []]);
   areTwo = false;
   await link.clock.advance(70_000);
   expect(await link.outcome(link.execute('pulse', PULSE))).toMatchObject({ relay: 1 });

@@ -82,7 +82,7 @@ function commandsOf(given: CommandsOptions): Commands {
   const { options, bus, devices, context } = given;
   const { clock } = context;
   const firePulse = openFire(given);
-  const files = openFiles({ clock, characterMs: characterMs(options), named: devices.named });
+  const files = openFiles({ clock, bus, characterMs: characterMs(options), named: devices.named });
   const { check } = options;
   const probing = { check, clock, lateReplies: devices.lateReplies };
   const probeOne = (address: number, repeats: number, asking: ProbeAsking) =>

@@ -2,8 +2,10 @@
  * Files to devices, a piece at a time: the owner of the file keeps what is confirmed, and goes on from there, also with
  * another host. Between two fragments everybody else has his turn on the bus.
  */
+import type { Bus } from '../bus/bus.ts';
 import { type Clock, DriverError } from '../contract/driver.ts';
 import type { AbortFile, FileSent, SendFile } from '../contract/osdp.ts';
+import { assertAloneInClear } from './alone.ts';
 import type { OsdpMember } from './devices.ts';
 import {
   afterStatus,
@@ -18,6 +20,7 @@ export interface FilesOptions {
   clock: Clock;
   /** Of the wire. */
   characterMs: number;
+  bus: Pick<Bus, 'isContested'>;
   /** Throws DEVICE_OFFLINE. */
   named(hwId: string): OsdpMember;
 }
@@ -38,7 +41,7 @@ const FRAGMENT_DEADLINE_MS = 10_000;
 const ASK_MS = 2_000;
 const TEXT_MAX = 512;
 
-export function openFiles({ clock, characterMs, named }: FilesOptions): Files {
+export function openFiles({ clock, characterMs, bus, named }: FilesOptions): Files {
   const longest = Math.floor(FRAGMENT_MS / characterMs);
 
   async function send(wanted: SendFile, signal: AbortSignal): Promise<FileSent> {
@@ -69,6 +72,7 @@ export function openFiles({ clock, characterMs, named }: FilesOptions): Files {
       }
       if (transfer.stage.kind === 'sending' && isEnough(transfer, wanted, clock.monotonic() >= enoughAt))
         return sent(transfer, 'sending');
+      assertAloneInClear(bus, device);
       try {
         const file = await fragment(member, wanted.hwId, next.command, signal);
         // Some devices want nothing else until they have it all.

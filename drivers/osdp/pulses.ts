@@ -6,14 +6,13 @@ import type { Bus } from '../bus/bus.ts';
 import { type Clock, DriverError, type DriverErrorCode } from '../contract/driver.ts';
 import type { Pulse, Pulsed } from '../contract/rs485.ts';
 import type { Rs485Report } from '../contract/settings.ts';
-import { assertAlone } from '../rs485/alone.ts';
 import { openMutex } from '../rs485/mutex.ts';
 import { openPulseEnds, type PulseEnds } from '../rs485/pulse-ends.ts';
+import { assertAloneInClear } from './alone.ts';
 import type { Device } from './device.ts';
 import type { Asking } from './device-session.ts';
 import { type DeviceState, effectiveMs } from './device-state.ts';
 import { type Command, OUTPUT, timerTenths } from './protocol/messages.ts';
-import { channelOf } from './protocol/state.ts';
 import { askVendor } from './vendor-requests.ts';
 
 export interface Pulses {
@@ -137,7 +136,6 @@ export function openPulses({ bus, device, all, clock }: PulsesOptions): Pulses {
     if (!device.connected() || state.hwId() !== hwId)
       throw new DriverError('DEVICE_OFFLINE', 'the device does not answer; nothing was sent');
   }
-  const areTwo = () => bus.isContested(device.address) || device.alarms().includes('duplicateAddress');
 
   return {
     end: (hwId, relay, asking) =>
@@ -153,8 +151,7 @@ export function openPulses({ bus, device, all, clock }: PulsesOptions): Pulses {
     fire: ({ hwId, relay, milliseconds }, deadline, signal) =>
       mutex(async () => {
         assertThere(hwId);
-        // Under a key of its own no other device carries it out.
-        if (!channelOf(session.state())) assertAlone(areTwo(), device.address);
+        assertAloneInClear(bus, device);
         const relays = state.outputCount() ?? 0;
         if (relay >= relays)
           throw new DriverError('REFUSED', `the device has ${relays} outputs, and no output${relay}`);

@@ -79,7 +79,7 @@ export function openPeripheral(options: PeripheralOptions): Peripheral {
   const reports = openReports(pins);
   const deeds: Deed[] = [];
 
-  const carryOut = openAnswers({ pins, vendor, display, files, reports, identity, ...options });
+  const carryOut = openAnswers({ ...options, pins, vendor, display, files, reports, identity });
 
   return {
     pins,
