@@ -6,10 +6,8 @@
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Flags, readFlags, USAGE, UsageError } from './demo/flags.ts';
-import { demoFile, guide, writeDemoFile } from './demo/guide.ts';
+import type { Flags } from './demo/flags.ts';
 import { openScreen } from './demo/screen.ts';
-import { describe, openSite, unexpectedEnd, writeThreeKeys } from './demo/simulated-site.ts';
 
 const EXIT = { ok: 0, failed: 1, usage: 2, interrupted: 130 } as const;
 
@@ -42,6 +40,7 @@ function killNow(pid: number): void {
 }
 
 async function main(): Promise<number> {
+  const { readFlags, USAGE, UsageError } = await import('./demo/flags.ts');
   try {
     const flags = await readFlags(process.argv.slice(2));
     if (flags) return await demo(flags);
@@ -67,11 +66,15 @@ async function demo(flags: Flags): Promise<number> {
 }
 
 async function run({ directory, ...flags }: Flags): Promise<number> {
+  const working = screen.working('Starting a simulated site: encoders, buses, Zigbee locks …');
+  // They load in a second, in which something is to be seen already.
+  const { demoFile, guide, writeDemoFile } = await import('./demo/guide.ts');
+  const { describe, openSite, unexpectedEnd, writeThreeKeys } = await import('./demo/simulated-site.ts');
   await rm(demoFile(directory), { force: true });
   await using stack = new AsyncDisposableStack();
   const gone = interruption.promise.then(() => undefined);
   const opening = openSite({ directory, ...flags }, screen, stack, (pid) => pids.push(pid));
-  const site = await Promise.race([opening, gone]);
+  const site = await Promise.race([opening, gone]).finally(() => working[Symbol.dispose]());
   if (!site) return EXIT.interrupted;
   const showing = Promise.race([writeThreeKeys(site, screen).then(() => site.doors), unexpectedEnd(site)]);
   const doors = await Promise.race([showing, gone]);

@@ -134,7 +134,7 @@ it('stays up, can be tried, ends with Ctrl-C, and goes on with what was there', 
   expect(pressed).toContain('"input0":true');
   const [, lookAgain = ''] = /\n(.*)$/.exec(press ?? '') ?? [];
   await expect.poll(() => typed(lookAgain)).toMatch(/"edges":\{"input0":\{"total":1,/);
-  expect(await typed(kill)).toMatch(/"dead":true[\s\S]*"id":"bus-2"/);
+  expect(await typed(kill)).toMatch(/"dead":true[\s\S]*"address":17,"alive":false[\s\S]*"id":"bus-2"/);
   expect(await typed(unlock)).toMatch(/"outcome":"confirmed"[\s\S]*"executed":\[\{[^}]*"what":"unlock"/);
   const [changed, changedNow] = JSON.parse(`[${(await typed(change)).replace(/\}\s+\{/, '},{')}]`);
   expect(changedNow.applied.versions.doorVersion).toBe(changed.version);

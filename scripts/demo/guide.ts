@@ -134,8 +134,9 @@ function relay({ rs485 }: DemoFile): string {
   ${post} '{"pulseInput": {"input": "input0", "milliseconds": 300}}'; sleep 1
   as service-tool /network/rs485/${deviceId}/state
 
-  # kill it, and see how the buses do (two devices of bus-1 are dead on purpose); null instead of true brings it back
-  ${post} '{"faults": {"dead": true}}'; sleep 1
+  # kill it, wait until it is missed, and see how the buses do (two devices of bus-1 are dead on purpose); null instead of true brings it back
+  ${post} '{"faults": {"dead": true}}'
+  until as service-tool /network/rs485/buses | grep -q '"address":${address},"alive":false'; do sleep 0.2; done
   as service-tool /network/rs485/buses
 
   # give the last reader of bus-3 its key (OSDP); "security":"secure" of its state is the secure channel

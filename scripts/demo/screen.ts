@@ -13,6 +13,8 @@ export interface Screen {
   /** Lines as they are. */
   print(text: string): void;
   fail(message: string): void;
+  /** What is being done, until disposal. */
+  working(what: string): Disposable;
   /** Follows these keys until disposal; `event` moves them. */
   follow(keys: Key[]): Disposable;
   event(event: CloudEvent): void;
@@ -43,13 +45,15 @@ export function openScreen(output: NodeJS.WriteStream): Screen {
   const style = (format: Format, text: string) => styleText(format, text, { stream: output });
   const status = new Map<string, string>();
   let followed: Key[] = [];
+  let work: string | undefined;
   let frame = 0;
   let drawn = 0;
+  const spinner = () => FRAMES[frame % FRAMES.length] ?? '';
 
   function line({ keyId, label }: Key): string {
     const now = status.get(keyId) ?? 'queued';
     const { text, full, format } = STEPS[now] ?? { text: now, full: 0, format: 'dim' as const };
-    const mark = now === 'written' ? '✔' : ENDS.has(now) ? '✘' : (FRAMES[frame % FRAMES.length] ?? '');
+    const mark = now === 'written' ? '✔' : ENDS.has(now) ? '✘' : spinner();
     const bar = '━'.repeat(full * 4) + style('dim', '─'.repeat((5 - full) * 4));
     return `  ${style(format, mark)} ${label}  ${style(format, bar)}  ${style(format, text)}`;
   }
@@ -60,7 +64,10 @@ export function openScreen(output: NodeJS.WriteStream): Screen {
   }
   function draw(): void {
     wipe();
-    const lines = followed.map(line);
+    const lines = [
+      ...followed.map(line),
+      ...(work === undefined ? [] : [`${style('cyan', spinner())} ${work}`]),
+    ];
     output.write(lines.map((text) => `${text}\n`).join(''));
     // A narrow terminal shows one line in several rows.
     const rows = (text: string) => Math.ceil(stripVTControlCharacters(text).length / (output.columns || 80));
@@ -69,7 +76,16 @@ export function openScreen(output: NodeJS.WriteStream): Screen {
   function print(text: string): void {
     wipe();
     output.write(`${text}\n`);
-    if (live && followed.length > 0) draw();
+    if (live) draw();
+  }
+  /** Draws the lines again and again, until disposal. */
+  function moving(): Disposable {
+    const timer = setInterval(() => {
+      frame += 1;
+      draw();
+    }, FRAME_MS);
+    draw();
+    return { [Symbol.dispose]: () => clearInterval(timer) };
   }
 
   return {
@@ -77,18 +93,24 @@ export function openScreen(output: NodeJS.WriteStream): Screen {
       print(`${style('green', '✔')} ${what}${detail ? `  ${style('dim', detail)}` : ''}`),
     print,
     fail: (message) => print(`${style('red', '✘')} ${message}`),
-    follow(keys) {
-      followed = keys;
-      const timer = live
-        ? setInterval(() => {
-            frame += 1;
-            draw();
-          }, FRAME_MS)
-        : undefined;
-      if (live) draw();
+    working(what) {
+      if (!live) print(what);
+      work = what;
+      const movement = live ? moving() : undefined;
       return {
         [Symbol.dispose]() {
-          clearInterval(timer);
+          movement?.[Symbol.dispose]();
+          work = undefined;
+          wipe();
+        },
+      };
+    },
+    follow(keys) {
+      followed = keys;
+      const movement = live ? moving() : undefined;
+      return {
+        [Symbol.dispose]() {
+          movement?.[Symbol.dispose]();
           if (live) draw();
           followed = [];
           drawn = 0;
