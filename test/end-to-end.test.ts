@@ -51,6 +51,18 @@ it('writes three keys on real cards and reports every step upstream, in order', 
   );
 });
 
+it('writes on an encoder whose id has dots and colons, in a request whose id has', async () => {
+  const encoder = await connectedEncoder('lobby.2:desk');
+  const [entry] = drawKeys(keyIds(1));
+  if (!entry) throw new Error('no key was drawn');
+  expect((await site.requestWrite(encoder.id, 'pms:4711.a', [entry])).status).toBe(202);
+  expect(await outcomeOf(entry.keyId)).toMatchObject({ requestId: 'pms:4711.a', status: 'written' });
+  const topics = site.upstream.deliveries.filter(({ event }) => event.subject === entry.keyId);
+  expect(topics.map(({ topic }) => topic)).toContainEqual(
+    expect.stringMatching(/\/encoders\/lobby\.2:desk\/events$/),
+  );
+});
+
 it('answers a repeated request with its state and writes nothing twice', async () => {
   const encoder = await connectedEncoder('repeated');
   const entries = drawKeys(keyIds(1));

@@ -81,3 +81,19 @@ it('moves when a relay is fired', async () => {
   const bus = 'gatehouse_bus_command_duration_seconds_count{bus="bus-1"}';
   await expect.poll(async () => (await scraped()).get(bus)).toBe(0);
 });
+
+it('warns of a token from two weeks before its end: in the metrics, the status and an event', async () => {
+  const { local } = await gateway();
+  const create = async (label: string, expiresInDays: number) =>
+    JSON.parse(await local('POST', '/tokens', { label, roles: ['pms'], expiresInDays })).id as string;
+  const [ending, lasting] = [await create('PMS', 14), await create('Bar', 15)];
+  const remaining = [...parsed(await local('GET', '/metrics'))].filter(([name]) =>
+    name.startsWith('gatehouse_token_remaining_seconds'),
+  );
+  expect(remaining).toEqual([
+    [`gatehouse_token_remaining_seconds{token="${ending}",label="PMS"}`, 13 * 86_400],
+  ]);
+  const { tokens } = JSON.parse(await local('GET', '/local/status')) as { tokens: object[] };
+  expect(tokens).toEqual([expect.objectContaining({ id: ending, label: 'PMS', daysLeft: 13 })]);
+  expect(JSON.stringify(tokens)).not.toContain(lasting);
+});

@@ -112,6 +112,26 @@ it('names the links that are down', async () => {
   }, 30_000);
 });
 
+it('names the doors that are offline with their reasons, and tokens that end soon', async () => {
+  const { configFile, local } = await openTestGateway();
+  const lock = { mac: '00124b0001a2b3c4', gatewayId: 'g', networkId: 'n' };
+  const { accessPointId } = JSON.parse(await local('POST', '/access/doors', { name: 'Room 214', ...lock }));
+  await local('POST', '/tokens', { label: 'PMS', roles: ['pms'], expiresInDays: 14 });
+  await local('POST', '/tokens', { label: 'Bar', roles: ['pms'], expiresInDays: 2 });
+  const { exitCode, of } = await examined(configFile);
+  expect(of(`door ${accessPointId} Room 214`)).toMatchObject([
+    { severity: 'doubtful', text: expect.stringMatching(/^Zigbee gateway g is not in the configuration: /) },
+  ]);
+  const renew = expect.stringMatching(/^gatehouse token renew [0-9a-f]+$/);
+  expect(of('token PMS')).toMatchObject([
+    { severity: 'doubtful', text: expect.stringMatching(/in 13 days$/), remedy: renew },
+  ]);
+  expect(of('token Bar')).toMatchObject([
+    { severity: 'bad', text: expect.stringMatching(/in 1 day$/), remedy: renew },
+  ]);
+  expect(exitCode).toBe(1);
+});
+
 it('shows the mistakes of the configuration, and no more', async () => {
   const file = configure({});
   writeFileSync(file, 'htpp: {}\n');

@@ -41,11 +41,7 @@ export async function examine(options: DoctorOptions, shell: Shell): Promise<boo
     printJson(shell, { ok, checks: diagnoses.map(({ remedy = null, ...found }) => ({ ...found, remedy })) });
     return ok;
   }
-  const findings = diagnoses.map(({ remedy, text, ...found }) => ({
-    ...found,
-    text: remedy === undefined ? text : `${text} → ${remedy}`,
-  }));
-  shell.stdout.write(shownFindings(findings, shell.stdout));
+  shell.stdout.write(shownFindings(diagnoses, shell.stdout));
   return ok;
 }
 

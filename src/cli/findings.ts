@@ -11,12 +11,18 @@ export interface Finding {
   severity: Severity;
   subject: string;
   text: string;
+  /** The command, or the setting, that mends it. */
+  remedy?: string;
 }
 
 /** As lines for `stream`. */
 export function shownFindings(findings: readonly Finding[], stream: Writable): string {
   const sorted = findings.toSorted((a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity));
-  const rows = sorted.map(({ severity, subject, text }) => [MARK[severity], subject, text]);
+  const rows = sorted.map(({ severity, subject, text, remedy }) => [
+    MARK[severity],
+    subject,
+    remedy === undefined ? text : `${text} → ${remedy}`,
+  ]);
   const lines = table(rows).split(/(?<=\n)/);
   return sorted
     .map(({ severity }, index) => {

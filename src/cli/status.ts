@@ -96,11 +96,17 @@ export function findingsOf(status: Status, absent = NONE_ABSENT): Finding[] {
 /** Also of `gatehouse doctor`. What is in force as written needs no line. */
 export function configurationFindings({ error, needsRestart }: Status['configuration']): Finding[] {
   const subject = 'reload';
-  const failed: Finding = { severity: 'bad', subject, text: `the last one changed nothing: ${error}` };
+  const failed: Finding = {
+    severity: 'bad',
+    subject,
+    text: `the last one changed nothing: ${error}`,
+    remedy: 'correct the configuration, then gatehouse reload',
+  };
   const pending: Finding = {
     severity: 'doubtful',
     subject,
-    text: `changed and not in force: ${needsRestart.join(', ')}; systemctl restart gatehouse`,
+    text: `changed and not in force: ${needsRestart.join(', ')}`,
+    remedy: 'systemctl restart gatehouse',
   };
   return [...(error === null ? [] : [failed]), ...(needsRestart.length === 0 ? [] : [pending])];
 }
@@ -302,12 +308,15 @@ function identityProviderFinding(provider: NonNullable<Status['identityProvider'
 /** Exported for the doctor. */
 export function tokenFinding({ id, label, expiresAt, daysLeft }: Status['tokens'][number]): Finding {
   const until = expiresAt.slice(0, 10);
-  const remedy = `gatehouse token renew ${id}`;
-  const text =
-    daysLeft < 0
-      ? `ended on ${until}, its user is refused: ${remedy}, or revoke it`
-      : `ends on ${until}, in ${plural(daysLeft, 'day')}: ${remedy}`;
-  return { severity: daysLeft < TOKEN_ALARM_DAYS ? 'bad' : 'doubtful', subject: `token ${label}`, text };
+  const hasEnded = daysLeft < 0;
+  return {
+    severity: daysLeft < TOKEN_ALARM_DAYS ? 'bad' : 'doubtful',
+    subject: `token ${label}`,
+    text: hasEnded
+      ? `ended on ${until}, its user is refused`
+      : `ends on ${until}, in ${plural(daysLeft, 'day')}`,
+    remedy: `gatehouse token renew ${id}${hasEnded ? `, or gatehouse token revoke ${id}` : ''}`,
+  };
 }
 
 /** Also of `gatehouse doctor`. One that is in force is among the certificates. */
@@ -317,7 +326,15 @@ export function ownCertificateFindings(own: Status['http']['ownCertificate']): F
     own.notAfter === null
       ? "every client gets the site CA's"
       : `the one in force ends on ${own.notAfter.slice(0, 10)}`;
-  return [{ severity: 'bad', subject: 'certificate own', text: `${own.error}; ${kept}` }];
+  const text = `${own.error}; ${kept}`;
+  return [
+    {
+      severity: 'bad',
+      subject: 'certificate own',
+      text,
+      remedy: 'correct http.certFile and http.keyFile: they are read again when they change',
+    },
+  ];
 }
 
 function certificateFinding(

@@ -11,10 +11,8 @@ export interface Patient {
   running: boolean;
 }
 
-export interface Diagnosis extends Finding {
-  /** The command, or the setting, that mends it. */
-  remedy?: string;
-}
+/** What is bad has its remedy. */
+export type Diagnosis = Finding;
 
 /** What a start refuses with, "what is wrong: what mends it", or why it could not be looked at. */
 export function refused(subject: string, error: unknown): Diagnosis {

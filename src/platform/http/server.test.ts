@@ -221,8 +221,12 @@ describe('hostile and broken clients', () => {
     const { address } = await plainServer();
     const answer = await raw(address.port, bytes).answer;
     expect(answer.match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 400']);
-    const [, body = ''] = answer.split('\r\n\r\n');
-    expect(JSON.parse(body)).toMatchObject({ error: 'VALIDATION_FAILED', message: expect.any(String) });
+    const [head = '', body = ''] = answer.split('\r\n\r\n');
+    expect(JSON.parse(body)).toMatchObject({
+      error: 'VALIDATION_FAILED',
+      message: expect.any(String),
+      correlationId: /^x-request-id: (\S+)\r?$/im.exec(head)?.[1],
+    });
   });
 
   it('refuses headers beyond 8 KiB', async () => {

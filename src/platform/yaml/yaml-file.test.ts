@@ -157,6 +157,16 @@ describe('YAML that is not for people', () => {
     expect(messages(text)).toHaveLength(20_000);
   });
 
+  it('refuses a line of more than 64 KiB before the parser sees it: one of 3.8 MB took 2 GB', () => {
+    const line = (length: number) => `doors: [${'x,'.repeat(length / 2)}]`;
+    const { mistakes, message } = refusal(`log: {}\n${line(3_800_000)}`);
+    expect(mistakes).toMatchObject([
+      { line: 2, message: expect.stringMatching(/more than 65536 characters/) },
+    ]);
+    expect(message.length).toBeLessThan(1_000);
+    expect(messages(line(65_000)).join()).not.toMatch(/characters/);
+  });
+
   it.each([
     ['a duplicate key', 'log: {}\nlog: {}', 2, /^"log" is there twice, before in line 1/],
     ['an alias', 'a: &a {}\nhttp: *a', 2, /aliases/],
