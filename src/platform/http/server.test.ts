@@ -26,10 +26,8 @@ let hasHungUp = async () => false;
 function identity(name: string) {
   const [cert, key] = [join(directory, `${name}.pem`), join(directory, `${name}.key`)];
   const subject = ['-subj', `/CN=${name}`, '-addext', 'subjectAltName=IP:127.0.0.1'];
-  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
-  execFileSync('openssl', ['req', '-x509', ...curve, '-keyout', key, '-out', cert, ...subject], {
-    stdio: 'ignore',
-  });
+  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', ...subject];
+  execFileSync('openssl', ['req', '-x509', ...curve, '-keyout', key, '-out', cert], { stdio: 'ignore' });
   return { chain: readFileSync(cert, 'utf8'), key: readFileSync(key, 'utf8') };
 }
 
@@ -222,11 +220,9 @@ describe('hostile and broken clients', () => {
     const answer = await raw(address.port, bytes).answer;
     expect(answer.match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 400']);
     const [head = '', body = ''] = answer.split('\r\n\r\n');
-    expect(JSON.parse(body)).toMatchObject({
-      error: 'VALIDATION_FAILED',
-      message: expect.any(String),
-      correlationId: /^x-request-id: (\S+)\r?$/im.exec(head)?.[1],
-    });
+    const correlationId = /^x-request-id: (\S+)\r?$/im.exec(head)?.[1] ?? 'none';
+    const error = 'VALIDATION_FAILED';
+    expect(JSON.parse(body)).toMatchObject({ error, message: expect.any(String), correlationId });
   });
 
   it('refuses headers beyond 8 KiB', async () => {
