@@ -22,6 +22,7 @@ export interface HostOptions {
   /** Where it keeps its database and its backup. */
   folder: string;
   channel?: number;
+  adapter?: 'zstack' | 'ember';
   /** What it lets in; absent: every device. */
   accept?: (ieee: string) => boolean;
 }
@@ -32,7 +33,8 @@ const NETWORK_KEY = [...Array(16).keys()].map((byte) => byte * 3 + 1);
 export const PAN_ID = 0x1a62;
 
 /** Not started yet. Stopped when the test ends. */
-export function openHost({ port, folder, channel = 15, accept = () => true }: HostOptions): Host {
+export function openHost(options: HostOptions): Host {
+  const { port, folder, channel = 15, adapter = 'zstack', accept = () => true } = options;
   setLogger(quiet);
   const host = new Controller({
     network: {
@@ -41,7 +43,7 @@ export function openHost({ port, folder, channel = 15, accept = () => true }: Ho
       channelList: [channel],
       networkKey: NETWORK_KEY,
     },
-    serialPort: { path: port, adapter: 'zstack' },
+    serialPort: { path: port, adapter },
     databasePath: join(folder, 'database.db'),
     databaseBackupPath: join(folder, 'database.db.backup'),
     backupPath: join(folder, 'coordinator_backup.json'),

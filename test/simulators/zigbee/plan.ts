@@ -1,6 +1,7 @@
 /** What a simulated Zigbee network is made of, and what can be done to it. Everything from outside is checked here. */
 import { z } from 'zod';
 import { CONFIRM_FAULTS, type ConfirmFault } from './mt/status.ts';
+import { EZSP_VERSIONS } from './ncp/releases.ts';
 
 const address = z.string().regex(/^[0-9a-f]{16}$/, 'expected 16 lower-case hex digits');
 /** What the firmware of a stick is made with. Of 1.2 it has what it says it is, and not its memory. */
@@ -190,6 +191,9 @@ export const planSchema = z
     /** File with the memory of the stick, made when it is not there: it comes back as it was. Locks join again. */
     memory: z.string().min(1).optional(),
     stack: stack.default('3.x.0'),
+    /** What it speaks, and of EmberZNet the version of EZSP. `stack` and `revision` are of Z-Stack. */
+    adapter: z.enum(['zstack', 'ember']).default('zstack'),
+    ezspVersion: z.literal(EZSP_VERSIONS).default(13),
     /** Build date of its firmware. */
     revision: u32.default(20_230_507),
     /** What a frame takes, one way. */
@@ -316,5 +320,7 @@ export const gatewayChange = z.strictObject({
   forgedJoin: z.strictObject({ ieee: address, nwk: u16 }).optional(),
   /** The next requests to send are refused for want of memory, in the answer to AF_DATA_REQUEST. */
   full: count.optional(),
+  /** Of the serial line of an EmberZNet stick: the next DATA frames (ash/link.ts). */
+  ash: z.strictObject({ nak: count, lost: count, damaged: count }).partial().optional(),
 });
 export type GatewayChange = z.input<typeof gatewayChange>;

@@ -6,10 +6,11 @@ import type { Air, AirCounters } from './air/frames.ts';
 import type { OpenNode } from './air/node.ts';
 import { type Lock, type LockState, openLock } from './lock.ts';
 import { openMemoryFile } from './memory-file.ts';
+import { openNcp } from './ncp/ncp.ts';
 import type { CheckedPlan, GatewayChange, LockChange } from './plan.ts';
 import { openRouter } from './router.ts';
 import type { JoinOutcome } from './stick/admissions.ts';
-import { openStick, type Stick, type StickState } from './stick/stick.ts';
+import { openStick, type Stick, type StickOptions, type StickState } from './stick/stick.ts';
 import { openTime } from './time.ts';
 import { openTcpStick } from './transport.ts';
 
@@ -35,7 +36,7 @@ export interface Simulation extends AsyncDisposable {
 
 /** Of a frame that is forged nearby. */
 const FORGED_LQI = 150;
-/** A CC2652 from power-up or reset to SYS_RESET_IND. */
+/** A CC2652 from power-up or reset to SYS_RESET_IND, and an EFR32 to RSTACK. */
 const BOOT_MS = 1_000;
 
 export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
@@ -46,16 +47,8 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
   const routers = new Map<string, OpenNode>();
   const locks = new Map<string, Lock>();
   const memory = stack.use(openMemoryFile(plan.memory, time, () => stick.dump()));
-  const stick = openStick({
+  const stick: Stick = openCoordinator(plan, {
     time,
-    ieee: plan.ieee,
-    revision: plan.revision,
-    stack: plan.stack,
-    bootMs: plan.bootMs ?? plan.pace * BOOT_MS,
-    pace: plan.pace,
-    childrenMax: plan.children,
-    requiresKeyExchange: plan.requireKeyExchange,
-    joinTimeoutMs: plan.joinTimeoutMs,
     air: () => air,
     kept: memory.kept,
     write: (bytes) => transport.write(bytes),
@@ -110,6 +103,17 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
   };
 }
 
+type Surroundings = Pick<StickOptions, 'time' | 'kept' | 'write' | 'started'> & { air: () => Air };
+
+function openCoordinator(plan: CheckedPlan, surroundings: Surroundings): Stick {
+  const { ieee, pace, children: childrenMax } = plan;
+  const bootMs = plan.bootMs ?? pace * BOOT_MS;
+  const both = { ...surroundings, ieee, pace, bootMs, childrenMax };
+  if (plan.adapter === 'ember') return openNcp({ ...both, version: plan.ezspVersion });
+  const { revision, stack, requireKeyExchange: requiresKeyExchange, joinTimeoutMs } = plan;
+  return openStick({ ...both, revision, stack, requiresKeyExchange, joinTimeoutMs });
+}
+
 interface Parts {
   stick: Stick;
   air: Air;
@@ -126,6 +130,7 @@ async function changeGateway(
   if (change.reading !== undefined) transport.setReading(change.reading);
   if (change.confirm !== undefined) air.fail(change.confirm);
   if (change.full !== undefined) stick.fill(change.full);
+  if (change.ash) stick.failAsh?.(change.ash);
   if (change.frames !== undefined) {
     const frameCounter = stick.skipFrames(change.frames);
     for (const node of nodes.values()) node.accepts(frameCounter);

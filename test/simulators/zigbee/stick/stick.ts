@@ -3,6 +3,7 @@
  * it does not know it answers with the error response of clause 3.1.
  */
 import type { Air, Aps, LastHop } from '../air/frames.ts';
+import type { AshLink } from '../ash/link.ts';
 import { ieee, ieeeText, openReader } from '../bytes.ts';
 import { type MtFrame, SUBSYSTEM } from '../mt/frame.ts';
 import type { Time } from '../time.ts';
@@ -59,6 +60,8 @@ export interface Stick extends Admissions {
   setSilent(on: boolean): void;
   /** Has no room for the next so many requests to send. */
   fill(requests: number): void;
+  /** Of the serial line of an EmberZNet one. */
+  failAsh?: AshLink['fail'];
   /** Its memory, for `kept`. */
   dump(): NvDump;
   state(): StickState;

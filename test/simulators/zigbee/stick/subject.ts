@@ -1,23 +1,28 @@
 /** The coordinator as the device profile sees it. */
 import type { Neighbour, ZdoSubject } from '../air/zdo.ts';
 import { STATUS } from '../mt/status.ts';
-import type { Core } from './core.ts';
+import type { Core, Memory } from './core.ts';
+import type { Network } from './nib.ts';
 
-/** Texas Instruments. */
-const MANUFACTURER = 0x0007;
 /** Alternate coordinator, router, mains, receiver on, takes addresses. */
 const CAPABILITY = 0x8f;
 /** A change of the channel waits for its own broadcast to be through (nwkcMaxBroadcastDeliveryTime is 9 s; here less). */
 const CHANNEL_MOVE_MS = 500;
 
-export function coordinatorSubject(core: Core): ZdoSubject {
+/** What of a coordinator of either make the device profile has to do with. */
+export interface SubjectCore extends Pick<Core, 'time' | 'air' | 'ieee' | 'later'> {
+  memory(): Pick<Memory, 'network' | 'endpoints' | 'children' | 'permitUntil'>;
+  nv(): { keep(network: Network): void };
+}
+
+export function coordinatorSubject(core: SubjectCore, manufacturerCode: number): ZdoSubject {
   const memory = core.memory();
   return {
     ieee: core.ieee(),
     nwk: 0,
     logicalType: 0,
     capability: CAPABILITY,
-    manufacturerCode: MANUFACTURER,
+    manufacturerCode,
     extendedPanId: memory.network?.extendedPanId ?? Buffer.alloc(8),
     activeEndpoints: [...memory.endpoints.keys()],
     simple: (endpoint) => memory.endpoints.get(endpoint),
@@ -48,7 +53,7 @@ export function coordinatorSubject(core: Core): ZdoSubject {
   };
 }
 
-function neighbours(core: Core): Neighbour[] {
+function neighbours(core: SubjectCore): Neighbour[] {
   return core.air
     .nodes()
     .filter((node) => node.parent === undefined && core.air.reaches(node))

@@ -7,6 +7,8 @@ import { STATUS } from '../mt/status.ts';
 import type { Core, Subsystem } from './core.ts';
 import { coordinatorSubject } from './subject.ts';
 
+/** Texas Instruments. */
+const MANUFACTURER = 0x0007;
 const MESSAGE_CALLBACK = 0xff;
 const ANNOUNCE_IND = 0xc1;
 /** All nodes; those who listen always; routers and the coordinator (Zigbee specification, 3.6.5). */
@@ -107,7 +109,7 @@ export function openZdo(core: Core): Zdo {
       const isUpdate = cluster === ZDO.nwkUpdate && body[4] === CHANGE_CHANNEL;
       // The stack counts the update id by itself.
       const own = isUpdate ? bytes(body.subarray(0, 5), nextUpdateId(core)) : body;
-      const answer = answerZdo(coordinatorSubject(core), cluster, own, isBroadcast);
+      const answer = answerZdo(coordinatorSubject(core, MANUFACTURER), cluster, own, isBroadcast);
       // It answers its own broadcast, as it answers no one else's.
       const toHost = cluster === ZDO.permitJoin ? Buffer.of(STATUS.success) : answer;
       if (toHost) core.later(0, () => report(0, cluster | ZDO_RESPONSE, tsn, toHost, false));
@@ -158,7 +160,7 @@ function zdoFrame(destination: number, cluster: number, data: Buffer): Aps {
 
 function answerSafely(core: Core, cluster: number, body: Buffer, isBroadcast: boolean): Buffer | undefined {
   try {
-    return answerZdo(coordinatorSubject(core), cluster, body, isBroadcast);
+    return answerZdo(coordinatorSubject(core, MANUFACTURER), cluster, body, isBroadcast);
   } catch (error) {
     if (error instanceof RangeError) return undefined;
     throw error;

@@ -1,0 +1,92 @@
+/** The non-volatile memory of a network co-processor: its tokens, and what is kept with them. */
+import type { Network } from '../stick/nib.ts';
+import type { NvDump } from '../stick/nv.ts';
+
+/** The outgoing frame counter is written after so many frames, and goes on beyond them at a start. */
+const WRITTEN_EVERY = 4_096;
+
+export interface LinkKey {
+  ieee: string;
+  key: Buffer;
+}
+
+export interface KeptNetwork extends Network {
+  trustCenterKey: Buffer;
+}
+
+export interface Tokens {
+  /** Of the chip, or the one that was written over it (NVM3 key 0xE12A, STACK_RESTORED_EUI64). */
+  ieee(): string;
+  restoreIeee(ieee: string): void;
+  network(): KeptNetwork | undefined;
+  keep(network: KeptNetwork): void;
+  forget(): void;
+  /** Of the network, where it goes on after a start. */
+  frameCounter(): number;
+  setFrameCounter(counter: number): void;
+  /** It was sent: written now and then. */
+  count(counter: number): void;
+  children(): Map<string, number>;
+  /** Link keys by index. */
+  readonly linkKeys: Map<number, LinkKey>;
+  dump(): NvDump;
+}
+
+interface Kept {
+  ieee: string;
+  network: KeptNetwork | undefined;
+  frameCounter: number;
+  children: Map<string, number>;
+}
+
+const KEPT = 'tokens';
+
+export function openTokens(chipIeee: string, dump?: NvDump): Tokens {
+  const linkKeys = new Map<number, LinkKey>();
+  const state: Kept = dump?.[KEPT] === undefined ? fresh(chipIeee) : read(dump[KEPT], linkKeys);
+  return {
+    linkKeys,
+    ieee: () => state.ieee,
+    restoreIeee(ieee) {
+      state.ieee = ieee;
+    },
+    network: () => state.network,
+    keep(network) {
+      state.network = { ...network };
+    },
+    forget() {
+      state.network = undefined;
+      state.frameCounter = 0;
+      state.children.clear();
+    },
+    frameCounter: () => state.frameCounter,
+    setFrameCounter(counter) {
+      state.frameCounter = counter;
+    },
+    count(counter) {
+      if (counter >= state.frameCounter) state.frameCounter = counter + WRITTEN_EVERY;
+    },
+    children: () => state.children,
+    dump: () => ({ [KEPT]: write(state, linkKeys) }),
+  };
+}
+
+function fresh(ieee: string): Kept {
+  return { ieee, network: undefined, frameCounter: 0, children: new Map() };
+}
+
+function write({ children, ...state }: Kept, linkKeys: ReadonlyMap<number, LinkKey>): string {
+  const plain = JSON.stringify({ ...state, children: [...children], linkKeys: [...linkKeys] }, (_, value) =>
+    value?.type === 'Buffer' ? { hex: Buffer.from(value.data).toString('hex') } : value,
+  );
+  return Buffer.from(plain).toString('base64');
+}
+
+function read(text: string, linkKeys: Map<number, LinkKey>): Kept {
+  const found = JSON.parse(Buffer.from(text, 'base64').toString(), (_, value) =>
+    typeof value?.hex === 'string' ? Buffer.from(value.hex, 'hex') : value,
+  );
+  for (const [index, key] of found.linkKeys) linkKeys.set(index, key);
+  const { ieee, network, frameCounter } = found;
+  return { ieee, network, frameCounter, children: new Map(found.children) };
+}
