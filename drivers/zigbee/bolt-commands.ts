@@ -80,11 +80,9 @@ export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
     if (shared !== undefined) throw new DriverError('DEVICE_OFFLINE', shared);
     const listen: ActuationOptions['listen'] = (hear) => locks.listen(ieee, hear);
     const earlier = held.mayArrive(ieee) || (opens && held.isEventMissing(ieee));
-    return {
-      lock,
-      options: { radio, clock, ieee, endpoint, deadline, earlier, released, listen },
-      over: AbortSignal.any([signal, ended, ...(calledOff ? [calledOff] : [])]),
-    };
+    const known = { earlier, namesRadio: opens && namesRadioOf(ieee, options) };
+    const over = AbortSignal.any([signal, ended, ...(calledOff ? [calledOff] : [])]);
+    return { lock, over, options: { radio, clock, ieee, endpoint, deadline, ...known, released, listen } };
   };
 
   /** Refused by the lock: DriverError REFUSED. */
@@ -163,6 +161,14 @@ export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
       return changed(given, hwId, pin, endStandOpen);
     },
   };
+}
+
+/** A lock that did so once does so from then on: its event masks were written. */
+function namesRadioOf(ieee: string, { radio, locks }: BoltCommandsOptions): boolean {
+  if (radio.memory(ieee).namesRadio === true) return true;
+  if (locks.operatedAt(ieee) === undefined) return false;
+  radio.remember(ieee, { namesRadio: true });
+  return true;
 }
 
 async function unlock(

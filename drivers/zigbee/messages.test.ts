@@ -54,7 +54,8 @@ describe('what a lock says', () => {
   it('confirms an unlock by radio only', () => {
     const by = (opereventsrc: number) =>
       doorLock('commandOperationEventNotification', { opereventsrc, opereventcode: 2 }).unlockedByRadio;
-    expect([by(1), by(2), by(Number.NaN)]).toEqual([true, false, false]);
+    // Of table 7-35; 0xff does not say who it was.
+    expect([0, 1, 2, 3, Number.NaN, 0xff].map(by)).toEqual([false, true, false, false, undefined, undefined]);
   });
 
   it('is an alarm of the lock, not of another cluster', () => {

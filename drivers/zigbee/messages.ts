@@ -136,8 +136,14 @@ function operation(data: unknown): Facts {
   if (code === undefined) return {};
   const source = integer(field(data, 'opereventsrc'), 0, 0xff);
   const event = detailOf('operation', OPERATIONS[code], source, data);
-  if (code === OPERATION_UNLOCKED) return { event, unlockedByRadio: source === SOURCE_RF };
+  if (code === OPERATION_UNLOCKED && isSource(source))
+    return { event, unlockedByRadio: source === SOURCE_RF };
   return UNLOCKED_OTHERWISE.includes(code) ? { event, unlockedByRadio: false } : { event };
+}
+
+/** 0xff: the lock does not say who it was. */
+function isSource(source: number | undefined): boolean {
+  return source !== undefined && source in SOURCES;
 }
 
 function movement(data: unknown): Facts {

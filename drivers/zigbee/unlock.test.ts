@@ -80,11 +80,11 @@ describe('an unlock', () => {
     ['a missing status', { kind: 'answered', payload: { status: Number.NaN } }],
   ])('is open after %s, and ends by what the lock says later', (_, input) => {
     expect(unlocking(input)).toMatchObject({ phase: 'sent', doubt: expect.any(String) });
-    expect(unlocking(input, { kind: 'waited' })).toMatchObject({ phase: 'sent' });
+    expect(unlocking(input, { kind: 'unnamed' })).toMatchObject({ phase: 'sent' });
     expect(unlocking(input, success, unlocked)).toEqual(confirmed);
     expect(unlocking(input, { kind: 'operated' })).toEqual(confirmed);
-    expect(unlocking(input, unlocked, { kind: 'waited' })).toEqual(confirmed);
-    expect(unlocking(input, { kind: 'jam' }, { kind: 'waited' })).toEqual(jammed);
+    expect(unlocking(input, unlocked, { kind: 'unnamed' })).toEqual(confirmed);
+    expect(unlocking(input, { kind: 'jam' }, { kind: 'unnamed' })).toEqual(jammed);
   });
 
   it('keeps the first reason why no answer came', () => {
@@ -93,10 +93,39 @@ describe('an unlock', () => {
 
   it('is not ended by a report of the bolt that an event ascribes to a hand or a key', () => {
     const byHand: ActuationInput = { kind: 'operatedByOther' };
-    expect(unlocking(unconfirmed, byHand, unlocked, { kind: 'waited' })).toMatchObject({ phase: 'sent' });
-    expect(unlocking(unconfirmed, unlocked, byHand, { kind: 'waited' })).toMatchObject({ phase: 'sent' });
+    expect(unlocking(unconfirmed, byHand, unlocked, { kind: 'unnamed' })).toMatchObject({ phase: 'sent' });
+    expect(unlocking(unconfirmed, unlocked, byHand, { kind: 'unnamed' })).toMatchObject({ phase: 'sent' });
     expect(unlocking(byHand, unlocked, unanswered)).toMatchObject({ phase: 'sent' });
     expect(unlocking(byHand, unlocked, { kind: 'operated' })).toEqual(confirmed);
+  });
+
+  it('that was accepted is not confirmed by a movement that an event ascribes to a hand or a key', () => {
+    const byHand: ActuationInput = { kind: 'operatedByOther' };
+    const accepted = { phase: 'done', outcome: 'accepted' };
+    expect(unlocking(success, byHand, unlocked, { kind: 'waited' })).toEqual(accepted);
+    expect(unlocking(byHand, unlocked, success, { kind: 'waited' })).toEqual(accepted);
+    expect(unlocking(success, byHand, unlocked, { kind: 'operated' })).toEqual(confirmed);
+    const second = [{ kind: 'left' } as const, byHand, success, unlocked, { kind: 'waited' } as const];
+    expect(second.reduce(actuationStep, actuationBegun('unlocked', true))).toEqual(accepted);
+  });
+
+  it('waits for the event that names who moved the bolt, where the lock sends such events', () => {
+    const byHand: ActuationInput = { kind: 'operatedByOther' };
+    const named = (...inputs: ActuationInput[]) =>
+      [{ kind: 'left' } as const, ...inputs].reduce(actuationStep, actuationBegun('unlocked', false, true));
+    for (const inputs of [
+      [success, unlocked],
+      [unlocked, success],
+    ]) {
+      expect(named(...inputs)).toMatchObject({ phase: 'accepted', evidence: 'reached' });
+      expect(named(...inputs, { kind: 'operated' })).toEqual(confirmed);
+      expect(named(...inputs, byHand, { kind: 'unnamed' })).toMatchObject({ phase: 'accepted' });
+      expect(named(...inputs, byHand, { kind: 'waited' })).toEqual({ phase: 'done', outcome: 'accepted' });
+      // The event is lost.
+      expect(named(...inputs, { kind: 'unnamed' })).toEqual(confirmed);
+    }
+    expect(named({ kind: 'operated' })).toEqual(confirmed);
+    expect(named(success, unlocked, { kind: 'jam' })).toEqual(jammed);
   });
 
   it('waits for the answer when the lock contradicts itself', () => {
@@ -127,6 +156,6 @@ describe('a lock command', () => {
     expect(having('locked', success, locked)).toEqual(confirmed);
     expect(having('locked', unconfirmed, locked)).toEqual(confirmed);
     expect(having('locked', unlocked, success)).toMatchObject({ phase: 'accepted' });
-    expect(having('locked', unlocked, { kind: 'waited' })).toMatchObject({ phase: 'sent' });
+    expect(having('locked', unlocked, { kind: 'unnamed' })).toMatchObject({ phase: 'sent' });
   });
 });

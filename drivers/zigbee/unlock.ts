@@ -8,10 +8,15 @@
  *   sent       unconfirmed                             sent, with the doubt kept for the outcome
  *   sent       the lock reports the wanted state       sent with evidence (unlock) · done (lock)
  *   sent       operated (an event names the radio)     done: confirmed (unlock)
- *   sent       waited, unanswered                      done: as the evidence says; without any it stays sent
- *   accepted   the lock reports the wanted state       done: confirmed
+ *   sent       unnamed, unanswered                     done: as the evidence says; without any it stays sent
+ *   accepted   the lock reports the wanted state       done: confirmed; accepted with evidence where an event is to name who moved it
+ *   accepted   operated                                done: confirmed (unlock)
  *   accepted   the lock reports a jam                  done: jammed
+ *   accepted   unnamed                                 done: confirmed, if the evidence is the wanted state
  *   accepted   waited                                  done: accepted, or jammed when the bolt stayed between
+ *
+ * A movement that an event ascribes to a hand, a key or a keypad is no evidence of an unlock: a lock that accepts a command
+ * need not carry it out. A lock that names the radio in its events has the time to name who moved the bolt.
  *
  * While an earlier command that opens the lock may still arrive, nothing that the lock shows counts in `sent`. It makes
  * the command `unattributed`: the state of the bolt is to be read as soon as the lock accepted the command. Nor does an
@@ -30,30 +35,33 @@ export const LOCK_STATE = { notFullyLocked: 0, locked: 1, unlocked: 2 } as const
 /** The state that the command is to bring the bolt to. */
 export type Target = 'locked' | 'unlocked';
 
-interface Sent {
-  phase: 'sent';
+interface Begun {
   target: Target;
+  /** An earlier command may still arrive: until the lock answers this one, what it shows may come of that one. */
+  earlier: boolean;
+  /** The lock names the radio in its events: a report of the bolt is soon followed by one that says who moved it. */
+  namesRadio: boolean;
+}
+interface Sent extends Begun {
+  phase: 'sent';
   evidence: Evidence | undefined;
   /** Why no answer came, or may come. */
   doubt: string | undefined;
   /** An event names another source than the radio: a report of the bolt is no evidence any more. */
   movedByOther: boolean;
-  /** An earlier command may still arrive: until the lock answers this one, what it shows may come of that one. */
-  earlier: boolean;
   /** The lock showed something meanwhile, which it does not repeat for this command. */
   unattributed: boolean;
 }
-interface Accepted {
+interface Accepted extends Begun {
   phase: 'accepted';
-  target: Target;
   evidence: Evidence | undefined;
-  earlier: boolean;
+  movedByOther: boolean;
   unattributed: boolean;
 }
 
 export type ActuationState =
   /** The frame waits for its turn: nothing that the lock says now comes of it. */
-  | { phase: 'begun'; target: Target; earlier: boolean }
+  | ({ phase: 'begun' } & Begun)
   | Sent
   /** The lock answered success, which means only that it understood. */
   | Accepted
@@ -79,12 +87,14 @@ export type ActuationInput =
   | { kind: 'operated' }
   /** An operation event says that the lock was unlocked, and not by radio. */
   | { kind: 'operatedByOther' }
-  /** Long enough since it was accepted, or since a report of the bolt that no answer followed. */
+  /** Long enough since a report of the bolt that neither an answer nor an event followed. */
+  | { kind: 'unnamed' }
+  /** Long enough since it was accepted. */
   | { kind: 'waited' };
 
 /** `earlier`: a command of unknown outcome was sent to this lock, and its parent may still hold it. */
-export function actuationBegun(target: Target, earlier = false): ActuationState {
-  return { phase: 'begun', target, earlier };
+export function actuationBegun(target: Target, earlier = false, namesRadio = false): ActuationState {
+  return { phase: 'begun', target, earlier, namesRadio };
 }
 
 export function hasEnded({ phase }: ActuationState): boolean {
@@ -113,7 +123,10 @@ export function actuationStep(state: ActuationState, input: ActuationInput): Act
 }
 
 function sentStep(state: Sent, input: ActuationInput): ActuationState {
-  if (state.earlier && isShown(input)) return { ...state, unattributed: true };
+  if (state.earlier && isShown(input)) {
+    const movedByOther = state.movedByOther || input.kind === 'operatedByOther';
+    return { ...state, movedByOther, unattributed: true };
+  }
   switch (input.kind) {
     case 'left':
       return state;
@@ -123,8 +136,10 @@ function sentStep(state: Sent, input: ActuationInput): ActuationState {
       return { ...state, doubt: input.reason };
     case 'unanswered':
       return byEvidence({ ...state, doubt: state.doubt ?? input.reason });
-    case 'waited':
+    case 'unnamed':
       return byEvidence(state);
+    case 'waited':
+      return state;
     case 'jam':
       return { ...state, evidence: 'jammed' };
     case 'operated':
@@ -151,17 +166,24 @@ function isShown({ kind }: ActuationInput): boolean {
 
 function acceptedStep(state: Accepted, input: ActuationInput): ActuationState {
   switch (input.kind) {
+    case 'unnamed':
+      return state.evidence === 'reached' ? concluded(state) : state;
     case 'waited':
+      if (state.evidence === 'reached') return state;
       return { phase: 'done', outcome: state.evidence === 'between' ? 'jammed' : 'accepted' };
     case 'operated':
       // A lock repeats the event of an earlier command until it is acknowledged, also after it has answered this one.
       if (state.target === 'locked' || state.earlier) return state;
       return concluded({ ...state, evidence: 'reached' });
+    case 'operatedByOther':
+      return { ...state, movedByOther: true, ...(state.evidence === 'reached' && { evidence: undefined }) };
     case 'jam':
       return concluded({ ...state, evidence: 'jammed' });
     case 'lockState': {
       const evidence = evidenceOf(input.value, state.target);
-      return evidence ? concluded({ ...state, evidence }) : state;
+      const isUnlocked = evidence === 'reached' && state.target === 'unlocked';
+      if (!evidence || (isUnlocked && state.movedByOther)) return state;
+      return unlessNamedSoon({ ...state, evidence });
     }
     default:
       return state;
@@ -180,7 +202,13 @@ function answered(state: Sent, payload: unknown): ActuationState {
   const status = integer(field(payload, 'status') ?? field(payload, 'statusCode'), 0, 0xff);
   if (status === undefined) return byEvidence({ ...state, doubt: 'the lock answered without a status' });
   if (status !== STATUS_SUCCESS) return { phase: 'refused', status };
-  return concluded(acceptedFrom(state));
+  return unlessNamedSoon(acceptedFrom(state));
+}
+
+/** While an event of an earlier command may be repeated, no event says who moved the bolt. */
+function unlessNamedSoon(state: Accepted): ActuationState {
+  const isUnlocked = state.evidence === 'reached' && state.target === 'unlocked';
+  return isUnlocked && state.namesRadio && !state.earlier ? state : concluded(state);
 }
 
 /** Without an answer. */
@@ -189,8 +217,8 @@ function byEvidence(state: Sent): ActuationState {
   return end.phase === 'done' ? end : state;
 }
 
-function acceptedFrom({ target, evidence, earlier, unattributed }: Sent): Accepted {
-  return { phase: 'accepted', target, evidence, earlier, unattributed };
+function acceptedFrom({ doubt: _, ...state }: Sent): Accepted {
+  return { ...state, phase: 'accepted' };
 }
 
 function concluded(state: Accepted): ActuationState {

@@ -18,6 +18,11 @@ import {
 const POLLING_LOCK = OTHER_LOCK;
 /** Of commands that end unknown: for a while such a lock must answer the next one. */
 const [LOSING_LOCK, UNROUTED_LOCK] = ['00158d0001000003', '00158d0001000004'];
+/** Of commands that it accepts and does not carry out: for a while the event of one of them may still come. */
+const IDLE_LOCKS = [
+  { ieee: '00158d0001000005', lateEventsMs: 0 },
+  { ieee: '00158d0001000006', lateEventsMs: 300 },
+] as const;
 /** ZCL rev. 8, table 2-3. */
 const DEFAULT_RESPONSE = 0x0b;
 /** Later what a process before this one has sent cannot arrive any more. */
@@ -34,7 +39,7 @@ describe('unlocking', () => {
 
   beforeAll(async () => {
     const cleanup = afterAllTests();
-    const plain = [LOCK, LOSING_LOCK, UNROUTED_LOCK];
+    const plain = [LOCK, LOSING_LOCK, UNROUTED_LOCK, ...IDLE_LOCKS.map(({ ieee }) => ieee)];
     const sleeping = { ieee: POLLING_LOCK, sleepy: {}, checkInSeconds: 3_600, asksDefaultResponse: true };
     const locks = [...plain.map((ieee) => ({ ieee, asksDefaultResponse: true })), sleeping];
     site = await simulated({ pace: 1, locks }, cleanup);
@@ -122,6 +127,20 @@ describe('unlocking', () => {
     expect(isOver).toBe(false);
     expect(await slow).toEqual(CONFIRMED);
   });
+
+  it.each(IDLE_LOCKS)(
+    'is not confirmed by a hand that turns the bolt, which the lock leaves as it was; its event is $lateEventsMs ms late',
+    async ({ ieee, lateEventsMs }) => {
+      await fresh(ieee);
+      expect(await unlock(ieee)).toEqual(CONFIRMED);
+      await fresh(ieee);
+      await site.set(ieee, { faults: { stuck: true, lateEventsMs } });
+      const stuck = unlock(ieee);
+      await expect.poll(async () => (await commands(ieee)).length).toBe(1);
+      await site.set(ieee, { manual: 'unlock' });
+      expect(await stuck).toEqual({ ...CONFIRMED, outcome: 'accepted' });
+    },
+  );
 
   it('is refused by a failure default response', async () => {
     await fresh(LOCK);

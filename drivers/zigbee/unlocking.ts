@@ -48,6 +48,8 @@ export interface ActuationOptions {
   deadline: number;
   /** An earlier command that opens the lock may still arrive. */
   earlier: boolean;
+  /** Events of the lock name the radio. */
+  namesRadio: boolean;
   /** As of a DriverCommand. */
   released: Promise<void> | undefined;
   /** What the lock says by itself meanwhile; `listen` gives back how to stop. */
@@ -141,10 +143,10 @@ interface Progress {
 
 function openProgress(
   target: Target,
-  { listen, clock, earlier }: ActuationOptions,
+  { listen, clock, earlier, namesRadio }: ActuationOptions,
   signal: AbortSignal,
 ): Progress {
-  let state = actuationBegun(target, earlier);
+  let state = actuationBegun(target, earlier, namesRadio);
   const settled = new AbortController();
   const over = AbortSignal.any([settled.signal, signal]);
   const { promise: ended, resolve } = Promise.withResolvers<void>();
@@ -156,9 +158,9 @@ function openProgress(
     state = actuationStep(state, input);
     if (hasEnded(state)) settled.abort(KNOWN);
     else if (isReported(state) && !isReported(before))
-      // An answer, or an event that names another source, may follow the report.
+      // An answer, or an event that names who moved the bolt, may follow the report.
       clock.sleep(EVENT_MS, over).then(
-        () => take({ kind: 'waited' }),
+        () => take({ kind: 'unnamed' }),
         () => undefined,
       );
   }
@@ -183,7 +185,8 @@ function openProgress(
     end() {
       if (state.phase === 'begun') throw tooLate();
       // Nothing more comes: what the lock reported decides.
-      take({ kind: state.phase === 'accepted' ? 'waited' : 'unanswered', reason: 'no answer in time' });
+      if (state.phase === 'sent') take({ kind: 'unanswered', reason: 'no answer in time' });
+      else for (const kind of ['unnamed', 'waited'] as const) take({ kind });
       if (state.phase === 'done') return { outcome: state.outcome };
       if (state.phase === 'refused') return { refused: state.status };
       throw unknownOutcome(state.phase === 'sent' ? state.doubt : undefined, signal);
@@ -193,7 +196,8 @@ function openProgress(
 }
 
 function isReported(state: ActuationState): boolean {
-  return state.phase === 'sent' && (state.evidence === 'reached' || state.evidence === 'jammed');
+  if (state.phase !== 'sent' && state.phase !== 'accepted') return false;
+  return state.evidence === 'reached' || state.evidence === 'jammed';
 }
 
 function unknownOutcome(doubt: string | undefined, { reason }: AbortSignal): DriverError {

@@ -60,6 +60,7 @@ export function openAilments(initial: Faults): Ailments {
     },
     losesResponse: () => takeOne('lostResponses'),
     losesEvent: () => takeOne('lostEvents'),
+    lateEventsMs: () => faults.lateEventsMs ?? 0,
     misses: () => takeOne('lostRequests'),
     duplicates: () => takeOne('duplicates'),
     confirmFault() {

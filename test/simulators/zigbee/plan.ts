@@ -36,6 +36,8 @@ const faultsSchema = z.strictObject({
   lostResponses: count,
   /** The next so many events are lost. A lock that asks for a default response sends them once more. */
   lostEvents: count,
+  /** Its events are sent so much later than its reports and answers of the same movement. */
+  lateEventsMs: milliseconds,
   /** The next so many frames to it are lost behind the first hop: confirmed, never heard. */
   lostRequests: count,
   /** Of the next frames to it. */
@@ -52,7 +54,7 @@ const faultsSchema = z.strictObject({
   slowMs: milliseconds,
   /** The bolt does not move. */
   jammed: z.boolean(),
-  /** Commands are answered with success, and nothing moves or is reported. */
+  /** Commands are answered with success, and nothing moves or is reported, but for what a hand turns. */
   stuck: z.boolean(),
   /** LockState as it is read and reported, whatever the bolt shows. */
   misreports: u8,

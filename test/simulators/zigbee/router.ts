@@ -24,6 +24,7 @@ export function openRouter(
     faults: {
       slowMs: () => 0,
       losesEvent: () => false,
+      lateEventsMs: () => 0,
       defaultResponse: () => undefined,
       answersByDefault: () => false,
       invalidValues: () => false,

@@ -27,6 +27,7 @@ export interface DeviceFaults extends ValueFaults {
   slowMs(): number;
   /** Takes one away from its account. */
   losesEvent(): boolean;
+  lateEventsMs(): number;
   /** Takes one away from its account. Undefined: none. */
   defaultResponse(): number | undefined;
   answersByDefault(): boolean;
@@ -70,7 +71,7 @@ export function openDevice(options: DeviceOptions): Device {
   const { time, faults } = options;
   const clusters = new Map<number, Cluster>();
   const received: Received[] = [];
-  const speech = openSpeech({ ...options, losesEvent: faults.losesEvent });
+  const speech = openSpeech({ ...options, losesEvent: faults.losesEvent, lateEventsMs: faults.lateEventsMs });
   const reporting: Reporting = openReporting(time, (cluster, ids) => {
     const records = ids.map((id) => bytes(u16(id), attributeRecord(cluster, id, faults)));
     speech.toBound(cluster, { command: FOUNDATION.report, isFoundation: true, payload: bytes(...records) });

@@ -33,9 +33,12 @@ export interface SpeechOptions {
   asksDefaultResponse: boolean;
   /** Takes one away from the account of events to lose. */
   losesEvent(): boolean;
+  /** Later than the reports of the same movement. */
+  lateEventsMs(): number;
 }
 
-export function openSpeech({ time, node, asksDefaultResponse, losesEvent }: SpeechOptions): Speech {
+export function openSpeech(options: SpeechOptions): Speech {
+  const { time, node, asksDefaultResponse, losesEvent, lateEventsMs } = options;
   /** Takes back the repetition of a frame, by its number. */
   const unconfirmed = new Map<number, () => void>();
   let sequence = 0;
@@ -68,7 +71,9 @@ export function openSpeech({ time, node, asksDefaultResponse, losesEvent }: Spee
           ...(cluster.manufacturer !== undefined && { manufacturer: cluster.manufacturer }),
         };
         const say = () => send(cluster.id, 0, target.endpoint, frame);
-        if (command.isFoundation || !losesEvent()) say();
+        const lateMs = command.isFoundation ? 0 : lateEventsMs();
+        if (lateMs > 0) time.after(lateMs, say);
+        else if (command.isFoundation || !losesEvent()) say();
         if (isConfirmed) unconfirmed.set(frame.tsn, time.after(DEFAULT_RESPONSE_MS, say));
       }
     },

@@ -48,7 +48,7 @@ export interface BoltOptions {
   boltMs: number;
   relockSeconds: number;
   isJammed(): boolean;
-  /** It does not even try. */
+  /** Its motor does not even try; a hand turns it. */
   isStuck(): boolean;
   /** Milliseconds after which it locks by itself. Undefined: as its settings say. */
   relocksMs(): number | undefined;
@@ -91,7 +91,7 @@ export function openBolt(options: BoltOptions): Bolt {
     settled(done);
   }
   function start(move: Move, what: Executed['what']): void {
-    if (options.isStuck()) return;
+    if (options.isStuck() && move.source !== 'manual') return;
     const startedMs = time.now();
     if (boltMs === 0) finish(move, what, startedMs);
     else time.after(boltMs, () => finish(move, what, startedMs));
