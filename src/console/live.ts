@@ -18,9 +18,13 @@ export interface LiveEvent {
 /** The gateway sends a heartbeat every 15 s. */
 const STALE_MS = 18_000;
 const LOOK_MS = 1_000;
+/** A window that is not looked at for so long gives its stream up: a browser keeps six connections to a gateway, for all windows. */
+const AWAY_MS = 10_000;
+/** A person has turned to this window; `visibilitychange` bubbles up from the document. */
+const LOOKED_AT = ['visibilitychange', 'focus', 'pointerdown', 'keydown'] as const;
 
-/** Whether what is shown may be out of date. */
-export const stale = signal(false);
+/** Why what is shown may be out of date, as words.ts calls it; undefined where it is not. */
+export const stale = signal<'stale' | 'displaced' | undefined>(undefined);
 /** Grows whenever all must be read again; 0 before the stream is open, since what changes between a read and it would be missed. */
 export const epoch = signal(0);
 
@@ -41,16 +45,24 @@ export function onEvent(listener: (event: LiveEvent) => void): () => void {
 export function openLive(): () => void {
   let source: EventSource;
   let heardAt = performance.now();
+  let seenAt = heardAt;
   let lastId = '';
+  let isPaused = false;
   const heard = ({ lastEventId }: MessageEvent) => {
     heardAt = performance.now();
     lastId = lastEventId || lastId;
-    stale.value = false;
+    stale.value = undefined;
   };
   const reload = () => {
     epoch.value += 1;
   };
+  const pause = (why: 'stale' | 'displaced') => {
+    source.close();
+    isPaused = true;
+    stale.value = why;
+  };
   const open = () => {
+    isPaused = false;
     source = new EventSource(`${API}/events${lastId && `?after=${encodeURIComponent(lastId)}`}`);
     source.onmessage = (message) => {
       heard(message);
@@ -64,25 +76,39 @@ export function openLive(): () => void {
     });
     source.addEventListener('heartbeat', heard);
     source.addEventListener('reset', heard);
-    // It says why: to ask again with a cookie that is refused would count as a guess.
     source.addEventListener('end', ({ data }: MessageEvent) => {
-      if ((JSON.parse(data) as { reason: EndReason }).reason === 'UNAUTHORIZED') session.value = null;
+      const { reason } = JSON.parse(data) as { reason: EndReason };
+      // It says why: to ask again with a cookie that is refused would count as a guess.
+      if (reason === 'UNAUTHORIZED') session.value = null;
+      // Opened again by itself it would end the stream of another window, and that one the next, without end.
+      if (reason === 'TOO_MANY_STREAMS') pause('displaced');
     });
   };
   open();
+  const comeBack = () => {
+    if (document.hidden) return;
+    seenAt = performance.now();
+    if (isPaused) open();
+  };
+  for (const sign of LOOKED_AT) addEventListener(sign, comeBack);
   const timer = setInterval(() => {
-    if (performance.now() - heardAt < STALE_MS) return;
+    const now = performance.now();
+    if (!document.hidden) seenAt = now;
+    if (isPaused) return;
+    if (now - seenAt > AWAY_MS) return pause('stale');
+    if (now - heardAt < STALE_MS) return;
     if (source.readyState === EventSource.CLOSED || stale.value) {
       source.close();
       open();
-      heardAt = performance.now() - STALE_MS / 2;
+      heardAt = now - STALE_MS / 2;
     }
-    stale.value = true;
+    stale.value = 'stale';
     // Old figures with the banner are more than none.
     if (epoch.value === 0) reload();
   }, LOOK_MS);
   return () => {
     clearInterval(timer);
+    for (const sign of LOOKED_AT) removeEventListener(sign, comeBack);
     source.close();
   };
 }

@@ -122,7 +122,7 @@ function Frame() {
       </header>
       {stale.value && (
         <p role="alert" class="banner">
-          {t('stale')}
+          {t(stale.value)}
         </p>
       )}
       <main class={stale.value ? 'stale' : ''}>

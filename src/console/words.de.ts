@@ -11,6 +11,8 @@ export const de: Words = {
     'Einen Anmeldecode erzeugt der Controller: gatehouse login-code. Er gilt einmal, zehn Minuten lang.',
   code: 'Anmeldecode',
   language: 'EN',
+  displaced:
+    'Dieses Fenster zeigt gerade keine Änderungen: Für diese Anmeldung sind mehr als acht offen. Hier tippen, dann geht es weiter.',
   stale: 'Keine Verbindung zum Gateway: Die Anzeige ist möglicherweise veraltet.',
   loading: 'Wird geladen …',
   noAnswer: 'Das Gateway hat nicht geantwortet. Netzwerk dieses Geräts prüfen und erneut versuchen.',

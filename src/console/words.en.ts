@@ -10,6 +10,8 @@ export const en = {
     'A login code is made on the controller: gatehouse login-code. It is good once, for ten minutes.',
   code: 'Login code',
   language: 'DE',
+  displaced:
+    'This window shows no changes now: more than eight are open for this sign-in. Tap here to have it go on.',
   stale: 'No word from the gateway: what is shown may be out of date.',
   loading: 'Loading …',
   noAnswer: 'The gateway did not answer. Check the network of this device, then try again.',

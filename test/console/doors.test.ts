@@ -1,6 +1,10 @@
 /** The console in a browser, on a phone and at a desk, against a site of simulated locks. */
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
+import { get } from 'node:https';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { STREAMS_PER_PRINCIPAL } from '../../src/services/events/live.ts';
 import { openZigbeeSite, waitFor, type ZigbeeSite } from '../zigbee-site.ts';
 import { expectUsable, NO_CHROMIUM, openVisitors, picture, type Visitors } from './browser.ts';
 
@@ -303,6 +307,49 @@ describe.skipIf(NO_CHROMIUM)('the console', () => {
         return page.getByText('No word from the gateway').count();
       })
       .toBe(0);
+  });
+
+  it('leaves its stream to newer windows of the same sign-in, and takes one back when a person turns to it', async () => {
+    const { page } = await visitors.open('phone');
+    await visitors.signIn(page, 'front-desk-admin');
+    await page
+      .getByText('3 of 3 doors')
+      .or(page.getByRole('heading', { name: 'Now' }))
+      .first()
+      .waitFor();
+    const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
+    const url = `${site.site.daemon.baseUrl}/events`;
+    const newer = await Promise.all(
+      Array.from({ length: STREAMS_PER_PRINCIPAL }, async () => {
+        const stream = get(url, { headers: { cookie }, rejectUnauthorized: false });
+        const [answer] = (await once(stream, 'response')) as [IncomingMessage];
+        expect(answer.statusCode).toBe(200);
+        return stream;
+      }),
+    );
+    await page.getByText('more than eight are open').waitFor();
+    await expectUsable(page);
+    await page.getByText('more than eight are open').click();
+    await page.getByText('more than eight are open').waitFor({ state: 'detached' });
+    for (const stream of newer) stream.destroy();
+  });
+
+  it('gives its stream up while no one looks at it, and takes it back with all that has happened', async () => {
+    const { page } = await visitors.open('phone');
+    await visitors.signIn(page, 'front-desk-admin');
+    await page.clock.install();
+    await page.reload();
+    await page.getByRole('navigation').waitFor();
+    const show = (state: 'hidden' | 'visible') =>
+      page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${state === 'hidden'}, configurable: true });
+        document.dispatchEvent(new Event('visibilitychange', { bubbles: true }))`);
+    await show('hidden');
+    await page.clock.fastForward(12_000);
+    await page.getByText('No word from the gateway').waitFor();
+    const again = page.waitForRequest((request) => request.url().includes('/events?after='));
+    await show('visible');
+    await again;
+    await page.getByText('No word from the gateway').waitFor({ state: 'detached' });
   });
 
   it('asks for a code as soon as its session is revoked', async () => {
