@@ -76,7 +76,10 @@ export async function openRs485Site(
   stack.defer(() => rm(folder, { recursive: true, force: true }));
   const open = async (id: string, plan: BusPlan) =>
     stack.use(
-      await openSimulatedBus({ ...plan, ...(plan.transport !== 'tcp' && { link: join(folder, id) }) }),
+      await openSimulatedBus({
+        ...plan,
+        ...(['tcp', 'modbus-tcp'].includes(plan.transport ?? 'pty') ? {} : { link: join(folder, id) }),
+      }),
     );
   const lobbyPlan = plans.lobby ?? LOBBY;
   const cellarPlan = plans.cellar ?? CELLAR;

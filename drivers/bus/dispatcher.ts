@@ -140,6 +140,7 @@ function openTransactions({ clock, stations, schedule, polls, logOnce }: Transac
     const { conversation, changed, askedAt } = await stations.converse(station, exchange, request, {
       by: 'poll' in asker ? 'poll' : 'order',
       isUrgent: () => schedule.hasUrgent(station, clock.monotonic()),
+      moves: 'order' in asker && asker.order.class !== 'settings',
     });
     if ('poll' in asker) schedule.polled(asker, conversation);
     const { turnaroundMs, sentAt, endedAt } = conversation;

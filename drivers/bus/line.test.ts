@@ -278,6 +278,28 @@ describe('a peer that is gone without a word', () => {
     expect(running()).toBe('LINK_LOST');
   });
 
+  it.each([
+    ['and nothing else is heard for 2 s: it is not delivered later', true, 1, 'LINK_LOST'],
+    ['and other devices are heard', true, 2, 'pending'],
+    ['on a port that would notice', false, 1, 'pending'],
+  ])(
+    'is not waited for after an order without an answer, %s',
+    async (_, diesUnnoticed, devices, expected) => {
+      const gone = new Set<number>();
+      const answer = (request: Uint8Array) => (gone.has(request[0] ?? 0) ? null : says(7)(request));
+      const { bus, clock, soon } = await openTestBus(answer, {}, { diesUnnoticed });
+      const running = outcomeOf(bus.run(forever));
+      for (let address = 1; address <= devices; address += 1) bus.poll(pollOf(address, 100));
+      await clock.advance(1_000);
+      gone.add(1);
+      const ordered = outcomeOf(bus.exchange(ask(1), command(soon()), forever));
+      await clock.advance(1_900);
+      expect([running(), ordered()]).toEqual(['pending', 'NO_REPLY']);
+      await clock.advance(3_000);
+      expect(running()).toBe(expected);
+    },
+  );
+
   it('is not meant when a port would notice, when others answer, or when no one ever did', async () => {
     const serial = await openTestBus(answering({ value: true }), {});
     const half = await openTestBus(

@@ -93,7 +93,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
     bell.ring();
   }
 
-  const port = await openPort(options, { data: hearing.data, lost: lose }, { clock, log }, signal);
+  const port = await openPort(options, { ...hearing, lost: lose }, { clock, log }, signal);
   const rateCheck = openBaudRateCheck(port.paced && !options.localEcho);
   const tuning = openTuning({ options, port, clock, lose });
 
@@ -122,8 +122,8 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
     // A frame with a bad checksum was the reply, most likely; after any other miss it may still come.
     const hadItsSay = answered || ['crc', 'unreached', 'unanswered'].includes(outcome.kind);
     const lateUntil = hadItsSay ? endedAt : times.lateUntil;
-    const isAnyones = exchange.anonymous || exchange.line;
-    frameDelay.keep(isAnyones ? lateUntil : Math.max(endedAt, times.sentBy + gapMs));
+    const leftBy = port.numbersRequests ? endedAt : Math.max(endedAt, times.sentBy + gapMs);
+    frameDelay.keep(exchange.anonymous || exchange.line ? lateUntil : leftBy);
     return {
       outcome,
       turnaroundMs: answered && receiver.heard() > 0 ? turnaroundOf(times, receiver, heardAt) : null,
@@ -224,6 +224,12 @@ function openHearing({ clock, bell, tap, lateReplies }: HearingOptions) {
         listening.isGarbled = true;
         bell.ring();
       }
+    },
+    late(reply: Uint8Array): void {
+      heardAt = clock.monotonic();
+      tap.heard(reply);
+      tap.cut();
+      if (!lateReplies.isLate(reply, heardAt, undefined)) strayBytes += reply.length;
     },
     listen(to: Pick<Listened, 'receiver' | 'from' | 'address'>): Listened {
       listening = { ...to, early: false, isGarbled: false };

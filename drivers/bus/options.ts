@@ -5,23 +5,33 @@ import { PORTS, portIn } from '../contract/port-number.ts';
 /** Those that UARTs and serial device servers have in common. */
 export const BAUD_RATES = [1_200, 2_400, 4_800, 9_600, 19_200, 38_400, 57_600, 115_200, 230_400] as const;
 
-const portName = z
-  .string('expected a device such as /dev/serial/by-id/…, or tcp://host:port')
-  .max(4_096)
-  .regex(
-    /^(\/[^\0]+|tcp:\/\/(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):\d{1,5})$/,
-    'expected a device such as /dev/serial/by-id/…, or tcp://host:port of a serial device server',
-  )
-  .refine(portIn(/^tcp:.*:(\d+)$/), PORTS);
+const HOST_AND_PORT = String.raw`(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):\d{1,5}`;
+
+/** `schemes`: of what is behind a network, as a regular expression; `expected` in words. */
+export function portName(schemes: string, expected: string) {
+  return z
+    .string(`expected ${expected}`)
+    .max(4_096)
+    .regex(new RegExp(`^(/[^\\0]+|${schemes}://${HOST_AND_PORT})$`), `expected ${expected}`)
+    .refine(portIn(/^[a-z-]+:.*:(\d+)$/), PORTS);
+}
+
+const serialPort = portName(
+  'tcp',
+  'a device such as /dev/serial/by-id/…, or tcp://host:port of a serial device server',
+);
 
 export const PARITIES = ['none', 'even', 'odd'] as const;
 
 /** Spread into the options of a protocol, which may give other defaults to what its standard decides. */
 export const busOptions = {
-  port: portName.describe(
+  port: serialPort.describe(
     'Serial device (by-id paths survive replugging), or tcp://host:port of a serial device server',
   ),
-  baudRate: z.literal(BAUD_RATES).default(19_200).describe('Of the wire, also behind a serial device server'),
+  baudRate: z
+    .literal(BAUD_RATES)
+    .default(19_200)
+    .describe('Of the wire, also behind a device server or gateway'),
   parity: z.enum(PARITIES).default('even').describe('Modbus prescribes even; DCON and OSDP none'),
   stopBits: z.literal([1, 2]).default(1).describe('2 with parity none, where devices want 11 bits'),
   localEcho: z.boolean().default(false).describe('The adapter hears what it sends: strip it, and compare'),

@@ -1,10 +1,12 @@
-/** The contract of a port: what carries bytes to a bus and back. serial-port.ts and tcp-port.ts are the two there are. */
+/** The contract of a port: what carries bytes to a bus and back. serial-port.ts, tcp-port.ts and that of Modbus TCP (drivers/modbus/tcp-port.ts) are those there are. */
 import type { Clock, DriverLog } from '../contract/driver.ts';
 import type { BusOptions, LineSettings } from './options.ts';
 
 export interface PortListener {
   /** Bytes came. The array is the listener's own. */
   data(bytes: Uint8Array): void;
+  /** Of a port that numbers its requests: a whole reply, and not to the last one. */
+  late?(reply: Uint8Array): void;
   /** The port is gone, once and for good: hang-up, error, or a peer that is silent for too long. */
   lost(error: Error): void;
 }
@@ -19,6 +21,11 @@ export interface Port extends AsyncDisposable {
   readonly paced: boolean;
   /** A peer that is gone may go unnoticed: a bus that hears nothing any more takes the port for lost. */
   readonly diesUnnoticed: boolean;
+  /**
+   * Each reply says by a number which request it answers, so that a late one is never taken for the next; and there is no
+   * wire here whose silences would be kept.
+   */
+  readonly numbersRequests?: boolean;
   /** What the way itself adds to every reply, milliseconds: the round trip of a network, the latency timer of an adapter. */
   latencyMs(): number;
   /** Hands all bytes over at once, without waiting for the wire. Throws LINK_LOST. */

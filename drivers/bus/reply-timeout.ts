@@ -11,6 +11,8 @@ export interface Asker {
   by: 'poll' | 'order';
   /** An order for another station waits for the wire. */
   isUrgent(): boolean;
+  /** It may close a relay, or open one. */
+  moves: boolean;
 }
 
 /** Every so many probes of a dead station give it all the time it may have: it may have become slower. */
@@ -49,9 +51,9 @@ export function openReplyTimeouts({ options, stations, clock }: ReplyTimeoutsOpt
    * After a miss of a device that was heard before, it is not asked again for another turnaround, so that a reply that is
    * later than it may be is not taken for the next one; a device that is known to be late is given longer. Others have their turn meanwhile.
    */
-  function graceMs(station: Station, { numbered }: Exchange<unknown>, { outcome }: Conversation): number {
+  function graceMs(station: Station, { outcome }: Conversation): number {
     const mayBeLate = outcome.kind === 'timeout' && station.lastOperation !== undefined;
-    if (!mayBeLate || numbered) return 0;
+    if (!mayBeLate) return 0;
     const lateMs = isLateLately(station) ? LATE_TIMES * (station.late?.delayMs ?? 0) : 0;
     return Math.max(options.turnaroundMaxMs, Math.min(lateMs, GRACE_MAX_MS));
   }

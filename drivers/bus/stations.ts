@@ -3,7 +3,7 @@ import { type Clock, DriverError } from '../contract/driver.ts';
 import type { BusReport } from '../contract/rs485.ts';
 import { openAddressConflicts } from './address-conflicts.ts';
 import { nextBreaker } from './circuit-breaker.ts';
-import { isPeerGone, NO_SILENCE, nextSilence } from './dead-peer.ts';
+import { NO_SILENCE, nextSilence, whyGone } from './dead-peer.ts';
 import type { Exchange } from './exchange.ts';
 import type { Conversation, Line } from './line.ts';
 import { openLoad } from './load.ts';
@@ -57,18 +57,7 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
   const { replyTimeoutOf, graceMs } = openReplyTimeouts({ options, stations, clock });
   const conflicts = openAddressConflicts({ stations, clock, turnaroundMaxMs: options.turnaroundMaxMs });
   const open = openRequests(line);
-  let silence = NO_SILENCE;
-  let echoes = 0;
-
-  function listened(station: Station, { heard, endedAt, outcome, soundsLikeEcho }: Conversation): void {
-    if (outcome.kind === 'reply') echoes = 0;
-    else if (soundsLikeEcho && !options.localEcho) echoes += 1;
-    const expected = station.lastOperation !== undefined;
-    silence = nextSilence(silence, { address: station.address, expected, heard, at: endedAt });
-    if (line.port.diesUnnoticed && isPeerGone(silence, endedAt)) {
-      line.lose(new Error('nothing is heard any more from any device that answered before'));
-    }
-  }
+  const hearing = openHearing(line, options);
 
   function takeLate(): void {
     const at = clock.monotonic();
@@ -95,7 +84,8 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
     async converse(station, exchange, request, asker) {
       const { operation, replyLength, line: otherLine } = exchange;
       const { by } = asker;
-      const asked = conflicts.asked(station, exchange, by);
+      // Behind a gateway two devices at one address are for the gateway to hear.
+      const asked = line.port.numbersRequests ? exchange : conflicts.asked(station, exchange, by);
       const replyTimeout = replyTimeoutOf(station, exchange, asker);
       if (asked !== exchange) replyTimeout.leaves = asker.isUrgent;
       const conversation = await line.converse(asked, request, replyTimeout);
@@ -107,15 +97,16 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
       if (replyLength === 0 || otherLine || line.gone.aborted)
         return { conversation, changed: false, askedAt: sentAt };
       open.ended(station, conversation);
-      const askedAt = exchange.numbered ? sentAt : askedAtOf(station, operation, conversation);
-      station.askableAt = lateUntil + graceMs(station, exchange, conversation);
+      const isNumbered = exchange.numbered === true || line.port.numbersRequests === true;
+      const askedAt = isNumbered ? sentAt : askedAtOf(station, operation, conversation);
+      station.askableAt = lateUntil + (isNumbered ? 0 : graceMs(station, conversation));
       if (conversation.yielded) {
         conflicts.yielded(station, conversation);
         station.breaker = nextBreaker(station.breaker, { kind: 'yielded', at: endedAt });
         return { conversation, changed: false, askedAt };
       }
-      listened(station, conversation);
-      conflicts.ended(station, conversation);
+      hearing.listened(station, conversation, asker.moves);
+      if (!line.port.numbersRequests) conflicts.ended(station, conversation);
       const attempt = { outcome: outcome.kind, turnaroundMs };
       // The same request twice has the same answer: it may be as old as the first one that is unanswered.
       const ended = { operation, attempt, by, at: endedAt, askedAt: askedAt < sentAt ? askedAt : undefined };
@@ -130,12 +121,35 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
       return {
         ...load.of(now),
         strayBytes: line.strayBytes(),
-        warnings: [...line.warnings(), ...conflicts.warnings(), ...ownWarnings(all, now, echoes, options)],
+        warnings: [
+          ...line.warnings(),
+          ...conflicts.warnings(),
+          ...ownWarnings(all, now, hearing.echoes(), options),
+        ],
         devices: all
           .filter(({ isPolled, lastOperation }) => isPolled || lastOperation !== undefined)
           .toSorted((a, b) => a.address - b.address)
           .map((station) => reportOf(station, now)),
       };
+    },
+  };
+}
+
+/** What every exchange says of the port: that its peer is gone, or that it hears itself. */
+function openHearing(line: Line, options: Pick<BusOptions, 'localEcho'>) {
+  let silence = NO_SILENCE;
+  let echoes = 0;
+  return {
+    echoes: () => echoes,
+    listened(station: Station, conversation: Conversation, moves: boolean): void {
+      const { heard, sentAt, endedAt, outcome, soundsLikeEcho } = conversation;
+      if (outcome.kind === 'reply') echoes = 0;
+      else if (soundsLikeEcho && !options.localEcho) echoes += 1;
+      const expected = station.lastOperation !== undefined;
+      const { address } = station;
+      silence = nextSilence(silence, { address, expected, moves, heard, sentAt, at: endedAt });
+      const gone = line.port.diesUnnoticed ? whyGone(silence, endedAt) : undefined;
+      if (gone !== undefined) line.lose(new Error(gone));
     },
   };
 }

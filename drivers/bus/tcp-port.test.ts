@@ -73,6 +73,19 @@ it('is lost once when the server closes the connection', async () => {
   expect(lost).toHaveLength(1);
 });
 
+it('takes with it what the peer has not acknowledged: the kernel sends it to no one later', async () => {
+  const ended = vi.fn();
+  const { port: number, sockets } = await server('127.0.0.1', (socket) => socket.on('end', ended).resume());
+  const { port } = await open(`tcp://127.0.0.1:${number}`);
+  const reset = vi.fn();
+  await vi.waitFor(() => expect(sockets.size).toBe(1));
+  for (const socket of sockets) socket.on('error', ({ message }) => reset(message));
+  await port[Symbol.asyncDispose]();
+  // A reset (RFC 9293, 3.5.2) empties the queues of both ends; an orderly end is sent behind what is queued.
+  await vi.waitFor(() => expect(reset).toHaveBeenCalledWith(expect.stringMatching(/ECONNRESET/)));
+  expect(ended).not.toHaveBeenCalled();
+});
+
 it('is not lost when we close it', async () => {
   const { port: number, sockets } = await server('127.0.0.1', () => {});
   const { port, lost } = await open(`tcp://127.0.0.1:${number}`);

@@ -1,7 +1,7 @@
-/** A serial device server in TCP server mode (raw, no RFC 2217): what is sent leaves on its serial port, and back. */
+/** What is behind a TCP connection: a serial device server in TCP server mode (raw, no RFC 2217), or a gateway. */
 import { connect, type Socket } from 'node:net';
 import { type Clock, DriverError } from '../contract/driver.ts';
-import type { OpenPort } from './port.ts';
+import type { OpenPort, Port } from './port.ts';
 
 const CONNECT_MS = 5_000;
 /** Then the kernel asks once a second whether an idle peer is there, ten times. A silent one with data: line.ts. */
@@ -11,13 +11,38 @@ const UNSENT_MAX_BYTES = 4_096;
 /** Of what a connection takes to be made, more is a busy server, not a long way. */
 const LATENCY_MAX_MS = 1_000;
 
-const CLOSED = 'the serial device server closed the connection';
-/** A Modbus TCP server takes the bytes of a serial line for a broken header, and hangs up. */
-const CLOSED_UNHEARD =
-  'the server closed the connection and has answered nothing: it may be a Modbus TCP server. Use a serial device server in raw TCP server mode, or set this one to that';
+/** For people, of what a connection leads to. */
+export interface PeerWords {
+  /** Such as "the serial device server". */
+  name: string;
+  /** When it hangs up and has answered nothing. */
+  closedUnheard: string;
+}
 
-/** Throws LINK_LOST when no one accepts the connection. */
-export const openTcpPort: OpenPort = async ({ port: name }, listener, { clock }, signal) => {
+/** A Modbus TCP server takes the bytes of a serial line for a broken header, and hangs up. */
+export const openTcpPort: OpenPort = tcpPortTo({
+  name: 'the serial device server',
+  closedUnheard:
+    'the server closed the connection and has answered nothing: it may be a Modbus TCP server. Set the port of the link to modbus-tcp://, or the server to raw TCP server mode',
+});
+
+/** What it opens throws LINK_LOST when no one accepts the connection. */
+export function tcpPortTo(words: PeerWords): OpenPort {
+  return async (options, listener, context, signal) =>
+    await openSocket(words, { options, listener, context, signal });
+}
+
+interface Opening {
+  options: Parameters<OpenPort>[0];
+  listener: Parameters<OpenPort>[1];
+  context: Parameters<OpenPort>[2];
+  signal: AbortSignal;
+}
+
+async function openSocket(
+  words: PeerWords,
+  { options: { port: name }, listener, context: { clock }, signal }: Opening,
+): Promise<Port> {
   signal.throwIfAborted();
   const { hostname, port } = new URL(name);
   const host = hostname.replace(/^\[(.*)\]$/, '$1');
@@ -43,7 +68,8 @@ export const openTcpPort: OpenPort = async ({ port: name }, listener, { clock },
   socket.on('close', () => {
     if (isOver) return;
     isOver = true;
-    listener.lost(reason ?? new Error(hasAsked && !hasHeard ? CLOSED_UNHEARD : CLOSED));
+    const closed = hasAsked && !hasHeard ? words.closedUnheard : `${words.name} closed the connection`;
+    listener.lost(reason ?? new Error(closed));
   });
   return {
     name,
@@ -54,17 +80,18 @@ export const openTcpPort: OpenPort = async ({ port: name }, listener, { clock },
     write(bytes) {
       if (isOver || !socket.writable) throw new DriverError('LINK_LOST', `${name}: the connection is closed`);
       if (socket.writableLength > UNSENT_MAX_BYTES) {
-        throw new DriverError('LINK_LOST', `${name}: the serial device server does not take what is sent`);
+        throw new DriverError('LINK_LOST', `${name}: ${words.name} does not take what is sent`);
       }
       hasAsked = true;
       socket.write(bytes);
     },
     async [Symbol.asyncDispose]() {
       isOver = true;
-      socket.destroy();
+      // The kernel would go on sending for minutes what the peer has not acknowledged, and a relay would close then.
+      socket.resetAndDestroy();
     },
   };
-};
+}
 
 /** Resolves with the round trip, milliseconds: what the handshake took. */
 async function connected(

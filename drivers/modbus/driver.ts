@@ -1,11 +1,11 @@
 /**
- * Modbus RTU on an RS-485 bus: the devices of the options and of `watch` are polled and reported, each as its profile
+ * Modbus RTU on an RS-485 bus, and Modbus TCP: the devices of the options and of `watch` are polled and reported, each as its profile
  * says (profile.ts). The wire is the bus's (drivers/bus/bus.ts).
  *
  * To read in this order. A device: devices.ts → device.ts (contact and polls) → contact-steps.ts → device-state.ts (its report) →
  * observations.ts (inputs, alarms, restarts). What is done to it: apply.ts → settings-block.ts · pulses.ts → orders.ts →
  * live-pulses.ts → safety.ts → relay-watch.ts → watchdog-expiry.ts → watchdog-test.ts. The bytes: exchanges.ts → frame.ts →
- * messages.ts. Products: profile-shape.ts → registers.ts → profile-areas.ts → profile-faults.ts. Addresses that are asked: probe.ts.
+ * messages.ts; on a connection in the frames of tcp-port.ts → tcp-frame.ts. Products: profile-shape.ts → registers.ts → profile-areas.ts → profile-faults.ts. Addresses that are asked: probe.ts.
  */
 import { z } from 'zod';
 import { type Bus, openBus, openPort } from '../bus/bus.ts';
@@ -18,17 +18,20 @@ import { type Commands, commonCommands, executing, runLink } from '../rs485/link
 import { applySettings } from './apply.ts';
 import { type Devices, openDevices } from './devices.ts';
 import { sendersOf } from './frame.ts';
-import { modbusOptions } from './options.ts';
+import { isModbusTcp, modbusOptions } from './options.ts';
 import { probeAddress } from './probe.ts';
 import { profileSchema } from './profile.ts';
 import type { Profile } from './profile-shape.ts';
+import { modbusTcpOver, openGatewayPort } from './tcp-port.ts';
 
 /** As configured, with the profiles that are named there. */
-const driverOptions = modbusOptions.extend({ profiles: z.record(z.string().max(4_096), profileSchema) });
+const driverOptions = modbusOptions.safeExtend({ profiles: z.record(z.string().max(4_096), profileSchema) });
 
-export const openModbus: OpenDriver = openModbusOn(openPort);
+export const openModbus: OpenDriver = openModbusOn((options, ...rest) =>
+  isModbusTcp(options.port) ? openGatewayPort(options, ...rest) : openPort(options, ...rest),
+);
 
-/** `openPort`: a test gives one of its own. */
+/** `openPort`: a test gives one of its own. On modbus-tcp it carries the bytes of the connection. */
 export function openModbusOn(openPort: OpenPort): OpenDriver {
   return async (data, context, signal) => {
     const options = valid(driverOptions, data, 'INVALID_OPTIONS');
@@ -44,7 +47,8 @@ export function openModbusOn(openPort: OpenPort): OpenDriver {
     const profileAt = (unit: number) => profiles.get(unit) ?? usual;
     const { clock, log, linkId, report } = context;
     await using opening = new AsyncDisposableStack();
-    const bus = opening.use(await openBus({ options, openPort, clock, log, senders: sendersOf }, signal));
+    const port = isModbusTcp(options.port) ? { openPort: modbusTcpOver(openPort), gapMs: 0 } : { openPort };
+    const bus = opening.use(await openBus({ options, ...port, clock, log, senders: sendersOf }, signal));
     const events = openEventQueue({ emit: context.emit, clock, log });
     const { pollEveryMs: everyMs } = options;
     // Plain, but for optional keys in its type.

@@ -1,13 +1,13 @@
 /** Modbus requests as exchanges of the bus (drivers/bus/exchange.ts). */
 import type { Exchange, Reading } from '../bus/exchange.ts';
 import { exceptionReading } from './exceptions.ts';
-import { answerLength, isModbusTcp, locate } from './frame.ts';
+import { answerLength, isMbapAnswer, locate } from './frame.ts';
 import { type Answer, decode, encode, type Request } from './messages.ts';
 
 const MODBUS_TCP = {
   kind: 'unanswered',
   reason:
-    'a Modbus TCP server answers (MBAP headers), where the bytes of a serial line are expected: set the server to raw TCP server mode',
+    'a Modbus TCP server answers (MBAP headers), where the bytes of a serial line are expected: set the port of the link to modbus-tcp://, or the server to raw TCP server mode',
 } as const;
 
 export function readBits(
@@ -59,7 +59,7 @@ function exchange<Reply>(
       const unanswered = isBroadcast ? replyOf({ kind: 'written' }) : undefined;
       if (unanswered !== undefined) return { kind: 'reply', reply: unanswered };
       const located = locate(bytes, received);
-      if (located.kind === 'more' && isModbusTcp(bytes, received)) return MODBUS_TCP;
+      if (located.kind === 'more' && isMbapAnswer(bytes, received)) return MODBUS_TCP;
       if (located.kind === 'more') return located;
       const answer = decode(unit, request, located.frame);
       if (answer.kind === 'exception') return exceptionReading(answer.code, replyOf({ kind: 'written' }));

@@ -59,7 +59,7 @@ const MBAP_LENGTH = 7;
  * An answer to `request` as Modbus TCP has it (Messaging on TCP/IP Implementation Guide 1.0b, 3.1.3): transaction, protocol 0,
  * length of the rest, unit id; and no CRC.
  */
-export function isModbusTcp(request: Uint8Array, received: Uint8Array): boolean {
+export function isMbapAnswer(request: Uint8Array, received: Uint8Array): boolean {
   if (received.length <= MBAP_LENGTH) return false;
   const header = new DataView(received.buffer, received.byteOffset, received.length);
   const isWhole = received.length === MBAP_LENGTH - 1 + header.getUint16(4);

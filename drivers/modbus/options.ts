@@ -1,9 +1,29 @@
-/** What a Modbus RTU bus is configured with. */
+/** What a Modbus bus is configured with. */
 import { z } from 'zod';
-import { busOptions, eachOnce } from '../bus/options.ts';
+import { busOptions, eachOnce, portName } from '../bus/options.ts';
 
-/** Unit ids of devices; 0 is the broadcast, and those above 247 are reserved (Modbus over serial line 1.02, 2.2). */
-const unitId = z.int().min(1).max(247);
+const HIGHEST_UNIT = 247;
+/**
+ * A device that speaks Modbus TCP itself, and looks at no unit id (Messaging on TCP/IP Implementation Guide 1.0b, 4.4.2.1). 0 would do
+ * as well there; behind a gateway it is the broadcast, which closes the relays of all.
+ */
+const TCP_DEVICE = 255;
+
+/** The gateway, or the device itself, has a connection and MBAP headers in the place of a serial line. */
+export function isModbusTcp(port: string): boolean {
+  return port.startsWith('modbus-tcp://');
+}
+
+/** Which unit ids a device may have: 0 is the broadcast, and those above 247 are reserved (Modbus over serial line 1.02, 2.2). */
+export function unitIds(port: string): readonly [lowest: number, highest: number] {
+  return [1, isModbusTcp(port) ? TCP_DEVICE : HIGHEST_UNIT];
+}
+
+const unitId = z
+  .int()
+  .min(1)
+  .max(TCP_DEVICE)
+  .refine((unit) => unit <= HIGHEST_UNIT || unit === TCP_DEVICE, 'expected 1 to 247, or 255 on modbus-tcp');
 
 const profileName = z
   .string()
@@ -12,21 +32,37 @@ const profileName = z
     'expected the name of a profile that comes with Gatehouse, or the path of a .yaml file',
   );
 
-export const modbusOptions = z.strictObject({
+const options = z.strictObject({
   ...busOptions,
+  port: portName(
+    '(modbus-)?tcp',
+    'a device such as /dev/serial/by-id/…, tcp://host:port of a serial device server, or modbus-tcp://host:port of a Modbus TCP gateway',
+  ).describe(
+    'Serial device (by-id paths survive replugging); tcp://host:port of a serial device server; modbus-tcp://host:502 of a Modbus TCP gateway or device',
+  ),
   profile: profileName
     .default('gatehouse-io')
     .describe('What devices are taken for unless devices says otherwise'),
   devices: z
     .array(
       z.strictObject({
-        unitId: unitId.describe('As set at the device'),
+        unitId: unitId.describe('As set at the device; 255: the Modbus TCP device itself'),
         profile: profileName.optional().describe('Its product, when it is not the profile of the bus'),
       }),
     )
-    .max(247)
+    .max(248)
     .superRefine(eachOnce('unitId'))
     .default([])
     .describe('Devices that are known to be there; a scan finds those that can say who they are'),
+});
+
+export const modbusOptions = options.superRefine(({ port, localEcho, devices }, context) => {
+  const refuse = (path: PropertyKey[], message: string) =>
+    context.addIssue({ code: 'custom', path, message });
+  if (isModbusTcp(port) && localEcho) refuse(['localEcho'], 'modbus-tcp has no echo');
+  const [, highest] = unitIds(port);
+  for (const [index, device] of devices.entries())
+    if (device.unitId > highest)
+      refuse(['devices', index, 'unitId'], `expected 1 to ${highest}: 255 is a device on modbus-tcp`);
 });
 export type ModbusOptions = z.output<typeof modbusOptions>;

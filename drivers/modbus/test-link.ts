@@ -58,6 +58,8 @@ export interface TestLinkOptions {
   /** That of an earlier link, when this one is the next life of its host. */
   clock?: ManualClock;
   emit?: (event: DriverEvent, signal: AbortSignal) => Promise<void>;
+  /** What comes back over the connection to a Modbus TCP gateway for what was sent. `devices`: on the wire behind it. */
+  throughGateway?(bytes: Uint8Array, devices: (frame: Uint8Array) => Uint8Array | null): Answer;
 }
 
 export async function openTestLink({
@@ -66,10 +68,11 @@ export async function openTestLink({
   profiles,
   emit,
   clock = manualClock(),
+  throughGateway,
 }: TestLinkOptions): Promise<TestLink> {
   const reports: { subject: string; state: Plain }[] = [];
   const events: DriverEvent[] = [];
-  const wire = openTestPort(clock, (request) => {
+  const devices = (request: Uint8Array) => {
     const [unit = 0] = request;
     const found = stations.get(unit);
     if (!found) return null;
@@ -80,7 +83,10 @@ export async function openTestLink({
       return reply && modbus.readdressed(reply, unit);
     };
     return found.behave ? found.behave(request, answer) : answer();
-  });
+  };
+  const wire = openTestPort(clock, (bytes) =>
+    throughGateway ? throughGateway(bytes, (frame) => devices(frame) as Uint8Array | null) : devices(bytes),
+  );
   const never = new AbortController().signal;
   const driver = await openModbusOn(wire.openPort)(
     { port: '/dev/ttyTest', profile: Object.keys(profiles)[0] ?? '', ...options, profiles },

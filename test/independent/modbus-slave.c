@@ -1,13 +1,15 @@
 /*
- * A Gatehouse I/O controller (config/profiles/gatehouse-io.yaml) on libmodbus, at the far end of a pseudo-terminal.
+ * A Gatehouse I/O controller (config/profiles/gatehouse-io.yaml) on libmodbus, at the far end of a pseudo-terminal, or as a
+ * Modbus TCP server that takes one connection at a time.
  *
  *     cc -I/usr/include/modbus -o modbus-slave modbus-slave.c -lmodbus
- *     modbus-slave UNIT HWID
+ *     modbus-slave UNIT HWID [tcp]
  *
- * Prints the path of the serial port. Lines on standard input change it: `input MASK`, `status MASK`, `restart`.
+ * Prints the path of the serial port, or host:port. Lines on standard input change it: `input MASK`, `status MASK`, `restart`.
  * Ends with its standard input.
  */
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <modbus.h>
@@ -76,22 +78,40 @@ static void obey(const char *line) {
   if (strncmp(line, "restart", 7) == 0) registers[BOOT] += 1;
 }
 
-int main(int count, char **arguments) {
-  if (count != 3) return 2;
-  int master = posix_openpt(O_RDWR | O_NOCTTY);
-  if (master < 0 || grantpt(master) || unlockpt(master)) return 1;
+static modbus_t *on_terminal(int *master) {
+  *master = posix_openpt(O_RDWR | O_NOCTTY);
+  if (*master < 0 || grantpt(*master) || unlockpt(*master)) exit(1);
   /* Held open, or reads fail while no one has the port. */
-  int slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+  int slave = open(ptsname(*master), O_RDWR | O_NOCTTY);
   struct termios raw;
-  if (slave < 0 || tcgetattr(slave, &raw)) return 1;
+  if (slave < 0 || tcgetattr(slave, &raw)) exit(1);
   cfmakeraw(&raw);
   tcsetattr(slave, TCSANOW, &raw);
+  modbus_t *context = modbus_new_rtu(ptsname(*master), 19200, 'E', 8, 1);
+  if (context) modbus_set_socket(context, *master);
+  printf("%s\n", ptsname(*master));
+  return context;
+}
 
-  modbus_t *context = modbus_new_rtu(ptsname(master), 19200, 'E', 8, 1);
+static modbus_t *on_network(int *listening) {
+  modbus_t *context = modbus_new_tcp("127.0.0.1", 0);
+  struct sockaddr_in address;
+  socklen_t length = sizeof address;
+  if (!context || (*listening = modbus_tcp_listen(context, 1)) < 0) exit(1);
+  if (getsockname(*listening, (struct sockaddr *)&address, &length)) exit(1);
+  printf("127.0.0.1:%d\n", ntohs(address.sin_port));
+  return context;
+}
+
+int main(int count, char **arguments) {
+  int is_tcp = count == 4 && strcmp(arguments[3], "tcp") == 0;
+  if (count != 3 && !is_tcp) return 2;
+  int listening = -1;
+  int wire = -1;
+  modbus_t *context = is_tcp ? on_network(&listening) : on_terminal(&wire);
   modbus_mapping_t *mapping = modbus_mapping_new(0, 0, REGISTERS, 0);
   if (!context || !mapping) return 1;
   modbus_set_slave(context, atoi(arguments[1]));
-  modbus_set_socket(context, master);
   registers = mapping->tab_registers;
   registers[BOOT] = 1;
   registers[SETTINGS + 3] = 5000;
@@ -100,32 +120,41 @@ int main(int count, char **arguments) {
   put_text(0x0310, LIBMODBUS_VERSION_STRING);
   put_text(0x0318, "slave");
   put_text(0x0320, "1");
-  printf("%s\n", ptsname(master));
   fflush(stdout);
 
   for (;;) {
+    int heard = wire >= 0 ? wire : listening;
     fd_set ready;
     FD_ZERO(&ready);
     FD_SET(0, &ready);
-    FD_SET(master, &ready);
-    if (select(master + 1, &ready, NULL, NULL, NULL) < 0) return 1;
+    FD_SET(heard, &ready);
+    if (select(heard + 1, &ready, NULL, NULL, NULL) < 0) return 1;
     if (FD_ISSET(0, &ready)) {
       char line[80] = {0};
       if (read(0, line, sizeof line - 1) <= 0) return 0;
       obey(line);
     }
-    if (!FD_ISSET(master, &ready)) continue;
-    uint8_t query[MODBUS_RTU_MAX_ADU_LENGTH];
+    if (!FD_ISSET(heard, &ready)) continue;
+    if (wire < 0) {
+      wire = modbus_tcp_accept(context, &listening);
+      continue;
+    }
+    uint8_t query[MODBUS_TCP_MAX_ADU_LENGTH];
     int length = modbus_receive(context, query);
+    if (length < 0 && is_tcp) {
+      close(wire);
+      wire = -1;
+    }
     if (length <= 0) continue;
     tick();
-    int address = word(query + 2);
-    if (query[1] == MODBUS_FC_WRITE_MULTIPLE_REGISTERS && !accepts(address, word(query + 4), query + 7)) {
+    const uint8_t *function = query + modbus_get_header_length(context);
+    int address = word(function + 1);
+    if (*function == MODBUS_FC_WRITE_MULTIPLE_REGISTERS && !accepts(address, word(function + 3), function + 6)) {
       modbus_reply_exception(context, query, MODBUS_EXCEPTION_ILLEGAL_DATA_VALUE);
       continue;
     }
     modbus_reply(context, query, length, mapping);
-    if (query[1] == MODBUS_FC_WRITE_MULTIPLE_REGISTERS && address == SETTINGS) {
+    if (*function == MODBUS_FC_WRITE_MULTIPLE_REGISTERS && address == SETTINGS) {
       registers[VERSION] = registers[SETTINGS + 5];
       registers[VERSION + 1] = registers[SETTINGS + 6];
       if (!(registers[SETTINGS + 4] & 1)) registers[EDGES] = 0;

@@ -1,6 +1,6 @@
 /**
- * The Modbus driver and peers that share nothing with it, over a real pseudo-terminal: a controller on libmodbus
- * (modbus-slave.c), and mbpoll, which reads and writes the same registers.
+ * The Modbus driver and peers that share nothing with it, over a real pseudo-terminal and over TCP: a controller on
+ * libmodbus (modbus-slave.c), and mbpoll, which reads and writes the same registers.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -50,8 +50,8 @@ interface Slave extends AsyncDisposable {
   say(line: string): void;
 }
 
-async function openSlave(): Promise<Slave> {
-  const child: ChildProcess = spawn(join(folder, 'slave'), [String(UNIT), HW_ID], {
+async function openSlave(...more: 'tcp'[]): Promise<Slave> {
+  const child: ChildProcess = spawn(join(folder, 'slave'), [String(UNIT), HW_ID, ...more], {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   const ended = new Promise((resolve) => child.on('exit', resolve));
@@ -104,6 +104,34 @@ async function openLink(port: string): Promise<Link> {
   };
 }
 
+it.skipIf(!hasPeers)('has its one connection again after it was taken by another', async () => {
+  await using slave = await openSlave('tcp');
+  for (let life = 0; life < 2; life += 1) {
+    await using link = await openLink(`modbus-tcp://${slave.port}`);
+    await expect.poll(link.report).toMatchObject({ connected: true });
+  }
+  const [host = '', port = ''] = slave.port.split(':');
+  const line = [
+    '-q',
+    '-m',
+    'tcp',
+    '-p',
+    port,
+    '-a',
+    String(UNIT),
+    '-t',
+    '4',
+    '-0',
+    '-r',
+    '0',
+    '-c',
+    '4',
+    '-1',
+    host,
+  ];
+  expect(spawnSync('mbpoll', line, { encoding: 'utf8' }).stdout).toMatch(/^\[0\]:/m);
+});
+
 const MBPOLL = ['-q', '-m', 'rtu', '-a', String(UNIT), '-b', '19200', '-P', 'even', '-t', '4', '-0', '-r'];
 
 /** Registers from `address` on, as mbpoll reads them. */
@@ -119,9 +147,12 @@ function write(port: string, address: number, values: number[]) {
   });
 }
 
-it.skipIf(!hasPeers)('reads, configures and fires a controller on libmodbus', async () => {
-  await using slave = await openSlave();
-  await using link = await openLink(slave.port);
+it.skipIf(!hasPeers).each([
+  ['on a wire', []],
+  ['by Modbus TCP', ['tcp']],
+] as const)('reads, configures and fires a controller on libmodbus, %s', async (_, more) => {
+  await using slave = await openSlave(...more);
+  await using link = await openLink(more.length > 0 ? `modbus-tcp://${slave.port}` : slave.port);
   await expect.poll(link.report).toMatchObject({
     connected: true,
     type: 'libmodbus',

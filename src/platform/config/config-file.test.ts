@@ -117,6 +117,30 @@ describe('single settings', () => {
     [`links: [{ id: a, protocol: zigbee, options: { port: "tcp://host:0" } }]\n${GATEWAY}`, /port from 1 to/],
     [`links: [{ id: a, protocol: zigbee, options: { port: "tls://host:0" } }]\n${GATEWAY}`, /port from 1 to/],
     ['links: [{ id: a, protocol: osdp, options: { port: "tcp://host:0" } }]', /port from 1 to 65535/],
+    [
+      'links: [{ id: a, protocol: modbus, options: { port: "modbus-tcp://host:0" } }]',
+      /port from 1 to 65535/,
+    ],
+    [
+      'links: [{ id: a, protocol: modbus, options: { port: "modbus-tcp://host" } }]',
+      /modbus-tcp:\/\/host:port/,
+    ],
+    [
+      'links: [{ id: a, protocol: osdp, options: { port: "modbus-tcp://host:502" } }]',
+      /or tcp:\/\/host:port of a/,
+    ],
+    [
+      'links: [{ id: a, protocol: modbus, options: { port: "modbus-tcp://h:502", localEcho: true } }]',
+      /localEcho: modbus-tcp has no echo/,
+    ],
+    ...[0, 248, 254, 256].map((unitId): [string, RegExp] => [
+      `links: [{ id: a, protocol: modbus, options: { port: "modbus-tcp://h:502", devices: [{ unitId: ${unitId} }] } }]`,
+      /unitId: expected (1 to 247, or 255|1 at least|255 at most)/,
+    ]),
+    [
+      'links: [{ id: a, protocol: modbus, options: { port: "tcp://h:4001", devices: [{ unitId: 255 }] } }]',
+      /unitId: expected 1 to 247: 255 is a device on modbus-tcp/,
+    ],
     ['encoders: { endpoint: "mqtt://a:1" }', /mqtts/],
     ['encoders: { keepAlive: 20 }', /duration such as/],
     ['encoders: { keepAlive: 31s }', /between 1s and 30s/],

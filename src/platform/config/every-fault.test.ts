@@ -52,7 +52,7 @@ function set(path: Step[], value: unknown, follows: Step[][] = []): Fault {
 }
 
 const gate = (index: number, name: string) => ['zgates', index, name];
-const LINK_IDS = Array.from({ length: 6 }, (_, index) => ['links', index, 'id']);
+const LINK_IDS = Array.from({ length: 7 }, (_, index) => ['links', index, 'id']);
 const bus = (index: number, ...path: Step[]) => ['links', index, 'options', ...path];
 
 const FAULTS: Fault[] = [
@@ -104,7 +104,7 @@ const FAULTS: Fault[] = [
   set(bus(3, 'feedback', 'granted', 'led'), 'blue'),
   set(bus(3, 'devices', 1), { address: 0 }),
   set(['links', 4, 'host'], 'A B'),
-  set(['links', 6], { id: 'alone', protocol: 'zigbee', options: { port: 'tcp://10.0.0.8:1' } }, [
+  set(['links', 7], { id: 'alone', protocol: 'zigbee', options: { port: 'tcp://10.0.0.8:1' } }, [
     gate(0, 'link'),
     gate(1, 'link'),
   ]),

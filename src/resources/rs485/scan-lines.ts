@@ -1,6 +1,7 @@
 /** Which line settings a scan tries, and what their results say. Pure. */
 import { BAUD_RATES, PARITIES } from '../../../drivers/bus/options.ts';
 import { type LineSettings, lineSettings } from '../../../drivers/contract/rs485.ts';
+import { isModbusTcp } from '../../../drivers/modbus/options.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { ScanBody } from './bus-schema.ts';
 import type { Bus } from './buses.ts';
@@ -24,15 +25,21 @@ export function linesToTry(bus: Bus, body: ScanBody): LineSettings[] | undefined
   const configured = lineSettings.safeParse(bus.line).data;
   if (!configured || bus.port === null)
     throw refused(`bus ${bus.id} has no serial line whose settings could be tried`);
-  if (bus.port.startsWith('tcp://'))
+  const keeper = baudRateKeeper(bus.port);
+  if (keeper)
     throw refused(
-      `bus ${bus.id} is behind a serial device server, which keeps its own baud rate: change it there, and scan again`,
+      `bus ${bus.id} is behind ${keeper}, which keeps its own baud rate: change it there, and scan again`,
     );
   const usual = USUAL[bus.protocol] ?? ALL;
   const others = (baudRates ?? usual.baudRates).flatMap((baudRate) =>
     (parities ?? usual.parities).map((parity) => ({ baudRate, parity, stopBits: configured.stopBits })),
   );
   return [configured, ...others.filter((line) => !isSame(line, configured))];
+}
+
+function baudRateKeeper(port: string): string | undefined {
+  if (isModbusTcp(port)) return 'a Modbus TCP gateway';
+  return port.startsWith('tcp://') ? 'a serial device server' : undefined;
 }
 
 function refused(message: string): GatehouseError {

@@ -8,6 +8,7 @@ import {
   type Probed,
   probed as probedSchema,
 } from '../../../drivers/contract/rs485.ts';
+import { unitIds } from '../../../drivers/modbus/options.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Caller, Role } from '../../platform/principal.ts';
 import type { ReportProgress } from '../../services/jobs/job-order.ts';
@@ -21,14 +22,16 @@ import { advice, linesToTry, type Tried } from './scan-lines.ts';
 
 export const SCANNERS: readonly [Role, ...Role[]] = ['service-tool'];
 
-/** Modbus over serial line 1.02, 2.2; two hex digits; what a loop-back link plays; SIA OSDP 2.2, 5.4. */
+/** Two hex digits; what a loop-back link plays; SIA OSDP 2.2, 5.4. */
 const RANGES: Readonly<Record<string, readonly [number, number]>> = {
-  modbus: [1, 247],
   dcon: [0, 255],
   loopback: [0, 31],
   osdp: [0, 126],
 };
 const ANY_ADDRESS = [0, 255] as const;
+/** A device that speaks Modbus TCP itself is asked at 255 (drivers/modbus/options.ts). */
+const rangeOf = ({ protocol, port }: Bus): readonly [number, number] =>
+  protocol === 'modbus' ? unitIds(port ?? '') : (RANGES[protocol] ?? ANY_ADDRESS);
 
 /** Polls that go before a probe, and the margin. */
 const PROBE_BASE_MS = 10_000;
@@ -63,7 +66,7 @@ async function start(
 ): Promise<unknown> {
   const { buses } = options;
   const bus = body.bus === undefined ? buses.only() : buses.assertKnown(body.bus);
-  const [lowest, highest] = RANGES[bus.protocol] ?? ANY_ADDRESS;
+  const [lowest, highest] = rangeOf(bus);
   const from = body.from ?? lowest;
   const to = body.to ?? highest;
   // Unit id 0 is a broadcast, which no device may answer; above the highest no device may be.

@@ -83,6 +83,30 @@ it.skipIf(!hasMbpoll)('is read by mbpoll over its pty, however it is paced', asy
   }
 });
 
+it.skipIf(!hasMbpoll)('is read by mbpoll through a gateway of Modbus TCP', async () => {
+  const bus = await opened({ transport: 'modbus-tcp' });
+  const { hostname, port } = new URL(bus.port);
+  const line = [
+    '-m',
+    'tcp',
+    '-p',
+    port,
+    '-a',
+    '17',
+    '-0',
+    '-1',
+    '-r',
+    '0',
+    '-c',
+    '7',
+    '-t',
+    '4:hex',
+    hostname,
+  ];
+  const { stdout } = await promisify(execFile)('mbpoll', line);
+  expect(stdout).toMatch(/^\[0\]:/m);
+});
+
 it.skipIf(!hasMbpoll)('has its coils written by mbpoll, and says when they switched', async () => {
   const bus = await opened();
   const before = Date.now();
@@ -286,6 +310,7 @@ it('refuses changes and plans that cannot be, with the reason', async () => {
     [{ devices: [...(PLAN.devices ?? []), { address: 1, kind: 'gatehouse-io' }] }, 'two devices at 1'],
     [{ devices: [{ address: 1, kind: 'i-7060' }] }, 'i-7060 does not speak modbus'],
     [{ transport: 'tcp', pacing: 'exact' }, 'exact pacing needs a pty'],
+    [{ transport: 'modbus-tcp', protocol: 'osdp', devices: [] }, 'no gateway of Modbus TCP for osdp'],
   ] as [Partial<BusPlan>, string][]) {
     await expect(opened(plan)).rejects.toThrow(reason);
   }

@@ -150,7 +150,8 @@ const KINDS: Record<'modbus' | 'dcon' | 'osdp', readonly string[]> = {
 export const planSchema = z
   .strictObject({
     protocol: z.enum(['modbus', 'dcon', 'osdp']),
-    transport: z.enum(['pty', 'tcp']).default('pty'),
+    /** modbus-tcp: a gateway in the place of a device server. */
+    transport: z.enum(['pty', 'tcp', 'modbus-tcp']).default('pty'),
     /** Path of a symlink to the pty, so that it comes back at the same path. */
     link: z.string().min(1).optional(),
     baudRate: z.int().min(300).max(1_000_000),
@@ -172,11 +173,13 @@ export const planSchema = z
   })
   .superRefine((plan, context) => {
     const refuse = (message: string) => context.addIssue({ code: 'custom', message });
-    if (plan.transport === 'tcp' && plan.pacing === 'exact')
+    const isTcp = plan.transport !== 'pty';
+    if (plan.transport === 'modbus-tcp' && plan.protocol !== 'modbus')
+      refuse(`there is no gateway of Modbus TCP for ${plan.protocol}`);
+    if (isTcp && plan.pacing === 'exact')
       refuse('exact pacing needs a pty: a serial device server sends what it has gathered');
-    if (plan.transport === 'tcp' && plan.link !== undefined) refuse('a link is for a pty');
-    if (plan.transport === 'tcp' && plan.strictBaudRate)
-      refuse('a serial device server has its own baud rate');
+    if (isTcp && plan.link !== undefined) refuse('a link is for a pty');
+    if (isTcp && plan.strictBaudRate) refuse('a serial device server has its own baud rate');
     const seen = new Set<number>();
     for (const { address, kind } of plan.devices) {
       if (seen.has(address)) refuse(`two devices at ${address}: give one of them the fault duplicate`);

@@ -2,11 +2,12 @@
 import { osdp } from '../osdp/protocol.ts';
 import { dcon } from './dcon/protocol.ts';
 import { modbus } from './modbus/protocol.ts';
+import { openGatewayTransport } from './modbus/tcp-transport.ts';
 import { type BusChange, type CheckedPlan, characterMs, type DeviceChange, type IdleNoise } from './plan.ts';
 import type { Protocol } from './protocol.ts';
 import { type DeviceState, openStation, type Station } from './station.ts';
 import { blockUntil, monotonicMs } from './time.ts';
-import { openPtyTransport, openTcpTransport, type Transport } from './transport.ts';
+import { openPtyTransport, openTcpTransport, type Receive, type Transport } from './transport.ts';
 import { openWire, type Reply, type Wire, type WireCounters } from './wire.ts';
 
 export interface BusStats extends WireCounters {
@@ -67,9 +68,7 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
     wire.sent(isNoise() ? new Uint8Array(bytes.length) : bytes, monotonicMs());
     runner.run();
   };
-  const transport: Transport = stack.use(
-    plan.transport === 'tcp' ? await openTcpTransport(receive) : openPtyTransport(plan.link, receive),
-  );
+  const transport: Transport = stack.use(await transportOf(plan, receive));
   const runner = stack.use(openRunner(wire, transport, plan.pacing === 'exact'));
   const noise = stack.use(openIdleNoise(wire, runner));
   const open = stack.move();
@@ -181,6 +180,17 @@ function openTally(stations: ReadonlyMap<number, Station>, deviceNow: (now: numb
 interface Runner extends Disposable {
   /** Lets everything happen that is due, and sees to it that the rest will. */
   run(): void;
+}
+
+async function transportOf({ transport, link }: CheckedPlan, receive: Receive): Promise<Transport> {
+  switch (transport) {
+    case 'pty':
+      return openPtyTransport(link, receive);
+    case 'tcp':
+      return await openTcpTransport(receive);
+    case 'modbus-tcp':
+      return await openGatewayTransport(receive);
+  }
 }
 
 function openRunner(wire: Wire, transport: Transport, isExact: boolean): Runner {

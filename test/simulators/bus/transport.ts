@@ -72,8 +72,11 @@ function unlessFull<Result>(action: () => Result): Result | undefined {
   }
 }
 
-/** One connection at a time, as device servers have it; a further one is closed at once. */
-export async function openTcpTransport(receive: Receive): Promise<Transport> {
+/** One connection at a time, as device servers have it; a further one is closed at once, and one on which `receive` throws. */
+export async function openTcpTransport(
+  receive: Receive,
+  connected: () => void = () => undefined,
+): Promise<Transport> {
   let socket: Socket | undefined;
   let isReading = true;
   let server: Server | undefined;
@@ -100,7 +103,14 @@ export async function openTcpTransport(receive: Receive): Promise<Transport> {
       .on('close', () => {
         if (socket === accepted) socket = undefined;
       });
-    accepted.on('data', receive);
+    connected();
+    accepted.on('data', (bytes) => {
+      try {
+        receive(bytes);
+      } catch (error) {
+        accepted.destroy(error as Error);
+      }
+    });
     if (!isReading) accepted.pause();
   }
   async function hangUp(): Promise<void> {
