@@ -36,6 +36,11 @@ export function openDamagedRows(found: (object: string, error: unknown) => void)
   };
 }
 
+/** What a column of JSON holds. Throws what `legible` takes for damage: JSON that is none, or of another shape. */
+export function storedJson<Schema extends z.ZodType>(schema: Schema, text: string | null): z.output<Schema> {
+  return schema.parse(text === null ? null : JSON.parse(text));
+}
+
 /** JSON that is none or another, such as one with another letter in the name of a field, and times that are none. */
 function isIllegible(error: unknown): boolean {
   if (error instanceof RangeError) return error.message === 'Invalid time value';

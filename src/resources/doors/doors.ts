@@ -1,5 +1,7 @@
 /** The door resource: reads, edits (4.4) and creation. What travels to its lock is configuration.ts. */
+
 import { randomUUID } from 'node:crypto';
+import { storedJson } from '../../platform/database/damaged-rows.ts';
 import { type ErrorCode, GatehouseError } from '../../platform/errors.ts';
 import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';
 import { unknownOf } from '../../platform/http/fields.ts';
@@ -28,7 +30,14 @@ import type { Locks } from './locks.ts';
 import type { Offline } from './offline.ts';
 import { type OpeningsShown, openingsOf, standingOpenOf } from './openings-state.ts';
 import { attemptsOf, cancelIn, type PendingOptions, pendingOf } from './pending.ts';
-import type { Door, DoorCreation, DoorOptionsResult, DoorState, DoorUpdate } from './schema.ts';
+import {
+  type Door,
+  type DoorCreation,
+  type DoorOptionsResult,
+  type DoorState,
+  type DoorUpdate,
+  doorFields,
+} from './schema.ts';
 import { refuseUnsupported } from './supported.ts';
 import { type DoorRow, type DoorTable, existing } from './table.ts';
 import { lastUnlockOf, UNLOCK } from './unlock.ts';
@@ -203,7 +212,7 @@ function toDoor(
     ...shown,
     id: row.id,
     accessPointId: row.access_point_id,
-    applied: row.applied === null ? null : JSON.parse(row.applied),
+    applied: storedJson(doorFields.applied, row.applied),
     configVersion: row.config_version,
     connectionType: connectionTypeOf(row, rs485.relay(row.id)),
     createdAt: new Date(row.created_at).toISOString(),

@@ -1,8 +1,16 @@
 /** What is wanted of a door, and what an edit makes of it. */
+
 import { isDeepStrictEqual } from 'node:util';
+import { storedJson } from '../../platform/database/damaged-rows.ts';
 import type { Caller } from '../../platform/principal.ts';
 import type { Catalogue } from '../../services/catalogue/catalogue.ts';
-import type { DoorEdit, DoorOptions, DoorOptionsBody, DoorReference } from './schema.ts';
+import {
+  type DoorEdit,
+  type DoorOptions,
+  type DoorOptionsBody,
+  type DoorReference,
+  doorOptions,
+} from './schema.ts';
 import type { DoorRow, DoorTable } from './table.ts';
 
 export interface Wanted {
@@ -46,7 +54,7 @@ export function wantedOf(row: DoorRow): Wanted {
     name: row.name,
     groupId: row.group_id,
     number: row.number,
-    options: JSON.parse(row.options),
+    options: storedJson(doorOptions, row.options),
     standOpenEnabled: row.stand_open_enabled === 1,
     pmsId: row.pms_id,
     scheduleId: row.schedule_id,

@@ -99,7 +99,7 @@ const storedReference = z.object({ id: z.string(), type: z.string().nullable() }
 const storedReferences = z.array(storedReference);
 export type DoorReference = z.infer<typeof storedReference>;
 
-const doorOptions = z
+export const doorOptions = z
   .object({
     accessInternal: z.object({ doors: storedReferences, interval: interval.nullable() }),
     outputs: z.array(z.object({ doorId: z.string(), access: z.object({ doors: storedReferences }) })),

@@ -1,11 +1,12 @@
 /** The encoder resource: reads, edits (4.2), revocation and retirement. Registering is registration.ts, the live link sessions.ts. */
 import type { Clock } from '../../platform/clock.ts';
+import { storedJson } from '../../platform/database/damaged-rows.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';
 import type { Caller } from '../../platform/principal.ts';
 import type { Audit } from '../../services/audit/audit.ts';
-import type { Editable, Encoder, EncoderState } from './schema.ts';
+import { type Editable, type Encoder, type EncoderState, encoder as shownEncoder } from './schema.ts';
 import type { Presence, Sessions } from './sessions.ts';
 import type { EncoderRow, EncoderTable } from './table.ts';
 
@@ -232,24 +233,22 @@ export function storedMetadata(metadata: Record<string, string> | null | undefin
   return JSON.stringify(Object.fromEntries(sorted));
 }
 
+const { shape } = shownEncoder;
+
 export function toEncoder(row: EncoderRow, presence: Presence | undefined): Encoder {
   return {
     id: row.id,
     name: row.name,
-    metadata: parsed(row.metadata),
+    metadata: storedJson(shape.metadata, row.metadata),
     ipAddress: row.ip_address,
     alarmState: { changedOn: new Date(row.alarm_changed_at).toISOString(), raised: row.alarm_raised === 1 },
     connectionState: {
       changedOn: new Date(presence?.changedAt ?? row.connected_changed_at).toISOString(),
       connected: presence?.connected ?? false,
     },
-    apps: JSON.parse(row.apps),
-    platform: parsed(row.platform),
-    upgradeJobInfo: parsed(row.upgrade_job_info),
-    versions: JSON.parse(row.versions),
+    apps: storedJson(shape.apps, row.apps),
+    platform: storedJson(shape.platform, row.platform),
+    upgradeJobInfo: storedJson(shape.upgradeJobInfo, row.upgrade_job_info),
+    versions: storedJson(shape.versions, row.versions),
   };
-}
-
-function parsed<T>(json: string | null): T | null {
-  return json === null ? null : (JSON.parse(json) as T);
 }

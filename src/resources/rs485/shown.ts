@@ -2,6 +2,7 @@
 
 import type { Rs485Report } from '../../../drivers/contract/settings.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { storedJson } from '../../platform/database/damaged-rows.ts';
 import { unknownOf } from '../../platform/http/fields.ts';
 import type { LastActuation } from '../../services/actuations/actuations.ts';
 import type { ApplyFailure } from '../../services/reconcile/reconcile.ts';
@@ -11,11 +12,19 @@ import type { Buses } from './buses.ts';
 import type { Rs485Context } from './context.ts';
 import type { Firmware } from './firmware.ts';
 import { PULSE } from './pulse.ts';
-import { type LastPulse, lastPulseDetail, type Rs485Device, type Rs485DeviceState } from './schema.ts';
+import {
+  type LastPulse,
+  lastPulseDetail,
+  type Rs485Device,
+  type Rs485DeviceState,
+  rs485Device,
+} from './schema.ts';
 import type { Settings } from './settings.ts';
 import { existing, type Rs485Row } from './table.ts';
 import { wantedOf } from './wanted.ts';
 import type { Watchdogs } from './watchdog.ts';
+
+const { shape } = rs485Device;
 
 export interface ShownOptions extends Rs485Context {
   settings: Settings;
@@ -33,8 +42,8 @@ export function deviceFrom({ catalogue, firmware, settings }: ShownOptions) {
       type: known?.state ? known.state.type : row.type,
       reportedSettingsVersion: settings.reportedVersion(row),
       settingsVersion: row.settings_version,
-      apps: known?.state ? known.state.apps : JSON.parse(row.apps),
-      platform: known?.state ? known.state.platform : JSON.parse(row.platform ?? 'null'),
+      apps: known?.state ? known.state.apps : storedJson(shape.apps, row.apps),
+      platform: known?.state ? known.state.platform : storedJson(shape.platform, row.platform),
       connectionState: {
         changedOn: new Date(known?.changedAt ?? row.connected_changed_at).toISOString(),
         connected: known?.connected ?? false,

@@ -1,6 +1,9 @@
 /** What is wanted of an RS-485 device: out of its row, changed by an edit, and written. */
+
 import { isDeepStrictEqual } from 'node:util';
+import { z } from 'zod';
 import { type IoPins, PINS, type Pin, type Rs485Settings } from '../../../drivers/contract/settings.ts';
+import { storedJson } from '../../platform/database/damaged-rows.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Edit, Wanted } from './schema.ts';
 import type { Rs485Row, Rs485Table } from './table.ts';
@@ -35,13 +38,16 @@ export const NOTHING_WANTED: Wanted = {
   useInputPinMemory: false,
 };
 
+/** Those in use. */
+const storedPins = z.array(z.enum(PINS));
+
 export function wantedOf(row: Rs485Row): Wanted {
   return {
     name: row.name,
     description: row.description,
     doorId: row.door_id,
     groupId: row.group_id,
-    ioPins: pinsOf(JSON.parse(row.io_pins)),
+    ioPins: pinsOf(storedJson(storedPins, row.io_pins)),
     relayIndex: row.relay_index,
     unlockDurationMilliseconds: row.unlock_duration_ms,
     useInputPinMemory: row.use_input_pin_memory === 1,

@@ -11,7 +11,7 @@ import { openReconciler, type Reconciler } from '../../services/reconcile/reconc
 import { openReported, type Reported } from '../../services/reconcile/reported.ts';
 import type { ZgateContext } from './context.ts';
 import { connectionChanged } from './live-events.ts';
-import type { ZgateRow } from './table.ts';
+import { allowedChannelsOf, type ZgateRow } from './table.ts';
 
 const APPLY_TIMEOUT_MS = 60_000;
 
@@ -49,7 +49,7 @@ export function openChannels(options: ChannelsOptions): Channels {
     await database.commit(() => {
       const row = table.zgate.get(deviceId);
       if (!row) return;
-      const allowed: number[] = JSON.parse(row.allowed_channels);
+      const allowed = allowedChannelsOf(row);
       if (allowed.includes(zigbeeChannel))
         table.setApplied.run(version ?? row.channels_version, zigbeeChannel, deviceId);
       else table.setChannel.run(zigbeeChannel, deviceId);
@@ -58,7 +58,7 @@ export function openChannels(options: ChannelsOptions): Channels {
   }
 
   function isInForce(row: ZgateRow): boolean {
-    const allowed: number[] = JSON.parse(row.allowed_channels);
+    const allowed = allowedChannelsOf(row);
     if (allowed.length === 0) return true;
     const channel = channelOf(row);
     return (
@@ -71,7 +71,7 @@ export function openChannels(options: ChannelsOptions): Channels {
     if (row?.channels_version !== version) throw new DriverError('BUSY', 'other channels are wanted');
     if (gatewayOfLink.get(row.link) !== deviceId)
       throw new DriverError('LINK_LOST', 'the configuration names this gateway no more');
-    const allowedChannels: number[] = JSON.parse(row.allowed_channels);
+    const allowedChannels = allowedChannelsOf(row);
     const [first] = allowedChannels;
     const present = channelOf(row);
     if (first !== undefined && present !== null && !allowedChannels.includes(present))

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { DriverEvent } from '../../../drivers/contract/driver.ts';
 import { type JoinFailure, joinFailed, joinFailure, lockJoined } from '../../../drivers/contract/zgate.ts';
+import { storedJson } from '../../platform/database/damaged-rows.ts';
 import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import type { ShownFailedJoin } from './action-schema.ts';
 import type { ZgateContext } from './context.ts';
@@ -36,7 +37,7 @@ export type FailedJoins = ReturnType<typeof openFailedJoins>;
 export function openFailedJoins(options: ZgateContext) {
   const { database, table, audit, events, clock, log } = options;
   const since = (row: ZgateRow, oldest: number) =>
-    kept.parse(JSON.parse(row.failed_joins)).filter(({ at }) => at > oldest);
+    storedJson(kept, row.failed_joins).filter(({ at }) => at > oldest);
   const keep = (row: ZgateRow, list: FailedJoin[]) =>
     table.setFailedJoins.run(JSON.stringify(list.slice(-KEPT_MAX)), row.device_id);
 

@@ -4,8 +4,10 @@
  */
 
 import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import type { PermitJoin } from '../../../drivers/contract/zgate.ts';
+import { storedJson } from '../../platform/database/damaged-rows.ts';
 import { isUnreadable, whenUnreadable } from '../../platform/database/last-read.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { type Caller, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
@@ -23,14 +25,15 @@ const LATE_MS = 3_000;
 const AGAIN_MS = 10_000;
 
 /** In the column `join_window`. */
-export interface JoinWindow {
+const joinWindow = z.object({
   /** Epoch milliseconds, as is the next. */
-  openedAt: number;
-  until: number;
-  openedBy: string;
+  openedAt: z.number(),
+  until: z.number(),
+  openedBy: z.string(),
   /** None: anyone who asks. */
-  allowed: string[];
-}
+  allowed: z.array(z.string()),
+});
+export type JoinWindow = z.infer<typeof joinWindow>;
 
 export interface JoiningOptions extends ZgateContext {
   /** The gateway is there and says that its window is open. */
@@ -110,7 +113,7 @@ export async function openJoining(options: JoiningOptions) {
     permit,
     shown(row: ZgateRow): ShownJoinWindow | null {
       if (row.join_window === null) return null;
-      const { openedAt, until, openedBy, allowed } = JSON.parse(row.join_window) as JoinWindow;
+      const { openedAt, until, openedBy, allowed } = storedJson(joinWindow, row.join_window);
       return { openedAt: iso(openedAt), until: iso(until), openedBy, allowed };
     },
     /** Its host is gone, and the window with it. */

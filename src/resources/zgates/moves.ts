@@ -22,7 +22,7 @@ import {
   unreachableOf,
 } from './gateway-locks.ts';
 import { assertReachable } from './reach.ts';
-import { existing, type ZgateRow } from './table.ts';
+import { allowedChannelsOf, existing, type ZgateRow } from './table.ts';
 
 /** A network that moves informs its routers first. */
 const MOVE_TIMEOUT_MS = 60_000;
@@ -93,8 +93,8 @@ export function openMoves(options: MovesOptions) {
     /** Where the network has to go, and which locks stand in the way; undefined: it is where it is wanted. */
     needed(row: ZgateRow): { from: number; to: number; absent: AbsentLock[] } | undefined {
       const from = channels.channelOf(row);
-      const [to] = allowedOf(row);
-      if (from === null || to === undefined || allowedOf(row).includes(from)) return undefined;
+      const [to] = allowedChannelsOf(row);
+      if (from === null || to === undefined || allowedChannelsOf(row).includes(from)) return undefined;
       return { from, to, absent: absentOf(row) };
     },
 
@@ -224,13 +224,9 @@ export function shownStayedBehind(locks: readonly GatewayLock[]): ShownStayedBeh
   return { locks: locks.map(shownLock), message };
 }
 
-function allowedOf(row: ZgateRow): number[] {
-  return JSON.parse(row.allowed_channels) as number[];
-}
-
 /** Throws VALIDATION_FAILED. */
 function targetOf(row: ZgateRow, present: number | null, wanted: number | undefined): number {
-  const allowed = allowedOf(row);
+  const allowed = allowedChannelsOf(row);
   const fault = (message: string) =>
     new GatehouseError('VALIDATION_FAILED', `Not valid: /channel ${message}.`, {
       details: [{ path: '/channel', code: 'NOT_POSSIBLE', message }],

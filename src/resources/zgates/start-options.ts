@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Plain } from '../../../drivers/contract/driver.ts';
 import type { ZgateContext } from './context.ts';
 import type { Snapshots } from './snapshots.ts';
-import { existing } from './table.ts';
+import { allowedChannelsOf, existing } from './table.ts';
 
 /** Between the channels of Wi-Fi, and allowed at full power everywhere: where nothing else is wanted. */
 const CHANNELS = [15, 20, 25];
@@ -19,7 +19,7 @@ export function startOptions({ table, snapshots, locksOf, networks, stateDirecto
   return (deviceId: string): { [key: string]: Plain } => {
     const row = existing(table, deviceId);
     const locks = locksOf(deviceId).slice(0, KNOWN_MAX);
-    const allowed = JSON.parse(row.allowed_channels) as number[];
+    const allowed = allowedChannelsOf(row);
     return {
       ...snapshots.startOf(deviceId),
       allowedChannels: allowed.length > 0 ? allowed : CHANNELS,

@@ -1,4 +1,6 @@
 /** The only SQL over Zigbee gateways. */
+import { z } from 'zod';
+import { storedJson } from '../../platform/database/damaged-rows.ts';
 import type { Prepare } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 
@@ -34,6 +36,12 @@ export interface ZgateRow {
 const COLUMNS = `device_id, link, network_id, name, description, group_id, allowed_channels, revision,
   channels_version, applied_channels_version, connected, connected_changed_at, hw_id, type, platform, apps,
   zigbee_channel, join_window, failed_joins, moved_for_version`;
+
+const channels = z.array(z.int());
+
+export function allowedChannelsOf({ allowed_channels }: Pick<ZgateRow, 'allowed_channels'>): number[] {
+  return storedJson(channels, allowed_channels);
+}
 
 /** Throws NOT_FOUND. */
 export function existing(table: Pick<ZgateTable, 'zgate'>, deviceId: string): ZgateRow {

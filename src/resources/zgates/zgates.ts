@@ -1,5 +1,7 @@
 /** The Zigbee gateway resource: rows by the configuration, reads, edits (4.6) and what is known beyond it. */
+
 import { isDeepStrictEqual } from 'node:util';
+import { storedJson } from '../../platform/database/damaged-rows.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';
 import { unknownOf } from '../../platform/http/fields.ts';
@@ -13,10 +15,17 @@ import { openMap } from './map.ts';
 import { type Moves, openMoves, shownMove, shownStayedBehind } from './moves.ts';
 import { overviewOf } from './overview.ts';
 import { linkOf } from './reach.ts';
-import type { Edit, ListQuery, Wanted, Zgate, ZgateState } from './schema.ts';
+import {
+  type Edit,
+  type ListQuery,
+  zgate as shownZgate,
+  type Wanted,
+  type Zgate,
+  type ZgateState,
+} from './schema.ts';
 import { openSnapshots, type Snapshots } from './snapshots.ts';
 import { startOptions } from './start-options.ts';
-import { existing, openZgateTable, type ZgateRow, type ZgateTable } from './table.ts';
+import { allowedChannelsOf, existing, openZgateTable, type ZgateRow, type ZgateTable } from './table.ts';
 
 export type ZgatesOptions = Omit<ZgateContext, 'table' | 'gatewayOfLink'>;
 
@@ -184,7 +193,7 @@ async function storeDeclared(
 
 function wantedOf(row: ZgateRow): Wanted {
   const { name, description, group_id: groupId } = row;
-  return { name, description, groupId, allowedChannels: JSON.parse(row.allowed_channels) };
+  return { name, description, groupId, allowedChannels: allowedChannelsOf(row) };
 }
 
 function edited(wanted: Wanted, edit: Edit): Wanted {
@@ -193,11 +202,13 @@ function edited(wanted: Wanted, edit: Edit): Wanted {
   return next as unknown as Wanted;
 }
 
+const { shape } = shownZgate;
+
 function zgateFrom({ catalogue, upgradeOf }: ZgatesOptions, { reported }: ReturnType<typeof openChannels>) {
   return (row: ZgateRow): Zgate => {
     const known = reported.get(row.device_id);
     const state = known?.state;
-    const platform = state ? state.platform : JSON.parse(row.platform ?? 'null');
+    const platform = state ? state.platform : storedJson(shape.platform, row.platform);
     const upgrade = upgradeOf(row.device_id);
     return {
       deviceId: row.device_id,
@@ -208,7 +219,7 @@ function zgateFrom({ catalogue, upgradeOf }: ZgatesOptions, { reported }: Return
       networkId: row.network_id,
       zigbeeChannel: state ? state.zigbeeChannel : row.zigbee_channel,
       permitJoin: (known?.connected && state?.permitJoin) ?? false,
-      apps: state ? state.apps : JSON.parse(row.apps),
+      apps: state ? state.apps : storedJson(shape.apps, row.apps),
       platform,
       connectionState: {
         changedOn: new Date(known?.changedAt ?? row.connected_changed_at).toISOString(),

@@ -1,4 +1,7 @@
 /** The only SQL of tokens, sessions and login codes. */
+
+import { z } from 'zod';
+import { storedJson } from '../../platform/database/damaged-rows.ts';
 import type { Database, Prepare } from '../../platform/database/database.ts';
 import { keepRows } from '../../platform/database/kept.ts';
 import type { TokenKind } from './token.ts';
@@ -29,15 +32,18 @@ export type NewToken = Omit<
   'expired_at' | 'last_used_at' | 'revoked_at' | 'former_secrets' | 'warned_days'
 >;
 
-/** A secret that a renewal has replaced, and until when it is good. */
-export interface FormerSecret {
-  /** Hexadecimal. */
-  sha256: string;
-  /** Epoch milliseconds. */
-  until: number;
-}
+/** Secrets that renewals have replaced, in hexadecimal, and until when each is good, epoch milliseconds. */
+const storedSecrets = z.array(z.object({ sha256: z.hex(), until: z.number() }));
+export type FormerSecret = z.infer<typeof storedSecrets>[number];
 
-export const formerSecretsOf = ({ former_secrets }: TokenRow): FormerSecret[] => JSON.parse(former_secrets);
+/** None of a row that a disk has damaged: the token's own secret is good all the same. */
+export function formerSecretsOf({ former_secrets }: TokenRow): FormerSecret[] {
+  try {
+    return storedJson(storedSecrets, former_secrets);
+  } catch {
+    return [];
+  }
+}
 
 export interface TokenRenewal {
   id: string;

@@ -6,11 +6,14 @@
  * stays expired. A time before a token's creation does not disable it: a controller without a battery starts in the
  * past, and must serve.
  */
+
 import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import { storedJson } from '../../platform/database/damaged-rows.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { KnownTime } from '../../platform/known-time.ts';
-import type { Caller, Principal, Role } from '../../platform/principal.ts';
+import { type Caller, type Principal, ROLES, type Role } from '../../platform/principal.ts';
 import type { Audit } from '../audit/audit.ts';
 import type { Marks } from './marks.ts';
 import {
@@ -31,6 +34,8 @@ import {
 import { drawToken, parseToken, sameSecret, type TokenKind } from './token.ts';
 
 const DAY_MS = 86_400_000;
+const NO_TOKEN =
+  'The credentials are no token: send Authorization: Bearer gwt_…, and check for a typing error.';
 
 /** `roles` is a JSON array. */
 export type TokenContent = Pick<NewToken, 'kind' | 'label' | 'roles' | 'created_by' | 'expires_at'>;
@@ -93,10 +98,7 @@ export function openTokens({ database, time, audit, table, marks, ended }: Token
 
   function holderOf(kind: TokenKind, text: string): Principal {
     const given = parseToken(kind, text);
-    if (!given)
-      throw unauthorized(
-        'The credentials are no token: send Authorization: Bearer gwt_…, and check for a typing error.',
-      );
+    if (!given) throw unauthorized(NO_TOKEN);
     const row = table.get(given.id);
     const isCurrent = sameSecret(given.secretSha256, row?.secret_sha256);
     const former = formerSecret(given.secretSha256, row);
@@ -111,8 +113,10 @@ export function openTokens({ database, time, audit, table, marks, ended }: Token
       marks.expired(row);
       throw unauthorized(`The token has expired; ${again}.`);
     }
+    const [principal] = legible(`token/${row.id}`, () => principalOf(row, former?.until));
+    if (!principal) throw unauthorized(`The token is stored here and cannot be read any more; ${again}.`);
     marks.used(row.id);
-    return principalOf(row, former?.until);
+    return principal;
   }
 
   return {
@@ -213,8 +217,10 @@ export function tokenOf(row: TokenRow, expired: boolean): Token {
   };
 }
 
+const storedRoles = z.array(z.enum(ROLES));
+
 function rolesOf(row: TokenRow): Role[] {
-  return JSON.parse(row.roles) as Role[];
+  return storedJson(storedRoles, row.roles);
 }
 
 function unauthorized(message: string): GatehouseError {

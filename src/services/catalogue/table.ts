@@ -1,6 +1,7 @@
 /** The only SQL over groups, schedules, templates and the system configuration version. */
+import { storedJson } from '../../platform/database/damaged-rows.ts';
 import type { Prepare } from '../../platform/database/database.ts';
-import type { Schedule, Template } from './schema.ts';
+import { type Schedule, schedule, type Template } from './schema.ts';
 
 export interface GroupRow {
   id: string;
@@ -73,7 +74,7 @@ export function openCatalogueTable({ prepare }: Prepare) {
 }
 
 export function toSchedule({ id, version, intervals }: ScheduleRow): Schedule {
-  return { id, version, intervals: JSON.parse(intervals) };
+  return { id, version, intervals: storedJson(schedule.shape.intervals, intervals) };
 }
 
 export function toTemplate(row: TemplateRow): Template {

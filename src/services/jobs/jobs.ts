@@ -5,14 +5,17 @@
  * queued → running → done | failed | cancelled. Jobs of a queue wait for each other, survive a restart, and one that a restart
  * interrupted is the next of its queue again. Any other job is not begun again: the client starts it again.
  */
+
 import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { settlesWithin } from '../../platform/clock.ts';
+import { storedJson } from '../../platform/database/damaged-rows.ts';
 import { GatehouseError } from '../../platform/errors.ts';
-import type { Caller, Principal, Role } from '../../platform/principal.ts';
+import { type Caller, type Principal, ROLES, type Role } from '../../platform/principal.ts';
 import type { Conclusion, FailQueuedJob, JobOrder, Progress } from './job-order.ts';
 import { openQueues, type Queues, type Task } from './queues.ts';
-import type { Job, ListQuery } from './schema.ts';
+import { type Job, job, type ListQuery } from './schema.ts';
 import {
   cancelled,
   End,
@@ -273,8 +276,10 @@ function mayStart({ via, roles }: Principal, row: JobRow): boolean {
   return via === 'local' || via === 'system' || rolesOf(row).some((role) => roles.has(role));
 }
 
+const storedRoles = z.array(z.enum(ROLES));
+
 function rolesOf({ roles }: JobRow): Role[] {
-  return JSON.parse(roles) as Role[];
+  return storedJson(storedRoles, roles);
 }
 
 function withEnd(row: JobRow, unstored: UnstoredEnd | undefined): JobRow {
@@ -299,6 +304,6 @@ function toJob(row: JobRow, live: Progress | undefined, position: number | null)
     cancelRequestedAt: date(row.cancel_requested_at),
     finishedAt: date(row.finished_at),
     error: row.error_code === null ? null : { code: row.error_code, message: row.error_message ?? '' },
-    result: row.result === null ? null : JSON.parse(row.result),
+    result: storedJson(job.shape.result, row.result),
   };
 }

@@ -1,9 +1,12 @@
 /** Jobs in the database: their beginning and their end, and what a restart finds. */
+
+import { z } from 'zod';
 import type { Clock } from '../../platform/clock.ts';
+import { storedJson } from '../../platform/database/damaged-rows.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Log } from '../../platform/log.ts';
-import { type Caller, type Principal, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
+import { type Caller, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import type { Audit } from '../audit/audit.ts';
 import type { Conclusion, JobOrder, Progress, ResumeJob } from './job-order.ts';
 import type { Task } from './queues.ts';
@@ -31,7 +34,13 @@ const INTERRUPTED = 'INTERRUPTED';
 const STOPPED = 'the gateway was stopped before the outcome was known';
 
 /** In the column `intent`. */
-type JobIntent = NonNullable<JobOrder['intent']> & { principal: Pick<Principal, 'id' | 'label'> };
+const jobIntent = z.object({
+  action: z.string(),
+  object: z.string(),
+  detail: z.record(z.string(), z.unknown()),
+  principal: z.object({ id: z.string(), label: z.string() }),
+});
+type JobIntent = z.infer<typeof jobIntent>;
 
 /** How a job ended. As the reason of its signal: how it ends unless its work is done first. */
 export class End extends Error {
@@ -190,10 +199,13 @@ function openRows({ database, audit, clock }: JobsOptions) {
     if (kept) audit.record({ ...kept, outcome: 'accepted', correlationId });
   }
 
-  function conclude({ intent, correlation_id }: JobRow, { outcome, detail, also }: Conclusion): void {
+  function conclude({ id, intent, correlation_id }: JobRow, { outcome, detail, also }: Conclusion): void {
     also?.();
     if (intent === null) return;
-    const { detail: wanted, ...entry } = JSON.parse(intent) as JobIntent;
+    // Of a damaged one the audit has the beginning alone: what it was is not known any more.
+    const [stored] = database.legible(`job/${id}`, () => storedJson(jobIntent, intent));
+    if (!stored) return;
+    const { detail: wanted, ...entry } = stored;
     audit.record({ ...entry, outcome, detail: { ...wanted, ...detail }, correlationId: correlation_id });
   }
 
