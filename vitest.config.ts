@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { fastTests } from './test/fast.ts';
-import { LongestFirst } from './test/order.ts';
 
 const { TEST_REPORT } = process.env;
 // Code is compiled once for all the workers, gateways, hosts and simulators that a run starts: it starts a thousand.
@@ -24,7 +23,6 @@ export default defineConfig(({ mode }) => ({
     setupFiles: ['test/patience.ts'],
     // Two thirds of the time a test waits, for a link that comes up or a lock that wakes: three are a third faster than two.
     maxWorkers: 3,
-    sequence: { sequencer: LongestFirst },
     execArgv: ['--disable-warning=ExperimentalWarning'],
     // .ci/run counts what is in the report.
     reporters: TEST_REPORT ? ['default', ['json', { outputFile: TEST_REPORT }]] : ['default'],
