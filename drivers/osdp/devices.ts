@@ -8,7 +8,7 @@ import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { type Member, openRegistry, type Registry } from '../rs485/registry.ts';
 import { type AddressTable, assertSameSecurity, openAddressTable } from './address-table.ts';
 import { type Device, openDevice } from './device.ts';
-import { openLateReplies } from './late-replies.ts';
+import { type LateReplies, openLateReplies } from './late-replies.ts';
 import type { OsdpOptions } from './options.ts';
 import { pairDevice } from './pairing.ts';
 import type { Policy } from './policy.ts';
@@ -32,7 +32,18 @@ export interface OsdpMember extends Member {
   reservation: Reservation;
 }
 
-export function openDevices({ clock, log, bus, options, reportState, addEvent }: DevicesOptions) {
+export interface Devices
+  extends Maintenance,
+    Pick<Registry<OsdpMember>, 'named' | 'report' | 'warnings'>,
+    Disposable {
+  deviceAt(address: number): Device | undefined;
+  /** Nothing is polled before the first list: it brings the keys. */
+  watch(list: Watch): void;
+  readonly closing: AbortSignal;
+  readonly lateReplies: LateReplies;
+}
+
+export function openDevices({ clock, log, bus, options, reportState, addEvent }: DevicesOptions): Devices {
   const table = openAddressTable(options.devices);
   const closing = new AbortController();
   const allPulses: AllPulses = new Map();
@@ -89,8 +100,7 @@ export function openDevices({ clock, log, bus, options, reportState, addEvent }:
     report: registry.report,
     warnings: registry.warnings,
     deviceAt: (address: number) => registry.at(address)?.device,
-    /** Nothing is polled before the first list: it brings the keys. */
-    watch(list: Watch): void {
+    watch(list) {
       table.watch(list);
       settle();
     },
@@ -121,7 +131,12 @@ export interface Readdressing {
 }
 
 /** Changes of the key or the address of a device. */
-function openMaintenance(options: MaintenanceOptions) {
+interface Maintenance {
+  pair(pair: Pair, signal: AbortSignal): Promise<Paired>;
+  readdress(wanted: Readdress, how: Readdressing): Promise<Readdressed>;
+}
+
+function openMaintenance(options: MaintenanceOptions): Maintenance {
   const { table, registry, settle, clock, closing, baudRate } = options;
   const occupy = openOccupancy();
   function hold(address: number, policy: Policy): Disposable {
@@ -136,7 +151,7 @@ function openMaintenance(options: MaintenanceOptions) {
   }
 
   return {
-    async pair({ address, key, milliseconds }: Pair, signal: AbortSignal): Promise<Paired> {
+    async pair({ address, key, milliseconds }, signal) {
       if (table.isClearText(address))
         throw new DriverError('INVALID_COMMAND', `the configuration says secure: off for address ${address}`);
       using _occupied = occupy([address]);
@@ -152,7 +167,7 @@ function openMaintenance(options: MaintenanceOptions) {
       table.assign(address, paired.hwId, key);
       return paired;
     },
-    async readdress(wanted: Readdress, { isTaken, deadline, signal }: Readdressing): Promise<Readdressed> {
+    async readdress(wanted, { isTaken, deadline, signal }) {
       const { device } = registry.named(wanted.hwId);
       assertSameSecurity(table, device.address, wanted.address);
       using _occupied = occupy([device.address, wanted.address]);
@@ -193,5 +208,3 @@ function openOccupancy() {
     };
   };
 }
-
-export type Devices = ReturnType<typeof openDevices>;

@@ -8,10 +8,8 @@ import { type Database, DatabaseUnusable, openDatabase } from '../platform/datab
 import { SchemaRefused } from '../platform/database/migrate.ts';
 import { silentLog } from '../platform/log.ts';
 import { openVault } from '../platform/vault.ts';
-import { openAudit } from '../services/audit/audit.ts';
+import { type OpenAudit, openAudit } from '../services/audit/audit.ts';
 import { CommandFailed, EXIT } from './shell.ts';
-
-export type Reopened = ReturnType<typeof openAuditWith>;
 
 export interface SystemRow {
   system_id: string;
@@ -137,7 +135,7 @@ function assertOnePiece(database: Database, folder: string, configuredId: string
 }
 
 /** Undefined without the vault's key: nothing would separate rows from forged ones. */
-export function openAuditWith(database: Database, vaultFile: string, clock: Clock) {
+export function openAuditWith(database: Database, vaultFile: string, clock: Clock): OpenAudit | undefined {
   try {
     const vault = openVault(vaultFile, { create: false });
     const unsigned = () => Promise.reject(new Error('a restore signs nothing'));
@@ -155,7 +153,7 @@ export function openAuditWith(database: Database, vaultFile: string, clock: Cloc
 }
 
 /** `key` is the file of the vault's key as the person knows it. */
-export async function warningsOf(audit: Reopened, key: string): Promise<string[]> {
+export async function warningsOf(audit: OpenAudit | undefined, key: string): Promise<string[]> {
   if (!audit) {
     return [
       `${key} is missing or unusable: key data of open write requests is lost. Put its copy back first if you can.`,

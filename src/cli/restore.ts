@@ -16,6 +16,7 @@ import { parseConfig, readConfig } from '../platform/config/config-file.ts';
 import type { Database } from '../platform/database/database.ts';
 import { makeFolder } from '../platform/host/durable-file.ts';
 import { LOCAL_ADMINISTRATOR } from '../platform/principal.ts';
+import type { OpenAudit } from '../services/audit/audit.ts';
 import type { Manifest } from '../services/backup/manifest.ts';
 import { type DecryptionOptions, decryptionKey } from './backup-key.ts';
 import { configFile, SITE_CONFIG } from './client.ts';
@@ -27,7 +28,6 @@ import {
   openAuditWith,
   openCopy,
   READ_SYSTEM,
-  type Reopened,
   type SystemRow,
   warningsOf,
 } from './restore-checks.ts';
@@ -232,7 +232,11 @@ function systemOf(database: Database): SystemRow {
   return system;
 }
 
-async function renew(database: Database, audit: Reopened, { copy, current, manifest, now }: Renewal) {
+async function renew(
+  database: Database,
+  audit: OpenAudit | undefined,
+  { copy, current, manifest, now }: Renewal,
+) {
   const system = systemOf(database);
   const databaseId = randomUUID();
   const { epoch, sequence } = countersFrom(countersOf(database), countersIn(current), now);

@@ -42,6 +42,11 @@ export interface Caller {
   hungUp?: AbortSignal;
 }
 
+/** Who changes a resource; `ifMatch`: the version that was read, when the client says so. */
+export interface Editor extends Caller {
+  ifMatch: string | undefined;
+}
+
 /** The gateway itself, for what it does of its own accord. */
 export const SYSTEM_PRINCIPAL: Principal = {
   id: '00000000-0000-4000-8000-000000000001',

@@ -26,9 +26,19 @@ export interface CatalogueChangesOptions extends DoorContext {
   wake(doorId: string): void;
 }
 
-export type CatalogueChanges = ReturnType<typeof openCatalogueChanges>;
+export interface CatalogueChanges {
+  /** Inside the commit job that stores the changes in the catalogue. */
+  store(changes: readonly Change[], { principal, correlationId }: Caller): void;
+  /** Resolves when every door has followed, by the clock of the caller. What ends it before leaves the rest to `run`. */
+  follow(clock: Clock, signal: AbortSignal): Promise<void>;
+  users(kind: 'group' | 'schedule' | 'template', id: string): string[];
+  /** Has `run` see to what was stored. */
+  wake(): void;
+  /** For supervise. */
+  run(signal: AbortSignal): Promise<never>;
+}
 
-export function openCatalogueChanges(options: CatalogueChangesOptions) {
+export function openCatalogueChanges(options: CatalogueChangesOptions): CatalogueChanges {
   const { database, table, audit, deliveries, directory, wake } = options;
   const waking = openWaking(options.clock);
 
@@ -75,7 +85,6 @@ export function openCatalogueChanges(options: CatalogueChangesOptions) {
   }
 
   return {
-    /** Inside the commit job that stores the changes in the catalogue. */
     store(changes: readonly Change[], { principal, correlationId }: Caller): void {
       const references = referencesTo(changes);
       const count = table.countReferring.get(...references)?.count ?? 0;
@@ -85,7 +94,6 @@ export function openCatalogueChanges(options: CatalogueChangesOptions) {
       const caller = { principal, correlationId };
       audit.record({ ...caller, action: 'door.reconfigure', object: 'door', outcome: 'done', detail });
     },
-    /** Resolves when every door has followed, by the clock of the caller. What ends it before leaves the rest to `run`. */
     async follow(clock: Clock, signal: AbortSignal): Promise<void> {
       try {
         await followAll(clock, signal);
@@ -95,9 +103,7 @@ export function openCatalogueChanges(options: CatalogueChangesOptions) {
       }
     },
     users,
-    /** Has `run` see to what was stored. */
     wake: waking.wake,
-    /** For supervise. */
     run: (signal: AbortSignal) =>
       waking.run(signal, async () => {
         await followAll(options.clock, signal);

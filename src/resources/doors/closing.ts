@@ -8,7 +8,7 @@ import type { LockReport } from '../../../drivers/contract/settings.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { whenUnreadable } from '../../platform/database/last-read.ts';
 import { openWaking } from '../../platform/waking.ts';
-import type { PendingClosing } from './closing-orders.ts';
+import type { PendingClosing, Watch } from './closing-orders.ts';
 import {
   type Closing,
   type ClosingOrder,
@@ -44,9 +44,38 @@ const LINKS_START_MS = 60_000;
 
 export const NOT_OPENED = Number.NEGATIVE_INFINITY;
 
-export type Closings = ReturnType<typeof openClosings>;
+export interface Closings {
+  closeUnstored(order: ClosingOrder, endOf: string, delayMs: number, watch?: Watch): void;
+  closingStored(mac: string, endOf: string): boolean;
+  /** Inside a commit job, before the lock is opened or when its standing open ends. */
+  store(order: ClosingOrder): void;
+  /** The lock has to be locked, or is being unlocked: what is stored of that, also while it cannot be read. */
+  isPending(mac: string): boolean;
+  /** After that commit: it is locked after `delayMs`. */
+  schedule(mac: string, delayMs: number, watch?: Watch): void;
+  /** Resolves with undefined when the lock need not be locked. */
+  attempt(mac: string): Promise<ClosingOutcome | undefined>;
+  /** A lock reported something; `before` is the report before it. */
+  reported(mac: string, before: LockReport | undefined, { lockState }: LockReport): void;
+  abandon(mac: string, caller: ClosingOrder['caller'], reason: string): boolean;
+  lockedInWords(mac: string): string;
+  pendingOf(doorId: string): PendingClosing[];
+  /** What is back is not let wait: the locks of a gateway, or one lock. */
+  retry(
+    back:
+      | {
+          gatewayId: string;
+        }
+      | {
+          mac: string;
+        },
+  ): void;
+  alarms(): number;
+  /** For supervise. */
+  run(signal: AbortSignal): Promise<never>;
+}
 
-export function openClosings(options: ClosingsOptions) {
+export function openClosings(options: ClosingsOptions): Closings {
   const { table, clock, lockLinks } = options;
   const all = new Map<string, Closing>();
   const startedBy = clock.monotonic() + LINKS_START_MS;
@@ -109,25 +138,19 @@ export function openClosings(options: ClosingsOptions) {
   }
 
   return {
-    /** Inside a commit job, before the lock is opened or when its standing open ends. */
     store: storeIn(options, rowOf),
-    /** The lock has to be locked, or is being unlocked: what is stored of that, also while it cannot be read. */
     isPending: (mac: string): boolean => rowOf(mac) !== undefined || all.has(mac),
-    /** After that commit: it is locked after `delayMs`. */
     schedule: scheduleIn(options, all, rowOf, waking.wake),
-    /** Resolves with undefined when the lock need not be locked. */
     async attempt(mac: string): Promise<ClosingOutcome | undefined> {
       const closing = all.get(mac);
       return closing && !closing.isLocked ? attempt(closing) : undefined;
     },
     ...unstoredIn(options, all, rowOf, waking.wake),
-    /** A lock reported something; `before` is the report before it. */
     reported: reportedIn(all, clock, waking.wake),
     abandon: abandonIn(options, all),
     lockedInWords: (mac: string) => lockedInWords(all.get(mac), clock),
     pendingOf: (doorId: string): PendingClosing[] =>
       [...all.values()].filter(({ row, isLocked }) => row.door_id === doorId && !isLocked).map(shownOf),
-    /** What is back is not let wait: the locks of a gateway, or one lock. */
     retry(back: { gatewayId: string } | { mac: string }): void {
       for (const closing of all.values()) {
         const { mac, gateway_id } = closing.row;
@@ -138,7 +161,6 @@ export function openClosings(options: ClosingsOptions) {
       waking.wake();
     },
     alarms: () => [...all.values()].filter(({ row }) => row.raised === 1).length,
-    /** For supervise. */
     async run(signal: AbortSignal): Promise<never> {
       try {
         return await waking.run(signal, look);

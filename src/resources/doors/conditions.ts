@@ -39,9 +39,26 @@ export interface ConditionOptions extends DoorContext {
   locks: Pick<Locks, 'report'>;
 }
 
-export type Conditions = ReturnType<typeof openConditions>;
+export interface Conditions {
+  /**
+   * Inside a commit job, after a door got another lock or lost its lock: what the former lock showed is not shown any more.
+   * `before`: the row of the door as it was.
+   */
+  lockChanged(before: DoorRow): void;
+  /** A lock sent a report; `before` is the one before it. */
+  reported({ mac }: LockPlace, before: LockReport | undefined, after: LockReport): void;
+  levelOf(row: Pick<DoorRow, 'mac' | 'gateway_id' | 'battery_low_told'>): BatteryLevel;
+  /** The charge that the lock reported last. */
+  percentOf(row: Pick<DoorRow, 'mac' | 'gateway_id'>): number | undefined;
+  matches(
+    row: Parameters<(row: Pick<DoorRow, 'mac' | 'gateway_id' | 'battery_low_told'>) => BatteryLevel>[0],
+    { battery, lockState, doorState }: DoorQuery,
+  ): boolean;
+  /** For …/state. */
+  shown(row: DoorRow): Pick<DoorState, 'lockState' | 'doorState' | 'battery' | 'setupFaults'>;
+}
 
-export function openConditions({ database, table, events, clock, log, locks }: ConditionOptions) {
+export function openConditions({ database, table, events, clock, log, locks }: ConditionOptions): Conditions {
   const openedAt = clock.monotonic();
   const levelOf = (row: Pick<DoorRow, 'mac' | 'gateway_id' | 'battery_low_told'>) =>
     batteryLevelOf(locks.report(row), row.battery_low_told === 1);
@@ -56,10 +73,6 @@ export function openConditions({ database, table, events, clock, log, locks }: C
   }
 
   return {
-    /**
-     * Inside a commit job, after a door got another lock or lost its lock: what the former lock showed is not shown any more.
-     * `before`: the row of the door as it was.
-     */
     lockChanged(before: DoorRow): void {
       const row = table.door.get(before.id);
       const report = row && locks.report(row);
@@ -74,7 +87,6 @@ export function openConditions({ database, table, events, clock, log, locks }: C
       if (row && (isOther('lockState') || isOther('doorState')))
         events.publish(lockStateChanged(row.id, report ?? {}));
     },
-    /** A lock sent a report; `before` is the one before it. */
     reported({ mac }: LockPlace, before: LockReport | undefined, after: LockReport): void {
       const moved = movedIn(before, after);
       const row = table.byMac.get(mac);
@@ -94,7 +106,6 @@ export function openConditions({ database, table, events, clock, log, locks }: C
       );
     },
     levelOf,
-    /** The charge that the lock reported last. */
     percentOf: (row: Pick<DoorRow, 'mac' | 'gateway_id'>) => locks.report(row)?.battery,
     matches(row: Parameters<typeof levelOf>[0], { battery, lockState, doorState }: DoorQuery): boolean {
       const report = locks.report(row);
@@ -104,7 +115,6 @@ export function openConditions({ database, table, events, clock, log, locks }: C
         (doorState === undefined || (report?.doorState?.value ?? 'unknown') === doorState)
       );
     },
-    /** For …/state. */
     shown(row: DoorRow): Pick<DoorState, 'lockState' | 'doorState' | 'battery' | 'setupFaults'> {
       const report = locks.report(row);
       const iso = (at: number) => new Date(at).toISOString();

@@ -31,10 +31,19 @@ const LOCK_TIMEOUT_MS = 60_000;
 /** Versions are unsigned 32-bit numbers in the lock; beyond this one there is no next. */
 export const LAST_VERSION = 0xff_ff_ff_ff;
 
-export type Configuration = ReturnType<typeof doorConfiguration>;
+export interface Configuration {
+  isInForce(row: DueRow, device?: Relay | null): boolean;
+  isWaiting(row: DueRow, device?: Relay | null): boolean;
+  due(doorId?: string): {
+    id: string;
+    version: number;
+  }[];
+  unreachable(doorId: string): string | undefined;
+  apply(door: { id: string; version: number }, signal: AbortSignal): Promise<void>;
+}
 
 /** `due` and `apply` are what src/services/reconcile/reconcile.ts asks for. */
-export function doorConfiguration(options: ConfigurationOptions) {
+export function doorConfiguration(options: ConfigurationOptions): Configuration {
   const { database, table, clock, rs485, locks, events } = options;
   const record = recordIn(options);
   const send = sendBy(options);

@@ -5,7 +5,7 @@ import { storedJson } from '../../platform/database/damaged-rows.ts';
 import { type ErrorCode, GatehouseError } from '../../platform/errors.ts';
 import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';
 import { unknownOf } from '../../platform/http/fields.ts';
-import type { Caller } from '../../platform/principal.ts';
+import type { Caller, Editor } from '../../platform/principal.ts';
 import type { Audit } from '../../services/audit/audit.ts';
 import type { Relay } from '../rs485/relays.ts';
 import type { Conditions } from './conditions.ts';
@@ -23,17 +23,19 @@ import {
 } from './edit.ts';
 import { reportedState } from './evaluated.ts';
 import type { LastReadDoors } from './last-read-doors.ts';
-import type { DoorQuery } from './list-schema.ts';
-import type { Listing } from './listing.ts';
+import type { DoorQuery, DoorSummary } from './list-schema.ts';
+import type { Counts, Listing } from './listing.ts';
 import { LOCK, lastLockOf } from './lock.ts';
 import type { Locks } from './locks.ts';
 import type { Offline } from './offline.ts';
+import type { StandingOpenState } from './openings-schema.ts';
 import { type OpeningsShown, openingsOf, standingOpenOf } from './openings-state.ts';
 import { attemptsOf, cancelIn, type PendingOptions, pendingOf } from './pending.ts';
 import {
   type Door,
   type DoorCreation,
   type DoorOptionsResult,
+  type DoorPending,
   type DoorState,
   type DoorUpdate,
   doorFields,
@@ -53,9 +55,30 @@ export interface DoorsOptions extends PendingOptions, OpeningsShown, DoorContext
   stored(doorId: string): void;
 }
 
-export type Doors = ReturnType<typeof openDoors>;
+type ListedDoor = Door & { state: DoorSummary };
 
-export function openDoors(options: DoorsOptions) {
+export interface Doors {
+  get(doorId: string): { door: Door; version: number };
+  /** What people call it; undefined: there is no such door. */
+  nameOf(doorId: string): string | undefined;
+  exists(doorId: string): boolean;
+  list(query: DoorQuery): { items: ListedDoor[]; next: string | null };
+  options(doorId: string): {
+    body: DoorOptionsResult;
+    version: number;
+  };
+  state(doorId: string): DoorState;
+  update(doorId: string, body: DoorUpdate, caller: Editor): Promise<{ door: Door; version: number }>;
+  create(body: DoorCreation, caller: Caller): Promise<{ door: Door; version: number }>;
+  pending(doorId: string): DoorPending;
+  cancelPending(doorId: string, caller: Caller): Promise<DoorPending>;
+  /** For the status. */
+  counts(): Counts & { notLocked: number; standingOpen: number };
+  /** As …/state has it, also while it cannot be read. Throws NOT_FOUND. */
+  standingOpen(doorId: string): StandingOpenState;
+}
+
+export function openDoors(options: DoorsOptions): Doors {
   const { database, table, audit, clock, deliveries, rs485, locks, listing, stored } = options;
   const shown = (row: DoorRow) => toDoor(row, wantedOf(row), options);
   const get = (doorId: string) => {
@@ -66,7 +89,6 @@ export function openDoors(options: DoorsOptions) {
   return {
     get,
 
-    /** What people call it; undefined: there is no such door. */
     nameOf(doorId: string): string | undefined {
       const row = table.door.get(doorId);
       return row && (row.name ?? `door ${row.access_point_id}`);
@@ -92,7 +114,7 @@ export function openDoors(options: DoorsOptions) {
 
     state: (doorId: string): DoorState => stateOf(existing(table, doorId), options),
 
-    async update(doorId: string, body: DoorUpdate, caller: Caller & { ifMatch: string | undefined }) {
+    async update(doorId: string, body: DoorUpdate, caller: Editor) {
       assertSameId('id', body.id, doorId);
       const { door, travels } = await database.commit(() => {
         const row = existing(table, doorId);
@@ -140,14 +162,12 @@ export function openDoors(options: DoorsOptions) {
       return pendingOf(existing(table, doorId), options);
     },
 
-    /** For the status. */
     counts: () => ({
       ...listing.counts(),
       notLocked: options.closings.alarms(),
       standingOpen: options.standOpen.count(),
     }),
 
-    /** As …/state has it, also while it cannot be read. Throws NOT_FOUND. */
     standingOpen: (doorId: string) =>
       standingOpenOf(existing({ door: { get: options.lastRead.door } }, doorId), options),
   };

@@ -41,9 +41,14 @@ export interface DuplicateLocksOptions extends DoorContext {
   locks: Pick<Locks, 'report'>;
 }
 
-export type DuplicateLocks = ReturnType<typeof openDuplicateLocks>;
+export interface DuplicateLocks {
+  reported(place: LockPlace, before: LockReport | undefined, after: LockReport): void;
+  /** The lock of a door is heard through another gateway than the door names. */
+  judge(place: Place, to: string): Verdict;
+  shown(place: Place): DoorState['doubled'];
+}
 
-export function openDuplicateLocks(options: DuplicateLocksOptions) {
+export function openDuplicateLocks(options: DuplicateLocksOptions): DuplicateLocks {
   const { clock, locks } = options;
   const shared = openSharedAddress(options);
   const moves = new Map<string, Move[]>();
@@ -67,7 +72,6 @@ export function openDuplicateLocks(options: DuplicateLocksOptions) {
 
   return {
     reported: shared.reported,
-    /** The lock of a door is heard through another gateway than the door names. */
     judge(place: Place, to: string): Verdict {
       const { mac, gateway_id: from } = place;
       if (mac === null || from === null) return 'move';

@@ -77,9 +77,21 @@ interface Update {
   stop: AbortController;
 }
 
-export type Firmware = ReturnType<typeof openFirmware>;
+export interface Firmware {
+  start(doorId: string, { file, ignoreBattery }: LockFirmware, caller: Caller): Promise<unknown>;
+  resume(input: unknown, id: string): JobWork;
+  /** What a gateway gives to one of its locks now; null: nothing. */
+  upgradeOf(gatewayId: string): Upgrade | null;
+  /** After the commit: the door may have another lock, or none. */
+  lockChanged(doorId: string): void;
+  report(linkId: string, { subject, state }: StateReport): void;
+  /** The host of a gateway is gone, and what it did with it. */
+  linkLost(linkId: string): void;
+  /** True: it is the end of an update, which needs not be stored. */
+  event(linkId: string, { kind, data }: DriverEvent): boolean;
+}
 
-export function openFirmware(options: FirmwareOptions) {
+export function openFirmware(options: FirmwareOptions): Firmware {
   const { table, clock, jobs } = options;
   /** By gateway and lock. */
   const updates = new Map<string, Update>();
@@ -163,7 +175,6 @@ export function openFirmware(options: FirmwareOptions) {
     },
     resume: ((input, id) => workOf(inputOfJob.parse(input), id)) satisfies ResumeJob,
 
-    /** What a gateway gives to one of its locks now; null: nothing. */
     upgradeOf(gatewayId: string): Upgrade | null {
       return [...updates.values()].find((one) => one.gatewayId === gatewayId)?.shown ?? null;
     },

@@ -22,9 +22,14 @@ export interface HistoryOptions extends DoorContext {
   locks: Pick<Locks, 'connection' | 'report'>;
 }
 
-export type History = ReturnType<typeof openHistory>;
+export interface History {
+  /** The oldest first, of so many days until now. Throws NOT_FOUND. */
+  history(doorId: string, query: { days: number }): { doorId: string; samples: HistorySample[] };
+  /** For supervise. */
+  keepHistory(signal: AbortSignal): Promise<never>;
+}
 
-export function openHistory({ database, table, directory, locks, clock }: HistoryOptions) {
+export function openHistory({ database, table, directory, locks, clock }: HistoryOptions): History {
   function sampleOf(entry: Entry): Values | undefined {
     const { ageMs = Number.POSITIVE_INFINITY } = locks.connection(entry) ?? {};
     const report = locks.report(entry);
@@ -59,7 +64,6 @@ export function openHistory({ database, table, directory, locks, clock }: Histor
   }
 
   return {
-    /** The oldest first, of so many days until now. Throws NOT_FOUND. */
     history(doorId: string, { days }: { days: number }): { doorId: string; samples: HistorySample[] } {
       const { access_point_id: accessPointId } = existing(table, doorId);
       const now = clock.now();
@@ -75,7 +79,6 @@ export function openHistory({ database, table, directory, locks, clock }: Histor
         })),
       };
     },
-    /** For supervise. */
     async keepHistory(signal: AbortSignal): Promise<never> {
       for (;;) {
         const passed = (clock.now() - SAMPLED_AT_MS) % HOUR_MS;

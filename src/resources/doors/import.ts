@@ -46,14 +46,22 @@ export interface DoorImportOptions extends DoorContext {
   stored(doorId: string): void;
 }
 
-export type DoorImport = ReturnType<typeof importDoors>;
+export interface DoorImport {
+  /** Access points for doors that are new and say none: the lowest that neither the site nor the file has. */
+  freeAccessPoints(entries: readonly DoorEntry[]): () => number;
+  /** Of all doors that are stored and not among these. */
+  leftAlone(ids: ReadonlySet<string>): Change[];
+  /** Of these entries alone: those of the file, or a few of them. */
+  plan(entries: readonly DoorEntry[], caller: Caller, freeAccessPoint: () => number): ImportPlan;
+  /** All that there are now, as a site's file has them. */
+  entries(): Promise<DoorEntry[]>;
+}
 
 /** Everything reads, but `write`; that runs inside a commit job together with the plan it belongs to. */
-export function importDoors(options: DoorImportOptions) {
+export function importDoors(options: DoorImportOptions): DoorImport {
   const { table, audit, clock, deliveries, directory, stored } = options;
   const store = storeWith(table, deliveries);
   return {
-    /** Access points for doors that are new and say none: the lowest that neither the site nor the file has. */
     freeAccessPoints(entries: readonly DoorEntry[]): () => number {
       const taken = new Set(directory.entries().map(({ access_point_id }) => access_point_id));
       for (const { accessPointId } of entries) if (accessPointId !== undefined) taken.add(accessPointId);
@@ -64,13 +72,11 @@ export function importDoors(options: DoorImportOptions) {
         return last;
       };
     },
-    /** Of all doors that are stored and not among these. */
     leftAlone: (ids: ReadonlySet<string>): Change[] =>
       directory
         .entries()
         .filter(({ id }) => !ids.has(id))
         .map(({ id, name }) => leftAlone('door', id, name)),
-    /** Of these entries alone: those of the file, or a few of them. */
     plan(entries: readonly DoorEntry[], caller: Caller, freeAccessPoint: () => number): ImportPlan {
       const items = itemsOf(entries, table, freeAccessPoint);
       const differing = items.filter(({ change }) => change.fields.length > 0);
@@ -91,7 +97,6 @@ export function importDoors(options: DoorImportOptions) {
         },
       };
     },
-    /** All that there are now, as a site's file has them. */
     async entries(): Promise<DoorEntry[]> {
       const rows = table.allDoors.all();
       const entries: DoorEntry[] = [];

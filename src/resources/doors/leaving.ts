@@ -22,9 +22,15 @@ export interface LeavingOptions extends DoorContext {
   locks: Pick<Locks, 'forget'>;
 }
 
-export type Leaving = ReturnType<typeof openLeaving>;
+export interface Leaving {
+  /** Inside a commit job: it is to leave its network. */
+  store(mac: string, doorId: string): void;
+  leave(lock: LockAddress, mac: string, caller: Caller): Promise<LeaveResult>;
+  /** A lock that is at no door is heard. True: it was retired, and is asked to leave. */
+  heard(mac: string, gatewayId: string): boolean;
+}
 
-export function openLeaving(options: LeavingOptions) {
+export function openLeaving(options: LeavingOptions): Leaving {
   const { database, table, audit, clock, log, locks, lockLinks } = options;
   /** When each lock was asked last, monotonic milliseconds. */
   const asked = new Map<string, number>();
@@ -80,13 +86,11 @@ export function openLeaving(options: LeavingOptions) {
   }
 
   return {
-    /** Inside a commit job: it is to leave its network. */
     store(mac: string, doorId: string): void {
       table.setRetired.run(mac, doorId, clock.now());
       table.pruneRetired.run(RETIRED_MAX);
     },
     leave,
-    /** A lock that is at no door is heard. True: it was retired, and is asked to leave. */
     heard(mac: string, gatewayId: string): boolean {
       const retired = table.retired.get(mac);
       if (!retired) return false;

@@ -25,7 +25,7 @@ export interface ListingOptions extends DoorContext {
 /** Doors that cannot be reached, named in the status: of more the list has the rest. */
 const OFFLINE_NAMED_MAX = 10;
 
-interface Counts extends Record<Presence | 'registered' | 'batteryLow', number> {
+export interface Counts extends Record<Presence | 'registered' | 'batteryLow', number> {
   offline: ({ doorId: string; name: string | null; accessPointId: number } & OfflineReason)[];
 }
 
@@ -36,9 +36,15 @@ type Sort = NonNullable<DoorQuery['sort']>;
 const LAST = Number.MAX_SAFE_INTEGER;
 const PRESENCE_RANK = { disconnected: 0, unknown: 1, connected: 2, none: 3 } as const;
 
-export type Listing = ReturnType<typeof openListing>;
+export interface Listing {
+  page(query: DoorQuery): { rows: { id: string; summary: DoorSummary }[]; next: string | null };
+  /** For the status. */
+  counts(): Counts;
+  /** For the metrics. */
+  lockCounts(): LockCounts;
+}
 
-export function openListing(options: ListingOptions) {
+export function openListing(options: ListingOptions): Listing {
   const { directory, locks, conditions, configuration, offline, rs485 } = options;
   const relayOf = (entry: ListedRow, all: Relays) => all.get(entry.id) ?? null;
 
@@ -110,9 +116,7 @@ export function openListing(options: ListingOptions) {
       };
     },
 
-    /** For the status. */
     counts: () => countsOf(options),
-    /** For the metrics. */
     lockCounts: () => lockCountsOf(options),
   };
 }

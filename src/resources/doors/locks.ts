@@ -7,9 +7,9 @@ import { type LockReport, lockReport } from '../../../drivers/contract/settings.
 import type { LockJoined } from '../../../drivers/contract/zgate.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import { openReported } from '../../services/reconcile/reported.ts';
+import { openReported, type Reported } from '../../services/reconcile/reported.ts';
 import type { DoorContext } from './context.ts';
-import { openLockTimes, timesOf } from './lock-times.ts';
+import { type LockTimes, openLockTimes, timesOf } from './lock-times.ts';
 import type { DueRow } from './table.ts';
 
 /** Locks kept in memory: 64 gateways with as many locks as a coordinator takes, or nearly. */
@@ -190,10 +190,19 @@ function happenings(
 
 const idOf = (mac: string, gatewayId: string) => `${gatewayId}/${mac}`;
 
-type Memory = ReturnType<typeof openMemory>;
+interface Memory {
+  reported: Reported<KeptReport>;
+  times: LockTimes;
+  lossesOf(gatewayId: string): { count: number; at: number };
+  lost(gatewayId: string): void;
+  hasRoom(place: LockPlace): boolean;
+  forget(place: LockPlace): void;
+  /** What the lock does not report this time still holds. With `leftAt` it is not connected, whatever it reported. */
+  keep(place: LockPlace, report: LockReport, leftAt?: number): void;
+}
 
 /** What locks reported, with its age, and how often each gateway was lost since the start. */
-function openMemory(options: LocksOptions) {
+function openMemory(options: LocksOptions): Memory {
   const { database, table, clock, log } = options;
   const startedAt = clock.now();
   const losses = new Map<string, { count: number; at: number }>();
@@ -228,18 +237,16 @@ function openMemory(options: LocksOptions) {
     reported,
     times,
     lossesOf,
-    lost(gatewayId: string): void {
+    lost(gatewayId) {
       losses.set(gatewayId, { count: lossesOf(gatewayId).count + 1, at: clock.now() });
     },
-    hasRoom: ({ mac, gatewayId }: LockPlace) =>
-      reported.get(idOf(mac, gatewayId)) !== undefined || room.take(),
-    forget({ mac, gatewayId }: LockPlace): void {
+    hasRoom: ({ mac, gatewayId }) => reported.get(idOf(mac, gatewayId)) !== undefined || room.take(),
+    forget({ mac, gatewayId }) {
       const id = idOf(mac, gatewayId);
       if (reported.get(id)) room.release();
       reported.forget(id);
     },
-    /** What the lock does not report this time still holds. With `leftAt` it is not connected, whatever it reported. */
-    keep({ mac, gatewayId }: LockPlace, report: LockReport, leftAt?: number): void {
+    keep({ mac, gatewayId }, report, leftAt) {
       const id = idOf(mac, gatewayId);
       const before = reported.get(id)?.state?.report;
       const state = { report: { ...before, ...report }, losses: lossesOf(gatewayId).count };

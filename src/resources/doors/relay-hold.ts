@@ -53,9 +53,25 @@ interface Hold {
   attempt: AbortController | undefined;
 }
 
-export type RelayHolds = ReturnType<typeof openRelayHolds>;
+export interface RelayHolds {
+  /** Sends the next pulse when it is due; undefined when it is not, or the last one is under way. */
+  renew(doorId: string, relay: WiredRelay): Promise<HoldOutcome> | undefined;
+  /** The device reported its relay. */
+  reported(doorId: string, relay: WiredRelay, isClosed: boolean): HoldOutcome | undefined;
+  /** The relay lets go when its pulse is over. */
+  drop(doorId: string): void;
+  /** A former run of the gateway held it: its last pulse may go on. */
+  formerly(doorId: string): void;
+  /** It is held no more, and a pulse that may have reached it is not over yet. */
+  isLettingGo(doorId: string): boolean;
+  dropAll(): void;
+  /** A pulse that was confirmed goes on, and the device has not reported the relay open since. */
+  isOn(doorId: string): boolean;
+  /** Milliseconds to the next renewal. */
+  restMs(): number;
+}
 
-export function openRelayHolds(clock: Clock, rs485: Pick<Rs485, 'holdRelay'>) {
+export function openRelayHolds(clock: Clock, rs485: Pick<Rs485, 'holdRelay'>): RelayHolds {
   const holds = new Map<string, Hold>();
   /** Of doors whose relay is held no more: when the last pulse that may have reached it is over, monotonic milliseconds. */
   const lettingGo = new Map<string, number>();
@@ -102,7 +118,6 @@ export function openRelayHolds(clock: Clock, rs485: Pick<Rs485, 'holdRelay'>) {
   }
 
   return {
-    /** Sends the next pulse when it is due; undefined when it is not, or the last one is under way. */
     renew(doorId: string, relay: WiredRelay): Promise<HoldOutcome> | undefined {
       const now = clock.monotonic();
       const hold = holds.get(doorId) ?? newHold(relay, lettingGo.get(doorId));
@@ -113,9 +128,7 @@ export function openRelayHolds(clock: Clock, rs485: Pick<Rs485, 'holdRelay'>) {
       hold.attempt = new AbortController();
       return attempt(hold, hold.attempt);
     },
-    /** The device reported its relay. */
     reported,
-    /** The relay lets go when its pulse is over. */
     drop(doorId: string): void {
       const hold = holds.get(doorId);
       if (!hold) return;
@@ -128,19 +141,15 @@ export function openRelayHolds(clock: Clock, rs485: Pick<Rs485, 'holdRelay'>) {
       attempt?.abort(AWAKE);
       holds.delete(doorId);
     },
-    /** A former run of the gateway held it: its last pulse may go on. */
     formerly(doorId: string): void {
       lettingGo.set(doorId, clock.monotonic() + HOLD_MS);
     },
-    /** It is held no more, and a pulse that may have reached it is not over yet. */
     isLettingGo: (doorId: string): boolean => (lettingGo.get(doorId) ?? 0) > clock.monotonic(),
     dropAll(): void {
       for (const { attempt } of holds.values()) attempt?.abort(AWAKE);
       holds.clear();
     },
-    /** A pulse that was confirmed goes on, and the device has not reported the relay open since. */
     isOn: (doorId: string): boolean => (holds.get(doorId)?.endsAt ?? 0) > clock.monotonic(),
-    /** Milliseconds to the next renewal. */
     restMs: (): number => Math.min(...[...holds.values()].map(({ renewAt }) => renewAt - clock.monotonic())),
   };
 }

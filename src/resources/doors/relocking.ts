@@ -121,13 +121,18 @@ type LockedDoor = Pick<DoorRow, 'id' | 'gateway_id' | 'network_id'>;
 /** Events whose door was locked before they were stored; a driver sends each again until it is stored. */
 const REMEMBERED_MAX = 1_000;
 
-export type LateRelocks = ReturnType<typeof openLateRelocks>;
+export interface LateRelocks {
+  /** Inside the commit job of the event; returns what is to be done after it. `key`: the same each time that it is sent. */
+  relock(door: DoorRow, event: LockEvent, key: string): (() => void) | undefined;
+  /** The event could not be stored: events are refused sooner than what closes a door. */
+  unstored(event: LockEvent, key: string): void;
+}
 
 /**
  * A lock reports that it was unlocked by radio when nothing waits for that any more, such as by a frame that its parent has held
  * for minutes.
  */
-export function openLateRelocks(options: LateRelockOptions) {
+export function openLateRelocks(options: LateRelockOptions): LateRelocks {
   const { database, table, locks, closings } = options;
   /** Keys of those that were undone, and are not stored. */
   const undone = new Set<string>();
@@ -149,7 +154,6 @@ export function openLateRelocks(options: LateRelockOptions) {
   }
 
   return {
-    /** Inside the commit job of the event; returns what is to be done after it. `key`: the same each time that it is sent. */
     relock(door: DoorRow, event: LockEvent, key: string): (() => void) | undefined {
       if (undone.has(key)) return () => void undone.delete(key);
       const relock = lateRelock(door, event);
@@ -158,7 +162,6 @@ export function openLateRelocks(options: LateRelockOptions) {
       closings.store(order);
       return () => closings.schedule(order.mac, delayMs, { relocksItself });
     },
-    /** The event could not be stored: events are refused sooner than what closes a door. */
     unstored(event: LockEvent, key: string): void {
       const door = undone.has(key) ? undefined : doorOf(event.hwId);
       const relock = door && lateRelock(door, event);

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { GatehouseError } from '../../platform/errors.ts';
 import { assertIfMatch } from '../../platform/http/editing.ts';
-import { type Caller, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
+import { type Caller, type Editor, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import type { Closings } from './closing.ts';
 import type { Conditions } from './conditions.ts';
 import { LAST_VERSION } from './configuration.ts';
@@ -28,11 +28,7 @@ export interface ReplaceLockOptions extends DoorContext {
 
 export interface LockReplacements {
   /** Resolves with the door as it is then. */
-  replaceLock(
-    doorId: string,
-    body: LockReplacement,
-    caller: Caller & { ifMatch: string | undefined },
-  ): Promise<ReturnType<Doors['get']>>;
+  replaceLock(doorId: string, body: LockReplacement, caller: Editor): Promise<ReturnType<Doors['get']>>;
 }
 
 export function openLockReplacements(options: ReplaceLockOptions): LockReplacements {

@@ -4,7 +4,7 @@
  */
 import { GatehouseError } from '../../platform/errors.ts';
 import { assertIfMatch } from '../../platform/http/editing.ts';
-import type { Caller } from '../../platform/principal.ts';
+import type { Caller, Editor } from '../../platform/principal.ts';
 import type { Busy } from './busy.ts';
 import type { Closings } from './closing.ts';
 import type { Doors } from './doors.ts';
@@ -23,7 +23,7 @@ export interface RetireOptions extends Omit<ReplaceLockOptions, 'locks'> {
   closings: ReplaceLockOptions['closings'] & Pick<Closings, 'abandon' | 'schedule'>;
 }
 
-type Change = Caller & { ifMatch: string | undefined };
+type Change = Editor;
 
 export interface Retirements {
   /** Resolves with what it was. Throws NOT_FOUND, PRECONDITION_FAILED, IN_USE, IN_PROGRESS. */

@@ -14,9 +14,17 @@ export interface RfPinOptions extends DoorContext {
   lockedInWords(mac: string): string;
 }
 
-export type RfPins = ReturnType<typeof openRfPins>;
+export interface RfPins {
+  /** null: none is stored, or it cannot be opened any more. */
+  pinOf(mac: string): string | null;
+  has(mac: string | null): boolean;
+  /** Throws as `remove` does where another one is stored; not once the alarm says that it may be the wrong one. */
+  set(doorId: string, pin: string, caller: Caller): Promise<void>;
+  /** Throws STANDS_OPEN or IN_PROGRESS. */
+  remove(doorId: string, caller: Caller): Promise<void>;
+}
 
-export function openRfPins({ database, table, audit, log, vault, lockedInWords }: RfPinOptions) {
+export function openRfPins({ database, table, audit, log, vault, lockedInWords }: RfPinOptions): RfPins {
   const sealedOf = openLastRead(
     (mac) => table.pin.get(mac)?.sealed,
     table.pins.all().map(({ mac, sealed }) => [mac, sealed] as const),
@@ -53,7 +61,6 @@ export function openRfPins({ database, table, audit, log, vault, lockedInWords }
       );
   }
   return {
-    /** null: none is stored, or it cannot be opened any more. */
     pinOf(mac: string): string | null {
       const sealed = sealedOf(mac);
       if (!sealed) return null;
@@ -65,13 +72,11 @@ export function openRfPins({ database, table, audit, log, vault, lockedInWords }
       }
     },
     has: (mac: string | null): boolean => mac !== null && table.pin.get(mac) !== undefined,
-    /** Throws as `remove` does where another one is stored; not once the alarm says that it may be the wrong one. */
     set: (doorId: string, pin: string, caller: Caller) =>
       change(doorId, caller, 'door.set-rf-pin', (mac) => {
         if (table.pin.get(mac)) assertUnneeded(mac, ({ raised }) => raised === 0);
         table.setPin.run(mac, vault.seal(Buffer.from(pin, 'latin1'), contextOf(mac)));
       }),
-    /** Throws STANDS_OPEN or IN_PROGRESS. */
     remove: (doorId: string, caller: Caller) =>
       change(doorId, caller, 'door.remove-rf-pin', (mac) => {
         assertUnneeded(mac, () => true);

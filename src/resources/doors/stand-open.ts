@@ -51,9 +51,35 @@ import { existing } from './table.ts';
 const UNSTORED =
   'the gateway was restarted before it was stored that the relay was held: the relay lets go, for a closed door is safe';
 
-export type StandOpen = ReturnType<typeof openStandOpen>;
+export interface StandOpen {
+  /** Rejects when it has failed; a sleeping lock is sent the command after the answer. */
+  begin(doorId: string, body: StandOpenBody, caller: Caller): Promise<Delivery>;
+  /** Afterwards its lock has to be locked (closing.ts). */
+  end(doorId: string, reason: string, caller: Caller): Promise<void>;
+  /** It is asked for, and that is being stored: nothing was sent. */
+  isBeginning(doorId: string): boolean;
+  /** Its relay is held no more, and its last pulse may not be over yet. */
+  isLettingGo(doorId: string): boolean;
+  /** What is wanted of the door, or what opens it, may have changed. */
+  wake(doorId: string): void;
+  /** A gateway is back: what waits for it is sent now. */
+  retry(gatewayId: string): void;
+  /** A lock reported something. */
+  reported(mac: string): void;
+  /** The RS-485 device of a door reported this relay. */
+  relayReported(doorId: string, relay: WiredRelay, isClosed: boolean): void;
+  /** This lock was sent the command to stand open, and was not seen locked since. What is stored may lag behind. */
+  keepsOpen(mac: string): boolean;
+  /** Doors that are to stand open. */
+  count(): number;
+  of(doorId: string): Readonly<Standing> | undefined;
+  /** The lock or the device has shown that it is open, and nothing says that this is over. */
+  isOn(doorId: string): boolean;
+  /** For supervise. */
+  run(signal: AbortSignal): Promise<never>;
+}
 
-export function openStandOpen(options: StandOpenOptions) {
+export function openStandOpen(options: StandOpenOptions): StandOpen {
   const { table, clock } = options;
   const all: Standings = new Map();
   const holds = openRelayHolds(clock, options.rs485);
@@ -84,56 +110,44 @@ export function openStandOpen(options: StandOpenOptions) {
   const look = lookIn(options, parts, retryIn(options, changes, deliver));
 
   return {
-    /** Rejects when it has failed; a sleeping lock is sent the command after the answer. */
     begin(doorId: string, body: StandOpenBody, caller: Caller): Promise<Delivery> {
       const { promise: stored, resolve } = Promise.withResolvers<void>();
       const { id } = existing(table, doorId);
       const begun = options.busy.during(id, () => begin(id, body, caller, resolve));
       return Promise.race([begun, stored.then(() => answerInTime(begun, clock, SENT_UNANSWERED))]);
     },
-    /** Afterwards its lock has to be locked (closing.ts). */
     async end(doorId: string, reason: string, caller: Caller): Promise<void> {
       await orders.withdraw(doorId, reason);
       const standing = all.get(doorId);
       await (standing?.isEnding ? standing.ending : standing && changes.stop(standing, reason, caller));
     },
-    /** It is asked for, and that is being stored: nothing was sent. */
     isBeginning: orders.has,
-    /** Its relay is held no more, and its last pulse may not be over yet. */
     isLettingGo: holds.isLettingGo,
-    /** What is wanted of the door, or what opens it, may have changed. */
     wake(doorId: string): void {
       if (all.has(doorId)) waking.wake();
     },
-    /** A gateway is back: what waits for it is sent now. */
     retry(gatewayId: string): void {
       for (const standing of all.values())
         if (standing.row.gateway_id === gatewayId) standing.retryAt = clock.monotonic();
       waking.wake();
     },
-    /** A lock reported something. */
     reported(mac: string): void {
       for (const standing of all.values())
         if (standing.row.mac === mac && !standing.isEnding) void changes.reported(standing);
     },
-    /** The RS-485 device of a door reported this relay. */
     relayReported(doorId: string, relay: WiredRelay, isClosed: boolean): void {
       const outcome = holds.reported(doorId, relay, isClosed);
       const standing = all.get(doorId);
       if (outcome && standing && !standing.isEnding) void changes.held(standing, outcome);
     },
-    /** This lock was sent the command to stand open, and was not seen locked since. What is stored may lag behind. */
     keepsOpen: (mac: string): boolean =>
       [...all.values()].some(({ row }) => row.mac === mac && !['waiting', 'lost'].includes(row.phase)),
-    /** Doors that are to stand open. */
     count: () => all.size,
     of: (doorId: string): Readonly<Standing> | undefined => all.get(doorId),
-    /** The lock or the device has shown that it is open, and nothing says that this is over. */
     isOn(doorId: string): boolean {
       const row = all.get(doorId)?.row;
       return row?.device_id == null ? row?.phase === 'open' : holds.isOn(doorId);
     },
-    /** For supervise. */
     async run(signal: AbortSignal): Promise<never> {
       try {
         await Promise.all(interrupted.splice(0).map(changes.interrupted));
@@ -280,14 +294,19 @@ interface Order {
   withdrawn: string | undefined;
 }
 
-type Orders = ReturnType<typeof openOrders>;
+interface Orders {
+  has(doorId: string): boolean;
+  /** `settled` is called when the order takes effect; one that fails is over as well. One a door at a time (busy.ts). */
+  during<T>(doorId: string, work: (order: Order, settled: () => void) => Promise<T>): Promise<T>;
+  /** Resolves when the order has been given up, or had taken effect before. */
+  withdraw(doorId: string, reason: string): Promise<void>;
+}
 
-function openOrders() {
+function openOrders(): Orders {
   const orders = new Map<string, Order & { over: Promise<void> }>();
   return {
-    has: (doorId: string): boolean => orders.has(doorId),
-    /** `settled` is called when the order takes effect; one that fails is over as well. One a door at a time (busy.ts). */
-    async during<T>(doorId: string, work: (order: Order, settled: () => void) => Promise<T>): Promise<T> {
+    has: (doorId) => orders.has(doorId),
+    async during(doorId, work) {
       const { promise: over, resolve } = Promise.withResolvers<void>();
       const order = { withdrawn: undefined, over };
       const settled = () => {
@@ -301,8 +320,7 @@ function openOrders() {
         settled();
       }
     },
-    /** Resolves when the order has been given up, or had taken effect before. */
-    async withdraw(doorId: string, reason: string): Promise<void> {
+    async withdraw(doorId, reason) {
       const order = orders.get(doorId);
       if (!order) return;
       order.withdrawn = reason;

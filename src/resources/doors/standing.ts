@@ -111,9 +111,29 @@ export function postpone(standing: Standing, { outcome, reason }: Delivery, cloc
   standing.retryAt = clock.monotonic() + waitBefore(standing.failures, BACKOFF, 1);
 }
 
-export type StandingChanges = ReturnType<typeof standingChanges>;
+export interface StandingChanges {
+  keep(standing: Standing, patch: Partial<StandOpenRow>, publish?: () => void): Promise<void>;
+  /** Inside a commit job. */
+  store(row: StandOpenRow): boolean;
+  withdraw(row: StandOpenRow): void;
+  withdrawLater(row: StandOpenRow, error: unknown): void;
+  opened(standing: Standing, judgedFrom?: number): Promise<void>;
+  /** Its relay was held by a former run of the gateway, and is not by this one yet. */
+  interrupted(standing: Standing): Promise<void>;
+  /** Ends it; a lock is locked then. `by`: who wanted it; the gateway itself when absent. */
+  stop(standing: Standing, reason: string, by?: Pick<Caller, 'principal' | 'correlationId'>): Promise<void>;
+  expire(standing: Standing): Promise<void>;
+  /** What became of a pulse of its relay. */
+  held(standing: Standing, outcome: HoldOutcome): Promise<void>;
+  /** Takes in what its lock reports; what it reported before the command does not count. */
+  reported(standing: Standing): Promise<void>;
+}
 
-export function standingChanges(options: StandingOptions, all: Standings, holds: RelayHolds) {
+export function standingChanges(
+  options: StandingOptions,
+  all: Standings,
+  holds: RelayHolds,
+): StandingChanges {
   const { clock, log } = options;
   const stored = storedIn(options, all);
   const [record, keep] = [recordIn(options), keepIn(options, stored)];
@@ -136,12 +156,10 @@ export function standingChanges(options: StandingOptions, all: Standings, holds:
 
   return {
     keep,
-    /** Inside a commit job. */
     store: stored.replace,
     withdraw: stored.withdraw,
     withdrawLater: stored.withdrawLater,
     opened,
-    /** Its relay was held by a former run of the gateway, and is not by this one yet. */
     async interrupted(standing: Standing): Promise<void> {
       if (standing.isEnding) return;
       const { row } = standing;
@@ -151,7 +169,6 @@ export function standingChanges(options: StandingOptions, all: Standings, holds:
       );
       await keep(standing, {}, () => record(row, 'lost', INTERRUPTED));
     },
-    /** Ends it; a lock is locked then. `by`: who wanted it; the gateway itself when absent. */
     stop: (standing: Standing, reason: string, by?: Pick<Caller, 'principal' | 'correlationId'>) => {
       const { mac, phase } = standing.row;
       // What never began has no end.
@@ -160,7 +177,6 @@ export function standingChanges(options: StandingOptions, all: Standings, holds:
     },
     expire: (standing: Standing) =>
       remove(standing, 'expired', standing.failure?.message ?? 'nothing was sent', undefined),
-    /** What became of a pulse of its relay. */
     async held(standing: Standing, outcome: HoldOutcome): Promise<void> {
       if (outcome.kind === 'held') return opened(standing);
       if (outcome.kind === 'calledOff') return;
@@ -169,7 +185,6 @@ export function standingChanges(options: StandingOptions, all: Standings, holds:
       standing.failure = { ...fault, at: clock.now() };
       if (outcome.kind === 'lost') await lost(standing, fault.message);
     },
-    /** Takes in what its lock reports; what it reported before the command does not count. */
     async reported(standing: Standing): Promise<void> {
       const { door_id, mac, gateway_id, phase } = standing.row;
       const door = whenUnreadable(

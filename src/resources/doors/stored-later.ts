@@ -38,9 +38,21 @@ interface Entry {
   refusal: GatehouseError;
 }
 
-export type StoredLater = ReturnType<typeof openStoredLater>;
+export interface StoredLater {
+  /** `error`: why it could not be stored now. `store` rejects while it cannot be stored. */
+  add(
+    doorId: string,
+    what: Entry['what'],
+    error: unknown,
+    writing: Pick<Entry, 'store'> & Partial<Pick<Entry, 'isDue'>>,
+  ): void;
+  /** Why it is not stored yet that this door does not stand open. */
+  refusalOf(doorId: string): GatehouseError | undefined;
+  /** For supervise. */
+  run(signal: AbortSignal): Promise<never>;
+}
 
-export function openStoredLater({ clock, log }: { clock: Clock; log: Log }) {
+export function openStoredLater({ clock, log }: { clock: Clock; log: Log }): StoredLater {
   const entries = new Set<Entry>();
   const waking = openWaking(clock);
 
@@ -66,7 +78,6 @@ export function openStoredLater({ clock, log }: { clock: Clock; log: Log }) {
   }
 
   return {
-    /** `error`: why it could not be stored now. `store` rejects while it cannot be stored. */
     add(
       doorId: string,
       what: Entry['what'],
@@ -79,12 +90,10 @@ export function openStoredLater({ clock, log }: { clock: Clock; log: Log }) {
       entries.add(entry);
       waking.wake();
     },
-    /** Why it is not stored yet that this door does not stand open. */
     refusalOf: (doorId: string): GatehouseError | undefined =>
       [...entries].find(
         (entry) => entry.doorId === doorId && SAYS_CLOSED.includes(entry.what) && entry.isDue(),
       )?.refusal,
-    /** For supervise. */
     run: (signal: AbortSignal): Promise<never> => waking.run(signal, look),
   };
 }

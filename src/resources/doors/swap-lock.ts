@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { GatehouseError } from '../../platform/errors.ts';
 import { assertIfMatch } from '../../platform/http/editing.ts';
-import type { Caller } from '../../platform/principal.ts';
+import type { Caller, Editor } from '../../platform/principal.ts';
 import type { Busy } from './busy.ts';
 import type { Doors } from './doors.ts';
 import { lockChanged } from './live-events.ts';
@@ -19,7 +19,7 @@ export interface LockSwaps {
   swapLock(
     doorId: string,
     body: LockSwap,
-    caller: Caller & { ifMatch: string | undefined },
+    caller: Editor,
   ): Promise<readonly [ReturnType<Doors['get']>, ReturnType<Doors['get']>]>;
   /** When the lock was swapped last, monotonic milliseconds; undefined: not in this run. */
   swappedAt(mac: string): number | undefined;
@@ -68,11 +68,7 @@ export function openLockSwaps(options: SwapLockOptions): LockSwaps {
     events.publish(lockChanged(door.id, 'replaced', { mac, gatewayId }));
   }
 
-  async function swap(
-    doorId: string,
-    otherId: string,
-    { ifMatch, ...caller }: Caller & { ifMatch: string | undefined },
-  ): Promise<void> {
+  async function swap(doorId: string, otherId: string, { ifMatch, ...caller }: Editor): Promise<void> {
     const locks = await database.commit(() => {
       assertIfMatch(ifMatch, existing(table, doorId).version);
       const [door, other] = [ready(doorId), ready(otherId)];

@@ -4,7 +4,7 @@ import { storedJson } from '../../platform/database/damaged-rows.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';
-import type { Caller } from '../../platform/principal.ts';
+import type { Caller, Editor } from '../../platform/principal.ts';
 import type { Audit } from '../../services/audit/audit.ts';
 import { type Editable, type Encoder, type EncoderState, encoder as shownEncoder } from './schema.ts';
 import type { Presence, Sessions } from './sessions.ts';
@@ -28,9 +28,27 @@ export interface PageQuery {
   name?: string | undefined;
 }
 
-export type Encoders = ReturnType<typeof openEncoders>;
+export interface Encoders {
+  get(encoderId: string): {
+    encoder: Encoder;
+    revision: number;
+  };
+  exists(encoderId: string): boolean;
+  /** It installs new software. */
+  upgrading(encoderId: string): boolean;
+  /** The journal of its last birth. */
+  journal(encoderId: string): string | null;
+  /** undefined: there is no such encoder. */
+  nameOf(encoderId: string): string | null | undefined;
+  list(query: PageQuery): { items: Encoder[]; next: string | null };
+  state(encoderId: string): EncoderState;
+  update(encoderId: string, edit: Editable, caller: Editor): Promise<{ encoder: Encoder; revision: number }>;
+  /** The active credential ends now; repeating it changes nothing. */
+  revoke(encoderId: string, caller: Caller): Promise<{ encoder: Encoder; revision: number }>;
+  retire(encoderId: string, caller: Editor): Promise<Encoder>;
+}
 
-export function openEncoders(options: EncodersOptions) {
+export function openEncoders(options: EncodersOptions): Encoders {
   const { database, table, audit, clock, sessions } = options;
 
   function get(encoderId: string): { encoder: Encoder; revision: number } {
@@ -42,13 +60,10 @@ export function openEncoders(options: EncodersOptions) {
     get,
 
     exists: (encoderId: string): boolean => table.encoder.get(encoderId) !== undefined,
-    /** It installs new software. */
     upgrading: (encoderId: string): boolean =>
       (table.encoder.get(encoderId)?.upgrade_job_info ?? null) !== null,
-    /** The journal of its last birth. */
     journal: (encoderId: string): string | null => table.encoder.get(encoderId)?.journal ?? null,
 
-    /** undefined: there is no such encoder. */
     nameOf: (encoderId: string) => table.encoder.get(encoderId)?.name,
 
     list: (query: PageQuery) => page(database, table, sessions, query),
@@ -76,11 +91,7 @@ export function openEncoders(options: EncodersOptions) {
       };
     },
 
-    async update(
-      encoderId: string,
-      edit: Editable,
-      { principal, correlationId, ifMatch }: Caller & { ifMatch: string | undefined },
-    ) {
+    async update(encoderId: string, edit: Editable, { principal, correlationId, ifMatch }: Editor) {
       assertSameId('id', edit.id, encoderId);
       await database.commit(() => {
         const row = existing(table, encoderId);
@@ -99,7 +110,6 @@ export function openEncoders(options: EncodersOptions) {
       return get(encoderId);
     },
 
-    /** The active credential ends now; repeating it changes nothing. */
     async revoke(encoderId: string, { principal, correlationId }: Caller) {
       await database.commit(() => {
         const row = existing(table, encoderId);
@@ -117,8 +127,7 @@ export function openEncoders(options: EncodersOptions) {
       return get(encoderId);
     },
 
-    retire: (encoderId: string, caller: Caller & { ifMatch: string | undefined }) =>
-      retire(options, encoderId, caller),
+    retire: (encoderId: string, caller: Editor) => retire(options, encoderId, caller),
   };
 }
 
@@ -126,7 +135,7 @@ export function openEncoders(options: EncodersOptions) {
 async function retire(
   { database, table, audit, clock, sessions, openRequests }: EncodersOptions,
   encoderId: string,
-  { principal, correlationId, ifMatch }: Caller & { ifMatch: string | undefined },
+  { principal, correlationId, ifMatch }: Editor,
 ): Promise<Encoder> {
   const retired = await database.commit(() => {
     const row = existing(table, encoderId);

@@ -6,7 +6,7 @@ import type { KeyObject, X509Certificate } from 'node:crypto';
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
-import type { Caller } from '../../platform/principal.ts';
+import type { Caller, Editor } from '../../platform/principal.ts';
 import type { Audit } from '../../services/audit/audit.ts';
 import { applyEdit, assertEditable, type Encoders, storedMetadata } from './encoders.ts';
 import type { RegisteredEncoder, RegistrationRequest } from './schema.ts';
@@ -75,14 +75,21 @@ interface Issued {
   >;
 }
 
-export type Registration = ReturnType<typeof openRegistration>;
+export interface Registration {
+  /** 200 for a new encoder and for an existing one; the answer holds the new credentials, once. */
+  register(
+    encoderId: string,
+    request: RegistrationRequest,
+    caller: Editor,
+  ): Promise<{ encoder: RegisteredEncoder; revision: number }>;
+}
 
-export function openRegistration(options: RegistrationOptions) {
+export function openRegistration(options: RegistrationOptions): Registration {
   const { database, table, encoders, audit, clock, pki } = options;
   /** Registrations of one encoder run one after the other, since each needs the number of the one before. */
   const running = new Map<string, Promise<unknown>>();
 
-  async function register(encoderId: string, request: RegistrationRequest, caller: RegistrationCaller) {
+  async function register(encoderId: string, request: RegistrationRequest, caller: Editor) {
     const operational = verified(pki, encoderId, request);
     const assertAllowed = () => {
       const row = table.encoder.get(encoderId);
@@ -117,8 +124,7 @@ export function openRegistration(options: RegistrationOptions) {
   }
 
   return {
-    /** 200 for a new encoder and for an existing one; the answer holds the new credentials, once. */
-    async register(encoderId: string, request: RegistrationRequest, caller: RegistrationCaller) {
+    async register(encoderId: string, request: RegistrationRequest, caller: Editor) {
       const before = running.get(encoderId) ?? Promise.resolve();
       const turn = before.then(
         () => register(encoderId, request, caller),
@@ -136,8 +142,6 @@ export function openRegistration(options: RegistrationOptions) {
     },
   };
 }
-
-export type RegistrationCaller = Caller & { ifMatch: string | undefined };
 
 function auditOf(encoderId: string, { principal, correlationId }: Caller) {
   return { principal, action: 'encoder.register', object: `encoder/${encoderId}`, correlationId };

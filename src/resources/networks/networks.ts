@@ -3,7 +3,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';
-import { type Caller, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
+import { type Editor, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import type { Audit } from '../../services/audit/audit.ts';
 import { describeCertificates, parseCertificates } from './certificates.ts';
 import type { Edit, ListQuery, Network, NetworkState } from './schema.ts';
@@ -24,9 +24,19 @@ export interface NetworksOptions {
   changed(netId: string): void;
 }
 
-export type Networks = Awaited<ReturnType<typeof openNetworks>>;
+export interface Networks {
+  get(netId: string): { network: Network; revision: number };
+  /** The networks of the configuration from now on. Rows are added for new ones; those of others stay. */
+  declare(networks: readonly DeclaredNetwork[]): Promise<void>;
+  /** PEM; null when it trusts nothing, or there is no such network. */
+  certOf(netId: string): string | null;
+  exists(netId: string): boolean;
+  list(query: ListQuery): { items: Network[]; next: string | null };
+  state(netId: string): NetworkState;
+  update(netId: string, edit: Edit, caller: Editor): Promise<{ network: Network; revision: number }>;
+}
 
-export async function openNetworks(options: NetworksOptions) {
+export async function openNetworks(options: NetworksOptions): Promise<Networks> {
   const { database, audit, clock, changed } = options;
   const table = openNetworkTable(database);
   let declared: readonly DeclaredNetwork[] = [];
@@ -52,9 +62,7 @@ export async function openNetworks(options: NetworksOptions) {
 
   return {
     get,
-    /** The networks of the configuration from now on. Rows are added for new ones; those of others stay. */
     declare,
-    /** PEM; null when it trusts nothing, or there is no such network. */
     certOf: (netId: string): string | null => table.network.get(netId)?.cert ?? null,
     exists: (netId: string) => table.network.get(netId) !== undefined,
 
@@ -70,11 +78,7 @@ export async function openNetworks(options: NetworksOptions) {
       return { id: netId, declared: isDeclared, certificates: describeCertificates(row.cert, clock.now()) };
     },
 
-    async update(
-      netId: string,
-      edit: Edit,
-      { principal, correlationId, ifMatch }: Caller & { ifMatch: string | undefined },
-    ) {
+    async update(netId: string, edit: Edit, { principal, correlationId, ifMatch }: Editor) {
       assertSameId('id', edit.id, netId);
       if (typeof edit.cert === 'string') parseCertificates(edit.cert);
       const fields = await database.commit(() => {

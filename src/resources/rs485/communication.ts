@@ -3,7 +3,6 @@
  * key goes with the device, and stays at the old address too until it is known where the device is: a device is polled
  * wherever a key is stored. A job that a restart interrupted sends nothing again, and looks where the device is.
  */
-
 import { z } from 'zod';
 import { DriverError, type DriverErrorCode } from '../../../drivers/contract/driver.ts';
 import { type Readdress, readdressed } from '../../../drivers/contract/osdp.ts';
@@ -62,9 +61,13 @@ type Outcome = 'moved' | 'stayed' | 'left' | 'lost';
 /** What is stored of a job, for after a restart. */
 const inputOfJob = z.object({ deviceId: z.string(), from: z.int(), address: z.int(), baudRate: z.int() });
 
-export type Communication = ReturnType<typeof openCommunication>;
+export interface Communication {
+  readdress: StartCommunication;
+  /** Of jobs that were under way when the gateway ended. */
+  resumeReaddress(input: unknown): JobWork;
+}
 
-export function openCommunication(options: CommunicationOptions) {
+export function openCommunication(options: CommunicationOptions): Communication {
   const { table, jobs } = options;
   const start: StartCommunication = async (deviceId, body, caller) => {
     const move = planned(options, existing(table, deviceId), body);
@@ -86,7 +89,6 @@ export function openCommunication(options: CommunicationOptions) {
   };
   return {
     readdress: start,
-    /** Of jobs that were under way when the gateway ended. */
     resumeReaddress: ((input) => searching(options, inputOfJob.parse(input))) satisfies ResumeJob,
   };
 }

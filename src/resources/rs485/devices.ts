@@ -1,12 +1,12 @@
 /** The RS-485 device resource: reads and edits (4.5). */
-
 import type { Database } from '../../platform/database/database.ts';
 import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';
-import type { Caller } from '../../platform/principal.ts';
+import type { Editor } from '../../platform/principal.ts';
 import { rs485Entries } from './import.ts';
 import type { LetGo } from './let-go.ts';
 import type { Edit, ListQuery, Rs485Device } from './schema.ts';
 import { deviceFrom, type ShownOptions } from './shown.ts';
+import type { Rs485Entry } from './site-entry.ts';
 import { refuseUnsupported } from './supported.ts';
 import { existing, type Rs485Row, type Rs485Table } from './table.ts';
 import { changedFields, edited, isTravelling, refuseTakenDoor, wantedOf, writeWanted } from './wanted.ts';
@@ -15,9 +15,19 @@ export interface DevicesOptions extends ShownOptions {
   letGo: LetGo;
 }
 
-export type Devices = ReturnType<typeof openDevices>;
+export interface Devices {
+  get(deviceId: string): { device: Rs485Device; revision: number };
+  list(query: ListQuery): { items: Rs485Device[]; next: string | null };
+  entries(): Rs485Entry[];
+  countInGroup(groupId: string): number;
+  update(
+    deviceId: string,
+    edit: Edit & { deviceId?: string | undefined },
+    caller: Editor,
+  ): Promise<{ device: Rs485Device; revision: number }>;
+}
 
-export function openDevices(options: DevicesOptions) {
+export function openDevices(options: DevicesOptions): Devices {
   const { database, table, audit, clock, settings } = options;
   const { reconciler } = settings;
   const toDevice = deviceFrom(options);
@@ -37,7 +47,7 @@ export function openDevices(options: DevicesOptions) {
     async update(
       deviceId: string,
       edit: Edit & { deviceId?: string | undefined },
-      { principal, correlationId, ifMatch }: Caller & { ifMatch: string | undefined },
+      { principal, correlationId, ifMatch }: Editor,
     ) {
       assertSameId('deviceId', edit.deviceId, deviceId);
       const { doors, letGo } = await database.commit(() => {

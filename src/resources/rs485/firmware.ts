@@ -3,7 +3,6 @@
  * queue of the bus (src/services/jobs). What the device has confirmed is kept: a device, a host or a gateway that was lost
  * goes on from there, and so does a job that is started again.
  */
-
 import { z } from 'zod';
 import { DriverError, type DriverErrorCode } from '../../../drivers/contract/driver.ts';
 import {
@@ -64,9 +63,15 @@ export interface FirmwareOptions extends Rs485Context {
 const inputOfJob = z.object({ deviceId: z.string(), hwId: z.string(), file: z.string(), sha256: z.string() });
 type Input = z.infer<typeof inputOfJob>;
 
-export type Firmware = ReturnType<typeof openFirmware>;
+export interface Firmware {
+  /** What the device is being given; null: nothing. */
+  upgradeOf(deviceId: string): UpgradeJobInfo | null;
+  /** Resolves with the job. Throws a GatehouseError. */
+  start(deviceId: string, { file }: FirmwareBody, caller: Caller): Promise<unknown>;
+  resume(input: unknown, id: string): JobWork;
+}
 
-export function openFirmware(options: FirmwareOptions) {
+export function openFirmware(options: FirmwareOptions): Firmware {
   const { table, jobs } = options;
   const upgrades = new Map<string, UpgradeJobInfo>();
 
@@ -99,9 +104,7 @@ export function openFirmware(options: FirmwareOptions) {
   }
 
   return {
-    /** What the device is being given; null: nothing. */
     upgradeOf: (deviceId: string): UpgradeJobInfo | null => upgrades.get(deviceId) ?? null,
-    /** Resolves with the job. Throws a GatehouseError. */
     async start(deviceId: string, { file }: FirmwareBody, caller: Caller): Promise<unknown> {
       const row = existing(table, deviceId);
       const { bus, hw_id: hwId } = row;

@@ -1,8 +1,7 @@
 /** Another device takes the place of one that broke: the record stays, with its name, door, settings and history. */
-
 import { GatehouseError } from '../../platform/errors.ts';
 import { assertIfMatch } from '../../platform/http/editing.ts';
-import type { Caller } from '../../platform/principal.ts';
+import type { Editor } from '../../platform/principal.ts';
 import type { Replacement } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
 import type { Rs485Context } from './context.ts';
@@ -23,11 +22,7 @@ export interface ReplaceOptions extends Rs485Context {
 
 export interface Replacements {
   /** Resolves with the device as it is then. */
-  replace(
-    deviceId: string,
-    replacement: Replacement,
-    caller: Caller & { ifMatch: string | undefined },
-  ): Promise<ReturnType<Devices['get']>>;
+  replace(deviceId: string, replacement: Replacement, caller: Editor): Promise<ReturnType<Devices['get']>>;
 }
 
 export function openReplacements(options: ReplaceOptions): Replacements {

@@ -2,10 +2,9 @@
  * An RS-485 device is removed for good. Refused while it answers, for it would be found again at once, and while a door
  * depends on it; the audit keeps what it was. One that answers again later is found as a device that is new.
  */
-
 import { GatehouseError } from '../../platform/errors.ts';
 import { assertIfMatch } from '../../platform/http/editing.ts';
-import type { Caller } from '../../platform/principal.ts';
+import type { Editor } from '../../platform/principal.ts';
 import type { Reported } from '../../services/reconcile/reported.ts';
 import type { Rs485Context } from './context.ts';
 import type { Devices } from './devices.ts';
@@ -26,7 +25,7 @@ export interface RetireOptions extends Rs485Context {
 
 export interface Retirements {
   /** Resolves with what it was. Throws NOT_FOUND, PRECONDITION_FAILED, IN_USE. */
-  retire(deviceId: string, caller: Caller & { ifMatch: string | undefined }): Promise<Rs485Device>;
+  retire(deviceId: string, caller: Editor): Promise<Rs485Device>;
 }
 
 export function openRetirements(options: RetireOptions): Retirements {

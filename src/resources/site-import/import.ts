@@ -12,6 +12,7 @@ import type { Role } from '../../platform/principal.ts';
 import { openSlice, workAndRest } from '../../platform/turns.ts';
 import type { Audit } from '../../services/audit/audit.ts';
 import type { JobWork } from '../../services/jobs/job-order.ts';
+import type { Job } from '../../services/jobs/schema.ts';
 import type { SiteContext } from './context.ts';
 import { readDocument } from './document.ts';
 import { exportedSite } from './export.ts';
@@ -23,8 +24,6 @@ import type { Site } from './site-document.ts';
 export const IMPORTERS: readonly [Role, ...Role[]] = ['front-desk-admin'];
 /** What the plan of a step throws when the site has come to contradict its entries. */
 const CONTRADICTED: readonly ErrorCode[] = ['VALIDATION_FAILED', 'RELAY_IN_USE'];
-
-export type SiteImport = ReturnType<typeof openSiteImport>;
 
 /** Called after the commit. */
 type Publish = () => Promise<void> | undefined;
@@ -41,7 +40,14 @@ interface Step {
   follow?(signal: AbortSignal): Promise<void>;
 }
 
-export function openSiteImport(options: SiteContext) {
+export interface SiteImport {
+  exported(): ReturnType<typeof exportedSite>;
+  plan(request: PlanRequest, caller: ImportCaller): Promise<ImportResult>;
+  /** Resolves with the job. Throws VERSION_CONFLICT when the plan is no longer the one of this digest. */
+  start(request: ImportRequest, caller: ImportCaller): Promise<Job>;
+}
+
+export function openSiteImport(options: SiteContext): SiteImport {
   const { database, jobs, clock } = options;
 
   async function planned(document: PlanRequest['document'], caller: ImportCaller) {
@@ -62,7 +68,6 @@ export function openSiteImport(options: SiteContext) {
     async plan({ document }: PlanRequest, caller: ImportCaller): Promise<ImportResult> {
       return (await planned(document, caller)).result;
     },
-    /** Resolves with the job. Throws VERSION_CONFLICT when the plan is no longer the one of this digest. */
     async start({ document, digest }: ImportRequest, caller: ImportCaller) {
       const { site, plan, result } = await planned(document, caller);
       if (digest !== undefined && digest !== result.digest) throw changedMeanwhile();

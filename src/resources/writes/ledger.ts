@@ -42,16 +42,29 @@ export interface LedgerOptions {
   meter: KeyMeter;
 }
 
-export type Ledger = ReturnType<typeof openLedger>;
+export interface Ledger {
+  /** Inside the commit job that accepts it. */
+  accepted(jobId: string): void;
+  /** Inside a commit job. Returns what was ignored, for the log. */
+  apply(
+    request: RequestRow,
+    input: Input,
+  ): Extract<
+    Step,
+    {
+      type: 'ignored';
+    }
+  >[];
+  /** The status resource, of committed content or inside a commit job. */
+  status(request: RequestRow): WriteRequestStatus;
+}
 
-export function openLedger(options: LedgerOptions) {
+export function openLedger(options: LedgerOptions): Ledger {
   const { table, database } = options;
   const lateOf = lateOutcomes(database);
   const measured = openMeasured(options);
   return {
-    /** Inside the commit job that accepts it. */
     accepted: measured.accepted,
-    /** Inside a commit job. Returns what was ignored, for the log. */
     apply(request: RequestRow, input: Input): Extract<Step, { type: 'ignored' }>[] {
       const before = toJob(request, table.entries.all(request.job_id), lateOf);
       const { job: after, steps } = transition(before, input);
@@ -68,7 +81,6 @@ export function openLedger(options: LedgerOptions) {
       return steps.filter((step) => step.type === 'ignored');
     },
 
-    /** The status resource, of committed content or inside a commit job. */
     status: (request: RequestRow): WriteRequestStatus => ({
       encoderId: request.encoder_id,
       requestId: request.request_id,

@@ -1,5 +1,4 @@
 /** Locks that somebody wanted to join, or that wanted to themselves, and did not: for the person who stands before them. */
-
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { DriverEvent } from '../../../drivers/contract/driver.ts';
@@ -32,9 +31,14 @@ const MESSAGES: Record<JoinFailure, string> = {
     'It joined, and is no lock, so it became no door: if it should be one, reset it and have it join again.',
 };
 
-export type FailedJoins = ReturnType<typeof openFailedJoins>;
+export interface FailedJoins {
+  /** Resolves when it is durable: true, or false when others have to hear of it as well. */
+  event(linkId: string, { kind, data }: DriverEvent): Promise<boolean>;
+  /** The newest first. */
+  shown(row: ZgateRow): ShownFailedJoin[];
+}
 
-export function openFailedJoins(options: ZgateContext) {
+export function openFailedJoins(options: ZgateContext): FailedJoins {
   const { database, table, audit, events, clock, log } = options;
   const since = (row: ZgateRow, oldest: number) =>
     storedJson(kept, row.failed_joins).filter(({ at }) => at > oldest);
@@ -73,7 +77,6 @@ export function openFailedJoins(options: ZgateContext) {
   }
 
   return {
-    /** Resolves when it is durable: true, or false when others have to hear of it as well. */
     async event(linkId: string, { kind, data }: DriverEvent): Promise<boolean> {
       const deviceId = options.gatewayOfLink.get(linkId);
       if (deviceId === undefined) return false;
@@ -90,7 +93,6 @@ export function openFailedJoins(options: ZgateContext) {
       events.wake();
       return true;
     },
-    /** The newest first. */
     shown: (row: ZgateRow): ShownFailedJoin[] =>
       since(row, clock.now() - KEPT_MS)
         .map(({ mac, reason, at }) => ({ mac, at: iso(at), reason, message: MESSAGES[reason] }))

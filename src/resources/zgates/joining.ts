@@ -2,7 +2,6 @@
  * The join window of a gateway: opened for a time by somebody the audit names, and closed at its end. The gateway closes
  * it by itself, also when it starts again; one that is open without a window of ours is sent the order to close it.
  */
-
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { DriverError } from '../../../drivers/contract/driver.ts';
@@ -40,9 +39,16 @@ export interface JoiningOptions extends ZgateContext {
   isOpen(deviceId: string): boolean;
 }
 
-export type Joining = Awaited<ReturnType<typeof openJoining>>;
+export interface Joining {
+  permit(deviceId: string, body: PermitJoinBody, caller: Caller): Promise<void>;
+  shown(row: ZgateRow): ShownJoinWindow | null;
+  /** Its host is gone, and the window with it. */
+  linkLost(deviceId: string): void;
+  /** Closes what has come to its end; for supervise. */
+  run(signal: AbortSignal): Promise<never>;
+}
 
-export async function openJoining(options: JoiningOptions) {
+export async function openJoining(options: JoiningOptions): Promise<Joining> {
   const { database, table, clock } = options;
   const ends = openEnds(options);
   const note = noteIn(options);
@@ -116,11 +122,9 @@ export async function openJoining(options: JoiningOptions) {
       const { openedAt, until, openedBy, allowed } = storedJson(joinWindow, row.join_window);
       return { openedAt: iso(openedAt), until: iso(until), openedBy, allowed };
     },
-    /** Its host is gone, and the window with it. */
     linkLost(deviceId: string): void {
       if (ends.get(deviceId)) ends.set(deviceId, ends.after(0, 'its link was lost'));
     },
-    /** Closes what has come to its end; for supervise. */
     async run(signal: AbortSignal): Promise<never> {
       for (;;) {
         await clock.sleep(CHECK_MS, signal);
@@ -212,10 +216,18 @@ interface End {
   reason: string;
 }
 
-type Ends = ReturnType<typeof openEnds>;
+interface Ends {
+  after(seconds: number, reason: string): End;
+  get(deviceId: string): End | undefined;
+  /** A window has not come to its end, whether that is stored or not. */
+  lasts(deviceId: string): boolean;
+  /** undefined: there is no window any more. */
+  set(deviceId: string, end: End | undefined): void;
+  due(): { deviceId: string; reason: string }[];
+}
 
 /** When windows end, and why. */
-function openEnds({ isOpen, clock }: JoiningOptions) {
+function openEnds({ isOpen, clock }: JoiningOptions): Ends {
   const ends = new Map<string, End>();
   /** Windows that their gateways have said to be open. */
   const opened = new Set<string>();
@@ -229,12 +241,10 @@ function openEnds({ isOpen, clock }: JoiningOptions) {
   }
 
   return {
-    after: (seconds: number, reason: string): End => ({ at: clock.monotonic() + 1_000 * seconds, reason }),
-    get: (deviceId: string) => ends.get(deviceId),
-    /** A window has not come to its end, whether that is stored or not. */
-    lasts: (deviceId: string) => (ends.get(deviceId)?.at ?? Number.NEGATIVE_INFINITY) > clock.monotonic(),
-    /** undefined: there is no window any more. */
-    set(deviceId: string, end: End | undefined): void {
+    after: (seconds, reason) => ({ at: clock.monotonic() + 1_000 * seconds, reason }),
+    get: (deviceId) => ends.get(deviceId),
+    lasts: (deviceId) => (ends.get(deviceId)?.at ?? Number.NEGATIVE_INFINITY) > clock.monotonic(),
+    set(deviceId, end) {
       if (end) ends.set(deviceId, end);
       else {
         ends.delete(deviceId);

@@ -3,7 +3,6 @@
  * survive. So a network with a lock that is not known to be there moves only when a person confirms it; the gateway gets the
  * command once; and locks that stay behind are named until they are heard on the new channel.
  */
-
 import { randomUUID } from 'node:crypto';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { channelsApplied } from '../../../drivers/contract/settings.ts';
@@ -36,15 +35,23 @@ export interface MovesOptions extends ZgateContext {
   channels: Pick<Channels, 'channelOf' | 'movedTo'>;
 }
 
-export type Moves = ReturnType<typeof openMoves>;
-
 /** A lock that is not known to be there, and why. */
 interface AbsentLock {
   lock: GatewayLock;
   reason: Unreachable;
 }
 
-export function openMoves(options: MovesOptions) {
+export interface Moves {
+  /** Where the network has to go, and which locks stand in the way; undefined: it is where it is wanted. */
+  needed(row: ZgateRow): { from: number; to: number; absent: AbsentLock[] } | undefined;
+  /** The locks that were last heard of on another channel than the network is on. */
+  stayedBehind(row: ZgateRow): GatewayLock[];
+  start(deviceId: string, body: ChannelMoveBody, caller: Caller): Promise<unknown>;
+  /** Because the allowed channels exclude the present one. Rejects with a DriverError; resolves once it has moved. */
+  byItself(row: ZgateRow, to: number): Promise<void>;
+}
+
+export function openMoves(options: MovesOptions): Moves {
   const { table, jobs, locksOf, channels } = options;
 
   function absentOf(row: ZgateRow): AbsentLock[] {
@@ -90,7 +97,6 @@ export function openMoves(options: MovesOptions) {
   }
 
   return {
-    /** Where the network has to go, and which locks stand in the way; undefined: it is where it is wanted. */
     needed(row: ZgateRow): { from: number; to: number; absent: AbsentLock[] } | undefined {
       const from = channels.channelOf(row);
       const [to] = allowedChannelsOf(row);
@@ -98,7 +104,6 @@ export function openMoves(options: MovesOptions) {
       return { from, to, absent: absentOf(row) };
     },
 
-    /** The locks that were last heard of on another channel than the network is on. */
     stayedBehind(row: ZgateRow): GatewayLock[] {
       const channel = channels.channelOf(row);
       return locksOf(row.device_id).filter((lock) => hasStayedBehind(lock, channel));
@@ -113,7 +118,6 @@ export function openMoves(options: MovesOptions) {
       return begin(row, to, caller);
     },
 
-    /** Because the allowed channels exclude the present one. Rejects with a DriverError; resolves once it has moved. */
     async byItself(row: ZgateRow, to: number): Promise<void> {
       const how = `POST /network/zgate/${row.device_id}/channel-move`;
       if (row.moved_for_version === row.channels_version)

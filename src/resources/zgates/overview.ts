@@ -1,5 +1,5 @@
 /** Zigbee gateways as the status counts them, and as the doors behind them name them. */
-
+import type { ShownStayedBehind } from './action-schema.ts';
 import type { Channels } from './channels.ts';
 import type { ZgateContext } from './context.ts';
 import { type Moves, shownStayedBehind } from './moves.ts';
@@ -18,7 +18,21 @@ export interface GatewayFacts {
   lastError: string | null;
 }
 
-export function overviewOf(options: OverviewOptions) {
+export interface Overview {
+  counts(): {
+    registered: number;
+    connected: number;
+    stayedBehind: ({
+      deviceId: string;
+      name: string | null;
+      zigbeeChannel: number | null;
+    } & ShownStayedBehind)[];
+  };
+  /** undefined: there is no such gateway. */
+  facts(deviceId: string): GatewayFacts | undefined;
+}
+
+export function overviewOf(options: OverviewOptions): Overview {
   const { table, channels, moves } = options;
   const isConnected = (deviceId: string) => channels.reported.get(deviceId)?.connected === true;
   return {

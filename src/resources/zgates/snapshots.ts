@@ -2,7 +2,6 @@
  * What a gateway is started with, so that it is what it was: the secrets of its network, drawn once for good, and a
  * snapshot of all that the driver keeps in files. Both are sealed under a key that no backup of the database holds.
  */
-
 import { randomBytes, randomInt, randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { DriverEvent } from '../../../drivers/contract/driver.ts';
@@ -22,9 +21,38 @@ const EXTENDED_PAN_ID_BYTES = 8;
 const secretsSchema = z.object({ panId: z.int(), extPanId: z.string(), networkKey: z.string() });
 export type NetworkSecrets = z.infer<typeof secretsSchema>;
 
-export type Snapshots = Awaited<ReturnType<typeof openSnapshots>>;
+export interface Snapshot {
+  number: number;
+  takenAt: string;
+  locks: number;
+  hwId: string;
+  zigbeeChannel: number | null;
+  bytes: number;
+}
 
-export async function openSnapshots(options: ZgateContext) {
+/** Which snapshot goes to the coordinator. */
+export interface Restored {
+  deviceId: string;
+  snapshot: number;
+  takenAt: string;
+  locks: number;
+}
+
+export interface Snapshots {
+  /** For gateways that have none yet. */
+  drawSecrets(declared: ZgateContext['declared']): Promise<void>;
+  /** For the options of its link. */
+  startOf(deviceId: string): { network: NetworkSecrets; snapshot: Uint8Array | null; restore: boolean };
+  list(deviceId: string): Snapshot[];
+  /** The network of a snapshot, the newest by default, goes to the coordinator that is there now. */
+  restore(deviceId: string, number: number | undefined, caller: Caller): Promise<Restored>;
+  /** The link is up: what was to be restored is. It starts once more, or it would restore again when it breaks. */
+  linkUp(linkId: string): Promise<void>;
+  /** Resolves when it is durable: true, or false when it is none of ours. */
+  event(linkId: string, event: DriverEvent): Promise<boolean>;
+}
+
+export async function openSnapshots(options: ZgateContext): Promise<Snapshots> {
   const { database, table, audit, clock, log, vault } = options;
   await drawSecrets(options, options.declared);
 
@@ -45,10 +73,8 @@ export async function openSnapshots(options: ZgateContext) {
   }
 
   return {
-    /** For gateways that have none yet. */
     drawSecrets: (declared: ZgateContext['declared']) => drawSecrets(options, declared),
 
-    /** For the options of its link. */
     startOf(deviceId: string): { network: NetworkSecrets; snapshot: Uint8Array | null; restore: boolean } {
       const network = secretsOf(deviceId);
       const wanted = table.network.get(deviceId)?.restore_seq ?? null;
@@ -66,7 +92,6 @@ export async function openSnapshots(options: ZgateContext) {
         bytes,
       })),
 
-    /** The network of a snapshot, the newest by default, goes to the coordinator that is there now. */
     async restore(deviceId: string, number: number | undefined, caller: Caller) {
       const { link } = existing(table, deviceId);
       const one = chosen(options, deviceId, number);
@@ -78,7 +103,6 @@ export async function openSnapshots(options: ZgateContext) {
       return { deviceId, snapshot: one.seq, takenAt: new Date(one.taken_at).toISOString(), locks: one.locks };
     },
 
-    /** The link is up: what was to be restored is. It starts once more, or it would restore again when it breaks. */
     async linkUp(linkId: string): Promise<void> {
       const deviceId = options.gatewayOfLink.get(linkId);
       const number = deviceId === undefined ? null : (table.network.get(deviceId)?.restore_seq ?? null);
@@ -96,7 +120,6 @@ export async function openSnapshots(options: ZgateContext) {
       options.field.restart(linkId);
     },
 
-    /** Resolves when it is durable: true, or false when it is none of ours. */
     async event(linkId: string, { id, kind, data }: DriverEvent): Promise<boolean> {
       const deviceId = options.gatewayOfLink.get(linkId);
       if (deviceId === undefined || kind !== 'snapshot') return false;

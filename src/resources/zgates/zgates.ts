@@ -1,19 +1,20 @@
 /** The Zigbee gateway resource: rows by the configuration, reads, edits (4.6) and what is known beyond it. */
 
 import { isDeepStrictEqual } from 'node:util';
+import type { DriverEvent, Plain, StateReport } from '../../../drivers/contract/driver.ts';
 import { storedJson } from '../../platform/database/damaged-rows.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';
 import { unknownOf } from '../../platform/http/fields.ts';
-import { type Caller, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
-import type { PermitJoinBody } from './action-schema.ts';
+import { type Caller, type Editor, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
+import type { ChannelMoveBody, PermitJoinBody, ShownJoinWindow } from './action-schema.ts';
 import { type Channels, openChannels } from './channels.ts';
 import type { DeclaredGateway, ZgateContext } from './context.ts';
 import { type FailedJoins, openFailedJoins } from './failed-joins.ts';
 import { type Joining, openJoining } from './joining.ts';
 import { openMap } from './map.ts';
 import { type Moves, openMoves, shownMove, shownStayedBehind } from './moves.ts';
-import { overviewOf } from './overview.ts';
+import { type Overview, overviewOf } from './overview.ts';
 import { linkOf } from './reach.ts';
 import {
   type Edit,
@@ -23,17 +24,61 @@ import {
   type Zgate,
   type ZgateState,
 } from './schema.ts';
-import { openSnapshots, type Snapshots } from './snapshots.ts';
+import { openSnapshots, type Restored, type Snapshot } from './snapshots.ts';
 import { startOptions } from './start-options.ts';
 import { allowedChannelsOf, existing, openZgateTable, type ZgateRow, type ZgateTable } from './table.ts';
 
 export type ZgatesOptions = Omit<ZgateContext, 'table' | 'gatewayOfLink'>;
 
-export type Zgates = Awaited<ReturnType<typeof openZgates>>;
-
 const FIELDS = ['name', 'description', 'groupId', 'allowedChannels'] as const satisfies (keyof Wanted)[];
 
-export async function openZgates(options: ZgatesOptions) {
+/** What is stored of a gateway, so that its network can be given to another coordinator. */
+interface GatewaySnapshots extends Pick<Zgate, 'deviceId' | 'name' | 'hwId' | 'zigbeeChannel'> {
+  link: string;
+  linkUp: boolean | null;
+  snapshots: Snapshot[];
+}
+
+export interface Zgates extends Overview {
+  get(deviceId: string): { zgate: Zgate; revision: number };
+  /** The gateways of the configuration from now on. A link must be closed before its gateway is another or none. */
+  declare(declared: readonly DeclaredGateway[]): Promise<void>;
+  list(query: ListQuery): { items: Zgate[]; next: string | null };
+  countInGroup(groupId: string): number;
+  exists(deviceId: string): boolean;
+  /** undefined: there is no such gateway. `changedAt` in epoch milliseconds. */
+  connection(deviceId: string): { connected: boolean; changedAt: number } | undefined;
+  /** The gateway on a link, by the configuration. */
+  ofLink(linkId: string): string | undefined;
+  networkOf(deviceId: string): string | null;
+  /** The link of a gateway of the configuration. */
+  linkOf(deviceId: string): string | undefined;
+  state(deviceId: string): ZgateState;
+  update(
+    deviceId: string,
+    edit: Edit & { deviceId?: string | undefined },
+    caller: Editor,
+  ): Promise<{ zgate: Zgate; revision: number }>;
+  permitJoin(
+    deviceId: string,
+    body: PermitJoinBody,
+    caller: Caller,
+  ): Promise<{ deviceId: string; joinWindow: ShownJoinWindow | null }>;
+  moveChannel(deviceId: string, body: ChannelMoveBody, caller: Caller): Promise<unknown>;
+  map(deviceId: string, caller: Caller): Promise<unknown>;
+  report(linkId: string, report: StateReport): void;
+  link(linkId: string, up: boolean): void;
+  /** Resolves when it is durable; false when it is none of a gateway. */
+  event(linkId: string, event: DriverEvent): Promise<boolean>;
+  /** Of the link of a gateway, beside what the configuration says. */
+  startOptions(deviceId: string): { [key: string]: Plain };
+  restore(deviceId: string, number: number | undefined, caller: Caller): Promise<Restored>;
+  snapshots(): GatewaySnapshots[];
+  channels: Channels;
+  joining: Joining;
+}
+
+export async function openZgates(options: ZgatesOptions): Promise<Zgates> {
   const { database, clock, log } = options;
   const table = openZgateTable(database);
   const { gatewayOfLink, declare } = openDeclared(options, table);
@@ -58,7 +103,6 @@ export async function openZgates(options: ZgatesOptions) {
 
   return {
     get,
-    /** The gateways of the configuration from now on. A link must be closed before its gateway is another or none. */
     async declare(declared: readonly DeclaredGateway[]) {
       await declare(declared);
       await snapshots.drawSecrets(declared);
@@ -67,16 +111,13 @@ export async function openZgates(options: ZgatesOptions) {
     list: (query: ListQuery) => page(options.database, table, toZgate, query),
     countInGroup: (groupId: string) => table.countInGroup.get(groupId)?.count ?? 0,
     exists: (deviceId: string) => table.zgate.get(deviceId) !== undefined,
-    /** undefined: there is no such gateway. `changedAt` in epoch milliseconds. */
     connection(deviceId: string): { connected: boolean; changedAt: number } | undefined {
       const known = reported.get(deviceId);
       return known && { connected: known.connected, changedAt: known.changedAt };
     },
     ...overviewOf({ ...context, channels, moves }),
-    /** The gateway on a link, by the configuration. */
     ofLink: (linkId: string) => gatewayOfLink.get(linkId),
     networkOf: (deviceId: string) => table.zgate.get(deviceId)?.network_id ?? null,
-    /** The link of a gateway of the configuration. */
     linkOf: (deviceId: string) => gatewayOfLink.entries().find(([, gateway]) => gateway === deviceId)?.[0],
     state: stateFrom({ ...context, channels, moves, joining, failedJoins }),
     update: openUpdate(options, table, (deviceId) => {
@@ -102,10 +143,8 @@ export async function openZgates(options: ZgatesOptions) {
           log.error({ link: linkId, err: error }, 'that a network is restored was not stored'),
         );
     },
-    /** Resolves when it is durable; false when it is none of a gateway. */
-    event: async (...one: Parameters<Snapshots['event']>) =>
-      (await failedJoins.event(...one)) || snapshots.event(...one),
-    /** Of the link of a gateway, beside what the configuration says. */
+    event: async (linkId, event) =>
+      (await failedJoins.event(linkId, event)) || snapshots.event(linkId, event),
     startOptions: startOptions({ ...context, snapshots }),
     restore: snapshots.restore,
     snapshots: () =>
@@ -129,7 +168,7 @@ function openUpdate<Stored>(
   return async (
     deviceId: string,
     edit: Edit & { deviceId?: string | undefined },
-    { principal, correlationId, ifMatch }: Caller & { ifMatch: string | undefined },
+    { principal, correlationId, ifMatch }: Editor,
   ): Promise<Stored> => {
     assertSameId('deviceId', edit.deviceId, deviceId);
     await database.commit(() => {

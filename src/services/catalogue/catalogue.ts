@@ -1,8 +1,9 @@
 /** Groups, schedules, templates and the system configuration version. They are written by import.ts and edit.ts alone. */
 import type { Database } from '../../platform/database/database.ts';
 import { keepRows } from '../../platform/database/kept.ts';
+import type { ImportCaller, ImportPlan } from '../../platform/import-plan.ts';
 import type { Audit } from '../audit/audit.ts';
-import { type CatalogueFollowers, catalogueEditing } from './edit.ts';
+import { type CatalogueEditing, type CatalogueFollowers, catalogueEditing } from './edit.ts';
 import { importCatalogue } from './import.ts';
 import type { Group, Schedule, Template } from './schema.ts';
 import { type CatalogueSections, inTimes } from './site-entries.ts';
@@ -19,9 +20,28 @@ export interface CatalogueOptions {
   followers(): CatalogueFollowers;
 }
 
-export type Catalogue = ReturnType<typeof openCatalogue>;
+export interface Catalogue extends CatalogueEditing {
+  groupName(id: string): string | undefined;
+  schedule(id: string): Schedule | undefined;
+  template(id: string): Template | undefined;
+  systemConfigVersion(): number;
+  groups(query: PageQuery & { name?: string | undefined }): { items: Group[]; next: string | null };
+  schedules(query: PageQuery): { items: Schedule[]; next: string | null };
+  templates(query: PageQuery): { systemConfigVersion: number; items: Template[]; next: string | null };
+  importPlan(
+    ...[sections, caller]: Parameters<
+      (
+        sections: CatalogueSections,
+        caller: ImportCaller,
+        action?: 'catalogue.import' | 'catalogue.change',
+      ) => ImportPlan
+    >
+  ): ImportPlan;
+  /** As a site's file has them. */
+  sections(): CatalogueSections;
+}
 
-export function openCatalogue({ database, audit, followers }: CatalogueOptions) {
+export function openCatalogue({ database, audit, followers }: CatalogueOptions): Catalogue {
   const table = openCatalogueTable(database);
   const systemConfigVersion = () => table.system.get()?.version ?? 0;
   const groups = keepRows<Group>(database, (id) => table.group.get(id));
@@ -53,7 +73,6 @@ export function openCatalogue({ database, audit, followers }: CatalogueOptions) 
     }),
 
     importPlan: (...[sections, caller]: Parameters<typeof importPlan>) => importPlan(sections, caller),
-    /** As a site's file has them. */
     sections(): CatalogueSections {
       const version = systemConfigVersion();
       return {

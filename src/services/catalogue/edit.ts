@@ -34,10 +34,26 @@ export interface CatalogueEditOptions {
   plan(sections: CatalogueSections, caller: Caller): ImportPlan;
 }
 
-type EditCaller = Caller & { ifMatch?: string | undefined };
+export type EditCaller = Caller & { ifMatch?: string | undefined };
 type Versioned = { id: string; version: number };
 
-export function catalogueEditing({ database, table, audit, followers, forget, plan }: CatalogueEditOptions) {
+export interface CatalogueEditing {
+  putGroup(id: string, body: GroupBody, caller: Caller): Promise<Group>;
+  putSchedule(id: string, body: ScheduleBody, caller: EditCaller): Promise<Schedule>;
+  putTemplate(id: string, body: TemplateBody, caller: EditCaller): Promise<Template>;
+  removeGroup(id: string, caller: EditCaller): Promise<Group>;
+  removeSchedule(id: string, caller: EditCaller): Promise<Schedule>;
+  removeTemplate(id: string, caller: EditCaller): Promise<Template>;
+}
+
+export function catalogueEditing({
+  database,
+  table,
+  audit,
+  followers,
+  forget,
+  plan,
+}: CatalogueEditOptions): CatalogueEditing {
   const stored = {
     group: (id: string): Group | undefined => table.group.get(id),
     schedule(id: string): Schedule | undefined {

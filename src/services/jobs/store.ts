@@ -11,7 +11,7 @@ import type { Audit } from '../audit/audit.ts';
 import type { Conclusion, JobOrder, Progress, ResumeJob } from './job-order.ts';
 import type { Task } from './queues.ts';
 import type { Job, JobStatus } from './schema.ts';
-import { type JobRow, openJobTable } from './table.ts';
+import { type JobRow, type JobTable, openJobTable } from './table.ts';
 
 /** A job that was interrupted so often is not queued again: it may be what ends the gateway. */
 const INTERRUPTIONS_MAX = 3;
@@ -60,10 +60,34 @@ export interface UnstoredEnd {
   at: number;
 }
 
-export type Store = ReturnType<typeof openStore>;
+export interface Store {
+  table: JobTable;
+  insert(id: string, order: JobOrder, status: 'queued' | 'running'): Promise<void>;
+  /** It is its turn. False: it was cancelled, or the gateway closes. */
+  begin(id: string): Promise<boolean>;
+  /**
+   * Never rejects: an end that the disk has no room for is stored once it has; one that is not by the time the gateway
+   * closes is stored at the next start, as interrupted.
+   */
+  end(
+    id: string,
+    progress: Progress,
+    end: End,
+    made: { result: Job['result']; concluded: Conclusion | undefined },
+  ): Promise<void>;
+  /**
+   * Of a job that has ended and is still running in its row, because the disk is full: the client that waits for it reads why
+   * it failed. One that is done is not shown as that before it is stored, for the next start would call it interrupted.
+   */
+  failedUnstored(id: string): UnstoredEnd | undefined;
+  /** Inside a commit job: the status that the job had; undefined: it has ended meanwhile. */
+  requestCancel(id: string, caller: Caller): JobStatus | undefined;
+  /** At the start: those that are to be done, in their order. The others get their end. */
+  unfinished(work: ResumedWork): Promise<{ id: string; task: Task }[]>;
+}
 
 /** What is written of a job: its beginning and its end, each with its audit row in the same commit. */
-export function openStore(options: JobsOptions, closing: AbortSignal) {
+export function openStore(options: JobsOptions, closing: AbortSignal): Store {
   const { database, clock, log } = options;
   const { table, record, writeBegin, writeEnd } = openRows(options);
   const unstored = new Map<string, UnstoredEnd>();
@@ -93,7 +117,6 @@ export function openStore(options: JobsOptions, closing: AbortSignal) {
     table,
     insert: (id: string, order: JobOrder, status: 'queued' | 'running') =>
       database.commit(() => writeBegin(id, order, status)),
-    /** It is its turn. False: it was cancelled, or the gateway closes. */
     async begin(id: string): Promise<boolean> {
       const row = table.job.get(id);
       let isBegun = false;
@@ -102,10 +125,6 @@ export function openStore(options: JobsOptions, closing: AbortSignal) {
       };
       return row !== undefined && (await stored(row, write)) && isBegun;
     },
-    /**
-     * Never rejects: an end that the disk has no room for is stored once it has; one that is not by the time the gateway
-     * closes is stored at the next start, as interrupted.
-     */
     async end(
       id: string,
       progress: Progress,
@@ -126,15 +145,10 @@ export function openStore(options: JobsOptions, closing: AbortSignal) {
       );
       unstored.delete(id);
     },
-    /**
-     * Of a job that has ended and is still running in its row, because the disk is full: the client that waits for it reads why
-     * it failed. One that is done is not shown as that before it is stored, for the next start would call it interrupted.
-     */
     failedUnstored(id: string): UnstoredEnd | undefined {
       const found = unstored.get(id);
       return found?.end.status === 'done' ? undefined : found;
     },
-    /** Inside a commit job: the status that the job had; undefined: it has ended meanwhile. */
     requestCancel(id: string, caller: Caller): JobStatus | undefined {
       const row = table.job.get(id);
       if (!row || table.setCancelRequested.run(clock.now(), id).changes === 0) return undefined;
@@ -142,7 +156,6 @@ export function openStore(options: JobsOptions, closing: AbortSignal) {
       if (row.status === 'queued') writeEnd(row, { done: 0, total: null }, cancelled(), {});
       return row.status;
     },
-    /** At the start: those that are to be done, in their order. The others get their end. */
     async unfinished(work: ResumedWork): Promise<{ id: string; task: Task }[]> {
       const left = table.unfinished.all().map((row) => ({ row, task: taskOf(row, work, log) }));
       if (left.length === 0) return [];

@@ -31,6 +31,8 @@ export interface JobRow {
 const COLUMNS = `seq, id, kind, object, roles, status, progress_done, progress_total, error_code, error_message,
   result, started_at, started_by, correlation_id, cancel_requested_at, finished_at, queue, input, intent, interruptions`;
 
+export type JobTable = ReturnType<typeof openJobTable>;
+
 export function openJobTable({ prepare }: Prepare) {
   return {
     job: prepare<[string], JobRow>(`SELECT ${COLUMNS} FROM job WHERE id = ?`),
