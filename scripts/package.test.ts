@@ -18,6 +18,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { runImage } from '../test/running-image.ts';
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 });
 
@@ -28,6 +29,7 @@ const OTHER = process.arch === 'arm64' ? 'amd64' : 'arm64';
 const NO_ROOT = process.getuid?.() !== 0;
 const missing = (command: string) => spawnSync('sh', ['-c', `command -v ${command}`]).status !== 0;
 
+const IMAGE = 'gatehouse.oci.tar';
 const NO_SIGNERS = ['minisign', 'gpg', 'apt-ftparchive'].some(missing);
 
 let folder: string;
@@ -37,7 +39,8 @@ let again: string;
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'gatehouse-package-test-'));
   vi.stubEnv('GNUPGHOME', join(folder, 'gnupg'));
-  const { status, stdout, stderr } = make('first', ...(NO_SIGNERS ? [] : signing()));
+  const image = ['--oci', join(folder, 'first', IMAGE)];
+  const { status, stdout, stderr } = make('first', ...image, ...(NO_SIGNERS ? [] : signing()));
   expect(status, stderr).toBe(0);
   deb = stdout.trim();
 });
@@ -101,7 +104,10 @@ describe('the package', () => {
   it('is small, and the same bytes each time, with sums and a list of what is in it', () => {
     expect(statSync(deb).size).toBeLessThan(SIZE_MAX);
     // Compression gives the same for the same, and takes most of the time.
-    again = make('again', '--uncompressed').stdout.trim();
+    again = make('again', '--uncompressed', '--oci', join(folder, 'again', IMAGE)).stdout.trim();
+    expect(
+      readFileSync(join(folder, 'again', IMAGE)).equals(readFileSync(join(folder, 'first', IMAGE))),
+    ).toBe(true);
     for (const part of ['--fsys-tarfile', '--ctrl-tarfile'])
       expect(digest(again, part)).toBe(digest(deb, part));
     execFileSync('sha256sum', ['--check', '--strict', 'SHA256SUMS'], { cwd: join(folder, 'first') });
@@ -212,6 +218,33 @@ describe('the package', () => {
     daemon.kill('SIGTERM');
     expect(await ended).toBe(0);
   });
+});
+
+describe('the image for containers', () => {
+  it.skipIf(NO_ROOT)(
+    'runs by its own user, with a root that is read-only, and says whether it is well',
+    async () => {
+      const configuration = `adminSocket: /run/gatehouse/admin.sock\nhttp: { listen: "127.0.0.1:0" }\nencoders: { listen: "127.0.0.1:0" }\n`;
+      using image = runImage(join(folder, 'first', IMAGE), join(folder, 'container'), configuration);
+      const { process: engine, config, exec, log } = image;
+      const ended = new Promise((resolve) => engine.once('exit', resolve));
+      const health = () => exec(...config.Healthcheck.Test.slice(1)).status;
+      await vi.waitFor(() => expect(log()).toMatch(/"ready at /), 120_000);
+      expect(health()).toBe(0);
+      const node = `${config.Entrypoint[0]}`;
+      const uid = exec(node, '--print', 'process.getuid()');
+      expect(uid.output).toBe('10001\n');
+      for (const path of ['/usr/x', '/etc/gatehouse/x']) {
+        const written = exec(node, '--eval', `require('node:fs').writeFileSync('${path}', '')`);
+        expect(written.output).toMatch(/EROFS/);
+      }
+      expect(exec('/usr/bin/sh').status).not.toBe(0);
+      expect(exec('/usr/bin/gatehouse', 'status').output).toMatch(/✓ {2}database/);
+      image.stop();
+      expect(await ended).toBe(0);
+      expect(log()).toContain('"stopping"');
+    },
+  );
 });
 
 it.skipIf(NO_SIGNERS)(

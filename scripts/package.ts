@@ -22,6 +22,7 @@ import { filesOfTree, madeFiles, NOT_NEEDED } from './package/contents.ts';
 import { packDeb } from './package/deb.ts';
 import { billOfMaterials, copyrightOf, foldersAskedFor, librariesIn } from './package/licences.ts';
 import { completion, manualPage } from './package/manual.ts';
+import { packImage } from './package/oci.ts';
 import { layOutRepository } from './package/repository.ts';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -33,6 +34,7 @@ const USAGE = `npm run package -- [options]
   --minisign-key FILE  signs the sums
   --repository FOLDER  also adds the package to an apt repository there, which any web server can serve
   --gpg-key ID         signs the repository
+  --oci FILE           also makes an image for container engines, as a tar of the OCI image layout
 `;
 
 interface Options {
@@ -40,6 +42,7 @@ interface Options {
   node?: string;
   out: string;
   uncompressed: boolean;
+  oci?: string;
 }
 
 /** The path of the package; throws Refused where it would not work on a site's machine. */
@@ -52,7 +55,8 @@ async function makePackage(options: Options): Promise<string> {
   }
 }
 
-async function packageIn(work: string, { architecture, node, out, uncompressed }: Options): Promise<string> {
+async function packageIn(work: string, options: Options): Promise<string> {
+  const { architecture, node, out, uncompressed, oci } = options;
   const kind = ARCHITECTURES[architecture];
   if (!kind) throw new Refused(`there is no Node.js for ${architecture}: ${Object.keys(ARCHITECTURES)}`);
   const folder = nodeFolder(ROOT, kind, node, work);
@@ -87,7 +91,9 @@ async function packageIn(work: string, { architecture, node, out, uncompressed }
   mkdirSync(out, { recursive: true });
   const file = join(out, `gatehouse_${version}_${architecture}.deb`);
   const about = { version, architecture, seconds, uncompressed };
-  packDeb(ROOT, new Map([...files, ...made]), about, join(work, 'stage'), file);
+  const contents = new Map([...files, ...made]);
+  packDeb(ROOT, contents, about, join(work, 'stage'), file);
+  if (oci !== undefined) packImage(ROOT, contents, about, join(work, 'image'), oci);
   writeFileSync(file.replace(/\.deb$/, '.cdx.json'), bill);
   return file;
 }
@@ -104,9 +110,9 @@ function timeOfTree(): number {
   }
 }
 
-/** Of all packages and bills in a folder, as sha256sum reads it; signed where there is a key without a password. */
+/** Of all packages, images and bills in a folder, as sha256sum reads it; signed where there is a key without a password. */
 function writeSums(folder: string, minisignKey: string | undefined): void {
-  const names = readdirSync(folder).filter((name) => /\.(deb|cdx\.json)$/.test(name));
+  const names = readdirSync(folder).filter((name) => /\.(deb|cdx\.json|oci\.tar)$/.test(name));
   const lines = names.toSorted().map((name) => {
     const digest = createHash('sha256')
       .update(readFileSync(join(folder, name)))
@@ -131,6 +137,7 @@ try {
       'minisign-key': { type: 'string' },
       repository: { type: 'string' },
       'gpg-key': { type: 'string' },
+      oci: { type: 'string' },
       help: { type: 'boolean' },
     },
   });
@@ -139,7 +146,13 @@ try {
     const { arch: architecture, node, out, repository, uncompressed } = values;
     if (repository !== undefined && values['gpg-key'] === undefined)
       throw new Refused('apt takes no repository without a signature: name a --gpg-key');
-    const file = await makePackage({ architecture, out, uncompressed, ...(node !== undefined && { node }) });
+    const file = await makePackage({
+      architecture,
+      out,
+      uncompressed,
+      ...(node !== undefined && { node }),
+      ...(values.oci !== undefined && { oci: values.oci }),
+    });
     writeSums(out, values['minisign-key']);
     console.log(file);
     if (repository !== undefined) layOutRepository(repository, file, `${values['gpg-key']}`, timeOfTree());

@@ -50,6 +50,7 @@ const EXECUTED = {
 /** By a part of each block. */
 const WITHOUT = {
   'npm run package': 'scripts/package.test.ts',
+  'podman run': 'needs podman; scripts/package.test.ts runs the image',
   'sudo gatehouse setup\n': 'asks; src/cli/setup.test.ts types the answers',
   'apt-get install ./gatehouse_0.1.0': 'needs the root of a machine; scripts/package.test.ts',
   'apt-get install ./gatehouse_0.2.0': 'needs the root of a machine; scripts/package.test.ts',

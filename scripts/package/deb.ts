@@ -1,20 +1,10 @@
 /** Writes the folder of a package and has dpkg-deb pack it. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import {
-  chmodSync,
-  copyFileSync,
-  lutimesSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  symlinkSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
-import { dirname, join } from 'node:path';
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { type Contents, MAINTAINER } from './contents.ts';
+import { settle, stageFiles } from './stage.ts';
 
 const KIB = 1_024;
 /** xz at its fastest: 36 MB in ten seconds, where its best takes two minutes for 30 MB. */
@@ -31,17 +21,7 @@ export interface Deb {
 
 /** Packs `contents` by way of the empty folder `stage` into `file`: byte for byte the same for the same contents. */
 export function packDeb(root: string, contents: Contents, deb: Deb, stage: string, file: string): void {
-  for (const [path, entry] of contents) {
-    const target = join(stage, path);
-    mkdirSync(dirname(target), { recursive: true });
-    if ('target' in entry) {
-      symlinkSync(entry.target, target);
-      continue;
-    }
-    if ('from' in entry) copyFileSync(entry.from, target);
-    else writeFileSync(target, entry.text);
-    chmodSync(target, entry.executable === true ? 0o755 : 0o644);
-  }
+  stageFiles(contents, stage);
   const isFile = (path: string) => !('target' in (contents.get(path) ?? {}));
   const paths = [...contents.keys()].filter(isFile).toSorted();
   const sums = paths
@@ -94,17 +74,6 @@ Description: access-control gateway of a site
  .
  operations.md in its documentation leads to a first door and a first key.
 `;
-}
-
-/** What the umask and the clock have decided until here. */
-function settle(folder: string, seconds: number): void {
-  for (const entry of readdirSync(folder, { withFileTypes: true })) {
-    const path = join(folder, entry.name);
-    if (entry.isDirectory()) settle(path, seconds);
-    else lutimesSync(path, seconds, seconds);
-  }
-  chmodSync(folder, 0o755);
-  utimesSync(folder, seconds, seconds);
 }
 
 function md5(file: string): string {
