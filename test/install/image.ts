@@ -20,22 +20,26 @@ export type Suite = (typeof SUITES)[number];
 const PACKAGES =
   'systemd,systemd-sysv,dbus,udev,iproute2,kmod,procps,linux-image-amd64,initramfs-tools,zstd,curl';
 const SIZE = '3G';
-/** Commands come over a port of the virtual machine; a shell that starts before the port is open ends. */
+/** Commands come over a serial port (user-mode Linux) or a port of qemu; a shell that starts before the port is there ends. */
 const SHELL_UNIT = `[Unit]
 ConditionVirtualization=!container
 StartLimitIntervalSec=0
 [Service]
-ExecStart=/bin/sh -c 'exec /bin/sh <>/dev/virtio-ports/test 1>&0 2>&1'
+ExecStart=/bin/sh -c 'p=/dev/virtio-ports/test; [ -e $p ] || p=/dev/ttyS1; exec <>$p 1>&0 2>/dev/null; stty raw -echo; exec /bin/sh'
 Restart=always
 RestartSec=300ms
 [Install]
 WantedBy=multi-user.target
 `;
+/** Of the machine, and of this host as it sees it. */
+export const [ADDRESS, NEIGHBOUR] = ['10.0.2.15', '10.0.2.2'];
 const NETWORK = `[Match]
 Type=ether
 [Network]
-Address=10.0.2.15/24
+Address=${ADDRESS}/24
 `;
+/** In user-mode Linux the bus is at a port without a USB adapter. */
+const BUS_NAME = 'KERNEL=="ttyS0", SYMLINK+="serial/by-id/usb-bus"\n';
 
 export interface Disk {
   kernel: string;
@@ -90,6 +94,7 @@ function furnish(root: string): void {
   mkdirSync(wants, { recursive: true });
   writeFileSync(join(system, 'test-shell.service'), SHELL_UNIT);
   writeFileSync(join(root, 'etc/systemd/network/ether.network'), NETWORK);
+  writeFileSync(join(root, 'etc/udev/rules.d/70-bus.rules'), BUS_NAME);
   writeFileSync(join(root, 'etc/hostname'), 'controller\n');
   writeFileSync(join(root, 'etc/hosts'), '127.0.0.1 localhost controller\n');
   symlinkSync('../test-shell.service', join(wants, 'test-shell.service'));

@@ -3,13 +3,13 @@
  * same everywhere. A power cut is kill -9: what the guest has not flushed is gone.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { openSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Disk } from './image.ts';
+import { askShell, BOOT_TIMEOUT_MS } from './remote-shell.ts';
 
 export interface MachineOptions {
   disk: Disk;
@@ -36,11 +36,8 @@ export interface Machine extends AsyncDisposable {
   cutPower(): Promise<void>;
 }
 
-const BOOT_TIMEOUT_MS = 600_000;
-const RUN_TIMEOUT_MS = 300_000;
 const LOOK_MS = 50;
 const STICK_SIZE = '800M';
-const LONGEST_LINE = 60_000;
 
 export function openMachine(options: MachineOptions): Machine {
   const { disk, folder, name, stick } = options;
@@ -64,40 +61,9 @@ export function openMachine(options: MachineOptions): Machine {
     );
   }
 
-  async function run(script: string, timeoutMs = RUN_TIMEOUT_MS): Promise<string> {
-    const [socket, end] = [shell, randomUUID()];
-    if (!socket) throw new Error(`${name} is off`);
-    const received: Buffer[] = [];
-    const answer = Promise.withResolvers<string>();
-    const onData = (chunk: Buffer) => {
-      received.push(chunk);
-      if (chunk.includes('\n')) {
-        const found = new RegExp(`@${end} (\\S*) (\\d+)\n`).exec(Buffer.concat(received).toString());
-        if (found) answer.resolve(`${found[2]} ${found[1]}`);
-      }
-    };
-    const onClose = () => answer.reject(new Error(`${name} went off during ${script}`));
-    const timeout = setTimeout(
-      () => answer.reject(new Error(`${name} has not ended within ${timeoutMs / 1_000} s: ${script}`)),
-      timeoutMs,
-    );
-    socket.on('data', onData).on('close', onClose);
-    try {
-      const coded = Buffer.from(script).toString('base64');
-      socket.write('f=$(mktemp)\n');
-      for (let at = 0; at < coded.length; at += LONGEST_LINE)
-        socket.write(`printf %s ${coded.slice(at, at + LONGEST_LINE)} >>$f\n`);
-      socket.write(
-        `base64 -d $f >$f.sh; sh -eu $f.sh >$f.out 2>&1 </dev/null; c=$?; printf '@%s %s %d\\n' ${end} "$(base64 -w0 $f.out)" $c; rm -f $f*\n`,
-      );
-      const [code, output = ''] = (await answer.promise).split(' ');
-      const text = Buffer.from(output, 'base64').toString();
-      if (code !== '0') throw new Error(`${name}: ${script}\nended with ${code}:\n${text}`);
-      return text;
-    } finally {
-      clearTimeout(timeout);
-      socket.off('data', onData).off('close', onClose);
-    }
+  async function run(script: string, timeoutMs?: number): Promise<string> {
+    if (!shell) throw new Error(`${name} is off`);
+    return askShell({ name, shell, script, timeoutMs });
   }
 
   async function ended(): Promise<void> {
