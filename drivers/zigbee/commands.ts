@@ -49,7 +49,7 @@ export function commandsOf(
       await network.move(channel, signal);
     } catch (error) {
       gateway.link.lost('the coordinator did not come back from a channel move');
-      throw lostOf(error);
+      throw lostOf(error, gateway.options.adapter);
     } finally {
       moving = false;
     }

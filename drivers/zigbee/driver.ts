@@ -16,7 +16,7 @@ import { commandsOf } from './commands.ts';
 import { openConfigurer } from './configure.ts';
 import { openFirmware } from './firmware.ts';
 import type { Gateway } from './gateway.ts';
-import { type JoiningOptions, openJoining } from './joining.ts';
+import { type Joining, type JoiningOptions, openJoining } from './joining.ts';
 import { storeWaiting } from './kept-files.ts';
 import type { Earlier } from './lock-record.ts';
 import { openLocks } from './locks.ts';
@@ -114,7 +114,7 @@ async function openGateway(
   });
   const snapshots = openSnapshots({ network: opened, context, outbox, locks: locks.count });
   const firmware = openFirmware({ radio, configurer, context, outbox });
-  reportGateway = () => context.report({ subject: 'gateway', state: gatewayOf(radio(), joining.isOpen()) });
+  reportGateway = () => context.report({ subject: 'gateway', state: gatewayOf(options, radio(), joining) });
   const link = { lost, ended: ended.signal };
   const recovery = openRecovery({ radio, locks, context, signal: ended.signal });
   const isMoving = () => commands.isMoving();
@@ -225,14 +225,18 @@ async function review(
   }
 }
 
-function gatewayOf({ hwId, version, stack, channel }: Radio, permitJoin: boolean): Plain {
+function gatewayOf(
+  { adapter: type }: ZigbeeOptions,
+  { hwId, version, stack, channel }: Radio,
+  joining: Joining,
+): Plain {
   return {
     connected: true,
     hwId,
-    type: 'zstack',
+    type,
     platform: { version },
     apps: stack ? [stack] : [],
     zigbeeChannel: channel,
-    permitJoin,
+    permitJoin: joining.isOpen(),
   } satisfies GatewayReport;
 }

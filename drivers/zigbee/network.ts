@@ -149,7 +149,9 @@ async function start(
   const opening = openRadio({
     path: options.port,
     connection,
+    adapter: options.adapter,
     baudRate: options.baudRate,
+    rtscts: options.rtscts,
     network: options.network,
     channel,
     manufacturerCode: options.manufacturerCode,
@@ -175,7 +177,7 @@ async function start(
     }
   } catch (error) {
     connection?.[Symbol.dispose]();
-    throw lost(error);
+    throw lost(error, options.adapter);
   }
   // The library cannot be called off; without its port it gives up by itself, else this process is replaced.
   over.abort();
@@ -197,11 +199,12 @@ async function onAChannel(opening: Promise<Radio>): Promise<Radio> {
   throw new DriverError('LINK_LOST', reason);
 }
 
-export function lost(error: unknown): DriverError {
+const STACKS = { zstack: 'a Z-Stack', ember: 'an EmberZNet' } as const;
+
+export function lost(error: unknown, adapter: ZigbeeOptions['adapter']): DriverError {
   if (error instanceof DriverError) return error;
   const reason = redact(error instanceof Error ? error.message : String(error));
-  const advice =
-    'see that its port is that of a Z-Stack coordinator, and that it has power, else plug it in again';
+  const advice = `see that its port is that of ${STACKS[adapter]} coordinator, and that it has power, else plug it in again`;
   return new DriverError('LINK_LOST', `the coordinator cannot be used (${reason}): ${advice}`);
 }
 

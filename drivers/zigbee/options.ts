@@ -16,16 +16,33 @@ const port = z
   )
   .refine(portIn(/^t(?:cp|ls):.*:(\d+)$/), PORTS);
 
+/** Adapters of zigbee-herdsman that could not be made safe; undefined: zod's own words. */
+function refusedAdapter({ input }: { input?: unknown }): string | undefined {
+  if (input !== 'deconz') return undefined;
+  return 'deconz (ConBee, RaspBee) is not supported: its driver in zigbee-herdsman keeps what is to be sent in a queue without a time limit, so that an unlock could be sent late; connect a coordinator with Z-Stack (zstack) or EmberZNet (ember)';
+}
+
 /** `links[].options` of the configuration. */
 export const zigbeeLinkOptions = z.strictObject({
   port: port.describe(
     "Serial device (by-id paths survive replugging); tls://host:port of a gateway, verified against its network's cert; or tcp://host:port, which is neither secret nor verified",
   ),
-  adapter: z.literal('zstack').default('zstack').describe('What the coordinator speaks: Z-Stack ZNP of TI'),
+  adapter: z
+    .enum(['zstack', 'ember'], { error: refusedAdapter })
+    .default('zstack')
+    .describe(
+      'What the coordinator speaks: zstack, Z-Stack ZNP of Texas Instruments; ember, EmberZNet (EZSP 13 or newer) of Silicon Labs',
+    ),
   baudRate: z
     .literal([115_200, 230_400, 460_800, 921_600])
     .default(115_200)
     .describe('Of a serial coordinator'),
+  rtscts: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Hardware flow control of a serial coordinator, where its maker says so; without it EmberZNet is given XON/XOFF',
+    ),
   manufacturerCode: z
     .int()
     .min(1)

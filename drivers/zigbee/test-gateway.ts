@@ -22,6 +22,9 @@ export const NETWORK = {
   networkKey: '0104070a0d101316191c1f2225282b2e',
 };
 
+/** For tests that hold for coordinators of every make. */
+export const ADAPTERS = [{ adapter: 'zstack' }, { adapter: 'ember' }] as const;
+
 export interface TestGateway {
   driver: Driver;
   /** What it was opened with. */
@@ -74,7 +77,7 @@ export interface OpenOptions {
 }
 
 export async function opened(
-  { port }: Pick<SimulatedGateway, 'port'>,
+  { port, adapter }: Pick<SimulatedGateway, 'port'> & Partial<Pick<SimulatedGateway, 'adapter'>>,
   options: { [name: string]: Plain } = {},
   { clock = systemClock, report, cleanup = onTestFinished, again, signal }: OpenOptions = {},
 ): Promise<TestGateway> {
@@ -88,6 +91,7 @@ export async function opened(
   const stop = new AbortController();
   const given = again?.given ?? {
     port,
+    adapter: adapter ?? 'zstack',
     manufacturerCode: MANUFACTURER,
     network: NETWORK,
     allowedChannels: [15],

@@ -56,6 +56,7 @@ const ELSEWHERE: Record<string, string> = {
   'docs/doors.md': `${DOC}/doors.md`,
   'docs/rs485.md': `${DOC}/rs485.md`,
   'docs/zigbee.md': `${DOC}/zigbee.md`,
+  'docs/hardware.md': `${DOC}/hardware.md`,
   'docs/encoder-protocol.md': `${DOC}/encoder-protocol.md`,
   'docs/glossary.md': `${DOC}/glossary.md`,
   'docs/openapi.json': `${DOC}/openapi.json`,

@@ -6,9 +6,9 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { keptFile } from '../kept-files.ts';
-import type { Radio } from '../radio.ts';
 import { field, integer } from '../values.ts';
 import { ieeeOf } from './device-of.ts';
+import type { Addressed, Addressing, Find } from './make.ts';
 
 /** Z-Stack Monitor and Test API, UTIL. Z-Stack ages no child: one that has moved unheard stays in the table. */
 const UTIL_SUBSYSTEM = 7;
@@ -42,27 +42,15 @@ const disownedSchema = z.array(
 );
 type Disowned = z.infer<typeof disownedSchema>[number];
 
-interface Addressed {
-  ieeeAddr: string;
-  networkAddress: number;
-}
-type Find = (ieee: string) => Addressed;
-
-interface Library {
-  adapter: Adapter;
+interface Devices {
   getDeviceByIeeeAddr(address: string): Addressed | undefined;
   getDevicesIterator(
     predicate: (device: Addressed & { type: string }) => boolean,
   ): IteratorObject<Addressed & { type: string }>;
 }
 
-export function openAddressing(
-  controller: unknown,
-  find: Find,
-  stateDirectory: string,
-): Pick<Radio, 'locate' | 'sharing' | 'hearAsItself' | 'reroute' | 'isChild' | 'disown' | 'restoreChildren'> {
-  const library = controller as Library;
-  const { adapter } = library;
+export function openAddressing(controller: object, find: Find, stateDirectory: string): Addressing {
+  const { adapter } = controller as { adapter: Adapter };
   const disowned = openDisowned(join(stateDirectory, DISOWNED_FILE));
 
   async function relationOf(ieee: string): Promise<number | undefined> {
@@ -86,25 +74,10 @@ export function openAddressing(
   }
 
   return {
+    ...sharedAddresses(controller),
     async locate(ieee) {
       // The library takes the address over from the response.
       await adapter.requestNetworkAddress(find(ieee).ieeeAddr);
-    },
-    sharing(ieee) {
-      const device = library.getDeviceByIeeeAddr(`0x${ieee}`);
-      if (!device) return [];
-      const hasIt = (other: Addressed & { type: string }) =>
-        other !== device && other.networkAddress === device.networkAddress && other.type !== GREEN_POWER;
-      return library
-        .getDevicesIterator(hasIt)
-        .map(({ ieeeAddr }) => ieeeOf(ieeeAddr))
-        .toArray();
-    },
-    hearAsItself(ieee) {
-      const device = library.getDeviceByIeeeAddr(`0x${ieee}`);
-      // Its setter enters the device in the library's table by network address, from which a device that gives up an
-      // address takes it, no matter who else has it.
-      if (device) device.networkAddress = Number(device.networkAddress);
     },
     reroute: (ieee) => adapter.discoverRoute(find(ieee).networkAddress, false),
     isChild: async (ieee) => (await relationOf(ieee)) !== undefined,
@@ -129,6 +102,29 @@ export function openAddressing(
     },
     async restoreChildren() {
       for (const child of disowned.all()) await restore(child);
+    },
+  };
+}
+
+/** Two devices that are taken to have one network address. */
+export function sharedAddresses(controller: object): Pick<Addressing, 'sharing' | 'hearAsItself'> {
+  const library = controller as Devices;
+  return {
+    sharing(ieee) {
+      const device = library.getDeviceByIeeeAddr(`0x${ieee}`);
+      if (!device) return [];
+      const hasIt = (other: Addressed & { type: string }) =>
+        other !== device && other.networkAddress === device.networkAddress && other.type !== GREEN_POWER;
+      return library
+        .getDevicesIterator(hasIt)
+        .map(({ ieeeAddr }) => ieeeOf(ieeeAddr))
+        .toArray();
+    },
+    hearAsItself(ieee) {
+      const device = library.getDeviceByIeeeAddr(`0x${ieee}`);
+      // Its setter enters the device in the library's table by network address, from which a device that gives up an
+      // address takes it, no matter who else has it.
+      if (device) device.networkAddress = Number(device.networkAddress);
     },
   };
 }

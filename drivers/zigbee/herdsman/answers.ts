@@ -22,7 +22,7 @@ const STATUS_SUCCESS = 0;
 
 /** What is sent waits for its answer as ZclRequest (radio.ts) says. */
 export type WaitAs = <T>(request: Awaited, send: () => Promise<T>) => Promise<T>;
-type Awaited = Pick<ZclRequest, 'known' | 'unconfirmed'>;
+export type Awaited = Pick<ZclRequest, 'known' | 'unconfirmed'>;
 
 export function guardAnswers(adapter: Answers): WaitAs {
   const sending = new AsyncLocalStorage<Awaited>();
@@ -51,7 +51,7 @@ function until(known: AbortSignal, waiting: Waiting): Promise<unknown> {
  * The promise, unless the signal fires first. With KNOWN it resolves with undefined then: the library writes a text with the
  * stack of each failure, and the caller that waits for the outcome would wait for that as well.
  */
-async function unless<T>(known: AbortSignal | undefined, promise: Promise<T>): Promise<T | undefined> {
+export async function unless<T>(known: AbortSignal | undefined, promise: Promise<T>): Promise<T | undefined> {
   if (!known) return promise;
   try {
     return await unlessAborted(promise, known);

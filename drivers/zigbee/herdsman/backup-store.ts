@@ -10,9 +10,10 @@ interface Forms {
   toUnifiedBackup(own: unknown): unknown;
 }
 
-/** Of the library's AdapterBackup. */
+/** Of the library's AdapterBackup, or its EmberAdapter. */
 interface Reader {
-  defaultPath: string;
+  defaultPath?: string;
+  backupPath?: string;
   getStoredBackup(): unknown;
 }
 
@@ -31,7 +32,7 @@ export function storeBackups(prototypeOfReader: object, library: object) {
   const stores = new Map<string, BackupStore>();
   const { getStoredBackup } = reader;
   reader.getStoredBackup = function (this: Reader) {
-    const store = stores.get(this.defaultPath);
+    const store = stores.get(this.defaultPath ?? this.backupPath ?? '');
     if (!store) return getStoredBackup.call(this);
     const text = store.read();
     return text === undefined ? undefined : forms.fromUnifiedBackup(JSON.parse(text));

@@ -16,7 +16,7 @@ import {
 import { AdapterBackup } from 'zigbee-herdsman/dist/adapter/z-stack/adapter/adapter-backup.js';
 import { ZnpAdapterManager } from 'zigbee-herdsman/dist/adapter/z-stack/adapter/manager.js';
 import { ZStackAdapter } from 'zigbee-herdsman/dist/adapter/z-stack/adapter/zStackAdapter.js';
-import { Frame as MtFrame } from 'zigbee-herdsman/dist/adapter/z-stack/unpi/frame.js';
+import { Frame } from 'zigbee-herdsman/dist/adapter/z-stack/unpi/frame.js';
 import { Parser } from 'zigbee-herdsman/dist/adapter/z-stack/unpi/parser.js';
 import { Znp } from 'zigbee-herdsman/dist/adapter/z-stack/znp/znp.js';
 import { Database } from 'zigbee-herdsman/dist/controller/database.js';
@@ -34,31 +34,24 @@ import {
 } from '../radio.ts';
 import type { BackupStore } from '../state-files.ts';
 import { field, integer, text } from '../values.ts';
-import { openAddressing } from './addressing.ts';
-import { type Answers, guardAnswers } from './answers.ts';
 import { boundAttributes } from './attribute-cache.ts';
-import { storeBackups } from './backup-store.ts';
 import type { Connection } from './connection.ts';
 import { lockCluster } from './custom-cluster.ts';
 import { deviceOf, ieeeOf } from './device-of.ts';
+import { emberMake } from './ember.ts';
 import { completeFoundation } from './foundation.ts';
 import { filterFrames } from './frame-filter.ts';
 import { guardHandlers } from './handlers.ts';
 import { calmDatabase, type DatabaseOwner, keepDatabase } from './library-database.ts';
-import { addLinkKey, removeLinkKey } from './link-keys.ts';
 import { openMemory } from './lock-memory.ts';
-import { ANSWERS_AT_ONCE, type Sender, separateAnswers } from './own-answers.ts';
-import { calmParser, type MtParser } from './parser.ts';
-import { guardPort, type Port } from './port.ts';
+import type { Make } from './make.ts';
 import { sendOnce } from './sending.ts';
 import { type Requests, spareWork, type Waits } from './spared-work.ts';
-import { guardStrategy } from './strategy.ts';
+import { zStackMake } from './z-stack.ts';
 import { bound, requestZdo } from './zdo.ts';
 
 /** A block of 50 bytes fits one frame; a lock is given time between two. */
 const OTA_SETTINGS = { requestTimeout: 150_000, responseDelay: 250, baseSize: 50 };
-/** Of an install code of 16 bytes with its CRC, in hex. */
-const FULL_CODE_DIGITS = 36;
 /** In the folder of the link: what the lock that is given firmware may have. */
 const OTA_INDEX = 'firmware.json';
 
@@ -66,7 +59,10 @@ export interface RadioOptions {
   /** A device, or where the connection leads to. */
   path: string;
   connection: Connection | undefined;
+  adapter: 'zstack' | 'ember';
   baudRate: number;
+  /** Hardware flow control of a serial port. */
+  rtscts: boolean;
   network: { panId: number; extPanId: string; networkKey: string };
   channel: number;
   manufacturerCode: number | undefined;
@@ -89,36 +85,48 @@ export interface RadioOptions {
 /** Rejects when the coordinator cannot be used. */
 export async function openRadio(options: RadioOptions): Promise<Radio> {
   prepareLibrary(options);
-  carry(options.connection);
+  const make = await makeOf(options.adapter);
+  make.permit(options);
+  make.carry(options.connection);
   const controller = new Controller(controllerOptions(options));
-  storeBackup(controller, options.backup);
+  make.storeBackup(controller, options.backup);
   guardHandlers(controller, (reason) => options.log('warn', reason));
   listen(controller, options);
-  options.signal.addEventListener('abort', abandon, { once: true });
+  options.signal.addEventListener('abort', make.abandon, { once: true });
   try {
     const result = await controller.start();
-    begun();
+    make.begun();
     calmDatabase(controller as unknown as DatabaseOwner);
     const parameters = await controller.getNetworkParameters();
     const version = await controller.getCoordinatorVersion();
-    return radioOf(controller, options, { formed: result === 'reset', channel: parameters.channel, version });
+    return radioOf(controller, options, {
+      make,
+      formed: result === 'reset',
+      channel: parameters.channel,
+      version,
+    });
   } catch (error) {
     await close(controller).catch(() => undefined);
     throw error;
   } finally {
-    options.signal.removeEventListener('abort', abandon);
+    options.signal.removeEventListener('abort', make.abandon);
   }
 }
 
 const believe = filterFrames(Zcl);
 boundAttributes(Endpoint.prototype);
-calmParser(Parser.prototype as unknown as MtParser, MtFrame.fromBuffer);
-const { passBy, carry, begun, abandon } = guardPort(Znp.prototype as unknown as Port);
 keepDatabase(Database);
-const permit = guardStrategy(ZnpAdapterManager.prototype);
-const storeBackup = storeBackups(AdapterBackup.prototype, BackupUtils);
-const waitAs = guardAnswers(ZStackAdapter.prototype as unknown as Answers);
-separateAnswers(ZStackAdapter.prototype as unknown as Sender, new Queue(ANSWERS_AT_ONCE));
+const utilities = { Queue, BackupUtils, hash: ZSpec.Utils.aes128MmoHash };
+const zStack = zStackMake({
+  AdapterBackup,
+  ZnpAdapterManager,
+  ZStackAdapter,
+  Znp,
+  Parser,
+  Frame,
+  utilities,
+});
+let ember: Make | undefined;
 completeFoundation(Zcl.Foundation);
 spareWork(
   Waitress.prototype as unknown as Waits,
@@ -126,8 +134,21 @@ spareWork(
   Zcl.Frame.prototype,
 );
 
-function prepareLibrary({ mayForm, mayRestore, manufacturerCode, stateDirectory, log }: RadioOptions): void {
-  permit({ mayForm, mayRestore });
+/** The library's part for EmberZNet is loaded where it is used: it is as large as the rest. */
+async function makeOf(adapter: RadioOptions['adapter']): Promise<Make> {
+  if (adapter === 'zstack') return zStack;
+  if (ember) return ember;
+  const [{ EmberAdapter }, { Ezsp }, { UartAsh }, { AshParser }] = await Promise.all([
+    import('zigbee-herdsman/dist/adapter/ember/adapter/emberAdapter.js'),
+    import('zigbee-herdsman/dist/adapter/ember/ezsp/ezsp.js'),
+    import('zigbee-herdsman/dist/adapter/ember/uart/ash.js'),
+    import('zigbee-herdsman/dist/adapter/ember/uart/parser.js'),
+  ]);
+  ember = emberMake({ EmberAdapter, Ezsp, UartAsh, AshParser, utilities });
+  return ember;
+}
+
+function prepareLibrary({ manufacturerCode, stateDirectory, log }: RadioOptions): void {
   believe(manufacturerCode);
   const lineOf = (line: string | (() => string)) => (typeof line === 'function' ? line() : line);
   setLogger({
@@ -154,7 +175,12 @@ function controllerOptions({
       networkKeyDistribute: false,
       channelList: [options.channel],
     },
-    serialPort: { path: options.path, baudRate: options.baudRate, adapter: 'zstack' },
+    serialPort: {
+      path: options.path,
+      baudRate: options.baudRate,
+      rtscts: options.rtscts,
+      adapter: options.adapter,
+    },
     databasePath: options.databaseFile,
     databaseBackupPath: `${options.databaseFile}.before-reset`,
     backupPath: options.backup.file,
@@ -215,14 +241,14 @@ function listen(controller: Controller, { hear, log }: RadioOptions): void {
 type CustomCluster = Parameters<Models.Device['addCustomCluster']>[1];
 
 interface Started {
+  make: Make;
   formed: boolean;
   channel: number;
   version: AdapterTypes.CoordinatorVersion;
 }
 
-/** Z-Stack: SYS_VERSION (MT API, 3.8.1.3); EmberZNet: the version of EZSP. Each as the library splits it. */
-function stackOf({ type, meta }: AdapterTypes.CoordinatorVersion): Radio['stack'] {
-  const parts = ['majorrel', 'minorrel', 'maintrel'].map((name) => String(field(meta, name) ?? '').trim());
+function stackOf({ type, meta }: AdapterTypes.CoordinatorVersion, { versionParts }: Make): Radio['stack'] {
+  const parts = versionParts.map((name) => String(field(meta, name) ?? '').trim());
   const version = text(parts.join('.'));
   return parts.every((part) => /^\d+$/.test(part)) && version !== undefined
     ? { name: type, version }
@@ -232,7 +258,7 @@ function stackOf({ type, meta }: AdapterTypes.CoordinatorVersion): Radio['stack'
 function radioOf(
   controller: Controller,
   options: RadioOptions,
-  { formed, channel, version }: Started,
+  { make, formed, channel, version }: Started,
 ): Radio {
   const [coordinator] = controller.getDevicesByType('Coordinator');
   if (!coordinator) throw new Error('the coordinator does not say who it is');
@@ -250,7 +276,7 @@ function radioOf(
   return {
     hwId: ieeeOf(coordinator.ieeeAddr),
     version: text(String(field(version.meta, 'revision') ?? '')) ?? version.type,
-    stack: stackOf(version),
+    stack: stackOf(version, make),
     channel,
     formed,
     lqiIsLinear: version.type === 'ZStack3x0',
@@ -263,7 +289,7 @@ function radioOf(
       await zdo.neighbours(ieeeOf(coordinator.ieeeAddr), 0);
     },
     async send(request) {
-      const reply = await send(endpointOf(request.ieee, request.endpoint), request, options);
+      const reply = await send(endpointOf(request.ieee, request.endpoint), request, options, make);
       const { known, ieee } = request;
       if (reply.kind === 'unanswered' && known?.reason !== KNOWN) options.hear({ kind: 'silent', ieee });
       return reply;
@@ -282,14 +308,11 @@ function radioOf(
     // With `clearCache`: the library would take it back without asking.
     forget: (ieee) => controller.getDeviceByIeeeAddr(`0x${ieee}`)?.removeFromDatabase(true),
     permitJoin: (seconds) => controller.permitJoin(seconds),
-    addInstallCode: (ieee, code) =>
-      code.length === FULL_CODE_DIGITS
-        ? controller.addInstallCode(`${ieee}|${code}`)
-        : addLinkKey(controller, ieee, ZSpec.Utils.aes128MmoHash(Buffer.from(code, 'hex'))),
-    removeInstallCode: (ieee) => removeLinkKey(controller, ieee),
+    addInstallCode: (ieee, code) => make.addInstallCode(controller, ieee, code),
+    removeInstallCode: (ieee) => make.removeInstallCode(controller, ieee),
     save: () => controller.backup(),
     ...zdo,
-    ...openAddressing(controller, find, options.stateDirectory),
+    ...make.addressing(controller, find, options.stateDirectory),
     async update(ieee, { file, ...image }, progress) {
       // For a bare file the library checks the version only. With an index it also checks which device the file is for.
       const url = join(options.stateDirectory, OTA_INDEX);
@@ -328,6 +351,7 @@ function send(
   endpoint: Models.Endpoint,
   request: ZclRequest,
   { clock, log }: Pick<RadioOptions, 'clock' | 'log'>,
+  { passBy, waitAs }: Make,
 ): Promise<ZclReply> {
   // Its types know the payload of each command; this one is checked by its caller.
   const sender = endpoint as unknown as {

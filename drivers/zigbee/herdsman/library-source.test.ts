@@ -6,6 +6,10 @@
 import { createHash } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { Controller, Zcl } from 'zigbee-herdsman';
+import { EmberAdapter } from 'zigbee-herdsman/dist/adapter/ember/adapter/emberAdapter.js';
+import { Ezsp } from 'zigbee-herdsman/dist/adapter/ember/ezsp/ezsp.js';
+import { UartAsh } from 'zigbee-herdsman/dist/adapter/ember/uart/ash.js';
+import { AshParser } from 'zigbee-herdsman/dist/adapter/ember/uart/parser.js';
 import { AdapterBackup } from 'zigbee-herdsman/dist/adapter/z-stack/adapter/adapter-backup.js';
 import { ZnpAdapterManager } from 'zigbee-herdsman/dist/adapter/z-stack/adapter/manager.js';
 import { ZStackAdapter } from 'zigbee-herdsman/dist/adapter/z-stack/adapter/zStackAdapter.js';
@@ -22,6 +26,28 @@ const PATCHED: [patch: string, owner: object, method: string, digest: string][] 
   ['attribute-cache.ts', Endpoint.prototype, 'saveClusterAttributeKeyValue', '1059ec5f546d249f'],
   ['backup-store.ts', AdapterBackup.prototype, 'getStoredBackup', 'e0d3d54364fe08d9'],
   ['backup-store.ts', Controller.prototype, 'backup', '8e5a55e9aa148474'],
+  ['backup-store.ts', EmberAdapter.prototype, 'getStoredBackup', '2067f2c0431cc758'],
+  ['ember-listeners.ts', EmberAdapter.prototype, 'onStackStatus', 'f502e7aa35211ac0'],
+  ['ember-listeners.ts', EmberAdapter.prototype, 'onTrustCenterJoin', 'cf069a3ee2bf6003'],
+  ['ember-listeners.ts', EmberAdapter.prototype, 'watchdogCounters', 'f48d2e3b913a8f48'],
+  ['ember-listeners.ts', EmberAdapter.prototype, 'onNcpNeedsResetAndInit', '576d870e9cb6a790'],
+  ['ember-listeners.ts', Ezsp.prototype, 'callbackDispatch', 'd36b0fa342e6163a'],
+  ['ember-parser.ts', AshParser.prototype, '_transform', 'c0eb4b1dbcc1c0b0'],
+  ['ember-parser.ts', AshParser.prototype, '_flush', '70cfbb04c64a0a74'],
+  ['ember-port.ts', UartAsh.prototype, 'initPort', '4c586707b7f6a56c'],
+  ['ember-port.ts', UartAsh.prototype, 'send', '5e2f315d852c97bb'],
+  ['ember-port.ts', UartAsh.prototype, 'sendExec', '9b0aa806827e385e'],
+  ['ember-port.ts', UartAsh.prototype, 'closePort', '3063371dd0751768'],
+  ['ember-port.ts', UartAsh.prototype, 'onPortClose', '93fc010bf9135193'],
+  ['ember-sending.ts', EmberAdapter.prototype, 'sendZclFrameToEndpoint', '868632a540ca1c39'],
+  ['ember-sending.ts', EmberAdapter.prototype, 'onMessageSent', 'd5142d999f07c5ed'],
+  ['ember-sending.ts', Ezsp.prototype, 'send', '23ec6e758334e6fb'],
+  ['ember-sending.ts', Ezsp.prototype, 'sendCommand', '6449de6db2cd9c41'],
+  ['ember-sending.ts', Ezsp.prototype, 'ezspNop', 'befd6c69a0b13396'],
+  ['ember-start.ts', EmberAdapter.prototype, 'initTrustCenter', 'da0e614423d456a3'],
+  ['ember-start.ts', EmberAdapter.prototype, 'importLinkKeys', '480f275de474ec7a'],
+  ['ember-start.ts', EmberAdapter.prototype, 'formNetwork', '47c66ca84a1f3927'],
+  ['ember-start.ts', EmberAdapter.prototype, 'backup', '67b2de3d69026f81'],
   ['frame-filter.ts', Zcl.Frame, 'fromBuffer', '4fc79ac32b0b800a'],
   ['handlers.ts', Controller.prototype, 'onZclPayload', 'ba4a431f12fe9510'],
   ['handlers.ts', Controller.prototype, 'onDeviceJoined', '301d615ab3294726'],

@@ -32,3 +32,17 @@ export async function addLinkKey(controller: unknown, ieee: string, key: Buffer)
   };
   await adapter.addInstallCode(`0x${ieee}`, key, true);
 }
+
+/**
+ * EmberZNet keeps keys for joiners in a table of their own, in memory, of which no single one can be removed. Whose codes are
+ * still wanted are given again when the next window opens (joining.ts).
+ */
+export async function forgetTransientKeys(controller: unknown): Promise<void> {
+  const { adapter } = controller as {
+    adapter: {
+      queue: { execute(job: () => Promise<void>): Promise<void> };
+      ezsp: { ezspClearTransientLinkKeys(): Promise<void> };
+    };
+  };
+  await adapter.queue.execute(() => adapter.ezsp.ezspClearTransientLinkKeys());
+}

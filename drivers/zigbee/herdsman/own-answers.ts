@@ -7,7 +7,7 @@
 /** To different devices at the same time, beside the 16 frames of the library's queue. */
 export const ANSWERS_AT_ONCE = 4;
 /** Under way and waiting. */
-const ANSWERS_MAX = 64;
+export const ANSWERS_MAX = 64;
 
 /** Of the library's adapter. */
 export interface Sender {

@@ -3,11 +3,10 @@
  * for its answer (SRSP). What is written can sit in buffers that no one empties, and nothing calls it back from there.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Clock } from '../../contract/driver.ts';
-import { settles, within } from '../../contract/waiting.ts';
 import { field, integer } from '../values.ts';
 import type { Connection } from './connection.ts';
 import type { Gate } from './gate.ts';
+import { actuate, openProofs, type Passage } from './proof.ts';
 
 /** SYS_PING (Z-Stack Monitor and Test API, 3.8.1.2): answered by the process that reads the port. */
 const PING_SUBSYSTEM = 1;
@@ -22,15 +21,6 @@ const RESET_IND = { type: 2, subsystem: 1, commandID: 0x80 };
 const UTIL_SUBSYSTEM = 7;
 /** DEV_ZB_COORD, the state of a coordinator that runs its network (3.10.1.1, UTIL_GET_DEVICE_INFO). */
 const COORDINATOR = 9;
-/** A coordinator answers within milliseconds, over a busy network of the building within some tenths of a second. */
-const ANSWER_MS = 1_000;
-
-/**
- * What a coordinator has just shown still holds: it is asked while a frame is held until the intent of an unlock is
- * stored, which takes some milliseconds.
- */
-const SHOWN_MS = 20;
-
 /** Of the library's Znp. */
 export interface Port {
   initialized: boolean;
@@ -58,14 +48,6 @@ interface Waiter {
   reject(error: Error): void;
 }
 
-/** A frame on its way. */
-export interface Passage {
-  gate: Gate;
-  /** It moves something at a door. */
-  actuates: boolean;
-  clock: Clock;
-}
-
 export interface GuardedPort {
   /** Whatever `send` sends passes by `passage`. */
   passBy<T>(passage: Passage, send: () => Promise<T>): Promise<T>;
@@ -77,14 +59,6 @@ export interface GuardedPort {
   abandon(): void;
 }
 
-/** That the coordinator reads its port. */
-interface Proof {
-  port: Port;
-  /** Monotonic milliseconds of the question. */
-  at: number;
-  answered: Promise<unknown>;
-}
-
 export function guardPort(port: Port): GuardedPort {
   const passing = new AsyncLocalStorage<Passage>();
   let carrier: Connection | undefined;
@@ -92,14 +66,7 @@ export function guardPort(port: Port): GuardedPort {
   let begun: Port | undefined;
   const { request, open, onPortClose } = port;
 
-  let proof: Proof | undefined;
-  function prove(asked: Port, clock: Clock): Promise<unknown> {
-    const at = clock.monotonic();
-    if (proof?.port === asked && at - proof.at <= SHOWN_MS) return proof.answered;
-    const ping = request.call(asked, PING_SUBSYSTEM, ...PING);
-    proof = { port: asked, at, answered: within(ping, ANSWER_MS, clock, silent) };
-    return proof.answered;
-  }
+  const prove = openProofs((asked: Port) => request.call(asked, PING_SUBSYSTEM, ...PING));
 
   /** Rejects with the status as `refused`: the library would only say that it was not success. */
   async function unlessRefused(to: Port, [payload, waiter, timeout]: unknown[]): Promise<unknown> {
@@ -136,7 +103,8 @@ export function guardPort(port: Port): GuardedPort {
     await Promise.all([prove(this, passage.clock), passage.gate.released()]);
     // Again, when it was held for so long that what was shown may not hold any more.
     await prove(this, passage.clock);
-    return actuate(this, passage, () => unlessRefused(leaving(this, passage.gate), rest));
+    const write = () => unlessRefused(leaving(this, passage.gate), rest);
+    return actuate(passage, write, () => this.close());
   };
 
   // The library's own has neither TLS nor a deadline, and waits a second before it asks for the first time.
@@ -197,21 +165,3 @@ function leaving(port: Port, gate: Gate): Port {
     });
   return Object.create(port, { queue: { value: { run } } });
 }
-
-/**
- * Written only when the coordinator has just shown that it reads its port; when it does not take this frame, what is left
- * of it on this side is dropped with the connection. Else a coordinator that wakes later could open a door late.
- */
-async function actuate(
-  port: Port,
-  { gate, clock }: Passage,
-  write: () => Promise<unknown>,
-): Promise<unknown> {
-  const taken = write();
-  if (await settles(taken, ANSWER_MS, clock)) return taken;
-  taken.catch(() => undefined);
-  if (gate.close() === 'sent') await port.close();
-  throw silent();
-}
-
-const silent = () => new Error('the coordinator does not answer');

@@ -16,6 +16,15 @@ interface Library {
   failed(reason: string): void;
 }
 
+/** The coordinator itself said what became of the frame. */
+export class Settled extends Error {
+  readonly reply: ZclReply;
+  constructor(reply: ZclReply) {
+    super('what became of the frame is known');
+    this.reply = reply;
+  }
+}
+
 /** Never rejects. */
 export async function sendOnce(request: ZclRequest, clock: Clock, library: Library): Promise<ZclReply> {
   const { withdrawn } = request;
@@ -39,6 +48,7 @@ async function replyOf(gate: Gate, library: Library, withdrawn?: AbortSignal): P
     return frame ? { kind: 'answered', payload: frame.payload } : { kind: 'unanswered', reason: 'no answer' };
   } catch (error) {
     if (gate.state() === 'late') return { kind: 'late' };
+    if (error instanceof Settled) return error.reply;
     const refusal = integer(field(error, 'refused'), 0, 0xff);
     if (refusal !== undefined) return refused(refusal);
     if (gate.state() === 'sent') {

@@ -7,7 +7,7 @@ type Strategy = 'startup' | 'restoreBackup' | 'startCommissioning';
 /** Of the library's ZnpAdapterManager. */
 interface Manager {
   determineStrategy(): Promise<Strategy>;
-  backup: { getStoredBackup(): unknown };
+  backup: { getStoredBackup(): { znp?: { trustCenterLinkKeySeed?: unknown } } | undefined };
   options: { version: number };
 }
 /**
@@ -15,6 +15,17 @@ interface Manager {
  * so that all locks would drop what it sends; nor does it take install codes.
  */
 const Z_STACK_12 = 0;
+
+/** Why a start is refused, for coordinators of every make. */
+export const NOT_OF_THIS_NETWORK =
+  'the snapshot is not of the network of this gateway: choose another one with `gatehouse zgate restore --snapshot`';
+export const NOT_ON_NETWORK =
+  'the coordinator is not on the network of this gateway, and its locks would be lost on a new one: connect the coordinator that was here, or put the network on this one with `gatehouse zgate restore`';
+export const ANOTHER_COORDINATOR =
+  'another coordinator is connected than before: connect the one that was here, or put the network on this one with `gatehouse zgate restore`';
+
+export const OTHER_MAKE =
+  'the snapshot was made with a coordinator of another make, whose keys for locks this one cannot take: connect one of that make, or choose another snapshot with `gatehouse zgate restore --snapshot`';
 
 export interface Permitted {
   mayForm: boolean;
@@ -35,23 +46,15 @@ export function guardStrategy(prototypeOfManager: object): (permitted: Permitted
         'the coordinator has Z-Stack 1.2, on which no network can be restored: give it Z-Stack 3 firmware, or connect one that has it',
       );
     const strategy = await determineStrategy.call(this);
-    if (strategy === 'startup' && permitted.mayRestore)
-      return this.backup.getStoredBackup() ? 'restoreBackup' : strategy;
+    const backup = permitted.mayRestore ? this.backup.getStoredBackup() : undefined;
+    if (backup && !backup.znp?.trustCenterLinkKeySeed) throw new DriverError('REFUSED', OTHER_MAKE);
+    if (strategy === 'startup' && backup) return 'restoreBackup';
     if (strategy === 'startCommissioning' && permitted.mayRestore)
-      throw new DriverError(
-        'REFUSED',
-        'the snapshot is not of the network of this gateway: choose another one with `gatehouse zgate restore --snapshot`',
-      );
+      throw new DriverError('REFUSED', NOT_OF_THIS_NETWORK);
     if (strategy === 'startCommissioning' && !permitted.mayForm)
-      throw new DriverError(
-        'REFUSED',
-        'the coordinator is not on the network of this gateway, and its locks would be lost on a new one: connect the coordinator that was here, or put the network on this one with `gatehouse zgate restore`',
-      );
+      throw new DriverError('REFUSED', NOT_ON_NETWORK);
     if (strategy === 'restoreBackup' && !permitted.mayRestore)
-      throw new DriverError(
-        'REFUSED',
-        'another coordinator is connected than before: connect the one that was here, or put the network on this one with `gatehouse zgate restore`',
-      );
+      throw new DriverError('REFUSED', ANOTHER_COORDINATOR);
     return strategy;
   };
   return (next) => {

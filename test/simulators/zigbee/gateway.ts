@@ -9,6 +9,8 @@ import type { JoinOutcome } from './stick/admissions.ts';
 export interface SimulatedGateway extends AsyncDisposable {
   /** What a host opens: tcp://host:port, the link when the plan has one, or the pty. */
   readonly port: string;
+  /** What its coordinator speaks. */
+  readonly adapter: 'zstack' | 'ember';
   /** Where people look and change things, over HTTP (control.ts). */
   readonly control: string;
   readonly pid: number;
@@ -53,6 +55,7 @@ export async function openSimulatedGateway(plan: GatewayPlan): Promise<Simulated
     get port() {
       return port;
     },
+    adapter: plan.adapter ?? 'zstack',
     control,
     pid: child.pid,
     exited: child.exited,

@@ -5,7 +5,8 @@
 import { onTestFinished } from 'vitest';
 
 const PAUSE = /zigbee-herdsman\/dist\/utils\/wait\.js/;
-const TIMEOUT = /zigbee-herdsman\/dist\/utils\/waitress\.js/;
+const TIMEOUT =
+  /zigbee-herdsman\/dist\/(utils\/waitress|adapter\/ember\/(adapter\/oneWaitress|ezsp\/ezsp))\.js/;
 /** What is left of a pause, and from which length on. */
 const PAUSE_SHARE = 0.05;
 const LONG_MS = 1_000;

@@ -34,9 +34,9 @@ export interface AshCounters {
 }
 
 export interface AshFaults {
-  /** The next so many DATA frames from the host are answered with NAK, as if they were damaged. */
+  /** The next so many DATA frames from the host with a request to send are answered with NAK, as if they were damaged. */
   nak: number;
-  /** The next so many DATA frames from the host are lost. */
+  /** The next so many of them are lost. */
   lost: number;
   /** The next so many DATA frames to the host are damaged on the way. */
   damaged: number;
@@ -60,9 +60,11 @@ export interface AshOptions {
   /** RST: the co-processor restarts. */
   reset(): void;
   take(data: Buffer): void;
+  /** It is a request to send something. */
+  sends(data: Buffer): boolean;
 }
 
-export function openAshLink({ time, write, reset, take }: AshOptions): AshLink {
+export function openAshLink({ time, write, reset, take, sends }: AshOptions): AshLink {
   const reader = openAshReader();
   const counters: AshCounters = { received: 0, sent: 0, bad: 0 };
   const faults: AshFaults = { nak: 0, lost: 0, damaged: 0 };
@@ -96,9 +98,10 @@ export function openAshLink({ time, write, reset, take }: AshOptions): AshLink {
     isRejecting = true;
   }
   function hearData({ number, isRepeated, data }: Extract<AshFrame, { kind: 'data' }>): void {
-    if (takeOne('lost')) return;
+    const isRequest = sends(data);
+    if (isRequest && takeOne('lost')) return;
     const isNext = number === expected;
-    if (takeOne('nak') || (!isNext && !isRepeated)) reject();
+    if ((isRequest && takeOne('nak')) || (!isNext && !isRepeated)) reject();
     else if (!isNext) acknowledge();
     else {
       isRejecting = false;

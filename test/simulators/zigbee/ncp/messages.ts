@@ -10,6 +10,8 @@ import { SL, status, WIDE_STATUS } from './status.ts';
 
 /** EmberApsOption. */
 const RETRY = 0x0040;
+/** Of a frame with that option that the far end has not acknowledged. */
+const RETRIES = 3;
 /** EmberOutgoingMessageType. */
 const OUTGOING = { direct: 0, multicast: 3, broadcast: 6 } as const;
 /** Multicasts go to all who listen. */
@@ -43,12 +45,23 @@ export function messageCommands(core: NcpCore, { hear, answer }: Incoming): Comm
     const body = isWide ? bytes(done, where, u16(tag), 0) : bytes(where, tag, done, 0);
     core.later(0, () => core.callback(CALLBACK.messageSent, body));
   }
+  function unicast(frame: Aps, options: number, settled: (isSent: boolean) => void): void {
+    const sender = memory();
+    const isAcknowledged = (options & RETRY) !== 0;
+    const attempt = (left: number): void =>
+      core.air.unicast(frame, isAcknowledged, (code) => {
+        // One that was reset meanwhile knows nothing of it.
+        if (sender !== memory()) return;
+        if (code === STATUS.success || left === 0) settled(code === STATUS.success);
+        else attempt(left - 1);
+      });
+    attempt(isAcknowledged ? RETRIES : 0);
+  }
   function send(message: Message): Buffer {
     const refused = refusal(message);
     if (refused !== undefined) return response(refused);
-    const sender = memory();
-    sender.apsSequence = (sender.apsSequence + 1) & 0xff;
-    const sequence = sender.apsSequence;
+    memory().apsSequence = (memory().apsSequence + 1) & 0xff;
+    const sequence = memory().apsSequence;
     const { type, destination, data } = message;
     const { options, group, ...head } = message.head;
     const frame: Aps = {
@@ -65,20 +78,18 @@ export function messageCommands(core: NcpCore, { hear, answer }: Incoming): Comm
     } else if (destination === 0) {
       sent(message, sequence, SL.ok);
       core.later(0, () => hear(frame, SELF));
-    } else
-      core.air.unicast(frame, (options & RETRY) !== 0, (code) => {
-        // One that was reset meanwhile knows nothing of it.
-        if (sender === memory()) sent(message, sequence, code === STATUS.success ? SL.ok : SL.deliveryFailed);
-      });
+    } else unicast(frame, options, (isSent) => sent(message, sequence, isSent ? SL.ok : SL.deliveryFailed));
     return response(SL.ok, sequence);
   }
 
   return {
+    // sendUnicast
     52(input) {
       const [type, destination, head] = [input.u8(), input.u16(), readApsFrame(input)];
       const message = { type, destination, head, tag: tagOf(input), data: payload(input) };
       return type === OUTGOING.direct ? send(message) : response(SL.invalidParameter);
     },
+    // sendBroadcast
     54(input) {
       // Alias, destination, sequence of the network layer.
       if (isWide) input.u16();
@@ -88,6 +99,7 @@ export function messageCommands(core: NcpCore, { hear, answer }: Incoming): Comm
       input.u8();
       return send({ type: OUTGOING.broadcast, destination, head, tag: tagOf(input), data: payload(input) });
     },
+    // sendMulticast
     56(input) {
       const head = readApsFrame(input);
       // Hops; broadcast address, alias and sequence, or the radius of those who are not members.

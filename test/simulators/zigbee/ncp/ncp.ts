@@ -20,6 +20,7 @@ import { openTokens, type Tokens } from './tokens.ts';
 
 const INVALID_COMMAND = 0x58;
 const VERSION = 0;
+const SEND_UNICAST = 0x34;
 /** A timer can fire so much before its time (Node). */
 const EARLY_MS = 1;
 /** SYS_RESET_IND of Z-Stack, as `reset` takes it: power-up, external, watch dog. */
@@ -73,6 +74,7 @@ export function openNcp(options: NcpOptions): Stick {
     write: (bytes) => isUp() && write(bytes),
     reset: () => restart(RESET_CODE.software),
     take: (data) => dialogue.take(data),
+    sends: (data) => readCommand(data)?.id === SEND_UNICAST,
   });
 
   function say(frame: Buffer): void {

@@ -1,0 +1,128 @@
+/** What holds of EmberZNet coordinators alone; what holds of all is in unlocking.test.ts and others. */
+import { expect, it, vi } from 'vitest';
+import { snapshot } from '../contract/zgate.ts';
+import { zigbeeLinkOptions } from './options.ts';
+import {
+  CONFIRMED,
+  folder,
+  joined,
+  LOCK,
+  NETWORK,
+  opened,
+  simulated,
+  type TestGateway,
+  unlockOf,
+} from './test-gateway.ts';
+
+const unlock = unlockOf(LOCK);
+const NEW_STICK = '00124b0014d9a0ff';
+const OLD_STICK = '00124b0014d9a001';
+const LINK_LOST = { code: 'LINK_LOST' };
+
+async function taken(gateway: TestGateway): Promise<Uint8Array<ArrayBuffer>> {
+  const found = () => gateway.events.findLast(({ kind }) => kind === 'snapshot');
+  await expect.poll(found, { timeout: 15_000 }).toBeDefined();
+  return snapshot.parse(found()?.data).archive as Uint8Array<ArrayBuffer>;
+}
+
+it('loses a coordinator at once that does not take an unlock, with what it has not taken', async () => {
+  const site = await simulated({ adapter: 'ember', locks: [{ ieee: LOCK }] });
+  const stateDirectory = folder();
+  const gateway = await opened(site, { stateDirectory });
+  await joined(gateway, site);
+  await site.setGateway({ ash: { lost: 1 } });
+  await expect(gateway.execute('unlock', unlock)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+  expect(await gateway.ended).toMatchObject(LINK_LOST);
+  await gateway.close();
+  const again = await opened(site, { stateDirectory });
+  expect(await again.execute('unlock', unlock)).toEqual(CONFIRMED);
+  expect((await site.state(LOCK)).executed).toHaveLength(1);
+}, 60_000);
+
+it('opens a door once over a line on which frames are damaged', async () => {
+  const site = await simulated({ adapter: 'ember', locks: [{ ieee: LOCK }] });
+  const gateway = await opened(site);
+  await joined(gateway, site);
+  await site.set(LOCK, { clearLog: true });
+  await site.setGateway({ ash: { nak: 1 } });
+  expect(await gateway.execute('unlock', unlock)).toEqual(CONFIRMED);
+  await site.setGateway({ ash: { damaged: 1 } });
+  expect(await gateway.execute('unlock', unlock)).toEqual(CONFIRMED);
+  expect((await site.state(LOCK)).executed).toHaveLength(2);
+}, 60_000);
+
+it('is lost when its coordinator restarts during an unlock, which is not sent again', async () => {
+  const site = await simulated({ adapter: 'ember', locks: [{ ieee: LOCK, sleepy: {} }] });
+  const gateway = await opened(site);
+  await joined(gateway, site);
+  await site.set(LOCK, { clearLog: true, sleepy: { pollMs: 2_000, awakeMs: 0 } });
+  const sent = async () => (await site.stats()).stick.frames.byType['34'] ?? 0;
+  const before = await sent();
+  const ended = gateway.execute('unlock', unlock).catch((error: unknown) => error);
+  await vi.waitFor(async () => expect(await sent()).toBeGreaterThan(before));
+  await site.selfReset();
+  expect(await gateway.ended).toMatchObject(LINK_LOST);
+  const outcome = await ended;
+  const { executed } = await site.state(LOCK);
+  // It may have fetched it just before.
+  if (executed.length === 0) expect(outcome).not.toEqual(CONFIRMED);
+  expect(executed.length).toBeLessThanOrEqual(1);
+}, 60_000);
+
+it('puts a network on another stick only when it is asked to, with the address of the one before', async () => {
+  const site = await simulated({ adapter: 'ember', locks: [{ ieee: LOCK }] });
+  const stateDirectory = folder();
+  const first = await opened(site, { stateDirectory });
+  await joined(first, site);
+  const archive = await taken(first);
+  await first.close();
+  await site.setGateway({ frames: 25_000 });
+  await site.setGateway({ newStick: { ieee: NEW_STICK } });
+  await expect(opened(site, { stateDirectory, snapshot: archive })).rejects.toMatchObject({
+    code: 'REFUSED',
+    message: expect.stringContaining('gatehouse zgate restore'),
+  });
+  expect((await site.stats()).stick).toMatchObject({ isStarted: false, ieee: NEW_STICK });
+  const restore = { snapshot: archive, restore: true, knownLocks: [LOCK] };
+  await expect(opened(site, restore)).rejects.toMatchObject(LINK_LOST);
+  const restored = await opened(site, restore);
+  // A coordinator that does not know its child has it look for its network again.
+  await site.set(LOCK, { rejoin: true });
+  expect(restored.reports.get('gateway')).toMatchObject({ hwId: OLD_STICK, zigbeeChannel: 15 });
+  expect(await restored.execute('unlock', unlock)).toEqual(CONFIRMED);
+}, 60_000);
+
+it.each([
+  { from: 'ember', to: 'zstack' },
+  { from: 'zstack', to: 'ember' },
+] as const)(
+  'does not put a network of $from on a stick of $to, whose keys it cannot take',
+  async ({ from, to }) => {
+    const before = await simulated({ adapter: from });
+    const first = await opened(before);
+    const archive = await taken(first);
+    await first.close();
+    const after = await simulated({ adapter: to });
+    await expect(opened(after, { snapshot: archive, restore: true })).rejects.toMatchObject({
+      code: 'REFUSED',
+      message: expect.stringContaining('a coordinator of another make'),
+    });
+    expect((await after.stats()).stick).toMatchObject({ isStarted: false });
+  },
+  60_000,
+);
+
+it('leaves a stick on the network that it is on, when that is another one', async () => {
+  const site = await simulated({ adapter: 'ember' });
+  await (await opened(site)).close();
+  const network = { ...NETWORK, networkKey: 'ffeeddccbbaa99887766554433221100' };
+  await expect(opened(site, { network, knownLocks: [LOCK] })).rejects.toMatchObject({ code: 'REFUSED' });
+  const stays = await opened(site, { stateDirectory: folder() });
+  expect(stays.reports.get('gateway')).toMatchObject({ type: 'ember', zigbeeChannel: 15 });
+}, 60_000);
+
+it('is not configured for deCONZ, and says why', () => {
+  const { error } = zigbeeLinkOptions.safeParse({ port: '/dev/ttyACM0', adapter: 'deconz' });
+  expect(error?.issues[0]?.message).toContain('an unlock could be sent late');
+  expect(zigbeeLinkOptions.safeParse({ port: '/dev/ttyACM0', adapter: 'ember' }).success).toBe(true);
+});

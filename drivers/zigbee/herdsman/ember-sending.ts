@@ -1,0 +1,237 @@
+/**
+ * How frames go to devices by an EmberZNet coordinator. The library has the stack repeat each frame that is to be answered
+ * (EMBER_APS_OPTION_RETRY: three times, seconds apart), sends it up to three times when the stack has no room, and gives
+ * up its answer after a negative confirmation. Here a frame of ours is sent once, an actuation is not repeated by the
+ * stack either, and its answer is waited for as ZclRequest (radio.ts) says.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { type Awaited, unless } from './answers.ts';
+import type { GuardedAsh } from './ember-port.ts';
+import { refusedByEmber, STATUS_OK, unconfirmedByEmber } from './ember-status.ts';
+import type { Make } from './make.ts';
+import { ANSWERS_MAX } from './own-answers.ts';
+import { actuate, openProofs, type Passage } from './proof.ts';
+import { Settled } from './sending.ts';
+
+/** EmberApsOption (UG100, Silicon Labs). */
+const OPTION = { retry: 0x00_40, routeDiscovery: 0x01_00, addressDiscovery: 0x10_00 } as const;
+/** EmberOutgoingMessageType. */
+const DIRECT = 0;
+const HOME_AUTOMATION = 0x01_04;
+const DEFAULT_RESPONSE = 0x0b;
+const OWN_ENDPOINT = 1;
+/** Of the sequence numbers of APS no frame has it: the library's own handling of failures finds no waiter by it. */
+const NO_SEQUENCE = -1;
+
+interface ApsFrame {
+  profileId: number;
+  clusterId: number;
+  sourceEndpoint: number;
+  destinationEndpoint: number;
+  options: number;
+  groupId: number;
+  /** Set when the stack has taken the frame. */
+  sequence: number;
+}
+
+interface Frame {
+  header: { frameControl: { disableDefaultResponse: boolean }; transactionSequenceNumber: number };
+  command: { response?: number };
+  cluster: { ID: number };
+  toBuffer(): Buffer;
+}
+
+type Given = [
+  ieee: string,
+  networkAddress: number,
+  endpoint: number,
+  frame: Frame,
+  timeout: number,
+  disableResponse: boolean,
+  disableRecovery: boolean,
+  sourceEndpoint?: number,
+  profileId?: number,
+];
+
+/** Of the library's EmberAdapter. */
+export interface EmberSender {
+  sendZclFrameToEndpoint(...given: Given): Promise<unknown>;
+  onMessageSent(
+    status: number,
+    type: number,
+    destination: number,
+    apsFrame: ApsFrame,
+    tag: number,
+  ): Promise<void>;
+  checkInterpanLock(): void;
+  queue: Queue;
+  ezsp: Ezsp;
+  oneWaitress: {
+    waitFor(matcher: object, timeout: number): { id: number; start(): { promise: Promise<unknown> } };
+    remove(id: number): void;
+  };
+}
+interface Ezsp {
+  send(
+    type: number,
+    destination: number,
+    apsFrame: ApsFrame,
+    data: Buffer,
+    alias: number,
+    sequence: number,
+  ): Promise<[status: number, tag: number]>;
+  ezspNop(): Promise<void>;
+  ash: { closePort(): Promise<void> };
+  emit(event: 'ncpNeedsResetAndInit', status: number): unknown;
+}
+/** Of the library: one job at a time for each key. */
+interface Queue {
+  execute<T>(job: () => Promise<T>, key: number): Promise<T>;
+  count(): number;
+}
+
+/** EzspStatus of the library: NOT_CONNECTED. */
+const NOT_CONNECTED = 0x28;
+
+/** A frame that the stack has taken, until its answer came. */
+interface UnderWay {
+  destination: number;
+  apsFrame: ApsFrame;
+  failed(status: number): void;
+}
+
+export function guardEmberSending(
+  adapter: EmberSender,
+  answers: Queue,
+  leave: GuardedAsh['leave'],
+): Pick<Make, 'passBy' | 'waitAs'> {
+  const passing = new AsyncLocalStorage<Passage>();
+  const awaiting = new AsyncLocalStorage<Awaited>();
+  const underWay = new Set<UnderWay>();
+  const { sendZclFrameToEndpoint, onMessageSent } = adapter;
+  const prove = openProofs((ezsp: Ezsp) => ezsp.ezspNop());
+
+  adapter.sendZclFrameToEndpoint = async function (this: EmberSender, ...given) {
+    const passage = passing.getStore();
+    const [, networkAddress, , frame, , disableResponse] = given;
+    const expected = expectedOf(frame, disableResponse);
+    if (passage) {
+      const request = awaiting.getStore() ?? {};
+      const job = () => sendOwn(this, given, expected, passage, request);
+      return this.queue.execute(job, networkAddress);
+    }
+    if (expected !== undefined) return sendZclFrameToEndpoint.apply(this, given);
+    // What the library answers by itself (own-answers.ts).
+    await new Promise((resolve) => setImmediate(resolve));
+    if (answers.count() >= ANSWERS_MAX) return undefined;
+    const aps = apsFrameOf(given, false);
+    const send = () => this.ezsp.send(DIRECT, networkAddress, aps, frame.toBuffer(), 0, 0);
+    return answers.execute(send, networkAddress).catch(() => undefined);
+  };
+
+  async function sendOwn(
+    sender: EmberSender,
+    given: Given,
+    expected: number | undefined,
+    passage: Passage,
+    request: Awaited,
+  ): Promise<unknown> {
+    sender.checkInterpanLock();
+    const { ezsp, oneWaitress } = sender;
+    const [, destination, , frame, timeout] = given;
+    const { gate, actuates, clock } = passage;
+    const apsFrame = apsFrameOf(given, !actuates);
+    const data = frame.toBuffer();
+    const write = () => leave(gate, () => taken(ezsp, destination, apsFrame, data));
+    const waiter = oneWaitress.waitFor(
+      {
+        target: destination,
+        apsFrame: { ...apsFrame, sequence: NO_SEQUENCE },
+        zclSequence: frame.header.transactionSequenceNumber,
+        commandIdentifier: expected,
+      },
+      timeout,
+    );
+    const failure = Promise.withResolvers<never>();
+    failure.promise.catch(() => undefined);
+    const one: UnderWay = {
+      destination,
+      apsFrame,
+      failed(status) {
+        const reason = unconfirmedByEmber(status);
+        if (request.unconfirmed) request.unconfirmed(reason);
+        else failure.reject(new Settled({ kind: 'unanswered', reason }));
+      },
+    };
+    underWay.add(one);
+    try {
+      if (actuates) {
+        await Promise.all([prove(ezsp, clock), gate.released()]);
+        // Again, when it was held for so long that what was shown may not hold any more.
+        await prove(ezsp, clock);
+        await actuate(passage, write, () => closeLink(ezsp));
+      } else await write();
+      if (expected === undefined) return undefined;
+      const answer = waiter.start().promise;
+      answer.catch(() => undefined);
+      return await unless(request.known, Promise.race([answer, failure.promise]));
+    } finally {
+      underWay.delete(one);
+      oneWaitress.remove(waiter.id);
+    }
+  }
+
+  adapter.onMessageSent = function (this: EmberSender, status, type, destination, apsFrame, tag) {
+    if (status !== STATUS_OK && type === DIRECT)
+      for (const one of underWay)
+        if (one.destination === destination && isSame(one.apsFrame, apsFrame)) one.failed(status);
+    return onMessageSent.call(this, status, type, destination, apsFrame, tag);
+  };
+
+  return {
+    passBy: (passage, send) => passing.run(passage, send),
+    waitAs: (request, send) => awaiting.run(request, send),
+  };
+}
+
+/** Rejects when the stack does not take the frame. */
+async function taken(ezsp: Ezsp, destination: number, apsFrame: ApsFrame, data: Buffer): Promise<void> {
+  const [status] = await ezsp.send(DIRECT, destination, apsFrame, data, 0, 0);
+  if (status !== STATUS_OK) throw new Settled(refusedByEmber(status));
+}
+
+/** What is not sent yet is dropped, and the library learns that its coordinator is gone. */
+async function closeLink(ezsp: Ezsp): Promise<void> {
+  await ezsp.ash.closePort();
+  ezsp.emit('ncpNeedsResetAndInit', NOT_CONNECTED);
+}
+
+/** As the library decides which command answers. */
+function expectedOf({ header, command }: Frame, disableResponse: boolean): number | undefined {
+  if (command.response !== undefined && !disableResponse) return command.response;
+  return header.frameControl.disableDefaultResponse ? undefined : DEFAULT_RESPONSE;
+}
+
+function apsFrameOf(
+  [, , destinationEndpoint, frame, , , , sourceEndpoint, profileId]: Given,
+  mayRepeat: boolean,
+): ApsFrame {
+  return {
+    profileId: profileId ?? HOME_AUTOMATION,
+    clusterId: frame.cluster.ID,
+    sourceEndpoint: sourceEndpoint || OWN_ENDPOINT,
+    destinationEndpoint,
+    options: OPTION.routeDiscovery | OPTION.addressDiscovery | (mayRepeat ? OPTION.retry : 0),
+    groupId: 0,
+    sequence: 0,
+  };
+}
+
+function isSame(one: ApsFrame, other: ApsFrame): boolean {
+  return (
+    one.sequence === other.sequence &&
+    one.clusterId === other.clusterId &&
+    one.profileId === other.profileId &&
+    one.destinationEndpoint === other.destinationEndpoint
+  );
+}
