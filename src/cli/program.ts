@@ -339,6 +339,17 @@ function addZgate(parent: Command, shell: Shell): void {
       }),
     'gatehouse zgate restore 0c7c2c52-1a6f-4c5e-9d3e-2b8f1f0d6a40',
   );
+  example(
+    parent
+      .command('probe')
+      .description('Name the Zigbee coordinators at serial ports of this machine, and what each speaks')
+      .option(...JSON_OPTION)
+      .action(async (options: { json?: boolean }) => {
+        const { probeCoordinators } = await import('./coordinators.ts');
+        probeCoordinators(options, shell);
+      }),
+    'gatehouse zgate probe',
+  );
 }
 
 function whole(text: string): number {

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { ConfigInput } from '../platform/config/config.ts';
 import { type Edit, edited, roughlyParsed } from '../platform/yaml/yaml-file.ts';
+import { coordinatorOptions } from './coordinators.ts';
 import type { WantedLink } from './setup-link.ts';
 
 export interface Wanted {
@@ -91,7 +92,8 @@ function linkEdits(
   for (const { protocol, port } of wanted) {
     if (ports.includes(port)) continue;
     const id = freeId(protocol === 'zigbee' ? 'zigbee' : 'bus', ids);
-    edits.push({ path: ['links', links.length + added.length], value: { id, protocol, options: { port } } });
+    const options = { port, ...(protocol === 'zigbee' && coordinatorOptions(port)) };
+    edits.push({ path: ['links', links.length + added.length], value: { id, protocol, options } });
     ports.push(port);
     ids.push(id);
     added.push(id);

@@ -13,6 +13,7 @@ import { writeDurably } from '../platform/host/durable-file.ts';
 import { readNamedFile } from '../platform/host/regular-file.ts';
 import { SITE_CONFIG } from './client.ts';
 import { checkConfig, everyCheck } from './config.ts';
+import { coordinatorAt } from './coordinators.ts';
 import { serviceGroup } from './service-user.ts';
 import { BEGINNING, settingsIn, type Wanted, withWanted } from './setup-file.ts';
 import { PROTOCOLS, type WantedLink } from './setup-link.ts';
@@ -50,7 +51,7 @@ const MACHINE: Machine = {
 };
 
 /** Sticks whose USB name says that they are Zigbee coordinators: no frame of another protocol should reach one. */
-const COORDINATOR = /zigbee|zstack|cc2652|cc1352|cc2674|slzb|slaesh|tubeszb|texas_instruments/i;
+const isCoordinator = (port: string) => /zigbee|slzb/i.test(port) || coordinatorAt(port) !== undefined;
 const FILE_MODE = 0o640;
 
 export async function setUp(options: SetupOptions, shell: Shell, machine: Machine = MACHINE): Promise<void> {
@@ -137,7 +138,7 @@ async function linksFor(
     links.some(({ options }) => (options as { port?: unknown } | undefined)?.port === port);
   const found: WantedLink[] = [];
   for (const port of machine.adapters().filter((each) => !isNamed(each))) {
-    const guess = COORDINATOR.test(port) ? 'zigbee' : 'nothing';
+    const guess = isCoordinator(port) ? 'zigbee' : 'nothing';
     const question = `${basename(port)}\nWhat is connected to it? (${PROTOCOLS.join(', ')} or nothing)`;
     for (;;) {
       const answer = (await answerTo(shell, question, guess)).toLowerCase() || guess;
