@@ -8,6 +8,7 @@ import {
   joined,
   LOCK,
   NETWORK,
+  OTHER_LOCK,
   opened,
   simulated,
   type TestGateway,
@@ -15,6 +16,8 @@ import {
 } from './test-gateway.ts';
 
 const unlock = unlockOf(LOCK);
+/** The example of the Base Device Behavior specification 3.0.1, 10.1. */
+const CODE = '83fed3407a939723a5c639b26916d505c3b5';
 const NEW_STICK = '00124b0014d9a0ff';
 const OLD_STICK = '00124b0014d9a001';
 const LINK_LOST = { code: 'LINK_LOST' };
@@ -119,6 +122,27 @@ it('leaves a stick on the network that it is on, when that is another one', asyn
   await expect(opened(site, { network, knownLocks: [LOCK] })).rejects.toMatchObject({ code: 'REFUSED' });
   const stays = await opened(site, { stateDirectory: folder() });
   expect(stays.reports.get('gateway')).toMatchObject({ type: 'ember', zigbeeChannel: 15 });
+}, 60_000);
+
+it('takes back the install code of a lock, and keeps those of others', async () => {
+  const site = await simulated({
+    adapter: 'ember',
+    locks: [{ ieee: LOCK, installCode: CODE }, { ieee: OTHER_LOCK }],
+  });
+  const gateway = await opened(site);
+  const open = (seconds: number, hwIds: string[] = []) => {
+    const installCodes = hwIds.map((hwId) => ({ hwId, code: CODE }));
+    return gateway.execute('permitJoin', { seconds, allowed: [], installCodes });
+  };
+  const codes = async () => (await site.stats()).stick.installCodes;
+  await open(60, [OTHER_LOCK]);
+  expect(await site.join(OTHER_LOCK)).toBe('keyMismatch');
+  await open(60, [LOCK]);
+  expect(await codes()).toEqual([LOCK]);
+  expect(await site.join(LOCK)).toBe('joined');
+  await open(0);
+  expect(await codes()).toEqual([]);
+  await joined(gateway, site, OTHER_LOCK);
 }, 60_000);
 
 it('is not configured for deCONZ, and says why', () => {

@@ -1,8 +1,8 @@
 /**
  * How frames go to devices by an EmberZNet coordinator. The library has the stack repeat each frame that is to be answered
  * (EMBER_APS_OPTION_RETRY: three times, seconds apart), sends it up to three times when the stack has no room, and gives
- * up its answer after a negative confirmation. Here a frame of ours is sent once, an actuation is not repeated by the
- * stack either, and its answer is waited for as ZclRequest (radio.ts) says.
+ * up its answer after a negative confirmation. Here a frame of ours is sent once, by the stack as well, and its answer is
+ * waited for as ZclRequest (radio.ts) says.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type Awaited, unless } from './answers.ts';
@@ -14,7 +14,7 @@ import { actuate, openProofs, type Passage } from './proof.ts';
 import { Settled } from './sending.ts';
 
 /** EmberApsOption (UG100, Silicon Labs). */
-const OPTION = { retry: 0x00_40, routeDiscovery: 0x01_00, addressDiscovery: 0x10_00 } as const;
+const OPTION = { routeDiscovery: 0x01_00, addressDiscovery: 0x10_00 } as const;
 /** EmberOutgoingMessageType. */
 const DIRECT = 0;
 const HOME_AUTOMATION = 0x01_04;
@@ -124,7 +124,7 @@ export function guardEmberSending(
     // What the library answers by itself (own-answers.ts).
     await new Promise((resolve) => setImmediate(resolve));
     if (answers.count() >= ANSWERS_MAX) return undefined;
-    const aps = apsFrameOf(given, false);
+    const aps = apsFrameOf(given);
     const send = () => this.ezsp.send(DIRECT, networkAddress, aps, frame.toBuffer(), 0, 0);
     return answers.execute(send, networkAddress).catch(() => undefined);
   };
@@ -140,7 +140,7 @@ export function guardEmberSending(
     const { ezsp, oneWaitress } = sender;
     const [, destination, , frame, timeout] = given;
     const { gate, actuates, clock } = passage;
-    const apsFrame = apsFrameOf(given, !actuates);
+    const apsFrame = apsFrameOf(given);
     const data = frame.toBuffer();
     const write = () => leave(gate, () => taken(ezsp, destination, apsFrame, data));
     const waiter = oneWaitress.waitFor(
@@ -212,16 +212,13 @@ function expectedOf({ header, command }: Frame, disableResponse: boolean): numbe
   return header.frameControl.disableDefaultResponse ? undefined : DEFAULT_RESPONSE;
 }
 
-function apsFrameOf(
-  [, , destinationEndpoint, frame, , , , sourceEndpoint, profileId]: Given,
-  mayRepeat: boolean,
-): ApsFrame {
+function apsFrameOf([, , destinationEndpoint, frame, , , , sourceEndpoint, profileId]: Given): ApsFrame {
   return {
     profileId: profileId ?? HOME_AUTOMATION,
     clusterId: frame.cluster.ID,
     sourceEndpoint: sourceEndpoint || OWN_ENDPOINT,
     destinationEndpoint,
-    options: OPTION.routeDiscovery | OPTION.addressDiscovery | (mayRepeat ? OPTION.retry : 0),
+    options: OPTION.routeDiscovery | OPTION.addressDiscovery,
     groupId: 0,
     sequence: 0,
   };

@@ -6,7 +6,7 @@ import { type AshStream, calmAshParser } from './ember-parser.ts';
 import { type Ash, guardAsh } from './ember-port.ts';
 import { type EmberSender, guardEmberSending } from './ember-sending.ts';
 import { type EmberStart, guardEmberStart } from './ember-start.ts';
-import { addLinkKey, forgetTransientKeys } from './link-keys.ts';
+import { addLinkKey, replaceLinkKey } from './link-keys.ts';
 import type { Class, Make, Utilities } from './make.ts';
 import { ANSWERS_AT_ONCE } from './own-answers.ts';
 
@@ -34,7 +34,7 @@ export function emberMake(library: EmberLibrary): Make {
     // sl_zigbee_version_t.
     versionParts: ['major', 'minor', 'patch'],
     addInstallCode: (controller, ieee, code) => addLinkKey(controller, ieee, hash(Buffer.from(code, 'hex'))),
-    removeInstallCode: forgetTransientKeys,
+    removeInstallCode: replaceLinkKey,
     addressing: openEmberAddressing,
   };
 }

@@ -33,16 +33,10 @@ export async function addLinkKey(controller: unknown, ieee: string, key: Buffer)
   await adapter.addInstallCode(`0x${ieee}`, key, true);
 }
 
-/**
- * EmberZNet keeps keys for joiners in a table of their own, in memory, of which no single one can be removed. Whose codes are
- * still wanted are given again when the next window opens (joining.ts).
- */
-export async function forgetTransientKeys(controller: unknown): Promise<void> {
-  const { adapter } = controller as {
-    adapter: {
-      queue: { execute(job: () => Promise<void>): Promise<void> };
-      ezsp: { ezspClearTransientLinkKeys(): Promise<void> };
-    };
-  };
-  await adapter.queue.execute(() => adapter.ezsp.ezspClearTransientLinkKeys());
+/** ZigBeeAlliance09: what devices without an install code join with (Zigbee Base Device Behavior 3.0.1, 6.3.1). */
+const WELL_KNOWN_KEY = Buffer.from('ZigBeeAlliance09');
+
+/** EmberZNet removes no single key for a joiner: that of a device is replaced by what it would have without a code. */
+export async function replaceLinkKey(controller: unknown, ieee: string): Promise<void> {
+  await addLinkKey(controller, ieee, WELL_KNOWN_KEY);
 }

@@ -2,7 +2,7 @@
 import type { Node } from '../air/frames.ts';
 import { bytes, ieee, u16 } from '../bytes.ts';
 import type { Admissions, JoinOutcome } from '../stick/admissions.ts';
-import { ANY_DEVICE, CALLBACK, type NcpCore } from './core.ts';
+import { ANY_DEVICE, CALLBACK, type NcpCore, WELL_KNOWN_KEY } from './core.ts';
 import { allowsJoins } from './network.ts';
 
 /** EmberDeviceUpdate, EmberJoinDecision. */
@@ -35,9 +35,7 @@ export function openJoining(core: NcpCore, childrenMax: number): Admissions {
     if (!memory().network) return 'noNetwork';
     if (!isOpen || !allowsJoins(core)) return 'closed';
     const keys = memory().transientKeys;
-    const own = keys.get(node.ieee);
-    const isSame =
-      installKey === undefined ? own === undefined && keys.has(ANY_DEVICE) : own?.equals(installKey) === true;
+    const isSame = (keys.get(node.ieee) ?? keys.get(ANY_DEVICE))?.equals(installKey ?? WELL_KNOWN_KEY);
     return isSame ? undefined : 'keyMismatch';
   }
   return {

@@ -8,7 +8,7 @@ import { openReader } from '../bytes.ts';
 import { openSerialLine } from '../stick/serial-line.ts';
 import type { Stick, StickOptions, StickState } from '../stick/stick.ts';
 import { configurationCommands, defaultConfiguration } from './configuration.ts';
-import type { Commands, NcpCore, NcpMemory } from './core.ts';
+import { type Commands, type NcpCore, type NcpMemory, WELL_KNOWN_KEY } from './core.ts';
 import { type EzspCommand, encodeCallback, encodeResponse, readCommand } from './frame.ts';
 import { openIncoming } from './incoming.ts';
 import { openJoining } from './joining.ts';
@@ -205,7 +205,7 @@ function describe(core: NcpCore, isSilent: boolean, frames: StickState['frames']
     permitJoinMs: Math.round(Math.max(0, Math.min(permitUntil - core.time.now(), 255_000))),
     endpoints: [...endpoints.keys()],
     children: [...children.keys()],
-    installCodes: [...transientKeys.keys()].filter((one) => one !== 'ffffffffffffffff'),
+    installCodes: [...transientKeys].flatMap(([device, key]) => (key.equals(WELL_KNOWN_KEY) ? [] : [device])),
     frames,
   };
 }
