@@ -27,12 +27,12 @@ export async function firstMinutes({ machine, site, packages, report }: Bench): 
     await machine.run(`cat >/var/tmp/vendor-root.pem <<'END'\n${site.vendorRoot}\nEND`);
     await machine.run(
       `gatehouse setup --yes --name ${site.name} --listen 0.0.0.0:${https} --encoders 0.0.0.0:${mqtt} \
-        --vendor-root /var/tmp/vendor-root.pem --link modbus="$(echo /dev/serial/by-id/*)"`,
+        --vendor-root /var/tmp/vendor-root.pem --link modbus=${machine.bus}`,
     );
     equal((await machine.run('systemctl is-active gatehouse')).trim(), 'active');
     // Here alone: an emulated wire is slower than any real one.
     await machine.run(
-      `sed -i 's/^\\( *\\)port: .*by-id.*/&\\n\\1turnaroundMaxMs: ${TURNAROUND_MS}/' /etc/gatehouse/gatehouse.yaml; gatehouse config check; systemctl restart gatehouse`,
+      `sed -i 's/^\\( *\\)port: .*\\(by-id\\|tcp:\\).*/&\\n\\1turnaroundMaxMs: ${TURNAROUND_MS}/' /etc/gatehouse/gatehouse.yaml; gatehouse config check; systemctl restart gatehouse`,
     );
   });
   await report.step('gatehouse doctor finds nothing to mend but clock and disk', async () => {

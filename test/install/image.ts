@@ -38,8 +38,6 @@ Type=ether
 [Network]
 Address=${ADDRESS}/24
 `;
-/** In user-mode Linux the bus is at a port without a USB adapter. */
-const BUS_NAME = 'KERNEL=="ttyS0", SYMLINK+="serial/by-id/usb-bus"\n';
 
 export interface Disk {
   kernel: string;
@@ -94,7 +92,6 @@ function furnish(root: string): void {
   mkdirSync(wants, { recursive: true });
   writeFileSync(join(system, 'test-shell.service'), SHELL_UNIT);
   writeFileSync(join(root, 'etc/systemd/network/ether.network'), NETWORK);
-  writeFileSync(join(root, 'etc/udev/rules.d/70-bus.rules'), BUS_NAME);
   writeFileSync(join(root, 'etc/hostname'), 'controller\n');
   writeFileSync(join(root, 'etc/hosts'), '127.0.0.1 localhost controller\n');
   symlinkSync('../test-shell.service', join(wants, 'test-shell.service'));

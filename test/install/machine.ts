@@ -20,13 +20,15 @@ export interface MachineOptions {
   ports: readonly number[];
   /** What is on the stick that is plugged in: a folder of this host. */
   stick: string;
-  /** A terminal of this host, which the machine sees as a USB serial adapter. */
+  /** A terminal of this host, which the machine has as its bus. */
   serial?: string;
 }
 
 export interface Machine extends AsyncDisposable {
   /** The bus is at a USB adapter, which udev knows. */
   readonly hasUsb: boolean;
+  /** Where the bus is, for a shell of the machine. */
+  readonly bus: string;
   boot(): Promise<void>;
   /** The output of a shell script, run by root. Throws, with the output, where it fails. */
   run(script: string, timeoutMs?: number): Promise<string>;
@@ -79,6 +81,7 @@ export function openMachine(options: MachineOptions): Machine {
 
   return {
     hasUsb: true,
+    bus: '"$(echo /dev/serial/by-id/*)"',
     boot,
     run,
     get: (path) => run(`cat ${path}`),

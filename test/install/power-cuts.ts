@@ -1,7 +1,7 @@
 /** Power cuts while doors are made: what was answered is there afterwards, and nothing is damaged. */
 import { equal, match } from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Bench, opensDoor } from './steps.ts';
+import type { Bench } from './steps.ts';
 
 const CUTS = 2;
 /** Of answered changes, before the power goes. */
@@ -39,7 +39,7 @@ export async function powerCuts({ machine, site, report }: Bench): Promise<void>
       };
       equal(JSON.stringify([database.damaged, database.damagedRows]), '[[],[]]');
       await site.connected();
-      await opensDoor({ machine, report });
+      match(await machine.run('gatehouse unlock "Room 101" --yes'), /is open/);
     });
   }
 }

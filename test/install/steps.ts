@@ -21,20 +21,6 @@ export interface Report extends Disposable {
 }
 
 const SECOND_MS = 1_000;
-const TRIES = 5;
-
-/**
- * The first door opens. While a machine of one slow processor starts, a reply of the board may come too late; then the outcome is
- * unknown, which is the truth, and the person tries again.
- */
-export async function opensDoor({ machine, report }: Pick<Bench, 'machine' | 'report'>): Promise<void> {
-  for (let tries = 1; ; tries += 1) {
-    const said = await machine.run('gatehouse unlock "Room 101" --yes 2>&1 || true');
-    if (said.includes('is open')) return;
-    if (tries === TRIES) throw new Error(`the door did not open: ${said}`);
-    report.note(`an unlock ended with: ${said.trim()}`);
-  }
-}
 
 export function openReport(name: string): Report {
   const rows: { what: string; seconds: number; notes: string[]; isGood: boolean }[] = [];

@@ -8,12 +8,15 @@ import { existsSync, openSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
+import { SerialPort } from 'serialport';
 import { ADDRESS, NEIGHBOUR } from './image.ts';
 import type { Machine, MachineOptions } from './machine.ts';
 import { askShell, BOOT_TIMEOUT_MS } from './remote-shell.ts';
 
 /** Of this host's end of the cable. */
 const CABLE = 'gatehouse-test';
+/** Of the serial device server. */
+const BUS_PORT = 4_001;
 
 export function openUserMode({ disk, folder, name, ports, stick, serial }: MachineOptions): Machine {
   const image = join(folder, `${name}.img`);
@@ -28,6 +31,7 @@ export function openUserMode({ disk, folder, name, ports, stick, serial }: Machi
   execFileSync('ip', ['address', 'add', `${NEIGHBOUR}/24`, 'dev', CABLE]);
   execFileSync('ip', ['link', 'set', CABLE, 'up']);
   const servers = ports.map(forward);
+  if (serial !== undefined) servers.push(serveBus(serial));
   let linux: ChildProcess | undefined;
   let shell: Duplex | undefined;
 
@@ -36,7 +40,6 @@ export function openUserMode({ disk, folder, name, ports, stick, serial }: Machi
     const argv = [
       ...['mem=1536M', `ubd0=${image}`, `ubd1=${stickImage}`, 'root=/dev/ubda', 'rw', 'quiet', 'panic=-1'],
       ...['con=null', 'con0=null,fd:1', 'ssl=null', 'ssl1=fd:3'],
-      ...(serial === undefined ? [] : [`ssl0=tty:${serial}`]),
       ...[`vec0:transport=tap,ifname=${CABLE},gro=1`, `uml_dir=${folder}/`, `umid=${name}`],
     ];
     linux = spawn('linux.uml', argv, {
@@ -70,6 +73,7 @@ export function openUserMode({ disk, folder, name, ports, stick, serial }: Machi
 
   return {
     hasUsb: false,
+    bus: `tcp://${NEIGHBOUR}:${BUS_PORT}`,
     boot,
     run,
     get: (path) => run(`cat ${path}`),
@@ -80,6 +84,23 @@ export function openUserMode({ disk, folder, name, ports, stick, serial }: Machi
       execFileSync('ip', ['link', 'del', CABLE]);
     },
   };
+}
+
+/** A serial device server, of one connection: a new one ends the one before, whose machine may have gone without a word. */
+function serveBus(path: string): Server {
+  let end = () => {};
+  const server = createServer((socket) => {
+    end();
+    const bus = new SerialPort({ path, baudRate: 19_200 });
+    end = () => {
+      socket.destroy();
+      if (bus.isOpen) bus.close();
+    };
+    const ended = end;
+    socket.setNoDelay(true).on('error', ended).on('close', ended).pipe(bus);
+    bus.on('error', ended).pipe(socket);
+  });
+  return server.listen(BUS_PORT, NEIGHBOUR).on('close', () => end());
 }
 
 /** The machine's port, under the same number at this host. */
