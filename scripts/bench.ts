@@ -22,6 +22,7 @@ import { benchOsdpDead } from '../test/bench/osdp/dead.ts';
 import { benchOsdpFaults } from '../test/bench/osdp/faults.ts';
 import { benchOsdpPolls } from '../test/bench/osdp/polls.ts';
 import { benchOsdpProcessor } from '../test/bench/osdp/processor.ts';
+import { benchPackage } from '../test/bench/package.ts';
 import { benchBusDead } from '../test/bench/rs485/dead.ts';
 import { benchBusInterface } from '../test/bench/rs485/interface.ts';
 import { benchBusMemory } from '../test/bench/rs485/memory.ts';
@@ -64,6 +65,7 @@ const BENCHES: Record<string, (options: Options) => Promise<BenchTable>> = {
   burst: benchBurst,
   soak: benchSoak,
   'live-lane': benchLiveLane,
+  package: benchPackage,
   bridge: benchBridge,
   'sim-bus': benchSimulatedBus,
   'bus-polls': benchBusPolls,
