@@ -1,7 +1,15 @@
 /** What may become a release: a package of Gatehouse, signed, newer, and without changes to the system. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { temporaryFolder } from '../../../test/temporary.ts';
@@ -54,6 +62,13 @@ function stick({
   return { at, file, sign, unpacked: () => unpack(file, at('workshop'), machine) };
 }
 
+/** A pipe in the place of this file, or a link to a device that has no end. */
+function replaced(file: string, command?: 'mkfifo'): void {
+  rmSync(file);
+  if (command) execFileSync(command, [file]);
+  else symlinkSync('/dev/zero', file);
+}
+
 describe.skipIf(missing('minisign') || missing('dpkg-deb'))('a package on a stick', () => {
   it('is unpacked', () => {
     const { unpacked } = stick();
@@ -78,6 +93,16 @@ describe.skipIf(missing('minisign') || missing('dpkg-deb'))('a package on a stic
     ['another has signed it', ({ sign }) => sign('stranger'), 'signed with another key'],
     ['it is not signed', ({ at }) => execFileSync('rm', [at('SHA256SUMS.minisig')]), 'cannot be read'],
     ['the machine trusts no key', ({ at }) => execFileSync('rm', [at('key')]), 'cannot be read'],
+    ['it is a pipe', ({ file }) => replaced(file, 'mkfifo'), 'it is a pipe, not a file'],
+    ['its sums are a pipe', ({ at }) => replaced(at('SHA256SUMS'), 'mkfifo'), 'it is a pipe, not a file'],
+    ['it is a link to a device', ({ file }) => replaced(file), 'it is a device, not a file'],
+    ['its signature is one', ({ at }) => replaced(at('SHA256SUMS.minisig')), 'it is a device, not a file'],
+    ['it has no end', ({ file }) => truncateSync(file, 2 ** 40), 'has more than 536870912 bytes'],
+    [
+      'its sums have none',
+      ({ at }) => truncateSync(at('SHA256SUMS'), 2 ** 40),
+      'has more than 1048576 bytes',
+    ],
   ])('is refused when %s', (_name, happens, message) => {
     const made = stick();
     happens(made);

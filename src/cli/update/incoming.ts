@@ -1,12 +1,15 @@
 /** A package that is to become a release: whose it is, what is in it, and whether it fits this machine. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { copyFileSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { readNamedFile, readRegularFile, reasonOf } from '../../platform/host/regular-file.ts';
 import { CommandFailed } from '../shell.ts';
 import { verified } from './minisign.ts';
 
 const SUMS = 'SHA256SUMS';
+/** Of a package, several times what one has: nothing of a stick is read without a bound. */
+const PACKAGE_MAX_BYTES = 512 * 1_048_576;
 /** What `systemctl` and udev know of the package is changed by apt alone. */
 const SYSTEM = [
   'usr/bin',
@@ -33,11 +36,14 @@ export interface Machine {
   version: string;
 }
 
-/** Copies the package into `workshop` first: what was checked is what is unpacked. */
+/** What was checked is what is unpacked, in `workshop`. */
 export function unpack(file: string, workshop: string, machine: Machine): Incoming {
+  const content = readable(file, () =>
+    readRegularFile(file, { followLinks: true, maxBytes: PACKAGE_MAX_BYTES }),
+  );
+  checkSignature(file, content, machine.publicKey);
   const deb = join(workshop, 'package.deb');
-  readable(file, () => copyFileSync(file, deb));
-  checkSignature(file, readFileSync(deb), machine.publicKey);
+  writeFileSync(deb, content, { mode: 0o600 });
   const field = (name: string) => run('dpkg-deb', '--field', deb, name).trim();
   const version = field('Version');
   const architecture = run('dpkg', '--print-architecture').trim();
@@ -63,7 +69,7 @@ export function unpack(file: string, workshop: string, machine: Machine): Incomi
 function checkSignature(file: string, content: Uint8Array, publicKey: string): void {
   const sums = join(dirname(file), SUMS);
   const [text, signature, key] = [sums, `${sums}.minisig`, publicKey].map((path) =>
-    readable(path, () => readFileSync(path, 'utf8')),
+    readable(path, () => readNamedFile(path)),
   ) as [string, string, string];
   try {
     verified(Buffer.from(text), signature, key);
@@ -79,7 +85,7 @@ function readable<T>(path: string, read: () => T): T {
   try {
     return read();
   } catch (error) {
-    throw new CommandFailed(`${path} cannot be read: ${(error as Error).message}`);
+    throw new CommandFailed(`${path} cannot be read: ${reasonOf(error)}`);
   }
 }
 
