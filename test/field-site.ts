@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Plain } from '../drivers/contract/driver.ts';
-import { openEstate } from '../src/app/estate.ts';
+import { openFieldResources } from '../src/app/field-resources.ts';
 import { systemClock } from '../src/platform/clock.ts';
 import { configSchema } from '../src/platform/config/config.ts';
 import { silentLog } from '../src/platform/log.ts';
@@ -69,26 +69,23 @@ export async function openFieldSite(onBus: Plain[] = [{ kind: 'rs485', hwId: 'io
       stop.abort();
       await Promise.all(running);
     });
-    const estate = await openEstate({
-      config,
+    const services = {
       database,
-      opening,
-      clock: systemClock,
-      log: silentLog,
       meters: openMeters(),
-      audit: { record: (entry) => void audits.push(entry) },
-      events: { publish: (event) => void published.push(event), wake() {} },
+      audit: { record: (entry: AuditEntry) => void audits.push(entry) },
+      events: { publish: (event: LiveEvent) => void published.push(event), wake() {} },
       vault: openVault(join(folder, 'keys', 'vault.key')),
       systemId: '0d8c1c1e-7a3e-4f0b-9c57-3a52f1f0a1b2',
-      clockSynchronised: () => true,
-      processes: PROCESSES,
+      time: { synchronised: () => true },
       tasks: {
-        start: (name, run) =>
+        start: (name: string, run: (signal: AbortSignal) => Promise<unknown>) =>
           void running.push(
             supervise({ name, run, signal: stop.signal, clock: systemClock, log: silentLog }),
           ),
       },
-    });
+    };
+    const options = { config, clock: systemClock, log: silentLog, processes: PROCESSES };
+    const estate = await openFieldResources(options, services, opening);
     estate.begin();
     const close = () => opening.disposeAsync();
     onTestFinished(close);

@@ -1,8 +1,7 @@
 /**
- * The composition root: opens everything, in order, in one AsyncDisposableStack. Read this first. With its parts base.ts,
- * estate.ts and desk.ts, and with interface.ts, which lists the operations, the only file that knows every slice.
- *
- *   base (database → system → site CA → audit → auth → events) → estate → desk → ports, and what runs for ever
+ * The composition root: opens everything, in order, in one AsyncDisposableStack. Read this first. With its parts
+ * services.ts, field-resources.ts and encoder-resources.ts, and with interface.ts, which lists the operations, the only
+ * file that knows every slice.
  *
  * Closing runs backwards: first the ports, so that nothing new comes in; last the database, so that all that was
  * promised is on the disk.
@@ -10,7 +9,6 @@
 import { randomUUID } from 'node:crypto';
 import { adminSocketOf } from '../platform/config/config.ts';
 import { type Checker, openChecker } from '../platform/database/checker.ts';
-import type { FieldOptions } from '../platform/field/field.ts';
 import { certificateNames } from '../platform/host/host-names.ts';
 import { vitalsOf } from '../platform/host/vitals.ts';
 import type { Vital } from '../platform/host/watchdog.ts';
@@ -21,14 +19,19 @@ import { type Backups, openBackups } from '../services/backup/schedule.ts';
 import { openExposition } from '../services/metrics/exposition.ts';
 import { type OwnCertificate, openOwnCertificate } from '../services/pki/own-certificate.ts';
 import { openServerCertificate, type ServerCertificate } from '../services/pki/server-certificate.ts';
-import type { Names } from '../services/status/operations.ts';
 import type { Status } from '../services/status/schema.ts';
 import { openStatus } from '../services/status/status.ts';
-import { type Base, type BaseOptions, openBase } from './base.ts';
-import type { Desk } from './desk.ts';
-import { type Estate, figuresOf, openEstate } from './estate.ts';
+import type { EncoderResources } from './encoder-resources.ts';
+import {
+  type FieldResources,
+  type FieldResourcesOptions,
+  figuresOf,
+  openFieldResources,
+} from './field-resources.ts';
+import type { Parts as AnsweringParts } from './interface.ts';
 import type { Ports } from './ports.ts';
 import { type ConfigurationSource, openReload, type Reload } from './reload/reload.ts';
+import { openServices, type Services } from './services.ts';
 import { openSupport } from './support/support.ts';
 import { VERSION } from './version.ts';
 
@@ -48,11 +51,9 @@ export interface Gateway extends AsyncDisposable {
   readonly vitals: readonly Vital[];
 }
 
-export interface GatewayOptions extends BaseOptions {
+export interface GatewayOptions extends FieldResourcesOptions {
   /** Where the configuration comes from, to be read again. */
   source: ConfigurationSource;
-  /** How processes of our own are run and ended. */
-  processes: Pick<FieldOptions, 'execPath' | 'kill' | 'environment' | 'first' | 'hostEntry'>;
   /** A socket for HTTPS that listens already, in place of http.listen. */
   httpsDescriptor?: number | undefined;
   /** The level of `log`, and its last lines. */
@@ -62,47 +63,41 @@ export interface GatewayOptions extends BaseOptions {
 }
 
 export async function openGateway(options: GatewayOptions): Promise<Gateway> {
-  const { config, clock, log } = options;
+  const { config, clock, log, source, httpsDescriptor, checkResponses = false } = options;
+  const { execPath, environment } = options.processes;
   await using opening = new AsyncDisposableStack();
-  const base = await openBase(options, opening);
-  const { database, auth, audit, streams, meters } = base;
-  const estate = await openEstate({ ...options, ...base, opening });
-  const certificates = await openCertificates(options, base);
+  const services = await openServices(options, opening);
+  const { database, auth, audit, events, meters, time } = services;
+  const field = await openFieldResources(options, services, opening);
+  const certificates = await openCertificates(options, services);
   const configuration = openReload({
-    ...options,
+    source,
     started: config,
+    rewire: field.rewire,
+    reread: () => certificates.own?.look(),
     database,
     audit,
-    rewire: estate.rewire,
-    reread: () => certificates.own?.look(),
+    clock,
+    log,
   });
-  const { openDesk, interfaceOperations, openPorts } = await rest();
-  const desk = await openDesk(options, base, certificates.encoders.current(), opening);
-  const checker = openChecker({ ...options, ...options.processes, file: base.databaseFile });
-  const backups = openBackups({ ...options, ...base, ...options.processes });
-  const parts = { base, estate, desk, certificates, checker, backups, configuration };
-  const status = statusOf(options, { ...parts, httpUrl: () => ports.baseUrl });
-  const writeRequests = () => desk.writes.counts(clock.now() - DAY_MS);
-  const metrics = openExposition({ ...base, ...figuresOf(estate), status, writeRequests });
-  const { overview: buses } = estate.rs485.buses;
-  const support = opening.use(openSupport({ ...options, ...base, status, buses, metrics }));
-  const operations = interfaceOperations(
-    {
-      ...estate,
-      ...desk,
-      configuration,
-      audit,
-      backups,
-      auth,
-      streams,
-      status,
-      metrics,
-      support,
-      ready: [() => database.commit(() => {})],
-      names: namesOf(estate, desk),
-    },
-    config.http.productSegment,
-  );
+  const { openEncoderResources, interfaceOperations, openPorts } = await rest();
+  const encoders = await openEncoderResources(options, services, certificates.encoders.current(), opening);
+  const checker = openChecker({ file: services.databaseFile, execPath, environment, clock, log });
+  const backups = openBackups({
+    config,
+    source,
+    database,
+    audit,
+    events,
+    clock,
+    time,
+    log,
+    execPath,
+    environment,
+  });
+  const parts = { services, field, encoders, certificates, checker, backups, configuration };
+  const answering = answeringParts(options, { ...parts, httpUrl: () => ports.baseUrl }, opening);
+  const operations = interfaceOperations(answering, config.http.productSegment);
   const adminSocket = adminSocketOf(config);
   const ports: Ports = opening.use(
     await openPorts({
@@ -112,36 +107,36 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
       operations,
       adminSocket,
       identity: certificates.server.current(),
-      httpsDescriptor: options.httpsDescriptor,
+      httpsDescriptor,
       identityFor: certificates.own?.identityFor,
       version: VERSION,
       answered: meters.request,
       authenticate: auth.authenticate,
       forbidden: auth.forbidden,
-      checkResponses: options.checkResponses ?? false,
-      idempotency: openIdempotency({ database, digest: base.vault.digest, now: base.time.now, log }),
+      checkResponses,
+      idempotency: openIdempotency({ database, digest: services.vault.digest, now: time.now, log }),
     }),
   );
-  estate.begin();
-  keepCertificates(certificates, base, { https: ports.renew, encoders: desk.encoderLink.renew });
-  startTasks(base, clock, { checker, backups, ports });
+  field.begin();
+  keepCertificates(certificates, services, { https: ports.renew, encoders: encoders.encoderLink.renew });
+  startTasks(services, clock, { checker, backups, ports });
   const opened = opening.move();
   return {
-    systemId: base.systemId,
+    systemId: services.systemId,
     baseUrl: ports.baseUrl,
-    encoderUrl: desk.encoderUrl,
+    encoderUrl: encoders.encoderUrl,
     adminSocket,
     async reload() {
       const caller = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
       await configuration.reload(caller);
     },
-    vitals: vitalsOf(database, estate.field),
+    vitals: vitalsOf(database, field.field),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }
 
 function startTasks(
-  { tasks, kernelClock, database }: Base,
+  { tasks, kernelClock, database }: Services,
   clock: GatewayOptions['clock'],
   { checker, backups, ports }: Pick<StatusParts, 'checker' | 'backups'> & { ports: Ports },
 ): void {
@@ -156,12 +151,12 @@ function startTasks(
 
 /** Links take longest to come up: they do while this code is loaded. */
 async function rest() {
-  const [desk, operations, ports] = await Promise.all([
-    import('./desk.ts'),
+  const [encoders, operations, ports] = await Promise.all([
+    import('./encoder-resources.ts'),
     import('./interface.ts'),
     import('./ports.ts'),
   ]);
-  return { ...desk, ...operations, ...ports };
+  return { ...encoders, ...operations, ...ports };
 }
 
 interface Certificates {
@@ -173,7 +168,7 @@ interface Certificates {
 
 async function openCertificates(
   { config, clock, log }: GatewayOptions,
-  { ca, serverIdentity, database, events, time }: Base,
+  { ca, serverIdentity, database, events, time }: Services,
 ): Promise<Certificates> {
   const { certFile, keyFile } = config.http;
   const { commit } = database;
@@ -189,28 +184,71 @@ async function openCertificates(
 
 function keepCertificates(
   { server, encoders, own }: Certificates,
-  { tasks }: Base,
-  renew: { https: Ports['renew']; encoders: Desk['encoderLink']['renew'] },
+  { tasks }: Services,
+  renew: { https: Ports['renew']; encoders: EncoderResources['encoderLink']['renew'] },
 ): void {
   tasks.start('certificate', (signal) => server.keep(renew.https, signal));
   tasks.start('certificate for encoders', (signal) => encoders.keep(renew.encoders, signal));
   if (own) tasks.start("the site's own certificate", own.keep);
 }
 
-/** By the kind of the source of events. */
-function namesOf({ doors, rs485, zgates }: Estate, { encoders }: Desk): Names {
+/** What answers the operations of the interface. */
+function answeringParts(
+  options: GatewayOptions,
+  parts: StatusParts,
+  opening: AsyncDisposableStack,
+): AnsweringParts {
+  const { config, clock, log, logControl } = options;
+  const { services, field, encoders, backups, configuration } = parts;
+  const { database, audit, auth, streams, events, meters } = services;
+  const { doors, rs485, zgates } = field;
+  const status = statusOf(options, parts);
+  const metrics = openExposition({
+    meters,
+    status,
+    writeRequests: () => encoders.writes.counts(clock.now() - DAY_MS),
+    streams,
+    locks: doors.listing.lockCounts,
+    buses: rs485.buses.reports,
+    events,
+  });
+  const { overview: buses } = rs485.buses;
   return {
-    doors: doors.nameOf,
-    rs485: (id) => rs485.facts(id)?.name,
-    zgates: (id) => zgates.facts(id)?.name,
-    encoders: encoders.nameOf,
+    ready: [() => database.commit(() => {})],
+    encoders: encoders.encoders,
+    registration: encoders.registration,
+    writes: encoders.writes,
+    doors,
+    rs485,
+    zgates,
+    networks: field.networks,
+    jobs: field.jobs,
+    backups,
+    catalogue: field.catalogue,
+    siteImport: field.siteImport,
+    configuration,
+    streams,
+    audit,
+    metrics,
+    auth,
+    status,
+    // By the kind of the source of an event.
+    names: {
+      doors: doors.nameOf,
+      rs485: (id) => rs485.facts(id)?.name,
+      zgates: (id) => zgates.facts(id)?.name,
+      encoders: encoders.encoders.nameOf,
+    },
+    support: opening.use(
+      openSupport({ config, clock, log, logControl, database, audit, status, buses, metrics }),
+    ),
   };
 }
 
 interface StatusParts {
-  base: Base;
-  estate: Estate;
-  desk: Desk;
+  services: Services;
+  field: FieldResources;
+  encoders: EncoderResources;
   certificates: Certificates;
   checker: Checker;
   backups: Backups;
@@ -221,9 +259,9 @@ interface StatusParts {
 /** Where the figures of `gatehouse status` come from. */
 function statusOf(
   { config, clock }: GatewayOptions,
-  { base, estate, desk, certificates, checker, backups, configuration, httpUrl }: StatusParts,
+  { services, field, encoders, certificates, checker, backups, configuration, httpUrl }: StatusParts,
 ): () => Status {
-  const { database, databaseFile, events, audit, auth, systemId, time } = base;
+  const { database, databaseFile, events, audit, auth, systemId, time } = services;
   const { oidc } = config.auth;
   return openStatus({
     version: VERSION,
@@ -233,9 +271,9 @@ function statusOf(
     configuration: configuration.state,
     httpUrl,
     ownCertificate: () => certificates.own?.state(),
-    encoderUrl: () => desk.encoderUrl,
-    encoders: () => desk.sessions.counts(),
-    openWrites: () => desk.writes.openCount(),
+    encoderUrl: () => encoders.encoderUrl,
+    encoders: () => encoders.sessions.counts(),
+    openWrites: () => encoders.writes.openCount(),
     upstreamUrl: config.upstream?.url,
     backlog: events.backlog,
     commits: database.figures,
@@ -245,7 +283,7 @@ function statusOf(
     databaseCheck: checker.state,
     backup: backups.state,
     audit: () => ({ oldestAt: audit.oldest()?.at, ...config.audit }),
-    ...figuresOf(estate),
+    ...figuresOf(field),
     identityProvider: () => oidc && auth.issuerKeys && { issuer: oidc.issuer, ...auth.issuerKeys.state() },
     tokens: auth.endings,
     certificates: () => [{ ...certificates.server.current(), name: 'server' }, ...ownDates(certificates.own)],

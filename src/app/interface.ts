@@ -1,6 +1,6 @@
 /**
  * Every operation of the interface, in one list: gateway.ts gives it the parts that answer, the document needs none.
- * With gateway.ts, base.ts, estate.ts and desk.ts, the only file that knows several slices.
+ * With gateway.ts, services.ts, field-resources.ts and encoder-resources.ts, the only file that knows several slices.
  */
 import { documentText, withDocument } from '../platform/http/document-operation.ts';
 import { healthOperations } from '../platform/http/health.ts';

@@ -5,11 +5,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { openBase } from '../../src/app/base.ts';
-import { openDesk } from '../../src/app/desk.ts';
-import { figuresOf, openEstate } from '../../src/app/estate.ts';
+import { openEncoderResources } from '../../src/app/encoder-resources.ts';
+import { figuresOf, openFieldResources } from '../../src/app/field-resources.ts';
 import { interfaceOperations } from '../../src/app/interface.ts';
 import { openReload } from '../../src/app/reload/reload.ts';
+import { openServices } from '../../src/app/services.ts';
 import { openSupport } from '../../src/app/support/support.ts';
 import { configSchema } from '../../src/platform/config/config.ts';
 import { createApp } from '../../src/platform/http/app.ts';
@@ -66,6 +66,8 @@ function untilTestEnds(): AsyncDisposableStack {
 
 /** Of what works in the background. */
 const IDLE = {
+  identityProvider: () => undefined,
+  certificates: () => [],
   backup: () => undefined,
   audit: () => ({ oldestAt: undefined, retentionDays: 400 }),
   databaseCheck: () =>
@@ -91,10 +93,11 @@ async function openParts(folder: string, factory: Factory) {
   const processes = { execPath: '/none', kill: () => {} };
   const options = { config, clock, log: silentLog, processes };
   const opening = untilTestEnds();
-  const base = { ...(await openBase(options, opening)), tasks: { start() {} } };
+  const base = { ...(await openServices(options, opening)), tasks: { start() {} } };
   const { database, auth, audit, ca, events, streams, systemId, databaseFile } = base;
-  const desk = await openDesk(options, base as never, await ca.serverIdentity(['127.0.0.1']), opening);
-  const estate = await openEstate({ ...options, ...base, opening });
+  const identity = await ca.serverIdentity(['127.0.0.1']);
+  const desk = await openEncoderResources(options, base as never, identity, opening);
+  const estate = await openFieldResources(options, base, opening);
   const configuration = openReload({
     source: { file: 'gatehouse.yaml', read: () => config },
     started: config,
@@ -126,8 +129,6 @@ async function openParts(folder: string, factory: Factory) {
     space: database.space.state,
     ...figuresOf(estate),
     field: () => ({ hosts: [], links: [] }),
-    identityProvider: () => undefined,
-    certificates: () => [],
   });
   const { overview: buses } = estate.rs485.buses;
   const writeRequests = () => desk.writes.counts(0);

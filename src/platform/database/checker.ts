@@ -40,7 +40,7 @@ export interface CheckerOptions {
   file: string;
   /** The node to run: process.execPath. */
   execPath: string;
-  environment?: Readonly<Record<string, string>>;
+  environment?: Readonly<Record<string, string>> | undefined;
   clock: Clock;
   log: Log;
 }

@@ -60,7 +60,7 @@ export interface BackupsOptions {
   log: Log;
   /** The node to run: process.execPath. */
   execPath: string;
-  environment?: Readonly<Record<string, string>>;
+  environment?: Readonly<Record<string, string>> | undefined;
 }
 
 export function openBackups(options: BackupsOptions): Backups {

@@ -1,62 +1,75 @@
 /**
- * The estate: doors, the devices and gateways that work them, the links they are on, and long work. The part of the
- * composition root (gateway.ts) that grew a file of its own.
+ * Doors, the devices and gateways that work them, the links they are on, and long work. A part of the composition root
+ * (gateway.ts).
  *
  *   field, jobs, actuations, catalogue → networks → Zigbee gateways → RS-485 devices → doors → site import; then the links are opened
  *
  * A report of a link goes to each slice, which knows its own subjects (drivers/contract/settings.ts).
  */
 import { join } from 'node:path';
-import type { Clock } from '../platform/clock.ts';
-import type { Config } from '../platform/config/config.ts';
-import type { Database } from '../platform/database/database.ts';
 import { whenUnreadable } from '../platform/database/last-read.ts';
 import { type Field, type FieldOptions, openField } from '../platform/field/field.ts';
 import { readBootId } from '../platform/host/boot-id.ts';
-import type { Log } from '../platform/log.ts';
+import type { KnownTime } from '../platform/known-time.ts';
+import type { Tasks } from '../platform/supervise.ts';
 import type { Vault } from '../platform/vault.ts';
 import { LOCK_FIRMWARE } from '../resources/doors/firmware.ts';
 import { openLockLinks } from '../resources/doors/lock-links.ts';
 import { type DoorSlice, openDoorSlice } from '../resources/doors/slice.ts';
-import { openNetworks } from '../resources/networks/networks.ts';
+import { type Networks, openNetworks } from '../resources/networks/networks.ts';
 import { COMMUNICATION } from '../resources/rs485/communication.ts';
 import { OSDP_FIRMWARE } from '../resources/rs485/firmware.ts';
 import { openRs485, type Rs485 } from '../resources/rs485/rs485.ts';
-import { openSiteImport } from '../resources/site-import/import.ts';
+import { openSiteImport, type SiteImport } from '../resources/site-import/import.ts';
 import { openZgates, type Zgates } from '../resources/zgates/zgates.ts';
 import { openActuations } from '../services/actuations/actuations.ts';
 import type { Audit } from '../services/audit/audit.ts';
-import { openCatalogue } from '../services/catalogue/catalogue.ts';
+import { type Catalogue, openCatalogue } from '../services/catalogue/catalogue.ts';
 import type { CatalogueFollowers } from '../services/catalogue/edit.ts';
 import type { LiveEvents } from '../services/events/events.ts';
-import { openJobs } from '../services/jobs/jobs.ts';
+import { type Jobs, openJobs } from '../services/jobs/jobs.ts';
 import type { Meters } from '../services/metrics/meters.ts';
 import { openReconciler } from '../services/reconcile/reconcile.ts';
+import type { Services, ServicesOptions } from './services.ts';
 import { busesOf, linkSpecs, linksByTls, type Rewired, rewire, type Wiring } from './wiring.ts';
 
-export interface EstateOptions {
-  config: Config;
-  database: Database;
-  systemId: string;
+export interface FieldResourcesOptions extends ServicesOptions {
+  /** How processes of our own are run and ended. */
+  processes: Pick<FieldOptions, 'execPath' | 'kill' | 'environment' | 'first' | 'hostEntry'>;
+}
+
+/** What they use of the services. */
+interface FieldServices extends Pick<Services, 'database' | 'systemId'> {
   audit: Audit;
   events: LiveEvents;
   vault: Pick<Vault, 'seal' | 'open'>;
-  clock: Clock;
-  /** Whether the wall clock can be believed. */
-  clockSynchronised(): boolean;
-  log: Log;
   meters: Pick<Meters, 'actuation'>;
-  processes: Pick<FieldOptions, 'execPath' | 'kill' | 'environment' | 'first' | 'hostEntry'>;
-  /** Work that goes on until the gateway closes, restarted when it breaks. */
-  tasks: { start(name: string, run: (signal: AbortSignal) => Promise<unknown>): void };
-  /** What is opened here is closed with it. */
-  opening: AsyncDisposableStack;
+  time: Pick<KnownTime, 'synchronised'>;
+  tasks: Pick<Tasks, 'start'>;
 }
 
-export type Estate = Awaited<ReturnType<typeof openEstate>>;
+export interface FieldResources {
+  catalogue: Catalogue;
+  networks: Networks;
+  zgates: Zgates;
+  rs485: Rs485;
+  doors: DoorSlice;
+  siteImport: SiteImport;
+  field: Field;
+  jobs: Jobs;
+  /** Has links, gateways and networks follow the configuration; one change at a time. */
+  rewire(wanted: Wiring): Promise<Rewired>;
+  /** Once the ports are open: links come up after that, and a thousand doors would only be found unreachable before. */
+  begin(): void;
+}
 
-export async function openEstate(options: EstateOptions) {
-  const { config, database, systemId, audit, events, vault, clock, log, meters, opening } = options;
+/** What is opened here is closed with `opening`. */
+export async function openFieldResources(
+  options: FieldResourcesOptions,
+  { database, systemId, audit, events, vault, meters, time, tasks }: FieldServices,
+  opening: AsyncDisposableStack,
+): Promise<FieldResources> {
+  const { config, clock, log } = options;
   const { firmwareDirectory } = config;
   let wiring: Wiring = config;
   const field = opening.use(openLinks(options, () => [rs485, zgates, doors]));
@@ -64,9 +77,12 @@ export async function openEstate(options: EstateOptions) {
   const actuations = await openActuations({ database, audit, clock, log, meter: meters });
   const followers = () => catalogueFollowers({ rs485, zgates, doors });
   const catalogue = openCatalogue({ database, audit, followers });
+  // What stands below each slice, and is the same for all of them: their contexts name what they use of it.
   const below = { database, audit, events, clock, log, vault, actuations, jobs, catalogue, field };
   const networks = await openNetworks({
-    ...below,
+    database,
+    audit,
+    clock,
     declared: config.networks,
     changed(netId) {
       log.info({ network: netId }, 'the certificates of a network were changed: its gateways connect again');
@@ -95,7 +111,7 @@ export async function openEstate(options: EstateOptions) {
     zgates,
     rs485,
     lockLinks: openLockLinks(zgates, field),
-    clockSynchronised: options.clockSynchronised,
+    clockSynchronised: time.synchronised,
     bootId: readBootId(),
     thresholds: config.doors,
     firmwareBattery: config.firmware,
@@ -119,19 +135,17 @@ export async function openEstate(options: EstateOptions) {
     siteImport,
     field,
     jobs,
-    /** Has links, gateways and networks follow the configuration; one change at a time. */
-    async rewire(wanted: Wiring): Promise<Rewired> {
+    async rewire(wanted) {
       const done = await rewire({ networks, zgates, rs485, field }, wiring, wanted);
       wiring = done.wiring;
       return done.rewired;
     },
-    /** Once the ports are open: links come up after that, and a thousand doors would only be found unreachable before. */
-    begin: () => startTasks(options, { rs485, zgates, doors }),
+    begin: () => startTasks(tasks, { rs485, zgates, doors }),
   };
 }
 
 /** For the status and the metrics: what they have of the slices. */
-export function figuresOf({ field, jobs, doors, zgates, rs485 }: Estate) {
+export function figuresOf({ field, jobs, doors, zgates, rs485 }: FieldResources) {
   return {
     field: field.state,
     doors: doors.counts,
@@ -155,7 +169,7 @@ interface Slices {
 }
 
 /** All that goes on by itself. */
-function startTasks({ tasks }: EstateOptions, { rs485, zgates, doors }: Slices): void {
+function startTasks(tasks: Pick<Tasks, 'start'>, { rs485, zgates, doors }: Slices): void {
   tasks.start('RS-485 settings', rs485.settings.reconciler.run);
   tasks.start('RS-485 reports', rs485.settings.reported.run);
   tasks.start('RS-485 devices', rs485.discovery.run);
@@ -190,7 +204,7 @@ function catalogueFollowers({ rs485, zgates, doors }: Slices): CatalogueFollower
 
 /** `listeners`: once all are open. No link is before that. */
 function openLinks(
-  { config, clock, log, processes }: EstateOptions,
+  { config, clock, log, processes }: FieldResourcesOptions,
   listeners: () => readonly Pick<DoorSlice, 'report' | 'link' | 'event'>[],
 ): Field {
   // No fault of the host: it would be ended, and with it the link over which doors are locked.

@@ -1,6 +1,4 @@
-/**
- * The desk: encoders, their registration, and the write requests for them. A part of the composition root (gateway.ts).
- */
+/** Encoders, their registration, and the write requests for them. A part of the composition root (gateway.ts). */
 import { openEmbeddedLink } from '../../drivers/encoder/embedded.ts';
 import { type EncoderLink, MAX_UP_PACKET_BYTES } from '../../drivers/encoder/link.ts';
 import type { Clock } from '../platform/clock.ts';
@@ -9,8 +7,12 @@ import { announcedHost } from '../platform/host/host-names.ts';
 import { readNamedFile } from '../platform/host/regular-file.ts';
 import { sealTo } from '../platform/jose.ts';
 import { DEFAULT_BACKOFF } from '../platform/supervise.ts';
-import { openEncoders } from '../resources/encoders/encoders.ts';
-import { openRegistration, type RegistrationPki } from '../resources/encoders/registration.ts';
+import { type Encoders, openEncoders } from '../resources/encoders/encoders.ts';
+import {
+  openRegistration,
+  type Registration,
+  type RegistrationPki,
+} from '../resources/encoders/registration.ts';
 import { openSessions, type Sessions } from '../resources/encoders/sessions.ts';
 import { openEncoderTable } from '../resources/encoders/table.ts';
 import { openWrites, type Writes } from '../resources/writes/writes.ts';
@@ -18,32 +20,49 @@ import { checkVendorRoots, verifyDeviceChain } from '../services/pki/device-chai
 import { parseOperationalKey, verifyPossession } from '../services/pki/possession.ts';
 import type { ServerIdentity } from '../services/pki/server-identity.ts';
 import type { SiteCa } from '../services/pki/site-ca.ts';
-import type { Base, BaseOptions } from './base.ts';
+import type { Services, ServicesOptions } from './services.ts';
 
-/** A desk waits for it: once a full disk has space again, requests go out within seconds. */
+/** A person waits for it: once a full disk has space again, requests go out within seconds. */
 const DISPATCH_BACKOFF = { ...DEFAULT_BACKOFF, longestMs: 3_000 };
 
-export type Desk = Awaited<ReturnType<typeof openDesk>>;
+export interface EncoderResources {
+  writes: Writes;
+  sessions: Sessions;
+  encoders: Encoders;
+  registration: Registration;
+  encoderLink: EncoderLink;
+  /** Where encoders connect, as their registration says. */
+  encoderUrl: string;
+}
 
-export async function openDesk(
-  { config, clock, log }: BaseOptions,
-  { vault, time, database, systemId, epoch, tasks, audit, events, ca, meters }: Base,
+/** What is opened here is closed with `opening`. */
+export async function openEncoderResources(
+  { config, clock, log }: ServicesOptions,
+  { vault, time, database, systemId, epoch, tasks, audit, events, ca, meters }: Services,
   identity: ServerIdentity,
   opening: AsyncDisposableStack,
-) {
+): Promise<EncoderResources> {
   const table = openEncoderTable(database);
-  const common = { database, audit, events, clock, log, epoch };
   const sessions: Sessions = await openSessions({
-    ...common,
+    database,
     table,
+    events,
+    clock,
+    log,
+    epoch,
     reports: () => writes.reports,
     link: () => encoderLink,
   });
   const openRequests = (encoderId: string) => writes.openOf(encoderId);
-  const encoders = openEncoders({ ...common, table, sessions, openRequests });
+  const encoders = openEncoders({ database, table, audit, clock, sessions, openRequests });
   const writes: Writes = openWrites({
-    ...common,
+    database,
     vault,
+    audit,
+    events,
+    clock,
+    log,
+    epoch,
     knownTime: time.now,
     meter: meters,
     expiryMs: config.encoders.writeExpiry,
@@ -58,8 +77,10 @@ export async function openDesk(
     config.encoders.endpoint ??
     `mqtts://${announcedHost(config.encoders.listen.host)}:${encoderLink.address.port}`;
   const registration = openRegistration({
-    ...common,
+    database,
     table,
+    audit,
+    clock,
     encoders,
     sessions,
     systemId,
@@ -74,7 +95,7 @@ export async function openDesk(
   return { writes, sessions, encoders, registration, encoderLink, encoderUrl };
 }
 
-/** Vendor roots are read and checked now: a mistake shows at the start and not at the desk. */
+/** Vendor roots are read and checked now: a mistake shows at the start, and not when an encoder registers. */
 function registrationPki(config: Config, ca: SiteCa, clock: Clock): RegistrationPki {
   const roots = config.encoders.vendorRoots.map((file) => {
     const pem = readNamedFile(file);

@@ -1,6 +1,6 @@
 /**
- * What everything else stands on: the database, who this system is, and what every slice records in, asks or notifies. A
- * part of the composition root (gateway.ts).
+ * What every resource stands on, opened in this order: vault, database, known time, system, site CA, audit, tasks, auth,
+ * events, live streams. A part of the composition root (gateway.ts).
  */
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
@@ -13,19 +13,20 @@ import type { SpaceState } from '../platform/database/space.ts';
 import { readBootId } from '../platform/host/boot-id.ts';
 import { makeFolder, writeDurably } from '../platform/host/durable-file.ts';
 import { certificateNames } from '../platform/host/host-names.ts';
-import { openKernelClock } from '../platform/host/kernel-clock.ts';
-import { knownTimeTable, openKnownTime } from '../platform/known-time.ts';
+import { type KernelClock, openKernelClock } from '../platform/host/kernel-clock.ts';
+import { type KnownTime, knownTimeTable, openKnownTime } from '../platform/known-time.ts';
 import type { Log } from '../platform/log.ts';
 import { SYSTEM_PRINCIPAL } from '../platform/principal.ts';
 import { type Backoff, DEFAULT_BACKOFF, openTasks, type Tasks } from '../platform/supervise.ts';
-import { openVault } from '../platform/vault.ts';
-import { openAudit } from '../services/audit/audit.ts';
-import { openAuth } from '../services/auth/auth.ts';
-import { type EventLogOptions, openEvents } from '../services/events/events.ts';
+import { openVault, type Vault } from '../platform/vault.ts';
+import { type OpenAudit, openAudit } from '../services/audit/audit.ts';
+import { type Auth, openAuth } from '../services/auth/auth.ts';
+import { type EventLog, openEvents } from '../services/events/events.ts';
 import { openForwarder } from '../services/events/forward.ts';
-import { openLiveStreams } from '../services/events/live.ts';
-import { openMeters } from '../services/metrics/meters.ts';
-import { openSiteCa } from '../services/pki/site-ca.ts';
+import { type LiveStreams, openLiveStreams } from '../services/events/live.ts';
+import { type Meters, openMeters } from '../services/metrics/meters.ts';
+import type { ServerIdentity } from '../services/pki/server-identity.ts';
+import { openSiteCa, type SiteCa } from '../services/pki/site-ca.ts';
 import { firstStartMark, isFirstStart, openSystem } from './system.ts';
 
 /** An identity provider may be away for weeks; the keys at hand serve meanwhile. */
@@ -35,15 +36,36 @@ const COMMIT_FAILED = 'a commit failed; nothing of it was stored';
 const COMMIT_UNKNOWN =
   'a commit failed, and the disk does not say whether it is stored; nothing else is stored until it does';
 
-export interface BaseOptions {
+export interface ServicesOptions {
   config: Config;
   clock: Clock;
   log: Log;
 }
 
-export type Base = Awaited<ReturnType<typeof openBase>>;
+export interface Services {
+  time: KnownTime;
+  kernelClock: KernelClock;
+  vault: Vault;
+  meters: Meters;
+  database: Database;
+  databaseFile: string;
+  systemId: string;
+  epoch: number;
+  /** What runs until the gateway closes, and is restarted when it breaks. */
+  tasks: Tasks;
+  ca: SiteCa;
+  serverIdentity(): Promise<ServerIdentity>;
+  audit: OpenAudit;
+  auth: Auth;
+  events: EventLog;
+  streams: LiveStreams;
+}
 
-export async function openBase({ config, clock, log }: BaseOptions, opening: AsyncDisposableStack) {
+/** All of it is closed with `opening`. */
+export async function openServices(
+  { config, clock, log }: ServicesOptions,
+  opening: AsyncDisposableStack,
+): Promise<Services> {
   const path = (...names: string[]) => join(config.dataDirectory, ...names);
   const databaseFile = path('gatehouse.db');
   const meters = openMeters();
@@ -55,7 +77,6 @@ export async function openBase({ config, clock, log }: BaseOptions, opening: Asy
   const lost = (loss: Loss) => void losses.push(loss);
   const database = opening.use(await openLoggedDatabase({ databaseFile, clock, log, meters, lost }));
   const { kernelClock, time } = openTimes(database, { clock, log });
-  const clockSynchronised = time.synchronised;
   const system = await openSystem({
     database,
     time,
@@ -93,18 +114,18 @@ export async function openBase({ config, clock, log }: BaseOptions, opening: Asy
     }),
   );
   if (auth.issuerKeys) tasks.start('identity provider', auth.issuerKeys.run, ISSUER_BACKOFF);
-  const { events, streams } = openEventStreams({
-    config,
-    database,
-    clock,
-    time,
-    systemId,
-    log,
-    tasks,
-  });
+  const { upstream } = config;
+  const bounds = upstream && { maxAgeMs: upstream.maxAge, maxBytes: upstream.maxBytes };
+  const events: EventLog = openEvents({ database, clock, systemId, time, log, bounds });
+  tasks.start('event retention', events.keep);
+  const streams: LiveStreams = openLiveStreams({ events, database, clock, log });
+  tasks.start('event streams', streams.keep);
+  if (upstream) {
+    const forwarder = openForwarder({ database, events, clock, time, log, systemId, upstream });
+    tasks.start('notification service', forwarder.run);
+  }
   return {
     time,
-    clockSynchronised,
     kernelClock,
     vault,
     meters,
@@ -125,7 +146,7 @@ export async function openBase({ config, clock, log }: BaseOptions, opening: Asy
 /** Recorded in the log and in the audit, so that lost work can be done again. */
 async function recordLoss(
   loss: Loss,
-  { database, audit, log }: Pick<Base, 'database' | 'audit'> & { log: Log },
+  { database, audit, log }: Pick<Services, 'database' | 'audit'> & { log: Log },
 ) {
   log.error(
     { ...loss },
@@ -143,10 +164,10 @@ async function recordLoss(
   );
 }
 
-interface LoggedDatabaseOptions extends Pick<BaseOptions, 'clock' | 'log'> {
+interface LoggedDatabaseOptions extends Pick<ServicesOptions, 'clock' | 'log'> {
   lost: (loss: Loss) => void;
   databaseFile: string;
-  meters: ReturnType<typeof openMeters>;
+  meters: Meters;
 }
 
 function openLoggedDatabase({ databaseFile, clock, log, meters, lost }: LoggedDatabaseOptions) {
@@ -169,7 +190,7 @@ function openLoggedDatabase({ databaseFile, clock, log, meters, lost }: LoggedDa
   });
 }
 
-function openTimes(database: Database, { clock, log }: Pick<BaseOptions, 'clock' | 'log'>) {
+function openTimes(database: Database, { clock, log }: Pick<ServicesOptions, 'clock' | 'log'>) {
   const kernelClock = openKernelClock({ clock });
   const time = openKnownTime({
     clock,
@@ -184,23 +205,6 @@ function openTimes(database: Database, { clock, log }: Pick<BaseOptions, 'clock'
 function markFirstStart(vaultFile: string): Promise<void> {
   makeFolder(dirname(vaultFile));
   return writeDurably(firstStartMark(vaultFile), '');
-}
-
-interface EventsOptions extends Omit<EventLogOptions, 'bounds'> {
-  config: Config;
-  tasks: Tasks;
-}
-
-/** Stored, published to live readers, and forwarded where there is an upstream. */
-function openEventStreams({ config, tasks, ...common }: EventsOptions) {
-  const { upstream } = config;
-  const bounds = upstream && { maxAgeMs: upstream.maxAge, maxBytes: upstream.maxBytes };
-  const events = openEvents({ ...common, bounds });
-  tasks.start('event retention', events.keep);
-  const streams = openLiveStreams({ ...common, events });
-  tasks.start('event streams', streams.keep);
-  if (upstream) tasks.start('notification service', openForwarder({ ...common, events, upstream }).run);
-  return { events, streams };
 }
 
 function logSpace({ space, freeBytes, plentyBytes }: SpaceState, log: Log): void {
