@@ -8,7 +8,7 @@ import { errorOf, type Outcome } from './receiver.ts';
 import { newQueuedOrder, openSchedule, type Polled, type QueuedOrder, type Schedule } from './schedule.ts';
 import { setPolled } from './station.ts';
 import type { Stations } from './stations.ts';
-import { openBell } from './waiting.ts';
+import { openNotifier } from './waiting.ts';
 
 /** `exchange` and `poll` as in bus.ts. */
 export interface Dispatcher {
@@ -32,7 +32,7 @@ export interface DispatcherOptions {
 
 export function openDispatcher({ clock, log, line, stations }: DispatcherOptions): Dispatcher {
   const schedule = openSchedule();
-  const bell = openBell(clock);
+  const notifier = openNotifier(clock);
   const polls = new Map<number, Polled>();
   const commandSeconds = openHistogram(COMMAND_SECONDS);
   const logOnce = openLogOnce(log, 'a poll or an order of a driver throws');
@@ -41,7 +41,7 @@ export function openDispatcher({ clock, log, line, stations }: DispatcherOptions
   line.gone.addEventListener('abort', () => {
     transactions.abandon(line.gone.reason);
     for (const queued of schedule.drain()) queued.reject(queued.lastError ?? line.gone.reason);
-    bell.ring();
+    notifier.notify();
   });
 
   return {
@@ -65,7 +65,7 @@ export function openDispatcher({ clock, log, line, stations }: DispatcherOptions
         });
         const refusal = schedule.add(queued);
         if (refusal) return queued.reject(refusal);
-        bell.ring();
+        notifier.notify();
         line.hurry();
       }) as Promise<Reply>;
     },
@@ -79,7 +79,7 @@ export function openDispatcher({ clock, log, line, stations }: DispatcherOptions
       setPolled(station, true);
       polls.set(address, polled);
       schedule.startPoll(polled);
-      bell.ring();
+      notifier.notify();
       return {
         [Symbol.dispose]() {
           if (polls.get(address) !== polled) return;
@@ -93,10 +93,10 @@ export function openDispatcher({ clock, log, line, stations }: DispatcherOptions
     async work() {
       for (;;) {
         await line.silent();
-        // The port may have been lost since, and the bell rang while nothing waited for it.
+        // The port may have been lost since, and the notification came while nothing waited for it.
         line.gone.throwIfAborted();
         const grant = schedule.next(clock.monotonic());
-        if (grant.kind === 'idle') await bell.wait(grant.until - clock.monotonic());
+        if (grant.kind === 'idle') await notifier.wait(grant.until - clock.monotonic());
         else if (grant.kind === 'order') await transactions.order(grant.queued);
         else await transactions.poll(grant.polled);
       }

@@ -11,7 +11,7 @@ import type { OpenPort, Port } from './port.ts';
 import { isAnswer, type Outcome, openReceiver, type Receiver } from './receiver.ts';
 import { listen, type Reception, type ReplyTimeout, type Times, timesOf } from './reply-wait.ts';
 import { type Decrypt, openTap, type Redact, type Tap } from './trace.ts';
-import { type Bell, openBell } from './waiting.ts';
+import { type Notifier, openNotifier } from './waiting.ts';
 
 export interface Conversation {
   outcome: Outcome;
@@ -79,18 +79,18 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
   const { options, openPort, clock, log, gapMs } = context;
   const tc = characterMs(options);
   const gone = new AbortController();
-  const bell = openBell(clock);
+  const notifier = openNotifier(clock);
   const tap = openTap({ clock, characterMs: tc, redact: context.redact, decrypt: context.decrypt });
   const failed = openLogOnce(log, 'a reply could not be read, and counts as a broken frame');
   const lateReplies = openLateReplies(context.senders);
-  const hearing = openHearing({ clock, bell, tap, lateReplies });
-  const reception: Reception = { clock, bell, gone: gone.signal, heardAt: hearing.at };
+  const hearing = openHearing({ clock, notifier, tap, lateReplies });
+  const reception: Reception = { clock, notifier, gone: gone.signal, heardAt: hearing.at };
   const frameDelay = openInterFrameDelay({ clock, tc, gapMs, gone: gone.signal, heardAt: hearing.at });
 
   function lose(error: Error): void {
     if (gone.signal.aborted) return;
     gone.abort(linkLost(error, options.port));
-    bell.ring();
+    notifier.notify();
   }
 
   const port = await openPort(options, { ...hearing, lost: lose }, { clock, log }, signal);
@@ -150,7 +150,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
       exchange.line
         ? tuning.during(exchange.line, () => converse(exchange, request, replyTimeout))
         : converse(exchange, request, replyTimeout),
-    hurry: bell.ring,
+    hurry: notifier.notify,
     async [Symbol.asyncDispose]() {
       lose(new Error('closed'));
       await port[Symbol.asyncDispose]();
@@ -200,13 +200,13 @@ interface Listened {
 
 interface HearingOptions {
   clock: Clock;
-  bell: Bell;
+  notifier: Notifier;
   tap: Tap;
   lateReplies: LateReplies;
 }
 
 /** Bytes from the port: those of the open exchange go to its receiver; the others are stray or late. */
-function openHearing({ clock, bell, tap, lateReplies }: HearingOptions) {
+function openHearing({ clock, notifier, tap, lateReplies }: HearingOptions) {
   let listening: Listened | undefined;
   let strayBytes = 0;
   let heardAt = Number.NEGATIVE_INFINITY;
@@ -219,10 +219,10 @@ function openHearing({ clock, bell, tap, lateReplies }: HearingOptions) {
       else strayBytes += bytes.length - lateReplies.stray(bytes, heardAt, listening?.address);
       if (listening && !isHeard) listening.early = true;
       // Not for each byte: a reply comes in dozens of pieces.
-      if (listening?.receiver.outcome()) bell.ring();
+      if (listening?.receiver.outcome()) notifier.notify();
       else if (listening && !listening.isGarbled && listening.receiver.isGarbled()) {
         listening.isGarbled = true;
-        bell.ring();
+        notifier.notify();
       }
     },
     late(reply: Uint8Array): void {

@@ -4,7 +4,7 @@ import type { Exchange } from './exchange.ts';
 import type { BusOptions } from './options.ts';
 import type { Receiver } from './receiver.ts';
 import { MARGIN_MS } from './turnaround.ts';
-import { type Bell, turnOfEventLoop } from './waiting.ts';
+import { type Notifier, turnOfEventLoop } from './waiting.ts';
 
 /** UARTs keep their rate to 2 % each; what comes before this share of the request's own time cannot be its reply. */
 const EARLIEST_SHARE = 0.95;
@@ -88,7 +88,7 @@ export function timesOf(question: Question): Times {
 /** What hears, as long as the port is open. */
 export interface Reception {
   clock: Clock;
-  bell: Bell;
+  notifier: Notifier;
   gone: AbortSignal;
   /** When the newest byte came. */
   heardAt(): number;
@@ -112,12 +112,15 @@ export async function listen(reception: Reception, listening: Listening): Promis
   return yielded;
 }
 
-async function listenOn({ clock, bell, gone }: Reception, { times, replyTimeout }: Listening): Promise<void> {
+async function listenOn(
+  { clock, notifier, gone }: Reception,
+  { times, replyTimeout }: Listening,
+): Promise<void> {
   const endBy = times.lateUntil + MARGIN_MS;
   while (!gone.aborted && replyTimeout.leaves?.() !== true) {
     const left = endBy - clock.monotonic();
     if (left <= 0) return;
-    await bell.wait(left);
+    await notifier.wait(left);
   }
 }
 
@@ -125,7 +128,7 @@ async function untilOutcome(
   reception: Reception,
   { receiver, times, replyTimeout }: Listening,
 ): Promise<boolean> {
-  const { clock, bell, gone } = reception;
+  const { clock, notifier, gone } = reception;
   let isLastLook = false;
   while (!receiver.outcome() && !gone.aborted) {
     const endBy = endOf(receiver, times, reception.heardAt());
@@ -134,7 +137,7 @@ async function untilOutcome(
     const until = mayYield ? Math.min(endBy, times.yieldAt) : endBy;
     if (now < until) {
       isLastLook = false;
-      await bell.wait(until - now);
+      await notifier.wait(until - now);
       continue;
     }
     if (isLastLook) return now < endBy;

@@ -1,9 +1,9 @@
-/** Waiting to a fraction of a millisecond, and for a bell. */
+/** Waiting to a fraction of a millisecond, and for a notifier. */
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { forever, outcomeOf } from './test-bus.ts';
-import { openBell, pauseUntil } from './waiting.ts';
+import { openNotifier, pauseUntil } from './waiting.ts';
 
 describe('a pause', () => {
   it('is never too short, by the real clock', async () => {
@@ -32,22 +32,22 @@ describe('a pause', () => {
   });
 });
 
-describe('a bell', () => {
-  it('wakes who waits, when it is rung and when the time is over', async () => {
+describe('a notifier', () => {
+  it('wakes who waits, when it is notified and when the time is over', async () => {
     const clock = manualClock();
-    const bell = openBell(clock);
-    bell.ring();
+    const notifier = openNotifier(clock);
+    notifier.notify();
     for (const milliseconds of [5, Number.POSITIVE_INFINITY]) {
-      const outcome = outcomeOf(bell.wait(milliseconds));
+      const outcome = outcomeOf(notifier.wait(milliseconds));
       await clock.advance(1);
       expect(outcome()).toBe('pending');
-      bell.ring();
-      bell.ring();
+      notifier.notify();
+      notifier.notify();
       await clock.advance(0);
       expect(outcome()).toBe(undefined);
     }
     for (const milliseconds of [20, 5, 20]) {
-      const timely = outcomeOf(bell.wait(milliseconds));
+      const timely = outcomeOf(notifier.wait(milliseconds));
       await clock.advance(milliseconds - 1);
       expect(timely()).toBe('pending');
       await clock.advance(1);
@@ -56,14 +56,14 @@ describe('a bell', () => {
     expect(clock.sleepers()).toBeLessThanOrEqual(1);
   });
 
-  it('has no timer for each who waits, however often it is rung', async () => {
+  it('has no timer for each who waits, however often it is notified', async () => {
     const clock = manualClock();
-    const bell = openBell(clock);
+    const notifier = openNotifier(clock);
     for (let turn = 0; turn < 1_000; turn += 1) {
-      const outcome = outcomeOf(bell.wait(turn % 2 === 0 ? 1_000 : 50));
+      const outcome = outcomeOf(notifier.wait(turn % 2 === 0 ? 1_000 : 50));
       await clock.advance(0);
       expect(clock.sleepers()).toBeLessThanOrEqual(2);
-      bell.ring();
+      notifier.notify();
       await clock.advance(1);
       expect(outcome()).toBe(undefined);
     }

@@ -34,34 +34,34 @@ export function turnOfEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-export interface Bell {
-  ring(): void;
-  /** Until rung, or until so many milliseconds have passed (Infinity: only when rung). Never rejects. */
+export interface Notifier {
+  notify(): void;
+  /** Until notified, or until so many milliseconds have passed (Infinity: only when notified). Never rejects. */
   wait(milliseconds: number): Promise<void>;
 }
 
 /**
- * For one waiter at a time. A ring while no one waits is nothing: look first, then wait.
+ * For one waiter at a time. A notification while no one waits is lost: look first, then wait.
  *
- * A ring stops no timer. Nearly every exchange of a bus is rung for long before its time is over, and one timer then serves
+ * A notification stops no timer. Nearly every exchange of a bus is notified of long before its time is over, and one timer then serves
  * dozens of them: it ends when the first would have been too long, and only then is one set for the caller that waits.
  */
-export function openBell(clock: Clock): Bell {
+export function openNotifier(clock: Clock): Notifier {
   let waiter: { until: number; wake(): void } | undefined;
   /** When timers end, the next one last: one is set only where it ends before all others. */
   const ends: number[] = [];
 
-  function ring(): void {
-    const rung = waiter;
+  function notify(): void {
+    const woken = waiter;
     waiter = undefined;
-    rung?.wake();
+    woken?.wake();
   }
 
   function look(): void {
     if (!waiter) return;
     const { until } = waiter;
     const left = until - clock.monotonic();
-    if (left <= 0) ring();
+    if (left <= 0) notify();
     if (left <= 0 || until >= (ends.at(-1) ?? Number.POSITIVE_INFINITY)) return;
     ends.push(until);
     void clock.sleep(left).then(() => {
@@ -71,7 +71,7 @@ export function openBell(clock: Clock): Bell {
   }
 
   return {
-    ring,
+    notify,
     wait(milliseconds) {
       return new Promise((wake) => {
         waiter = { until: clock.monotonic() + milliseconds, wake };

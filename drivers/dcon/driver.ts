@@ -57,9 +57,9 @@ export async function openDconOn(
   const gapMs = characterMs(options);
   const bus = await openBus({ options, openPort: port, clock, log, gapMs }, signal);
   const events = openEventQueue({ emit: context.emit, clock, log });
-  const turns = openMutex(MODULES_MAX);
+  const bringUpMutex = openMutex(MODULES_MAX);
   const feeding = openHostWatchdogFeed(options.hostWatchdogMs, clock.monotonic());
-  const link: Link = { bus, options, context, events, feeding, turns, tests: 0 };
+  const link: Link = { bus, options, context, events, feeding, bringUpMutex, tests: 0 };
   const modules: Modules = openModules(
     options.devices.map(({ address }) => address),
     (address) => moduleOf(link, address, () => modules.all()),
@@ -78,13 +78,13 @@ interface Link {
   events: EventQueue;
   feeding: HostWatchdogFeed;
   /** In which modules are brought up. */
-  turns: Mutex;
+  bringUpMutex: Mutex;
   /** Watchdogs that are tested now: none is fed meanwhile. */
   tests: number;
 }
 
 function moduleOf(link: Link, address: number, all: () => readonly Module[]): Module {
-  const { bus, options, context, events, feeding, turns } = link;
+  const { bus, options, context, events, feeding, bringUpMutex } = link;
   return openModule({
     address,
     hwId: hwIdOf(context, address),
@@ -94,7 +94,7 @@ function moduleOf(link: Link, address: number, all: () => readonly Module[]): Mo
     watchdogMs: options.hostWatchdogMs,
     context,
     addEvent: events.add,
-    turns,
+    bringUpMutex,
     assertFed() {
       if (link.tests > 0)
         throw new DriverError(

@@ -1,6 +1,6 @@
 /** One module of the bus: what is configured, watched or commanded comes in here. */
 import type { Bus } from '../bus/bus.ts';
-import { openBell } from '../bus/waiting.ts';
+import { openNotifier } from '../bus/waiting.ts';
 import { type DriverContext, DriverError } from '../contract/driver.ts';
 import type { Pulse, Pulsed, WatchdogTested } from '../contract/rs485.ts';
 import type { Rs485Apply } from '../contract/settings.ts';
@@ -33,7 +33,7 @@ export interface ModuleOptions {
   wasStarved(): boolean;
   assertFed(): void;
   holdFeeds: WatchdogSilence['holdFeeds'];
-  turns: Mutex;
+  bringUpMutex: Mutex;
 }
 
 export interface Module {
@@ -140,7 +140,7 @@ function openParts(options: ModuleOptions): {
   parts: ModuleParts;
   report: () => void;
 } {
-  const { address, hwId, bus, framing, watchdogMs, context, addEvent, wasStarved, assertFed, turns } =
+  const { address, hwId, bus, framing, watchdogMs, context, addEvent, wasStarved, assertFed, bringUpMutex } =
     options;
   const { clock, log } = context;
   const state = newState({ address, hwId }, clock.monotonic());
@@ -197,8 +197,8 @@ function openParts(options: ModuleOptions): {
     inputs,
     runner,
     mutex: openMutex(),
-    turns,
-    ...openBells(clock),
+    bringUpMutex,
+    ...openNotifiers(clock),
     faults,
     watchdogMs,
     clock,
@@ -215,13 +215,15 @@ function openParts(options: ModuleOptions): {
   return { parts, report };
 }
 
-function openBells(clock: DriverContext['clock']): Pick<ModuleParts, 'bell' | 'offBell' | 'upBell'> {
-  const [offBell, upBell] = [openBell(clock), openBell(clock)];
-  const ring = () => {
-    offBell.ring();
-    upBell.ring();
+function openNotifiers(
+  clock: DriverContext['clock'],
+): Pick<ModuleParts, 'notifier' | 'offNotifier' | 'upNotifier'> {
+  const [offNotifier, upNotifier] = [openNotifier(clock), openNotifier(clock)];
+  const notify = () => {
+    offNotifier.notify();
+    upNotifier.notify();
   };
-  return { bell: { ring }, offBell, upBell };
+  return { notifier: { notify }, offNotifier, upNotifier };
 }
 
 /** The time that is left of a pulse changes by itself; and each poll reads the pins. */

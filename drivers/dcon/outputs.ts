@@ -14,13 +14,13 @@ const RETRIES_SLOWED = 5;
 
 /** Brings the module up when it is heard, until the signal fires. */
 export async function keepUp(parts: ModuleParts, signal: AbortSignal): Promise<never> {
-  const { state, upBell } = parts;
-  signal.addEventListener('abort', upBell.ring, { once: true });
+  const { state, upNotifier } = parts;
+  signal.addEventListener('abort', upNotifier.notify, { once: true });
   let failures: string[] = [];
   for (;;) {
     signal.throwIfAborted();
     if (state.stage.kind !== 'heard' || isOffFirst(parts)) {
-      await upBell.wait(Number.POSITIVE_INFINITY);
+      await upNotifier.wait(Number.POSITIVE_INFINITY);
       continue;
     }
     try {
@@ -32,7 +32,7 @@ export async function keepUp(parts: ModuleParts, signal: AbortSignal): Promise<n
       if (error === INTERRUPTED) continue;
       if (!failures.includes(error.message)) logFailure(parts, error);
       failures = [...failures, error.message].slice(-RETRIES_SLOWED);
-      await upBell.wait(RETRY_MS * 2 ** failures.length);
+      await upNotifier.wait(RETRY_MS * 2 ** failures.length);
     }
   }
 }
@@ -42,11 +42,11 @@ export async function keepUp(parts: ModuleParts, signal: AbortSignal): Promise<n
  * again. One whose outputs may be on waits for no one.
  */
 async function inTurn(parts: ModuleParts, signal: AbortSignal): Promise<void> {
-  const { state, mutex, turns } = parts;
+  const { state, mutex, bringUpMutex } = parts;
   const work = () => mutex(() => broughtUp(parts, signal), signal);
   if (state.maybeOn !== 0) return await work();
   // A pulse may have brought it up meanwhile.
-  await turns(async () => (state.stage.kind === 'heard' ? await work() : undefined), signal);
+  await bringUpMutex(async () => (state.stage.kind === 'heard' ? await work() : undefined), signal);
 }
 
 /** After this it is ready: nothing is on that is not wanted, and its watchdog is armed, if it has one. Stops when an output is to be switched off (switch-off.ts). */
@@ -84,7 +84,7 @@ async function broughtUp(parts: ModuleParts, signal: AbortSignal): Promise<void>
     log.warn({ hwId: state.hwId }, up.guard.reason);
   parts.inputs.forget();
   if (up.type) parts.inputs.read(up.pins.inputs);
-  parts.bell.ring();
+  parts.notifier.notify();
   parts.changed();
 }
 
@@ -134,9 +134,9 @@ export async function pulseOutput(
  * shorter than was asked for; where that was lost, from the request itself, so that a repetition makes it no longer.
  */
 function firingOf(parts: ModuleParts, { relay, milliseconds }: Pulse) {
-  const { state, pulses, clock, bell } = parts;
+  const { state, pulses, clock, notifier } = parts;
   const bit = 1 << relay;
-  const { upsets } = state;
+  const { suspectedResets } = state;
   let endsAt: number | undefined;
   /** Requests that may have switched it on. */
   let requests = 0;
@@ -152,7 +152,7 @@ function firingOf(parts: ModuleParts, { relay, milliseconds }: Pulse) {
       if (endsAt !== undefined && now >= endsAt)
         throw new DriverError('NO_REPLY', 'it was sent, and not answered before the end of the pulse');
       // A poll has taken what the module says of a restart: it would switch it on a second time (scripts.ts).
-      if (requests > 0 && state.upsets !== upsets)
+      if (requests > 0 && state.suspectedResets !== suspectedResets)
         throw new DriverError('NO_REPLY', 'it was sent, and the module may have been restarted since');
       endsAt ??= now + milliseconds;
       requests += 1;
@@ -160,7 +160,7 @@ function firingOf(parts: ModuleParts, { relay, milliseconds }: Pulse) {
       const undo = pulses.begin(relay, endsAt, now);
       takeBack ??= undo;
       state.maybeOn |= bit;
-      bell.ring();
+      notifier.notify();
     },
     answered(reply: unknown): void {
       // Of several the first one may have switched it on, and one that is ignored has not.
@@ -180,10 +180,11 @@ function firingOf(parts: ModuleParts, { relay, milliseconds }: Pulse) {
       const isCut = takeBack !== undefined && !isLive();
       takeBack?.();
       // A poll that finds a restart has taken what the module says of it (polling.ts); and what is read may be another's.
-      const isDoubtful = isCut || state.upsets !== upsets || parts.outstanding() > OUTSTANDING_MAX;
+      const isDoubtful =
+        isCut || state.suspectedResets !== suspectedResets || parts.outstanding() > OUTSTANDING_MAX;
       const isOff = wasNotSwitched(error) && !(isDoubtful && error.code === 'NO_REPLY');
       if (isOff && takeBack) state.maybeOn &= ~bit | wasOn;
-      bell.ring();
+      notifier.notify();
       return isOff;
     },
   };

@@ -74,7 +74,7 @@ export function pollOf(parts: ModuleParts, framing: Framing, everyMs: number): P
     if (turn % POLLS_PER_GUARD_TRY === 0 && type.watchdog && state.guard.kind === 'none') {
       return asking(moduleName(address), () => {
         state.stage = { kind: 'heard' };
-        parts.bell.ring();
+        parts.notifier.notify();
       });
     }
     if (round === RESET_TURN && type.resetStatus)
@@ -144,17 +144,17 @@ function asking<Reply>(question: Question<Reply>, hear: (reply: Reply) => unknow
   return { question, hear: (reply) => void hear(reply as Reply) };
 }
 
-function hearAgain({ state, bell }: ModuleParts): void {
+function hearAgain({ state, notifier }: ModuleParts): void {
   if (state.stage.kind !== 'silent') return;
   state.stage = { kind: 'heard' };
-  bell.ring();
+  notifier.notify();
 }
 
 /** A module that is not in the table was replaced. */
-function hearName({ state, bell }: ModuleParts, name: string): void {
+function hearName({ state, notifier }: ModuleParts, name: string): void {
   if (state.known?.name === name) return;
   state.stage = { kind: 'heard' };
-  bell.ring();
+  notifier.notify();
 }
 
 /** What its pins showed says nothing of what they show when it is back. */
@@ -165,17 +165,17 @@ function fallSilent(parts: ModuleParts): void {
 }
 
 /** Pulses go on where the output is still on. */
-function bringUpAgain({ state, clock, bell, log }: ModuleParts, why: string, isExpected = false): void {
+function bringUpAgain({ state, clock, notifier, log }: ModuleParts, why: string, isExpected = false): void {
   if (!isExpected) log.warn({ hwId: state.hwId }, `a module is brought up again: ${why}`);
   state.unknownSince ??= clock.monotonic();
-  state.upsets += 1;
+  state.suspectedResets += 1;
   state.stage = { kind: 'heard' };
   state.pins = null;
-  bell.ring();
+  notifier.notify();
 }
 
 function hearPins(parts: ModuleParts, pins: Pins, askedAt: number): void {
-  const { state, pulses, inputs, clock, bell, log } = parts;
+  const { state, pulses, inputs, clock, notifier, log } = parts;
   const now = clock.monotonic();
   const lost = pulses.confirmed(now) & ~pins.outputs;
   if (lost !== 0) {
@@ -195,6 +195,6 @@ function hearPins(parts: ModuleParts, pins: Pins, askedAt: number): void {
   state.pinsAskedAt = askedAt;
   state.maybeOn |= pins.outputs;
   inputs.read(pins.inputs);
-  if ((pins.outputs & ~pulses.live(now)) !== 0) bell.ring();
+  if ((pins.outputs & ~pulses.live(now)) !== 0) notifier.notify();
   parts.changed();
 }

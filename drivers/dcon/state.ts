@@ -1,5 +1,5 @@
 /** What is known of one module, and what its parts share: polling.ts reads it, outputs.ts switches it. */
-import type { Bell } from '../bus/waiting.ts';
+import type { Notifier } from '../bus/waiting.ts';
 import type { Clock, DriverLog } from '../contract/driver.ts';
 import type { Rs485Settings } from '../contract/settings.ts';
 import type { Mutex } from '../rs485/mutex.ts';
@@ -47,7 +47,7 @@ export interface ModuleState {
   /** The bring-up that is under way. */
   bringingUp: AbortController | undefined;
   /** How often a poll has shown that its outputs may have gone off by themselves: a restart, or its watchdog. */
-  upsets: number;
+  suspectedResets: number;
   /** Its outputs are switched off for good (outputs.ts). */
   isClosing: boolean;
 }
@@ -60,11 +60,11 @@ export interface ModuleParts {
   /** What is switched and read back is not mixed with what another command does. */
   readonly mutex: Mutex;
   /** The modules of a bus are brought up one after the other. */
-  readonly turns: Mutex;
-  /** Rung when there is something to switch, or to bring up: it rings the two that follow. */
-  readonly bell: Pick<Bell, 'ring'>;
-  readonly offBell: Bell;
-  readonly upBell: Bell;
+  readonly bringUpMutex: Mutex;
+  /** When there is something to switch, or to bring up: notifies the two that follow. */
+  readonly notifier: Pick<Notifier, 'notify'>;
+  readonly offNotifier: Notifier;
+  readonly upNotifier: Notifier;
   readonly faults: RelayFaults;
   readonly watchdogMs: number;
   readonly clock: Clock;
@@ -103,7 +103,7 @@ export function newState({ address, hwId }: Pick<ModuleState, 'address' | 'hwId'
     offFailures: 0,
     isLeftAlone: false,
     bringingUp: undefined,
-    upsets: 0,
+    suspectedResets: 0,
     isClosing: false,
   };
 }

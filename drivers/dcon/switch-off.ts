@@ -33,8 +33,8 @@ export async function keepOff(
   polling: Pick<Polling, 'pause'>,
   signal: AbortSignal,
 ): Promise<never> {
-  const { state, pulses, faults, offBell, clock } = parts;
-  signal.addEventListener('abort', offBell.ring, { once: true });
+  const { state, pulses, faults, offNotifier, clock } = parts;
+  signal.addEventListener('abort', offNotifier.notify, { once: true });
   let tried = 0;
   let messages: string[] = [];
   let staysOnSince: number | undefined;
@@ -45,13 +45,13 @@ export async function keepOff(
     const stray = strayOutputs(parts);
     const type = state.known?.type;
     if (!type || stray === 0) {
-      if (tried !== 0) parts.bell.ring();
+      if (tried !== 0) parts.notifier.notify();
       tried = 0;
       staysOnSince = undefined;
       messages = [];
       state.offFailures = 0;
       const now = clock.monotonic();
-      await offBell.wait(pulses.nextEnd(now) - now);
+      await offNotifier.wait(pulses.nextEnd(now) - now);
       parts.changed();
       continue;
     }
@@ -73,14 +73,14 @@ export async function keepOff(
       }
       if (!messages.includes(error.message)) logFailure(parts, error);
       messages = [...messages, error.message].slice(-FAILURES_TO_BRING_UP);
-      if (state.offFailures === FAILURES_TO_BRING_UP) parts.upBell.ring();
+      if (state.offFailures === FAILURES_TO_BRING_UP) parts.upNotifier.notify();
       if (error instanceof StaysOn) staysOnSince ??= clock.monotonic();
       else staysOnSince = undefined;
       if (
         type.watchdog !== 'safety' ||
         clock.monotonic() - (staysOnSince ?? clock.monotonic()) < OFF_TRIES_MS
       ) {
-        await offBell.wait(OFF_RETRY_MS);
+        await offNotifier.wait(OFF_RETRY_MS);
         continue;
       }
       await leftToWatchdog(parts, polling, signal);
@@ -140,7 +140,7 @@ async function switchedOff(parts: ModuleParts, type: ModuleType, signal: AbortSi
     state.pins = pins;
     if (hadTimedOut) state.stage = { kind: 'heard' };
   }
-  parts.bell.ring();
+  parts.notifier.notify();
   parts.changed();
 }
 
@@ -150,9 +150,9 @@ export async function endPulse(
   relay: number,
   { deadline, signal }: { deadline: number; signal: AbortSignal },
 ): Promise<void> {
-  const { state, pulses, bell, clock } = parts;
+  const { state, pulses, notifier, clock } = parts;
   pulses.drop(1 << relay);
-  bell.ring();
+  notifier.notify();
   while ((strayOutputs(parts) >> relay) & 1) {
     if (clock.monotonic() >= deadline)
       throw new DriverError('NO_REPLY', `output ${relay} of module ${aa(state.address)} was not read as off`);
@@ -162,19 +162,19 @@ export async function endPulse(
 
 /** Ends every pulse now, as far as the module can be reached; none begins any more. */
 export async function closeOutputs(parts: ModuleParts, signal: AbortSignal): Promise<void> {
-  const { state, pulses, bell } = parts;
+  const { state, pulses, notifier } = parts;
   state.isClosing = true;
   pulses.drop(ALL);
-  bell.ring();
+  notifier.notify();
   const type = state.known?.type;
   if (type && strayOutputs(parts) !== 0) await switchedOff(parts, type, signal);
 }
 
 /** Until its outputs are off: by OFF, sent again and again, or by its watchdog, which is not fed meanwhile (host-watchdog-feed.ts). */
 export async function outputsGone(parts: ModuleParts, signal: AbortSignal): Promise<void> {
-  const { bell, clock, watchdogMs } = parts;
+  const { notifier, clock, watchdogMs } = parts;
   const ranOutAt = clock.monotonic() + RAN_OUT * watchdogMs;
-  bell.ring();
+  notifier.notify();
   while (strayOutputs(parts) !== 0 && clock.monotonic() < ranOutAt) await clock.sleep(OFF_RETRY_MS, signal);
 }
 

@@ -29,7 +29,7 @@ export async function testWatchdog(
   silence: WatchdogSilence,
   signal: AbortSignal,
 ) {
-  const { state, pulses, mutex, clock, bell, watchdogMs } = parts;
+  const { state, pulses, mutex, clock, notifier, watchdogMs } = parts;
   const { address } = state;
   return await mutex(async () => {
     if (state.stage.kind !== 'ready')
@@ -56,7 +56,7 @@ export async function testWatchdog(
     } finally {
       state.tested = 0;
       state.stage = { kind: 'heard' };
-      bell.ring();
+      notifier.notify();
     }
   }, signal);
 }

@@ -1,6 +1,6 @@
 /** Evidence of two devices at one address before either has a key: replies are garbled, or two identities alternate. */
 
-/** Garbled turns in a row; a bad wire garbles one turn of ten. */
+/** Garbled exchanges in a row; a bad wire garbles one of ten. */
 const GARBLED_TURNS = 5;
 /** Changes of the identity without a silence between them; a technician who swaps a device causes a silence. */
 const CHANGES = 2;
@@ -8,8 +8,8 @@ const CHANGES = 2;
 const CALM_TURNS = 30;
 
 export interface AddressConflict {
-  /** After each turn. */
-  turned(answered: boolean, garbled: boolean): void;
+  /** After each exchange. */
+  exchanged(answered: boolean, garbled: boolean): void;
   /** A reply in clear text has named this identity. */
   identified(hwId: string): void;
   /** No device answers any more: the next one may be another. */
@@ -24,7 +24,7 @@ export function openAddressConflict(): AddressConflict {
   let changes = 0;
   let calm = 0;
   return {
-    turned(answered, garbled) {
+    exchanged(answered, garbled) {
       if (answered) garbledTurns = 0;
       else if (garbled) garbledTurns += 1;
     },

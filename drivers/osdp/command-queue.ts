@@ -7,7 +7,7 @@ import { isQuestion, type Outcome } from './protocol/state.ts';
 export interface QueuedCommand {
   readonly command: Command;
   readonly class: OrderClass;
-  /** Monotonic milliseconds. After it the command is not sent, not even in the turn of a poll. */
+  /** Monotonic milliseconds. After it the command is not sent, not even in the exchange of a poll. */
   readonly deadline: number;
   /** It was on the wire at least once. */
   sent: boolean;

@@ -1,4 +1,4 @@
-/** A command goes to the wire before its deadline or not at all, by whatever turn. */
+/** A command goes to the wire before its deadline or not at all, in whatever exchange. */
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
@@ -26,7 +26,7 @@ async function openPolled(exchange: Bus['exchange']) {
     lateReplies: openLateReplies(clock),
     isLooking: () => false,
     effect: () => {},
-    turned: () => {},
+    exchanged: () => {},
     isGone: () => false,
   });
   function poll(isHeard = true): void {

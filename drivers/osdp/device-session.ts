@@ -1,6 +1,6 @@
 /**
  * The session with one device: the pure machine (protocol/session.ts), worked over the bus. A poll and an order of the bus are
- * each one turn: it sends what the machine has to send. Commands wait in a queue (command-queue.ts), and the
+ * each one exchange: it sends what the machine has to send. Commands wait in a queue (command-queue.ts), and the
  * one on the wire is finished before the next begins: to abandon it would end the session.
  */
 import { randomBytes } from 'node:crypto';
@@ -20,7 +20,7 @@ import type { Command, Reply } from './protocol/messages.ts';
 import { type Examined, examine } from './protocol/reading.ts';
 import { NONCE_LENGTH } from './protocol/secure-channel.ts';
 import { type Effect, forgetDevice, openSession, type Security, type Session } from './protocol/state.ts';
-import { settle, turn } from './protocol/transmission.ts';
+import { nextRequest, settle } from './protocol/transmission.ts';
 
 export interface Asking {
   class: OrderClass;
@@ -32,7 +32,7 @@ export interface Asking {
 export interface DeviceSession {
   /** The state of the machine. */
   state(): Session;
-  /** The next turn, for a poll or an order of the bus. */
+  /** The next exchange, for a poll or an order of the bus. */
   exchange(): Exchange<null>;
   /** Call it after each attempt of such an exchange; a second call does nothing. */
   conclude(): void;
@@ -67,8 +67,8 @@ export interface DeviceSessionOptions {
   isLooking(): boolean;
   /** `askedAt`: monotonic milliseconds at which the request of the effect's reply was sent for the first time. */
   effect(effect: Effect, askedAt: number): void;
-  /** After each turn. `answered`: with a reply, NAK or "busy"; `garbled`: bytes came, and no valid frame in them. */
-  turned(answered: boolean, garbled: boolean): void;
+  /** After each exchange. `answered`: with a reply, NAK or "busy"; `garbled`: bytes came, and no valid frame in them. */
+  exchanged(answered: boolean, garbled: boolean): void;
   /** The device has been silent for so long that commands do not wait for it. */
   isGone(): boolean;
 }
@@ -87,12 +87,12 @@ const MISSES: readonly DriverErrorCode[] = ['NO_REPLY', 'BAD_REPLY', 'REFUSED'];
 export function openDeviceSession(options: DeviceSessionOptions): DeviceSession {
   const { address, check } = options;
   const queue = openCommandQueue();
-  const turns = openSessionTurns(options, queue);
-  const { state, exchange, conclude, replace, keepTo } = turns;
+  const exchanges = openExchanges(options, queue);
+  const { state, exchange, conclude, replace, keepTo } = exchanges;
   let isReserved = false;
   let isClosed = false;
   const isCoolingDown = () => state().stage.kind === 'cooldown';
-  const takeTurns = openTurns(options, { exchange, conclude, isCoolingDown });
+  const exchangeUntilSettled = openCommandExchanges(options, { exchange, conclude, isCoolingDown });
   return {
     state,
     exchange,
@@ -104,7 +104,7 @@ export function openDeviceSession(options: DeviceSessionOptions): DeviceSession 
         throw new DriverError('BUSY', 'the device takes a file and wants nothing else; nothing was sent');
       const queued = queue.add(command, asking);
       try {
-        await takeTurns(queued, asking);
+        await exchangeUntilSettled(queued, asking);
         return await queued.result;
       } finally {
         queue.remove(queued);
@@ -127,13 +127,13 @@ function gone(how: string): DriverError {
   return new DriverError('DEVICE_OFFLINE', `the device ${how}; nothing was sent`);
 }
 
-interface SessionTurns extends Pick<DeviceSession, 'state' | 'exchange' | 'conclude' | 'keepTo'> {
+interface SessionExchanges extends Pick<DeviceSession, 'state' | 'exchange' | 'conclude' | 'keepTo'> {
   /** Starts this session; commands that were sent in the one before end OUTCOME_UNKNOWN. */
   replace(session: Session): void;
 }
 
-/** The machine turn by turn: what each turn sends, and its outcome. */
-function openSessionTurns(options: DeviceSessionOptions, queue: CommandQueue): SessionTurns {
+/** The machine, exchange by exchange: what each sends, and its outcome. */
+function openExchanges(options: DeviceSessionOptions, queue: CommandQueue): SessionExchanges {
   const { address, check, security, lateReplies, clock } = options;
   let session = openSession({ address, check, security });
   /** Not moved by a repetition: its reply may be the one that the device made to the first request. */
@@ -152,7 +152,7 @@ function openSessionTurns(options: DeviceSessionOptions, queue: CommandQueue): S
     const current = onTheWire();
     // Past its deadline it is not repeated either: the device may not have received it before.
     const wanted = (current && now < current.deadline ? current : queue.first(now))?.command ?? POLL;
-    const next = turn(session, wanted, nonce);
+    const next = nextRequest(session, wanted, nonce);
     session = next.session;
     if (session.outstanding?.command.kind === 'CHLNG') nonce = randomBytes(NONCE_LENGTH);
     if (session.outstanding?.sent === 1) askedAt = now;
@@ -188,10 +188,10 @@ function openSessionTurns(options: DeviceSessionOptions, queue: CommandQueue): S
     if (queued && !isOwn) queue.finish(queued, settled.outcome);
     for (const effect of settled.effects) options.effect(effect, askedAt);
     const answered = (examined?.answer ?? null) !== null;
-    options.turned(answered, !answered && length > 0);
+    options.exchanged(answered, !answered && length > 0);
   }
 
-  /** One object for all turns: the bus has one exchange at a time, and reads these getters when it makes the request. */
+  /** One object for all exchanges: the bus has one exchange at a time, and reads these getters when it makes the request. */
   const exchange: Exchange<null> = {
     address,
     numbered: true,
@@ -227,8 +227,8 @@ interface Turning extends Pick<DeviceSession, 'exchange' | 'conclude'> {
   isCoolingDown(): boolean;
 }
 
-/** Takes turns until the command is settled: orders of its own, while polls in between may carry it too. */
-function openTurns(
+/** Exchanges until the command is settled: orders of its own, while polls in between may carry it too. */
+function openCommandExchanges(
   { bus, clock, isGone }: Pick<DeviceSessionOptions, 'bus' | 'clock' | 'isGone'>,
   { exchange, conclude, isCoolingDown }: Turning,
 ) {
@@ -274,7 +274,7 @@ function isAnsweredInClear(outstanding: Session['outstanding']): boolean {
 /** Something came that is, or may have been, the reply, whole or damaged. Otherwise the reply may still come. */
 function hasSpoken({ answer, fault, incidents }: Examined): boolean {
   if (answer || fault === 'crc' || fault === 'framing') return true;
-  return incidents.some((incident) => incident !== 'stranger');
+  return incidents.some((incident) => incident !== 'foreignAddress');
 }
 
 function readingOf({ answer, fault }: Examined): Reading<null> {

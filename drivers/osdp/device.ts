@@ -120,12 +120,12 @@ export function openDevice(options: DeviceOptions): Device {
   };
   const effect = openEffects(options, parts);
 
-  /** After each turn. */
-  function turned(answered: boolean, garbled: boolean): void {
-    conflict.turned(answered, garbled);
+  /** After each exchange. */
+  function exchanged(answered: boolean, garbled: boolean): void {
+    conflict.exchanged(answered, garbled);
     const { stage } = session.state();
     if (stage.kind === 'cooldown') presence.disconnect();
-    presence.turned(answered, stage.kind === 'online');
+    presence.exchanged(answered, stage.kind === 'online');
     if (presence.isGone()) {
       session.forget();
       conflict.forget();
@@ -139,7 +139,7 @@ export function openDevice(options: DeviceOptions): Device {
     isLooking,
     isGone,
     effect,
-    turned,
+    exchanged,
     security: securityOf(options.policy),
   });
   const readout = openDeviceReadout({ ...options, session, state, completed: connect, changed: report });

@@ -1,4 +1,4 @@
-/** Files to devices on a real pty: the pace is theirs, everybody else has his turn, and what was lost goes on. */
+/** Files to devices on a real pty: the pace is theirs, every other device has its turn, and what was lost goes on. */
 import { createHash } from 'node:crypto';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { openSimulatedBus } from '../../test/simulators/bus/bus.ts';

@@ -1,6 +1,6 @@
 /**
  * Files to devices, a piece at a time: the owner of the file keeps what is confirmed, and goes on from there, also with
- * another host. Between two fragments everybody else has his turn on the bus.
+ * another host. Between two fragments every other device has its turn on the bus.
  */
 import type { Bus } from '../bus/bus.ts';
 import { type Clock, DriverError } from '../contract/driver.ts';

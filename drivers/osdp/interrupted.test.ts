@@ -174,7 +174,7 @@ describe('a key that a device may have', () => {
     expect(next.events).toMatchObject([{ kind: 'alarm', data: { alarm: 'wrongKey', raised: true } }]);
     const before = next.challenges();
     await next.clock.advance(60_000);
-    // Every 32 turns at the most, as with one key.
+    // Every 32 exchanges at the most, as with one key.
     expect(next.challenges() - before).toBeLessThan(100);
     expect(next.events).toHaveLength(1);
   });

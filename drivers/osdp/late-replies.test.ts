@@ -4,12 +4,12 @@ import { manualClock } from '../../test/manual-clock.ts';
 import { openLateReplies } from './late-replies.ts';
 import type { Examined } from './protocol/reading.ts';
 
-const examined = (incidents: Examined['incidents'], strangers: number[] = []): Examined => ({
+const examined = (incidents: Examined['incidents'], foreignAddresses: number[] = []): Examined => ({
   answer: null,
   replyMac: null,
   fault: 'foreign',
   incidents,
-  strangers,
+  foreignAddresses,
   isFollowed: false,
   isOdd: false,
 });
@@ -27,7 +27,9 @@ it('explains what a device says that missed its own question, and not another', 
   const lateReplies = openLateReplies(manualClock());
   lateReplies.missed(2);
   expect(lateReplies.credible(1, examined(['forged'])).incidents).toEqual(['forged']);
-  expect(lateReplies.credible(1, examined(['stranger', 'stranger'], [3, 2])).incidents).toEqual(['stranger']);
+  expect(lateReplies.credible(1, examined(['foreignAddress', 'foreignAddress'], [3, 2])).incidents).toEqual([
+    'foreignAddress',
+  ]);
 });
 
 it('explains clear text by a question in clear text alone', () => {

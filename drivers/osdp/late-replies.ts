@@ -42,11 +42,11 @@ export function openLateReplies(clock: Clock): LateReplies {
       owed.set(address, [...(owed.get(address) ?? []), one].slice(-OWED_MAX));
     },
     credible(address, examined) {
-      const strangers = [...examined.strangers];
+      const foreignAddresses = [...examined.foreignAddresses];
       const incidents = examined.incidents.filter(
         (incident) =>
           UNEXPLAINED.includes(incident) ||
-          !isLate(incident === 'stranger' ? (strangers.shift() ?? address) : address, incident),
+          !isLate(incident === 'foreignAddress' ? (foreignAddresses.shift() ?? address) : address, incident),
       );
       return { ...examined, incidents };
     },

@@ -9,8 +9,8 @@ export interface Presence {
   /** Everything was read in its session. False: another device that is connected has its name. */
   connect(): boolean;
   disconnect(): void;
-  /** After each turn: whether it answered, and whether a session stands. After some time without it counts as gone. */
-  turned(answered: boolean, isOnline: boolean): void;
+  /** After each exchange: whether it answered, and whether a session stands. After some time without it counts as gone. */
+  exchanged(answered: boolean, isOnline: boolean): void;
   /** It has not answered for so long that nothing is worth waiting for. */
   isGone(): boolean;
   /** `hearsay`: anybody may have said it. */
@@ -99,7 +99,7 @@ export function openPresence(options: PresenceOptions): Presence {
       report();
       return true;
     },
-    turned(answered, isOnline) {
+    exchanged(answered, isOnline) {
       silentSince = answered ? undefined : (silentSince ?? clock.monotonic());
       withoutSince = isOnline ? undefined : (withoutSince ?? clock.monotonic());
       const isLost = withoutSince !== undefined && clock.monotonic() - withoutSince >= OFFLINE_AFTER_MS;

@@ -42,7 +42,7 @@ export async function probeAddress(address: number, repeats: number, options: Pr
       isSure = met !== undefined && hwIdOf(met) === hwIdOf(effect.identity);
       met = effect.identity;
     },
-    turned: () => undefined,
+    exchanged: () => undefined,
     isGone: () => true,
   });
   // It may come to be polled between two questions, or be polled no more.

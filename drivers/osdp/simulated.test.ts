@@ -145,7 +145,7 @@ describe('a session', () => {
     const { bus, link } = await openPair([io(0)]);
     await link.connected(NAME(0));
     let fired = 0;
-    for (const fault of ['lost', 'damaged', 'busy', 'sequence', 'replayed', 'stranger'] as const) {
+    for (const fault of ['lost', 'damaged', 'busy', 'sequence', 'replayed', 'foreignAddress'] as const) {
       await bus.set(0, { osdp: { break: { fault } } });
       await link.pulse(NAME(0), 1, 100);
       fired += 1;

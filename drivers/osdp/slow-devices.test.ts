@@ -87,7 +87,7 @@ it('is raised about a reply in another name that no request explains', async () 
   const { link, devices } = await openTwo(() => 2);
   await link.connected(NAME(1));
   await link.connected(NAME(2));
-  devices[0].break('stranger', 30);
+  devices[0].break('foreignAddress', 30);
   await link.until(() => alarms(link).length > 0);
   expect(alarms(link)).toMatchObject([{ alarm: 'duplicateAddress', hwId: NAME(1) }]);
 });

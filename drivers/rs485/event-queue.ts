@@ -3,7 +3,7 @@
  * stored is added to the next one, so that there is at most one of each input and two of each alarm. Credentials are
  * emitted one by one.
  */
-import { openBell } from '../bus/waiting.ts';
+import { openNotifier } from '../bus/waiting.ts';
 import type { Clock, DriverContext, DriverLog } from '../contract/driver.ts';
 import type { AlarmEvent, CredentialEvent, InputEvent } from '../contract/rs485.ts';
 
@@ -31,7 +31,7 @@ const CREDENTIALS_MAX = 64;
 
 export function openEventQueue({ emit, clock, log }: EventQueueOptions): EventQueue {
   const waiting: Waiting[] = [];
-  const bell = openBell(clock);
+  const notifier = openNotifier(clock);
   let credentials = 0;
 
   function enqueue(event: DeviceEvent): void {
@@ -75,13 +75,13 @@ export function openEventQueue({ emit, clock, log }: EventQueueOptions): EventQu
   return {
     add(event) {
       enqueue(event);
-      bell.ring();
+      notifier.notify();
     },
     async run(signal) {
       const ended = Promise.withResolvers<void>();
       const end = () => {
         ended.resolve();
-        bell.ring();
+        notifier.notify();
       };
       if (signal.aborted) end();
       signal.addEventListener('abort', end, { once: true });
@@ -92,7 +92,7 @@ export function openEventQueue({ emit, clock, log }: EventQueueOptions): EventQu
           continue;
         }
         signal.throwIfAborted();
-        await bell.wait(Number.POSITIVE_INFINITY);
+        await notifier.wait(Number.POSITIVE_INFINITY);
       }
     },
   };

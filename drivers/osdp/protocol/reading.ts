@@ -39,7 +39,7 @@ export interface Examined {
   fault: Fault | undefined;
   incidents: Incident[];
   /** Other addresses that spoke. */
-  strangers: readonly number[];
+  foreignAddresses: readonly number[];
   /** Something that cannot be read came behind the answer: another device spoke, perhaps. */
   isFollowed: boolean;
   /** Proven, though under a type of security block that is not for it. */
@@ -94,12 +94,12 @@ export function examine(
   received: Uint8Array,
 ): Examined {
   const scanned = scan(received);
-  const strangers: number[] = [];
+  const foreignAddresses: number[] = [];
   const examined: Examined = {
     answer: null,
     replyMac: null,
     incidents: [],
-    strangers,
+    foreignAddresses,
     isOdd: false,
     isFollowed: scanned.frames.length > 0 && scanned.behind > GLITCH_MAX,
     fault: scanned.fault,
@@ -109,8 +109,8 @@ export function examine(
     if (!frame.isReply || frame.address !== address) {
       examined.fault = 'foreign';
       if (!frame.isReply) continue;
-      examined.incidents.push('stranger');
-      strangers.push(frame.address);
+      examined.incidents.push('foreignAddress');
+      foreignAddresses.push(frame.address);
       continue;
     }
     // A checksum lets one of 256 errors pass: it is no answer to a CRC.
@@ -183,7 +183,7 @@ export type Alarm = (typeof SECURITY_ALARMS)[number];
 /** Those that a handshake which succeeds has disproved. */
 const OF_HANDSHAKE: readonly Alarm[] = ['wrongKey', 'downgrade', 'securityRequired', 'keyRefused'];
 
-export type Incident = 'forged' | 'clearText' | 'stale' | 'stranger' | 'second' | 'lost' | 'lostLate';
+export type Incident = 'forged' | 'clearText' | 'stale' | 'foreignAddress' | 'second' | 'lost' | 'lostLate';
 
 const FULL = 100;
 const WEIGHTS: Record<Incident, { alarm: Alarm; weight: number }> = {
@@ -192,7 +192,7 @@ const WEIGHTS: Record<Incident, { alarm: Alarm; weight: number }> = {
   // A device that answers late does so now and then.
   stale: { alarm: 'replayed', weight: FULL / 10 },
   // So does one that is asked before us.
-  stranger: { alarm: 'duplicateAddress', weight: FULL / 4 },
+  foreignAddress: { alarm: 'duplicateAddress', weight: FULL / 4 },
   second: { alarm: 'duplicateAddress', weight: FULL },
   // A power cut loses it once.
   lost: { alarm: 'sessionLost', weight: FULL / 3 },

@@ -169,7 +169,7 @@ describe('less security than is required', () => {
 });
 
 describe('what a device does wrong, or has done to it', () => {
-  it.each(['lost', 'damaged', 'replayed', 'sequence', 'busy', 'stranger'] as const)(
+  it.each(['lost', 'damaged', 'replayed', 'sequence', 'busy', 'foreignAddress'] as const)(
     'a command is carried out once, and known to be, when the reply is %s',
     (fault) => {
       const { pd, panel } = openPair();
@@ -300,7 +300,7 @@ describe('what a device does wrong, or has done to it', () => {
   it('one that answers for another address is reported', () => {
     const { pd, panel } = openPair();
     panel.establish();
-    pd.break('stranger', 4);
+    pd.break('foreignAddress', 4);
     for (let poll = 0; poll < 6; poll += 1) panel.step();
     expect(panel.alarms()).toEqual(['duplicateAddress']);
   });

@@ -22,7 +22,7 @@
  * | idConfirm, under the SCBK    | osdp_ID     | PDID: online                            | restart                             |
  * | online (ONLINE)              | commands,   | online                                  | signed, a refusal: online           |
  * |                              | osdp_POLL   |                                         |   off, 5, 6: failed · else: restart |
- * | cooldown (OFFLINE)           | osdp_ID     | after so many turns: challenge (off:    | as a reply                          |
+ * | cooldown (OFFLINE)           | osdp_ID     | after so many exchanges: challenge (off:| as a reply                          |
  * |                              |             |   idRequest); two devices: never        |                                     |
  *
  * restart: challenge where the device has proved who it is, else idRequest; a cooldown goes on. failed: the handshake once
@@ -73,7 +73,7 @@ type Nak = Answer & { kind: 'nak' };
 /** So often the same device must have answered, before any is given a key. Two that take turns are found out by then. */
 const CLAIMS = 8;
 /** A device with a wrong key costs three exchanges each time it is tried. */
-const COOLDOWN_TURNS_MAX = 32;
+const COOLDOWN_EXCHANGES_MAX = 32;
 /** Handshakes that end with a refusal that a power cut explains, before the alarm. */
 const UNEXPLAINED = 3;
 /** Refusals in handshakes that lateness excuses before a session stands; twice as many as replies can be owed. */
@@ -216,11 +216,11 @@ function claimed(session: Session, identity: Identity): Settled {
   ]);
 }
 
-function cooledDown(session: Session, { turnsLeft }: Stage & { kind: 'cooldown' }): Settled {
-  const isOver = turnsLeft <= 1 && session.claim !== 'contested';
-  const after: Stage =
-    session.options.security.secure === 'off' ? { kind: 'idRequest' } : challengeOf(session);
-  return again({ ...session, stage: isOver ? after : { kind: 'cooldown', turnsLeft: turnsLeft - 1 } });
+function cooledDown(session: Session, { exchangesLeft }: Stage & { kind: 'cooldown' }): Settled {
+  if (exchangesLeft > 1 || session.claim === 'contested')
+    return again({ ...session, stage: { kind: 'cooldown', exchangesLeft: exchangesLeft - 1 } });
+  const isClearText = session.options.security.secure === 'off';
+  return again({ ...session, stage: isClearText ? { kind: 'idRequest' } : challengeOf(session) });
 }
 
 function afterCapabilities(session: Session): Settled {
@@ -333,11 +333,10 @@ function repliedOnline(session: Session, outstanding: Outstanding, reply: Reply)
     const effects: Effect[] = [{ kind: 'identity', identity, isProven: true }];
     return { ...settled, session: { ...settled.session, identity }, effects };
   }
-  if (reply.kind === 'PDCAP')
-    return {
-      ...settled,
-      effects: [{ kind: 'capabilities', capabilities: reply.capabilities, isProven: true }],
-    };
+  if (reply.kind === 'PDCAP') {
+    const { capabilities } = reply;
+    return { ...settled, effects: [{ kind: 'capabilities', capabilities, isProven: true }] };
+  }
   return { ...settled, effects: [{ kind: 'reported', reply }] };
 }
 
@@ -381,13 +380,13 @@ function failed(session: Session, alarm: Alarm): Settled {
   if (failures < 2 * keys - 1 && 'base' in stage) return again(fromZero(next, challengeOf(next)));
   if (security.secure === 'required' && security.isTentative)
     return again(coolingDown(session), [{ kind: 'unproven' }]);
-  const turnsLeft = Math.min(2 ** (Math.floor(failures / keys) + 1), COOLDOWN_TURNS_MAX);
+  const exchangesLeft = Math.min(2 ** (Math.floor(failures / keys) + 1), COOLDOWN_EXCHANGES_MAX);
   const { levels: alarmLevels, effects } = afterFailure(session.alarmLevels, alarm);
-  return again(coolingDown({ ...next, alarmLevels }, turnsLeft), effects);
+  return again(coolingDown({ ...next, alarmLevels }, exchangesLeft), effects);
 }
 
-const coolingDown = (session: Session, turnsLeft = COOLDOWN_TURNS_MAX): Session =>
-  fromZero(session, { kind: 'cooldown', turnsLeft });
+const coolingDown = (session: Session, exchangesLeft = COOLDOWN_EXCHANGES_MAX): Session =>
+  fromZero(session, { kind: 'cooldown', exchangesLeft });
 
 /** While pairing: the device refuses SCBK-D for a key of its own. That is more security, and no alarm. */
 const insisted = (session: Session): Settled => again(coolingDown(session), [{ kind: 'keyed' }]);
@@ -395,8 +394,6 @@ const insisted = (session: Session): Settled => again(coolingDown(session), [{ k
 /** Two devices answer here, and it is not known which one would take the key. */
 export function contest(session: Session): Settled {
   const { levels: alarmLevels, effects } = afterFailure(session.alarmLevels, 'duplicateAddress');
-  return again(coolingDown({ ...session, alarmLevels, claim: 'contested' }), [
-    ...effects,
-    { kind: 'contested' },
-  ]);
+  const cooling = coolingDown({ ...session, alarmLevels, claim: 'contested' });
+  return again(cooling, [...effects, { kind: 'contested' }]);
 }

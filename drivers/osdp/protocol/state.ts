@@ -62,7 +62,7 @@ export type Stage =
   | { kind: 'idConfirm'; channel: Channel }
   /** `agenda`: what is asked before the next POLL. */
   | { kind: 'online'; channel: Channel | null; agenda: readonly Command[] }
-  | { kind: 'cooldown'; turnsLeft: number };
+  | { kind: 'cooldown'; exchangesLeft: number };
 
 export interface Session {
   readonly options: SessionOptions;
@@ -113,7 +113,7 @@ export type Outcome =
   | { kind: 'answered'; reply: Reply }
   | { kind: 'refused'; code: number }
   | { kind: 'nonsense' }
-  /** Take another turn: what was sent was a step of the session, or is to be sent again. */
+  /** Another exchange: what was sent was a step of the session, or is to be sent again. */
   | { kind: 'again' }
   /** Sent, and the session is lost: it may have been done, and must not be sent again. */
   | { kind: 'unknown' }
@@ -183,7 +183,7 @@ export function advance(session: Session, replyMac: Uint8Array | null): Session 
   return { ...next, stage: { ...stage, channel: { ...stage.channel, replyMac } } as Stage };
 }
 
-/** Take another turn. */
+/** Another exchange. */
 export const again = (session: Session, effects: Effect[] = []): Settled => ({
   session,
   effects,

@@ -9,7 +9,7 @@ import {
   type SessionOptions,
   type Stage,
 } from './state.ts';
-import { settle, turn } from './transmission.ts';
+import { nextRequest, settle } from './transmission.ts';
 
 /** What comes back for what is sent; undefined: nothing. */
 export type Wire = (request: Uint8Array) => Uint8Array | undefined;
@@ -68,9 +68,9 @@ export function openPanel(options: Partial<SessionOptions>, wire: Wire): Panel {
       nonces += 1;
       const nonce = Uint8Array.from([nonces & 0xff, nonces >> 8, nonces >> 16, 3, 4, 5, 6, 7]);
       const before = panel.session.stage.kind;
-      const next = turn(panel.session, wanted, nonce);
+      const next = nextRequest(panel.session, wanted, nonce);
       const { outstanding } = next.session;
-      if (!outstanding) throw new Error('a turn sends something');
+      if (!outstanding) throw new Error('an exchange sends something');
       panel.session = next.session;
       const received = panel.wire(next.bytes);
       const examined = received && examine(next.session.options, outstanding, received);

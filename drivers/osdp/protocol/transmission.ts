@@ -1,7 +1,7 @@
 /**
  * The exchanges of a session (session.ts): what is sent in each, what is sent again, and which replies are still due. Pure.
  *
- * A bus has one exchange at a time; each is `turn` (what to send), `examine` (reading.ts: what came), `settle`. What is
+ * A bus has one exchange at a time; each is `nextRequest` (what to send), `examine` (reading.ts: what came), `settle`. What is
  * unanswered is sent again, the same bytes under the same number, before anything else is: a device that has done it
  * repeats its reply, so nothing is done twice and the chain of MACs holds (SIA OSDP 2.2, 5.9). Where that must not be,
  * for a door is not to open late, the count starts again at 0, and with it the session.
@@ -26,21 +26,21 @@ import {
   setAside,
 } from './state.ts';
 
-export interface Turn {
+export interface NextRequest {
   session: Session;
   bytes: Uint8Array;
 }
 
-/** How often a question is sent, over all turns, before the session is started again. */
+/** How often a question is sent, over all exchanges, before the session is started again. */
 const SENT_MAX = 4;
 /** More than a device, or a device server between, keeps back and sends all the same. */
 const OWED_MAX = 8;
 
 /**
- * What to send now that it is this device's turn. `wanted` is sent when nothing comes before it (`outstanding.isOwn`);
+ * What to send in this exchange. `wanted` is sent when nothing comes before it (`outstanding.isOwn`);
  * the same object again is the same command again. `nonce`: eight random bytes, for the case that they are needed.
  */
-export function turn(session: Session, wanted: Command, nonce: Uint8Array): Turn {
+export function nextRequest(session: Session, wanted: Command, nonce: Uint8Array): NextRequest {
   const { outstanding } = session;
   if (outstanding) {
     const { command, sent } = outstanding;
@@ -53,13 +53,13 @@ export function turn(session: Session, wanted: Command, nonce: Uint8Array): Turn
         bytes: outstanding.bytes,
       };
     }
-    return turn(restart(session), wanted, nonce);
+    return nextRequest(restart(session), wanted, nonce);
   }
   const own = ownCommand(session, wanted, nonce);
   return send(session, own ?? wanted, own !== undefined);
 }
 
-function send(session: Session, command: Command, isOwn: boolean): Turn {
+function send(session: Session, command: Command, isOwn: boolean): NextRequest {
   const { options, stage, sequence } = session;
   const { address, check } = options;
   const frame = { address, sequence, check, ...encodeCommand(command) };

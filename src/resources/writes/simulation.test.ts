@@ -32,14 +32,11 @@ type Command =
   | { do: 'accept'; keys: number }
   | { do: 'repeat' | 'cancel'; request: number }
   | { do: 'connect' | 'disconnect' | 'kill encoder' | 'lose journal' | 'kill gateway' }
-  | { do: 'work'; steps: number; fails: boolean }
+  | { do: 'work' | 'everything'; steps: number; fails: boolean }
   | { do: 'down'; count: number }
   | { do: 'up'; index: number; isDoubled: boolean }
-  | { do: 'everything'; steps: number; fails: boolean }
-  | { do: 'next commit'; fault: Fault }
-  | { do: 'next send'; fault: Fault }
-  | { do: 'wait'; ms: number }
-  | { do: 'jump'; ms: number };
+  | { do: 'next commit' | 'next send'; fault: Fault }
+  | { do: 'wait' | 'jump'; ms: number };
 
 /** One history: a gateway that may die and start again, an encoder, and the link between them. */
 class World {

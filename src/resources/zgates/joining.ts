@@ -54,7 +54,7 @@ export async function openJoining(options: JoiningOptions): Promise<Joining> {
   const note = noteIn(options);
   const send = senderOf(options);
   const close = closeIn(options, ends);
-  const closeStray = closeStrayIn(options, ends);
+  const closeStray = closeUnexpectedlyOpen(options, ends);
   const storeEnded = storeEndedIn(options, ends, close);
 
   // A gateway closes its window when it starts, as its host did with the daemon.
@@ -160,13 +160,13 @@ function senderOf({ field }: JoiningOptions) {
 }
 
 /** Sends the close command to gateways that are open without a window, or after the end of theirs. */
-function closeStrayIn(options: JoiningOptions, ends: Ends) {
+function closeUnexpectedlyOpen(options: JoiningOptions, ends: Ends) {
   const { gatewayOfLink, log } = options;
-  const stray = openStray(options);
+  const unexpectedlyOpen = openUnexpectedlyOpen(options);
   const send = senderOf(options);
   return async (): Promise<void> => {
     for (const [link, gateway] of gatewayOfLink) {
-      if (!stray.isDue(gateway, ends.lasts(gateway))) continue;
+      if (!unexpectedlyOpen.isDue(gateway, ends.lasts(gateway))) continue;
       log.warn({ gateway }, 'a gateway lets locks join that no one asked for: it is closed');
       await send({ link }, { seconds: 0, installCodes: [] }).catch((error) =>
         log.warn({ gateway, err: error }, 'a gateway did not close its join window'),
@@ -260,7 +260,7 @@ function openEnds({ isOpen, clock }: JoiningOptions): Ends {
 }
 
 /** Gateways that are open without a window. */
-function openStray({ isOpen, clock }: JoiningOptions) {
+function openUnexpectedlyOpen({ isOpen, clock }: JoiningOptions) {
   /** When the command to each is due, monotonic milliseconds. */
   const due = new Map<string, number>();
   return {

@@ -79,7 +79,7 @@ interface Delivery extends ForwarderOptions {
   witness: { row: EventRow; sentAt: number | undefined } | undefined;
   /** A refusal that ends the connection. */
   refusal: { sent: Sent; reasonCode: number } | undefined;
-  ring: () => void;
+  notify: () => void;
 }
 
 /** Why a connection ended, and whether the oldest message in flight may be the reason. */
@@ -99,11 +99,11 @@ export function openForwarder(options: ForwarderOptions): Forwarder {
   const settings = { ...upstream, clientId: upstream.clientId ?? `gatehouse-${systemId}` };
   return {
     async run(signal) {
-      const bell = openBell();
+      const notifier = openNotifier();
       try {
-        using connection = await connectUpstream(settings, bell.ring, signal);
+        using connection = await connectUpstream(settings, notifier.notify, signal);
         await outbox.opened();
-        return await forward(openDelivery(options, outbox, connection, bell.ring), bell, signal);
+        return await forward(openDelivery(options, outbox, connection, notifier.notify), notifier, signal);
       } catch (error) {
         if (!signal.aborted) events.link.lastError = error instanceof Error ? error.message : String(error);
         throw error;
@@ -117,7 +117,7 @@ export function openForwarder(options: ForwarderOptions): Forwarder {
   };
 }
 
-function openDelivery(options: ForwarderOptions, outbox: Outbox, connection: Upstream, ring: () => void) {
+function openDelivery(options: ForwarderOptions, outbox: Outbox, connection: Upstream, notify: () => void) {
   const { clock, upstream, events, log } = options;
   const now = clock.monotonic();
   const delivery: Delivery = {
@@ -135,7 +135,7 @@ function openDelivery(options: ForwarderOptions, outbox: Outbox, connection: Ups
     heard: false,
     witness: witnessOf(outbox, events),
     refusal: undefined,
-    ring,
+    notify,
   };
   events.link.connectedSince = clock.now();
   log.info({ url: upstream.url, window: delivery.limit }, 'connected to the notification service');
@@ -154,18 +154,18 @@ function witnessOf(outbox: Outbox, { table, link }: EventLog): Delivery['witness
   return row && { row, sentAt: undefined };
 }
 
-async function forward(delivery: Delivery, bell: Bell, signal: AbortSignal): Promise<never> {
+async function forward(delivery: Delivery, notifier: Notifier, signal: AbortSignal): Promise<never> {
   const { events, clock, outbox, window } = delivery;
   const over = new AbortController();
-  signal.addEventListener('abort', bell.ring, { signal: over.signal });
-  using _ = events.listen(bell.ringAtOnce);
-  const watch = ringEvery(WATCH_INTERVAL_MS, bell, clock, over.signal);
+  signal.addEventListener('abort', notifier.notify, { signal: over.signal });
+  using _ = events.listen(notifier.notifyAtOnce);
+  const watch = notifyEvery(WATCH_INTERVAL_MS, notifier, clock, over.signal);
   try {
     for (;;) {
       signal.throwIfAborted();
-      const rung = bell.rung();
+      const notified = notifier.notified();
       await step(delivery);
-      await rung;
+      await notified;
     }
   } catch (error) {
     await delivery.saving;
@@ -220,7 +220,7 @@ async function save(delivery: Delivery): Promise<void> {
     await delivery.outbox.save();
   } catch (error) {
     delivery.saveFault = { error };
-    delivery.ring();
+    delivery.notify();
   }
   delivery.saving = undefined;
 }
@@ -252,7 +252,7 @@ async function settleRefused(delivery: Delivery): Promise<void> {
   if (!outbox.mayBury()) throw new Error(`${refusal}: check the rights of this client there`);
   await outbox.bury(row, 'REJECTED', refusal);
   suspect.state = 'buried';
-  delivery.ring();
+  delivery.notify();
 }
 
 function sendWitness(delivery: Delivery, witness: NonNullable<Delivery['witness']>): void {
@@ -263,7 +263,7 @@ function sendWitness(delivery: Delivery, witness: NonNullable<Delivery['witness'
     delivery.heardAt = clock.monotonic();
     delivery.heard ||= reasonCode < 0x80;
     delivery.witness = undefined;
-    delivery.ring();
+    delivery.notify();
   });
 }
 
@@ -273,7 +273,7 @@ async function fill(delivery: Delivery): Promise<void> {
   for (let sent = 0; ; sent += 1) {
     const next = queue.next();
     if (!next || window.sent.length >= limit(delivery, next)) return;
-    if (sent === SLICE_EVENTS) return delivery.ring();
+    if (sent === SLICE_EVENTS) return delivery.notify();
     queue.take();
     const { row, isAhead } = next;
     const message: Sent = {
@@ -291,7 +291,7 @@ async function fill(delivery: Delivery): Promise<void> {
       if (!outbox.mayBury()) throw new Error(`events are too large: ${limits}`);
       await outbox.bury(row, 'TOO_LARGE', limits);
       message.state = 'buried';
-      delivery.ring();
+      delivery.notify();
     } else {
       publish(delivery, message, packet);
     }
@@ -327,7 +327,7 @@ function publish(delivery: Delivery, message: Sent, packet: Publish): void {
     } else {
       delivery.refusal ??= { sent: message, reasonCode };
     }
-    delivery.ring();
+    delivery.notify();
   });
   const { link } = events;
   if (message.isAhead) link.aheadThrough = Math.max(link.aheadThrough, message.row.seq);
@@ -344,39 +344,44 @@ function packetOf({ time, upstream }: Delivery, row: EventRow, isReplayed: boole
   };
 }
 
-interface Bell {
-  /** Many rings of one turn of the event loop are one: a chunk of acknowledgements is one step. */
-  ring(): void;
+interface Notifier {
+  /** Many calls in one turn of the event loop are one: a chunk of acknowledgements is one step. */
+  notify(): void;
   /** For what was just committed: the next commit would keep it waiting for the disk. */
-  ringAtOnce(): void;
-  /** Resolves once somebody has rung since the call. */
-  rung(): Promise<void>;
+  notifyAtOnce(): void;
+  /** Resolves at the first notification after the call. */
+  notified(): Promise<void>;
 }
 
-function openBell(): Bell {
+function openNotifier(): Notifier {
   let next = Promise.withResolvers<void>();
-  let ringing = false;
-  function ringAtOnce(): void {
+  let isScheduled = false;
+  function notifyAtOnce(): void {
     next.resolve();
     next = Promise.withResolvers();
   }
   return {
-    ring() {
-      if (ringing) return;
-      ringing = true;
+    notify() {
+      if (isScheduled) return;
+      isScheduled = true;
       setImmediate(() => {
-        ringing = false;
-        ringAtOnce();
+        isScheduled = false;
+        notifyAtOnce();
       });
     },
-    ringAtOnce,
-    rung: () => next.promise,
+    notifyAtOnce,
+    notified: () => next.promise,
   };
 }
 
-async function ringEvery(intervalMs: number, bell: Bell, clock: Clock, signal: AbortSignal): Promise<void> {
+async function notifyEvery(
+  intervalMs: number,
+  notifier: Notifier,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
   while (!signal.aborted) {
     await clock.sleep(intervalMs, signal).catch(() => undefined);
-    bell.ring();
+    notifier.notify();
   }
 }

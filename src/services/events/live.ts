@@ -78,7 +78,7 @@ interface Stream {
   notices: string[];
   heartbeatDue: boolean;
   ended: boolean;
-  bell: PromiseWithResolvers<void>;
+  wakeup: PromiseWithResolvers<void>;
 }
 
 export function openLiveStreams({ events, database, clock, log }: LiveOptions): LiveStreams {
@@ -88,7 +88,7 @@ export function openLiveStreams({ events, database, clock, log }: LiveOptions): 
   // For as long as the log lives, whether anybody reads or not.
   events.listen(() => {
     feed.forget();
-    for (const stream of streams) ring(stream);
+    for (const stream of streams) wake(stream);
   });
 
   function end(stream: Stream, reason: EndReason): void {
@@ -97,7 +97,7 @@ export function openLiveStreams({ events, database, clock, log }: LiveOptions): 
     streams.delete(stream);
     stream.notices.push(message('end', { reason }));
     log.debug({ principal: stream.principal.label, reason }, 'an event stream ends');
-    ring(stream);
+    wake(stream);
   }
 
   /** The caller's own oldest makes room, else the oldest of the caller with the most. */
@@ -133,7 +133,7 @@ export function openLiveStreams({ events, database, clock, log }: LiveOptions): 
           stream.ended = true;
           streams.delete(stream);
           reader.closing.removeEventListener('abort', stop);
-          ring(stream);
+          wake(stream);
         },
       );
     },
@@ -146,7 +146,7 @@ export function openLiveStreams({ events, database, clock, log }: LiveOptions): 
         for (const stream of streams) {
           await checkCredentials(stream);
           stream.heartbeatDue = true;
-          ring(stream);
+          wake(stream);
         }
       }
     },
@@ -167,7 +167,7 @@ function begin(reader: Reader, feed: LiveFeed): Stream {
     heartbeatDue: false,
     ended: false,
     notices: [hello],
-    bell: Promise.withResolvers(),
+    wakeup: Promise.withResolvers(),
   };
   if (lost) stream.notices.push(reset(stream, feed, lost));
   return stream;
@@ -201,7 +201,7 @@ async function next(stream: Stream, feed: LiveFeed, clock: Clock): Promise<strin
       // With an id: a reader of few events comes back to here, and not to the last of them.
       return message('heartbeat', { at: new Date(clock.now()).toISOString() }, feed.idOf(stream.seq));
     } else {
-      await stream.bell.promise;
+      await stream.wakeup.promise;
     }
   }
 }
@@ -224,9 +224,9 @@ function readable(next: () => Promise<string | undefined>, close: () => void): R
 }
 
 /** Wakes the reader that waits for the next chunk. */
-function ring(stream: Stream): void {
-  stream.bell.resolve();
-  stream.bell = Promise.withResolvers();
+function wake(stream: Stream): void {
+  stream.wakeup.resolve();
+  stream.wakeup = Promise.withResolvers();
 }
 
 /** An event of ours rather than of the log; its name distinguishes it: those have none. */

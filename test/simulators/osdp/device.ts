@@ -220,7 +220,7 @@ function openFaults() {
       if (has('damaged')) bytes[bytes.length - 3] = (bytes[bytes.length - 3] ?? 0) ^ 0x10;
       if (has('replayed')) return before ?? bytes;
       if (has('sequence')) return rewritten(bytes, 4, (control) => (control & ~3) | ((control + 1) & 3));
-      if (has('stranger')) return rewritten(bytes, 1, (from) => from ^ 0x40);
+      if (has('foreignAddress')) return rewritten(bytes, 1, (from) => from ^ 0x40);
       return bytes;
     },
   };

@@ -19,6 +19,6 @@ export const REPLY_FAULTS = [
   /** Says no to what would change it: it cannot do what the record says. */
   'refused',
   /** In the name of another address. */
-  'stranger',
+  'foreignAddress',
 ] as const;
 export type ReplyFault = (typeof REPLY_FAULTS)[number];
