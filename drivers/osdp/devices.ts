@@ -99,7 +99,7 @@ export function openDevices({ clock, log, bus, options, reportState, addEvent }:
     named: registry.named,
     report: registry.report,
     warnings: registry.warnings,
-    deviceAt: (address: number) => registry.at(address)?.device,
+    deviceAt: (address) => registry.at(address)?.device,
     watch(list) {
       table.watch(list);
       settle();

@@ -85,7 +85,7 @@ export function openCatalogueChanges(options: CatalogueChangesOptions): Catalogu
   }
 
   return {
-    store(changes: readonly Change[], { principal, correlationId }: Caller): void {
+    store(changes, { principal, correlationId }) {
       const references = referencesTo(changes);
       const count = table.countReferring.get(...references)?.count ?? 0;
       if (count === 0) return;
@@ -94,7 +94,7 @@ export function openCatalogueChanges(options: CatalogueChangesOptions): Catalogu
       const caller = { principal, correlationId };
       audit.record({ ...caller, action: 'door.reconfigure', object: 'door', outcome: 'done', detail });
     },
-    async follow(clock: Clock, signal: AbortSignal): Promise<void> {
+    async follow(clock, signal) {
       try {
         await followAll(clock, signal);
       } catch (error) {
@@ -104,7 +104,7 @@ export function openCatalogueChanges(options: CatalogueChangesOptions): Catalogu
     },
     users,
     wake: waking.wake,
-    run: (signal: AbortSignal) =>
+    run: (signal) =>
       waking.run(signal, async () => {
         await followAll(options.clock, signal);
         return RECHECK_MS;

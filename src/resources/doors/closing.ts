@@ -139,19 +139,19 @@ export function openClosings(options: ClosingsOptions): Closings {
 
   return {
     store: storeIn(options, rowOf),
-    isPending: (mac: string): boolean => rowOf(mac) !== undefined || all.has(mac),
+    isPending: (mac) => rowOf(mac) !== undefined || all.has(mac),
     schedule: scheduleIn(options, all, rowOf, waking.wake),
-    async attempt(mac: string): Promise<ClosingOutcome | undefined> {
+    async attempt(mac) {
       const closing = all.get(mac);
       return closing && !closing.isLocked ? attempt(closing) : undefined;
     },
     ...unstoredIn(options, all, rowOf, waking.wake),
     reported: reportedIn(all, clock, waking.wake),
     abandon: abandonIn(options, all),
-    lockedInWords: (mac: string) => lockedInWords(all.get(mac), clock),
-    pendingOf: (doorId: string): PendingClosing[] =>
+    lockedInWords: (mac) => lockedInWords(all.get(mac), clock),
+    pendingOf: (doorId) =>
       [...all.values()].filter(({ row, isLocked }) => row.door_id === doorId && !isLocked).map(shownOf),
-    retry(back: { gatewayId: string } | { mac: string }): void {
+    retry(back) {
       for (const closing of all.values()) {
         const { mac, gateway_id } = closing.row;
         const isBack = 'mac' in back ? mac === back.mac : gateway_id === back.gatewayId;
@@ -161,7 +161,7 @@ export function openClosings(options: ClosingsOptions): Closings {
       waking.wake();
     },
     alarms: () => [...all.values()].filter(({ row }) => row.raised === 1).length,
-    async run(signal: AbortSignal): Promise<never> {
+    async run(signal) {
       try {
         return await waking.run(signal, look);
       } finally {

@@ -73,7 +73,7 @@ export function openConditions({ database, table, events, clock, log, locks }: C
   }
 
   return {
-    lockChanged(before: DoorRow): void {
+    lockChanged(before) {
       const row = table.door.get(before.id);
       const report = row && locks.report(row);
       const isLow = batteryLevelOf(report, false) === 'low';
@@ -87,7 +87,7 @@ export function openConditions({ database, table, events, clock, log, locks }: C
       if (row && (isOther('lockState') || isOther('doorState')))
         events.publish(lockStateChanged(row.id, report ?? {}));
     },
-    reported({ mac }: LockPlace, before: LockReport | undefined, after: LockReport): void {
+    reported({ mac }, before, after) {
       const moved = movedIn(before, after);
       const row = table.byMac.get(mac);
       if (!row) return;
@@ -106,8 +106,8 @@ export function openConditions({ database, table, events, clock, log, locks }: C
       );
     },
     levelOf,
-    percentOf: (row: Pick<DoorRow, 'mac' | 'gateway_id'>) => locks.report(row)?.battery,
-    matches(row: Parameters<typeof levelOf>[0], { battery, lockState, doorState }: DoorQuery): boolean {
+    percentOf: (row) => locks.report(row)?.battery,
+    matches(row, { battery, lockState, doorState }) {
       const report = locks.report(row);
       return (
         (battery === undefined || levelOf(row) === battery) &&
@@ -115,7 +115,7 @@ export function openConditions({ database, table, events, clock, log, locks }: C
         (doorState === undefined || (report?.doorState?.value ?? 'unknown') === doorState)
       );
     },
-    shown(row: DoorRow): Pick<DoorState, 'lockState' | 'doorState' | 'battery' | 'setupFaults'> {
+    shown(row) {
       const report = locks.report(row);
       const iso = (at: number) => new Date(at).toISOString();
       const aged = (at: number, heardAt: number | undefined) => ({

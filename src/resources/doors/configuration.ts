@@ -108,7 +108,7 @@ export function doorConfiguration(options: ConfigurationOptions): Configuration 
     isInForce,
     isWaiting,
 
-    due(doorId?: string) {
+    due(doorId) {
       const rows = doorId === undefined ? table.allDue.all() : table.oneDue.all(doorId);
       // Of all doors in one query.
       const all = doorId === undefined ? rs485.relays() : undefined;
@@ -117,14 +117,14 @@ export function doorConfiguration(options: ConfigurationOptions): Configuration 
         .map(({ id, config_version }) => ({ id, version: config_version }));
     },
 
-    unreachable(doorId: string): string | undefined {
+    unreachable(doorId) {
       const row = table.oneListed.get(doorId);
       // A relay has a device: `apply` covers that.
       if (!row || rs485.relay(doorId)) return undefined;
       return options.lockLinks.unreachable(addressOf(row));
     },
 
-    async apply({ id, version }: { id: string; version: number }, signal: AbortSignal): Promise<void> {
+    async apply({ id, version }, signal) {
       const row = table.door.get(id);
       // Superseded meanwhile: the newer version is due as well.
       if (row?.config_version !== version || (await overtake(row))) return;

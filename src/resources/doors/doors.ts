@@ -89,14 +89,14 @@ export function openDoors(options: DoorsOptions): Doors {
   return {
     get,
 
-    nameOf(doorId: string): string | undefined {
+    nameOf(doorId) {
       const row = table.door.get(doorId);
       return row && (row.name ?? `door ${row.access_point_id}`);
     },
 
-    exists: (doorId: string): boolean => table.door.get(doorId) !== undefined,
+    exists: (doorId) => table.door.get(doorId) !== undefined,
 
-    list(query: DoorQuery) {
+    list(query) {
       const { rows, next } = listing.page(query);
       const items = rows.flatMap(({ id, summary }) =>
         table.door
@@ -106,15 +106,15 @@ export function openDoors(options: DoorsOptions): Doors {
       return { items, next };
     },
 
-    options(doorId: string): { body: DoorOptionsResult; version: number } {
+    options(doorId) {
       const row = existing(table, doorId);
       const { number, options } = wantedOf(row);
       return { body: { id: doorId, number, options }, version: row.version };
     },
 
-    state: (doorId: string): DoorState => stateOf(existing(table, doorId), options),
+    state: (doorId) => stateOf(existing(table, doorId), options),
 
-    async update(doorId: string, body: DoorUpdate, caller: Editor) {
+    async update(doorId, body, caller) {
       assertSameId('id', body.id, doorId);
       const { door, travels } = await database.commit(() => {
         const row = existing(table, doorId);
@@ -136,7 +136,7 @@ export function openDoors(options: DoorsOptions): Doors {
       return { door, version: door.version };
     },
 
-    async create(body: DoorCreation, caller: Caller) {
+    async create(body, caller) {
       const doorId = randomUUID();
       await database.commit(() => {
         const accessPointId = body.accessPointId ?? lowestFree(table);
@@ -154,9 +154,9 @@ export function openDoors(options: DoorsOptions): Doors {
       return get(doorId);
     },
 
-    pending: (doorId: string) => pendingOf(existing(table, doorId), options),
+    pending: (doorId) => pendingOf(existing(table, doorId), options),
 
-    async cancelPending(doorId: string, caller: Caller) {
+    async cancelPending(doorId, caller) {
       const changed = await database.commit(() => cancelIn(existing(table, doorId), caller, options));
       if (changed) stored(doorId);
       return pendingOf(existing(table, doorId), options);
@@ -168,7 +168,7 @@ export function openDoors(options: DoorsOptions): Doors {
       standingOpen: options.standOpen.count(),
     }),
 
-    standingOpen: (doorId: string) =>
+    standingOpen: (doorId) =>
       standingOpenOf(existing({ door: { get: options.lastRead.door } }, doorId), options),
   };
 }

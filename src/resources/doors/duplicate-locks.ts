@@ -72,7 +72,7 @@ export function openDuplicateLocks(options: DuplicateLocksOptions): DuplicateLoc
 
   return {
     reported: shared.reported,
-    judge(place: Place, to: string): Verdict {
+    judge(place, to) {
       const { mac, gateway_id: from } = place;
       if (mac === null || from === null) return 'move';
       if (duplicateOf(place)) return 'stay';
@@ -89,7 +89,7 @@ export function openDuplicateLocks(options: DuplicateLocksOptions): DuplicateLoc
       moves.set(mac, [...trail, { from, to, at: now }]);
       return 'move';
     },
-    shown(place: Place): DoorState['doubled'] {
+    shown(place) {
       const duplicate = duplicateOf(place);
       const sharing = shared.shown(place);
       if (sharing || !duplicate || place.mac === null || !isHeard(place.mac, duplicate.other)) return sharing;

@@ -151,7 +151,7 @@ export function openFirmware(options: FirmwareOptions): Firmware {
   }
 
   return {
-    async start(doorId: string, { file, ignoreBattery }: LockFirmware, caller: Caller): Promise<unknown> {
+    async start(doorId, { file, ignoreBattery }, caller) {
       const row = existing(table, doorId);
       const { mac, gateway_id: gatewayId, network_id: networkId } = row;
       if (mac === null)
@@ -175,7 +175,7 @@ export function openFirmware(options: FirmwareOptions): Firmware {
     },
     resume: ((input, id) => workOf(inputOfJob.parse(input), id)) satisfies ResumeJob,
 
-    upgradeOf(gatewayId: string): Upgrade | null {
+    upgradeOf(gatewayId) {
       return [...updates.values()].find((one) => one.gatewayId === gatewayId)?.shown ?? null;
     },
 

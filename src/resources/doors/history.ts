@@ -64,7 +64,7 @@ export function openHistory({ database, table, directory, locks, clock }: Histor
   }
 
   return {
-    history(doorId: string, { days }: { days: number }): { doorId: string; samples: HistorySample[] } {
+    history(doorId, { days }) {
       const { access_point_id: accessPointId } = existing(table, doorId);
       const now = clock.now();
       const since = Math.floor(now / HOUR_MS) - days * HOURS;
@@ -79,7 +79,7 @@ export function openHistory({ database, table, directory, locks, clock }: Histor
         })),
       };
     },
-    async keepHistory(signal: AbortSignal): Promise<never> {
+    async keepHistory(signal) {
       for (;;) {
         const passed = (clock.now() - SAMPLED_AT_MS) % HOUR_MS;
         await clock.sleep(passed < 0 ? -passed : HOUR_MS - passed, signal);

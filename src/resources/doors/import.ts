@@ -62,7 +62,7 @@ export function importDoors(options: DoorImportOptions): DoorImport {
   const { table, audit, clock, deliveries, directory, stored } = options;
   const store = storeWith(table, deliveries);
   return {
-    freeAccessPoints(entries: readonly DoorEntry[]): () => number {
+    freeAccessPoints(entries) {
       const taken = new Set(directory.entries().map(({ access_point_id }) => access_point_id));
       for (const { accessPointId } of entries) if (accessPointId !== undefined) taken.add(accessPointId);
       let last = 0;
@@ -72,12 +72,12 @@ export function importDoors(options: DoorImportOptions): DoorImport {
         return last;
       };
     },
-    leftAlone: (ids: ReadonlySet<string>): Change[] =>
+    leftAlone: (ids) =>
       directory
         .entries()
         .filter(({ id }) => !ids.has(id))
         .map(({ id, name }) => leftAlone('door', id, name)),
-    plan(entries: readonly DoorEntry[], caller: Caller, freeAccessPoint: () => number): ImportPlan {
+    plan(entries, caller, freeAccessPoint) {
       const items = itemsOf(entries, table, freeAccessPoint);
       const differing = items.filter(({ change }) => change.fields.length > 0);
       return {
@@ -97,7 +97,7 @@ export function importDoors(options: DoorImportOptions): DoorImport {
         },
       };
     },
-    async entries(): Promise<DoorEntry[]> {
+    async entries() {
       const rows = table.allDoors.all();
       const entries: DoorEntry[] = [];
       for await (const { piece } of inPieces(clock, rows)) entries.push(...piece.map(entryOf));

@@ -86,12 +86,12 @@ export function openLeaving(options: LeavingOptions): Leaving {
   }
 
   return {
-    store(mac: string, doorId: string): void {
+    store(mac, doorId) {
       table.setRetired.run(mac, doorId, clock.now());
       table.pruneRetired.run(RETIRED_MAX);
     },
     leave,
-    heard(mac: string, gatewayId: string): boolean {
+    heard(mac, gatewayId) {
       const retired = table.retired.get(mac);
       if (!retired) return false;
       const last = asked.get(mac);

@@ -93,7 +93,7 @@ export function openListing(options: ListingOptions): Listing {
   }
 
   return {
-    page(query: DoorQuery): { rows: { id: string; summary: DoorSummary }[]; next: string | null } {
+    page(query) {
       const all = rs485.relays();
       const text = query.name === undefined ? undefined : fold(query.name);
       const { rank: afterRank, accessPointId: after } = cursorOf(query);

@@ -118,7 +118,7 @@ export function openRelayHolds(clock: Clock, rs485: Pick<Rs485, 'holdRelay'>): R
   }
 
   return {
-    renew(doorId: string, relay: WiredRelay): Promise<HoldOutcome> | undefined {
+    renew(doorId, relay) {
       const now = clock.monotonic();
       const hold = holds.get(doorId) ?? newHold(relay, lettingGo.get(doorId));
       lettingGo.delete(doorId);
@@ -129,7 +129,7 @@ export function openRelayHolds(clock: Clock, rs485: Pick<Rs485, 'holdRelay'>): R
       return attempt(hold, hold.attempt);
     },
     reported,
-    drop(doorId: string): void {
+    drop(doorId) {
       const hold = holds.get(doorId);
       if (!hold) return;
       const { attempt, mayEndAt } = hold;
@@ -141,16 +141,16 @@ export function openRelayHolds(clock: Clock, rs485: Pick<Rs485, 'holdRelay'>): R
       attempt?.abort(AWAKE);
       holds.delete(doorId);
     },
-    formerly(doorId: string): void {
+    formerly(doorId) {
       lettingGo.set(doorId, clock.monotonic() + HOLD_MS);
     },
-    isLettingGo: (doorId: string): boolean => (lettingGo.get(doorId) ?? 0) > clock.monotonic(),
-    dropAll(): void {
+    isLettingGo: (doorId) => (lettingGo.get(doorId) ?? 0) > clock.monotonic(),
+    dropAll() {
       for (const { attempt } of holds.values()) attempt?.abort(AWAKE);
       holds.clear();
     },
-    isOn: (doorId: string): boolean => (holds.get(doorId)?.endsAt ?? 0) > clock.monotonic(),
-    restMs: (): number => Math.min(...[...holds.values()].map(({ renewAt }) => renewAt - clock.monotonic())),
+    isOn: (doorId) => (holds.get(doorId)?.endsAt ?? 0) > clock.monotonic(),
+    restMs: () => Math.min(...[...holds.values()].map(({ renewAt }) => renewAt - clock.monotonic())),
   };
 }
 

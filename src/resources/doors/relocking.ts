@@ -154,7 +154,7 @@ export function openLateRelocks(options: LateRelockOptions): LateRelocks {
   }
 
   return {
-    relock(door: DoorRow, event: LockEvent, key: string): (() => void) | undefined {
+    relock(door, event, key) {
       if (undone.has(key)) return () => void undone.delete(key);
       const relock = lateRelock(door, event);
       if (!relock) return undefined;
@@ -162,7 +162,7 @@ export function openLateRelocks(options: LateRelockOptions): LateRelocks {
       closings.store(order);
       return () => closings.schedule(order.mac, delayMs, { relocksItself });
     },
-    unstored(event: LockEvent, key: string): void {
+    unstored(event, key) {
       const door = undone.has(key) ? undefined : doorOf(event.hwId);
       const relock = door && lateRelock(door, event);
       if (!relock) return;

@@ -61,7 +61,7 @@ export function openRfPins({ database, table, audit, log, vault, lockedInWords }
       );
   }
   return {
-    pinOf(mac: string): string | null {
+    pinOf(mac) {
       const sealed = sealedOf(mac);
       if (!sealed) return null;
       try {
@@ -71,13 +71,13 @@ export function openRfPins({ database, table, audit, log, vault, lockedInWords }
         return null;
       }
     },
-    has: (mac: string | null): boolean => mac !== null && table.pin.get(mac) !== undefined,
-    set: (doorId: string, pin: string, caller: Caller) =>
+    has: (mac) => mac !== null && table.pin.get(mac) !== undefined,
+    set: (doorId, pin, caller) =>
       change(doorId, caller, 'door.set-rf-pin', (mac) => {
         if (table.pin.get(mac)) assertUnneeded(mac, ({ raised }) => raised === 0);
         table.setPin.run(mac, vault.seal(Buffer.from(pin, 'latin1'), contextOf(mac)));
       }),
-    remove: (doorId: string, caller: Caller) =>
+    remove: (doorId, caller) =>
       change(doorId, caller, 'door.remove-rf-pin', (mac) => {
         assertUnneeded(mac, () => true);
         table.deletePin.run(mac);

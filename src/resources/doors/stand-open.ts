@@ -110,45 +110,45 @@ export function openStandOpen(options: StandOpenOptions): StandOpen {
   const look = lookIn(options, parts, retryIn(options, changes, deliver));
 
   return {
-    begin(doorId: string, body: StandOpenBody, caller: Caller): Promise<Delivery> {
+    begin(doorId, body, caller) {
       const { promise: stored, resolve } = Promise.withResolvers<void>();
       const { id } = existing(table, doorId);
       const begun = options.busy.during(id, () => begin(id, body, caller, resolve));
       return Promise.race([begun, stored.then(() => answerInTime(begun, clock, SENT_UNANSWERED))]);
     },
-    async end(doorId: string, reason: string, caller: Caller): Promise<void> {
+    async end(doorId, reason, caller) {
       await orders.withdraw(doorId, reason);
       const standing = all.get(doorId);
       await (standing?.isEnding ? standing.ending : standing && changes.stop(standing, reason, caller));
     },
     isBeginning: orders.has,
     isLettingGo: holds.isLettingGo,
-    wake(doorId: string): void {
+    wake(doorId) {
       if (all.has(doorId)) waking.wake();
     },
-    retry(gatewayId: string): void {
+    retry(gatewayId) {
       for (const standing of all.values())
         if (standing.row.gateway_id === gatewayId) standing.retryAt = clock.monotonic();
       waking.wake();
     },
-    reported(mac: string): void {
+    reported(mac) {
       for (const standing of all.values())
         if (standing.row.mac === mac && !standing.isEnding) void changes.reported(standing);
     },
-    relayReported(doorId: string, relay: WiredRelay, isClosed: boolean): void {
+    relayReported(doorId, relay, isClosed) {
       const outcome = holds.reported(doorId, relay, isClosed);
       const standing = all.get(doorId);
       if (outcome && standing && !standing.isEnding) void changes.held(standing, outcome);
     },
-    keepsOpen: (mac: string): boolean =>
+    keepsOpen: (mac) =>
       [...all.values()].some(({ row }) => row.mac === mac && !['waiting', 'lost'].includes(row.phase)),
     count: () => all.size,
-    of: (doorId: string): Readonly<Standing> | undefined => all.get(doorId),
-    isOn(doorId: string): boolean {
+    of: (doorId) => all.get(doorId),
+    isOn(doorId) {
       const row = all.get(doorId)?.row;
       return row?.device_id == null ? row?.phase === 'open' : holds.isOn(doorId);
     },
-    async run(signal: AbortSignal): Promise<never> {
+    async run(signal) {
       try {
         await Promise.all(interrupted.splice(0).map(changes.interrupted));
         return await waking.run(signal, look);

@@ -160,7 +160,7 @@ export function standingChanges(
     withdraw: stored.withdraw,
     withdrawLater: stored.withdrawLater,
     opened,
-    async interrupted(standing: Standing): Promise<void> {
+    async interrupted(standing) {
       if (standing.isEnding) return;
       const { row } = standing;
       log.info(
@@ -169,15 +169,15 @@ export function standingChanges(
       );
       await keep(standing, {}, () => record(row, 'lost', INTERRUPTED));
     },
-    stop: (standing: Standing, reason: string, by?: Pick<Caller, 'principal' | 'correlationId'>) => {
+    stop: (standing, reason, by) => {
       const { mac, phase } = standing.row;
       // What never began has no end.
       if (phase === 'waiting') return remove(standing, 'expired', reason, by);
       return remove(standing, mac === null ? 'ended' : 'ending', reason, by);
     },
-    expire: (standing: Standing) =>
+    expire: (standing) =>
       remove(standing, 'expired', standing.failure?.message ?? 'nothing was sent', undefined),
-    async held(standing: Standing, outcome: HoldOutcome): Promise<void> {
+    async held(standing, outcome) {
       if (outcome.kind === 'held') return opened(standing);
       if (outcome.kind === 'calledOff') return;
       const { err, ...fault } = outcome.fault;
@@ -185,7 +185,7 @@ export function standingChanges(
       standing.failure = { ...fault, at: clock.now() };
       if (outcome.kind === 'lost') await lost(standing, fault.message);
     },
-    async reported(standing: Standing): Promise<void> {
+    async reported(standing) {
       const { door_id, mac, gateway_id, phase } = standing.row;
       const door = whenUnreadable(
         () => options.lastRead.door(door_id),

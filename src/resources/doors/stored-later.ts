@@ -78,23 +78,18 @@ export function openStoredLater({ clock, log }: { clock: Clock; log: Log }): Sto
   }
 
   return {
-    add(
-      doorId: string,
-      what: Entry['what'],
-      error: unknown,
-      { store, isDue = () => true }: Pick<Entry, 'store'> & Partial<Pick<Entry, 'isDue'>>,
-    ): void {
+    add(doorId, what, error, { store, isDue = () => true }) {
       const entry = { doorId, what, store, isDue, nextAt: 0, failures: 0, refusal: storageRefusal(error) };
       postpone(entry, error);
       if (entries.size >= ENTRIES_MAX && !SAYS_CLOSED.includes(what)) return;
       entries.add(entry);
       waking.wake();
     },
-    refusalOf: (doorId: string): GatehouseError | undefined =>
+    refusalOf: (doorId) =>
       [...entries].find(
         (entry) => entry.doorId === doorId && SAYS_CLOSED.includes(entry.what) && entry.isDue(),
       )?.refusal,
-    run: (signal: AbortSignal): Promise<never> => waking.run(signal, look),
+    run: (signal) => waking.run(signal, look),
   };
 }
 

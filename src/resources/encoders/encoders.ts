@@ -59,16 +59,15 @@ export function openEncoders(options: EncodersOptions): Encoders {
   return {
     get,
 
-    exists: (encoderId: string): boolean => table.encoder.get(encoderId) !== undefined,
-    upgrading: (encoderId: string): boolean =>
-      (table.encoder.get(encoderId)?.upgrade_job_info ?? null) !== null,
-    journal: (encoderId: string): string | null => table.encoder.get(encoderId)?.journal ?? null,
+    exists: (encoderId) => table.encoder.get(encoderId) !== undefined,
+    upgrading: (encoderId) => (table.encoder.get(encoderId)?.upgrade_job_info ?? null) !== null,
+    journal: (encoderId) => table.encoder.get(encoderId)?.journal ?? null,
 
-    nameOf: (encoderId: string) => table.encoder.get(encoderId)?.name,
+    nameOf: (encoderId) => table.encoder.get(encoderId)?.name,
 
-    list: (query: PageQuery) => page(database, table, sessions, query),
+    list: (query) => page(database, table, sessions, query),
 
-    state(encoderId: string): EncoderState {
+    state(encoderId) {
       const row = existing(table, encoderId);
       const credential = table.byGeneration.get(encoderId, row.generation);
       if (!credential)
@@ -91,7 +90,7 @@ export function openEncoders(options: EncodersOptions): Encoders {
       };
     },
 
-    async update(encoderId: string, edit: Editable, { principal, correlationId, ifMatch }: Editor) {
+    async update(encoderId, edit, { principal, correlationId, ifMatch }) {
       assertSameId('id', edit.id, encoderId);
       await database.commit(() => {
         const row = existing(table, encoderId);
@@ -110,7 +109,7 @@ export function openEncoders(options: EncodersOptions): Encoders {
       return get(encoderId);
     },
 
-    async revoke(encoderId: string, { principal, correlationId }: Caller) {
+    async revoke(encoderId, { principal, correlationId }) {
       await database.commit(() => {
         const row = existing(table, encoderId);
         if (table.endActive.run('revoked', encoderId).changes === 0) return;
@@ -127,7 +126,7 @@ export function openEncoders(options: EncodersOptions): Encoders {
       return get(encoderId);
     },
 
-    retire: (encoderId: string, caller: Editor) => retire(options, encoderId, caller),
+    retire: (encoderId, caller) => retire(options, encoderId, caller),
   };
 }
 

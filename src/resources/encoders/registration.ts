@@ -124,7 +124,7 @@ export function openRegistration(options: RegistrationOptions): Registration {
   }
 
   return {
-    async register(encoderId: string, request: RegistrationRequest, caller: Editor) {
+    async register(encoderId, request, caller) {
       const before = running.get(encoderId) ?? Promise.resolve();
       const turn = before.then(
         () => register(encoderId, request, caller),

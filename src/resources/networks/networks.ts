@@ -63,22 +63,22 @@ export async function openNetworks(options: NetworksOptions): Promise<Networks> 
   return {
     get,
     declare,
-    certOf: (netId: string): string | null => table.network.get(netId)?.cert ?? null,
-    exists: (netId: string) => table.network.get(netId) !== undefined,
+    certOf: (netId) => table.network.get(netId)?.cert ?? null,
+    exists: (netId) => table.network.get(netId) !== undefined,
 
-    list({ cursor = '', limit, description = '' }: ListQuery): { items: Network[]; next: string | null } {
+    list({ cursor = '', limit, description = '' }) {
       const rows = table.page.all(cursor, description, limit + 1);
       const items = rows.slice(0, limit).map(toNetwork);
       return { items, next: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
     },
 
-    state(netId: string): NetworkState {
+    state(netId) {
       const row = existing(table, netId);
       const isDeclared = declared.some(({ id }) => id === netId);
       return { id: netId, declared: isDeclared, certificates: describeCertificates(row.cert, clock.now()) };
     },
 
-    async update(netId: string, edit: Edit, { principal, correlationId, ifMatch }: Editor) {
+    async update(netId, edit, { principal, correlationId, ifMatch }) {
       assertSameId('id', edit.id, netId);
       if (typeof edit.cert === 'string') parseCertificates(edit.cert);
       const fields = await database.commit(() => {

@@ -39,16 +39,11 @@ export function openDevices(options: DevicesOptions): Devices {
 
   return {
     get,
-    list: (query: ListQuery) =>
-      page(database, (after, limit) => rows(table, query, after, limit), toDevice, query),
+    list: (query) => page(database, (after, limit) => rows(table, query, after, limit), toDevice, query),
     entries: () => rs485Entries(table),
-    countInGroup: (groupId: string) => table.countInGroup.get(groupId)?.count ?? 0,
+    countInGroup: (groupId) => table.countInGroup.get(groupId)?.count ?? 0,
 
-    async update(
-      deviceId: string,
-      edit: Edit & { deviceId?: string | undefined },
-      { principal, correlationId, ifMatch }: Editor,
-    ) {
+    async update(deviceId, edit, { principal, correlationId, ifMatch }) {
       assertSameId('deviceId', edit.deviceId, deviceId);
       const { doors, letGo } = await database.commit(() => {
         const row = existing(table, deviceId);

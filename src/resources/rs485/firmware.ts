@@ -104,8 +104,8 @@ export function openFirmware(options: FirmwareOptions): Firmware {
   }
 
   return {
-    upgradeOf: (deviceId: string): UpgradeJobInfo | null => upgrades.get(deviceId) ?? null,
-    async start(deviceId: string, { file }: FirmwareBody, caller: Caller): Promise<unknown> {
+    upgradeOf: (deviceId) => upgrades.get(deviceId) ?? null,
+    async start(deviceId, { file }, caller) {
       const row = existing(table, deviceId);
       const { bus, hw_id: hwId } = row;
       const { version, sha256 } = (await imageFor(row, file)).manifest;

@@ -65,10 +65,10 @@ export function openSiteImport(options: SiteContext): SiteImport {
 
   return {
     exported: () => exportedSite(options),
-    async plan({ document }: PlanRequest, caller: ImportCaller): Promise<ImportResult> {
+    async plan({ document }, caller) {
       return (await planned(document, caller)).result;
     },
-    async start({ document, digest }: ImportRequest, caller: ImportCaller) {
+    async start({ document, digest }, caller) {
       const { site, plan, result } = await planned(document, caller);
       if (digest !== undefined && digest !== result.digest) throw changedMeanwhile();
       const { changes: _, ...rest } = result;

@@ -65,7 +65,7 @@ export function openLedger(options: LedgerOptions): Ledger {
   const measured = openMeasured(options);
   return {
     accepted: measured.accepted,
-    apply(request: RequestRow, input: Input): Extract<Step, { type: 'ignored' }>[] {
+    apply(request, input) {
       const before = toJob(request, table.entries.all(request.job_id), lateOf);
       const { job: after, steps } = transition(before, input);
       const entries = [...before.entries];
@@ -81,7 +81,7 @@ export function openLedger(options: LedgerOptions): Ledger {
       return steps.filter((step) => step.type === 'ignored');
     },
 
-    status: (request: RequestRow): WriteRequestStatus => ({
+    status: (request) => ({
       encoderId: request.encoder_id,
       requestId: request.request_id,
       description: request.description,

@@ -77,7 +77,7 @@ export function openFailedJoins(options: ZgateContext): FailedJoins {
   }
 
   return {
-    async event(linkId: string, { kind, data }: DriverEvent): Promise<boolean> {
+    async event(linkId, { kind, data }) {
       const deviceId = options.gatewayOfLink.get(linkId);
       if (deviceId === undefined) return false;
       if (kind === 'lockJoined') {
@@ -93,7 +93,7 @@ export function openFailedJoins(options: ZgateContext): FailedJoins {
       events.wake();
       return true;
     },
-    shown: (row: ZgateRow): ShownFailedJoin[] =>
+    shown: (row) =>
       since(row, clock.now() - KEPT_MS)
         .map(({ mac, reason, at }) => ({ mac, at: iso(at), reason, message: MESSAGES[reason] }))
         .toReversed(),

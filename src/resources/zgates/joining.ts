@@ -117,15 +117,15 @@ export async function openJoining(options: JoiningOptions): Promise<Joining> {
 
   return {
     permit,
-    shown(row: ZgateRow): ShownJoinWindow | null {
+    shown(row) {
       if (row.join_window === null) return null;
       const { openedAt, until, openedBy, allowed } = storedJson(joinWindow, row.join_window);
       return { openedAt: iso(openedAt), until: iso(until), openedBy, allowed };
     },
-    linkLost(deviceId: string): void {
+    linkLost(deviceId) {
       if (ends.get(deviceId)) ends.set(deviceId, ends.after(0, 'its link was lost'));
     },
-    async run(signal: AbortSignal): Promise<never> {
+    async run(signal) {
       for (;;) {
         await clock.sleep(CHECK_MS, signal);
         // First what needs no disk.

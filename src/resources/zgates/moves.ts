@@ -104,12 +104,12 @@ export function openMoves(options: MovesOptions): Moves {
       return { from, to, absent: absentOf(row) };
     },
 
-    stayedBehind(row: ZgateRow): GatewayLock[] {
+    stayedBehind(row) {
       const channel = channels.channelOf(row);
       return locksOf(row.device_id).filter((lock) => hasStayedBehind(lock, channel));
     },
 
-    async start(deviceId: string, body: ChannelMoveBody, caller: Caller): Promise<unknown> {
+    async start(deviceId, body, caller) {
       const row = existing(table, deviceId);
       const to = targetOf(row, channels.channelOf(row), body.channel);
       assertReachable(row, options);
@@ -118,7 +118,7 @@ export function openMoves(options: MovesOptions): Moves {
       return begin(row, to, caller);
     },
 
-    async byItself(row: ZgateRow, to: number): Promise<void> {
+    async byItself(row, to) {
       const how = `POST /network/zgate/${row.device_id}/channel-move`;
       if (row.moved_for_version === row.channels_version)
         throw new DriverError(

@@ -45,7 +45,7 @@ export function overviewOf(options: OverviewOptions): Overview {
         return behind ? [{ deviceId, name, zigbeeChannel: channels.channelOf(row), ...behind }] : [];
       }),
     }),
-    facts(deviceId: string): GatewayFacts | undefined {
+    facts(deviceId) {
       const row = table.zgate.get(deviceId);
       if (!row) return undefined;
       const { lastError = null } = linkOf(row, options) ?? {};

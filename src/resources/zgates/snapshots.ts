@@ -73,16 +73,16 @@ export async function openSnapshots(options: ZgateContext): Promise<Snapshots> {
   }
 
   return {
-    drawSecrets: (declared: ZgateContext['declared']) => drawSecrets(options, declared),
+    drawSecrets: (declared) => drawSecrets(options, declared),
 
-    startOf(deviceId: string): { network: NetworkSecrets; snapshot: Uint8Array | null; restore: boolean } {
+    startOf(deviceId) {
       const network = secretsOf(deviceId);
       const wanted = table.network.get(deviceId)?.restore_seq ?? null;
       const archive = readable(options, deviceId, wanted ?? undefined)?.archive ?? null;
       return { network, snapshot: archive, restore: wanted !== null && archive !== null };
     },
 
-    list: (deviceId: string) =>
+    list: (deviceId) =>
       table.snapshots.all(deviceId).map(({ seq, taken_at, locks, hw_id, zigbee_channel, bytes }) => ({
         number: seq,
         takenAt: new Date(taken_at).toISOString(),
@@ -92,7 +92,7 @@ export async function openSnapshots(options: ZgateContext): Promise<Snapshots> {
         bytes,
       })),
 
-    async restore(deviceId: string, number: number | undefined, caller: Caller) {
+    async restore(deviceId, number, caller) {
       const { link } = existing(table, deviceId);
       const one = chosen(options, deviceId, number);
       await database.commit(() => {
@@ -103,7 +103,7 @@ export async function openSnapshots(options: ZgateContext): Promise<Snapshots> {
       return { deviceId, snapshot: one.seq, takenAt: new Date(one.taken_at).toISOString(), locks: one.locks };
     },
 
-    async linkUp(linkId: string): Promise<void> {
+    async linkUp(linkId) {
       const deviceId = options.gatewayOfLink.get(linkId);
       const number = deviceId === undefined ? null : (table.network.get(deviceId)?.restore_seq ?? null);
       if (deviceId === undefined || number === null) return;
@@ -120,7 +120,7 @@ export async function openSnapshots(options: ZgateContext): Promise<Snapshots> {
       options.field.restart(linkId);
     },
 
-    async event(linkId: string, { id, kind, data }: DriverEvent): Promise<boolean> {
+    async event(linkId, { id, kind, data }) {
       const deviceId = options.gatewayOfLink.get(linkId);
       if (deviceId === undefined || kind !== 'snapshot') return false;
       const { data: parsed } = snapshot.safeParse(data);

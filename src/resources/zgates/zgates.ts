@@ -103,28 +103,28 @@ export async function openZgates(options: ZgatesOptions): Promise<Zgates> {
 
   return {
     get,
-    async declare(declared: readonly DeclaredGateway[]) {
+    async declare(declared) {
       await declare(declared);
       await snapshots.drawSecrets(declared);
       for (const { deviceId } of declared) if (!reported.get(deviceId)) reported.add(deviceId, clock.now());
     },
-    list: (query: ListQuery) => page(options.database, table, toZgate, query),
-    countInGroup: (groupId: string) => table.countInGroup.get(groupId)?.count ?? 0,
-    exists: (deviceId: string) => table.zgate.get(deviceId) !== undefined,
+    list: (query) => page(options.database, table, toZgate, query),
+    countInGroup: (groupId) => table.countInGroup.get(groupId)?.count ?? 0,
+    exists: (deviceId) => table.zgate.get(deviceId) !== undefined,
     connection(deviceId: string): { connected: boolean; changedAt: number } | undefined {
       const known = reported.get(deviceId);
       return known && { connected: known.connected, changedAt: known.changedAt };
     },
     ...overviewOf({ ...context, channels, moves }),
-    ofLink: (linkId: string) => gatewayOfLink.get(linkId),
-    networkOf: (deviceId: string) => table.zgate.get(deviceId)?.network_id ?? null,
-    linkOf: (deviceId: string) => gatewayOfLink.entries().find(([, gateway]) => gateway === deviceId)?.[0],
+    ofLink: (linkId) => gatewayOfLink.get(linkId),
+    networkOf: (deviceId) => table.zgate.get(deviceId)?.network_id ?? null,
+    linkOf: (deviceId) => gatewayOfLink.entries().find(([, gateway]) => gateway === deviceId)?.[0],
     state: stateFrom({ ...context, channels, moves, joining, failedJoins }),
     update: openUpdate(options, table, (deviceId) => {
       reconciler.wake(deviceId);
       return get(deviceId);
     }),
-    async permitJoin(deviceId: string, body: PermitJoinBody, caller: Caller) {
+    async permitJoin(deviceId, body, caller) {
       await joining.permit(deviceId, body, caller);
       return { deviceId, joinWindow: joining.shown(existing(table, deviceId)) };
     },
@@ -132,7 +132,7 @@ export async function openZgates(options: ZgatesOptions): Promise<Zgates> {
     map: openMap(context),
 
     report: channels.report,
-    link(linkId: string, up: boolean): void {
+    link(linkId, up) {
       channels.link(linkId, up);
       const deviceId = gatewayOfLink.get(linkId);
       if (!up && deviceId !== undefined) joining.linkLost(deviceId);

@@ -58,22 +58,22 @@ export function openCatalogue({ database, audit, followers }: CatalogueOptions):
   }
   const importPlan = importCatalogue({ table, audit, forget });
   return {
-    groupName: (id: string): string | undefined => groups.get(id)?.name,
+    groupName: (id) => groups.get(id)?.name,
     schedule: schedules.get,
     template: templates.get,
     systemConfigVersion,
 
-    groups: ({ cursor = '', limit, name = '' }: PageQuery & { name?: string | undefined }) =>
+    groups: ({ cursor = '', limit, name = '' }) =>
       page<Group>(table.groupPage.all(cursor, name, limit + 1), limit),
-    schedules: ({ cursor = '', limit }: PageQuery) =>
+    schedules: ({ cursor = '', limit }) =>
       schedulePage(database, table.schedulePage.all(cursor, limit + 1), limit),
-    templates: ({ cursor = '', limit }: PageQuery) => ({
+    templates: ({ cursor = '', limit }) => ({
       ...page<Template>(table.templatePage.all(cursor, limit + 1).map(toTemplate), limit),
       systemConfigVersion: systemConfigVersion(),
     }),
 
-    importPlan: (...[sections, caller]: Parameters<typeof importPlan>) => importPlan(sections, caller),
-    sections(): CatalogueSections {
+    importPlan: (...[sections, caller]) => importPlan(sections, caller),
+    sections() {
       const version = systemConfigVersion();
       return {
         ...(version > 0 && { systemConfigVersion: version }),

@@ -102,12 +102,12 @@ export function catalogueEditing({
   }
 
   return {
-    async putGroup(id: string, { id: inBody, name }: GroupBody, caller: Caller): Promise<Group> {
+    async putGroup(id, { id: inBody, name }, caller) {
       assertSameId('id', inBody, id);
       await put(() => ({ groups: [{ id, name }] }), caller);
       return { id, name };
     },
-    async putSchedule(id: string, body: ScheduleBody, caller: EditCaller): Promise<Schedule> {
+    async putSchedule(id, body, caller) {
       assertSameId('id', body.id, id);
       await put(() => {
         assertPresent(stored.schedule(id), body.version, caller);
@@ -116,7 +116,7 @@ export function catalogueEditing({
       return stored.schedule(id) as Schedule;
     },
     /** What is absent stays as it is. */
-    async putTemplate(id: string, body: TemplateBody, caller: EditCaller): Promise<Template> {
+    async putTemplate(id, body, caller) {
       assertSameId('id', body.id, id);
       await put(() => {
         const before = stored.template(id);
@@ -127,9 +127,9 @@ export function catalogueEditing({
       return stored.template(id) as Template;
     },
     /** Resolve with what it was. Throw NOT_FOUND, PRECONDITION_FAILED and IN_USE. */
-    removeGroup: (id: string, caller: EditCaller) => remove('group', id, caller) as Promise<Group>,
-    removeSchedule: (id: string, caller: EditCaller) => remove('schedule', id, caller) as Promise<Schedule>,
-    removeTemplate: (id: string, caller: EditCaller) => remove('template', id, caller) as Promise<Template>,
+    removeGroup: (id, caller) => remove('group', id, caller) as Promise<Group>,
+    removeSchedule: (id, caller) => remove('schedule', id, caller) as Promise<Schedule>,
+    removeTemplate: (id, caller) => remove('template', id, caller) as Promise<Template>,
   };
 }
 

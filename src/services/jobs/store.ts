@@ -115,9 +115,8 @@ export function openStore(options: JobsOptions, closing: AbortSignal): Store {
 
   return {
     table,
-    insert: (id: string, order: JobOrder, status: 'queued' | 'running') =>
-      database.commit(() => writeBegin(id, order, status)),
-    async begin(id: string): Promise<boolean> {
+    insert: (id, order, status) => database.commit(() => writeBegin(id, order, status)),
+    async begin(id) {
       const row = table.job.get(id);
       let isBegun = false;
       const write = () => {
@@ -125,12 +124,7 @@ export function openStore(options: JobsOptions, closing: AbortSignal): Store {
       };
       return row !== undefined && (await stored(row, write)) && isBegun;
     },
-    async end(
-      id: string,
-      progress: Progress,
-      end: End,
-      made: { result: Job['result']; concluded: Conclusion | undefined },
-    ): Promise<void> {
+    async end(id, progress, end, made) {
       const row = table.job.get(id);
       // The next start queues it again.
       if (!row || (end.code === INTERRUPTED && row.queue !== null)) return;
@@ -145,18 +139,18 @@ export function openStore(options: JobsOptions, closing: AbortSignal): Store {
       );
       unstored.delete(id);
     },
-    failedUnstored(id: string): UnstoredEnd | undefined {
+    failedUnstored(id) {
       const found = unstored.get(id);
       return found?.end.status === 'done' ? undefined : found;
     },
-    requestCancel(id: string, caller: Caller): JobStatus | undefined {
+    requestCancel(id, caller) {
       const row = table.job.get(id);
       if (!row || table.setCancelRequested.run(clock.now(), id).changes === 0) return undefined;
       record(row, caller, 'cancel requested');
       if (row.status === 'queued') writeEnd(row, { done: 0, total: null }, cancelled(), {});
       return row.status;
     },
-    async unfinished(work: ResumedWork): Promise<{ id: string; task: Task }[]> {
+    async unfinished(work) {
       const left = table.unfinished.all().map((row) => ({ row, task: taskOf(row, work, log) }));
       if (left.length === 0) return [];
       return database.commit(() =>
