@@ -1,6 +1,6 @@
 /** Locks that were to join and did not: what is reported, and what is left of them in the coordinator. */
 import { expect, it } from 'vitest';
-import { hastenTimeouts } from '../../test/simulators/zigbee/haste.ts';
+import { shortenTimeouts } from '../../test/simulators/zigbee/short-pauses.ts';
 import { joinFailed } from '../contract/zgate.ts';
 import { crc16 } from './lock-cluster.ts';
 import { folder, LOCK, OTHER_LOCK, opened, simulated, type TestGateway } from './test-gateway.ts';
@@ -78,7 +78,7 @@ it('a lock that is turned away, or does not say what it is, is reported once', a
     locks: [{ ieee: LOCK, faults: { lostResponses: 1_000_000 } }, { ieee: OTHER_LOCK }],
   });
   const gateway = await opened(site);
-  hastenTimeouts(0.05);
+  shortenTimeouts(0.05);
   await gateway.execute('permitJoin', { seconds: 200, allowed: [LOCK], installCodes: [] });
   await site.join(OTHER_LOCK);
   await expect.poll(() => failures(gateway)).toEqual([`${OTHER_LOCK} notAllowed`]);
@@ -94,7 +94,7 @@ it('says in words of its own that the coordinator did not answer to a window', a
   const gateway = await opened(site);
   // What it is sent at the start is over.
   await gateway.execute('permitJoin', { seconds: 0, allowed: [], installCodes: [] });
-  hastenTimeouts(0.05);
+  shortenTimeouts(0.05);
   await site.hang(true);
   await expect(
     gateway.execute('permitJoin', { seconds: 60, allowed: [], installCodes: [] }),

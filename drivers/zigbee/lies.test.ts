@@ -1,8 +1,8 @@
 /** Locks and coordinators that say what is not so. */
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
-import { hastenTimeouts } from '../../test/simulators/zigbee/haste.ts';
 import { encodeMt, type MtFrame } from '../../test/simulators/zigbee/mt/frame.ts';
+import { shortenTimeouts } from '../../test/simulators/zigbee/short-pauses.ts';
 import { lockReport } from '../contract/settings.ts';
 import { CONFIRMED, folder, joined, LOCK, opened, simulated, unlockOf } from './test-gateway.ts';
 import { incoming, openWire } from './test-wire.ts';
@@ -96,13 +96,13 @@ it.each([5, 30])(
       left -= 1;
       return left >= 0 ? frame : undefined;
     };
-    hastenTimeouts(0.5);
+    shortenTimeouts(0.5);
     await expect(opened(wire, {}, { clock: hurried })).rejects.toMatchObject({
       code: 'LINK_LOST',
       message: expect.stringContaining('did not start within'),
     });
     wire.tamper = (frame) => frame;
-    hastenTimeouts(1);
+    shortenTimeouts(1);
     const again = await opened(wire);
     expect(again.reports.get('gateway')).toMatchObject({ connected: true });
   },

@@ -1,7 +1,7 @@
 /** A coordinator that fails, is exchanged, or is not who it should be. */
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
-import { hastenTimeouts } from '../../test/simulators/zigbee/haste.ts';
+import { shortenTimeouts } from '../../test/simulators/zigbee/short-pauses.ts';
 import type { Clock, DriverError } from '../contract/driver.ts';
 import { snapshot } from '../contract/zgate.ts';
 import { CONFIRMED, folder, joined, LOCK, NETWORK, opened, simulated, unlockOf } from './test-gateway.ts';
@@ -22,7 +22,7 @@ const hasty: Clock = {
 it('loses a stick that falls silent', async () => {
   const site = await simulated({});
   const gateway = await opened(site, {}, { clock: impatient });
-  hastenTimeouts(0.2);
+  shortenTimeouts(0.2);
   await site.hang(true);
   expect(await gateway.ended).toMatchObject({
     code: 'LINK_LOST',
@@ -50,7 +50,7 @@ it('loses a stick that resets itself without a word', async () => {
   const site = await simulated({});
   const wire = await openWire(site.port);
   const gateway = await opened(wire, {}, { clock: impatient });
-  hastenTimeouts(0.2);
+  shortenTimeouts(0.2);
   wire.tamper = (frame) => (frame.type === 'AREQ' && frame.subsystem === 1 ? undefined : frame);
   await site.selfReset();
   expect(await gateway.ended).toMatchObject({ code: 'LINK_LOST' });
@@ -84,12 +84,12 @@ it('loses a stick whose connection drops, and comes back in the same process', a
 
 it('fails to start on a silent stick, and can be started again', async () => {
   const site = await simulated({ silent: true });
-  hastenTimeouts(0.2);
+  shortenTimeouts(0.2);
   await expect(opened(site)).rejects.toMatchObject({
     code: 'LINK_LOST',
     message: expect.stringContaining('see that its port is that of a Z-Stack coordinator'),
   });
-  hastenTimeouts(1);
+  shortenTimeouts(1);
   await site.hang(false);
   const again = await opened(site);
   expect(again.reports.get('gateway')).toMatchObject({ connected: true });
@@ -98,7 +98,7 @@ it('fails to start on a silent stick, and can be started again', async () => {
 it('is called off at once while it waits for a silent stick', async () => {
   const site = await simulated({ silent: true });
   // Longer than this test waits.
-  hastenTimeouts(10);
+  shortenTimeouts(10);
   // By then it has been asked, and whenever it is called off this holds.
   const signal = AbortSignal.timeout(1_000);
   await expect(opened(site, {}, { signal })).rejects.toMatchObject({ name: 'TimeoutError' });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, expect, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openSimulatedGateway, type SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
-import '../../test/simulators/zigbee/haste.ts';
+import '../../test/simulators/zigbee/short-pauses.ts';
 import type { GatewayPlan } from '../../test/simulators/zigbee/plan.ts';
 import type { Clock, Driver, DriverEvent, Plain } from '../contract/driver.ts';
 import { openZigbee } from './driver.ts';

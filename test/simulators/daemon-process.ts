@@ -15,7 +15,7 @@ export interface DaemonProcess extends AsyncDisposable {
 }
 
 const PROJECT = join(import.meta.dirname, '../..');
-const TETHER = join(import.meta.dirname, 'tether.js');
+const END_WITH_PARENT = join(import.meta.dirname, 'end-with-parent.js');
 /** As `npm start` runs it. */
 const [before = '', after = ''] = manifest.scripts.start.split(' node ');
 export const NODE_FLAGS = after.split(' ').filter((word) => /^--(disable|max|heap)-/.test(word));
@@ -40,7 +40,7 @@ export function openDaemonProcess(options: {
       // A process group of its own: Ctrl-C in a terminal ends the demo, which then ends its daemon in order.
       const started = spawn(
         process.execPath,
-        [...NODE_FLAGS, '--import', TETHER, program, 'serve', '--config', configFile],
+        [...NODE_FLAGS, '--import', END_WITH_PARENT, program, 'serve', '--config', configFile],
         {
           cwd: PROJECT,
           detached: true,

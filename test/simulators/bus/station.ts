@@ -1,5 +1,5 @@
 /** A place on the wire: a device, and what is wrong with it. */
-import { openAilments } from './ailments.ts';
+import { openActiveFaults } from './active-faults.ts';
 import type { Switching } from './pins.ts';
 import { type CheckedPlan, type DeviceChange, type DevicePlan, type Faults, INPUTS } from './plan.ts';
 import type { Device, Protocol } from './protocol.ts';
@@ -40,7 +40,7 @@ export function openStation(plan: DevicePlan, bus: CheckedPlan, protocol: Protoc
   let { turnaroundMs } = plan;
   let hwId = plan.hwId ?? `${kind}-${address}`.slice(0, 16);
   let device: Device = protocol.openDevice({ ...plan, hwId }, opened);
-  const ailments = openAilments(plan.faults, address, protocol);
+  const activeFaults = openActiveFaults(plan.faults, address, protocol);
   let requests = 0;
   let writes = 0;
 
@@ -62,16 +62,16 @@ export function openStation(plan: DevicePlan, bus: CheckedPlan, protocol: Protoc
       const isWrite = protocol.isWrite?.(request) === true;
       if (!isForAll) requests += 1;
       if (!isForAll && isWrite) writes += 1;
-      if (ailments.isDeaf()) return [];
+      if (activeFaults.isDeaf()) return [];
       device.advance(now);
-      const { refuse: all, refuseWrites } = ailments.faults();
+      const { refuse: all, refuseWrites } = activeFaults.faults();
       const refuse = isForAll ? undefined : (all ?? (isWrite ? refuseWrites : undefined));
       const reply = refuse === undefined ? device.answer(request, now) : protocol.refusal(request, refuse);
-      if (!reply || isForAll || ailments.swallows(isWrite)) return [];
-      const { twin } = ailments.faults();
+      if (!reply || isForAll || activeFaults.swallows(isWrite)) return [];
+      const { twin } = activeFaults.faults();
       const own = {
-        bytes: ailments.spoilt(reply),
-        delayMs: ailments.delayMs(bus.pacing === 'none' ? 0 : turnaroundMs),
+        bytes: activeFaults.spoilt(reply),
+        delayMs: activeFaults.delayMs(bus.pacing === 'none' ? 0 : turnaroundMs),
       };
       return twin ? [own, { bytes: reply, delayMs: twin.turnaroundMs }] : [own];
     },
@@ -94,7 +94,7 @@ export function openStation(plan: DevicePlan, bus: CheckedPlan, protocol: Protoc
         ...(supplyFault !== undefined && { supplyFault }),
       });
       if (change.turnaroundMs !== undefined) turnaroundMs = change.turnaroundMs;
-      if (change.faults !== undefined) ailments.change(change.faults);
+      if (change.faults !== undefined) activeFaults.change(change.faults);
     },
     state(now) {
       device.advance(now);
@@ -104,7 +104,7 @@ export function openStation(plan: DevicePlan, bus: CheckedPlan, protocol: Protoc
         kind,
         hwId,
         turnaroundMs,
-        faults: ailments.faults(),
+        faults: activeFaults.faults(),
         requests,
         writes,
         inputs: named('input', pins.inputCount, pins.inputs()),

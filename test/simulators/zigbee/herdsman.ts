@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { Controller, setLogger } from 'zigbee-herdsman';
 import { temporaryFolder } from '../../temporary.ts';
-import './haste.ts';
+import './short-pauses.ts';
 import type { SimulatedGateway } from './gateway.ts';
 
 /** Of a test, on a machine that is busy. */

@@ -1,5 +1,5 @@
 /** A simulated lock: a node with the clusters of one, and what a person does to it. */
-import { type Ailments, openAilments } from './ailments.ts';
+import { type ActiveFaults, openActiveFaults } from './active-faults.ts';
 import type { Air } from './air/frames.ts';
 import { type OpenNode, openNode, type Routers } from './air/node.ts';
 import type { Executed } from './clusters/door-lock/bolt.ts';
@@ -63,7 +63,7 @@ const REJOIN_MS = 60_000;
 const DEVICE_ID = 0x000a;
 
 export function openLock(plan: LockPlan, { time, air, stick, random, routers }: LockOptions): Lock {
-  const ailments = openAilments(plan.faults);
+  const activeFaults = openActiveFaults(plan.faults);
   const battery = { ...plan.battery };
   const link = { lqi: plan.lqi, rssi: plan.rssi };
   const firmware = { ...plan.firmware };
@@ -72,7 +72,7 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
     deviceId: DEVICE_ID,
     asksDefaultResponse: plan.asksDefaultResponse ?? Number.parseInt(plan.ieee.slice(-1), 16) % 2 === 1,
     node: () => node,
-    faults: ailments,
+    faults: activeFaults,
   });
   const node = openNode({
     time,
@@ -93,18 +93,18 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
     bindingsMax: plan.bindingsMax,
     installKey: plan.installCode === undefined ? undefined : installKeyOf(plan.installCode),
     exchangesKey: plan.keyExchange,
-    fragments: () => ailments.oversizedStrings() !== undefined,
-    isOnline: () => !ailments.isOffline(),
-    losesResponse: ailments.losesResponse,
-    misses: ailments.misses,
-    confirmFault: ailments.confirmFault,
-    duplicates: ailments.duplicates,
-    lagMs: ailments.lagMs,
-    replaysAfter: ailments.replaysAfter,
+    fragments: () => activeFaults.oversizedStrings() !== undefined,
+    isOnline: () => !activeFaults.isOffline(),
+    losesResponse: activeFaults.losesResponse,
+    misses: activeFaults.misses,
+    confirmFault: activeFaults.confirmFault,
+    duplicates: activeFaults.duplicates,
+    lagMs: activeFaults.lagMs,
+    replaysAfter: activeFaults.replaysAfter,
     holdMs: undefined,
     application: device.application,
   });
-  const clusters = addLockClusters({ time, plan, device, node, ailments, battery, link, firmware });
+  const clusters = addLockClusters({ time, plan, device, node, activeFaults, battery, link, firmware });
   const { door, ota, poll, power } = clusters;
 
   /** What a person or the surroundings do. */
@@ -124,7 +124,7 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
   return {
     node,
     change(change) {
-      if (change.faults !== undefined) ailments.change(change.faults);
+      if (change.faults !== undefined) activeFaults.change(change.faults);
       Object.assign(battery, change.battery);
       Object.assign(link, change.lqi !== undefined && { lqi: change.lqi });
       Object.assign(link, change.rssi !== undefined && { rssi: change.rssi });
@@ -135,7 +135,7 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
       changeNode(node, change);
       happen(change);
     },
-    state: () => describe({ plan, air, node, device, battery, firmware, ailments, clusters }),
+    state: () => describe({ plan, air, node, device, battery, firmware, activeFaults, clusters }),
   };
 }
 
@@ -164,12 +164,12 @@ interface Parts {
   device: Device;
   battery: Battery;
   firmware: Firmware;
-  ailments: Ailments;
+  activeFaults: ActiveFaults;
   clusters: LockClusters;
 }
 
 function describe(parts: Parts): LockState {
-  const { plan, air, node, device, battery, firmware, ailments, clusters } = parts;
+  const { plan, air, node, device, battery, firmware, activeFaults, clusters } = parts;
   const { door, alarms, ota, vendor } = clusters;
   return {
     ieee: plan.ieee,
@@ -195,7 +195,7 @@ function describe(parts: Parts): LockState {
     vendor: vendor
       ? { versions: { ...vendor.versions }, applied: vendor.applied(), lastRefusal: vendor.lastRefusal() }
       : null,
-    faults: ailments.faults(),
+    faults: activeFaults.faults(),
   };
 }
 

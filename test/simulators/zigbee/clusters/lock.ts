@@ -1,5 +1,5 @@
 /** The clusters of a lock, and what ties them to each other. */
-import type { Ailments } from '../ailments.ts';
+import type { ActiveFaults } from '../active-faults.ts';
 import type { OpenNode } from '../air/node.ts';
 import type { LockPlan } from '../plan.ts';
 import type { Time } from '../time.ts';
@@ -39,7 +39,7 @@ export interface LockClustersOptions {
   plan: LockPlan;
   device: Device;
   node: OpenNode;
-  ailments: Ailments;
+  activeFaults: ActiveFaults;
   /** What it measures and runs, as it is at the time. */
   battery: Battery;
   link: { lqi: number; rssi: number };
@@ -48,12 +48,12 @@ export interface LockClustersOptions {
 
 /** Adds them to its device. */
 export function addLockClusters(options: LockClustersOptions): LockClusters {
-  const { time, plan, device, node, ailments, battery, link, firmware } = options;
+  const { time, plan, device, node, activeFaults, battery, link, firmware } = options;
   const alarms = openAlarms((command, payload) => device.notify(ALARMS, command, payload));
   const door = openDoorLock({
     time,
     plan,
-    ailments,
+    activeFaults,
     changed: () => device.notice(),
     notify: (command, payload) => device.notify(DOOR_LOCK, command, payload),
     raise: (code) => alarms.raise(code, DOOR_LOCK),

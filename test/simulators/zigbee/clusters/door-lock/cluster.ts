@@ -1,5 +1,5 @@
 /** The door lock cluster (ZCL 7.3). */
-import type { Ailments } from '../../ailments.ts';
+import type { ActiveFaults } from '../../active-faults.ts';
 import { bytes, type Reader, u16 } from '../../bytes.ts';
 import type { LockPlan } from '../../plan.ts';
 import type { Time } from '../../time.ts';
@@ -49,7 +49,7 @@ export interface DoorLock {
 export interface DoorLockOptions {
   time: Time;
   plan: LockPlan;
-  ailments: Ailments;
+  activeFaults: ActiveFaults;
   notify(command: number, payload: Buffer): void;
   raise(code: number): void;
   changed(): void;
@@ -66,7 +66,7 @@ interface Parts {
 }
 
 export function openDoorLock(options: DoorLockOptions): DoorLock {
-  const { time, plan, ailments, notify, changed } = options;
+  const { time, plan, activeFaults, notify, changed } = options;
   const all = plan.eventMasks;
   const masks: Masks = {
     alarm: all,
@@ -86,9 +86,9 @@ export function openDoorLock(options: DoorLockOptions): DoorLock {
     time,
     boltMs: plan.boltMs,
     relockSeconds: plan.autoRelockSeconds ?? 0,
-    isJammed: ailments.isJammed,
-    isStuck: ailments.isStuck,
-    relocksMs: ailments.relocksMs,
+    isJammed: activeFaults.isJammed,
+    isStuck: activeFaults.isStuck,
+    relocksMs: activeFaults.relocksMs,
     settled(done) {
       events.moved(done);
       if (done.what === 'jam') alarm(JAMMED_ALARM);
@@ -144,7 +144,7 @@ function attributesOf({ options, bolt, masks, settings }: Parts): Record<number,
     5: fieldOf(state, 'closed', TYPE.uint32),
   };
   return {
-    0: { type: TYPE.enum8, isReportable: true, get: () => options.ailments.misreported() ?? state.lock },
+    0: { type: TYPE.enum8, isReportable: true, get: () => options.activeFaults.misreported() ?? state.lock },
     1: constant(TYPE.enum8, 0),
     2: constant(TYPE.boolean, true, true),
     ...(plan.hasDoorSensor && door),
@@ -206,7 +206,7 @@ function commandsOf(parts: Parts): Cluster['commands'] {
     const relockSeconds = command === 0x03 ? input.u16() : undefined;
     const code = input.left() > 0 ? input.bytes(input.u8()) : Buffer.alloc(0);
     const answer = (status: number) => responded(command, Buffer.of(status));
-    const refusal = options.ailments.refusal();
+    const refusal = options.activeFaults.refusal();
     if (refusal !== undefined) return answer(refusal);
     if (bolt.state.mode === MODE.privacy || bolt.state.mode === MODE.noRf) return answer(FAILURE);
     const user = users.find('pin', code)?.user;
@@ -223,7 +223,7 @@ function commandsOf(parts: Parts): Cluster['commands'] {
       Object.entries(commands).map(([id, handler]) => [
         id,
         (input, context) => {
-          const refusal = options.ailments.refusal();
+          const refusal = options.activeFaults.refusal();
           return refusal === undefined ? handler(input, context) : responded(Number(id), Buffer.of(refusal));
         },
       ]),

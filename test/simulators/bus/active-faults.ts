@@ -3,7 +3,7 @@ import type { DeviceChange, Faults } from './plan.ts';
 import type { Protocol } from './protocol.ts';
 import { garbled, openRandom } from './random.ts';
 
-export interface Ailments {
+export interface ActiveFaults {
   faults(): Faults;
   /** null: it is healthy. */
   change(changes: NonNullable<DeviceChange['faults']> | null): void;
@@ -19,7 +19,7 @@ export interface Ailments {
 /** Requests: longer than any test asks. */
 const FOR_LONG = 1_000_000;
 
-export function openAilments(initial: Faults, address: number, protocol: Protocol): Ailments {
+export function openActiveFaults(initial: Faults, address: number, protocol: Protocol): ActiveFaults {
   let faults = initial;
   let losses = openRandom(faults.loss?.seed ?? 0);
   let damages = openRandom(faults.damage?.seed ?? 0);

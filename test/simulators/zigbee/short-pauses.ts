@@ -14,10 +14,10 @@ const LONG_MS = 1_000;
 let timeoutShare = 1;
 const { setTimeout: wait } = globalThis;
 
-function hastened(action: (...values: unknown[]) => void, milliseconds = 0, ...values: unknown[]) {
+function shortened(action: (...values: unknown[]) => void, milliseconds = 0, ...values: unknown[]) {
   return wait(action, milliseconds < LONG_MS ? milliseconds : milliseconds * shareOf(), ...values);
 }
-globalThis.setTimeout = Object.assign(hastened, wait) as typeof setTimeout;
+globalThis.setTimeout = Object.assign(shortened, wait) as typeof setTimeout;
 
 /** Frames of a stack among which the library's is: a caller may have switched them off (spared-work.ts). */
 const STACK_FRAMES = 10;
@@ -32,7 +32,7 @@ function shareOf(): number {
 }
 
 /** For a coordinator that will not answer, until the test ends: what is left of the library's timeouts. */
-export function hastenTimeouts(share: number): void {
+export function shortenTimeouts(share: number): void {
   timeoutShare = share;
   onTestFinished(() => {
     timeoutShare = 1;

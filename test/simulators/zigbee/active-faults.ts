@@ -2,7 +2,7 @@
 import type { ConfirmFaults, Faults, LockChange } from './plan.ts';
 import type { DeviceFaults } from './zcl/device.ts';
 
-export interface Ailments extends DeviceFaults {
+export interface ActiveFaults extends DeviceFaults {
   faults(): Faults;
   /** null: it is healthy. */
   change(changes: NonNullable<LockChange['faults']> | null): void;
@@ -23,7 +23,7 @@ export interface Ailments extends DeviceFaults {
   refusal(): number | undefined;
 }
 
-export function openAilments(initial: Faults): Ailments {
+export function openActiveFaults(initial: Faults): ActiveFaults {
   let faults = initial;
 
   function change(changes: NonNullable<LockChange['faults']> | null): void {
