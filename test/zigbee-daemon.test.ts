@@ -1,4 +1,4 @@
-/** Zigbee on the real daemon with the real driver: two gateways, each a simulated stick with locks around it. */
+/** Zigbee on the real daemon with the real driver: two gateways, each a simulated stick, of either make, with locks around it. */
 import { spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ let [first, second] = [] as unknown as [Gateway, Gateway];
 beforeAll(async () => {
   all = await openZigbeeSite([
     { ieee: '00124b0014d9a001', locks: [{ ieee: ROOM }, { ieee: SUITE }] },
-    { ieee: '00124b0014d9a002', locks: [{ ieee: SPA, lqi: 120 }] },
+    { ieee: '00124b0014d9a002', adapter: 'ember', locks: [{ ieee: SPA, lqi: 120 }] },
   ]);
   [first, second] = all.gateways;
   for (const gateway of all.gateways) await isUp(gateway);

@@ -56,10 +56,10 @@ export async function openZigbeeSite(plans: readonly [GatewayPlan, GatewayPlan])
   });
   const sticks = [await open(0), await open(1)] as const;
   const linkOf = (deviceId: string) => `zb-${IDS.indexOf(deviceId as (typeof IDS)[0]) + 1}`;
-  const links = sticks.map(({ deviceId, simulated: { port } }) => ({
+  const links = sticks.map(({ deviceId, simulated: { port, adapter } }) => ({
     id: linkOf(deviceId),
     protocol: 'zigbee',
-    options: { port, manufacturerCode: MANUFACTURER },
+    options: { port, adapter, manufacturerCode: MANUFACTURER },
   }));
   const zgates = IDS.map((deviceId) => ({ deviceId, link: linkOf(deviceId), networkId: NETWORK }));
   const site = stack.use(await openTestSite({ more: { links, zgates, networks: [{ id: NETWORK }] } }));

@@ -72,10 +72,19 @@ export interface ActuationSite extends AsyncDisposable {
   verifyAudit(): Promise<string>;
 }
 
-/** `environment`: of the daemon. */
-export async function openActuationSite(environment: Record<string, string> = {}): Promise<ActuationSite> {
+export interface ActuationSiteOptions {
+  /** Of the daemon. */
+  environment?: Record<string, string>;
+  /** What the coordinator speaks. */
+  adapter?: 'zstack' | 'ember';
+}
+
+export async function openActuationSite({
+  environment = {},
+  adapter = 'zstack',
+}: ActuationSiteOptions = {}): Promise<ActuationSite> {
   await using stack = new AsyncDisposableStack();
-  const gateway = stack.use(await openSimulatedGateway({ pace: 1, locks: [{ ieee: LOCK }] }));
+  const gateway = stack.use(await openSimulatedGateway({ adapter, pace: 1, locks: [{ ieee: LOCK }] }));
   const devices = [
     { address: DEVICE_ADDRESS, kind: 'gatehouse-io', hwId: 'IO-1', turnaroundMs: TURNAROUND_MS },
   ] as const;
@@ -83,7 +92,7 @@ export async function openActuationSite(environment: Record<string, string> = {}
     await openSimulatedBus({ ...MODBUS, protocol: 'modbus', pacing: 'cheap', devices: [...devices] }),
   );
   const links = [
-    { id: 'zb-1', protocol: 'zigbee', options: { port: gateway.port, manufacturerCode: 0x1234 } },
+    { id: 'zb-1', protocol: 'zigbee', options: { port: gateway.port, adapter, manufacturerCode: 0x1234 } },
     {
       id: 'lobby',
       protocol: 'modbus',

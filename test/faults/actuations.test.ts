@@ -3,7 +3,7 @@
  * Afterwards each was ordered to open once at most over both lives, and in time; and all that can be known of it is reported.
  */
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type ActuationSite, openActuationSite, type SiteDoor, waitFor } from './actuation-site.ts';
 
 /**
@@ -18,11 +18,9 @@ const STOPPED = 'the gateway was stopped before the outcome was known';
 /** The daemon and its hosts are started again in each test. */
 vi.setConfig({ testTimeout: 120_000 });
 
+const ADAPTERS = ['zstack', 'ember'] as const;
+
 let all: ActuationSite;
-beforeAll(async () => {
-  all = await openActuationSite();
-}, 90_000);
-afterAll(() => all?.[Symbol.asyncDispose]());
 
 const now = () => Number(process.hrtime.bigint()) / 1e6;
 /** What an unlock whose gateway dies gets instead of an answer. */
@@ -74,43 +72,50 @@ async function restart(): Promise<void> {
   expect(await all.verifyAudit()).toMatch(/^0 ✓/);
 }
 
-it('killed when the intent is stored and its host has not taken the command', async () => {
-  const hosts = all.hostPids();
-  for (const pid of hosts) process.kill(pid, 'SIGSTOP');
-  const attempts = await Promise.all(all.doors.map(ask));
-  for (const { door } of attempts)
-    await waitFor(async () => expect(await door.lastUnlock()).toMatchObject({ outcome: null }));
-  await all.site.daemon.kill();
-  for (const pid of hosts) process.kill(pid, 'SIGCONT');
-  expect(await Promise.all(attempts.map(({ answer }) => answer))).toEqual(['none', 'none']);
-  await restart();
-  for (const attempt of attempts) await check(attempt, { outcome: 'unknown', times: [0, 1] });
-});
+describe.each(ADAPTERS)('with a coordinator of %s', (adapter) => {
+  beforeAll(async () => {
+    all = await openActuationSite({ adapter });
+  }, 90_000);
+  afterAll(() => all?.[Symbol.asyncDispose]());
 
-it('killed when lock and relay have done it and no one has heard so', async () => {
-  for (const door of all.doors) await door.mute(true);
-  const attempts = await Promise.all(all.doors.map(ask));
-  await Promise.all(
-    attempts.map(({ door, before }) =>
-      waitFor(async () => expect(await door.heard()).toHaveLength(before + 1)),
-    ),
-  );
-  await all.site.daemon.kill();
-  expect(await Promise.all(attempts.map(({ answer }) => answer))).toEqual(['none', 'none']);
-  for (const door of all.doors) await door.mute(false);
-  await restart();
-  for (const attempt of attempts) await check(attempt, { outcome: 'unknown', times: [1] });
-});
+  it('killed when the intent is stored and its host has not taken the command', async () => {
+    const hosts = all.hostPids();
+    for (const pid of hosts) process.kill(pid, 'SIGSTOP');
+    const attempts = await Promise.all(all.doors.map(ask));
+    for (const { door } of attempts)
+      await waitFor(async () => expect(await door.lastUnlock()).toMatchObject({ outcome: null }));
+    await all.site.daemon.kill();
+    for (const pid of hosts) process.kill(pid, 'SIGCONT');
+    expect(await Promise.all(attempts.map(({ answer }) => answer))).toEqual(['none', 'none']);
+    await restart();
+    for (const attempt of attempts) await check(attempt, { outcome: 'unknown', times: [0, 1] });
+  });
 
-it.each([
-  ['lock', 0],
-  ['relay', 1],
-] as const)('killed when the outcome of the %s is stored and not answered', async (_, index) => {
-  const attempt = await storedAndUnanswered(all.doors[index]);
-  await all.site.daemon.kill();
-  expect(await attempt.answer).toBe('none');
-  await restart();
-  await check(attempt, { outcome: 'confirmed', times: [1] });
+  it('killed when lock and relay have done it and no one has heard so', async () => {
+    for (const door of all.doors) await door.mute(true);
+    const attempts = await Promise.all(all.doors.map(ask));
+    await Promise.all(
+      attempts.map(({ door, before }) =>
+        waitFor(async () => expect(await door.heard()).toHaveLength(before + 1)),
+      ),
+    );
+    await all.site.daemon.kill();
+    expect(await Promise.all(attempts.map(({ answer }) => answer))).toEqual(['none', 'none']);
+    for (const door of all.doors) await door.mute(false);
+    await restart();
+    for (const attempt of attempts) await check(attempt, { outcome: 'unknown', times: [1] });
+  });
+
+  it.each([
+    ['lock', 0],
+    ['relay', 1],
+  ] as const)('killed when the outcome of the %s is stored and not answered', async (_, index) => {
+    const attempt = await storedAndUnanswered(all.doors[index]);
+    await all.site.daemon.kill();
+    expect(await attempt.answer).toBe('none');
+    await restart();
+    await check(attempt, { outcome: 'confirmed', times: [1] });
+  });
 });
 
 /** The daemon is stopped with SIGSTOP when it returns. */

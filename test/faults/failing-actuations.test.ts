@@ -19,7 +19,7 @@ beforeAll(async () => {
   if (!HAS_COMPILER) return;
   const disk = failingDisk(folder);
   fail = disk.fail;
-  all = await openActuationSite(disk.environment);
+  all = await openActuationSite({ environment: disk.environment });
   for (const door of all.doors)
     expect((await door.ask('PUT', '', { standOpenEnabled: true })).status).toBe(200);
 }, 90_000);
