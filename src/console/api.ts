@@ -76,7 +76,7 @@ export async function exchange<Result>(
 }
 
 /** Most items of a page that a list gives. */
-const PAGE = 100;
+export const PAGE = 100;
 
 /** All items of a list, page by page; `path` may have a query. */
 export async function readAll<Item>(path: string): Promise<Item[]> {

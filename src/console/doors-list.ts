@@ -4,7 +4,7 @@ import type { z } from 'zod';
 import type { doorPage } from '../resources/doors/list-schema.ts';
 import type { Zgate } from '../resources/zgates/schema.ts';
 import type { Group } from '../services/catalogue/schema.ts';
-import { call, DOORS, mayDo, readAll } from './api.ts';
+import { call, DOORS, mayDo, PAGE, readAll } from './api.ts';
 import { CATALOGUE } from './catalogue.ts';
 import { onEvent } from './live.ts';
 
@@ -16,13 +16,24 @@ const SETTLE_MS = 250;
 /** More than so many are read with all others, and not again before the pause: a lost gateway changes hundreds. */
 const FEW = 3;
 const PAUSE_MS = 2_000;
+/** Names, link quality and when a door was last seen change without an event. */
+const ALL_READ_MS = 120_000;
 
 export const doors = signal<readonly ListedDoor[] | undefined>(undefined);
+/** The worst are shown, and the others are being read. */
+export const isPartial = signal(false);
 export const doorName = ({ name, accessPointId }: Pick<ListedDoor, 'name' | 'accessPointId'>) =>
   name ?? `#${accessPointId}`;
 
 async function readDoors(): Promise<void> {
+  if (doors.value === undefined) {
+    const { items, next }: DoorPage = await call('GET', `${DOORS}?sort=presence&limit=${PAGE}`);
+    isPartial.value = next !== null;
+    doors.value = items;
+    if (next === null) return;
+  }
   doors.value = await readAll<ListedDoor>(DOORS);
+  isPartial.value = false;
 }
 
 /** The list finds a door by its id as well as by its name. */
@@ -39,9 +50,18 @@ export function followDoors(fault: (error: unknown) => void): () => void {
   let readAll = true;
   let isOpen = true;
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let allTimer: ReturnType<typeof setTimeout> | undefined;
   let flushedAt = Number.NEGATIVE_INFINITY;
   const plan = (milliseconds: number) => {
     timer ??= setTimeout(flush, milliseconds);
+  };
+  const readAllLater = () => {
+    clearTimeout(allTimer);
+    if (!isOpen) return;
+    allTimer = setTimeout(() => {
+      readAll = true;
+      plan(0);
+    }, ALL_READ_MS);
   };
   const flush = async () => {
     const ids = [...changed];
@@ -52,6 +72,7 @@ export function followDoors(fault: (error: unknown) => void): () => void {
     try {
       await (many ? readDoors() : Promise.all(ids.map(readDoor)));
       fault(undefined);
+      if (many) readAllLater();
     } catch (error) {
       readAll = true;
       pause = PAUSE_MS;
@@ -72,6 +93,7 @@ export function followDoors(fault: (error: unknown) => void): () => void {
   return () => {
     isOpen = false;
     clearTimeout(timer);
+    clearTimeout(allTimer);
     end();
   };
 }
@@ -162,6 +184,7 @@ export function choose(
 ): ListedDoor[] {
   const wanted = text.trim().toLowerCase();
   const isFound = (door: ListedDoor) =>
+    wanted === '' ||
     [
       doorName(door),
       String(door.accessPointId),

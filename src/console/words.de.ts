@@ -36,6 +36,7 @@ export const de: Words = {
   byLqi: 'Schwächster Funk',
   bySeen: 'Am längsten nicht gehört',
   shown: '{shown} von {all} Türen',
+  worstFirst: 'Die Türen mit Störungen sind da; die anderen werden gelesen.',
   none: 'Keine Tür entspricht dem.',
   connected: 'Verbunden',
   disconnected: 'Nicht verbunden',

@@ -35,6 +35,7 @@ export const en = {
   byLqi: 'Weakest radio',
   bySeen: 'Seen longest ago',
   shown: '{shown} of {all} doors',
+  worstFirst: 'The doors with trouble are here; the others are being read.',
   none: 'No door is like that.',
   connected: 'Connected',
   disconnected: 'Not connected',

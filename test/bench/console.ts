@@ -44,14 +44,16 @@ async function onThousandDoors(browser: BrowserSession): Promise<Row[]> {
     return state;
   };
   const cookies = await signIn();
+  const firsts: number[] = [];
   const lists: number[] = [];
   for (let turn = 0; turn < FIRST_LISTS; turn += 1) {
     // A context of its own each: nothing is cached.
     await using phone = await browser.phone(cookies);
     await slowDown(phone.page);
-    await phone.page.addInitScript(NOTE_FIRST_LIST);
+    await phone.page.addInitScript(NOTE_LISTS);
     await phone.page.goto(`${site.daemon.baseUrl}/#/doors`);
-    lists.push(await phone.page.evaluate<number>('firstList'));
+    firsts.push(await phone.page.evaluate<number>('firstList'));
+    lists.push(await phone.page.evaluate<number>('wholeList'));
   }
   await using phone = await browser.phone(cookies);
   await phone.page.goto(`${site.daemon.baseUrl}/#/doors`);
@@ -59,11 +61,16 @@ async function onThousandDoors(browser: BrowserSession): Promise<Row[]> {
   await slowDown(phone.page);
   const keystrokes = await typed(phone.page);
   const share = await pagesOpen(browser, site.daemon, signIn);
+  const first = quantile(firsts, 0.5);
   const list = quantile(lists, 0.5);
   const keystroke = quantile(keystrokes, 0.5);
   return [
     {
-      what: 'first list of 1,000 doors, nothing cached, median',
+      what: 'the first doors of 1,000, those with trouble, nothing cached, median',
+      figure: `${first.toFixed(0)} ms (worst of ${FIRST_LISTS}: ${Math.max(...firsts).toFixed(0)} ms)`,
+    },
+    {
+      what: 'all 1,000 doors in the list, nothing cached, median',
       figure: `${list.toFixed(0)} ms (worst of ${FIRST_LISTS}: ${Math.max(...lists).toFixed(0)} ms)`,
       target: `${FIRST_LIST_MS} ms`,
       met: list <= FIRST_LIST_MS,
@@ -83,14 +90,18 @@ async function onThousandDoors(browser: BrowserSession): Promise<Row[]> {
   ];
 }
 
-/** In the page: milliseconds from the start of the navigation until the frame with the list was painted. */
-const NOTE_FIRST_LIST = `globalThis.firstList = new Promise((resolve) => {
-  const look = () => {
-    if (!document.querySelector('.rows li')) return requestAnimationFrame(look);
-    requestAnimationFrame(() => setTimeout(() => resolve(performance.now())));
-  };
-  requestAnimationFrame(look);
-})`;
+/** In the page: milliseconds from the start of the navigation until the frame with the first doors, and with all, was painted. */
+const NOTE_LISTS = `{
+  const painted = (isThere) => new Promise((resolve) => {
+    const look = () => {
+      if (!isThere()) return requestAnimationFrame(look);
+      requestAnimationFrame(() => setTimeout(() => resolve(performance.now())));
+    };
+    requestAnimationFrame(look);
+  });
+  globalThis.firstList = painted(() => document.querySelector('.rows li'));
+  globalThis.wholeList = painted(() => document.querySelector('.rows li')?.ariaSetSize === '${DOORS}');
+}`;
 
 /** In the page: of each key, milliseconds from its event until the next frame was painted. */
 const NOTE_KEYS = `globalThis.keys = []; document.addEventListener('input', ({ timeStamp }) =>

@@ -9,6 +9,7 @@ import {
   doors,
   type Filter,
   followDoors,
+  isPartial,
   type ListedDoor,
   type Order,
   type PlaceChoice,
@@ -98,9 +99,11 @@ export function Doors() {
       ) : (
         <>
           <p role="status" class="soft">
-            {chosen.value.length === 0
-              ? t('none')
-              : t('shown', { shown: chosen.value.length, all: doors.value.length })}
+            {isPartial.value
+              ? t('worstFirst')
+              : chosen.value.length === 0
+                ? t('none')
+                : t('shown', { shown: chosen.value.length, all: doors.value.length })}
           </p>
           <Rows items={chosen.value} />
         </>
