@@ -25,7 +25,7 @@ const LOOKED_AT = ['visibilitychange', 'focus', 'pointerdown', 'keydown'] as con
 
 /** Why what is shown may be out of date, as words.ts calls it; undefined where it is not. */
 export const stale = signal<'stale' | 'displaced' | undefined>(undefined);
-/** Grows whenever all must be read again; 0 before the stream is open, since what changes between a read and it would be missed. */
+/** Another one whenever all must be read again; 0 without a stream, since what changes between a read and it would be missed. */
 export const epoch = signal(0);
 
 /** Events kept for the page that shows them. */
@@ -48,18 +48,22 @@ export function openLive(): () => void {
   let seenAt = heardAt;
   let lastId = '';
   let isPaused = false;
+  let reloads = 0;
   const heard = ({ lastEventId }: MessageEvent) => {
     heardAt = performance.now();
     lastId = lastEventId || lastId;
     stale.value = undefined;
   };
   const reload = () => {
-    epoch.value += 1;
+    reloads += 1;
+    epoch.value = reloads;
   };
   const pause = (why: 'stale' | 'displaced') => {
     source.close();
     isPaused = true;
     stale.value = why;
+    // Nor is anything read for a person who does not look.
+    epoch.value = 0;
   };
   const open = () => {
     isPaused = false;
