@@ -1,7 +1,7 @@
 /** The console: signs in, keeps the stream of events open, and shows the page that the address names (#/now, #/doors/ID). */
 import { signal } from '@preact/signals';
 import { render } from 'preact';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import type { Session } from '../services/auth/schema.ts';
 import { call, mayDo, readSession, session } from './api.ts';
 import { Later } from './later.tsx';
@@ -96,6 +96,10 @@ function Frame() {
   useEffect(openLive, []);
   const pages = PAGES.filter(isOpenTo);
   const shown = pages.find((name) => route.value.startsWith(`#/${name}`)) ?? pages[0];
+  const nav = useRef<HTMLElement>(null);
+  useEffect(() => {
+    nav.current?.querySelector('[aria-current]')?.scrollIntoView({ inline: 'center', block: 'nearest' });
+  }, [shown]);
   const signOut = () =>
     call('DELETE', '/session').then(
       () => {
@@ -107,7 +111,7 @@ function Frame() {
     <>
       <header>
         <strong>Gatehouse</strong>
-        <nav>
+        <nav ref={nav}>
           {pages.map((name) => (
             <a key={name} href={`#/${name}`} aria-current={name === shown ? 'page' : undefined}>
               {t(name)}
@@ -133,7 +137,6 @@ function Frame() {
 }
 
 function Console() {
-  useEffect(begin, []);
   useEffect(() => {
     document.documentElement.lang = language.value;
   }, [language.value]);
@@ -157,5 +160,6 @@ function Console() {
   );
 }
 
+begin();
 const root = document.getElementById('app');
 if (root) render(<Console />, root);
