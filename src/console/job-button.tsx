@@ -1,6 +1,10 @@
-/** A button for long work of the gateway: asks, shows how far it is, stops it, and says how it ended. */
+/**
+ * A button for long work of the gateway: asks, shows how far it is, stops it, and says how it ended. A page that is loaded again
+ * goes on with what it has ordered.
+ */
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
 import type { Job } from '../services/jobs/schema.ts';
 import { call, Refused } from './api.ts';
 import { Ask } from './ask.tsx';
@@ -40,18 +44,41 @@ export function JobButton({
   const isUnconfirmed = useSignal(false);
   const { status } = job.value ?? {};
   const isRunning = status === 'running' || status === 'queued';
+  const kept = `gatehouse.job ${path}`;
+  const isShown = useRef(true);
+  const follow = async (ordered: Job) => {
+    sessionStorage.setItem(kept, ordered.id);
+    let now = ordered;
+    job.value = now;
+    while (now.status === 'queued' || now.status === 'running') {
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+      if (!isShown.current) return;
+      now = await call<Job>('GET', `/jobs/${now.id}`);
+      job.value = now;
+    }
+    sessionStorage.removeItem(kept);
+    ended(now);
+  };
+  useEffect(() => {
+    isShown.current = true;
+    const id = sessionStorage.getItem(kept);
+    if (id !== null)
+      call<Job>('GET', `/jobs/${id}`)
+        .then(follow)
+        .catch((error) => {
+          // The gateway keeps jobs for a time.
+          if (error instanceof Refused && error.status === 404) sessionStorage.removeItem(kept);
+          else fault.value = wordsOf(error);
+        });
+    return () => {
+      isShown.current = false;
+    };
+  }, [kept]);
   const run = async (order: object | undefined) => {
     fault.value = '';
     isUnconfirmed.value = false;
     try {
-      let now = await call<Job>('POST', path, { body: order, key: crypto.randomUUID() });
-      job.value = now;
-      while (now.status === 'queued' || now.status === 'running') {
-        await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
-        now = await call<Job>('GET', `/jobs/${now.id}`);
-        job.value = now;
-      }
-      ended(now);
+      await follow(await call<Job>('POST', path, { body: order, key: crypto.randomUUID() }));
     } catch (error) {
       fault.value = wordsOf(error);
       isUnconfirmed.value = error instanceof Refused && error.code === 'CONFIRMATION_NEEDED';
