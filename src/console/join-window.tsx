@@ -5,6 +5,7 @@ import type { Zgate, ZgateState } from '../resources/zgates/schema.ts';
 import { call, DOORS, mayDo } from './api.ts';
 import { Typed } from './edit-form.tsx';
 import { onEvent } from './live.ts';
+import { ScanCode } from './scan-code.tsx';
 import { wordsOf } from './use-read.ts';
 import { moment, t } from './words.ts';
 
@@ -50,6 +51,13 @@ export function JoinWindow({ gateway, state: { joinWindow, failedJoins }, ended 
       ) : (
         <form onSubmit={open}>
           <p class="soft">{t('joinHelp')}</p>
+          <ScanCode
+            found={(text) => {
+              const printed = printedIn(text);
+              mac.value = printed.mac;
+              code.value = printed.code;
+            }}
+          />
           <Typed label={t('joinMac')} isExact text={mac} />
           <Typed label={t('joinCode')} isExact text={code} />
           <button type="submit" class="primary" disabled={code.value !== '' && mac.value === ''}>
@@ -73,6 +81,12 @@ export function JoinWindow({ gateway, state: { joinWindow, failedJoins }, ended 
       )}
     </section>
   );
+}
+
+/** What the code on a lock says: `Z:<EUI-64>$I:<install code>`, or one of the two alone; what is neither is shown to the person as it is. */
+function printedIn(text: string): { mac: string; code: string } {
+  const [, mac = '', code = ''] = /^(?:Z:)?([0-9a-f]{16})?(?:\$?I:([0-9a-f]+))?/i.exec(text.trim()) ?? [];
+  return mac === '' && code === '' ? { mac: '', code: text.trim() } : { mac: mac.toLowerCase(), code };
 }
 
 function Countdown({ until }: { until: string }) {

@@ -272,6 +272,9 @@ export const de: Words = {
   join: 'Schlösser beitreten lassen',
   joinHelp:
     'Beide Felder leer lassen, um jedes Schloss zuzulassen, das anfragt. Mit einer MAC-Adresse tritt nur dieses Schloss bei, mit seinem Installationscode unter einem eigenen Schlüssel.',
+  scanCode: 'Code am Schloss scannen',
+  cameraRefused:
+    'Die Kamera darf hier nicht benutzt werden oder fehlt: Code eintippen. Ein Browser fragt einmal; seine Einstellungen für diese Seite erlauben die Kamera wieder.',
   joinMac: 'MAC-Adresse des Schlosses, wie aufgedruckt',
   joinCode: 'Installationscode des Schlosses',
   joinStart: 'Für 3 Minuten öffnen',

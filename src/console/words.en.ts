@@ -265,6 +265,9 @@ export const en = {
   join: 'Let locks join',
   joinHelp:
     'Leave both fields empty to let in any lock that asks. With a MAC address only that lock joins, with its install code by a key of its own.',
+  scanCode: 'Scan the code on the lock',
+  cameraRefused:
+    'The camera may not be used here, or there is none: type the code. A browser asks once; its settings of this page allow the camera again.',
   joinMac: 'MAC address of the lock, as printed on it',
   joinCode: 'Install code of the lock',
   joinStart: 'Open for 3 minutes',
