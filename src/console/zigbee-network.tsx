@@ -1,5 +1,5 @@
 /** The channel of a Zigbee network, and the radio neighbours of each node in it. */
-import { useSignal } from '@preact/signals';
+import { useComputed, useSignal } from '@preact/signals';
 import type { Zgate } from '../resources/zgates/schema.ts';
 import { Choice } from './edit-form.tsx';
 import { type Job, JobButton } from './job-button.tsx';
@@ -66,6 +66,7 @@ interface Graph {
 export function NetworkMap({ gateway }: { gateway: Zgate }) {
   const map = useSignal<Graph | undefined>(undefined);
   const sought = useSignal('');
+  const heard = useComputed(() => Map.groupBy(map.value?.links ?? [], ({ from }) => from));
   const nodes = map.value?.nodes.filter(({ hwId }) => hwId.includes(sought.value.trim().toLowerCase()));
   return (
     <section>
@@ -86,7 +87,7 @@ export function NetworkMap({ gateway }: { gateway: Zgate }) {
         {nodes?.map(({ hwId, type }) => (
           <li key={hwId}>
             <strong>{hwId}</strong> {type}{' '}
-            <span class="soft">{neighboursOf(hwId, map.value?.links ?? [])}</span>
+            <span class="soft">{neighboursOf(heard.value.get(hwId) ?? [])}</span>
           </li>
         ))}
       </ul>
@@ -100,7 +101,7 @@ function mapWords({ result }: Job): string {
   return [found, silent.length > 0 && t('mapSilent', { names: silent.join(', ') })].filter(Boolean).join(' ');
 }
 
-function neighboursOf(hwId: string, links: Graph['links']): string {
-  const heard = links.filter(({ from }) => from === hwId).map(({ to, lqi }) => `${to} (${lqi})`);
-  return heard.length > 0 ? t('hears', { neighbours: heard.join(', ') }) : '';
+function neighboursOf(links: Graph['links']): string {
+  const neighbours = links.map(({ to, lqi }) => `${to} (${lqi})`).join(', ');
+  return neighbours && t('hears', { neighbours });
 }
