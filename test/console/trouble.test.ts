@@ -1,0 +1,208 @@
+/** The console where something is in its way: too many pages, a page that no one looks at, refusals, odd names, a lost connection. */
+import { randomUUID } from 'node:crypto';
+import type { Page, Request } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { TestSite } from '../simulators/test-site.ts';
+import { openZigbeeSite, waitFor, type ZigbeeSite } from '../zigbee-site.ts';
+import { expectUsable, NO_CHROMIUM, openVisitors, picture, type Visitors } from './browser.ts';
+
+const MAC = '00158d0001aa0101';
+const NEWCOMER = '00158d0001aa0103';
+const IMPORTED = 250;
+const DOORS = IMPORTED + 1;
+const RIGHT_TO_LEFT = 'חדר 12 – غرفة';
+const WIDE = '漢'.repeat(128);
+
+let zigbee: ZigbeeSite;
+let site: TestSite;
+let visitors: Visitors;
+// A browser and a daemon on two cores that other tests use too.
+vi.setConfig({ testTimeout: 90_000 });
+const cellar = randomUUID();
+const stack = new AsyncDisposableStack();
+
+const admin = (method: string, path: string, body?: unknown) =>
+  site.daemon.call(method, path, site.tokens['front-desk-admin'], body);
+const at = (page: Page, path: string) => page.goto(`${site.daemon.baseUrl}/#/${path}`);
+
+const hide = (page: Page, hidden: boolean) =>
+  page.evaluate(`for (const [name, value] of Object.entries({ hidden: ${hidden}, visibilityState: '${hidden ? 'hidden' : 'visible'}' }))
+    Object.defineProperty(document, name, { value, configurable: true });
+    document.dispatchEvent(new Event('visibilitychange', { bubbles: true }))`);
+
+describe.skipIf(NO_CHROMIUM)('the console in trouble', () => {
+  beforeAll(async () => {
+    const plans = ['00124b0014d9a001', '00124b0014d9a002'].map((ieee, index) => ({
+      ieee,
+      locks: index === 0 ? [{ ieee: MAC }] : [],
+    }));
+    zigbee = stack.use(await openZigbeeSite(plans as unknown as Parameters<typeof openZigbeeSite>[0]));
+    site = zigbee.site;
+    const [gateway] = zigbee.gateways;
+    await waitFor(async () =>
+      expect(await gateway.read()).toMatchObject({ connectionState: { connected: true } }),
+    );
+    await zigbee.join(gateway, MAC);
+    visitors = stack.use(await openVisitors(site.daemon));
+    const names = [RIGHT_TO_LEFT, WIDE, 'Cellar'];
+    const doors = Array.from({ length: IMPORTED }, (_, index) => ({
+      id: index === 2 ? cellar : randomUUID(),
+      accessPointId: 100 + index,
+      name: names[index] ?? `Room ${index + 1}`,
+    }));
+    await site.daemon.importSite({ doors });
+  }, 120_000);
+  afterAll(() => stack.disposeAsync());
+
+  it('asks for nothing while no one looks at it, and misses nothing', async () => {
+    const { page, faults } = await visitors.open('phone');
+    await visitors.signIn(page, 'front-desk-admin');
+    await page.clock.install();
+    await at(page, `doors/${cellar}`);
+    await page.reload();
+    await page.getByRole('heading', { name: 'Settings' }).waitFor();
+    await page.getByRole('textbox', { name: 'PMS id' }).fill('half ty');
+    await hide(page, true);
+    await page.clock.runFor(12_000);
+    await page.waitForLoadState('networkidle');
+    const asked: string[] = [];
+    const note = (request: Request) => asked.push(request.url());
+    page.on('request', note);
+    await page.clock.runFor(3_600_000);
+    expect(asked).toEqual([]);
+    page.off('request', note);
+    expect((await admin('PUT', `/access/doors/${cellar}`, { name: 'Dungeon' })).status).toBe(200);
+    await hide(page, false);
+    await page.getByRole('heading', { name: 'Dungeon' }).waitFor();
+    expect(await page.getByRole('textbox', { name: 'PMS id' }).inputValue()).toBe('half ty');
+    await page.getByText('No word from the gateway').waitFor({ state: 'detached' });
+    expect(faults).toEqual([]);
+  });
+
+  it('shows names of any script and length, and refuses none of them', async () => {
+    const { page, faults } = await visitors.open('phone');
+    await visitors.signIn(page, 'front-desk-admin');
+    await at(page, 'doors');
+    await page.getByLabel('Sort by').selectOption('Number');
+    await page.getByRole('link', { name: RIGHT_TO_LEFT }).waitFor();
+    await picture(page, 'odd-names-phone');
+    await expectUsable(page);
+    await page.getByRole('link', { name: WIDE }).click();
+    await page.getByRole('heading', { name: WIDE }).waitFor();
+    await picture(page, 'wide-name-phone');
+    await expectUsable(page);
+    expect(faults).toEqual([]);
+  });
+
+  it('goes on after the gateway was too busy to answer', async () => {
+    const { page, faults } = await visitors.open('phone');
+    await visitors.signIn(page, 'front-desk-admin');
+    const busy = (status: number, message: string) => ({ status, json: { error: 'BUSY', message } });
+    await page.route('**/access/doors?**', (route) => route.fulfill(busy(503, 'Too much at once.')), {
+      times: 2,
+    });
+    await at(page, 'doors');
+    await page.getByText('Too much at once.').waitFor();
+    await page.getByText(`${DOORS} of ${DOORS} doors`).waitFor();
+    await at(page, `doors/${cellar}`);
+    const name = page.getByRole('textbox', { name: 'Name' });
+    await name.fill('Boiler room');
+    const path = `**/access/doors/${cellar}`;
+    await page.route(path, (route) =>
+      route.request().method() === 'PUT' ? route.fulfill(busy(429, 'Slower, please.')) : route.continue(),
+    );
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Slower, please.').waitFor();
+    expect(await name.inputValue()).toBe('Boiler room');
+    await page.unroute(path);
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('heading', { name: 'Boiler room' }).waitFor();
+    expect(faults.filter((fault) => !/status of (503|429)/.test(fault))).toEqual([]);
+  });
+
+  it('keeps what is typed while the gateway is started again, and shows what it missed', async () => {
+    const { page } = await visitors.open('phone');
+    await visitors.signIn(page, 'front-desk-admin');
+    await at(page, `doors/${cellar}`);
+    await page.getByRole('textbox', { name: 'PMS id' }).fill('half ty');
+    await site.daemon.kill();
+    await site.daemon.start();
+    expect((await admin('PUT', `/access/doors/${cellar}`, { name: 'Chapel' })).status).toBe(200);
+    await page.getByRole('heading', { name: 'Chapel' }).waitFor();
+    expect(await page.getByRole('textbox', { name: 'PMS id' }).inputValue()).toBe('half ty');
+  });
+
+  it('orders an unlock once, whose answer is lost', async () => {
+    const { page } = await visitors.open('phone');
+    await visitors.signIn(page, 'service-tool');
+    const { id } = await zigbee.door(MAC);
+    const before = (await zigbee.doorState(MAC)).lastUnlock;
+    let orders = 0;
+    await page.route('**/unlock', async (route) => {
+      orders += 1;
+      await route.fetch();
+      await page.context().setOffline(true);
+      await route.abort('connectionreset');
+    });
+    await page.goto(`${site.daemon.baseUrl}/#/doors/${id}`);
+    await page.getByRole('button', { name: 'Unlock' }).click();
+    await page.getByRole('button', { name: 'Yes, unlock' }).click();
+    await page.getByText('The gateway did not answer. Nobody knows').waitFor();
+    const { lastUnlock } = await zigbee.doorState(MAC);
+    expect(lastUnlock).not.toEqual(before);
+    await page.context().setOffline(false);
+    await page.reload();
+    await page.getByRole('button', { name: 'Unlock' }).waitFor();
+    expect(orders).toBe(1);
+    expect((await zigbee.doorState(MAC)).lastUnlock).toEqual(lastUnlock);
+  });
+
+  it('goes on with its job after the page is loaded again', async () => {
+    const { page, faults } = await visitors.open('phone');
+    await visitors.signIn(page, 'service-tool');
+    await at(page, `zigbee/${zigbee.gateways[0].deviceId}`);
+    await page.route('**/jobs/*', async (route) => {
+      const job = await (await route.fetch()).json();
+      await route.fulfill({ json: { ...job, status: 'running', result: null, error: null } });
+    });
+    await page.getByRole('button', { name: 'Ask for a map' }).click();
+    await page.getByRole('button', { name: 'Yes, ask' }).click();
+    await page.getByText(/^Asking: /).waitFor();
+    await page.reload();
+    await page.getByText(/^Asking: /).waitFor();
+    await page.unroute('**/jobs/*');
+    await page.getByText(/^2 nodes, \d+ links\.$/).waitFor();
+    await page.reload();
+    await page.getByRole('button', { name: 'Ask for a map' }).waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  it('reads the code of a lock with the camera, or has it typed', async () => {
+    const visit = await visitors.open('phone');
+    const { page } = visit;
+    await page.addInitScript(`globalThis.BarcodeDetector = class {
+      detect = async () => [{ rawValue: 'Z:${NEWCOMER.toUpperCase()}$I:83FED3407A939723A5C639B26916D505C3B5' }];
+    };
+    const camera = { getUserMedia: async () => {
+      if (!globalThis.isAllowed) throw new DOMException('', 'NotAllowedError');
+      return document.createElement('canvas').captureStream(5);
+    } };
+    Object.defineProperty(navigator, 'mediaDevices', { value: camera });`);
+    await page.reload();
+    await visitors.signIn(page, 'service-tool');
+    await page.goto(`${site.daemon.baseUrl}/#/zigbee/${zigbee.gateways[0].deviceId}`);
+    const scan = page.getByRole('button', { name: 'Scan the code on the lock' });
+    await scan.click();
+    await page.getByText('The camera may not be used here').waitFor();
+    await picture(page, 'camera-phone');
+    await expectUsable(page);
+    await page.evaluate('globalThis.isAllowed = true');
+    await scan.click();
+    await expect
+      .poll(() => page.getByRole('textbox', { name: 'MAC address of the lock' }).inputValue())
+      .toBe(NEWCOMER);
+    const code = page.getByRole('textbox', { name: 'Install code' });
+    expect(await code.inputValue()).toBe('83FED3407A939723A5C639B26916D505C3B5');
+    expect(visit.faults).toEqual([]);
+  });
+});
