@@ -10,6 +10,7 @@ import { HistoryChart } from '../history-chart.tsx';
 import { type LiveEvent, recent } from '../live.ts';
 import { Presence } from '../presence.tsx';
 import { useRead } from '../use-read.ts';
+import type { Words } from '../words.en.ts';
 import { ago, moment, t } from '../words.ts';
 
 /** Ages grow, and what is reported every few seconds comes without an event. */
@@ -17,6 +18,23 @@ const READ_MS = 5_000;
 const EVENTS_SHOWN = 20;
 /** Gateways are renamed rarely. */
 const NAMES_READ_MS = 300_000;
+
+const BOLT = { locked: 'boltLocked', unlocked: 'boltUnlocked', notFullyLocked: 'boltBetween' } as const;
+const SENSOR = {
+  open: 'sensorOpen',
+  closed: 'sensorClosed',
+  jammed: 'sensorJammed',
+  forcedOpen: 'sensorForced',
+  error: 'sensorFault',
+} as const;
+const UNLOCKED = {
+  confirmed: 'didUnlock',
+  accepted: 'didAccept',
+  jammed: 'didJam',
+  refused: 'didRefuse',
+  unknown: 'didMaybe',
+  failed: 'didNothing',
+} as const;
 
 interface Known {
   door: DoorFields;
@@ -93,18 +111,20 @@ function Facts({ door, state }: Omit<Known, 'etag'>) {
   const { lqi, lastSeen } = door.connectionState;
   const { lastUnlock, lockState, doorState } = state;
   const now = Date.now();
-  const reported = (last: { value: string; at: string } | null) =>
-    last ? `${last.value} · ${ago(last.at, now)}` : t('notReported');
+  const reported = (word: keyof Words | null, last: { at: string } | null) =>
+    word && last ? `${t(word)} · ${ago(last.at, now)}` : t('notReported');
   return (
     <section>
       <h2>{t('state')}</h2>
       <dl class="facts">
-        <Fact name={t('lockState')}>{reported(lockState)}</Fact>
-        <Fact name={t('doorState')}>{reported(doorState)}</Fact>
+        <Fact name={t('lockState')}>{reported(lockState && BOLT[lockState.value], lockState)}</Fact>
+        <Fact name={t('doorState')}>{reported(doorState && SENSOR[doorState.value], doorState)}</Fact>
         <Fact name={t('radio')}>{lqi ?? t('notReported')}</Fact>
         <Fact name={t('lastSeen')}>{lastSeen === null ? t('notReported') : ago(lastSeen, now)}</Fact>
         <Fact name={t('lastUnlock')}>
-          {lastUnlock ? `${moment(lastUnlock.at)} · ${lastUnlock.outcome ?? '…'}` : t('never')}
+          {lastUnlock
+            ? `${moment(lastUnlock.at)} · ${lastUnlock.outcome ? t(UNLOCKED[lastUnlock.outcome]) : '…'}`
+            : t('never')}
         </Fact>
         <Fact name={t('number')}>{door.accessPointId}</Fact>
         <Fact name={t('pmsId')}>{door.pmsId ?? '–'}</Fact>
