@@ -41,7 +41,7 @@ interface Step {
 }
 
 export interface SiteImport {
-  exported(): ReturnType<typeof exportedSite>;
+  exported(): Promise<Site>;
   plan(request: PlanRequest, caller: ImportCaller): Promise<ImportResult>;
   /** Resolves with the job. Throws VERSION_CONFLICT when the plan is no longer the one of this digest. */
   start(request: ImportRequest, caller: ImportCaller): Promise<Job>;

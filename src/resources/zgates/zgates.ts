@@ -243,7 +243,7 @@ function edited(wanted: Wanted, edit: Edit): Wanted {
 
 const { shape } = shownZgate;
 
-function zgateFrom({ catalogue, upgradeOf }: ZgatesOptions, { reported }: ReturnType<typeof openChannels>) {
+function zgateFrom({ catalogue, upgradeOf }: ZgatesOptions, { reported }: Channels) {
   return (row: ZgateRow): Zgate => {
     const known = reported.get(row.device_id);
     const state = known?.state;
