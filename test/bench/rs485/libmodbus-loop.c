@@ -1,12 +1,14 @@
 /*
  * What one writes with libmodbus: polls units in turn with the timeout that the library has by default, and between two
- * polls closes the relays that standard input asks for, in lines of [ID,UNIT,RELAY]. PORT BAUD UNIT...
+ * polls closes the relays that standard input asks for, in lines of [ID,UNIT,RELAY]. PORT BAUD UNIT..., where PORT may be
+ * HOST:PORT of a Modbus TCP gateway.
  */
 #include <errno.h>
 #include <modbus.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* The map of a gatehouse-io: config/profiles/gatehouse-io.yaml. */
@@ -40,10 +42,17 @@ static void fire(modbus_t *bus, int id, int unit, int relay) {
     printf("{\"kind\":\"fired\",\"id\":%d,\"failed\":\"%s\"}\n", id, modbus_strerror(errno));
 }
 
+static modbus_t *bus_at(char *port, int baud_rate) {
+  char *colon = strchr(port, ':');
+  if (!colon) return modbus_new_rtu(port, baud_rate, 'E', 8, 1);
+  *colon = '\0';
+  return modbus_new_tcp(port, atoi(colon + 1));
+}
+
 int main(int count, char **arguments) {
   if (count < 4) return 2;
   setvbuf(stdout, NULL, _IOLBF, 0);
-  modbus_t *bus = modbus_new_rtu(arguments[1], atoi(arguments[2]), 'E', 8, 1);
+  modbus_t *bus = bus_at(arguments[1], atoi(arguments[2]));
   if (!bus || modbus_connect(bus) != 0) {
     fprintf(stderr, "%s: %s\n", arguments[1], modbus_strerror(errno));
     return 1;

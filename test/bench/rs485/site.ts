@@ -23,7 +23,7 @@ export function hwIdOf(unit: number): string {
 export function openBenchBus(
   baudRate: number,
   units: readonly number[],
-  more: Partial<Pick<BusPlan, 'pacing' | 'link'>> = {},
+  more: Partial<Pick<BusPlan, 'pacing' | 'link' | 'transport'>> = {},
 ): Promise<SimulatedBus> {
   return openSimulatedBus({
     ...FORMAT,
