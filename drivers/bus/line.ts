@@ -102,7 +102,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
     const receiver = openReceiver({ exchange, request, localEcho: options.localEcho, failed });
     clock.holdUntil?.(frameDelay.until());
     const sentAt = clock.monotonic();
-    const tc = characterMs(tuning.line());
+    const tc = characterMs(tuning.line()) * (port.charactersPerByte ?? 1);
     port.write(request);
     tap.sent(request);
     const latencyMs = port.latencyMs();

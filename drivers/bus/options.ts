@@ -50,7 +50,8 @@ export const busOptions = {
 };
 
 const schema = z.object(busOptions);
-export type BusOptions = z.output<typeof schema>;
+/** `dataBits`: of a serial port; 8 when absent. */
+export type BusOptions = z.output<typeof schema> & { dataBits?: 7 | 8 };
 /** How characters travel. */
 export type LineSettings = Pick<BusOptions, 'baudRate' | 'parity' | 'stopBits'>;
 

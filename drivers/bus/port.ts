@@ -26,6 +26,8 @@ export interface Port extends AsyncDisposable {
    * wire here whose silences would be kept.
    */
   readonly numbersRequests?: boolean;
+  /** On the wire, of data bits too: more than one where a byte is written in digits. */
+  readonly charactersPerByte?: number;
   /** What the way itself adds to every reply, milliseconds: the round trip of a network, the latency timer of an adapter. */
   latencyMs(): number;
   /** Hands all bytes over at once, without waiting for the wire. Throws LINK_LOST. */

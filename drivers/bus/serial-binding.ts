@@ -11,6 +11,8 @@ import { SerialPort } from 'serialport';
 import type { LineSettings } from './options.ts';
 import type { PortListener } from './port.ts';
 
+export type Characters = LineSettings & { dataBits: 7 | 8 };
+
 export interface SerialWire {
   /** Bytes that are to be sent and were not taken yet. */
   unsent(): number;
@@ -25,11 +27,11 @@ const READ_BYTES = 4_096;
 /** Rejects when it cannot be opened. `lost` is called once, and not for `close`. */
 export async function openWire(
   path: string,
-  line: LineSettings,
+  line: Characters,
   listener: Pick<PortListener, 'data' | 'lost'>,
 ): Promise<SerialWire> {
   // hupcl false: closing does not pull DTR and RTS, which on some adapters switch the transmitter.
-  const settings = { path, ...line, dataBits: 8, lock: true, hupcl: false } as const;
+  const settings = { path, ...line, lock: true, hupcl: false } as const;
   const binding = (await SerialPort.binding.open(settings)) as LinuxPortBinding;
   const { fd, poller } = binding;
   const received = new Uint8Array(READ_BYTES);

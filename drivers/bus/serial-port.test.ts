@@ -1,6 +1,7 @@
 /** Serial ports on real ptys. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { SerialPort } from 'serialport';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { silentLog } from '../../src/platform/log.ts';
@@ -54,6 +55,20 @@ it('carries every byte there and back', async () => {
   port.write(all);
   await vi.waitFor(() => expect(received).toEqual([...all]));
   expect(port).toMatchObject({ warnings: [], paced: false, diesUnnoticed: false });
+});
+
+it('opens the device with the data bits of the options, and again so when it is retuned', async () => {
+  const pty = pluggedIn();
+  const opening = vi.spyOn(SerialPort.binding, 'open');
+  onTestFinished(() => opening.mockRestore());
+  const options = { ...optionsWith({ port: pty.path }), dataBits: 7 } as const;
+  const listener = { data: () => undefined, lost: () => undefined };
+  await using port = await openSerialPort(options, listener, context, signal);
+  await port.retune?.({ baudRate: 9_600, parity: 'none', stopBits: 2 });
+  expect(opening.mock.calls).toMatchObject([
+    [{ baudRate: 19_200, parity: 'even', dataBits: 7 }],
+    [{ baudRate: 9_600, parity: 'none', dataBits: 7 }],
+  ]);
 });
 
 it(`notices ${HANG_UPS} of ${HANG_UPS} hang-ups under traffic`, async () => {

@@ -2,9 +2,8 @@
 import { readFile, realpath } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { DriverError } from '../contract/driver.ts';
-import type { LineSettings } from './options.ts';
 import type { OpenPort, PortListener } from './port.ts';
-import { openWire, type SerialWire } from './serial-binding.ts';
+import { type Characters, openWire, type SerialWire } from './serial-binding.ts';
 
 /**
  * Bytes really leave at the baud rate. Of others no one can say: /dev/pts has no wire, and behind /dev/ttyACM there
@@ -16,7 +15,7 @@ const UNSENT_MAX_BYTES = 4_096;
 
 /** Throws LINK_LOST when there is no such device, or another process has it. */
 export const openSerialPort: OpenPort = async (options, listener, _context, signal) => {
-  const { port: name, baudRate, parity, stopBits } = options;
+  const { port: name, baudRate, parity, stopBits, dataBits = 8 } = options;
   // Resolved each time: behind the same by-id path an adapter that was replugged may be another device.
   const path = await realpath(name).catch((error: unknown) => {
     throw new DriverError('LINK_LOST', `${name}: there is no such device; is the adapter plugged in?`, {
@@ -35,7 +34,7 @@ export const openSerialPort: OpenPort = async (options, listener, _context, sign
       );
     },
   };
-  let wire = await opened(path, name, { baudRate, parity, stopBits }, heard);
+  let wire = await opened(path, name, { baudRate, parity, stopBits, dataBits }, heard);
   if (signal.aborted) {
     await wire.close();
     throw signal.reason;
@@ -58,7 +57,7 @@ export const openSerialPort: OpenPort = async (options, listener, _context, sign
     async retune(line) {
       if (isOver) throw new DriverError('LINK_LOST', `${name}: the port is closed`);
       await wire.close();
-      wire = await opened(path, name, line, heard);
+      wire = await opened(path, name, { ...line, dataBits }, heard);
       if (isOver) await wire.close();
     },
     async [Symbol.asyncDispose]() {
@@ -71,7 +70,7 @@ export const openSerialPort: OpenPort = async (options, listener, _context, sign
 type Heard = Pick<PortListener, 'data' | 'lost'>;
 
 /** Throws LINK_LOST. */
-async function opened(path: string, name: string, line: LineSettings, heard: Heard): Promise<SerialWire> {
+async function opened(path: string, name: string, line: Characters, heard: Heard): Promise<SerialWire> {
   try {
     return await openWire(path, line, heard);
   } catch (error) {

@@ -16,9 +16,10 @@ import { valid } from '../contract/valid.ts';
 import { openEventQueue } from '../rs485/event-queue.ts';
 import { type Commands, commonCommands, executing, runLink } from '../rs485/link.ts';
 import { applySettings } from './apply.ts';
+import { modbusAsciiOver } from './ascii-port.ts';
 import { type Devices, openDevices } from './devices.ts';
 import { sendersOf } from './frame.ts';
-import { isModbusTcp, modbusOptions } from './options.ts';
+import { isModbusTcp, type ModbusOptions, modbusOptions } from './options.ts';
 import { probeAddress } from './probe.ts';
 import { profileSchema } from './profile.ts';
 import type { Profile } from './profile-shape.ts';
@@ -47,7 +48,7 @@ export function openModbusOn(openPort: OpenPort): OpenDriver {
     const profileAt = (unit: number) => profiles.get(unit) ?? usual;
     const { clock, log, linkId, report } = context;
     await using opening = new AsyncDisposableStack();
-    const port = isModbusTcp(options.port) ? { openPort: modbusTcpOver(openPort), gapMs: 0 } : { openPort };
+    const port = framedPort(options, openPort);
     const bus = opening.use(await openBus({ options, ...port, clock, log, senders: sendersOf }, signal));
     const events = openEventQueue({ emit: context.emit, clock, log });
     const { pollEveryMs: everyMs } = options;
@@ -66,6 +67,12 @@ export function openModbusOn(openPort: OpenPort): OpenDriver {
       [Symbol.asyncDispose]: () => opened.disposeAsync(),
     } satisfies Driver;
   };
+}
+
+/** As the driver writes frames, over what carries them. */
+function framedPort({ port, framing }: ModbusOptions, openPort: OpenPort) {
+  if (isModbusTcp(port)) return { openPort: modbusTcpOver(openPort), gapMs: 0 };
+  return { openPort: framing === 'ascii' ? modbusAsciiOver(openPort) : openPort };
 }
 
 interface CommandsOptions {

@@ -7,7 +7,7 @@ import type { Fault } from '../bus/exchange.ts';
 
 /** Address, function code, CRC; an exception has one byte more. */
 const EXCEPTION_LENGTH = 5;
-const CRC_LENGTH = 2;
+export const CRC_LENGTH = 2;
 /** Modbus over serial line 1.02, 2.3. */
 const FRAME_MAX = 256;
 const EXCEPTION = 0x80;
@@ -155,6 +155,12 @@ const CRC_TABLE = Uint16Array.from({ length: 256 }, (_, index) => {
   for (let bit = 0; bit < 8; bit += 1) crc = crc & 1 ? (crc >> 1) ^ 0xa001 : crc >> 1;
   return crc;
 });
+
+/** `body`: unit id, function and data. */
+export function wireFrame(body: Uint8Array): Uint8Array {
+  const crc = crc16(body);
+  return Uint8Array.of(...body, crc & 0xff, crc >> 8);
+}
 
 export function crc16(bytes: Uint8Array): number {
   let crc = 0xffff;

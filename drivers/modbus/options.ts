@@ -40,6 +40,11 @@ const options = z.strictObject({
   ).describe(
     'Serial device (by-id paths survive replugging); tcp://host:port of a serial device server; modbus-tcp://host:502 of a Modbus TCP gateway or device',
   ),
+  framing: z
+    .enum(['rtu', 'ascii'])
+    .default('rtu')
+    .describe('How devices on a serial line write their frames; Modbus ASCII for those that have no other'),
+  dataBits: z.literal([7, 8]).default(8).describe('7 with framing ascii, as the standard has it'),
   profile: profileName
     .default('gatehouse-io')
     .describe('What devices are taken for unless devices says otherwise'),
@@ -56,10 +61,13 @@ const options = z.strictObject({
     .describe('Devices that are known to be there; a scan finds those that can say who they are'),
 });
 
-export const modbusOptions = options.superRefine(({ port, localEcho, devices }, context) => {
+export const modbusOptions = options.superRefine((given, context) => {
+  const { port, localEcho, devices, framing, dataBits } = given;
   const refuse = (path: PropertyKey[], message: string) =>
     context.addIssue({ code: 'custom', path, message });
   if (isModbusTcp(port) && localEcho) refuse(['localEcho'], 'modbus-tcp has no echo');
+  if (isModbusTcp(port) && framing === 'ascii') refuse(['framing'], 'modbus-tcp has frames of its own');
+  if (framing === 'rtu' && dataBits === 7) refuse(['dataBits'], 'framing rtu needs 8: its bytes are binary');
   const [, highest] = unitIds(port);
   for (const [index, device] of devices.entries())
     if (device.unitId > highest)

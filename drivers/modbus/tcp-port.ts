@@ -5,7 +5,7 @@
  */
 import type { OpenPort } from '../bus/port.ts';
 import { tcpPortTo } from '../bus/tcp-port.ts';
-import { crc16 } from './frame.ts';
+import { CRC_LENGTH, wireFrame } from './frame.ts';
 import { encodeTcp, openTcpFrames, type TcpFrame } from './tcp-frame.ts';
 
 export const openGatewayPort: OpenPort = tcpPortTo({
@@ -23,7 +23,6 @@ const ASKED_MAX = 256;
 const EXCEPTION = 0x80;
 /** The gateway itself says that it has no way to the device, or heard nothing of it. */
 const GATEWAY_EXCEPTIONS = [0x0a, 0x0b];
-const CRC_LENGTH = 2;
 
 /** `openPort`: carries the bytes of the connection. */
 export function modbusTcpOver(openPort: OpenPort): OpenPort {
@@ -90,12 +89,6 @@ function whatIn([unit, functionCode = 0]: Uint8Array): string {
 
 function isOfGateway([, functionCode = 0, code = 0]: Uint8Array): boolean {
   return (functionCode & EXCEPTION) !== 0 && GATEWAY_EXCEPTIONS.includes(code);
-}
-
-/** As on a serial line: what is above knows no other frames. */
-function wireFrame(body: Uint8Array): Uint8Array {
-  const crc = crc16(body);
-  return Uint8Array.of(...body, crc & 0xff, crc >> 8);
 }
 
 function unaskedWarning(count: number): string {

@@ -20,7 +20,7 @@ async function openGateway(stations: Map<number, TestDevice>, options = {}) {
       'waveshare-relay-8': profileNamed('waveshare-relay-8'),
     },
     options: { port: PORT, devices: [...stations.keys()].map((unitId) => ({ unitId })), ...options },
-    throughGateway(bytes, devices) {
+    onWire(bytes, devices) {
       const [request] = read(bytes);
       if (!request) return null;
       const answer = () => throughGateway(request, devices);

@@ -58,8 +58,8 @@ export interface TestLinkOptions {
   /** That of an earlier link, when this one is the next life of its host. */
   clock?: ManualClock;
   emit?: (event: DriverEvent, signal: AbortSignal) => Promise<void>;
-  /** What comes back over the connection to a Modbus TCP gateway for what was sent. `devices`: on the wire behind it. */
-  throughGateway?(bytes: Uint8Array, devices: (frame: Uint8Array) => Uint8Array | null): Answer;
+  /** What comes back for what was sent, where that is no RTU. `devices`: they speak it. */
+  onWire?(bytes: Uint8Array, devices: (frame: Uint8Array) => Uint8Array | null): Answer;
 }
 
 export async function openTestLink({
@@ -68,7 +68,7 @@ export async function openTestLink({
   profiles,
   emit,
   clock = manualClock(),
-  throughGateway,
+  onWire,
 }: TestLinkOptions): Promise<TestLink> {
   const reports: { subject: string; state: Plain }[] = [];
   const events: DriverEvent[] = [];
@@ -85,7 +85,7 @@ export async function openTestLink({
     return found.behave ? found.behave(request, answer) : answer();
   };
   const wire = openTestPort(clock, (bytes) =>
-    throughGateway ? throughGateway(bytes, (frame) => devices(frame) as Uint8Array | null) : devices(bytes),
+    onWire ? onWire(bytes, (frame) => devices(frame) as Uint8Array | null) : devices(bytes),
   );
   const never = new AbortController().signal;
   const driver = await openModbusOn(wire.openPort)(

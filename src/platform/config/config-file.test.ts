@@ -141,6 +141,14 @@ describe('single settings', () => {
       'links: [{ id: a, protocol: modbus, options: { port: "tcp://h:4001", devices: [{ unitId: 255 }] } }]',
       /unitId: expected 1 to 247: 255 is a device on modbus-tcp/,
     ],
+    [
+      'links: [{ id: a, protocol: modbus, options: { port: "modbus-tcp://h:502", framing: ascii } }]',
+      /framing: modbus-tcp has frames of its own/,
+    ],
+    [
+      'links: [{ id: a, protocol: modbus, options: { port: /dev/a, dataBits: 7 } }]',
+      /dataBits: framing rtu needs 8/,
+    ],
     ['encoders: { endpoint: "mqtt://a:1" }', /mqtts/],
     ['encoders: { keepAlive: 20 }', /duration such as/],
     ['encoders: { keepAlive: 31s }', /between 1s and 30s/],
