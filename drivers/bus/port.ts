@@ -22,8 +22,8 @@ export interface Port extends AsyncDisposable {
   /** A peer that is gone may go unnoticed: a bus that hears nothing any more takes the port for lost. */
   readonly diesUnnoticed: boolean;
   /**
-   * Each reply says by a number which request it answers, so that a late one is never taken for the next; and there is no
-   * wire here whose silences would be kept.
+   * Each reply says by a number which request it answers, so that a late one is never taken for the next; there is no wire
+   * here whose silences would be kept; and no request is sent while the one before may still be answered in its time.
    */
   readonly numbersRequests?: boolean;
   /** On the wire, of data bits too: more than one where a byte is written in digits. */

@@ -3,6 +3,7 @@ import type { Clock } from '../contract/driver.ts';
 import type { Exchange } from './exchange.ts';
 import type { Conversation } from './line.ts';
 import type { BusOptions } from './options.ts';
+import type { Port } from './port.ts';
 import type { ReplyTimeout } from './reply-wait.ts';
 import type { Station } from './station.ts';
 import { shortestWaitMs } from './turnaround.ts';
@@ -28,9 +29,10 @@ export interface ReplyTimeoutsOptions {
   options: BusOptions;
   stations: ReadonlyMap<number, Station>;
   clock: Clock;
+  port: Pick<Port, 'numbersRequests'>;
 }
 
-export function openReplyTimeouts({ options, stations, clock }: ReplyTimeoutsOptions) {
+export function openReplyTimeouts({ options, stations, clock, port }: ReplyTimeoutsOptions) {
   /**
    * A station that is there has all the time that the options allow, and so has one that an order wants to reach. A poll
    * of one that is absent takes no more time than a healthy one needs, and less when an order comes meanwhile.
@@ -41,7 +43,8 @@ export function openReplyTimeouts({ options, stations, clock }: ReplyTimeoutsOpt
     { by, isUrgent }: Asker,
   ): ReplyTimeout {
     const full: ReplyTimeout = { waitMs: options.turnaroundMaxMs };
-    if (exchange.line || by === 'order' || station.isAlive) return full;
+    // A gateway has one request in flight, and is not left before it has answered.
+    if (port.numbersRequests || exchange.line || by === 'order' || station.isAlive) return full;
     const waitMs = station.breaker.kind === 'open' ? probeMs(station, exchange.operation) : full.waitMs;
     // A late reply to these names no device: it could be taken for the reply to the next request.
     return exchange.anonymous || exchange.exhaustive ? { waitMs } : { waitMs, yields: isUrgent };

@@ -54,7 +54,7 @@ const ECHO = 'the adapter hears what it sends: switch its echo off, or set local
 export function openStations({ options, line, clock, gapMs }: StationsOptions): Stations {
   const stations = new Map<number, Station>();
   const load = openLoad(clock.monotonic());
-  const { replyTimeoutOf, graceMs } = openReplyTimeouts({ options, stations, clock });
+  const { replyTimeoutOf, graceMs } = openReplyTimeouts({ options, stations, clock, port: line.port });
   const conflicts = openAddressConflicts({ stations, clock, turnaroundMaxMs: options.turnaroundMaxMs });
   const open = openRequests(line);
   const hearing = openHearing(line, options);

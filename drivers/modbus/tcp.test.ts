@@ -53,28 +53,29 @@ describe('devices behind a Modbus TCP gateway', () => {
     expect(link.bus()).toMatchObject({ warnings: [], strayBytes: 0 });
   });
 
-  it('have one request in flight, and none waits for the silence of a wire', async () => {
-    const { link, gateway } = await openGateway(
-      new Map([
-        [17, io()],
-        [18, io('GIO-0002')],
-      ]),
-      { pollEveryMs: 0 },
-    );
+  it('have one request in flight, also while the gateway waits for a device that is absent', async () => {
+    const { link, gateway } = await openGateway(new Map([[17, io()]]), {
+      devices: [{ unitId: 17 }, { unitId: 18 }],
+      pollEveryMs: 0,
+      turnaroundMaxMs: 1_000,
+    });
     await using _ = link;
     let open = 0;
     let most = 0;
-    gateway.behave = (_request, answer) => {
+    gateway.behave = (request, answer) => {
       open += 1;
       most = Math.max(most, open);
-      void link.clock.sleep(40).then(() => {
+      void link.clock.sleep(request.unit === 18 ? 800 : 5).then(() => {
         open -= 1;
         link.wire.deliver(answer());
       });
       return null;
     };
-    await link.clock.advance(5_000);
+    await link.clock.advance(10_000);
+    for (let time = 0; time < 5; time += 1)
+      expect(await link.execute('pulse', pulse({ milliseconds: 200 }), 5_000)).toMatchObject({ relay: 2 });
     expect(most).toBe(1);
+    expect(link.history('GIO-0001').every(({ connected }) => connected)).toBe(true);
   });
 
   it('that do not answer are named by the exception of the gateway', async () => {

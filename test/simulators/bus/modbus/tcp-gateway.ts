@@ -7,7 +7,7 @@ import { exception, framed } from './frame.ts';
 
 /** Transaction, protocol and length; unit id. */
 const HEADER = 7;
-const NO_ANSWER = 0x0b;
+export const NO_ANSWER = 0x0b;
 
 export interface Adu {
   transaction: number;
