@@ -71,6 +71,8 @@ const { values, positionals } = parseArgs({
     qemu: { type: 'boolean', default: false },
   },
 });
+// So that what ends with this process ends then too.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 const suites = SUITES.filter((suite) => positionals.length === 0 || positionals.includes(suite));
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-install-'));
 try {

@@ -61,12 +61,17 @@ export function openUserMode({ disk, folder, name, ports, stick, serial }: Machi
     return askShell({ name, shell, script, timeoutMs });
   }
 
+  /** Its processes are a group of their own, which would outlive this one. */
+  function end(): void {
+    if (linux?.pid !== undefined && linux.exitCode === null && linux.signalCode === null)
+      process.kill(-linux.pid, 'SIGKILL');
+  }
+  process.on('exit', end);
+
   async function cutPower(): Promise<void> {
-    const { pid } = linux ?? {};
-    if (linux && pid !== undefined && linux.exitCode === null && linux.signalCode === null) {
-      process.kill(-pid, 'SIGKILL');
-      await once(linux, 'exit');
-    }
+    const gone = linux && linux.exitCode === null && linux.signalCode === null && once(linux, 'exit');
+    end();
+    await gone;
     shell?.destroy();
     [linux, shell] = [undefined, undefined];
   }
@@ -80,6 +85,7 @@ export function openUserMode({ disk, folder, name, ports, stick, serial }: Machi
     cutPower,
     async [Symbol.asyncDispose]() {
       await cutPower();
+      process.off('exit', end);
       for (const server of servers) server.close();
       execFileSync('ip', ['link', 'del', CABLE]);
     },
