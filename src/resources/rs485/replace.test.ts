@@ -195,6 +195,8 @@ it('a device that is missing after a swap is named, with what is new on its bus'
       message: expect.stringContaining('new there: new.'),
     },
   ]);
+  bed.clock.jumpWall(-90 * 86_400_000);
+  expect(bed.rs485.missing()).toMatchObject([{ deviceId: A }]);
   await bed.post(`/${A}/replace`, { hwId: 'third', confirm: true });
   expect(bed.rs485.missing()).toMatchObject([{ deviceId: A, hwId: 'third' }]);
   await bed.post(`/${A}/replace`, { hwId: 'new' });

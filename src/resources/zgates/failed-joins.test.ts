@@ -62,6 +62,9 @@ it('it stays while a wall clock is wrong by 90 days', async () => {
   await failed(bed, OTHER, 'silent');
   bed.clock.jumpWall(-90 * 24 * 60 * MINUTE);
   expect(await shown(bed)).toMatchObject([{ mac: OTHER }, { mac: MAC }]);
+  // What was stored of the wrong days holds back no event of today.
+  await failed(bed, OTHER, 'silent');
+  expect([bed.audits.length, bed.published.length]).toEqual([3, 3]);
 });
 
 it('one that asks on and on is published now and then, and many leave room for the newest', async () => {

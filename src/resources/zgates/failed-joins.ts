@@ -52,7 +52,9 @@ export function openFailedJoins(options: ZgateContext): FailedJoins {
     const at = clock.now();
     // By number and not by date: a clock that is wrong for a while removes nothing.
     const before = since(row, Number.NEGATIVE_INFINITY);
-    const isOld = before.some((one) => one.mac === mac && one.reason === reason && at - one.at < AGAIN_MS);
+    const isOld = before.some(
+      (one) => one.mac === mac && one.reason === reason && Math.abs(at - one.at) < AGAIN_MS,
+    );
     keep(row, [...before.filter((one) => one.mac !== mac), { mac, reason, at }]);
     if (isOld) return;
     const message = MESSAGES[reason];
