@@ -208,7 +208,7 @@ function takeStates(
 /** Any frame of it; `lqi` of its last hop. */
 export function takeSeen(
   lock: LockRecord,
-  lqi: number | undefined,
+  { lqi, spoke }: Extract<RadioEvent, { kind: 'seen' }>,
   { lqiIsLinear, channel }: Pick<Radio, 'lqiIsLinear' | 'channel'>,
   clock: Clock,
 ): void {
@@ -217,6 +217,7 @@ export function takeSeen(
   lock.heardAt = clock.monotonic();
   lock.report.lastSeen = clock.now();
   lock.report.heardOn = channel;
+  for (const hear of lock.listeners) if (spoke) hear({ isThere: true });
   if (lqi === undefined) return;
   lock.report.lqi = lqi;
   const rssi = lqiIsLinear && !lock.measuresSignal ? rssiOfLqi(lqi) : undefined;

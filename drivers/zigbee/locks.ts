@@ -259,8 +259,8 @@ function openComings(
     for (const hear of listeners) hear(passed);
   }
 
-  function seen(lock: LockRecord, lqi: number | undefined): void {
-    takeSeen(lock, lqi, radio(), clock);
+  function seen(lock: LockRecord, event: Extract<RadioEvent, { kind: 'seen' }>): void {
+    takeSeen(lock, event, radio(), clock);
     reportSoon(lock);
     introductions.heardOf(lock, false);
   }
@@ -287,7 +287,7 @@ function openComings(
       if (event.kind === 'joinedAgain' && lock) introductions.joinedAgain(lock);
       // The radio reports each frame twice: its content, then that it came.
       if (event.kind === 'heard' && lock) heard(lock, event);
-      if (event.kind === 'seen' && lock) seen(lock, event.lqi);
+      if (event.kind === 'seen' && lock) seen(lock, event);
     },
   };
 }

@@ -14,6 +14,8 @@ export interface Heard {
 export type EventDetail = Pick<LockEvent, 'kind' | 'what' | 'source' | 'userId'>;
 
 export interface Facts {
+  /** A frame of it came; what else it says is reported apart. */
+  isThere?: true;
   lockState?: number;
   doorState?: number;
   /** Percent. */

@@ -277,7 +277,9 @@ async function settled(
 /** `awake` fires when the lock has said something, and has had the time to answer as well. */
 function awakeIn({ clock, listen }: StandOpenOptions): { awake: AbortSignal; stop(): void } {
   const [awake, over] = [new AbortController(), new AbortController()];
-  const forget = listen(() => {
+  const forget = listen(({ isThere }) => {
+    // It may have announced itself before it fetched anything.
+    if (isThere) return;
     clock.sleep(ANSWER_MS, over.signal).then(
       () => awake.abort(KNOWN),
       () => undefined,

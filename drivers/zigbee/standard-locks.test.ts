@@ -107,6 +107,17 @@ describe('a standard lock', () => {
     expect(await gateway.execute('lock', { hwId: BARE, pin: null })).toEqual({ outcome: 'jammed' });
   });
 
+  it('is sent a lock command once more when it speaks after it has not heard the first', async () => {
+    await fresh(BARE);
+    await unlock(BARE, { gatewayRelocks: true });
+    await site.set(BARE, { faults: { lostRequests: 1 } });
+    const locking = gateway.execute('lock', { hwId: BARE, pin: null });
+    await expect.poll(async () => (await site.state(BARE)).faults).toEqual({});
+    await site.set(BARE, { announce: true });
+    expect(await locking).toEqual({ outcome: 'confirmed' });
+    expect(await site.state(BARE)).toMatchObject({ lockState: 1 });
+  });
+
   it('is given its PIN where it requires one, which nothing shows', async () => {
     await fresh(CODED);
     expect(report(CODED)).toMatchObject({ requiresPin: true });

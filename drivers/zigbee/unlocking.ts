@@ -28,6 +28,8 @@ export const UNSETTLED_MS = 2 * ANSWER_MS + 1_000;
 const CONFIRM_MS = 3_000;
 /** After a report of the bolt, for the answer or for an event that names who moved it: a lock sends them in a row. */
 const EVENT_MS = 1_500;
+/** Between the first sign of a lock that was away and its answer to what was sent before. */
+const HEARD_MS = 1_000;
 /** Before the deadline the state is read when no report came. */
 const READ_MS = 2_000;
 
@@ -73,16 +75,47 @@ export async function actuate(
   if (clock.monotonic() > notAfter) throw tooLate();
   const progress = openProgress(command.target, options, signal);
   try {
-    const reply = await Promise.race([
-      radio.send({ ...requestOf(command, options, notAfter), ...progress.request }),
-      progress.ended,
-    ]);
+    const request = { ...requestOf(command, options, notAfter), ...progress.request };
+    const sending = command.target === 'locked' ? sendUntilHeard(request, options) : radio.send(request);
+    const reply = await Promise.race([sending, progress.ended]);
     if (reply) progress.take(inputOf(reply));
     if (progress.isAccepted()) await waitForBolt(options, progress);
     await progress.ended;
     return progress.end();
   } finally {
     progress.stop();
+  }
+}
+
+/**
+ * A lock that speaks after the command left and does not answer it was away: it is sent the command once more. To lock twice
+ * does no harm, nor does to lock late.
+ */
+async function sendUntilHeard(
+  request: ZclRequest & Pick<Progress['request'], 'left' | 'known'>,
+  { radio, clock, deadline, listen }: ActuationOptions,
+): Promise<ZclReply> {
+  const [missed, over] = [new AbortController(), new AbortController()];
+  let isSent = false;
+  const stop = listen(() => {
+    if (!isSent) return;
+    clock.sleep(HEARD_MS, over.signal).then(
+      () => missed.abort(KNOWN),
+      () => undefined,
+    );
+  });
+  const left = () => {
+    isSent = true;
+    request.left?.();
+  };
+  const known = request.known ? AbortSignal.any([request.known, missed.signal]) : missed.signal;
+  try {
+    const reply = await radio.send({ ...request, left, known });
+    const isAway = reply.kind === 'unanswered' && missed.signal.aborted && !request.known?.aborted;
+    return isAway ? await radio.send({ ...request, notAfter: deadline }) : reply;
+  } finally {
+    over.abort(KNOWN);
+    stop();
   }
 }
 
