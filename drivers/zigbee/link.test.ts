@@ -141,6 +141,7 @@ it('puts a network on another stick only when it is asked to', async () => {
     message: expect.stringContaining('gatehouse zgate restore'),
   });
   await site.setGateway({ newStick: { ieee: '00124b0014d9a0fe', stack: '1.2' } });
+  await expect(opened(site, { stateDirectory, snapshot: archive })).rejects.toMatchObject(TOO_OLD);
   await expect(opened(site, { snapshot: archive, restore: true })).rejects.toMatchObject(TOO_OLD);
   await site.setGateway({ newStick: { ieee: '00124b0014d9a0ff' } });
   const restored = await opened(site, { snapshot: archive, restore: true, knownLocks: [LOCK] });

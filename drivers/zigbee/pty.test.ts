@@ -1,6 +1,7 @@
 /** A coordinator on a serial port, which here is a pseudo-terminal; with its own way to be opened, lost and found again. */
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { snapshot } from '../contract/zgate.ts';
 import { CONFIRMED, folder, joined, LOCK, opened, simulated, unlockOf } from './test-gateway.ts';
 
 it('unlocks over a serial port, loses it when it is pulled, and has its locks again when it is back', async () => {
@@ -19,3 +20,23 @@ it('unlocks over a serial port, loses it when it is pulled, and has its locks ag
   expect(await again.execute('unlock', unlock)).toEqual(CONFIRMED);
   expect((await site.state(LOCK)).executed).toHaveLength(2);
 }, 60_000);
+
+it('frees the port of a start that failed: of another stick, and of one that says nothing', async () => {
+  const site = await simulated({ transport: 'pty', link: join(folder(), 'adapter'), locks: [{ ieee: LOCK }] });
+  const stateDirectory = folder();
+  const first = await opened(site, { stateDirectory });
+  await joined(first, site);
+  const taken = () => first.events.findLast(({ kind }) => kind === 'snapshot');
+  await expect.poll(taken, { timeout: 15_000 }).toBeDefined();
+  const { archive } = snapshot.parse(taken()?.data);
+  await first.close();
+  await site.setGateway({ newStick: { ieee: '00124b0014d9a0ff' } });
+  const another = { code: 'REFUSED', message: expect.stringContaining('gatehouse zgate restore') };
+  for (const attempt of ['the first', 'the second'])
+    await expect(opened(site, { stateDirectory, snapshot: archive }), attempt).rejects.toMatchObject(another);
+  await site.hang(true);
+  await expect(opened(site, { stateDirectory })).rejects.toMatchObject({ code: 'LINK_LOST' });
+  await site.hang(false);
+  const restored = await opened(site, { snapshot: archive, restore: true, knownLocks: [LOCK] });
+  expect(await restored.execute('unlock', unlockOf(LOCK))).toEqual(CONFIRMED);
+}, 90_000);

@@ -78,8 +78,8 @@ export function guardAsh(ash: Ash): GuardedAsh {
     carry(connection) {
       carrier = connection;
     },
-    abandon() {
-      opened?.closePort().catch(() => undefined);
+    async abandon() {
+      await opened?.closePort().catch(() => undefined);
     },
   };
 }

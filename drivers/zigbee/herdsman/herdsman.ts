@@ -92,7 +92,8 @@ export async function openRadio(options: RadioOptions): Promise<Radio> {
   make.storeBackup(controller, options.backup);
   guardHandlers(controller, (reason) => options.log('warn', reason));
   listen(controller, options);
-  options.signal.addEventListener('abort', make.abandon, { once: true });
+  const giveUp = () => void make.abandon();
+  options.signal.addEventListener('abort', giveUp, { once: true });
   try {
     const result = await controller.start();
     make.begun();
@@ -106,10 +107,12 @@ export async function openRadio(options: RadioOptions): Promise<Radio> {
       version,
     });
   } catch (error) {
+    // The library leaves the port of a start that failed open, and locked against the next one.
+    await make.abandon();
     await close(controller).catch(() => undefined);
     throw error;
   } finally {
-    options.signal.removeEventListener('abort', make.abandon);
+    options.signal.removeEventListener('abort', giveUp);
   }
 }
 

@@ -43,8 +43,8 @@ export interface Make {
   carry(connection: Connection | undefined): void;
   /** The library has begun: a coordinator that restarts from now on is none of this network any more. */
   begun(): void;
-  /** Closes the port that was opened last, whatever the library does with it. */
-  abandon(): void;
+  /** Closes the port that was opened last, whatever the library does with it. Never rejects. */
+  abandon(): Promise<void>;
   /** Before the controller is started: backups go to this store. */
   storeBackup(controller: object, store: BackupStore): void;
   /** Whatever `send` sends passes by `passage`. */

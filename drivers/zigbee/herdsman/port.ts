@@ -55,8 +55,8 @@ export interface GuardedPort {
   carry(connection: Connection | undefined): void;
   /** The library has begun: from now on a coordinator that restarts does so by itself, and is none of this network any more. */
   begun(): void;
-  /** Closes the port that was opened last, whatever the library does with it. */
-  abandon(): void;
+  /** Closes the port that was opened last, whatever the library does with it. Never rejects. */
+  abandon(): Promise<void>;
 }
 
 export function guardPort(port: Port): GuardedPort {
@@ -129,8 +129,8 @@ export function guardPort(port: Port): GuardedPort {
     begun() {
       begun = opened;
     },
-    abandon() {
-      opened?.close().catch(() => undefined);
+    async abandon() {
+      await opened?.close().catch(() => undefined);
     },
   };
 }
