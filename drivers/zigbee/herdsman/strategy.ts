@@ -11,8 +11,9 @@ interface Manager {
   options: { version: number };
 }
 /**
- * Of the library's ZnpVersion. It takes no frame counter, and the library puts no backup on it but forms the network again,
- * so that all locks would drop what it sends; nor does it take install codes.
+ * Of the library's ZnpVersion, also of a coordinator that does not answer SYS_VERSION. It takes no frame counter, and the
+ * library puts no backup on it but forms the network again, so that all locks would drop what it sends; nor does it take
+ * install codes.
  */
 const Z_STACK_12 = 0;
 
@@ -43,7 +44,7 @@ export function guardStrategy(prototypeOfManager: object): (permitted: Permitted
     if (this.options.version === Z_STACK_12)
       throw new DriverError(
         'REFUSED',
-        'the coordinator has Z-Stack 1.2, on which no network can be restored: give it Z-Stack 3 firmware, or connect one that has it',
+        'the coordinator has Z-Stack 1.2 or did not say what it has, and on 1.2 no network can be restored: give it Z-Stack 3 firmware, or connect one that has it',
       );
     const strategy = await determineStrategy.call(this);
     const backup = permitted.mayRestore ? this.backup.getStoredBackup() : undefined;
