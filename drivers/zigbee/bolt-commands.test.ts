@@ -370,23 +370,3 @@ it('reads the bolt again after a lock command that no answer came to: a parent m
   expect(await outcome).toBe('OUTCOME_UNKNOWN');
   expect(readAgain).toEqual([LOCK]);
 });
-
-it('sends a lock command once more to a lock that was away and speaks', async () => {
-  const asked = Promise.withResolvers<void>();
-  // It hears nothing of the first frame.
-  const played = await open({
-    async before() {
-      const [first, next] = played.requests;
-      if (next) return;
-      asked.resolve();
-      await new Promise((resolve) => first?.known?.addEventListener('abort', resolve));
-    },
-    reply: () => (played.sent.length > 1 ? undefined : SILENT),
-  });
-  const end = played.run('lock');
-  await asked.promise;
-  played.say({ isThere: true });
-  await played.clock.advance(1_000);
-  expect(played.sent).toEqual(['lockDoor', 'lockDoor']);
-  expect(await end).toEqual({ outcome: 'confirmed' });
-});

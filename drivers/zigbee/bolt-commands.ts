@@ -80,7 +80,8 @@ export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
     if (shared !== undefined) throw new DriverError('DEVICE_OFFLINE', shared);
     const listen: ActuationOptions['listen'] = (hear) => locks.listen(ieee, hear);
     const earlier = held.mayArrive(ieee) || (opens && held.isEventMissing(ieee));
-    const known = { earlier, namesRadio: opens && namesRadioOf(ieee, options) };
+    const isReopened = held.reopening(ieee);
+    const known = { earlier, isReopened, namesRadio: opens && namesRadioOf(ieee, options) };
     const over = AbortSignal.any([signal, ended, ...(calledOff ? [calledOff] : [])]);
     return { lock, over, options: { radio, clock, ieee, endpoint, deadline, ...known, released, listen } };
   };

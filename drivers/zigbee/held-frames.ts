@@ -15,6 +15,8 @@ export interface HeldFrames {
   mayArrive(ieee: string): boolean;
   /** The event of the last unlock has not come yet, and may come now. */
   isEventMissing(ieee: string): boolean;
+  /** Whether another command that opens the lock has begun since. */
+  reopening(ieee: string): () => boolean;
   /** The work of a command that opens the lock. */
   opening<End>(ieee: string, work: () => Promise<End>): Promise<End>;
 }
@@ -29,6 +31,7 @@ export function openHeldFrames(
   /** Monotonic milliseconds. */
   const until = new Map<string, number>();
   const underWay = new Map<string, number>();
+  const begun = new Map<string, number>();
   /** The last command whose outcome is known; both in monotonic milliseconds. */
   const last = new Map<string, { begunAt: number; endedAt: number }>();
 
@@ -53,7 +56,12 @@ export function openHeldFrames(
       if (!isMissing) last.delete(ieee);
       return isMissing;
     },
+    reopening(ieee) {
+      const before = begun.get(ieee);
+      return () => begun.get(ieee) !== before;
+    },
     async opening(ieee, work) {
+      begun.set(ieee, (begun.get(ieee) ?? 0) + 1);
       const begunAt = clock.monotonic();
       const working = work();
       add(ieee, 1);

@@ -22,7 +22,11 @@ it('unlocks over a serial port, loses it when it is pulled, and has its locks ag
 }, 60_000);
 
 it('frees the port of a start that failed: of another stick, and of one that says nothing', async () => {
-  const site = await simulated({ transport: 'pty', link: join(folder(), 'adapter'), locks: [{ ieee: LOCK }] });
+  const site = await simulated({
+    transport: 'pty',
+    link: join(folder(), 'adapter'),
+    locks: [{ ieee: LOCK }],
+  });
   const stateDirectory = folder();
   const first = await opened(site, { stateDirectory });
   await joined(first, site);

@@ -50,6 +50,8 @@ export interface ActuationOptions {
   deadline: number;
   /** An earlier command that opens the lock may still arrive. */
   earlier: boolean;
+  /** Another command that opens the lock has begun since: it is not to be locked on the way. */
+  isReopened(): boolean;
   /** Events of the lock name the radio. */
   namesRadio: boolean;
   /** As of a DriverCommand. */
@@ -93,14 +95,14 @@ export async function actuate(
  */
 async function sendUntilHeard(
   request: ZclRequest & Pick<Progress['request'], 'left' | 'known'>,
-  { radio, clock, deadline, listen }: ActuationOptions,
+  { radio, clock, deadline, listen, isReopened }: ActuationOptions,
 ): Promise<ZclReply> {
   const [missed, over] = [new AbortController(), new AbortController()];
   let isSent = false;
   const stop = listen(() => {
     if (!isSent) return;
     clock.sleep(HEARD_MS, over.signal).then(
-      () => missed.abort(KNOWN),
+      () => isReopened() || missed.abort(KNOWN),
       () => undefined,
     );
   });
