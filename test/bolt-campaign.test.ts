@@ -28,7 +28,10 @@ const now = () => Number(process.hrtime.bigint()) / 1e6;
 
 it(`draws no bolt unasked, twice or late, and confirms nothing else (BOLT_SEED=${SEED})`, async () => {
   const [first, second] = MACS;
-  const plans = [planOf(first, '00124b0014d9a001'), planOf(second, '00124b0014d9a002')] as const;
+  const plans = [
+    planOf(first, '00124b0014d9a001', 'zstack'),
+    planOf(second, '00124b0014d9a002', 'ember'),
+  ] as const;
   await using site = await openZigbeeSite(plans);
   const strikes = strikesOf(site);
   const lanes: Lane[] = [];

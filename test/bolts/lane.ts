@@ -24,7 +24,11 @@ const UNLOCKED_BY_RADIO = '0977200102ffff000000000000';
 const HEALED: LockChange = { faults: null, parent: null };
 
 /** Locks of every kind that DESIGN knows: timed, relocking by themselves, bare, with passage mode, and sleeping. */
-export function planOf(addresses: readonly string[], stick: string): GatewayPlan {
+export function planOf(
+  addresses: readonly string[],
+  stick: string,
+  adapter: NonNullable<GatewayPlan['adapter']>,
+): GatewayPlan {
   const kinds = [
     { supportedOperatingModes: 1 },
     { lacksCommands: [3], autoRelockSeconds: 4, supportedOperatingModes: 1 },
@@ -35,6 +39,7 @@ export function planOf(addresses: readonly string[], stick: string): GatewayPlan
   ];
   return {
     ieee: stick,
+    adapter,
     // Its serial line takes the time of its baud rate, and it that of its start.
     pace: 1,
     routers: [{ ieee: ROUTER, joined: true, holdMs: 30_000 }],
