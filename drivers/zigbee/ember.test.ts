@@ -117,11 +117,16 @@ it.each([
 
 it('leaves a stick on the network that it is on, when that is another one', async () => {
   const site = await simulated({ adapter: 'ember' });
-  await (await opened(site)).close();
-  const network = { ...NETWORK, networkKey: 'ffeeddccbbaa99887766554433221100' };
-  await expect(opened(site, { network, knownLocks: [LOCK] })).rejects.toMatchObject({ code: 'REFUSED' });
-  const stays = await opened(site, { stateDirectory: folder() });
-  expect(stays.reports.get('gateway')).toMatchObject({ type: 'ember', zigbeeChannel: 15 });
+  const stateDirectory = folder();
+  await (await opened(site, { stateDirectory })).close();
+  await site.setGateway({ newStick: { ieee: NEW_STICK } });
+  const network = { ...NETWORK, panId: 0x2b73, networkKey: 'ffeeddccbbaa99887766554433221100' };
+  await (await opened(site, { network })).close();
+  await expect(opened(site, { stateDirectory })).rejects.toMatchObject({
+    code: 'REFUSED',
+    message: expect.stringContaining('not on the network of this gateway'),
+  });
+  expect((await site.stats()).stick).toMatchObject({ isStarted: true, panId: 0x2b73 });
 }, 60_000);
 
 it('takes back the install code of a lock, and keeps those of others', async () => {
