@@ -9,6 +9,7 @@ export interface ActiveFaults extends DeviceFaults {
   isOffline(): boolean;
   isJammed(): boolean;
   isStuck(): boolean;
+  boasts(): boolean;
   misreported(): number | undefined;
   relocksMs(): number | undefined;
   lagMs(): number;
@@ -49,6 +50,7 @@ export function openActiveFaults(initial: Faults): ActiveFaults {
     isOffline: () => faults.offline === true,
     isJammed: () => faults.jammed === true,
     isStuck: () => faults.stuck === true,
+    boasts: () => faults.boasts === true,
     misreported: () => faults.misreports,
     relocksMs: () => faults.relocksMs,
     lagMs: () => faults.lagMs ?? 0,

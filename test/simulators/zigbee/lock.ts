@@ -70,6 +70,8 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
   const device = openDevice({
     time,
     deviceId: DEVICE_ID,
+    endpoint: plan.endpoint,
+    unlisted: plan.unlisted,
     asksDefaultResponse: plan.asksDefaultResponse ?? Number.parseInt(plan.ieee.slice(-1), 16) % 2 === 1,
     node: () => node,
     faults: activeFaults,

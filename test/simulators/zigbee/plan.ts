@@ -1,5 +1,6 @@
 /** What a simulated Zigbee network is made of, and what can be done to it. Everything from outside is checked here. */
 import { z } from 'zod';
+import { OPERATION_STYLES } from './clusters/door-lock/operations.ts';
 import { CONFIRM_FAULTS, type ConfirmFault } from './mt/status.ts';
 import { EZSP_VERSIONS } from './ncp/releases.ts';
 
@@ -56,6 +57,8 @@ const faultsSchema = z.strictObject({
   jammed: z.boolean(),
   /** Commands are answered with success, and nothing moves or is reported, but for what a hand turns. */
   stuck: z.boolean(),
+  /** Commands are answered with success and their operation is reported, and nothing moves. */
+  boasts: z.boolean(),
   /** LockState as it is read and reported, whatever the bolt shows. */
   misreports: u8,
   /** Once unlocked it locks by itself so soon, whatever the command and its settings say. */
@@ -100,10 +103,22 @@ const sleep = z.strictObject({
   awakeMs: milliseconds.default(500),
 });
 
-const lockSchema = z.strictObject({
+export const lockSchema = z.strictObject({
   ieee: address,
   manufacturer: z.string().max(32).default('Gatehouse'),
   model: z.string().max(32).default('GH-Lock'),
+  /** The one with its clusters. */
+  endpoint: z.int().min(1).max(240).default(1),
+  /** Clusters that it has, and does not name in its simple descriptor. */
+  unlisted: z.array(u16).max(8).default([]),
+  /** How it reports what happens at it (clusters/door-lock/operations.ts). */
+  operations: z.enum(OPERATION_STYLES).default('standard'),
+  /** BatteryPercentageRemaining is in percent, in place of half percent. */
+  wholePercent: z.boolean().default(false),
+  /** Attributes of the door lock cluster that it does not have. */
+  lacksAttributes: z.array(u16).max(64).default([]),
+  /** It never reports LockState. */
+  keepsLockState: z.boolean().default(false),
   /** Of its node descriptor, its vendor cluster and its firmware. */
   manufacturerCode: u16.default(0x1234),
   firmware: z

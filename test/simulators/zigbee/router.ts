@@ -19,6 +19,8 @@ export function openRouter(
   const device = openDevice({
     time: parts.time,
     deviceId: DEVICE_ID,
+    endpoint: 1,
+    unlisted: [],
     asksDefaultResponse: false,
     node: () => node,
     faults: {

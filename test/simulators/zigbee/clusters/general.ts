@@ -74,12 +74,12 @@ export interface Power {
   notice(): void;
 }
 
-export function openPower(battery: Battery, warn: () => void): Power {
+export function openPower(battery: Battery, wholePercent: boolean, warn: () => void): Power {
   const settings = { minimum: 48, alarmMask: 0 };
   const isLow = () => battery.percent < LOW_PERCENT;
   let wasLow = isLow();
   return {
-    cluster: powerCluster(battery, settings, isLow),
+    cluster: powerCluster(battery, settings, wholePercent ? 1 : 2, isLow),
     notice() {
       if (isLow() && !wasLow && (settings.alarmMask & 1) === 1) warn();
       wasLow = isLow();
@@ -90,13 +90,14 @@ export function openPower(battery: Battery, warn: () => void): Power {
 function powerCluster(
   battery: Battery,
   settings: { minimum: number; alarmMask: number },
+  perPercent: number,
   isLow: () => boolean,
 ): Cluster {
   return {
     id: POWER,
     attributes: {
       32: { type: TYPE.uint8, get: () => Math.round(battery.withoutLoadMv / 100), isReportable: true },
-      33: { type: TYPE.uint8, get: () => Math.round(battery.percent * 2), isReportable: true },
+      33: { type: TYPE.uint8, get: () => Math.round(battery.percent * perPercent), isReportable: true },
       49: constant(TYPE.enum8, 3),
       51: constant(TYPE.uint8, 4),
       53: fieldOf(settings, 'alarmMask', TYPE.bitmap8, { isWritable: true }),

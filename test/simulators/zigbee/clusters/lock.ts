@@ -56,9 +56,10 @@ export function addLockClusters(options: LockClustersOptions): LockClusters {
     activeFaults,
     changed: () => device.notice(),
     notify: (command, payload) => device.notify(DOOR_LOCK, command, payload),
-    raise: (code) => alarms.raise(code, DOOR_LOCK),
+    raise: (code, cluster = DOOR_LOCK) => alarms.raise(code, cluster),
+    tell: (records) => device.tell(DOOR_LOCK, records),
   });
-  const power = openPower(battery, () => alarms.raise(LOW_BATTERY_ALARM, POWER));
+  const power = openPower(battery, plan.wholePercent, () => alarms.raise(LOW_BATTERY_ALARM, POWER));
   const ota = openOta({
     time,
     plan,

@@ -7,7 +7,7 @@ import { type Answer, type Cause, type Cluster, failed, succeeded } from './clus
 import { answerFoundation, attributeRecord, FOUNDATION, type ValueFaults } from './foundation.ts';
 import { decodeZcl, ZCL_STATUS, type ZclFrame } from './frame.ts';
 import { openReporting, type Reporting } from './reporting.ts';
-import { ENDPOINT, HOME_AUTOMATION, openSpeech } from './speech.ts';
+import { HOME_AUTOMATION, openSpeech } from './speech.ts';
 import { TYPE } from './types.ts';
 
 /** Something that it was sent, with any outcome. */
@@ -38,6 +38,9 @@ export interface DeviceFaults extends ValueFaults {
 export interface DeviceOptions {
   time: Time;
   deviceId: number;
+  endpoint: number;
+  /** Clusters that its simple descriptor does not have. */
+  unlisted: number[];
   /** Its events and alarms ask for a default response. */
   asksDefaultResponse: boolean;
   node: () => OpenNode;
@@ -49,6 +52,8 @@ export interface Device {
   add(...clusters: Cluster[]): void;
   /** A command of a server to those who are bound to it. */
   notify(cluster: number, command: number, payload: Uint8Array): void;
+  /** A report of attributes that nobody configured, to those who are bound to the cluster. */
+  tell(cluster: number, records: Uint8Array): void;
   /** A command of a client to the coordinator. */
   ask(cluster: number, endpoint: number, command: number, payload: Uint8Array): void;
   /** Reports what has changed. */
@@ -58,6 +63,7 @@ export interface Device {
   clearLog(): void;
 }
 
+const COORDINATOR_ENDPOINT = 1;
 const RECEIVED_MAX = 2_000;
 /** Of a cluster that it does not have: its attribute 0, a whole number. */
 const FOREIGN_REPORT = {
@@ -78,13 +84,15 @@ export function openDevice(options: DeviceOptions): Device {
   });
 
   function handle(aps: Aps, frame: HeardFrame): void {
-    const answer = execute(clusters.get(aps.cluster), aps, frame, reporting, faults);
+    const found = aps.endpoint === options.endpoint ? clusters.get(aps.cluster) : undefined;
+    const answer = execute(found, aps, frame, reporting, faults);
     const isBroadcast = aps.destination >= 0xfff8 || aps.group !== undefined;
     const isWanted =
       answer?.kind === 'response' || (answer && (answer.status !== 0 || !frame.disableDefaultResponse));
     if (answer && isWanted && !isBroadcast) speech.respond(aps, responseTo(frame, answer));
     reporting.notice();
-    for (const cluster of faults.foreignClusters()) speech.toCoordinator(cluster, ENDPOINT, FOREIGN_REPORT);
+    for (const cluster of faults.foreignClusters())
+      speech.toCoordinator(cluster, COORDINATOR_ENDPOINT, FOREIGN_REPORT);
   }
   function hear(aps: Aps): void {
     const decoded = decodeZcl(aps.data);
@@ -107,8 +115,8 @@ export function openDevice(options: DeviceOptions): Device {
   }
   return {
     application: {
-      endpoints: () => [descriptorOf([...clusters.values()], options.deviceId, faults.foreignClusters())],
-      activeEndpoints: () => [ENDPOINT, ...faults.bogusEndpoints()],
+      endpoints: () => [descriptorOf([...clusters.values()], options, faults.foreignClusters())],
+      activeEndpoints: () => [options.endpoint, ...faults.bogusEndpoints()],
       hear,
       joined: reporting.reset,
     },
@@ -118,6 +126,11 @@ export function openDevice(options: DeviceOptions): Device {
     notify(id, command, payload) {
       const cluster = clusters.get(id);
       if (cluster) speech.toBound(cluster, { command, isFoundation: false, payload: Buffer.from(payload) });
+    },
+    tell(id, records) {
+      const cluster = clusters.get(id);
+      const payload = Buffer.from(records);
+      if (cluster) speech.toBound(cluster, { command: FOUNDATION.report, isFoundation: true, payload });
     },
     ask(id, endpoint, command, payload) {
       speech.toCoordinator(id, endpoint, {
@@ -142,7 +155,7 @@ function execute(
   reporting: Reporting,
   faults: DeviceFaults,
 ): Answer | undefined {
-  if (!cluster || aps.endpoint !== ENDPOINT) return failed(ZCL_STATUS.unsupportedCluster);
+  if (!cluster) return failed(ZCL_STATUS.unsupportedCluster);
   const isForeign = frame.manufacturer !== undefined && frame.manufacturer !== cluster.manufacturer;
   if (cluster.manufacturer !== undefined && frame.manufacturer !== cluster.manufacturer)
     return failed(ZCL_STATUS.unsupportedManufacturerCommand);
@@ -176,13 +189,18 @@ function responseTo(frame: ZclFrame, answer: Answer): ZclFrame {
   };
 }
 
-function descriptorOf(clusters: Cluster[], deviceId: number, foreign: number[]) {
+function descriptorOf(
+  clusters: Cluster[],
+  { endpoint, deviceId, unlisted }: DeviceOptions,
+  foreign: number[],
+) {
+  const listed = clusters.filter(({ id }) => !unlisted.includes(id));
   return {
-    endpoint: ENDPOINT,
+    endpoint,
     profile: HOME_AUTOMATION,
     deviceId,
     version: 1,
-    inputs: [...clusters.filter((one) => !one.isClient).map(({ id }) => id), ...foreign],
-    outputs: clusters.filter((one) => one.isClient).map(({ id }) => id),
+    inputs: [...listed.filter((one) => !one.isClient).map(({ id }) => id), ...foreign],
+    outputs: listed.filter((one) => one.isClient).map(({ id }) => id),
   };
 }

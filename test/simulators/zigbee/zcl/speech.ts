@@ -5,7 +5,6 @@ import type { Time } from '../time.ts';
 import type { Cluster } from './cluster.ts';
 import { encodeZcl, type ZclFrame } from './frame.ts';
 
-export const ENDPOINT = 1;
 export const HOME_AUTOMATION = 0x0104;
 
 type Command = Pick<ZclFrame, 'command' | 'isFoundation' | 'payload'>;
@@ -30,6 +29,8 @@ const DEFAULT_RESPONSE_MS = 1_500;
 export interface SpeechOptions {
   time: Time;
   node: () => OpenNode;
+  /** Of the device. */
+  endpoint: number;
   asksDefaultResponse: boolean;
   /** Takes one away from the account of events to lose. */
   losesEvent(): boolean;
@@ -38,7 +39,7 @@ export interface SpeechOptions {
 }
 
 export function openSpeech(options: SpeechOptions): Speech {
-  const { time, node, asksDefaultResponse, losesEvent, lateEventsMs } = options;
+  const { time, node, endpoint: own, asksDefaultResponse, losesEvent, lateEventsMs } = options;
   /** Takes back the repetition of a frame, by its number. */
   const unconfirmed = new Map<number, () => void>();
   let sequence = 0;
@@ -48,7 +49,7 @@ export function openSpeech(options: SpeechOptions): Speech {
   };
   const send = (cluster: number, destination: number, endpoint: number, frame: ZclFrame) =>
     void node().send({
-      sourceEndpoint: ENDPOINT,
+      sourceEndpoint: own,
       profile: HOME_AUTOMATION,
       cluster,
       destination,

@@ -50,10 +50,14 @@ export interface BoltOptions {
   isJammed(): boolean;
   /** Its motor does not even try; a hand turns it. */
   isStuck(): boolean;
+  /** It does not even try, and says that it did. */
+  boasts(): boolean;
   /** Milliseconds after which it locks by itself. Undefined: as its settings say. */
   relocksMs(): number | undefined;
   /** The bolt has come to rest, or has not moved. */
   settled(done: Executed): void;
+  /** It says so, and has done nothing. */
+  boasted(done: Executed): void;
 }
 
 const EXECUTED_MAX = 2_000;
@@ -71,16 +75,17 @@ export function openBolt(options: BoltOptions): Bolt {
   const executed: Executed[] = [];
   let relock = () => {};
 
+  const executedOf = (move: Move, what: Executed['what'], startedMs: number): Executed => ({
+    startedMs,
+    monotonicMs: time.now(),
+    what,
+    source: move.source,
+    user: move.user ?? null,
+    tsn: move.cause?.tsn ?? null,
+    heardMs: move.cause?.heardMs ?? null,
+  });
   function finish(move: Move, what: Executed['what'], startedMs: number): void {
-    const done: Executed = {
-      startedMs,
-      monotonicMs: time.now(),
-      what: isJammed() ? 'jam' : what,
-      source: move.source,
-      user: move.user ?? null,
-      tsn: move.cause?.tsn ?? null,
-      heardMs: move.cause?.heardMs ?? null,
-    };
+    const done = executedOf(move, isJammed() ? 'jam' : what, startedMs);
     state.lock = isJammed() ? LOCK.notFully : move.what === 'unlock' ? LOCK.unlocked : LOCK.locked;
     executed.push(done);
     if (executed.length > EXECUTED_MAX) executed.shift();
@@ -93,7 +98,8 @@ export function openBolt(options: BoltOptions): Bolt {
   function start(move: Move, what: Executed['what']): void {
     if (options.isStuck() && move.source !== 'manual') return;
     const startedMs = time.now();
-    if (boltMs === 0) finish(move, what, startedMs);
+    if (options.boasts()) options.boasted(executedOf(move, what, startedMs));
+    else if (boltMs === 0) finish(move, what, startedMs);
     else time.after(boltMs, () => finish(move, what, startedMs));
   }
   return {

@@ -51,7 +51,10 @@ export interface DoorLockOptions {
   plan: LockPlan;
   activeFaults: ActiveFaults;
   notify(command: number, payload: Buffer): void;
-  raise(code: number): void;
+  /** An alarm of this cluster, or of another one. */
+  raise(code: number, cluster?: number): void;
+  /** Reports attributes. */
+  tell(records: Uint8Array): void;
   changed(): void;
 }
 
@@ -66,7 +69,7 @@ interface Parts {
 }
 
 export function openDoorLock(options: DoorLockOptions): DoorLock {
-  const { time, plan, activeFaults, notify, changed } = options;
+  const { time, plan, activeFaults, changed } = options;
   const all = plan.eventMasks;
   const masks: Masks = {
     alarm: all,
@@ -78,7 +81,7 @@ export function openDoorLock(options: DoorLockOptions): DoorLock {
     rfProgramming: all,
     rfidProgramming: all,
   };
-  const events = openEvents(time, masks, notify);
+  const events = openEvents(time, masks, options, plan.operations);
   const alarm = (code: number) => {
     if (masks.alarm & (1 << code)) options.raise(code);
   };
@@ -88,12 +91,14 @@ export function openDoorLock(options: DoorLockOptions): DoorLock {
     relockSeconds: plan.autoRelockSeconds ?? 0,
     isJammed: activeFaults.isJammed,
     isStuck: activeFaults.isStuck,
+    boasts: activeFaults.boasts,
     relocksMs: activeFaults.relocksMs,
     settled(done) {
       events.moved(done);
       if (done.what === 'jam') alarm(JAMMED_ALARM);
       changed();
     },
+    boasted: (done) => events.moved(done),
   });
   const users = openUsers({
     initial: {
@@ -118,7 +123,10 @@ export function openDoorLock(options: DoorLockOptions): DoorLock {
       const source: Source = kind === 'pin' ? 'keypad' : 'rfid';
       const found = users.find(kind, code);
       wrong = found ? 0 : wrong + 1;
-      if (found) return bolt.move({ what: 'unlock', source, user: found.user });
+      if (found) {
+        events.typed(kind, code);
+        return bolt.move({ what: 'unlock', source, user: found.user });
+      }
       events.operation(source, OPERATION.unlockFailPin, null);
       if (wrong === settings.wrongLimit) alarm(WRONG_CODE_ALARM);
     },
@@ -143,8 +151,12 @@ function attributesOf({ options, bolt, masks, settings }: Parts): Record<number,
     4: fieldOf(state, 'opened', TYPE.uint32),
     5: fieldOf(state, 'closed', TYPE.uint32),
   };
-  return {
-    0: { type: TYPE.enum8, isReportable: true, get: () => options.activeFaults.misreported() ?? state.lock },
+  const all: Record<number, Attribute> = {
+    0: {
+      type: TYPE.enum8,
+      isReportable: !plan.keepsLockState,
+      get: () => options.activeFaults.misreported() ?? state.lock,
+    },
     1: constant(TYPE.enum8, 0),
     2: constant(TYPE.boolean, true, true),
     ...(plan.hasDoorSensor && door),
@@ -190,6 +202,8 @@ function attributesOf({ options, bolt, masks, settings }: Parts): Record<number,
     70: masked('rfProgramming'),
     71: masked('rfidProgramming'),
   };
+  for (const id of plan.lacksAttributes) delete all[id];
+  return all;
 }
 
 function commandsHad(parts: Parts): Cluster['commands'] {

@@ -2,6 +2,8 @@
 import { bytes, u16, u32 } from '../../bytes.ts';
 import type { Time } from '../../time.ts';
 import type { Executed, Source } from './bolt.ts';
+import { type OperationStyle, openOperations, type Saying } from './operations.ts';
+import type { Kind } from './users.ts';
 
 /** OperationEventSource; of what the lock does by itself it is that of the person at it. */
 const SOURCE: Record<Source, number> = { keypad: 0, rf: 1, manual: 2, lock: 2, rfid: 3 };
@@ -16,7 +18,6 @@ export const OPERATION = {
   manualUnlock: 14,
 } as const;
 const NO_USER = 0xffff;
-const OPERATION_EVENT = 0x20;
 const PROGRAMMING_EVENT = 0x21;
 /** RF, as the source of a programming event. */
 const RF = 1;
@@ -45,6 +46,8 @@ export interface Events {
   operation(source: Source, code: number, user: number | null): void;
   /** What the bolt did. */
   moved(done: Executed): void;
+  /** A code was taken. */
+  typed(kind: Kind, code: Uint8Array): void;
   programming(code: number, user: number, type: number, status: number): void;
   log(): Logged[];
 }
@@ -52,11 +55,9 @@ export interface Events {
 const LOG_MAX = 32;
 const ZIGBEE_EPOCH_MS = Date.UTC(2000, 0, 1);
 
-export function openEvents(
-  time: Time,
-  masks: Masks,
-  notify: (command: number, payload: Buffer) => void,
-): Events {
+export function openEvents(time: Time, masks: Masks, saying: Saying, style: OperationStyle): Events {
+  const { notify } = saying;
+  const operations = openOperations(style, saying);
   const log: Logged[] = [];
   let logged = 0;
   const localTime = () => u32(Math.floor((Date.now() - ZIGBEE_EPOCH_MS) / 1_000));
@@ -68,12 +69,12 @@ export function openEvents(
     log.push({ id: logged, monotonicMs: time.now(), source: number, code, user: user ?? NO_USER });
     if (log.length > LOG_MAX) log.shift();
     const mask = [masks.keypad, masks.rf, masks.manual, masks.rfid][number] ?? 0;
-    // The PIN is never sent (SendPINOverTheAir is false): an empty string.
-    if (passes(mask, code))
-      notify(OPERATION_EVENT, bytes(number, code, u16(user ?? NO_USER), 0, localTime(), 0));
+    if (passes(mask, code) || style !== 'standard')
+      operations.say({ source, number, code, user: user ?? NO_USER, localTime: localTime() });
   }
   return {
     operation,
+    typed: operations.typed,
     moved({ what, source, user }) {
       if (what === 'jam') return;
       if (what === 'autoRelock') return operation('lock', OPERATION.autoLock, null);
