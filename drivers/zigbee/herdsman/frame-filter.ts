@@ -2,8 +2,10 @@
  * Which frames the library takes in. It takes an attribute for what its number says, no matter which maker defined it and of
  * whatever type it is (dist/zspec/zcl/zclFrame.js, fromBuffer).
  */
+import { CLUSTER } from '../configure.ts';
 import { field } from '../values.ts';
 import { isCredible, isCredibleRecord } from './credible.ts';
+import { completeEvent } from './cut-events.ts';
 
 /** Of the library's Zcl.Frame. */
 interface Frame {
@@ -12,7 +14,7 @@ interface Frame {
   payload: unknown;
 }
 interface Zcl {
-  Frame: { fromBuffer(cluster: number, ...rest: unknown[]): Frame };
+  Frame: { fromBuffer(cluster: number, header: unknown, data: Buffer, ...rest: unknown[]): Frame };
   Direction: { SERVER_TO_CLIENT: number };
 }
 
@@ -21,8 +23,9 @@ export function filterFrames(library: unknown): (ownCode: number | undefined) =>
   const { Frame, Direction } = library as Zcl;
   const { fromBuffer } = Frame;
   let ownCode: number | undefined;
-  Frame.fromBuffer = (cluster, ...rest) => {
-    const frame = fromBuffer.call(Frame, cluster, ...rest);
+  Frame.fromBuffer = (cluster, head, data, ...rest) => {
+    const bytes = cluster === CLUSTER.doorLock ? completeEvent(data) : data;
+    const frame = fromBuffer.call(Frame, cluster, head, bytes, ...rest);
     const { manufacturerCode, frameControl, isGlobal } = frame.header;
     const fromServer = frameControl.direction === Direction.SERVER_TO_CLIENT;
     if (!isCredible({ cluster, manufacturerCode, fromServer }, ownCode))
