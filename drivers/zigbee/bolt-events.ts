@@ -9,6 +9,8 @@ import type { Facts } from './messages.ts';
 
 /** Between the report of a movement and its operation event. */
 const WINDOW_MS = 2_000;
+/** A lock that is asked for its bolt answers within this: a sleeping one when it polls. */
+const ANSWER_MS = 10_000;
 const NOT_FULLY_LOCKED = 0;
 
 interface Bolt {
@@ -34,14 +36,25 @@ export interface BoltEvents {
 
 export function openBoltEvents(
   clock: Clock,
-  emit: (event: Pick<LockEvent, 'hwId' | 'kind' | 'what' | 'source' | 'userId' | 'at'>) => void,
+  emit: (event: LockEvent) => void,
+  /** An event says that the bolt moved, and the lock has not reported it: there are locks that never do. */
+  unreported: (ieee: string) => void,
 ): BoltEvents {
   const bolts = new Map<string, Bolt>();
 
-  function operated(bolt: Bolt, state: number): void {
-    bolt.reported = { state, until: clock.monotonic() + WINDOW_MS };
+  function operated(ieee: string, bolt: Bolt, state: number): void {
+    const movement = { state, until: clock.monotonic() + WINDOW_MS };
+    bolt.reported = movement;
     const to = bolt.pending?.to;
     if (to === state || to === NOT_FULLY_LOCKED) bolt.pending = undefined;
+    if (bolt.state !== state) void clock.sleep(WINDOW_MS).then(() => expect(ieee, movement));
+  }
+
+  function expect(ieee: string, movement: NonNullable<Bolt['reported']>): void {
+    const bolt = bolts.get(ieee);
+    if (bolt?.reported !== movement || bolt.state === movement.state) return;
+    movement.until = clock.monotonic() + ANSWER_MS;
+    unreported(ieee);
   }
 
   function reported(ieee: string, bolt: Bolt, to: number): void {
@@ -67,15 +80,16 @@ export function openBoltEvents(
     bolt.pending = undefined;
     const { from, to, at } = pending;
     const what = LOCK_STATES[to];
-    if (from !== to && what) emit({ hwId: ieee, kind: 'bolt', what, source: null, userId: null, at });
+    if (from !== to && what)
+      emit({ hwId: ieee, kind: 'bolt', what, source: null, userId: null, at, heardAt: null });
   }
 
   return {
     take(ieee, { lockState, movedTo, jam }) {
       const bolt = bolts.get(ieee) ?? { state: undefined, reported: undefined, pending: undefined };
       bolts.set(ieee, bolt);
-      if (movedTo !== undefined) operated(bolt, movedTo);
-      if (jam) operated(bolt, NOT_FULLY_LOCKED);
+      if (movedTo !== undefined) operated(ieee, bolt, movedTo);
+      if (jam) operated(ieee, bolt, NOT_FULLY_LOCKED);
       if (lockState !== undefined) reported(ieee, bolt, lockState);
     },
     forget: (ieee) => void bolts.delete(ieee),

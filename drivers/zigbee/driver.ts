@@ -94,8 +94,7 @@ async function openGateway(
     failed: (...one) => failed(...one),
     signal: ended.signal,
   });
-  const needs = { options, context, mayJoin: joining.mayJoin, hear: (event: RadioEvent) => hear(event) };
-  const opened = await openNetwork(needs, signal);
+  const opened = await openNetwork({ options, context, mayJoin: joining.mayJoin, hear }, signal);
   network = opened;
   const radio = () => opened.radio();
   const lost = (reason: string) => ended.abort(new DriverError('LINK_LOST', reason));
@@ -108,6 +107,7 @@ async function openGateway(
     context,
     outbox,
     joinFailed: failed,
+    unreported: (ieee) => states.read(ieee),
     usesOwnCluster: options.manufacturerCode !== undefined,
     earlier: options,
     changed: () => snapshots.due(),

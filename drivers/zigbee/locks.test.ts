@@ -49,6 +49,7 @@ function openTestbed({ heardOn = {}, missed = [], restore = false }: Partial<Ear
     outbox: { emit: (_, data) => void events.push(data as LockEvent), emitDurably: async () => undefined },
     usesOwnCluster: true,
     earlier: { lastSeen: { [LOCK]: clock.now() }, heardOn, missed, restore },
+    unreported: () => undefined,
     joinFailed() {},
     changed() {},
   });

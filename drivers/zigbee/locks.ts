@@ -27,7 +27,7 @@ import { isIeee } from './values.ts';
  */
 const HELD_MS = 20;
 
-export type Lock = Pick<LockRecord, 'ieee' | 'endpoint' | 'hasOwnCluster'>;
+export type Lock = Pick<LockRecord, 'ieee' | 'endpoint' | 'hasOwnCluster' | 'family'>;
 
 export interface LocksOptions {
   /** The present one: it is another after a channel move. */
@@ -38,6 +38,8 @@ export interface LocksOptions {
   usesOwnCluster: boolean;
   /** Before this start. */
   earlier: Earlier;
+  /** An event of the lock says that the bolt moved, and no report followed. */
+  unreported(ieee: string): void;
   /** A device joined, and no door comes of it. */
   joinFailed(ieee: string, reason: JoinFailure): void;
   /** A lock came or went: what is kept of the network is to be archived. */
@@ -243,7 +245,7 @@ function openComings(
   }
 
   const emitEvent = (event: LockEvent) => outbox.emit('lockEvent', event);
-  const bolts = openBoltEvents(clock, (event) => emitEvent({ ...event, heardAt: null }));
+  const bolts = openBoltEvents(clock, emitEvent, options.unreported);
   const repeated = openRepeated(clock);
   const emitInOrder = openHolding(clock, emitEvent);
 
