@@ -288,6 +288,8 @@ export const lockReport = z.object({
     .array(z.object({ step: text, reason: text, at: epochMs }))
     .max(32)
     .optional(),
+  /** Of standard locks that deviate in the same way (drivers/zigbee/locks), by what the lock claims to be. */
+  family: text.optional(),
   /** Of the configuration it took last (lockApplied). */
   unsupported: z.array(text).max(APPS_MAX).optional(),
   /** Other devices that are taken to have its network address: nothing that opens a door is sent to it. */

@@ -170,7 +170,7 @@ export const lockEvent = z.object({
   hwId: ieeeAddress,
   /**
    * ZCL Door Lock: operation or programming event, alarm; door: its position sensor; bolt: lockState changed and no
-   * operation event said so.
+   * operation event said so, or none that is a proof.
    */
   kind: z.enum(['operation', 'programming', 'alarm', 'door', 'bolt']),
   /** Such as unlocked, locked, unlockFailedPin, jammed, forcedOpen, doorOpen. */

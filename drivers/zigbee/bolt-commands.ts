@@ -74,7 +74,7 @@ export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
   const heldWrites = openHeldWrites(clock);
 
   const begin: Begin = (hwId, [, deadline, signal, released], opens, calledOff) => {
-    const lock = locks.find(hwId);
+    const lock = commanded(locks.find(hwId));
     const { ieee, endpoint } = lock;
     const shared = opens ? addresses.reason(ieee) : undefined;
     if (shared !== undefined) throw new DriverError('DEVICE_OFFLINE', shared);
@@ -170,6 +170,13 @@ function namesRadioOf(ieee: string, { radio, locks }: BoltCommandsOptions): bool
   if (locks.operatedAt(ieee) === undefined) return false;
   radio.remember(ieee, { namesRadio: true });
   return true;
+}
+
+/** Throws REFUSED. */
+function commanded(lock: Lock): Lock {
+  const reason = lock.family?.takesNoCommands;
+  if (reason !== undefined) throw new DriverError('REFUSED', `not sent: ${reason}`);
+  return lock;
 }
 
 async function unlock(

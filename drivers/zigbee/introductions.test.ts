@@ -103,10 +103,10 @@ it('a lock that joins again while it is configured is configured again, for it m
   introductions.heardOf(lock, true);
   introductions.joinedAgain(lock);
   await finish(lock.ieee);
-  expect(memory.get(lock.ieee)).not.toMatchObject({ configuration: 3 });
+  expect(memory.get(lock.ieee)).not.toMatchObject({ configuration: 4 });
   expect([...running.keys()]).toEqual([lock.ieee]);
   await finish(lock.ieee);
-  expect(memory.get(lock.ieee)).toMatchObject({ configuration: 3, introduced: true });
+  expect(memory.get(lock.ieee)).toMatchObject({ configuration: 4, introduced: true });
   expect(running.size).toBe(0);
   expect(reported).toEqual([`lockJoined ${lock.ieee}`]);
 });
@@ -159,7 +159,7 @@ it('locks that an earlier start left half configured are all tried again, a few 
   introductions.review(locks);
   expect(running.size).toBe(4);
   while (running.size > 0) for (const ieee of [...running.keys()]) await finish(ieee);
-  expect([...memory.values()].map(({ configuration }) => configuration)).toEqual(locks.map(() => 3));
+  expect([...memory.values()].map(({ configuration }) => configuration)).toEqual(locks.map(() => 4));
 });
 
 it('a lock that joins again has all steps done again', async () => {

@@ -13,7 +13,7 @@ const BACKOFF_MS = [60_000, 300_000, 900_000, 3_600_000, 6 * 3_600_000];
 /** Of the 16 frames the coordinator sends at once, the rest is for people at doors. */
 const AT_ONCE_MAX = 4;
 /** Raised when the steps of configure.ts change: every lock is configured again then. */
-const CONFIGURATION = 3;
+const CONFIGURATION = 4;
 
 export interface Introductions {
   /** The lock is awake: it is configured if it is not yet. `joined`: although it was tried a moment ago. */
@@ -53,8 +53,8 @@ export function openIntroductions(options: IntroductionsOptions): Introductions 
   const due = new Map<string, LockRecord>();
 
   async function configure(lock: LockRecord): Promise<void> {
-    const { ieee, endpoint, device } = lock;
-    const inputs = device.endpoints.find(({ id }) => id === endpoint)?.inputs ?? [];
+    const { ieee, endpoint } = lock;
+    const inputs = inputsOf(lock);
     const ownCluster = lock.hasOwnCluster ? LOCK_CLUSTER : undefined;
     const target = { ieee, endpoint, inputs, ownCluster };
     const faults = await options.configurer.configure(target, tries.left(ieee));
@@ -140,6 +140,11 @@ export function openIntroductions(options: IntroductionsOptions): Introductions 
       beginDue();
     },
   };
+}
+
+function inputsOf({ device, endpoint, family }: LockRecord): number[] {
+  const listed = device.endpoints.find(({ id }) => id === endpoint)?.inputs ?? [];
+  return [...listed, ...(family?.unlisted ?? [])];
 }
 
 /** The outbox repeats it until it is durable. */

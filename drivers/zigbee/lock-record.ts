@@ -3,6 +3,8 @@ import type { Clock } from '../contract/driver.ts';
 import { DOOR_STATES, LOCK_STATES, type LockReport } from '../contract/settings.ts';
 import { CLUSTER, hasOwnCluster, REPORT_EVERY_S } from './configure.ts';
 import { reportOf } from './lock-cluster.ts';
+import { familyOf } from './locks/families.ts';
+import type { LockFamily } from './locks/family.ts';
 import { doorEvent, type EventDetail, type Facts, factsOf, isAttributes } from './messages.ts';
 import type { ZigbeeOptions } from './options.ts';
 import { DOOR_LOCK, LOCK_CLUSTER, type Radio, type RadioDevice, type RadioEvent } from './radio.ts';
@@ -22,6 +24,8 @@ export interface LockRecord {
   readonly hasOwnCluster: boolean;
   /** The lock measures the signal itself. */
   readonly measuresSignal: boolean;
+  /** Undefined: of none that is known. */
+  readonly family?: LockFamily | undefined;
   readonly device: RadioDevice;
   report: Partial<LockReport>;
   /** An exchange failed, or the network moved to another channel, and nothing was heard since. */
@@ -58,6 +62,7 @@ export function recordOf(
     report,
     hasOwnCluster: usesOwnCluster && hasOwnCluster(end.inputs),
     measuresSignal: end.inputs.includes(CLUSTER.diagnostics),
+    family: familyOf(device),
     isMissed: before?.isMissed ?? false,
     frames: before?.frames ?? 0,
     heardAt: before?.heardAt,
@@ -101,6 +106,7 @@ export function lockReportOf(
     sharesAddressWith: radio.sharing(lock.ieee).slice(0, SHARING_MAX),
     hwId: lock.ieee,
     capabilities: allCapabilities(lock, radio),
+    ...(lock.family && { family: lock.family.name }),
     ...optionsOf(lock, radio),
   };
 }
@@ -157,7 +163,8 @@ export function takeHeard(
   }
   const build = softwareBuildIn(event);
   if (build !== undefined) lock.report.zigbeeFirmwareVersion = build;
-  const facts = factsOf(event);
+  const standard = factsOf(event);
+  const facts = lock.family?.factsOf?.(event, standard) ?? standard;
   const now = clock.now();
   takeStates(lock.report, facts, { at: now, heardAt: clock.monotonic() });
   if (facts.rssi !== undefined) lock.report.rssi = facts.rssi;

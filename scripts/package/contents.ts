@@ -54,6 +54,7 @@ const ELSEWHERE: Record<string, string> = {
   'docs/operations.md': `${DOC}/operations.md`,
   'docs/interface.md': `${DOC}/interface.md`,
   'docs/doors.md': `${DOC}/doors.md`,
+  'docs/locks.md': `${DOC}/locks.md`,
   'docs/rs485.md': `${DOC}/rs485.md`,
   'docs/zigbee.md': `${DOC}/zigbee.md`,
   'docs/hardware.md': `${DOC}/hardware.md`,

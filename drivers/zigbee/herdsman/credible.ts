@@ -4,6 +4,7 @@
  */
 import { BATTERY_ALARM_STATE, BATTERY_PERCENTAGE, CLUSTER, LAST_RSSI } from '../configure.ts';
 import { ATTRIBUTES, CLUSTER_ID, TYPE } from '../lock-cluster.ts';
+import { LAST_OPERATION } from '../locks/onesti.ts';
 import { DOOR_LOCK_ATTRIBUTE as DOOR_LOCK } from '../standard-lock.ts';
 
 /** By cluster: type by attribute (ZCL rev. 8, tables 3-19, 7-8 to 7-14; 3.15.2.3 for diagnostics). */
@@ -30,6 +31,7 @@ const STANDARD: ReadonlyMap<number, ReadonlyMap<number, number>> = new Map([
       [DOOR_LOCK.operatingMode, TYPE.enum8],
       [DOOR_LOCK.supportedOperatingModes, TYPE.bitmap16],
       [DOOR_LOCK.requirePin, TYPE.boolean],
+      [LAST_OPERATION, TYPE.bitmap32],
     ]),
   ],
 ]);

@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { keptFile } from '../kept-files.ts';
+import { LAST_OPERATION } from '../locks/onesti.ts';
 
 interface Entry {
   id: number;
@@ -57,6 +58,7 @@ const MOVING = new Set([
   'lastSeen',
   'lockState',
   'doorState',
+  `${LAST_OPERATION}`,
   'dueBatteryWithoutLoad',
   'dueBatteryUnderLoad',
 ]);

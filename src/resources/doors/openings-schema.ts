@@ -80,6 +80,10 @@ export const lockConditions = {
       description:
         'Of a standard lock, which reports a percentage; `dueBattery…` of the door stay null then. null: it has not reported',
     }),
+  lockFamily: z.string().nullable().openapi({
+    description:
+      'The family of standard locks that the lock says it is of (docs/locks.md); null: of none that is known, or no lock has reported',
+  }),
   setupFaults: z.array(z.object({ step: z.string(), reason: z.string(), at: dateTime })).openapi({
     description: 'Steps of the first configuration of the lock that failed; they are tried again',
   }),

@@ -19,7 +19,7 @@ export interface OpeningsShown extends DoorContext {
 export function openingsOf(
   row: DoorRow,
   options: OpeningsShown,
-): Pick<DoorState, 'standingOpen' | 'relock' | 'rfPin'> {
+): Pick<DoorState, 'standingOpen' | 'relock' | 'lockFamily' | 'rfPin'> {
   const report = options.locks.report(row);
   const pending = options.closings.pendingOf(row.id);
   return {
@@ -36,6 +36,7 @@ export function openingsOf(
               failure: failure && { ...failure, at: iso(failure.at) },
             })),
           },
+    lockFamily: report?.family ?? null,
     rfPin: { required: report?.requiresPin ?? null, isStored: options.rfPins.has(row.mac) },
   };
 }
