@@ -80,13 +80,12 @@ export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
     if (shared !== undefined) throw new DriverError('DEVICE_OFFLINE', shared);
     const listen: ActuationOptions['listen'] = (hear) => locks.listen(ieee, hear);
     const earlier = held.mayArrive(ieee) || (opens && held.isEventMissing(ieee));
-    const isReopened = held.reopening(ieee);
-    const known = { earlier, isReopened, namesRadio: opens && namesRadioOf(ieee, options) };
+    const [byAnyone, namesRadio] = [opens && calledOff !== undefined, opens && namesRadioOf(ieee, options)];
+    const known = { earlier, isReopened: held.reopening(ieee), byAnyone, namesRadio };
     const over = AbortSignal.any([signal, ended, ...(calledOff ? [calledOff] : [])]);
     return { lock, over, options: { radio, clock, ieee, endpoint, deadline, ...known, released, listen } };
   };
 
-  /** Refused by the lock: DriverError REFUSED. */
   async function move(
     kind: 'lockDoor' | 'unlockDoor',
     pin: string | null,

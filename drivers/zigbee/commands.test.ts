@@ -29,6 +29,7 @@ function open() {
   const locks = {
     find: () => ({ ieee: LOCK, endpoint: 1, hasOwnCluster: false }),
     listen: () => () => undefined,
+    operatedAt: () => undefined,
     exchange: () => (answered: boolean) => exchanged.push(answered),
   };
   const gateway = {

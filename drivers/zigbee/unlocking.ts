@@ -54,6 +54,8 @@ export interface ActuationOptions {
   isReopened(): boolean;
   /** Events of the lock name the radio. */
   namesRadio: boolean;
+  /** The lock is to stand open: its mode may have moved the bolt before this command, and who moved it does not matter. */
+  byAnyone: boolean;
   /** As of a DriverCommand. */
   released: Promise<void> | undefined;
   /** What the lock says by itself meanwhile; `listen` gives back how to stop. */
@@ -178,10 +180,10 @@ interface Progress {
 
 function openProgress(
   target: Target,
-  { listen, clock, earlier, namesRadio }: ActuationOptions,
+  { listen, clock, earlier, namesRadio, byAnyone }: ActuationOptions,
   signal: AbortSignal,
 ): Progress {
-  let state = actuationBegun(target, earlier, namesRadio);
+  let state = actuationBegun(target, earlier, namesRadio && !byAnyone);
   const settled = new AbortController();
   const over = AbortSignal.any([settled.signal, signal]);
   const { promise: ended, resolve } = Promise.withResolvers<void>();
@@ -201,8 +203,8 @@ function openProgress(
   }
   const stop = listen((facts) => {
     if (facts.jam) take({ kind: 'jam' });
-    if (facts.unlockedByRadio !== undefined)
-      take({ kind: facts.unlockedByRadio ? 'operated' : 'operatedByOther' });
+    if (facts.unlockedByRadio) take({ kind: 'operated' });
+    if (facts.unlockedByRadio === false && !byAnyone) take({ kind: 'operatedByOther' });
     if (facts.lockState !== undefined) take({ kind: 'lockState', value: facts.lockState });
   });
   return {

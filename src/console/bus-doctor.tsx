@@ -29,6 +29,7 @@ export function BusDoctor({ bus, ended }: { bus: string; ended: () => void }) {
         question={t('examineAsk', { bus })}
         yes={t('examineYes')}
         path="/network/rs485/scan"
+        of={`examine ${bus}`}
         body={{ bus, repeats: REPEATS, record: false, ...range }}
         running={(percent) => t('examining', { bus, percent })}
         done={({ result }) => <Findings findings={result?.findings as Finding[]} />}

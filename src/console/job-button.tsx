@@ -20,6 +20,8 @@ export interface JobButtonProps {
   question: string;
   yes: string;
   path: string;
+  /** Which of several buttons with this path. */
+  of?: string;
   body?: object;
   /** Shown when the gateway wants the order confirmed (CONFIRMATION_NEEDED), which is sent with `confirm` then. */
   anyway?: string;
@@ -33,6 +35,7 @@ export function JobButton({
   question,
   yes,
   path,
+  of = '',
   body,
   anyway,
   running,
@@ -44,7 +47,7 @@ export function JobButton({
   const isUnconfirmed = useSignal(false);
   const { status } = job.value ?? {};
   const isRunning = status === 'running' || status === 'queued';
-  const kept = `gatehouse.job ${path}`;
+  const kept = `gatehouse.job ${path} ${of}`;
   const isShown = useRef(true);
   const follow = async (ordered: Job) => {
     sessionStorage.setItem(kept, ordered.id);
@@ -53,7 +56,13 @@ export function JobButton({
     while (now.status === 'queued' || now.status === 'running') {
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
       if (!isShown.current) return;
-      now = await call<Job>('GET', `/jobs/${now.id}`);
+      try {
+        now = await call<Job>('GET', `/jobs/${now.id}`);
+      } catch (error) {
+        // The gateway may be away for a moment, and the job goes on.
+        if (error instanceof Refused) throw error;
+        continue;
+      }
       job.value = now;
     }
     sessionStorage.removeItem(kept);

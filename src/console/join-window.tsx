@@ -54,8 +54,8 @@ export function JoinWindow({ gateway, state: { joinWindow, failedJoins }, ended 
           <ScanCode
             found={(text) => {
               const printed = printedIn(text);
-              mac.value = printed.mac;
-              code.value = printed.code;
+              mac.value = printed.mac || mac.value;
+              code.value = printed.code || code.value;
             }}
           />
           <Typed label={t('joinMac')} isExact text={mac} />
@@ -85,7 +85,8 @@ export function JoinWindow({ gateway, state: { joinWindow, failedJoins }, ended 
 
 /** What the code on a lock says: `Z:<EUI-64>$I:<install code>`, or one of the two alone; what is neither is shown to the person as it is. */
 function printedIn(text: string): { mac: string; code: string } {
-  const [, mac = '', code = ''] = /^(?:Z:)?([0-9a-f]{16})?(?:\$?I:([0-9a-f]+))?/i.exec(text.trim()) ?? [];
+  const [, mac = '', code = ''] =
+    /^(?:Z:)?([0-9a-f]{16}(?![0-9a-f]))?(?:\$?I:([0-9a-f]+))?/i.exec(text.trim()) ?? [];
   return mac === '' && code === '' ? { mac: '', code: text.trim() } : { mac: mac.toLowerCase(), code };
 }
 

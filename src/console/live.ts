@@ -92,7 +92,10 @@ export function openLive(): () => void {
   const comeBack = () => {
     if (document.hidden) return;
     seenAt = performance.now();
-    if (isPaused) open();
+    if (!isPaused) return;
+    // Its first word takes longer than a look on a slow phone.
+    heardAt = seenAt;
+    open();
   };
   for (const sign of LOOKED_AT) addEventListener(sign, comeBack);
   const timer = setInterval(() => {

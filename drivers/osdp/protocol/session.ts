@@ -74,8 +74,8 @@ type Nak = Answer & { kind: 'nak' };
 const CLAIMS = 8;
 /** A device with a wrong key costs three exchanges each time it is tried. */
 const COOLDOWN_EXCHANGES_MAX = 32;
-/** Handshakes that end with a refusal that a power cut explains, before the alarm. */
-const UNEXPLAINED = 3;
+/** So many handshakes in a row may end with a refusal that a power cut explains; the last of them raises the alarm. */
+const EXPLAINED_REFUSALS = 3;
 /** Refusals in handshakes that lateness excuses before a session stands; twice as many as replies can be owed. */
 const EXCUSED_MAX = 16;
 const STATES: readonly Command[] = [{ kind: 'LSTAT' }, { kind: 'ISTAT' }, { kind: 'OSTAT' }];
@@ -309,7 +309,7 @@ function refusedHandshake(
   const isExcused = mayBeLate(session, outstanding);
   const excused = session.excused + (isExcused ? 1 : 0);
   const failures = session.failures + (isExcused ? 0 : 1);
-  if (isExcused || (isExplained && failures < UNEXPLAINED)) {
+  if (isExcused || (isExplained && failures < EXPLAINED_REFUSALS)) {
     const lost = lose(session, outstanding, 'the handshake was refused');
     return { ...lost, session: restart({ ...session, failures, excused }) };
   }

@@ -79,6 +79,7 @@ function Bus({ bus, samples, ended }: BusProps) {
           question={t('scanAsk', { bus: id })}
           yes={t('scanYes')}
           path="/network/rs485/scan"
+          of={`scan ${bus.id}`}
           body={{ bus: id }}
           running={(percent) => t('scanning', { bus: id, percent })}
           done={foundIn}

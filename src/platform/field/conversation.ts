@@ -11,7 +11,7 @@ import {
   type StateReport,
 } from '../../../drivers/contract/driver.ts';
 import type { Clock } from '../clock.ts';
-import type { LinkCommand } from '../execute.ts';
+import type { LinkCommand } from '../link-command.ts';
 import type { Log } from '../log.ts';
 import { openChannel } from './channel.ts';
 import {

@@ -10,8 +10,8 @@ import {
   type StateReport,
 } from '../../../drivers/contract/driver.ts';
 import type { Clock } from '../clock.ts';
-import type { LinkCommand } from '../execute.ts';
 import { makeFolder } from '../host/durable-file.ts';
+import type { LinkCommand } from '../link-command.ts';
 import type { HostListener } from './conversation.ts';
 import { type Host, type HostState, type LinkSpec, openHost } from './hosts.ts';
 import { COMMAND_TIMEOUT_MAX_MS, type Failure, isPlain, KIND_MAX } from './ipc.ts';

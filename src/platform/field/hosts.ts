@@ -8,7 +8,7 @@
  */
 import { DriverError, type Plain } from '../../../drivers/contract/driver.ts';
 import { settlesWithin } from '../clock.ts';
-import type { LinkCommand } from '../execute.ts';
+import type { LinkCommand } from '../link-command.ts';
 import { type Backoff, supervise } from '../supervise.ts';
 import { type Conversation, type HostListener, openConversation } from './conversation.ts';
 import { isPlain, type LinkStart } from './ipc.ts';

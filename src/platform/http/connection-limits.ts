@@ -30,10 +30,10 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
 };
 
 /**
- * So long a request counts as being answered: an unlock that waits for a sleeping lock takes some 8 s. Beyond it, it is an event stream,
- * or a client that keeps its request going so as not to lose its connection.
+ * So long a request counts as being answered: a lock command has 20 s, and its outcome is stored then. Beyond it, it is an event stream,
+ * a stand-open of a sleeping lock, or a client that keeps its request going so as not to lose its connection.
  */
-const ANSWERED_WITHIN_MS = 10_000;
+const ANSWERED_WITHIN_MS = 25_000;
 
 export interface LimitOptions {
   clock: Pick<Clock, 'monotonic'>;
@@ -76,7 +76,10 @@ export function limitConnections(server: Server, options: LimitOptions): void {
     const connection: Connection = { socket, since: monotonic(), requests: undefined };
     hold(holders, address, connection);
     byPeer.set(peer, connection);
-    socket.once('close', () => byPeer.delete(peer));
+    socket.once('close', () => {
+      // A new connection may have the same port already.
+      if (byPeer.get(peer) === connection) byPeer.delete(peer);
+    });
     for (const listener of accept) listener.call(server, socket);
   });
   server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {

@@ -16,8 +16,8 @@ import {
   type UpdateLock,
 } from '../../../drivers/contract/zgate.ts';
 import { GatehouseError } from '../../platform/errors.ts';
-import type { LinkCommand } from '../../platform/execute.ts';
 import { firmwarePath, notPossible } from '../../platform/firmware-file.ts';
+import type { LinkCommand } from '../../platform/link-command.ts';
 import { type Caller, TECHNICIANS } from '../../platform/principal.ts';
 import type { JobWork, ReportProgress, ResumeJob } from '../../services/jobs/job-order.ts';
 import type { DoorContext, FirmwareBattery } from './context.ts';

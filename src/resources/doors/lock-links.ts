@@ -11,8 +11,8 @@ import {
 } from '../../../drivers/contract/zgate.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { GatehouseError, ownFault } from '../../platform/errors.ts';
-import type { LinkCommand } from '../../platform/execute.ts';
 import type { Field } from '../../platform/field/field.ts';
+import type { LinkCommand } from '../../platform/link-command.ts';
 import type { Log } from '../../platform/log.ts';
 import { AWAKE } from '../../platform/waking.ts';
 import type { Zgates } from '../zgates/zgates.ts';

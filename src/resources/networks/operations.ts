@@ -8,7 +8,6 @@ import { listQuery, netId, network, networkPage, networkState, updateBody } from
 const params = z.object({ netId });
 const tag = 'Networks';
 const path = '/network/{netId}';
-/** All but the property management system, which has no business with wiring. */
 export function networkOperations(networks: Networks): Operation[] {
   return [
     operation({

@@ -24,7 +24,6 @@ import { WATCHDOG_TESTERS } from './watchdog.ts';
 const params = z.object({ deviceId });
 const tag = 'RS-485 devices';
 const path = '/network/rs485/{deviceId}';
-/** All but the property management system, which has no business with wiring. */
 /** `job`: the schema of a job. */
 export function rs485Operations(rs485: Rs485, job: z.ZodType): Operation[] {
   return [

@@ -9,7 +9,6 @@ import type { Zgates } from './zgates.ts';
 const params = z.object({ deviceId });
 const tag = 'Zigbee gateways';
 const path = '/network/zgate/{deviceId}';
-/** All but the property management system, which has no business with wiring. */
 /** `job`: the schema of a job. */
 export function zgateOperations(zgates: Zgates, job: z.ZodType): Operation[] {
   return [...resource(zgates), ...gatewayActions(zgates, path, job)];

@@ -1,4 +1,4 @@
-/** How a slice has something done on a link without knowing the slice that has the links (src/platform/field/field.ts). */
+/** What a slice asks of a link (src/platform/field/field.ts). */
 import type { Plain } from '../../drivers/contract/driver.ts';
 
 export interface LinkCommand {
@@ -12,6 +12,3 @@ export interface LinkCommand {
    */
   released?: Promise<void>;
 }
-
-/** Rejects with a DriverError. Firing the signal asks the driver to stop; its word still decides. */
-export type Execute = (linkId: string, command: LinkCommand, signal: AbortSignal) => Promise<Plain>;
