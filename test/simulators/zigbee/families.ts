@@ -1,6 +1,6 @@
 /**
  * Plans of locks as their makers ship them, from public sources, which each names. What a source does not say is as the
- * standard has it: nobody has measured these on a real lock.
+ * standard has it: these were not measured on a real lock.
  */
 import type { z } from 'zod';
 import type { lockSchema } from './plan.ts';

@@ -57,7 +57,7 @@ export function addLockClusters(options: LockClustersOptions): LockClusters {
     changed: () => device.notice(),
     notify: (command, payload) => device.notify(DOOR_LOCK, command, payload),
     raise: (code, cluster = DOOR_LOCK) => alarms.raise(code, cluster),
-    tell: (records) => device.tell(DOOR_LOCK, records),
+    reportUnasked: (records) => device.reportUnasked(DOOR_LOCK, records),
   });
   const power = openPower(battery, plan.wholePercent, () => alarms.raise(LOW_BATTERY_ALARM, POWER));
   const ota = openOta({

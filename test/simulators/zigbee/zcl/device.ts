@@ -52,8 +52,8 @@ export interface Device {
   add(...clusters: Cluster[]): void;
   /** A command of a server to those who are bound to it. */
   notify(cluster: number, command: number, payload: Uint8Array): void;
-  /** A report of attributes that nobody configured, to those who are bound to the cluster. */
-  tell(cluster: number, records: Uint8Array): void;
+  /** A report of attributes that no one configured, to those who are bound to the cluster. */
+  reportUnasked(cluster: number, records: Uint8Array): void;
   /** A command of a client to the coordinator. */
   ask(cluster: number, endpoint: number, command: number, payload: Uint8Array): void;
   /** Reports what has changed. */
@@ -127,7 +127,7 @@ export function openDevice(options: DeviceOptions): Device {
       const cluster = clusters.get(id);
       if (cluster) speech.toBound(cluster, { command, isFoundation: false, payload: Buffer.from(payload) });
     },
-    tell(id, records) {
+    reportUnasked(id, records) {
       const cluster = clusters.get(id);
       const payload = Buffer.from(records);
       if (cluster) speech.toBound(cluster, { command: FOUNDATION.report, isFoundation: true, payload });

@@ -54,7 +54,7 @@ export interface DoorLockOptions {
   /** An alarm of this cluster, or of another one. */
   raise(code: number, cluster?: number): void;
   /** Reports attributes. */
-  tell(records: Uint8Array): void;
+  reportUnasked(records: Uint8Array): void;
   changed(): void;
 }
 

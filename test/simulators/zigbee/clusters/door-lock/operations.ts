@@ -24,7 +24,7 @@ export interface Operation {
 export interface Saying {
   notify(command: number, payload: Buffer): void;
   raise(code: number, cluster?: number): void;
-  tell(records: Uint8Array): void;
+  reportUnasked(records: Uint8Array): void;
 }
 
 export interface Operations {
@@ -50,7 +50,7 @@ export function openOperations(style: OperationStyle, saying: Saying): Operation
     nimly(operation) {
       const action = actionOf(operation);
       const value = bytes(u16(operation.user), action ?? 0, NIMLY_SOURCES[operation.source]);
-      if (action !== undefined) saying.tell(bytes(u16(0x0100), TYPE.bitmap32, value));
+      if (action !== undefined) saying.reportUnasked(bytes(u16(0x0100), TYPE.bitmap32, value));
     },
     control4(operation) {
       const alarm = control4Of(operation);
@@ -63,7 +63,7 @@ export function openOperations(style: OperationStyle, saying: Saying): Operation
     typed(kind, code) {
       // The digits, as they were typed.
       if (style === 'nimly' && kind === 'pin')
-        saying.tell(bytes(u16(0x0101), TYPE.octets, code.length, Buffer.from(code)));
+        saying.reportUnasked(bytes(u16(0x0101), TYPE.octets, code.length, Buffer.from(code)));
     },
   };
 }
