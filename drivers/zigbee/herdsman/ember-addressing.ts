@@ -4,22 +4,15 @@
  */
 import { sharedAddresses } from './addressing.ts';
 import type { Addressing, Find } from './make.ts';
+import { ZDO_PROFILE, type ZdoSender } from './zdo.ts';
 
-const ZDO_PROFILE = 0;
 const NWK_ADDRESS = 0x00_00;
 /** Those who always listen (Zigbee specification R22, 3.6.5): a parent answers for its sleeping children. */
 const LISTENING = 0xff_fd;
 /** emberChildIndex of UG100 (Silicon Labs): there is no such child. */
 const NO_CHILD = 0xff;
 
-interface Library {
-  sendRaw(request: {
-    profileId: number;
-    ieeeAddress: string;
-    networkAddress: number;
-    clusterKey: number;
-    zdoParams: unknown[];
-  }): Promise<unknown>;
+interface Library extends ZdoSender {
   adapter: {
     queue: { execute<T>(job: () => Promise<T>): Promise<T> };
     ezsp: { ezspChildIndex(networkAddress: number): Promise<number> };

@@ -8,8 +8,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { type Awaited, unless } from './answers.ts';
 import type { GuardedAsh } from './ember-port.ts';
 import { refusedByEmber, STATUS_OK, unconfirmedByEmber } from './ember-status.ts';
-import type { Make } from './make.ts';
-import { ANSWERS_MAX } from './own-answers.ts';
+import type { Make, Queue } from './make.ts';
+import { answerApart, expectedOf, type Frame, type Given } from './own-answers.ts';
 import { actuate, openProofs, type Passage } from './proof.ts';
 import { Settled } from './sending.ts';
 
@@ -18,7 +18,6 @@ const OPTION = { routeDiscovery: 0x01_00, addressDiscovery: 0x10_00 } as const;
 /** EmberOutgoingMessageType. */
 const DIRECT = 0;
 const HOME_AUTOMATION = 0x01_04;
-const DEFAULT_RESPONSE = 0x0b;
 const OWN_ENDPOINT = 1;
 /** Of the sequence numbers of APS no frame has it: the library's own handling of failures finds no waiter by it. */
 const NO_SEQUENCE = -1;
@@ -34,28 +33,16 @@ interface ApsFrame {
   sequence: number;
 }
 
-interface Frame {
-  header: { frameControl: { disableDefaultResponse: boolean }; transactionSequenceNumber: number };
-  command: { response?: number };
+interface EmberFrame extends Frame {
+  header: Frame['header'] & { transactionSequenceNumber: number };
   cluster: { ID: number };
   toBuffer(): Buffer;
 }
-
-type Given = [
-  ieee: string,
-  networkAddress: number,
-  endpoint: number,
-  frame: Frame,
-  timeout: number,
-  disableResponse: boolean,
-  disableRecovery: boolean,
-  sourceEndpoint?: number,
-  profileId?: number,
-];
+type Call = Given<EmberFrame>;
 
 /** Of the library's EmberAdapter. */
 export interface EmberSender {
-  sendZclFrameToEndpoint(...given: Given): Promise<unknown>;
+  sendZclFrameToEndpoint(...given: Call): Promise<unknown>;
   onMessageSent(
     status: number,
     type: number,
@@ -84,12 +71,6 @@ interface Ezsp {
   ash: { closePort(): Promise<void> };
   emit(event: 'ncpNeedsResetAndInit', status: number): unknown;
 }
-/** Of the library: one job at a time for each key. */
-interface Queue {
-  execute<T>(job: () => Promise<T>, key: number): Promise<T>;
-  count(): number;
-}
-
 /** EzspStatus of the library: NOT_CONNECTED. */
 const NOT_CONNECTED = 0x28;
 
@@ -122,16 +103,14 @@ export function guardEmberSending(
     }
     if (expected !== undefined) return sendZclFrameToEndpoint.apply(this, given);
     // What the library answers by itself (own-answers.ts).
-    await new Promise((resolve) => setImmediate(resolve));
-    if (answers.count() >= ANSWERS_MAX) return undefined;
     const aps = apsFrameOf(given);
     const send = () => this.ezsp.send(DIRECT, networkAddress, aps, frame.toBuffer(), 0, 0);
-    return answers.execute(send, networkAddress).catch(() => undefined);
+    return answerApart(answers, networkAddress, send);
   };
 
   async function sendOwn(
     sender: EmberSender,
-    given: Given,
+    given: Call,
     expected: number | undefined,
     passage: Passage,
     request: Awaited,
@@ -206,13 +185,7 @@ async function closeLink(ezsp: Ezsp): Promise<void> {
   ezsp.emit('ncpNeedsResetAndInit', NOT_CONNECTED);
 }
 
-/** As the library decides which command answers. */
-function expectedOf({ header, command }: Frame, disableResponse: boolean): number | undefined {
-  if (command.response !== undefined && !disableResponse) return command.response;
-  return header.frameControl.disableDefaultResponse ? undefined : DEFAULT_RESPONSE;
-}
-
-function apsFrameOf([, , destinationEndpoint, frame, , , , sourceEndpoint, profileId]: Given): ApsFrame {
+function apsFrameOf([, , destinationEndpoint, frame, , , , sourceEndpoint, profileId]: Call): ApsFrame {
   return {
     profileId: profileId ?? HOME_AUTOMATION,
     clusterId: frame.cluster.ID,

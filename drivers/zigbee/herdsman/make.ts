@@ -18,7 +18,7 @@ export interface Utilities {
   hash(bytes: Buffer): Buffer;
 }
 /** One job at a time for each key. */
-interface Queue {
+export interface Queue {
   execute<T>(job: () => Promise<T>, key: number): Promise<T>;
   count(): number;
 }

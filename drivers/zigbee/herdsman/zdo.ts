@@ -7,7 +7,7 @@ import type { Radio } from '../radio.ts';
 import { field, hex, integer } from '../values.ts';
 import { ieeeOf } from './device-of.ts';
 
-const PROFILE = 0;
+export const ZDO_PROFILE = 0;
 const MGMT_LQI = 0x00_31;
 const MGMT_RTG = 0x00_32;
 const MGMT_LEAVE = 0x00_34;
@@ -18,7 +18,8 @@ const ROUTE_ACTIVE = 'ACTIVE';
 /** Above it: a device that was a child once. */
 const RELATIONSHIP_NONE = 3;
 
-interface Sender {
+/** Of the library's Controller. */
+export interface ZdoSender {
   sendRaw(request: {
     profileId: number;
     ieeeAddress: string;
@@ -53,13 +54,13 @@ export async function bound(binding: Promise<void>): Promise<void> {
 }
 
 export function requestZdo(
-  sender: Sender,
+  sender: ZdoSender,
   find: (ieee: string) => { ieeeAddr: string; networkAddress: number },
 ): Pick<Radio, 'neighbours' | 'routes' | 'leave'> {
   const page = (ieee: string, clusterKey: number, from: number) => ask(ieee, clusterKey, [from]);
   async function ask(ieee: string, clusterKey: number, zdoParams: unknown[]): Promise<unknown> {
     const { ieeeAddr: ieeeAddress, networkAddress } = find(ieee);
-    const request = { profileId: PROFILE, ieeeAddress, networkAddress, clusterKey, zdoParams };
+    const request = { profileId: ZDO_PROFILE, ieeeAddress, networkAddress, clusterKey, zdoParams };
     const response = await sender.sendRaw(request);
     const [status, body] = Array.isArray(response) ? response : [];
     if (status !== STATUS_SUCCESS)
