@@ -1,10 +1,10 @@
 /** The console as a person in front of it waits for it: on a phone that is six times slower, and what many open pages cost the gateway. */
-import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
 import { type BrowserSession, openBrowser } from '../console/browser.ts';
 import { openTestSite } from '../simulators/test-site.ts';
 import { bringEstate, DOORS, WIRING } from './estate.ts';
+import { cpuSeconds } from './processes.ts';
 import { type BenchTable, quantile, type Row } from './table.ts';
 
 /** Of the processor, as Chromium's own tools slow it down. */
@@ -18,8 +18,6 @@ const PAGES = 20;
 const PAGES_PER_SESSION = 5;
 const IDLE_SECONDS = 20;
 const CORE_SHARE = 0.1;
-/** Linux counts the time of processes in hundredths of a second (proc(5), _SC_CLK_TCK). */
-const TICKS_PER_SECOND = 100;
 
 export async function benchConsole(): Promise<BenchTable> {
   await using browser = await openBrowser();
@@ -149,14 +147,7 @@ async function pagesOpen(
   }
   // Until all that they read at their start is read.
   await sleep(5_000);
-  const before = processorSeconds(daemon.pid);
+  const before = cpuSeconds(daemon.pid);
   await sleep(IDLE_SECONDS * 1_000);
-  return (processorSeconds(daemon.pid) - before) / IDLE_SECONDS;
-}
-
-/** proc(5), /proc/pid/stat: utime and stime, the 14th and 15th field; the name may have blanks in it. */
-function processorSeconds(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+  return (cpuSeconds(daemon.pid) - before) / IDLE_SECONDS;
 }

@@ -19,6 +19,7 @@ import { parse, stringify } from 'yaml';
 import { openScreen } from '../../scripts/demo/screen.ts';
 import { openSite } from '../../scripts/demo/simulated-site.ts';
 import { openSimulatedBus } from '../simulators/bus/bus.ts';
+import { cpuSeconds } from './processes.ts';
 import { type BenchTable, quantile, type Row } from './table.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -27,8 +28,6 @@ const IDLE_S = 30;
 const SETTLE_MS = 10_000;
 /** RestartSec of systemd/gatehouse.service. */
 const RESTART_S = 2;
-/** USER_HZ (proc(5)). */
-const TICKS_PER_SECOND = 100;
 const TARGET = {
   megabytes: 45,
   installS: 15,
@@ -117,11 +116,9 @@ async function estateRows(directory: string): Promise<Row[]> {
   await sleep(SETTLE_MS);
   const { pid } = site.daemon;
   const family = familyOf(pid);
-  const before = family.map(ticksOf);
+  const before = family.map(cpuSeconds);
   await sleep(IDLE_S * 1_000);
-  const shares = family.map(
-    (each, index) => ((ticksOf(each) - Number(before[index])) / TICKS_PER_SECOND / IDLE_S) * 100,
-  );
+  const shares = family.map((each, index) => ((cpuSeconds(each) - Number(before[index])) / IDLE_S) * 100);
   const percent = shares.reduce((sum, share) => sum + share, 0);
 
   const plan = { baudRate: 19_200, parity: 'even', stopBits: 1 } as const;
@@ -211,14 +208,6 @@ function familyOf(pid: number): number[] {
     readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number),
   );
   return [pid, ...children.flatMap(familyOf)];
-}
-
-/** User and system time (proc(5), /proc/pid/stat). */
-function ticksOf(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    .replace(/^.*\) /s, '')
-    .split(' ');
-  return Number(fields[11]) + Number(fields[12]);
 }
 
 /** Megabytes. */

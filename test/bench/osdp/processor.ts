@@ -1,6 +1,6 @@
 /** What a poll costs the process that has the port, in a secure channel and in clear text. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { cpuSeconds } from '../rs485/processes.ts';
+import { cpuSeconds } from '../processes.ts';
 import type { BenchTable } from '../table.ts';
 import { addressesTo, type Estate, openBenchBus, openGatewayOn, type Security } from './site.ts';
 

@@ -1,9 +1,9 @@
 /** The memory of the host that has all buses of a large site. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { residentMegabytes } from '../desk.ts';
+import { cpuSeconds } from '../processes.ts';
 import type { BenchTable } from '../table.ts';
 import { type BenchLink, openGateway } from './contenders.ts';
-import { cpuSeconds } from './processes.ts';
 import { openBenchBus, unitsTo } from './site.ts';
 
 const BAUD_RATE = 19_200;

@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { cpuSeconds } from '../processes.ts';
 import type { BenchTable, Row } from '../table.ts';
 import { buildLibmodbusLoop, openGatewayAt, openLibmodbusAt } from './contenders.ts';
-import { cpuSeconds } from './processes.ts';
 import { openBenchBus, unitsTo, watchPolls, wireTimes } from './site.ts';
 
 const UNITS = unitsTo(10);

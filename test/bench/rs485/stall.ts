@@ -1,8 +1,8 @@
 /** Orders while the main process is held up, as by a slow disk: the bus is in another process, and goes on. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { stallProcess } from '../processes.ts';
 import { type BenchTable, quantile } from '../table.ts';
 import { openGatewayAt } from './contenders.ts';
-import { stallProcess } from './processes.ts';
 import { closeRelays } from './relays.ts';
 import { openBenchBus, unitsTo, watchPolls, wireTimes } from './site.ts';
 

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openRandom } from '../../simulators/bus/random.ts';
-import { cpuSeconds } from '../rs485/processes.ts';
+import { cpuSeconds } from '../processes.ts';
 import type { BenchTable } from '../table.ts';
 import { type BenchSite, openBenchSite, planOf } from './site.ts';
 
