@@ -30,6 +30,11 @@ const KNOWN: readonly (readonly [name: RegExp, what: Omit<Coordinator, 'port'>])
   [/texas_instruments|cc2652|cc1352|cc2674|zstack/i, { ...DEFAULTS, adapter: 'zstack' }],
 ];
 
+/** Names that survive replugging. */
+export function serialAdapters(): string[] {
+  return existsSync(BY_ID) ? readdirSync(BY_ID).map((name) => join(BY_ID, name)) : [];
+}
+
 /** Undefined: its name says nothing of a coordinator. */
 export function coordinatorAt(port: string): Coordinator | undefined {
   const found = KNOWN.find(([name]) => name.test(basename(port)));
@@ -51,7 +56,7 @@ export function coordinatorOptions(port: string): Partial<Omit<Coordinator, 'por
 export function probeCoordinators(
   { json = false }: { json?: boolean },
   shell: Shell,
-  adapters = existsSync(BY_ID) ? readdirSync(BY_ID).map((name) => join(BY_ID, name)) : [],
+  adapters = serialAdapters(),
 ): void {
   const found = adapters.flatMap((port) => coordinatorAt(port) ?? []);
   if (json) {

@@ -4,7 +4,7 @@
  * what is asked for and leaves the rest of the file as it is.
  */
 import { execFile, spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -13,7 +13,7 @@ import { writeDurably } from '../platform/host/durable-file.ts';
 import { readNamedFile } from '../platform/host/regular-file.ts';
 import { SITE_CONFIG } from './client.ts';
 import { checkConfig, everyCheck } from './config.ts';
-import { coordinatorAt } from './coordinators.ts';
+import { coordinatorAt, serialAdapters } from './coordinators.ts';
 import { serviceGroup } from './service-user.ts';
 import { BEGINNING, settingsIn, type Wanted, withWanted } from './setup-file.ts';
 import { PROTOCOLS, type WantedLink } from './setup-link.ts';
@@ -42,10 +42,9 @@ export interface Machine {
   systemctl(...args: string[]): Promise<unknown>;
 }
 
-const BY_ID = '/dev/serial/by-id';
 const MACHINE: Machine = {
   hostname,
-  adapters: () => (existsSync(BY_ID) ? readdirSync(BY_ID).map((name) => join(BY_ID, name)) : []),
+  adapters: serialAdapters,
   hasSystemd: existsSync('/run/systemd/system'),
   systemctl: (...args) => promisify(execFile)('systemctl', args),
 };
