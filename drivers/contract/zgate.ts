@@ -22,6 +22,12 @@
 import { z } from 'zod';
 import { channel, relockWay } from './settings.ts';
 
+/**
+ * A parent holds a frame for a sleeping lock for 7.68 s (Zigbee specification R22, nwkTransactionPersistenceTime): what
+ * is sent later than this before its deadline could arrive after it.
+ */
+export const HELD_FRAME_MS = 8_000;
+
 const text = z.string().max(128);
 export const ieeeAddress = z.string().regex(/^[0-9a-f]{16}$/);
 

@@ -1,11 +1,11 @@
 /** A configuration to a lock, whole: by its own cluster, or what a standard lock can carry of it. */
 import { type Clock, DriverError } from '../contract/driver.ts';
 import type { LockApplied, LockApply } from '../contract/settings.ts';
+import { HELD_FRAME_MS } from '../contract/zgate.ts';
 import { commandFrame, type TransferFrame, transferOf, transferStatus } from './lock-cluster.ts';
 import type { Lock } from './locks.ts';
 import { LOCK_CLUSTER, type Radio, type ZclReply } from './radio.ts';
 import { unsupportedOf } from './standard-lock.ts';
-import { HELD_FRAME_MS } from './unlocking.ts';
 import { field } from './values.ts';
 import { statusName } from './zcl-status.ts';
 

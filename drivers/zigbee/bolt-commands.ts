@@ -12,7 +12,7 @@ import {
   type Unlocked,
   unlock as unlockData,
 } from '../contract/zgate.ts';
-import { openHeldFrames } from './held-frames.ts';
+import { type HeldFrames, openHeldFrames } from './held-frames.ts';
 import { openHeldWrites } from './held-writes.ts';
 import type { Lock, Locks } from './locks.ts';
 import { DOOR_LOCK, type Radio } from './radio.ts';
@@ -67,25 +67,15 @@ type Begin = (
 ) => { lock: Lock; options: ActuationOptions; over: AbortSignal };
 
 export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
-  const { radio, clock, locks, addresses, readAgain, ended } = options;
+  const { radio, clock, locks, readAgain } = options;
   /** Locks that are being put into stand-open, or taken out of it. */
   const changing = new Map<string, Change>();
   const held = openHeldFrames(clock, (ieee) => locks.operatedAt(ieee));
   const heldWrites = openHeldWrites(clock);
 
-  const begin: Begin = (hwId, [, deadline, signal, released], opens, calledOff) => {
-    const lock = commanded(locks.find(hwId));
-    const { ieee, endpoint } = lock;
-    const shared = opens ? addresses.reason(ieee) : undefined;
-    if (shared !== undefined) throw new DriverError('DEVICE_OFFLINE', shared);
-    const listen: ActuationOptions['listen'] = (hear) => locks.listen(ieee, hear);
-    const earlier = held.mayArrive(ieee) || (opens && held.isEventMissing(ieee));
-    const [byAnyone, namesRadio] = [opens && calledOff !== undefined, opens && namesRadioOf(ieee, options)];
-    const known = { earlier, isReopened: held.reopening(ieee), byAnyone, namesRadio };
-    const over = AbortSignal.any([signal, ended, ...(calledOff ? [calledOff] : [])]);
-    return { lock, over, options: { radio, clock, ieee, endpoint, deadline, ...known, released, listen } };
-  };
+  const begin = beginner(options, held);
 
+  /** Refused by the lock: DriverError REFUSED. */
   async function move(
     kind: 'lockDoor' | 'unlockDoor',
     pin: string | null,
@@ -160,6 +150,25 @@ export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
       const { hwId, pin } = valid(lockNow, given[0], 'INVALID_COMMAND');
       return changed(given, hwId, pin, endStandOpen);
     },
+  };
+}
+
+function beginner(options: BoltCommandsOptions, held: HeldFrames): Begin {
+  const { radio, clock, locks, addresses, ended } = options;
+  return (hwId, [, deadline, signal, released], opens, calledOff) => {
+    const lock = commanded(locks.find(hwId));
+    const { ieee, endpoint } = lock;
+    const shared = opens ? addresses.reason(ieee) : undefined;
+    if (shared !== undefined) throw new DriverError('DEVICE_OFFLINE', shared);
+    const known = {
+      earlier: held.mayArrive(ieee) || (opens && held.isEventMissing(ieee)),
+      isReopened: held.reopening(ieee),
+      byAnyone: opens && calledOff !== undefined,
+      namesRadio: opens && namesRadioOf(ieee, options),
+    };
+    const listen: ActuationOptions['listen'] = (hear) => locks.listen(ieee, hear);
+    const over = AbortSignal.any([signal, ended, ...(calledOff ? [calledOff] : [])]);
+    return { lock, over, options: { radio, clock, ieee, endpoint, deadline, ...known, released, listen } };
   };
 }
 

@@ -1,6 +1,5 @@
 /** What holds of EmberZNet coordinators alone; what holds of all is in unlocking.test.ts and others. */
 import { expect, it, vi } from 'vitest';
-import { snapshot } from '../contract/zgate.ts';
 import { zigbeeLinkOptions } from './options.ts';
 import {
   CONFIRMED,
@@ -11,7 +10,7 @@ import {
   OTHER_LOCK,
   opened,
   simulated,
-  type TestGateway,
+  snapshotOf,
   unlockOf,
 } from './test-gateway.ts';
 
@@ -21,12 +20,6 @@ const CODE = '83fed3407a939723a5c639b26916d505c3b5';
 const NEW_STICK = '00124b0014d9a0ff';
 const OLD_STICK = '00124b0014d9a001';
 const LINK_LOST = { code: 'LINK_LOST' };
-
-async function taken(gateway: TestGateway): Promise<Uint8Array<ArrayBuffer>> {
-  const found = () => gateway.events.findLast(({ kind }) => kind === 'snapshot');
-  await expect.poll(found, { timeout: 15_000 }).toBeDefined();
-  return snapshot.parse(found()?.data).archive as Uint8Array<ArrayBuffer>;
-}
 
 it('loses a coordinator at once that does not take an unlock, with what it has not taken', async () => {
   const site = await simulated({ adapter: 'ember', locks: [{ ieee: LOCK }] });
@@ -77,7 +70,7 @@ it('puts a network on another stick only when it is asked to, with the address o
   const stateDirectory = folder();
   const first = await opened(site, { stateDirectory });
   await joined(first, site);
-  const archive = await taken(first);
+  const archive = await snapshotOf(first);
   await first.close();
   await site.setGateway({ frames: 25_000 });
   await site.setGateway({ newStick: { ieee: NEW_STICK } });
@@ -103,7 +96,7 @@ it.each([
   async ({ from, to }) => {
     const before = await simulated({ adapter: from });
     const first = await opened(before);
-    const archive = await taken(first);
+    const archive = await snapshotOf(first);
     await first.close();
     const after = await simulated({ adapter: to });
     await expect(opened(after, { snapshot: archive, restore: true })).rejects.toMatchObject({

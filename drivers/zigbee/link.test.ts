@@ -4,7 +4,17 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { shortenTimeouts } from '../../test/simulators/zigbee/short-pauses.ts';
 import type { Clock, DriverError } from '../contract/driver.ts';
 import { snapshot } from '../contract/zgate.ts';
-import { CONFIRMED, folder, joined, LOCK, NETWORK, opened, simulated, unlockOf } from './test-gateway.ts';
+import {
+  CONFIRMED,
+  folder,
+  joined,
+  LOCK,
+  NETWORK,
+  opened,
+  simulated,
+  snapshotOf,
+  unlockOf,
+} from './test-gateway.ts';
 import { openWire } from './test-wire.ts';
 
 /** Probes at once, where the driver would wait for a quarter of a minute. */
@@ -129,9 +139,7 @@ it('puts a network on another stick only when it is asked to', async () => {
   const stateDirectory = folder();
   const first = await opened(site, { stateDirectory });
   await joined(first, site);
-  const taken = () => first.events.findLast(({ kind }) => kind === 'snapshot');
-  await expect.poll(taken, { timeout: 15_000 }).toBeDefined();
-  const { archive } = snapshot.parse(taken()?.data);
+  const archive = await snapshotOf(first);
   await first.close();
   // Ten times what the library adds to the frame counter of a backup. Locks ignore a coordinator that is behind.
   await site.setGateway({ frames: 25_000 });

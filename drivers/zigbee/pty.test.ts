@@ -1,8 +1,7 @@
 /** A coordinator on a serial port, which here is a pseudo-terminal; with its own way to be opened, lost and found again. */
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { snapshot } from '../contract/zgate.ts';
-import { CONFIRMED, folder, joined, LOCK, opened, simulated, unlockOf } from './test-gateway.ts';
+import { CONFIRMED, folder, joined, LOCK, opened, simulated, snapshotOf, unlockOf } from './test-gateway.ts';
 
 it('unlocks over a serial port, loses it when it is pulled, and has its locks again when it is back', async () => {
   const link = join(folder(), 'adapter');
@@ -30,9 +29,7 @@ it('frees the port of a start that failed: of another stick, and of one that say
   const stateDirectory = folder();
   const first = await opened(site, { stateDirectory });
   await joined(first, site);
-  const taken = () => first.events.findLast(({ kind }) => kind === 'snapshot');
-  await expect.poll(taken, { timeout: 15_000 }).toBeDefined();
-  const { archive } = snapshot.parse(taken()?.data);
+  const archive = await snapshotOf(first);
   await first.close();
   await site.setGateway({ newStick: { ieee: '00124b0014d9a0ff' } });
   const another = { code: 'REFUSED', message: expect.stringContaining('gatehouse zgate restore') };

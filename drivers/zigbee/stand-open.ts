@@ -4,7 +4,7 @@
  * until no write that was not answered can arrive any more, and given back once more if one has arrived after the end.
  */
 import { DriverError } from '../contract/driver.ts';
-import type { Locked, StandingEnded, StandingOpen } from '../contract/zgate.ts';
+import { HELD_FRAME_MS, type Locked, type StandingEnded, type StandingOpen } from '../contract/zgate.ts';
 import type { HeldWrites } from './held-writes.ts';
 import { TYPE } from './lock-cluster.ts';
 import { DOOR_LOCK, KNOWN, type Radio, type ZclReply } from './radio.ts';
@@ -16,7 +16,7 @@ import {
   offersPassage,
 } from './standard-lock.ts';
 import { LOCK_STATE } from './unlock.ts';
-import { type ActuationOptions, HELD_FRAME_MS } from './unlocking.ts';
+import type { ActuationOptions } from './unlocking.ts';
 import { field, integer, UINT32_LAST } from './values.ts';
 import { STATUS_SUCCESS, statusName } from './zcl-status.ts';
 

@@ -3,10 +3,10 @@
  * which somebody may set at the lock itself. A few frames at a time; an actuation of the same lock goes first.
  */
 import type { DriverContext } from '../contract/driver.ts';
+import { HELD_FRAME_MS } from '../contract/zgate.ts';
 import type { Locks } from './locks.ts';
 import { KNOWN, type Radio } from './radio.ts';
 import { DOOR_LOCK_ATTRIBUTE, readingOf } from './standard-lock.ts';
-import { HELD_FRAME_MS } from './unlocking.ts';
 
 const { lockState, doorState, autoRelockTime } = DOOR_LOCK_ATTRIBUTE;
 const ATTRIBUTES = [lockState, doorState, autoRelockTime];

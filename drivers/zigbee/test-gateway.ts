@@ -8,6 +8,7 @@ import { openSimulatedGateway, type SimulatedGateway } from '../../test/simulato
 import '../../test/simulators/zigbee/short-pauses.ts';
 import type { GatewayPlan } from '../../test/simulators/zigbee/plan.ts';
 import type { Clock, Driver, DriverEvent, Plain } from '../contract/driver.ts';
+import { snapshot } from '../contract/zgate.ts';
 import { openZigbee } from './driver.ts';
 
 export const LOCK = '00158d0001000001';
@@ -153,4 +154,11 @@ export async function joined(gateway: TestGateway, site: SimulatedGateway, ieee 
 
 function idOf({ data }: DriverEvent): unknown {
   return typeof data === 'object' && data !== null && 'hwId' in data ? data.hwId : undefined;
+}
+
+/** The archive of the newest snapshot, once there is one. */
+export async function snapshotOf({ events }: TestGateway): Promise<Uint8Array<ArrayBuffer>> {
+  const taken = () => events.findLast(({ kind }) => kind === 'snapshot');
+  await expect.poll(taken, { timeout: 15_000 }).toBeDefined();
+  return snapshot.parse(taken()?.data).archive;
 }

@@ -1,7 +1,7 @@
 /** Commands to the bolt: one frame, at once or not at all, and its outcome (unlock.ts decides). */
 import { type Clock, DriverError } from '../contract/driver.ts';
 import { unlessAborted } from '../contract/waiting.ts';
-import type { Unlocked } from '../contract/zgate.ts';
+import { HELD_FRAME_MS, type Unlocked } from '../contract/zgate.ts';
 import type { Facts } from './messages.ts';
 import { DOOR_LOCK, KNOWN, type Radio, type ZclReply, type ZclRequest } from './radio.ts';
 import { DOOR_LOCK_ATTRIBUTE, readingOf } from './standard-lock.ts';
@@ -15,11 +15,6 @@ import {
 } from './unlock.ts';
 import { field } from './values.ts';
 
-/**
- * A parent holds a frame for a sleeping lock for 7.68 s (Zigbee specification R22, nwkTransactionPersistenceTime): what
- * is sent later than this before its deadline could arrive after it.
- */
-export const HELD_FRAME_MS = 8_000;
 /** For the confirmation of the coordinator, and again for the answer of the lock. */
 const ANSWER_MS = HELD_FRAME_MS;
 /** A library that has not settled it by then hangs, and its process is replaced. */

@@ -4,10 +4,10 @@
  */
 import { randomUUID } from 'node:crypto';
 import { DriverError } from '../../../drivers/contract/driver.ts';
-import { lockRemoved } from '../../../drivers/contract/zgate.ts';
+import { HELD_FRAME_MS, lockRemoved } from '../../../drivers/contract/zgate.ts';
 import { type Caller, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import type { DoorContext } from './context.ts';
-import { HELD_FRAME_MS, type LockAddress } from './lock-links.ts';
+import type { LockAddress } from './lock-links.ts';
 import type { LeaveResult } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
 

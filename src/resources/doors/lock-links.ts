@@ -2,6 +2,7 @@
 import { DriverError, type Plain } from '../../../drivers/contract/driver.ts';
 import { type LockApplied, type LockApply, lockApplied } from '../../../drivers/contract/settings.ts';
 import {
+  HELD_FRAME_MS,
   type LockNow,
   type StandingEnded,
   standingEnded,
@@ -18,12 +19,6 @@ import { AWAKE } from '../../platform/waking.ts';
 import type { Zgates } from '../zgates/zgates.ts';
 import type { UnlockResult } from './lock-schema.ts';
 import type { DoorRow } from './table.ts';
-
-/**
- * The parent of a sleeping lock may hold a frame for 7.68 s (Zigbee specification R22, nwkTransactionPersistenceTime): what
- * must not come late is not sent later than this before its end.
- */
-export const HELD_FRAME_MS = 8_000;
 
 /**
  * Of an unlock, from the request to the lock: the time for which a parent may hold the frame of a sleeping lock, and two

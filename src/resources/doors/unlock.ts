@@ -3,7 +3,7 @@
  * nothing is ever queued or sent again, and what no one can know is said to be unknown.
  */
 import type { RelockWay } from '../../../drivers/contract/settings.ts';
-import type { Unlock } from '../../../drivers/contract/zgate.ts';
+import { HELD_FRAME_MS, type Unlock } from '../../../drivers/contract/zgate.ts';
 import { whenUnreadable } from '../../platform/database/last-read.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
@@ -16,7 +16,6 @@ import {
   DEADLINE_MS,
   type End,
   endOfFault,
-  HELD_FRAME_MS,
   type LockAddress,
   noLock,
   offline,
