@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { get } from 'node:https';
+import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { STREAMS_PER_PRINCIPAL } from '../../src/services/events/live.ts';
 import { openZigbeeSite, waitFor, type ZigbeeSite } from '../zigbee-site.ts';
@@ -16,6 +17,14 @@ let visitors: Visitors;
 // A browser, a daemon and simulators on two cores that other tests use too.
 vi.setConfig({ testTimeout: 90_000 });
 const stack = new AsyncDisposableStack();
+
+/** Which page is shown first depends on the role. */
+const firstPageIn = (page: Page) =>
+  page
+    .getByText('3 of 3 doors')
+    .or(page.getByRole('heading', { name: 'Now' }))
+    .first()
+    .waitFor();
 
 describe.skipIf(NO_CHROMIUM)('the console', () => {
   beforeAll(async () => {
@@ -312,11 +321,7 @@ describe.skipIf(NO_CHROMIUM)('the console', () => {
   it('leaves its stream to newer windows of the same sign-in, and takes one back when a person turns to it', async () => {
     const { page } = await visitors.open('phone');
     await visitors.signIn(page, 'front-desk-admin');
-    await page
-      .getByText('3 of 3 doors')
-      .or(page.getByRole('heading', { name: 'Now' }))
-      .first()
-      .waitFor();
+    await firstPageIn(page);
     const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
     const url = `${site.site.daemon.baseUrl}/events`;
     const newer = await Promise.all(
@@ -355,11 +360,7 @@ describe.skipIf(NO_CHROMIUM)('the console', () => {
   it('asks for a code as soon as its session is revoked', async () => {
     const { page } = await visitors.open('phone');
     await visitors.signIn(page, 'front-desk-admin');
-    await page
-      .getByText('3 of 3 doors')
-      .or(page.getByRole('heading', { name: 'Now' }))
-      .first()
-      .waitFor();
+    await firstPageIn(page);
     const { items } = (await site.call('GET', '/tokens')).body as { items: { id: string; kind: string }[] };
     for (const { id, kind } of items) if (kind === 'session') await site.call('DELETE', `/tokens/${id}`);
     await page.getByRole('textbox').waitFor();
