@@ -1,27 +1,20 @@
 /** `gatehouse backup` and `gatehouse restore`, and what the daemon runs beside itself: commands of program.ts. */
 import type { Command } from 'commander';
-import type { Kit as CommonKit } from './bus-commands.ts';
-import type { Shell } from './shell.ts';
+import { CONFIG_OPTION, JSON_OPTION, type Kit, YES_OPTION } from './kit.ts';
 
-/** What all commands are made with. */
-interface Kit extends Pick<CommonKit, 'example'> {
-  configOption: readonly [string, string];
-}
-
-const JSON_OPTION = ['--json', 'print JSON for a program'] as const;
 const KEY_OPTIONS = [
   ['-i, --identity <file...>', 'file with the secret key (AGE-SECRET-KEY-1…)'],
   ['--passphrase-file <file>', 'file whose first line is the passphrase; - reads standard input'],
 ] as const;
 
-export function addBackups(parent: Command, shell: Shell, kit: Kit): void {
-  addBackup(parent, shell, kit);
-  addRestore(parent, shell, kit);
-  addCheckDatabase(parent, shell);
-  addMakeBackup(parent, shell);
+export function addBackups(parent: Command, kit: Kit): void {
+  addBackup(parent, kit);
+  addRestore(parent, kit);
+  addCheckDatabase(parent, kit);
+  addMakeBackup(parent, kit);
 }
 
-function addBackup(parent: Command, shell: Shell, { example, configOption }: Kit): void {
+function addBackup(parent: Command, { example, here }: Kit): void {
   const backup = parent
     .command('backup')
     .enablePositionalOptions()
@@ -34,12 +27,9 @@ function addBackup(parent: Command, shell: Shell, { example, configOption }: Kit
       '--passphrase-file <file>',
       'in place of public keys: file whose first line is a passphrase; - reads standard input',
     )
-    .option(...configOption)
+    .option(...CONFIG_OPTION)
     .option(...JSON_OPTION)
-    .action(async (options: import('./backup.ts').BackupOptions) => {
-      const { backUp } = await import('./backup.ts');
-      await backUp(options, shell);
-    });
+    .action(here(async () => (await import('./backup.ts')).backUp));
   example(backup, 'gatehouse backup --to /media/stick');
   example(
     backup
@@ -47,10 +37,7 @@ function addBackup(parent: Command, shell: Shell, { example, configOption }: Kit
       .description('Draw a key: the secret one goes to a file, the public one to standard output')
       .requiredOption('-o, --out <file>', 'must not exist; keep it elsewhere than on this machine')
       .option(...JSON_OPTION)
-      .action(async (options: { out: string; json?: boolean }) => {
-        const { makeKey } = await import('./backup-key.ts');
-        await makeKey(options, shell);
-      }),
+      .action(here(async () => (await import('./backup-key.ts')).makeKey)),
     'gatehouse backup key --out /media/stick/backup-key.txt',
   );
   example(
@@ -61,17 +48,12 @@ function addBackup(parent: Command, shell: Shell, { example, configOption }: Kit
       .option(...KEY_OPTIONS[0])
       .option(...KEY_OPTIONS[1])
       .option(...JSON_OPTION)
-      .action(
-        async (archive: string, options: Parameters<typeof import('./backup-verify.ts').verifyBackup>[1]) => {
-          const { verifyBackup } = await import('./backup-verify.ts');
-          await verifyBackup(archive, options, shell);
-        },
-      ),
+      .action(here(async () => (await import('./backup-verify.ts')).verifyBackup)),
     'gatehouse backup verify /media/stick/gatehouse-20270101T032000Z.age --identity backup-key.txt',
   );
 }
 
-function addRestore(parent: Command, shell: Shell, { example, configOption }: Kit): void {
+function addRestore(parent: Command, { example, here }: Kit): void {
   example(
     parent
       .command('restore')
@@ -80,36 +62,29 @@ function addRestore(parent: Command, shell: Shell, { example, configOption }: Ki
       .option(...KEY_OPTIONS[0])
       .option(...KEY_OPTIONS[1])
       .option('--configuration', 'the configuration of the archive replaces one that is there')
-      .option('-y, --yes', 'do not ask')
-      .option(...configOption)
+      .option(...YES_OPTION)
+      .option(...CONFIG_OPTION)
       .option(...JSON_OPTION)
-      .action(async (archive: string, options: import('./restore.ts').RestoreOptions) => {
-        const { restore } = await import('./restore.ts');
-        await restore(archive, options, shell);
-      }),
+      .action(here(async () => (await import('./restore.ts')).restore)),
     'gatehouse restore /media/stick/gatehouse-20270101T032000Z.age --identity backup-key.txt',
   );
 }
 
 /** For the daemon, which runs it beside itself. */
-function addMakeBackup(parent: Command, shell: Shell): void {
+function addMakeBackup(parent: Command, { shell }: Kit): void {
   parent
     .command('make-backup', { hidden: true })
     .argument('<configuration>')
     .argument('<at>')
-    .action(async (config: string, at: string) => {
-      const { makeScheduledBackup } = await import('./backup.ts');
-      await makeScheduledBackup({ config, at }, shell);
-    });
+    .action(async (config: string, at: string) =>
+      (await import('./backup.ts')).makeScheduledBackup({ config, at }, shell),
+    );
 }
 
 /** For the daemon, which runs it beside itself. */
-function addCheckDatabase(parent: Command, shell: Shell): void {
+function addCheckDatabase(parent: Command, { shell }: Kit): void {
   parent
     .command('check-database', { hidden: true })
     .argument('<file>')
-    .action(async (file: string) => {
-      const { checkDatabase } = await import('./check-database.ts');
-      checkDatabase(file, shell);
-    });
+    .action(async (file: string) => (await import('./check-database.ts')).checkDatabase(file, shell));
 }

@@ -1,28 +1,18 @@
 /** `gatehouse bus` and `gatehouse osdp`: the commands of program.ts that concern RS-485 buses. */
 import type { Command } from 'commander';
-import { type ClientOptions, openClient } from './client.ts';
-import { EXIT, type Shell } from './shell.ts';
-
-/** What all commands are made with. */
-export interface Kit {
-  example(command: Command, ...lines: string[]): Command;
-  /** The options with which a command finds the daemon. */
-  addressed(command: Command): Command;
-  whole(text: string): number;
-  wholeUpTo(max: number): (text: string) => number;
-}
+import { JSON_OPTION, type Kit, YES_OPTION } from './kit.ts';
+import { EXIT } from './shell.ts';
 
 /** 127 is everybody's (SIA OSDP 2.2, 5.4). */
 const OSDP_HIGHEST_ADDRESS = 126;
-const JSON_OPTION = ['--json', 'print JSON for a program'] as const;
 
-export function addBuses(parent: Command, shell: Shell, result: { exitCode: number }, kit: Kit): void {
-  addBus(parent.command('bus').description('RS-485 buses and what is on them'), shell, result, kit);
-  addOsdp(parent.command('osdp').description('OSDP devices: keys, firmware, addresses'), shell, result, kit);
+export function addBuses(parent: Command, kit: Kit): void {
+  addBus(parent.command('bus').description('RS-485 buses and what is on them'), kit);
+  addOsdp(parent.command('osdp').description('OSDP devices: keys, firmware, addresses'), kit);
 }
 
-function addBus(parent: Command, shell: Shell, result: { exitCode: number }, kit: Kit): void {
-  const { example } = kit;
+function addBus(parent: Command, kit: Kit): void {
+  const { example, shell, endWith } = kit;
   example(parent, 'gatehouse bus check-profile my-relay.yaml');
   example(
     parent
@@ -32,17 +22,17 @@ function addBus(parent: Command, shell: Shell, result: { exitCode: number }, kit
       .option(...JSON_OPTION)
       .action(async (file: string, options: { json?: boolean }) => {
         const { checkProfile } = await import('./bus.ts');
-        if (!checkProfile(file, options, shell)) result.exitCode = EXIT.usage;
+        if (!checkProfile(file, options, shell)) endWith(EXIT.usage);
       }),
     'gatehouse bus check-profile my-relay.yaml',
   );
-  addBusDoctor(parent, shell, result, kit);
-  addBusScan(parent, shell, kit);
-  addBusTrace(parent, shell, kit);
-  addWatchdogTest(parent, shell, kit);
+  addBusDoctor(parent, kit);
+  addBusScan(parent, kit);
+  addBusTrace(parent, kit);
+  addWatchdogTest(parent, kit);
 }
 
-function addWatchdogTest(parent: Command, shell: Shell, { example, addressed }: Kit): void {
+function addWatchdogTest(parent: Command, { example, addressed, atDaemon }: Kit): void {
   example(
     addressed(parent.command('watchdog-test'))
       .description(
@@ -52,17 +42,12 @@ function addWatchdogTest(parent: Command, shell: Shell, { example, addressed }: 
       .option('-y, --yes', 'do not ask before the test')
       .option('--opened <yes|no>', 'say what was seen in the test that has just ended; none is run')
       .option(...JSON_OPTION)
-      .action(
-        async (device: string, options: import('./bus-watchdog.ts').WatchdogTestOptions & ClientOptions) => {
-          const { testWatchdog } = await import('./bus-watchdog.ts');
-          await testWatchdog(device, options, openClient(options, shell), shell);
-        },
-      ),
+      .action(atDaemon(async () => (await import('./bus-watchdog.ts')).testWatchdog)),
     'gatehouse bus watchdog-test bus-1-3',
   );
 }
 
-function addBusScan(parent: Command, shell: Shell, { example, addressed, whole }: Kit): void {
+function addBusScan(parent: Command, { example, addressed, whole, atDaemon }: Kit): void {
   const list = (text: string) => text.split(',').map((one) => one.trim());
   example(
     addressed(parent.command('scan'))
@@ -74,15 +59,12 @@ function addBusScan(parent: Command, shell: Shell, { example, addressed, whole }
       .option('--baud-rates <list>', 'try these instead, such as 9600,19200', (text) => list(text).map(whole))
       .option('--parities <list>', 'try these instead, such as none,even,odd', list)
       .option(...JSON_OPTION)
-      .action(async (bus: string, options: import('./bus-scan.ts').ScanOptions & ClientOptions) => {
-        const { scanBus } = await import('./bus-scan.ts');
-        await scanBus(bus, options, openClient(options, shell), shell);
-      }),
+      .action(atDaemon(async () => (await import('./bus-scan.ts')).scanBus)),
     'gatehouse bus scan bus-1 --detect',
   );
 }
 
-function addBusTrace(parent: Command, shell: Shell, { example, addressed, whole }: Kit): void {
+function addBusTrace(parent: Command, { example, addressed, whole, atDaemon }: Kit): void {
   example(
     addressed(parent.command('trace'))
       .description('Show what goes over a bus, or write it to a file for Wireshark; Ctrl-C ends it')
@@ -92,30 +74,19 @@ function addBusTrace(parent: Command, shell: Shell, { example, addressed, whole 
       .option('--count <number>', 'end after so many packets', whole)
       .option('--decrypt', 'show in clear what OSDP encrypts, but for keys, cards and what is typed')
       .option(...JSON_OPTION)
-      .action(async (bus: string, options: import('./bus-trace.ts').TraceOptions & ClientOptions) => {
-        const { traceBus } = await import('./bus-trace.ts');
-        await traceBus(bus, options, openClient(options, shell), shell);
-      }),
+      .action(atDaemon(async () => (await import('./bus-trace.ts')).traceBus)),
     'gatehouse bus trace bus-1 --seconds 10',
     'gatehouse bus trace bus-1 --file bus-1.pcapng',
     'gatehouse bus trace bus-3 --decrypt',
   );
 }
 
-function addBusDoctor(
-  parent: Command,
-  shell: Shell,
-  result: { exitCode: number },
-  { example, addressed, whole }: Kit,
-): void {
+function addBusDoctor(parent: Command, { example, addressed, whole, atDaemon }: Kit): void {
   example(
     addressed(parent.command('status'))
       .description('Show how the buses do')
       .option(...JSON_OPTION)
-      .action(async (options: { json?: boolean } & ClientOptions) => {
-        const { printBuses } = await import('./bus-doctor.ts');
-        await printBuses(options, openClient(options, shell), shell);
-      }),
+      .action(atDaemon(async () => (await import('./bus-doctor.ts')).printBuses)),
     'gatehouse bus status',
   );
   example(
@@ -126,17 +97,13 @@ function addBusDoctor(
       .option('--to <address>', 'last address (default: the highest of the protocol)', whole)
       .option('--repeats <number>', 'how often each device is asked (default: 20)', whole)
       .option(...JSON_OPTION)
-      .action(async (bus: string, options: import('./bus-doctor.ts').DoctorOptions & ClientOptions) => {
-        const { examineBus } = await import('./bus-doctor.ts');
-        if (!(await examineBus(bus, options, openClient(options, shell), shell)))
-          result.exitCode = EXIT.failed;
-      }),
+      .action(atDaemon(async () => (await import('./bus-doctor.ts')).examineBus)),
     'gatehouse bus doctor bus-1 --from 1 --to 32',
   );
 }
 
-function addOsdp(parent: Command, shell: Shell, result: { exitCode: number }, kit: Kit): void {
-  const { example, addressed, whole } = kit;
+function addOsdp(parent: Command, kit: Kit): void {
+  const { example, addressed, whole, atDaemon } = kit;
   example(
     addressed(parent.command('pair'))
       .description('Give a device its key; stand at it, for who listens on the bus meanwhile learns the key')
@@ -144,24 +111,14 @@ function addOsdp(parent: Command, shell: Shell, result: { exitCode: number }, ki
       .argument('<address>', 'as set at the device', whole)
       .option('--seconds <number>', 'how long it may take (default: 60)', whole)
       .option(...JSON_OPTION)
-      .action(
-        async (bus: string, address: number, options: import('./osdp.ts').PairOptions & ClientOptions) => {
-          const { pairDevice } = await import('./osdp.ts');
-          await pairDevice(bus, address, options, openClient(options, shell), shell);
-        },
-      ),
+      .action(atDaemon(async () => (await import('./osdp.ts')).pairDevice)),
     'gatehouse osdp pair bus-3 0',
   );
   example(parent, 'gatehouse osdp pair bus-3 0');
-  addOsdpDevice(parent, shell, result, kit);
+  addOsdpDevice(parent, kit);
 }
 
-function addOsdpDevice(
-  parent: Command,
-  shell: Shell,
-  result: { exitCode: number },
-  { example, addressed, whole, wholeUpTo }: Kit,
-): void {
+function addOsdpDevice(parent: Command, { example, addressed, whole, wholeUpTo, atDaemon }: Kit): void {
   const device = ['<device>', 'its hwId or deviceId'] as const;
   example(
     addressed(parent.command('firmware'))
@@ -169,12 +126,7 @@ function addOsdpDevice(
       .argument(...device)
       .argument('<file>', 'name of a file in firmwareDirectory, with its manifest beside it')
       .option(...JSON_OPTION)
-      .action(
-        async (name: string, file: string, options: import('./osdp.ts').FirmwareOptions & ClientOptions) => {
-          const { updateFirmware } = await import('./osdp.ts');
-          await updateFirmware(name, file, options, openClient(options, shell), shell);
-        },
-      ),
+      .action(atDaemon(async () => (await import('./osdp.ts')).updateFirmware)),
     'gatehouse osdp firmware 0a4748-1-4711 io-2.1.0.bin',
   );
   example(
@@ -183,13 +135,9 @@ function addOsdpDevice(
       .argument(...device)
       .option('--address <number>', `0 to ${OSDP_HIGHEST_ADDRESS}`, wholeUpTo(OSDP_HIGHEST_ADDRESS))
       .option('--baud <rate>', 'with another one than its bus it is not heard until the bus has that', whole)
-      .option('-y, --yes', 'do not ask')
+      .option(...YES_OPTION)
       .option(...JSON_OPTION)
-      .action(async (name: string, options: import('./osdp.ts').CommunicationOptions & ClientOptions) => {
-        const { readdressDevice } = await import('./osdp.ts');
-        if (!(await readdressDevice(name, options, openClient(options, shell), shell)))
-          result.exitCode = EXIT.failed;
-      }),
+      .action(atDaemon(async () => (await import('./osdp.ts')).readdressDevice)),
     'gatehouse osdp set 0a4748-1-4711 --address 9',
   );
 }

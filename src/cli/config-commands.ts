@@ -1,31 +1,20 @@
 /** `gatehouse config` and `gatehouse reload`: the commands of program.ts that concern the configuration file. */
 import type { Command } from 'commander';
-import type { Kit } from './bus-commands.ts';
-import { type ClientOptions, openClient } from './client.ts';
+import { CONFIG_OPTION, JSON_OPTION, type Kit } from './kit.ts';
 import { linkOf, PROTOCOLS, type WantedLink } from './setup-link.ts';
-import { CommandFailed, EXIT, type Shell } from './shell.ts';
+import { CommandFailed, EXIT } from './shell.ts';
 
-const JSON_OPTION = ['--json', 'print JSON for a program'] as const;
-
-export function addReload(parent: Command, shell: Shell, { example, addressed }: Kit): void {
+export function addReload(parent: Command, { example, addressed, atDaemon }: Kit): void {
   example(
     addressed(parent.command('reload'))
       .description('Have the daemon read its configuration again; unchanged links go on')
       .option(...JSON_OPTION)
-      .action(async (options: { json?: boolean } & ClientOptions) => {
-        const { reload } = await import('./reload.ts');
-        await reload(options, openClient(options, shell), shell);
-      }),
+      .action(atDaemon(async () => (await import('./reload.ts')).reload)),
     'gatehouse config check && gatehouse reload',
   );
 }
 
-export function addSetup(
-  parent: Command,
-  configOption: readonly [string, string],
-  shell: Shell,
-  { example }: Kit,
-): void {
+export function addSetup(parent: Command, { example, here }: Kit): void {
   const gathered = <Item>(read: (text: string) => Item) => {
     return (text: string, before: Item[] | undefined) => [...(before ?? []), read(text)];
   };
@@ -33,7 +22,7 @@ export function addSetup(
     parent
       .command('setup')
       .description('Ask for what a site needs, write the configuration, and start the service')
-      .option(...configOption)
+      .option(...CONFIG_OPTION)
       .option('-n, --name <name>', 'of this machine, as clients and encoders will write it')
       .option('-l, --listen <host:port>', 'where the interface is served (default: 0.0.0.0:8443)')
       .option('-e, --encoders <host:port>', 'where encoders connect (default: 0.0.0.0:8883)')
@@ -50,10 +39,7 @@ export function addSetup(
       .option('--upstream <url>', 'notification service, such as mqtts://host:8883')
       .option('--no-start', 'write the configuration only')
       .option('-y, --yes', 'ask nothing: what no option says is as the file or the default has it')
-      .action(async (options: import('./setup.ts').SetupOptions) => {
-        const { setUp } = await import('./setup.ts');
-        await setUp(options, shell);
-      }),
+      .action(here(async () => (await import('./setup.ts')).setUp)),
     'sudo gatehouse setup',
     'sudo gatehouse setup --yes --name gatehouse.hotel.example --link modbus=/dev/serial/by-id/NAME',
   );
@@ -66,24 +52,18 @@ function wantedLink(text: string): WantedLink {
   throw new CommandFailed(message, EXIT.usage);
 }
 
-export function addConfig(
-  parent: Command,
-  configOption: readonly [string, string],
-  shell: Shell,
-  result: { exitCode: number },
-  { example }: Kit,
-): void {
+export function addConfig(parent: Command, { example, shell, endWith }: Kit): void {
   example(parent, 'gatehouse config check');
   example(
     parent
       .command('check')
       .description('Say every mistake in a configuration, with its place')
       .argument('[file]', 'default: the file that serve would take')
-      .option(...configOption)
+      .option(...CONFIG_OPTION)
       .option(...JSON_OPTION)
       .action(async (file: string | undefined, options: { config?: string; json?: boolean }) => {
         const { checkConfig } = await import('./config.ts');
-        if (!checkConfig(file ?? options.config, options, shell)) result.exitCode = EXIT.usage;
+        if (!checkConfig(file ?? options.config, options, shell)) endWith(EXIT.usage);
       }),
     'gatehouse config check /etc/gatehouse/gatehouse.yaml',
   );
@@ -91,10 +71,7 @@ export function addConfig(
     parent
       .command('schema')
       .description('Print the JSON schema of the configuration, for an editor')
-      .action(async () => {
-        const { printSchema } = await import('./config.ts');
-        printSchema(shell);
-      }),
+      .action(async () => (await import('./config.ts')).printSchema(shell)),
     'gatehouse config schema > gatehouse.schema.json',
   );
 }

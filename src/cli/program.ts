@@ -7,6 +7,7 @@ import { addBackups } from './backup-commands.ts';
 import { addBuses } from './bus-commands.ts';
 import { type ClientOptions, openClient } from './client.ts';
 import { addConfig, addReload, addSetup } from './config-commands.ts';
+import { CONFIG_OPTION, JSON_OPTION, type Kit, type Run, YES_OPTION } from './kit.ts';
 import { addResources } from './resource-commands.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 import { printable } from './terminal-text.ts';
@@ -48,31 +49,58 @@ export function program(shell: Shell, result: { exitCode: number }): Command {
       writeOut: (text) => shell.stdout.write(text),
       writeErr: (text) => shell.stderr.write(text),
     });
+  const kit = openKit(shell, result);
   example(gatehouse, 'gatehouse serve', 'gatehouse token create --role service-tool', 'gatehouse status');
-  addServe(gatehouse, shell);
-  const kit = { example, addressed, whole, wholeUpTo };
-  addSetup(gatehouse, CONFIG_OPTION, shell, kit);
-  addReload(gatehouse, shell, kit);
-  addTokens(gatehouse.command('token').description('Tokens for the programs that use the interface'), shell);
-  addLoginCode(gatehouse, shell);
-  addStatus(gatehouse, shell);
-  addDoctor(gatehouse, shell, result);
-  addImport(gatehouse, shell);
-  addExport(gatehouse, shell);
-  addSupportBundle(gatehouse, shell);
-  addBackups(gatehouse, shell, { example, configOption: CONFIG_OPTION });
-  addUpdate(gatehouse, shell, kit);
-  addEvents(gatehouse.command('events').description('What happens on the site'), shell);
-  addAudit(gatehouse.command('audit').description('Who did what'), shell, result);
+  addServe(gatehouse, kit);
+  addSetup(gatehouse, kit);
+  addReload(gatehouse, kit);
+  addTokens(gatehouse.command('token').description('Tokens for the programs that use the interface'), kit);
+  addLoginCode(gatehouse, kit);
+  addStatus(gatehouse, kit);
+  addDoctor(gatehouse, kit);
+  addImport(gatehouse, kit);
+  addExport(gatehouse, kit);
+  addSupportBundle(gatehouse, kit);
+  addBackups(gatehouse, kit);
+  addUpdate(gatehouse, kit);
+  addEvents(gatehouse.command('events').description('What happens on the site'), kit);
+  addAudit(gatehouse.command('audit').description('Who did what'), kit);
   const zgate = gatehouse.command('zgate').description('Zigbee gateways and the networks they carry');
-  addZgate(zgate, shell);
-  addResources(gatehouse, zgate, shell, kit);
-  addBuses(gatehouse, shell, result, kit);
-  const configuration = gatehouse.command('config').description('The configuration file');
-  addConfig(configuration, CONFIG_OPTION, shell, result, kit);
-  addVersion(gatehouse, shell);
-  addCompletion(gatehouse, shell);
+  addZgate(zgate, kit);
+  addResources(gatehouse, zgate, kit);
+  addBuses(gatehouse, kit);
+  addConfig(gatehouse.command('config').description('The configuration file'), kit);
+  addVersion(gatehouse, kit);
+  addCompletion(gatehouse, kit);
   return gatehouse;
+}
+
+function openKit(shell: Shell, result: { exitCode: number }): Kit {
+  const endWith = (exitCode: number) => {
+    result.exitCode = exitCode;
+  };
+  /** Commander's last argument is the command itself; the options come before it. */
+  async function call(load: () => Promise<Run>, given: unknown[], more: unknown[]): Promise<void> {
+    const run = (await load()) as (...given: unknown[]) => unknown;
+    if ((await run(...given.slice(0, -1), ...more)) === false) endWith(EXIT.failed);
+  }
+  return {
+    shell,
+    endWith,
+    example,
+    addressed: (command) =>
+      command.option(...CONFIG_OPTION).option('-s, --socket <path>', "the daemon's unix socket"),
+    whole,
+    wholeUpTo,
+    atDaemon:
+      (load) =>
+      async (...given) =>
+        call(load, given, [openClient(given.at(-2) as ClientOptions, shell), shell]),
+    here:
+      (load) =>
+      async (...given) =>
+        call(load, given, [shell]),
+  };
 }
 
 /** Also what is said after a mistake: where the help of this very command is. */
@@ -83,32 +111,18 @@ function example(command: Command, ...lines: string[]): Command {
   return command.addHelpText('after', `\nExample:\n${lines.map((line) => `  $ ${line}`).join('\n')}`);
 }
 
-const CONFIG_OPTION = [
-  '-c, --config <file>',
-  'configuration file (default: $GATEHOUSE_CONFIG, /etc/gatehouse/gatehouse.yaml, or the packaged example)',
-] as const;
-const JSON_OPTION = ['--json', 'print JSON for a program'] as const;
-
-function addServe(parent: Command, shell: Shell): void {
+function addServe(parent: Command, { example, here }: Kit): void {
   example(
     parent
       .command('serve')
       .description('Run the daemon in the foreground, until SIGTERM or SIGINT')
       .option(...CONFIG_OPTION)
-      .action(async (options: { config?: string }) => {
-        const { serve } = await import('./serve.ts');
-        await serve(options, shell);
-      }),
+      .action(here(async () => (await import('./serve.ts')).serve)),
     'gatehouse serve --config /etc/gatehouse/gatehouse.yaml',
   );
 }
 
-/** The options with which a command finds the daemon. */
-function addressed(command: Command): Command {
-  return command.option(...CONFIG_OPTION).option('-s, --socket <path>', "the daemon's unix socket");
-}
-
-function addTokens(parent: Command, shell: Shell): void {
+function addTokens(parent: Command, { example, addressed, atDaemon }: Kit): void {
   example(parent, 'gatehouse token list');
   example(
     addressed(parent.command('create'))
@@ -117,20 +131,14 @@ function addTokens(parent: Command, shell: Shell): void {
       .option('-l, --label <text>', 'who will use it, for the list and the audit')
       .option('-d, --days <number>', 'how long it is valid (default: 90)', days)
       .option(...JSON_OPTION)
-      .action(async (options: import('./token.ts').CreateOptions & ClientOptions) => {
-        const { createToken } = await import('./token.ts');
-        await createToken(options, openClient(options, shell), shell);
-      }),
+      .action(atDaemon(async () => (await import('./token.ts')).createToken)),
     'gatehouse token create --role pms --label "hotel system" --days 90',
   );
   example(
     addressed(parent.command('list'))
       .description('List the tokens, without their secrets')
       .option(...JSON_OPTION)
-      .action(async (options: { json?: boolean } & ClientOptions) => {
-        const { listTokens } = await import('./token.ts');
-        await listTokens(options, openClient(options, shell), shell);
-      }),
+      .action(atDaemon(async () => (await import('./token.ts')).listTokens)),
     'gatehouse token list',
   );
   example(
@@ -140,36 +148,27 @@ function addTokens(parent: Command, shell: Shell): void {
       .option('-d, --days <number>', 'how long it is valid from now on (default: 90)', days)
       .option('-o, --overlap-hours <number>', 'how long the old secret is good (default: 24)', wholeUpTo(336))
       .option(...JSON_OPTION)
-      .action(async (id: string, options: import('./token.ts').RenewOptions & ClientOptions) => {
-        const { renewToken } = await import('./token.ts');
-        await renewToken(id, options, openClient(options, shell), shell);
-      }),
+      .action(atDaemon(async () => (await import('./token.ts')).renewToken)),
     'gatehouse token renew 0f3c9a5b2d17 --overlap-hours 48',
   );
   example(
     addressed(parent.command('revoke'))
       .description('Shut out anyone who uses a token, at once')
       .argument('<id>', 'as token list shows it')
-      .option('-y, --yes', 'do not ask')
-      .action(async (id: string, options: { yes?: boolean } & ClientOptions) => {
-        const { revokeToken } = await import('./token.ts');
-        await revokeToken(id, options, openClient(options, shell), shell);
-      }),
+      .option(...YES_OPTION)
+      .action(atDaemon(async () => (await import('./token.ts')).revokeToken)),
     'gatehouse token revoke 0f3c9a5b2d17',
   );
 }
 
-function addLoginCode(parent: Command, shell: Shell): void {
+function addLoginCode(parent: Command, { example, addressed, atDaemon }: Kit): void {
   example(
     addressed(parent.command('login-code'))
       .description('Let a person sign in: print a code that is good once, for 10 minutes')
       .addOption(new Option('-r, --role <role...>', 'what they may do').choices(ROLES).makeOptionMandatory())
       .option('-l, --label <text>', 'who it is, for the list and the audit')
       .option(...JSON_OPTION)
-      .action(async (options: import('./login-code.ts').LoginCodeOptions & ClientOptions) => {
-        const { createLoginCode } = await import('./login-code.ts');
-        await createLoginCode(options, openClient(options, shell), shell);
-      }),
+      .action(atDaemon(async () => (await import('./login-code.ts')).createLoginCode)),
     'gatehouse login-code --role service-tool --label "installer"',
   );
 }
@@ -180,24 +179,20 @@ function days(text: string): number {
   throw new InvalidArgumentError('expected a whole number of days, 1 or more.');
 }
 
-function addStatus(parent: Command, shell: Shell): void {
+function addStatus(parent: Command, { example, addressed, atDaemon }: Kit): void {
   example(
     addressed(parent.command('status'))
       .description('Show how the installation is, what needs attention first')
       .addOption(new Option('-w, --watch', 'draw it again every second, until Ctrl-C').conflicts('json'))
       .option(...JSON_OPTION)
-      .action(async (options: { json?: boolean; watch?: boolean } & ClientOptions) => {
-        const { printStatus, watchStatus } = await import('./status.ts');
-        if (options.watch) await watchStatus(openClient(options, shell), shell);
-        else await printStatus(options, openClient(options, shell), shell);
-      }),
+      .action(atDaemon(async () => (await import('./status.ts')).printStatus)),
     'gatehouse status',
     'gatehouse status --watch',
     'gatehouse status --json | jq .upstream.waiting',
   );
 }
 
-function addImport(parent: Command, shell: Shell): void {
+function addImport(parent: Command, { example, addressed, atDaemon }: Kit): void {
   example(
     addressed(parent.command('import'))
       .description(
@@ -205,33 +200,27 @@ function addImport(parent: Command, shell: Shell): void {
       )
       .argument('<file>', 'see config/site.example.yaml')
       .option('-n, --dry-run', 'only show what would change')
-      .option('-y, --yes', 'do not ask')
+      .option(...YES_OPTION)
       .option(...JSON_OPTION)
-      .action(async (file: string, options: import('./import.ts').ImportOptions & ClientOptions) => {
-        const { importSite } = await import('./import.ts');
-        await importSite(file, options, openClient(options, shell), shell);
-      }),
+      .action(atDaemon(async () => (await import('./import.ts')).importSite)),
     'gatehouse import site.yaml --dry-run',
     'gatehouse import site.yaml',
   );
 }
 
-function addExport(parent: Command, shell: Shell): void {
+function addExport(parent: Command, { example, addressed, atDaemon }: Kit): void {
   example(
     addressed(parent.command('export'))
       .description(
         'Print the site as a file that import takes back: groups, schedules, templates, doors, RS-485 devices',
       )
       .option(...JSON_OPTION)
-      .action(async (options: { json?: boolean } & ClientOptions) => {
-        const { exportSite } = await import('./export.ts');
-        await exportSite(options, openClient(options, shell), shell);
-      }),
+      .action(atDaemon(async () => (await import('./export.ts')).exportSite)),
     'gatehouse export > site.yaml',
   );
 }
 
-function addSupportBundle(parent: Command, shell: Shell): void {
+function addSupportBundle(parent: Command, { example, addressed, shell }: Kit): void {
   example(
     addressed(parent.command('support-bundle'))
       .description(
@@ -245,23 +234,20 @@ function addSupportBundle(parent: Command, shell: Shell): void {
   );
 }
 
-function addEvents(parent: Command, shell: Shell): void {
+function addEvents(parent: Command, { example, addressed, atDaemon }: Kit): void {
   example(parent, 'gatehouse events tail');
   example(
     addressed(parent.command('tail'))
       .description('Follow events as they happen, until Ctrl-C')
       .option('-a, --after <id>', 'go on after this event; without it, with what comes next')
       .option(...JSON_OPTION)
-      .action(async (options: import('./events.ts').TailOptions & ClientOptions) => {
-        const { tailEvents } = await import('./events.ts');
-        await tailEvents(options, openClient(options, shell), shell);
-      }),
+      .action(atDaemon(async () => (await import('./events.ts')).tailEvents)),
     'gatehouse events tail',
     'gatehouse events tail --json | jq .event.data',
   );
 }
 
-function addAudit(parent: Command, shell: Shell, result: { exitCode: number }): void {
+function addAudit(parent: Command, { example, addressed, atDaemon }: Kit): void {
   example(parent, 'gatehouse audit verify');
   example(
     addressed(parent.command('verify'))
@@ -271,11 +257,7 @@ function addAudit(parent: Command, shell: Shell, result: { exitCode: number }): 
         'a checkpoint or an export kept elsewhere: finds newest entries taken away',
       )
       .option(...JSON_OPTION)
-      .action(async (options: { checkpoint?: string; json?: boolean } & ClientOptions) => {
-        const { verifyAudit } = await import('./audit.ts');
-        const intact = await verifyAudit(options, openClient(options, shell), shell);
-        if (!intact) result.exitCode = EXIT.failed;
-      }),
+      .action(atDaemon(async () => (await import('./audit.ts')).verifyAudit)),
     'gatehouse audit verify --checkpoint /mnt/usb/audit-2026-11.jsonl',
   );
   example(
@@ -285,10 +267,7 @@ function addAudit(parent: Command, shell: Shell, result: { exitCode: number }): 
       .option('--from <time>', 'entries of this time or later, such as 2026-11-01 (UTC)', dateTime)
       .option('--to <time>', 'entries before this time', dateTime)
       .option(...JSON_OPTION)
-      .action(async (options: import('./audit.ts').ExportOptions & ClientOptions) => {
-        const { exportAudit } = await import('./audit.ts');
-        await exportAudit(options, openClient(options, shell), shell);
-      }),
+      .action(atDaemon(async () => (await import('./audit.ts')).exportAudit)),
     'gatehouse audit export --out /mnt/usb/audit-2026-11.jsonl',
   );
 }
@@ -299,31 +278,25 @@ function dateTime(text: string): string {
   throw new InvalidArgumentError('expected a time such as 2026-11-01 or 2026-11-01T08:00:00Z.');
 }
 
-function addDoctor(parent: Command, shell: Shell, result: { exitCode: number }): void {
+function addDoctor(parent: Command, { example, here }: Kit): void {
   example(
     parent
       .command('doctor')
       .description('Look at everything an installation needs, and say what mends what is wrong')
       .option(...CONFIG_OPTION)
       .option(...JSON_OPTION)
-      .action(async (options: { config?: string; json?: boolean }) => {
-        const { examine } = await import('./doctor.ts');
-        if (!(await examine(options, shell))) result.exitCode = EXIT.failed;
-      }),
+      .action(here(async () => (await import('./doctor.ts')).examine)),
     'gatehouse doctor',
   );
 }
 
-function addZgate(parent: Command, shell: Shell): void {
+function addZgate(parent: Command, { example, addressed, atDaemon, here }: Kit): void {
   example(parent, 'gatehouse zgate list');
   example(
     addressed(parent.command('list'))
       .description('List the gateways, with the snapshots of their networks')
       .option(...JSON_OPTION)
-      .action(async (options: { json?: boolean } & ClientOptions) => {
-        const { printZgates } = await import('./zgate.ts');
-        await printZgates(options, openClient(options, shell), shell);
-      }),
+      .action(atDaemon(async () => (await import('./zgate.ts')).printZgates)),
     'gatehouse zgate list',
   );
   example(
@@ -331,12 +304,9 @@ function addZgate(parent: Command, shell: Shell): void {
       .description('Put the network of a snapshot on the coordinator of a gateway, such as a new stick')
       .argument('<deviceId>', 'UUID of the gateway')
       .option('--snapshot <number>', 'which one (default: the newest)', whole)
-      .option('-y, --yes', 'do not ask')
+      .option(...YES_OPTION)
       .option(...JSON_OPTION)
-      .action(async (id: string, options: import('./zgate.ts').RestoreOptions & ClientOptions) => {
-        const { restoreZgate } = await import('./zgate.ts');
-        await restoreZgate(id, options, openClient(options, shell), shell);
-      }),
+      .action(atDaemon(async () => (await import('./zgate.ts')).restoreZgate)),
     'gatehouse zgate restore 0c7c2c52-1a6f-4c5e-9d3e-2b8f1f0d6a40',
   );
   example(
@@ -344,10 +314,7 @@ function addZgate(parent: Command, shell: Shell): void {
       .command('probe')
       .description('Name the Zigbee coordinators at serial ports of this machine, and what each speaks')
       .option(...JSON_OPTION)
-      .action(async (options: { json?: boolean }) => {
-        const { probeCoordinators } = await import('./coordinators.ts');
-        probeCoordinators(options, shell);
-      }),
+      .action(here(async () => (await import('./coordinators.ts')).probeCoordinators)),
     'gatehouse zgate probe',
   );
 }
@@ -362,7 +329,7 @@ const wholeUpTo = (max: number) => (text: string) => {
   throw new InvalidArgumentError(`expected a whole number up to ${max}.`);
 };
 
-function addCompletion(parent: Command, shell: Shell): void {
+function addCompletion(parent: Command, { example, shell }: Kit): void {
   example(
     parent
       .command('completion')
@@ -375,7 +342,7 @@ function addCompletion(parent: Command, shell: Shell): void {
   );
 }
 
-function addVersion(parent: Command, shell: Shell): void {
+function addVersion(parent: Command, { example, shell }: Kit): void {
   example(
     parent
       .command('version')

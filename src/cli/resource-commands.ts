@@ -1,34 +1,35 @@
 /** The commands of program.ts that concern doors, devices, gateways and encoders. */
 import type { Command } from 'commander';
-import type { Kit } from './bus-commands.ts';
-import { type ClientOptions, openClient, productSegment } from './client.ts';
-import type { Kind } from './resources.ts';
-import type { Shell } from './shell.ts';
+import { type ClientOptions, productSegment } from './client.ts';
+import { JSON_OPTION, type Kit, type Run, YES_OPTION } from './kit.ts';
 
-const JSON_OPTION = ['--json', 'print JSON for a program'] as const;
-
-type Common = { json?: boolean } & ClientOptions;
 type Name = 'doors' | 'rs485' | 'zgate' | 'encoder';
 
 /** What `zgate list` shows is of its own (zgate.ts). */
-export function addResources(parent: Command, zgate: Command, shell: Shell, kit: Kit): void {
+export function addResources(parent: Command, zgate: Command, kit: Kit): void {
   const described = (name: Name, description: string) => parent.command(name).description(description);
   const doors = described('doors', 'Doors and their locks');
-  addKind(doors, 'doors', '214', 'scheduleId=office', shell, kit);
-  addDoors(doors, shell, kit);
-  addKind(described('rs485', 'RS-485 devices'), 'rs485', 'io-17', 'relayIndex=1', shell, kit);
-  addKind(described('encoder', 'Card encoders'), 'encoder', 'desk-1', 'name="Front desk"', shell, kit);
-  addOne(zgate, 'zgate', 'Attic', 'allowedChannels=[15,20]', shell, kit);
-  addUnlock(parent, shell, kit);
-  addWriteKeys(parent, shell, kit);
+  addKind(doors, 'doors', '214', 'scheduleId=office', kit);
+  addDoors(doors, kit);
+  addKind(described('rs485', 'RS-485 devices'), 'rs485', 'io-17', 'relayIndex=1', kit);
+  addKind(described('encoder', 'Card encoders'), 'encoder', 'desk-1', 'name="Front desk"', kit);
+  addOne(zgate, 'zgate', 'Attic', 'allowedChannels=[15,20]', kit);
+  addUnlock(parent, kit);
+  addWriteKeys(parent, kit);
 }
 
-async function kindOf(name: Name, options: ClientOptions, shell: Shell): Promise<Kind> {
-  const { kinds } = await import('./resources.ts');
-  return kinds(productSegment(options, shell))[name];
+/** An action whose first argument is the kind; its options come before the client and the shell. */
+function ofKind(name: Name, load: () => Promise<Run>, { atDaemon, shell }: Kit) {
+  return atDaemon(async () => {
+    const [run, { kinds }] = [await load(), await import('./resources.ts')];
+    return (...given: unknown[]) => {
+      const options = given.at(-3) as ClientOptions;
+      return (run as (...given: unknown[]) => unknown)(kinds(productSegment(options, shell))[name], ...given);
+    };
+  });
 }
 
-function addKind(command: Command, name: Name, sample: string, change: string, shell: Shell, kit: Kit): void {
+function addKind(command: Command, name: Name, sample: string, change: string, kit: Kit): void {
   const filter = { doors: 'battery=low', rs485: 'bus=bus-1', zgate: '', encoder: 'connected=false' }[name];
   kit.example(command, `gatehouse ${name} list`, `gatehouse ${name} show ${sample}`);
   kit.example(
@@ -40,16 +41,13 @@ function addKind(command: Command, name: Name, sample: string, change: string, s
         'field=value, as the filters and the sort of the list in docs/interface.md',
       )
       .option(...JSON_OPTION)
-      .action(async (options: import('./resources.ts').ListOptions & Common) => {
-        const { listItems } = await import('./resources.ts');
-        await listItems(await kindOf(name, options, shell), options, openClient(options, shell), shell);
-      }),
+      .action(ofKind(name, async () => (await import('./resources.ts')).listItems, kit)),
     `gatehouse ${name} list --where ${filter}`,
   );
-  addOne(command, name, sample, change, shell, kit);
+  addOne(command, name, sample, change, kit);
 }
 
-function addDoors(doors: Command, shell: Shell, kit: Kit): void {
+function addDoors(doors: Command, kit: Kit): void {
   kit.example(
     kit
       .addressed(doors.command('add'))
@@ -57,26 +55,19 @@ function addDoors(doors: Command, shell: Shell, kit: Kit): void {
       .argument('<name>', 'as people call it')
       .argument('[field=value...]', 'as in POST /access/doors, such as mac=00158d0001a2b3c4')
       .option(...JSON_OPTION)
-      .action(async (name: string, fields: string[], options: Common) => {
-        const { addDoor } = await import('./resources.ts');
-        const kind = await kindOf('doors', options, shell);
-        await addDoor(kind, [name, ...fields], options, openClient(options, shell), shell);
-      }),
+      .action(ofKind('doors', async () => (await import('./resources.ts')).addDoor, kit)),
     'gatehouse doors add "Room 101"',
   );
 }
 
-function addOne(command: Command, name: Name, sample: string, change: string, shell: Shell, kit: Kit): void {
+function addOne(command: Command, name: Name, sample: string, change: string, kit: Kit): void {
   kit.example(
     kit
       .addressed(command.command('show'))
       .description('Print one with its state, as YAML')
       .argument('<which>', 'its id or name')
       .option(...JSON_OPTION)
-      .action(async (which: string, options: Common) => {
-        const { showItem } = await import('./resources.ts');
-        await showItem(await kindOf(name, options, shell), which, options, openClient(options, shell), shell);
-      }),
+      .action(ofKind(name, async () => (await import('./resources.ts')).showItem, kit)),
     `gatehouse ${name} show ${sample}`,
   );
   kit.example(
@@ -86,38 +77,25 @@ function addOne(command: Command, name: Name, sample: string, change: string, sh
       .argument('<which>', 'its id or name')
       .argument('<field=value...>', 'text for names and ids, else a number, true, false, null or JSON')
       .option(...JSON_OPTION)
-      .action(async (which: string, fields: string[], options: Common) => {
-        const { setItem } = await import('./resources.ts');
-        const kind = await kindOf(name, options, shell);
-        await setItem(kind, [which, ...fields], options, openClient(options, shell), shell);
-      }),
+      .action(ofKind(name, async () => (await import('./resources.ts')).setItem, kit)),
     `gatehouse ${name} set ${sample} ${change}`,
   );
 }
 
-function addUnlock(parent: Command, shell: Shell, kit: Kit): void {
+function addUnlock(parent: Command, kit: Kit): void {
   kit.example(
     kit
       .addressed(parent.command('unlock'))
       .description('Open a door now, and say what became of it; ends with 1 unless it opened')
       .argument('<door>', 'its id or name')
-      .option('-y, --yes', 'do not ask')
+      .option(...YES_OPTION)
       .option(...JSON_OPTION)
-      .action(async (door: string, options: { yes?: boolean } & Common) => {
-        const { unlockDoor } = await import('./unlock.ts');
-        await unlockDoor(
-          await kindOf('doors', options, shell),
-          door,
-          options,
-          openClient(options, shell),
-          shell,
-        );
-      }),
+      .action(ofKind('doors', async () => (await import('./unlock.ts')).unlockDoor, kit)),
     'gatehouse unlock 214',
   );
 }
 
-function addWriteKeys(parent: Command, shell: Shell, kit: Kit): void {
+function addWriteKeys(parent: Command, kit: Kit): void {
   kit.example(
     kit
       .addressed(parent.command('write-keys'))
@@ -130,16 +108,7 @@ function addWriteKeys(parent: Command, shell: Shell, kit: Kit): void {
         'the requestId: with the same again nothing is written twice (default: drawn)',
       )
       .option(...JSON_OPTION)
-      .action(
-        async (
-          encoder: string,
-          file: string | undefined,
-          options: import('./write-keys.ts').WriteKeysOptions & Common,
-        ) => {
-          const { writeKeys } = await import('./write-keys.ts');
-          await writeKeys(encoder, file, options, openClient(options, shell), shell);
-        },
-      ),
+      .action(kit.atDaemon(async () => (await import('./write-keys.ts')).writeKeys)),
     'gatehouse write-keys desk-1 keys.json',
     'gatehouse write-keys desk-1 --block 6a1f09c2',
   );

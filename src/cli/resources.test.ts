@@ -76,7 +76,8 @@ it('are changed field by field, as text where that is what the field holds', asy
   const { asked, shell, client } = play();
   await setItem(
     doors,
-    ['214', 'pmsId=101', 'standOpenEnabled=true', 'groupId=null', 'name=a=b'],
+    '214',
+    ['pmsId=101', 'standOpenEnabled=true', 'groupId=null', 'name=a=b'],
     {},
     client,
     shell,
@@ -84,9 +85,9 @@ it('are changed field by field, as text where that is what the field holds', asy
   expect(asked.at(-1)).toBe(
     'PUT /access/doors/a {"pmsId":"101","standOpenEnabled":true,"groupId":null,"name":"a=b"}',
   );
-  await setItem(encoder, ['a', 'metadata={"x":"y"}'], {}, client, shell);
+  await setItem(encoder, 'a', ['metadata={"x":"y"}'], {}, client, shell);
   expect(asked.at(-1)).toBe('POST /encoder/a {"metadata":{"x":"y"}}');
-  await expect(setItem(doors, ['214', 'number=ten'], {}, client, shell)).rejects.toMatchObject({
+  await expect(setItem(doors, '214', ['number=ten'], {}, client, shell)).rejects.toMatchObject({
     exitCode: EXIT.usage,
   });
 });
@@ -168,7 +169,7 @@ it('a shell completes commands and options', async () => {
 
 it('a door is made, and its id printed', async () => {
   const { asked, shell, client } = play(() => ({ id: 'e', name: 'Room 101' }));
-  await addDoor(doors, ['Room 101', 'groupId=lobby'], {}, client, shell);
+  await addDoor(doors, 'Room 101', ['groupId=lobby'], {}, client, shell);
   expect(asked).toEqual(['POST /access/doors {"groupId":"lobby","name":"Room 101"}']);
   expect(shell.written.stdout).toBe('The door Room 101 is made: e\n');
 });

@@ -135,13 +135,14 @@ export async function showItem(
 
 export async function setItem(
   kind: Kind,
-  [text, ...fields]: string[],
+  text: string,
+  fields: string[],
   { json }: { json?: boolean },
   client: Client,
   shell: Shell,
 ): Promise<void> {
   const body = Object.fromEntries(fields.map(fieldOf));
-  const { itsId } = await found(kind, text ?? '', client);
+  const { itsId } = await found(kind, text, client);
   const changed = await client.call<Item>(kind.change, `${kind.path}/${encodeURIComponent(itsId)}`, body);
   if (json) return printJson(shell, changed);
   shell.stdout.write(`The ${kind.word} ${printable(itsId)} is changed: ${Object.keys(body).join(', ')}.\n`);
@@ -150,14 +151,15 @@ export async function setItem(
 /** Prints its id, which other commands take. */
 export async function addDoor(
   { path, idField }: Kind,
-  [name, ...fields]: string[],
+  name: string,
+  fields: string[],
   { json }: { json?: boolean },
   client: Client,
   shell: Shell,
 ): Promise<void> {
   const door = await client.call<Item>('POST', path, { ...Object.fromEntries(fields.map(fieldOf)), name });
   if (json) return printJson(shell, door);
-  shell.stdout.write(`The door ${printable(String(name))} is made: ${printable(String(door[idField]))}\n`);
+  shell.stdout.write(`The door ${printable(name)} is made: ${printable(String(door[idField]))}\n`);
 }
 
 /** Fields that hold text: `pmsId=101` is no number. */

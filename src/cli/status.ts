@@ -18,7 +18,12 @@ const ISSUER_KEYS_OLD_SECONDS = 7 * 86_400;
 /** One commit on worn flash; more means that the disk is in trouble. */
 const COMMIT_SLOW_MS = 500;
 
-export async function printStatus(options: { json?: boolean }, client: Client, shell: Shell): Promise<void> {
+export async function printStatus(
+  options: { json?: boolean; watch?: boolean },
+  client: Client,
+  shell: Shell,
+): Promise<void> {
+  if (options.watch) return watchStatus(client, shell);
   const status = await client.call<Status>('GET', '/local/status');
   const difference = differentVersion(status.version);
   if (difference) shell.stderr.write(`${difference.trim()}\n`);
@@ -27,7 +32,7 @@ export async function printStatus(options: { json?: boolean }, client: Client, s
 }
 
 /** Draws the status again every second until a signal; a daemon that is being restarted is waited for. */
-export async function watchStatus(client: Client, { stdout, stopping, clock }: Shell): Promise<void> {
+async function watchStatus(client: Client, { stdout, stopping, clock }: Shell): Promise<void> {
   if (!stdout.isTTY) throw new CommandFailed('--watch draws on a terminal, and this is none.', EXIT.usage);
   stdout.write(HIDE_CURSOR);
   try {

@@ -1,15 +1,10 @@
 /** `gatehouse update` and its parts: commands of program.ts. */
 import type { Command } from 'commander';
-import type { Kit as CommonKit } from './bus-commands.ts';
-import type { Shell } from './shell.ts';
+import { JSON_OPTION, type Kit, YES_OPTION } from './kit.ts';
 
-type Kit = Pick<CommonKit, 'example' | 'wholeUpTo'>;
-
-const JSON_OPTION = ['--json', 'print JSON for a program'] as const;
-const YES_OPTION = ['-y, --yes', 'do not ask'] as const;
 const LONGEST_WAIT_S = 3_600;
 
-export function addUpdate(parent: Command, shell: Shell, { example, wholeUpTo }: Kit): void {
+export function addUpdate(parent: Command, { example, here, shell, wholeUpTo }: Kit): void {
   const update = parent
     .command('update')
     .enablePositionalOptions()
@@ -21,20 +16,14 @@ export function addUpdate(parent: Command, shell: Shell, { example, wholeUpTo }:
       wholeUpTo(LONGEST_WAIT_S),
     )
     .option(...YES_OPTION)
-    .action(async (file: string, options: { wait?: number; yes?: boolean }) => {
-      const commands = await import('./update/update.ts');
-      await commands.update(file, options, shell);
-    });
+    .action(here(async () => (await import('./update/update.ts')).update));
   example(update, 'gatehouse update /media/stick/gatehouse_0.2.0_amd64.deb');
   example(
     update
       .command('status')
       .description('Show which version runs, and the one before it')
       .option(...JSON_OPTION)
-      .action(async (options: { json?: boolean }) => {
-        const { printUpdate } = await import('./update/update.ts');
-        await printUpdate(options, shell);
-      }),
+      .action(here(async () => (await import('./update/update.ts')).printUpdate)),
     'gatehouse update status',
   );
   example(
@@ -42,18 +31,13 @@ export function addUpdate(parent: Command, shell: Shell, { example, wholeUpTo }:
       .command('rollback')
       .description('Go back to the version before the last update')
       .option(...YES_OPTION)
-      .action(async (options: { yes?: boolean }) => {
-        const { rollBack } = await import('./update/update.ts');
-        await rollBack(options, shell);
-      }),
+      .action(here(async () => (await import('./update/update.ts')).rollBack)),
     'gatehouse update rollback',
   );
-  update.command('trial', { hidden: true }).action(async () => {
-    const { trial } = await import('./update/update.ts');
-    await trial(shell);
-  });
-  update.command('settle', { hidden: true }).action(async () => {
-    const { settle } = await import('./update/update.ts');
-    await settle(shell);
-  });
+  update
+    .command('trial', { hidden: true })
+    .action(async () => (await import('./update/update.ts')).trial(shell));
+  update
+    .command('settle', { hidden: true })
+    .action(async () => (await import('./update/update.ts')).settle(shell));
 }
