@@ -1,18 +1,46 @@
 /** The RS-485 device resource: reads and edits (4.5). */
+
+import type { Rs485Report } from '../../../drivers/contract/settings.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { storedJson } from '../../platform/database/damaged-rows.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';
+import { unknownOf } from '../../platform/http/fields.ts';
 import type { Editor } from '../../platform/principal.ts';
+import type { LastActuation } from '../../services/actuations/actuations.ts';
+import type { ApplyFailure } from '../../services/reconcile/reconcile.ts';
+import type { Known } from '../../services/reconcile/reported.ts';
+import type { Wire } from './bus-schema.ts';
+import type { Buses } from './buses.ts';
+import type { Rs485Context } from './context.ts';
+import type { Firmware } from './firmware.ts';
 import { rs485Entries } from './import.ts';
-import type { LetGo } from './let-go.ts';
-import type { Edit, ListQuery, Rs485Device } from './schema.ts';
-import { deviceFrom, type ShownOptions } from './shown.ts';
+import { PULSE, type Pulses } from './pulse.ts';
+import {
+  type Edit,
+  type LastPulse,
+  type ListQuery,
+  lastPulseDetail,
+  type Rs485Device,
+  type Rs485DeviceState,
+  rs485Device,
+} from './schema.ts';
+import type { Settings } from './settings.ts';
 import type { Rs485Entry } from './site-entry.ts';
-import { refuseUnsupported } from './supported.ts';
 import { existing, type Rs485Row, type Rs485Table } from './table.ts';
-import { changedFields, edited, isTravelling, refuseTakenDoor, wantedOf, writeWanted } from './wanted.ts';
+import {
+  changedFields,
+  edited,
+  isTravelling,
+  refuseTakenDoor,
+  refuseUnsupported,
+  wantedOf,
+  writeWanted,
+} from './wanted.ts';
+import type { Watchdogs } from './watchdog.ts';
 
 export interface DevicesOptions extends ShownOptions {
-  letGo: LetGo;
+  pulses: Pick<Pulses, 'releaseRelay'>;
 }
 
 export interface Devices {
@@ -45,7 +73,7 @@ export function openDevices(options: DevicesOptions): Devices {
 
     async update(deviceId, edit, { principal, correlationId, ifMatch }) {
       assertSameId('deviceId', edit.deviceId, deviceId);
-      const { doors, letGo } = await database.commit(() => {
+      const { doors, released } = await database.commit(() => {
         const row = existing(table, deviceId);
         assertIfMatch(ifMatch, row.revision);
         const before = wantedOf(row);
@@ -53,8 +81,8 @@ export function openDevices(options: DevicesOptions): Devices {
         const changed = changedFields(before, after);
         const doors = new Set([before.doorId, after.doorId]);
         const isElsewhere = changed.includes('relayIndex') || changed.includes('doorId');
-        const letGo = isElsewhere ? options.letGo(row) : undefined;
-        if (changed.length === 0) return { doors, letGo };
+        const released = isElsewhere ? options.pulses.releaseRelay(row) : undefined;
+        if (changed.length === 0) return { doors, released };
         refuseTakenDoor(table, after.doorId, new Set([deviceId]));
         refuseUnsupported(before, after, settings.reported.get(deviceId)?.state?.carries);
         const write = { bumpSettings: isTravelling(changed), now: clock.now(), principalId: principal.id };
@@ -62,12 +90,12 @@ export function openDevices(options: DevicesOptions): Devices {
         const object = `rs485/${deviceId}`;
         const detail = { fields: changed };
         audit.record({ principal, action: 'rs485.update', object, outcome: 'done', detail, correlationId });
-        return { doors, letGo };
+        return { doors, released };
       });
       reconciler.wake(deviceId);
       // The former door too: what stands open there ends.
       for (const doorId of doors) if (doorId !== null) options.relayChanged(doorId);
-      await letGo?.();
+      await released?.();
       return get(deviceId);
     },
   };
@@ -102,4 +130,129 @@ function page(
     if (found.length <= limit) return { items, next: null };
     after = found.at(-1)?.device_id ?? '';
   }
+}
+
+// What the interface shows of a device: the resource of the specification, and what is known beyond it.
+
+const { shape } = rs485Device;
+
+interface ShownOptions extends Rs485Context {
+  settings: Settings;
+  firmware: Pick<Firmware, 'upgradeOf'>;
+}
+
+function deviceFrom({ catalogue, firmware, settings }: ShownOptions) {
+  return (row: Rs485Row): Rs485Device => {
+    const known = settings.reported.get(row.device_id);
+    return {
+      deviceId: row.device_id,
+      ...wantedOf(row),
+      group: row.group_id === null ? null : (catalogue.groupName(row.group_id) ?? null),
+      hwId: row.hw_id,
+      type: known?.state ? known.state.type : row.type,
+      reportedSettingsVersion: settings.reportedVersion(row),
+      settingsVersion: row.settings_version,
+      apps: known?.state ? known.state.apps : storedJson(shape.apps, row.apps),
+      platform: known?.state ? known.state.platform : storedJson(shape.platform, row.platform),
+      connectionState: {
+        changedOn: new Date(known?.changedAt ?? row.connected_changed_at).toISOString(),
+        connected: known?.connected ?? false,
+      },
+      upgradeJobInfo: firmware.upgradeOf(row.device_id),
+    };
+  };
+}
+
+interface StateOptions extends Rs485Context {
+  settings: Settings;
+  buses: Buses;
+  watchdogs: Pick<Watchdogs, 'stateOf'>;
+}
+
+/** Throws NOT_FOUND. */
+export function stateFrom(options: StateOptions) {
+  const { table, actuations, settings, buses, clock, catalogue, doorExists } = options;
+  const { reconciler, reported } = settings;
+  return (deviceId: string): Rs485DeviceState => {
+    const row = existing(table, deviceId);
+    const known = reported.get(deviceId);
+    const failure = reconciler.failure(deviceId);
+    const next = reconciler.nextAttempt(deviceId);
+    const wire = buses.device(row.bus, known?.state?.address ?? row.address);
+    return {
+      deviceId,
+      bus: row.bus,
+      busUp: buses.isUp(row.bus) ?? null,
+      address: row.address,
+      inForce: settings.isInForce(row),
+      failure: failure ? shown(failure) : null,
+      nextAttempt: next === undefined ? null : new Date(next).toISOString(),
+      unknown: unknownOf([
+        ['groupId', row.group_id, (id) => catalogue.groupName(id) !== undefined],
+        ['doorId', row.door_id, doorExists],
+      ]),
+      ...toldBy(known, clock, wire),
+      watchdog: options.watchdogs.stateOf(row),
+      lastPulse: lastPulseOf(actuations.last(PULSE, `rs485/${deviceId}`)),
+      wire: wire ?? null,
+    };
+  };
+}
+
+/** Nothing of it is stored: it is what the device said last. */
+function toldBy(known: Known<Rs485Report> | undefined, clock: Clock, wire: Wire | undefined) {
+  const state = known?.state;
+  const age = known?.at === undefined ? null : Math.round(clock.monotonic() - known.at);
+  return {
+    reportAge: heardAge(known?.connected ?? false, age, wire),
+    readAge: state?.readAt === undefined ? null : Math.max(0, Math.round(clock.monotonic() - state.readAt)),
+    profile: state?.profile ?? null,
+    levels: known?.connected ? { ...state?.levels } : {},
+    edges: Object.fromEntries(
+      Object.entries(state?.edges ?? {}).map(([input, edge]) => [
+        input,
+        { total: edge.total, at: new Date(edge.at).toISOString() },
+      ]),
+    ),
+    tamper: state?.tamper ?? null,
+    supplyFault: state?.supplyFault ?? null,
+    security: state?.security ?? null,
+    sessionFault: (known?.connected ? null : state?.sessionFault) ?? null,
+    pulse: known?.connected ? pulseUnderWay(state?.pulse, age ?? 0) : null,
+    relayFault: state?.relayFault
+      ? { ...state.relayFault, at: new Date(state.relayFault.at).toISOString() }
+      : null,
+    effectiveUnlockMilliseconds: state?.effectiveUnlockMilliseconds ?? null,
+    unsupported: state?.unsupported ?? [],
+  };
+}
+
+/**
+ * Drivers report what is new, and repeat the rest every few seconds though the device says nothing: of one that is connected
+ * the last reply dates what is shown. At the address of one that is not, another one may answer.
+ */
+function heardAge(connected: boolean, age: number | null, wire: Wire | undefined): number | null {
+  if (age === null || !wire || wire.replyAge === null) return age;
+  return connected || !wire.alive ? wire.replyAge : age;
+}
+
+function lastPulseOf(last: LastActuation | undefined): LastPulse | null {
+  if (!last) return null;
+  const { relay, reason, outcome = 'failed' } = lastPulseDetail.parse(last.detail);
+  return {
+    at: new Date(last.at).toISOString(),
+    by: last.principalId,
+    relay,
+    reason,
+    outcome: last.outcome === null ? null : outcome,
+  };
+}
+
+function pulseUnderWay(pulse: Rs485Report['pulse'], age: number): Rs485DeviceState['pulse'] {
+  const remainingMilliseconds = (pulse?.remainingMilliseconds ?? 0) - age;
+  return pulse && remainingMilliseconds > 0 ? { relay: pulse.relay, remainingMilliseconds } : null;
+}
+
+function shown({ at, ...failure }: ApplyFailure) {
+  return { ...failure, at: new Date(at).toISOString() };
 }

@@ -12,8 +12,8 @@ import {
 } from '../../platform/import-plan.ts';
 import type { Buses } from './buses.ts';
 import type { Rs485Context } from './context.ts';
-import type { LetGo } from './let-go.ts';
 import type { PolledAddresses } from './polled-addresses.ts';
+import type { Pulses } from './pulse.ts';
 import type { Wanted } from './schema.ts';
 import type { Settings } from './settings.ts';
 import type { Rs485Entry } from './site-entry.ts';
@@ -39,7 +39,7 @@ export interface ImportOptions extends Rs485Context {
   buses: Pick<Buses, 'ids'>;
   polled: Pick<PolledAddresses, 'changed'>;
   settings: Pick<Settings, 'reported' | 'reconciler'>;
-  letGo: LetGo;
+  pulses: Pick<Pulses, 'releaseRelay'>;
 }
 
 /** What the file wants of one device, and what is there. */
@@ -85,8 +85,10 @@ export function importRs485(options: ImportOptions): MakeImportPlan<Rs485Entry> 
         for (const step of open) write(options, step, now, caller);
       },
       async written() {
-        const letGo = open.flatMap(({ row, change }) =>
-          row && change.fields.some(({ field }) => AIMED_BY.includes(field)) ? [options.letGo(row)] : [],
+        const released = open.flatMap(({ row, change }) =>
+          row && change.fields.some(({ field }) => AIMED_BY.includes(field))
+            ? [options.pulses.releaseRelay(row)]
+            : [],
         );
         for (const { deviceId, row, found, entry } of open) {
           if (!row || isElsewhere(row, entry)) added(deviceId, now);
@@ -94,7 +96,7 @@ export function importRs485(options: ImportOptions): MakeImportPlan<Rs485Entry> 
           if (found) reported.move(found.device_id, deviceId);
           reconciler.wake(deviceId);
         }
-        await Promise.all(letGo.map((done) => done()));
+        await Promise.all(released.map((done) => done()));
       },
     };
   };

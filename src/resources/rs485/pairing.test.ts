@@ -10,9 +10,9 @@ import { silentLog } from '../../platform/log.ts';
 import { LOCAL_ADMINISTRATOR, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import type { AuditEntry } from '../../services/audit/entry.ts';
 import { openJobs } from '../../services/jobs/jobs.ts';
+import { type KeyProofsOptions, openKeyProofs } from './key-proofs.ts';
 import { openKeys } from './keys.ts';
 import { openPairings, type PairingOptions } from './pairing.ts';
-import { openProofs, type ProofsOptions } from './proofs.ts';
 import { openRs485Table } from './table.ts';
 
 const BUS = 'bus-1';
@@ -67,7 +67,7 @@ async function openParts() {
     const job = (await openPairings(options).pair(BUS, body, CALLER)) as { id: string };
     return endedJob(jobs, job.id);
   }
-  const takeProof = openProofs(parts as unknown as ProofsOptions);
+  const takeProof = openKeyProofs(parts as unknown as KeyProofsOptions);
   return {
     database,
     keys,

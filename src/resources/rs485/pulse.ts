@@ -2,9 +2,8 @@
  * Fires a device's relay, now or not at all: an intent in the audit before, the outcome after. Each request fires once at
  * most; nothing is ever sent again, and what no one can know is said to be unknown.
  */
-
 import { DriverError } from '../../../drivers/contract/driver.ts';
-import { type Pulse, pulsed } from '../../../drivers/contract/rs485.ts';
+import { type EndPulse, type Pulse, pulsed } from '../../../drivers/contract/rs485.ts';
 import type { Rs485Report } from '../../../drivers/contract/settings.ts';
 import { GatehouseError, ownFault } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
@@ -12,8 +11,7 @@ import type { Reported } from '../../services/reconcile/reported.ts';
 import type { PulseResult } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
 import type { Rs485Context } from './context.ts';
-import { changedMeanwhile, openHandedOver } from './handed-over.ts';
-import { noRelay, settingsInForce } from './relay.ts';
+import { noRelay, relayInForce, settingsInForce } from './relay.ts';
 import type { WiredRelay } from './relays.ts';
 import type { Settings } from './settings.ts';
 import { existing, type Rs485Row } from './table.ts';
@@ -30,7 +28,7 @@ const LONGEST_MS = 600_000;
 
 export interface PulseOptions extends Rs485Context {
   buses: Pick<Buses, 'isUp' | 'device'>;
-  proofs: Pick<WatchdogProofs, 'of'>;
+  watchdogProofs: Pick<WatchdogProofs, 'of'>;
   reported: Pick<Reported<Rs485Report>, 'get'>;
   settings: Pick<Settings, 'isInForce'>;
   watchdogs: Pick<Watchdogs, 'assertNotTested'>;
@@ -57,8 +55,12 @@ export interface Pulses {
   ): Promise<PulseResult>;
   /** Throws WATCHDOG_NOT_PROVEN, NO_RELAY, or IN_PROGRESS during a watchdog test. A device that does not answer passes. */
   assertRelayProven(deviceId: string): void;
-  /** Before a change of the device, of its relay or of its door is answered: none that a host has fires the former relay afterwards. */
-  callOff(deviceId: string): Promise<void>;
+  /**
+   * For a device that is given another relay or door, is replaced or removed; `row`: as it is before that. What is returned is called
+   * once the change is stored, and does not reject: pulses that a host has are withdrawn, so that none fires the former relay
+   * afterwards, and what an earlier one still keeps closed is opened, where the device can.
+   */
+  releaseRelay(row: Rs485Row): () => Promise<void>;
 }
 
 export function openPulses(options: PulseOptions): Pulses {
@@ -95,7 +97,13 @@ export function openPulses(options: PulseOptions): Pulses {
   }
 
   return {
-    callOff: handedOver.callOff,
+    releaseRelay(row) {
+      const held = heldBy(row, options);
+      return async () => {
+        await handedOver.callOff(row.device_id);
+        if (held) await endPulse(options, row, held);
+      };
+    },
     async pulse(deviceId, caller) {
       const aimed = aim(options, deviceId);
       if (firing.has(deviceId))
@@ -113,7 +121,12 @@ export function openPulses(options: PulseOptions): Pulses {
       const known = options.reported.get(deviceId);
       if (!known?.connected) return;
       const state = known.state ?? undefined;
-      assertProven(options.proofs, row, state, pulseOf(row, state, options.settings.isInForce(row)).relay);
+      assertProven(
+        options.watchdogProofs,
+        row,
+        state,
+        pulseOf(row, state, options.settings.isInForce(row)).relay,
+      );
     },
     async holdRelay(relay, { milliseconds, timeoutMs }, signal) {
       const { row, pulse } = aim(options, relay.deviceId);
@@ -148,7 +161,7 @@ function aim(options: PulseOptions, deviceId: string): Aim {
       unfedReason(row, known?.state, options.buses) ??
         'it has left the last questions unanswered, or is being read after a start or a test of its watchdog',
     );
-  assertProven(options.proofs, row, known.state ?? undefined, pulse.relay);
+  assertProven(options.watchdogProofs, row, known.state ?? undefined, pulse.relay);
   return { row, pulse };
 }
 
@@ -274,4 +287,77 @@ function untrustedBy(
   }
   if (report?.security === 'unpaired') return refuse(`has no key yet: pair it (${pairing})`);
   return undefined;
+}
+
+/**
+ * Pulses that a host has and that are not settled yet. A device that is replaced, or given another relay or door, is no more the
+ * one that they were aimed at: they are called off, and the change is answered when none of them can close a relay any more.
+ */
+interface HandedOver {
+  /** Fires with a signal that also fires when the pulse is called off; its reason is then a GatehouseError. */
+  fire<Result>(
+    deviceId: string,
+    signal: AbortSignal,
+    fire: (signal: AbortSignal) => Promise<Result>,
+  ): Promise<Result>;
+  /** Resolves when each is settled, at the latest when its time is over. */
+  callOff(deviceId: string): Promise<void>;
+}
+
+function openHandedOver(): HandedOver {
+  const underWay = new Map<string, Set<{ stop: AbortController; settled: Promise<unknown> }>>();
+  return {
+    async fire(deviceId, signal, fire) {
+      const stop = new AbortController();
+      const result = fire(AbortSignal.any([signal, stop.signal]));
+      const one = { stop, settled: result.catch(() => undefined) };
+      const all = underWay.get(deviceId) ?? new Set();
+      underWay.set(deviceId, all.add(one));
+      try {
+        return await result;
+      } finally {
+        all.delete(one);
+        if (all.size === 0) underWay.delete(deviceId);
+      }
+    },
+    async callOff(deviceId) {
+      const all = [...(underWay.get(deviceId) ?? [])];
+      for (const { stop } of all) stop.abort(changedMeanwhile(deviceId));
+      await Promise.all(all.map(({ settled }) => settled));
+    },
+  };
+}
+
+function changedMeanwhile(deviceId: string) {
+  return noRelay(
+    `Nothing was fired: device ${deviceId} was replaced, or given another relay or door, before its relay was fired. Send it again.`,
+  );
+}
+
+/** The change is answered after so long at the latest. */
+const END_MS = 2_000;
+
+async function endPulse({ field, log }: PulseOptions, row: Rs485Row, held: EndPulse): Promise<void> {
+  try {
+    const command = { kind: 'endPulse', data: held, timeoutMs: END_MS };
+    await field.execute(row.bus, command, new AbortController().signal);
+  } catch (error) {
+    if (!(error instanceof DriverError)) throw error;
+    log.info(
+      { device: row.device_id, relay: held.relay, err: error.message },
+      'the former relay of a device is left to the end of its pulse',
+    );
+  }
+}
+
+/** undefined: there is none, or it cannot be reached. */
+function heldBy(row: Rs485Row, { reported, settings }: PulseOptions): EndPulse | undefined {
+  const now = reported.get(row.device_id);
+  if (!now?.connected) return undefined;
+  try {
+    return { hwId: row.hw_id, relay: relayInForce(row, now.state, settings.isInForce(row)) };
+  } catch (error) {
+    if (error instanceof GatehouseError) return undefined;
+    throw error;
+  }
 }

@@ -6,8 +6,8 @@ import type { Replacement } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
 import type { Rs485Context } from './context.ts';
 import type { Devices } from './devices.ts';
-import type { LetGo } from './let-go.ts';
 import type { PolledAddresses } from './polled-addresses.ts';
+import type { Pulses } from './pulse.ts';
 import type { Settings } from './settings.ts';
 import { existing, type Rs485Row } from './table.ts';
 import { isUnclaimed, takeOver } from './wanted.ts';
@@ -17,7 +17,7 @@ export interface ReplaceOptions extends Rs485Context {
   settings: Pick<Settings, 'reported' | 'reconciler'>;
   polled: Pick<PolledAddresses, 'changed'>;
   devices: Pick<Devices, 'get'>;
-  letGo: LetGo;
+  pulses: Pick<Pulses, 'releaseRelay'>;
 }
 
 export interface Replacements {
@@ -42,7 +42,7 @@ export function openReplacements(options: ReplaceOptions): Replacements {
         if (elsewhere !== undefined) throw onAnother(hwId, elsewhere);
         const isHeard = found && reported.get(found.device_id)?.connected;
         if (!isHeard && !confirm) throw notHeard(hwId, bus);
-        const letGo = options.letGo(row);
+        const released = options.pulses.releaseRelay(row);
         const now = clock.now();
         const address = takeOver(table, found, row.bus === bus ? row.address : null);
         table.bind.run(bus, hwId, address, now, principal.id, deviceId);
@@ -53,10 +53,10 @@ export function openReplacements(options: ReplaceOptions): Replacements {
         const detail = { from, to, merged: found?.device_id ?? null };
         const object = `rs485/${deviceId}`;
         audit.record({ principal, action: 'rs485.replace', object, outcome: 'done', detail, correlationId });
-        return { found, busBefore: row.bus, now, letGo };
+        return { found, busBefore: row.bus, now, released };
       });
       if (!done) return devices.get(deviceId);
-      await done.letGo();
+      await done.released();
       reported.add(deviceId, done.now);
       if (done.found) reported.move(done.found.device_id, deviceId);
       const row = existing(table, deviceId);

@@ -9,8 +9,8 @@ import type { Reported } from '../../services/reconcile/reported.ts';
 import type { Rs485Context } from './context.ts';
 import type { Devices } from './devices.ts';
 import type { Keys } from './keys.ts';
-import type { LetGo } from './let-go.ts';
 import type { PolledAddresses } from './polled-addresses.ts';
+import type { Pulses } from './pulse.ts';
 import type { Rs485Device } from './schema.ts';
 import { existing, type Rs485Row } from './table.ts';
 import { wantedOf } from './wanted.ts';
@@ -20,7 +20,7 @@ export interface RetireOptions extends Rs485Context {
   reported: Pick<Reported<unknown>, 'forget' | 'get'>;
   devices: Pick<Devices, 'get'>;
   polled: Pick<PolledAddresses, 'changed'>;
-  letGo: LetGo;
+  pulses: Pick<Pulses, 'releaseRelay'>;
 }
 
 export interface Retirements {
@@ -29,17 +29,17 @@ export interface Retirements {
 }
 
 export function openRetirements(options: RetireOptions): Retirements {
-  const { database, table, audit, keys, reported, devices, polled, letGo } = options;
+  const { database, table, audit, keys, reported, devices, polled, pulses } = options;
   return {
     async retire(deviceId, { principal, correlationId, ifMatch }) {
-      const { bus, device, done } = await database.commit(() => {
+      const { bus, device, released } = await database.commit(() => {
         const row = existing(table, deviceId);
         assertIfMatch(ifMatch, row.revision);
         const dependent = dependentOn(row, reported.get(deviceId)?.connected ?? false);
         if (dependent !== undefined)
           throw new GatehouseError('IN_USE', `Device ${deviceId} cannot be removed: ${dependent}.`);
         const { device } = devices.get(deviceId);
-        const done = letGo(row);
+        const released = pulses.releaseRelay(row);
         const detail = { bus: row.bus, hwId: row.hw_id, address: row.address, ...wantedOf(row) };
         const object = `rs485/${deviceId}`;
         audit.record({ principal, action: 'rs485.retire', object, outcome: 'done', detail, correlationId });
@@ -47,9 +47,9 @@ export function openRetirements(options: RetireOptions): Retirements {
         table.forgetTransfer.run(row.bus, row.hw_id);
         // One address has one row (heardAt): the key of an OSDP device there is that of no other.
         if (row.address !== null) keys.remove(row.bus, row.address);
-        return { bus: row.bus, device, done };
+        return { bus: row.bus, device, released };
       });
-      await done();
+      await released();
       reported.forget(deviceId);
       polled.changed(bus);
       return device;

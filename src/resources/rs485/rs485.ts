@@ -5,17 +5,16 @@ import type { MakeImportPlan } from '../../platform/import-plan.ts';
 import { type Bus, type Buses, openBuses } from './buses.ts';
 import { type Communication, openCommunication } from './communication.ts';
 import type { Rs485Context } from './context.ts';
-import { type Devices, openDevices } from './devices.ts';
+import { type Devices, openDevices, stateFrom } from './devices.ts';
 import { type Discovery, openDiscovery } from './discovery.ts';
 import { openFieldEvents } from './field-events.ts';
 import { type Firmware, openFirmware } from './firmware.ts';
 import { importRs485 } from './import.ts';
+import { openKeyProofs } from './key-proofs.ts';
 import { openKeys } from './keys.ts';
-import { openLetGo } from './let-go.ts';
 import { type MissingDevice, openMissing } from './missing.ts';
 import { openPairings, type Pairings } from './pairing.ts';
 import { openPolledAddresses, type PolledAddresses } from './polled-addresses.ts';
-import { openProofs } from './proofs.ts';
 import { openPulses, type Pulses } from './pulse.ts';
 import { openRelays, type Relays } from './relays.ts';
 import { openReplacements, type Replacements } from './replace.ts';
@@ -23,7 +22,6 @@ import { openRetirements, type Retirements } from './retire.ts';
 import { openScans, type Scans } from './scan.ts';
 import type { Rs485DeviceState } from './schema.ts';
 import { openSettings, type Settings } from './settings.ts';
-import { stateFrom } from './shown.ts';
 import type { Rs485Entry } from './site-entry.ts';
 import { openRs485Table, type Rs485Row } from './table.ts';
 import { openTraces, type Traces } from './trace.ts';
@@ -69,29 +67,28 @@ export function openRs485({ declared, ...below }: Rs485Options): Rs485 {
   const context: Rs485Context = { ...below, table };
   const buses = openBuses({ ...context, declared });
   const keys = openKeys(context);
-  const proofs = openWatchdogProofs(context);
+  const watchdogProofs = openWatchdogProofs(context);
   const polled = openPolledAddresses({ ...context, buses, keys });
-  const proved = openProofs({ ...context, keys, polled });
+  const keyProved = openKeyProofs({ ...context, keys, polled });
   const unknown = (bus: string, report: Rs485Report) => discovery.unknown(bus, report);
   const deviceReported = (row: Rs485Row, report: Rs485Report) => {
-    proofs.reported(row, report);
+    watchdogProofs.reported(row, report);
     relays.takeRelay(row, report);
   };
-  const settings: Settings = openSettings({ ...context, polled, proved, unknown, deviceReported });
+  const settings: Settings = openSettings({ ...context, polled, keyProved, unknown, deviceReported });
   const { reported } = settings;
   const discovery: Discovery = openDiscovery({ ...context, settings, polled });
   const relays = openRelays({ ...context, buses, reported, settings });
   const firmware = openFirmware({ ...context, buses, reported });
-  const watchdogs = openWatchdogs({ ...context, buses, proofs, reported, settings });
-  const pulses = openPulses({ ...context, buses, proofs, reported, settings, watchdogs });
-  const letGo = openLetGo({ ...context, reported, settings, pulses });
-  const devices = openDevices({ ...context, settings, firmware, letGo });
+  const watchdogs = openWatchdogs({ ...context, buses, watchdogProofs, reported, settings });
+  const pulses = openPulses({ ...context, buses, watchdogProofs, reported, settings, watchdogs });
+  const devices = openDevices({ ...context, settings, firmware, pulses });
   const scans = openScans({ ...context, buses, discovery, polled });
   const pairings = openPairings({ ...context, buses, keys, discovery, polled });
   const communication = openCommunication({ ...context, buses, keys, polled, reported });
   const traces = openTraces({ ...context, buses });
-  const replacements = openReplacements({ ...context, buses, settings, polled, devices, letGo });
-  const retirements = openRetirements({ ...context, keys, reported, devices, polled, letGo });
+  const replacements = openReplacements({ ...context, buses, settings, polled, devices, pulses });
+  const retirements = openRetirements({ ...context, keys, reported, devices, polled, pulses });
   return {
     ...devices,
     ...relays,
@@ -110,7 +107,7 @@ export function openRs485({ declared, ...below }: Rs485Options): Rs485 {
     firmware,
     state: stateFrom({ ...context, settings, buses, watchdogs }),
     missing: openMissing({ ...context, buses, reported }),
-    importPlan: importRs485({ ...context, buses, polled, settings, letGo }),
+    importPlan: importRs485({ ...context, buses, polled, settings, pulses }),
     report(linkId, report) {
       if (buses.has(linkId) && !buses.report(linkId, report)) settings.report(linkId, report);
     },

@@ -11,9 +11,9 @@ import {
 import { openReconciler, type Reconciler } from '../../services/reconcile/reconcile.ts';
 import { openReported, type Reported } from '../../services/reconcile/reported.ts';
 import type { Rs485Context } from './context.ts';
+import type { TakeKeyProof } from './key-proofs.ts';
 import { connectionChanged } from './live-events.ts';
 import type { PolledAddresses } from './polled-addresses.ts';
-import type { TakeProof } from './proofs.ts';
 import type { Rs485Row } from './table.ts';
 import { settingsOf } from './wanted.ts';
 
@@ -29,7 +29,7 @@ export interface SettingsOptions extends Rs485Context {
   unknown(bus: string, report: Rs485Report): void;
   polled: Pick<PolledAddresses, 'heardAt'>;
   /** A device, with a row or without, said this: it may have proved a key. */
-  proved: TakeProof;
+  keyProved: TakeKeyProof;
   /** A device with a row said this. */
   deviceReported(row: Rs485Row, report: Rs485Report): void;
 }
@@ -126,7 +126,7 @@ export function openSettings(options: SettingsOptions): Settings {
       const { data: report, error } = rs485Report.safeParse(state);
       if (report?.hwId !== subject.slice(SUBJECT.length))
         return log.warn({ link: bus, subject, err: error }, 'a device reports what is no state of its own');
-      options.proved(bus, report);
+      options.keyProved(bus, report);
       const row = table.byHwId.get(bus, report.hwId);
       if (!row) return options.unknown(bus, report);
       options.deviceReported(row, report);

@@ -39,7 +39,7 @@ const PROGRESS_EVERY_MS = 1_000;
 
 export interface WatchdogOptions extends Rs485Context {
   buses: Pick<Buses, 'speaks'>;
-  proofs: WatchdogProofs;
+  watchdogProofs: WatchdogProofs;
   reported: Pick<Reported<Rs485Report>, 'get'>;
   settings: Pick<Settings, 'isInForce'>;
 }
@@ -54,7 +54,7 @@ export interface Watchdogs {
 }
 
 export function openWatchdogs(options: WatchdogOptions): Watchdogs {
-  const { table, proofs, clock, reported, jobs } = options;
+  const { table, watchdogProofs, clock, reported, jobs } = options;
   const tests: Tests = { endsBy: new Map(), awaiting: new Map() };
   const orderOf = ({ bus }: Rs485Row, caller: Caller) => ({
     kind: 'rs485-watchdog-test',
@@ -107,7 +107,7 @@ export function openWatchdogs(options: WatchdogOptions): Watchdogs {
       const { state } = reported.get(row.device_id) ?? {};
       if (!state?.watchdog) return null;
       const relay = state.settings?.relayIndex ?? null;
-      const proof = relay === null ? undefined : proofs.of(row, state, relay);
+      const proof = relay === null ? undefined : watchdogProofs.of(row, state, relay);
       return {
         milliseconds: state.watchdog.milliseconds,
         proven: proof !== undefined,
@@ -217,7 +217,8 @@ async function carryOut(
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     // What was proved before is not true any more.
-    if (error instanceof DriverError && error.code === 'REFUSED') await options.proofs.refute(row, relay);
+    if (error instanceof DriverError && error.code === 'REFUSED')
+      await options.watchdogProofs.refute(row, relay);
     await actuations.end(intent, 'failed', { ...tested, reason });
     throw error;
   } finally {
@@ -227,7 +228,7 @@ async function carryOut(
 
 /** A person has said whether the relay opened while the device was asked nothing. */
 async function witnessed(
-  { proofs, actuations }: WatchdogOptions,
+  { watchdogProofs, actuations }: WatchdogOptions,
   { awaiting }: Tests,
   {
     row,
@@ -243,7 +244,7 @@ async function witnessed(
   const detail = { hwId: row.hw_id, relay, proof, openedByItself };
   await actuations.begin(intent, detail);
   try {
-    await (openedByItself ? proofs.keep(row, test, principal.id) : proofs.refute(row, relay));
+    await (openedByItself ? watchdogProofs.keep(row, test, principal.id) : watchdogProofs.refute(row, relay));
   } catch (error) {
     await actuations.end(intent, 'failed', { ...detail, reason: 'the proof could not be stored' });
     throw error;
