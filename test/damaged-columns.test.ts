@@ -11,9 +11,10 @@ interface Table {
   /** What a row needs, as SQL: `id` and `n` are those of the row. */
   row(id: string, n: number): Record<string, string>;
   columns: string[];
-  /** What shows it, the field that names an entry, and what the status calls a damaged one. */
+  /** What shows it, the field that names an entry, what is below the path of one, and what the status calls a damaged one. */
   list: string;
   field: string;
+  below: string[];
   named(id: string): string;
 }
 
@@ -34,6 +35,7 @@ const TABLES: Table[] = [
     columns: ['metadata', 'apps', 'platform', 'versions', 'upgrade_job_info'],
     list: '/encoder',
     field: 'id',
+    below: ['', '/state'],
     named: (id) => `encoder/${id}`,
   },
   {
@@ -49,6 +51,7 @@ const TABLES: Table[] = [
     columns: ['options', 'applied', 'applied_wanted'],
     list: '/access/doors',
     field: 'id',
+    below: ['', '/options', '/state', '/pending'],
     named: (id) => `door/${id}`,
   },
   {
@@ -63,6 +66,7 @@ const TABLES: Table[] = [
     columns: ['io_pins', 'platform', 'apps'],
     list: '/network/rs485',
     field: 'deviceId',
+    below: ['', '/state'],
     named: (id) => `rs485/${id}`,
   },
   {
@@ -79,6 +83,7 @@ const TABLES: Table[] = [
     columns: ['allowed_channels', 'platform', 'apps', 'join_window', 'failed_joins'],
     list: '/network/zgate',
     field: 'deviceId',
+    below: ['', '/state'],
     named: (id) => `zgate/${id}`,
   },
   {
@@ -97,6 +102,7 @@ const TABLES: Table[] = [
     columns: ['roles', 'result', 'input', 'intent'],
     list: '/jobs',
     field: 'id',
+    below: [''],
     named: (id) => `job/${id}`,
   },
   {
@@ -105,6 +111,7 @@ const TABLES: Table[] = [
     columns: ['intervals'],
     list: '/access/schedules',
     field: 'id',
+    below: [],
     named: (id) => `schedule/${id}`,
   },
 ];
@@ -141,6 +148,17 @@ describe.each(SHAPES)('columns with %s', (json) => {
     expect((await read('/tokens')).items.map(({ label }) => label)).toContain('monitor');
     const named = (JSON.parse(await local('GET', '/local/status')) as { database: { damagedRows: string[] } })
       .database.damagedRows;
+    for (const { table, id, column } of planted)
+      for (const below of table.below) {
+        const answer = JSON.parse(await local('GET', `${table.list}/${id}${below}`));
+        // A job has an error of its own, which is an object.
+        if (typeof answer.error === 'string')
+          expect({ column, below, answer }).toEqual({
+            column,
+            below,
+            answer: damagedAnswer(table.named(id)),
+          });
+      }
     for (const { table, id, column } of planted) {
       const isListed = listed.get(table.list)?.includes(id);
       const isNamed = named.includes(table.named(id));
@@ -155,6 +173,16 @@ describe.each(SHAPES)('columns with %s', (json) => {
   });
 });
 
+const damagedAnswer = (object: string) => ({
+  error: 'ROW_DAMAGED',
+  message: expect.stringContaining(`${object} is damaged`),
+  correlationId: expect.any(String),
+});
+
+const credentialOf = (id: string) =>
+  `INSERT INTO credential (encoder_id, generation, fingerprint, spki_sha256, status, not_after, created_at)
+   VALUES ('${id}', 1, '${id}', '${id}', 'active', 0, 0)`;
+
 function plant(file: string, json: string) {
   using connection = openConnection(file);
   connection.exec('PRAGMA ignore_check_constraints = ON; PRAGMA foreign_keys = OFF');
@@ -168,6 +196,7 @@ function plant(file: string, json: string) {
       if (column !== 'none') row[column] = `'${json}'`;
       const [names, values] = [Object.keys(row), Object.values(row)];
       connection.exec(`INSERT INTO ${table.name} (${names.join()}) VALUES (${values.join()})`);
+      if (table.name === 'encoder') connection.exec(credentialOf(id));
       planted.push({ table, id, column });
     }
   for (const sql of OTHERS) connection.exec(sql.replaceAll(':json', `'${json}'`));

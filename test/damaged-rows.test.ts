@@ -103,6 +103,8 @@ const LISTS: {
   },
 ];
 
+const SOUND = '{"accessInternal":{"doors":[],"interval":null},"outputs":[]}';
+
 /** As a flipped bit leaves it: the file is sound to SQLite, whose CHECK is of writes alone. */
 function damage(dataDirectory: string, sql: string): void {
   using connection = openConnection(join(dataDirectory, 'gatehouse.db'));
@@ -140,6 +142,23 @@ describe('a damaged row', () => {
     );
     expect(await names()).toEqual(['101']);
     expect(await status()).toEqual([expect.stringMatching(/^door\//)]);
+  });
+
+  it.each([
+    `UPDATE door SET options = '{'`,
+    `UPDATE door SET options = '[]'`,
+    `UPDATE door SET created_at = 9000000000000000`,
+  ])('of a door is refused with its name and what to do: %s', async (how) => {
+    const { local, dataDirectory } = await openTestGateway();
+    const { id } = JSON.parse(await local('POST', '/access/doors', { name: '101' }));
+    damage(dataDirectory, how);
+    for (const [method, body] of [['GET'], ['PUT', { name: '102' }]] as const)
+      expect(JSON.parse(await local(method, `/access/doors/${id}`, body))).toMatchObject({
+        error: 'ROW_DAMAGED',
+        message: expect.stringMatching(`door/${id} is damaged.*gatehouse restore`),
+      });
+    damage(dataDirectory, `UPDATE door SET options = '${SOUND}', created_at = 0`);
+    expect(JSON.parse(await local('GET', `/access/doors/${id}`)).name).toBe('101');
   });
 
   it('keeps no gateway from starting', async () => {

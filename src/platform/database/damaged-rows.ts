@@ -3,6 +3,7 @@
  * cannot walk, but not a changed letter in a text.
  */
 import { z } from 'zod';
+import { GatehouseError } from '../errors.ts';
 
 /** Named in the status: more of them are a damaged disk, which is seen elsewhere too. */
 const NAMED_MAX = 100;
@@ -36,13 +37,34 @@ export function openDamagedRows(found: (object: string, error: unknown) => void)
   };
 }
 
-/** What a column of JSON holds. Throws what `legible` takes for damage: JSON that is none, or of another shape. */
-export function storedJson<Schema extends z.ZodType>(schema: Schema, text: string | null): z.output<Schema> {
-  return schema.parse(text === null ? null : JSON.parse(text));
+/**
+ * What a column of JSON holds. Throws ROW_DAMAGED where it is no JSON, or of another shape, such as with another letter in the
+ * name of a field.
+ */
+export function storedJson<Schema extends z.ZodType>(
+  object: string,
+  schema: Schema,
+  text: string | null,
+): z.output<Schema> {
+  return readable(object, () => schema.parse(text === null ? null : JSON.parse(text)));
 }
 
-/** JSON that is none or another, such as one with another letter in the name of a field, and times that are none. */
+/** What a column of a time holds. Throws ROW_DAMAGED where it is none. */
+export function storedTime(object: string, at: number): string {
+  return readable(object, () => new Date(at).toISOString());
+}
+
+function readable<Read>(object: string, read: () => Read): Read {
+  try {
+    return read();
+  } catch (cause) {
+    const message = `What is stored of ${object} is damaged and cannot be read: the disk has changed it. Restore the newest backup (\`gatehouse restore\`), and check the disk.`;
+    throw new GatehouseError('ROW_DAMAGED', message, { cause });
+  }
+}
+
 function isIllegible(error: unknown): boolean {
+  if (error instanceof GatehouseError) return error.code === 'ROW_DAMAGED';
   if (error instanceof RangeError) return error.message === 'Invalid time value';
   return error instanceof SyntaxError || error instanceof TypeError || error instanceof z.ZodError;
 }

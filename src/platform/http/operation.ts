@@ -158,7 +158,7 @@ export function errorsOf(operation: Operation): ErrorCode[] {
   const add = (...more: ErrorCode[]) => {
     for (const code of more) codes.add(code);
   };
-  if (operation.access !== 'public') add('STORAGE_UNAVAILABLE');
+  if (operation.access !== 'public') add('STORAGE_UNAVAILABLE', 'ROW_DAMAGED');
   if (Array.isArray(operation.access)) add('UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED');
   if (operation.rate) add('RATE_LIMITED');
   if (takesIdempotencyKey(operation)) add('IDEMPOTENCY_KEY_REUSED', 'OUTCOME_UNKNOWN');

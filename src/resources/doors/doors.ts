@@ -1,7 +1,7 @@
 /** The door resource: reads, edits (4.4) and creation. What travels to its lock is configuration.ts. */
 
 import { randomUUID } from 'node:crypto';
-import { storedJson } from '../../platform/database/damaged-rows.ts';
+import { storedJson, storedTime } from '../../platform/database/damaged-rows.ts';
 import { type ErrorCode, GatehouseError } from '../../platform/errors.ts';
 import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';
 import { unknownOf } from '../../platform/http/fields.ts';
@@ -232,12 +232,12 @@ function toDoor(
     ...shown,
     id: row.id,
     accessPointId: row.access_point_id,
-    applied: storedJson(doorFields.applied, row.applied),
+    applied: storedJson(`door/${row.id}`, doorFields.applied, row.applied),
     configVersion: row.config_version,
     connectionType: connectionTypeOf(row, rs485.relay(row.id)),
-    createdAt: new Date(row.created_at).toISOString(),
+    createdAt: storedTime(`door/${row.id}`, row.created_at),
     createdBy: row.created_by,
-    updatedAt: new Date(row.updated_at).toISOString(),
+    updatedAt: storedTime(`door/${row.id}`, row.updated_at),
     updatedBy: row.updated_by,
     gatewayId: row.gateway_id,
     interval: options.accessInternal.interval,

@@ -1,6 +1,7 @@
 /** What is wanted of a door, and what an edit makes of it. */
 
 import { isDeepStrictEqual } from 'node:util';
+import { z } from 'zod';
 import { storedJson } from '../../platform/database/damaged-rows.ts';
 import type { Caller } from '../../platform/principal.ts';
 import type { Catalogue } from '../../services/catalogue/catalogue.ts';
@@ -34,7 +35,16 @@ const TRAVELS = [
   'scheduleId',
   'templateId',
 ] as const satisfies WantedField[];
-export type TravellingWanted = Pick<Wanted, (typeof TRAVELS)[number]>;
+/** As it is stored when the lock has acknowledged it. */
+export const travellingWanted = z.object({
+  name: z.string().nullable(),
+  number: z.int().nullable(),
+  options: doorOptions,
+  standOpenEnabled: z.boolean(),
+  scheduleId: z.string().nullable(),
+  templateId: z.string().nullable(),
+} satisfies Record<(typeof TRAVELS)[number], z.ZodType>);
+export type TravellingWanted = z.output<typeof travellingWanted>;
 
 const NO_OPTIONS: DoorOptions = { accessInternal: { doors: [], interval: null }, outputs: [] };
 
@@ -54,7 +64,7 @@ export function wantedOf(row: DoorRow): Wanted {
     name: row.name,
     groupId: row.group_id,
     number: row.number,
-    options: storedJson(doorOptions, row.options),
+    options: storedJson(`door/${row.id}`, doorOptions, row.options),
     standOpenEnabled: row.stand_open_enabled === 1,
     pmsId: row.pms_id,
     scheduleId: row.schedule_id,

@@ -1,11 +1,13 @@
 /** What waits for the lock of a door, what became of what did, and cancelling it. */
+import { z } from 'zod';
+import { storedJson } from '../../platform/database/damaged-rows.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
 import type { Reconciler } from '../../services/reconcile/reconcile.ts';
 import type { Configuration } from './configuration.ts';
 import type { DoorContext } from './context.ts';
 import type { Deliveries } from './deliveries.ts';
-import { changedFields, storeWanted, type TravellingWanted, wantedOf } from './edit.ts';
+import { changedFields, storeWanted, travellingWanted, wantedOf } from './edit.ts';
 import type { DoorPending, DoorState } from './schema.ts';
 import type { DeliveryRow, DoorRow, DoorTable } from './table.ts';
 
@@ -37,7 +39,7 @@ export function pendingOf(row: DoorRow, options: PendingOptions): DoorPending {
     return {
       configVersion: delivery.config_version,
       status,
-      fields: JSON.parse(delivery.fields) as string[],
+      fields: fieldsOf(row.id, delivery),
       wantedBy: delivery.wanted_by,
       wantedAt: iso(delivery.wanted_at),
       sentAt: delivery.sent_at === null ? null : iso(delivery.sent_at),
@@ -69,7 +71,7 @@ export function cancelIn(row: DoorRow, caller: Caller, options: PendingOptions):
     throw new GatehouseError('NOTHING_APPLIED', message);
   }
   const before = wantedOf(row);
-  const after = { ...before, ...(JSON.parse(row.applied_wanted) as TravellingWanted) };
+  const after = { ...before, ...storedJson(`door/${row.id}`, travellingWanted, row.applied_wanted) };
   const fields = changedFields(before, after);
   const isOfCatalogue = awaitsCatalogue(row, table);
   if (fields.length === 0) {
@@ -97,9 +99,12 @@ function awaitsCatalogue({ id, applied_config_version: applied }: DoorRow, table
   return table.deliveries
     .all(id)
     .some(
-      ({ config_version, fields }) =>
-        config_version > (applied ?? 0) && (JSON.parse(fields) as string[]).includes('catalogue'),
+      (delivery) => delivery.config_version > (applied ?? 0) && fieldsOf(id, delivery).includes('catalogue'),
     );
+}
+
+function fieldsOf(doorId: string, { fields }: DeliveryRow): string[] {
+  return storedJson(`door/${doorId}`, z.array(z.string()), fields);
 }
 
 function iso(at: number): string {

@@ -1,6 +1,6 @@
 /** The encoder resource: reads, edits (4.2), revocation and retirement. Registering is registration.ts, the live link sessions.ts. */
 import type { Clock } from '../../platform/clock.ts';
-import { storedJson } from '../../platform/database/damaged-rows.ts';
+import { storedJson, storedTime } from '../../platform/database/damaged-rows.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';
@@ -244,19 +244,20 @@ export function storedMetadata(metadata: Record<string, string> | null | undefin
 const { shape } = shownEncoder;
 
 export function toEncoder(row: EncoderRow, presence: Presence | undefined): Encoder {
+  const object = `encoder/${row.id}`;
   return {
     id: row.id,
     name: row.name,
-    metadata: storedJson(shape.metadata, row.metadata),
+    metadata: storedJson(object, shape.metadata, row.metadata),
     ipAddress: row.ip_address,
-    alarmState: { changedOn: new Date(row.alarm_changed_at).toISOString(), raised: row.alarm_raised === 1 },
+    alarmState: { changedOn: storedTime(object, row.alarm_changed_at), raised: row.alarm_raised === 1 },
     connectionState: {
-      changedOn: new Date(presence?.changedAt ?? row.connected_changed_at).toISOString(),
+      changedOn: storedTime(object, presence?.changedAt ?? row.connected_changed_at),
       connected: presence?.connected ?? false,
     },
-    apps: storedJson(shape.apps, row.apps),
-    platform: storedJson(shape.platform, row.platform),
-    upgradeJobInfo: storedJson(shape.upgradeJobInfo, row.upgrade_job_info),
-    versions: storedJson(shape.versions, row.versions),
+    apps: storedJson(object, shape.apps, row.apps),
+    platform: storedJson(object, shape.platform, row.platform),
+    upgradeJobInfo: storedJson(object, shape.upgradeJobInfo, row.upgrade_job_info),
+    versions: storedJson(object, shape.versions, row.versions),
   };
 }

@@ -2,7 +2,7 @@
 
 import type { Rs485Report } from '../../../drivers/contract/settings.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { storedJson } from '../../platform/database/damaged-rows.ts';
+import { storedJson, storedTime } from '../../platform/database/damaged-rows.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';
 import { unknownOf } from '../../platform/http/fields.ts';
@@ -144,6 +144,7 @@ interface ShownOptions extends Rs485Context {
 function deviceFrom({ catalogue, firmware, settings }: ShownOptions) {
   return (row: Rs485Row): Rs485Device => {
     const known = settings.reported.get(row.device_id);
+    const object = `rs485/${row.device_id}`;
     return {
       deviceId: row.device_id,
       ...wantedOf(row),
@@ -152,10 +153,10 @@ function deviceFrom({ catalogue, firmware, settings }: ShownOptions) {
       type: known?.state ? known.state.type : row.type,
       reportedSettingsVersion: settings.reportedVersion(row),
       settingsVersion: row.settings_version,
-      apps: known?.state ? known.state.apps : storedJson(shape.apps, row.apps),
-      platform: known?.state ? known.state.platform : storedJson(shape.platform, row.platform),
+      apps: known?.state ? known.state.apps : storedJson(object, shape.apps, row.apps),
+      platform: known?.state ? known.state.platform : storedJson(object, shape.platform, row.platform),
       connectionState: {
-        changedOn: new Date(known?.changedAt ?? row.connected_changed_at).toISOString(),
+        changedOn: storedTime(object, known?.changedAt ?? row.connected_changed_at),
         connected: known?.connected ?? false,
       },
       upgradeJobInfo: firmware.upgradeOf(row.device_id),

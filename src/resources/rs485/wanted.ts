@@ -52,7 +52,7 @@ export function wantedOf(row: Rs485Row): Wanted {
     description: row.description,
     doorId: row.door_id,
     groupId: row.group_id,
-    ioPins: pinsOf(storedJson(storedPins, row.io_pins)),
+    ioPins: pinsOf(storedJson(`rs485/${row.device_id}`, storedPins, row.io_pins)),
     relayIndex: row.relay_index,
     unlockDurationMilliseconds: row.unlock_duration_ms,
     useInputPinMemory: row.use_input_pin_memory === 1,

@@ -41,7 +41,7 @@ export interface FailedJoins {
 export function openFailedJoins(options: ZgateContext): FailedJoins {
   const { database, table, audit, events, clock, log } = options;
   const since = (row: ZgateRow, oldest: number) =>
-    storedJson(kept, row.failed_joins).filter(({ at }) => at > oldest);
+    storedJson(`zgate/${row.device_id}`, kept, row.failed_joins).filter(({ at }) => at > oldest);
   const keep = (row: ZgateRow, list: FailedJoin[]) =>
     table.setFailedJoins.run(JSON.stringify(list.slice(-KEPT_MAX)), row.device_id);
 

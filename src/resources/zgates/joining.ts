@@ -119,7 +119,11 @@ export async function openJoining(options: JoiningOptions): Promise<Joining> {
     permit,
     shown(row) {
       if (row.join_window === null) return null;
-      const { openedAt, until, openedBy, allowed } = storedJson(joinWindow, row.join_window);
+      const { openedAt, until, openedBy, allowed } = storedJson(
+        `zgate/${row.device_id}`,
+        joinWindow,
+        row.join_window,
+      );
       return { openedAt: iso(openedAt), until: iso(until), openedBy, allowed };
     },
     linkLost(deviceId) {

@@ -39,8 +39,11 @@ const COLUMNS = `device_id, link, network_id, name, description, group_id, allow
 
 const channels = z.array(z.int());
 
-export function allowedChannelsOf({ allowed_channels }: Pick<ZgateRow, 'allowed_channels'>): number[] {
-  return storedJson(channels, allowed_channels);
+export function allowedChannelsOf({
+  device_id,
+  allowed_channels,
+}: Pick<ZgateRow, 'device_id' | 'allowed_channels'>): number[] {
+  return storedJson(`zgate/${device_id}`, channels, allowed_channels);
 }
 
 /** Throws NOT_FOUND. */

@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { DriverEvent, Plain, StateReport } from '../../../drivers/contract/driver.ts';
-import { storedJson } from '../../platform/database/damaged-rows.ts';
+import { storedJson, storedTime } from '../../platform/database/damaged-rows.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';
 import { unknownOf } from '../../platform/http/fields.ts';
@@ -247,7 +247,8 @@ function zgateFrom({ catalogue, upgradeOf }: ZgatesOptions, { reported }: Channe
   return (row: ZgateRow): Zgate => {
     const known = reported.get(row.device_id);
     const state = known?.state;
-    const platform = state ? state.platform : storedJson(shape.platform, row.platform);
+    const object = `zgate/${row.device_id}`;
+    const platform = state ? state.platform : storedJson(object, shape.platform, row.platform);
     const upgrade = upgradeOf(row.device_id);
     return {
       deviceId: row.device_id,
@@ -258,10 +259,10 @@ function zgateFrom({ catalogue, upgradeOf }: ZgatesOptions, { reported }: Channe
       networkId: row.network_id,
       zigbeeChannel: state ? state.zigbeeChannel : row.zigbee_channel,
       permitJoin: (known?.connected && state?.permitJoin) ?? false,
-      apps: state ? state.apps : storedJson(shape.apps, row.apps),
+      apps: state ? state.apps : storedJson(object, shape.apps, row.apps),
       platform,
       connectionState: {
-        changedOn: new Date(known?.changedAt ?? row.connected_changed_at).toISOString(),
+        changedOn: storedTime(object, known?.changedAt ?? row.connected_changed_at),
         connected: known?.connected ?? false,
       },
       upgradeJobInfo: upgrade && {

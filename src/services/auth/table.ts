@@ -37,9 +37,9 @@ const storedSecrets = z.array(z.object({ sha256: z.hex(), until: z.number() }));
 export type FormerSecret = z.infer<typeof storedSecrets>[number];
 
 /** None of a row that a disk has damaged: the token's own secret is good all the same. */
-export function formerSecretsOf({ former_secrets }: TokenRow): FormerSecret[] {
+export function formerSecretsOf({ id, former_secrets }: TokenRow): FormerSecret[] {
   try {
-    return storedJson(storedSecrets, former_secrets);
+    return storedJson(`token/${id}`, storedSecrets, former_secrets);
   } catch {
     return [];
   }

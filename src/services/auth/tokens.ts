@@ -220,7 +220,7 @@ export function tokenOf(row: TokenRow, expired: boolean): Token {
 const storedRoles = z.array(z.enum(ROLES));
 
 function rolesOf(row: TokenRow): Role[] {
-  return storedJson(storedRoles, row.roles);
+  return storedJson(`token/${row.id}`, storedRoles, row.roles);
 }
 
 function unauthorized(message: string): GatehouseError {

@@ -74,7 +74,7 @@ export function openCatalogueTable({ prepare }: Prepare) {
 }
 
 export function toSchedule({ id, version, intervals }: ScheduleRow): Schedule {
-  return { id, version, intervals: storedJson(schedule.shape.intervals, intervals) };
+  return { id, version, intervals: storedJson(`schedule/${id}`, schedule.shape.intervals, intervals) };
 }
 
 export function toTemplate(row: TemplateRow): Template {

@@ -10,7 +10,7 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { settlesWithin } from '../../platform/clock.ts';
-import { storedJson } from '../../platform/database/damaged-rows.ts';
+import { storedJson, storedTime } from '../../platform/database/damaged-rows.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { type Caller, type Principal, ROLES, type Role } from '../../platform/principal.ts';
 import type { Conclusion, FailQueuedJob, JobOrder, Progress } from './job-order.ts';
@@ -278,8 +278,8 @@ function mayStart({ via, roles }: Principal, row: JobRow): boolean {
 
 const storedRoles = z.array(z.enum(ROLES));
 
-function rolesOf({ roles }: JobRow): Role[] {
-  return storedJson(storedRoles, roles);
+function rolesOf({ id, roles }: JobRow): Role[] {
+  return storedJson(`job/${id}`, storedRoles, roles);
 }
 
 function withEnd(row: JobRow, unstored: UnstoredEnd | undefined): JobRow {
@@ -290,7 +290,7 @@ function withEnd(row: JobRow, unstored: UnstoredEnd | undefined): JobRow {
 
 function toJob(row: JobRow, live: Progress | undefined, position: number | null): Job {
   const { done, total } = live ?? { done: row.progress_done, total: row.progress_total };
-  const date = (at: number | null) => (at === null ? null : new Date(at).toISOString());
+  const date = (at: number | null) => (at === null ? null : storedTime(`job/${row.id}`, at));
   const percent = total === null || total <= 0 ? null : Math.floor((100 * Math.min(done, total)) / total);
   return {
     id: row.id,
@@ -299,11 +299,11 @@ function toJob(row: JobRow, live: Progress | undefined, position: number | null)
     status: row.status,
     position,
     progress: { done, total, percent },
-    startedAt: new Date(row.started_at).toISOString(),
+    startedAt: storedTime(`job/${row.id}`, row.started_at),
     startedBy: row.started_by,
     cancelRequestedAt: date(row.cancel_requested_at),
     finishedAt: date(row.finished_at),
     error: row.error_code === null ? null : { code: row.error_code, message: row.error_message ?? '' },
-    result: storedJson(job.shape.result, row.result),
+    result: storedJson(`job/${row.id}`, job.shape.result, row.result),
   };
 }

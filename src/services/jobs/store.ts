@@ -210,7 +210,7 @@ function openRows({ database, audit, clock }: JobsOptions) {
     also?.();
     if (intent === null) return;
     // Of a damaged one the audit has the beginning alone: what it was is not known any more.
-    const [stored] = database.legible(`job/${id}`, () => storedJson(jobIntent, intent));
+    const [stored] = database.legible(`job/${id}`, () => storedJson(`job/${id}`, jobIntent, intent));
     if (!stored) return;
     const { detail: wanted, ...entry } = stored;
     audit.record({ ...entry, outcome, detail: { ...wanted, ...detail }, correlationId: correlation_id });
