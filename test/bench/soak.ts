@@ -32,9 +32,12 @@ const WARM_UP_SHARE = 1 / 2;
 const SAMPLE_MS = 5_000;
 /** Samples of a bin are one point of the line: what a collection frees comes and goes within it. */
 const BINS = 40;
+/** Characters of an answer that is an error: its code and the begin of its message. */
+const ANSWER_SHOWN = 120;
 const MINUTES_A_DAY = 1_440;
 const SLOPE_TARGET_MB = 1;
-const FAILURES_SHOWN = 3;
+/** Of the kinds of failures, the most frequent. */
+const FAILURES_SHOWN = 5;
 
 export async function benchSoak({ minutes }: { minutes: number }): Promise<BenchTable> {
   await using bus = await openBenchBus(BAUD_RATE, UNITS, { pacing: 'cheap' });
@@ -69,7 +72,7 @@ export async function benchSoak({ minutes }: { minutes: number }): Promise<Bench
       ...processes.flatMap(({ name }) => rowsOf(name, samples.get(name) ?? [], warmUp / MINUTES_A_DAY)),
       {
         what: 'requests that failed',
-        figure: [failures.length, ...failures.slice(0, FAILURES_SHOWN)].join(', '),
+        figure: [failures.length, ...kindsOf(failures)].join('; '),
         target: '0',
         met: failures.length === 0,
       },
@@ -80,6 +83,15 @@ export async function benchSoak({ minutes }: { minutes: number }): Promise<Bench
       'malloc: what SQLite keeps of the database, 4 MB at most, and native code; v8: its heaps and compiled code',
     ],
   };
+}
+
+/** Without what is of one request alone. */
+function kindsOf(failures: readonly string[]): string[] {
+  const kinds = Map.groupBy(failures, (failure) =>
+    failure.replaceAll(/[\da-f]{8}-[\da-f-]{27}/g, '…').replaceAll(/bench-\d+|[\d-]{10}T[\d:.]+Z/g, '…'),
+  );
+  const byCount = [...kinds].toSorted(([, a], [, b]) => b.length - a.length);
+  return byCount.slice(0, FAILURES_SHOWN).map(([kind, { length }]) => `${length} × ${kind}`);
 }
 
 /** The daemon and its hosts, which stay the same ones: a host that ends fails the bench. */
@@ -159,7 +171,10 @@ function openWork(bench: BenchSite, requests: Requests, doors: readonly string[]
     role: Role = 'front-desk-admin',
   ): Promise<string> {
     const answered = await requests.send(method, path, role, body);
-    if (answered.status >= 300) throw new Error(`${method} ${path} was answered ${answered.status}`);
+    if (answered.status >= 300)
+      throw new Error(
+        `${method} ${path} was answered ${answered.status} ${answered.body.slice(0, ANSWER_SHOWN)}`,
+      );
     others += 1;
     return answered.body;
   }
