@@ -14,7 +14,7 @@ export default defineConfig(({ mode }) => ({
     // What opens nothing leaves nothing behind: the fast suite loads each module once for each worker.
     isolate: mode !== 'fast',
     // Says by name which peers are missing, and so which tests are skipped.
-    globalSetup: ['test/peers.ts'],
+    globalSetup: ['test/peers.ts', ...(mode === 'fast' ? [] : ['test/bundle.ts'])],
     // Real sockets, brokers and child processes on two cores: one file may hold a worker for minutes.
     testTimeout: 30_000,
     hookTimeout: 30_000,

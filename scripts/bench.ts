@@ -1,13 +1,13 @@
 /**
- * `npm run bench [-- [--charts] [--cache FOLDER] [--minutes N] [--events N] NAME …]`: the figures of docs/performance.md, on
- * this machine. Exits 1 when a target is missed. `--charts` draws the charts of docs again; peers that npm installs go to
+ * `npm run bench [-- [--sources] [--charts] [--cache FOLDER] [--minutes N] [--events N] NAME …]`: the figures of
+ * docs/performance.md, on this machine. Exits 1 when a target is missed. Daemons start from a fresh bundle, as in a package;
+ * with `--sources`, as in a checkout. `--charts` draws the charts of docs again; peers that npm installs go to
  * the folder; `soak` takes so many minutes; `start-full` and `live-lane` store so many events.
  */
 import { writeFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { isBuilt } from '../src/built.js';
 import { benchApi } from '../test/bench/api.ts';
 import { benchBridge } from '../test/bench/bridge.ts';
 import { benchBurst } from '../test/bench/burst.ts';
@@ -41,6 +41,7 @@ import { benchZigbeeMemory } from '../test/bench/zigbee/memory.ts';
 import { benchDrop, benchRestart } from '../test/bench/zigbee/restart.ts';
 import { benchUnlock, benchUnlockAir } from '../test/bench/zigbee/unlock.ts';
 import { defaultCache } from '../test/bench/zigbee/zigbee2mqtt.ts';
+import { build } from './build.ts';
 
 interface Options {
   cache: string;
@@ -91,6 +92,7 @@ const write = (text: string) => void process.stdout.write(text);
 const { values, positionals: chosen } = parseArgs({
   allowPositionals: true,
   options: {
+    sources: { type: 'boolean', default: false },
     charts: { type: 'boolean', default: false },
     cache: { type: 'string', default: defaultCache },
     minutes: { type: 'string', default: String(SOAK_MINUTES) },
@@ -108,9 +110,11 @@ if (unknown.length > 0) {
   write(`no bench is called ${unknown.join(', ')}; there are ${Object.keys(BENCHES).join(', ')}\n`);
   process.exit(2);
 }
-const isBundled = (['main', 'host'] as const).every((program) => isBuilt(PROJECT, program));
-const started = isBundled ? 'from the bundle' : 'from its sources: slower, `npm run build` makes the bundle';
-write(`The daemon starts ${started}.\n`);
+if (!values.sources) {
+  await build(PROJECT);
+  process.env.GATEHOUSE_BUNDLE = '1';
+}
+write(`The daemon starts from ${values.sources ? 'its sources' : 'the bundle'}.\n`);
 write(
   `Node ${process.versions.node}, ${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}, load ${loadavg()[0]?.toFixed(1)}\n`,
 );

@@ -8,7 +8,6 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { isBuilt } from '../src/built.js';
 import { build, buildConsole } from './build.ts';
 import {
   ARCHITECTURES,
@@ -63,20 +62,20 @@ async function packageIn(work: string, options: Options): Promise<string> {
   const native = addons(ROOT, kind);
   for (const file of [join(folder, 'bin/node'), ...native.map((path) => join(ROOT, path))])
     mustBeFor(file, kind);
-  if (!isBuilt(ROOT, 'main') || !isBuilt(ROOT, 'host')) await build(ROOT);
-  const pages = join(work, 'console');
-  // It takes half a second, and dist/console has no stamps by which an old one would be known. A gateway may be reading that.
-  await buildConsole(ROOT, pages);
+  // Not where a gateway of this checkout may be reading.
+  const dist = join(work, 'dist');
+  await build(ROOT, dist);
+  await buildConsole(ROOT, join(dist, 'console'));
 
-  const files = filesOfTree(ROOT, native, folder, pages);
-  const missing = foldersAskedFor(ROOT).filter(
+  const files = filesOfTree(ROOT, native, folder, dist);
+  const missing = foldersAskedFor(dist).filter(
     (asked) => !NOT_NEEDED.includes(asked) && ![...files.keys()].some((path) => path.includes(`/${asked}/`)),
   );
   if (missing.length > 0) throw new Refused(`the bundle looks for files of ${missing}: see contents.ts`);
 
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
   const seconds = timeOfTree();
-  const libraries = librariesIn(ROOT, pages, native);
+  const libraries = librariesIn(ROOT, dist, native);
   const name = `node-linux-${kind.node}`;
   const locked = lockedPackages(ROOT)[`node_modules/${name}`];
   const bill = billOfMaterials(libraries, version, { name, version: '', ...locked }, seconds);

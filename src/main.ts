@@ -1,5 +1,5 @@
 /**
- * The process: argv, signals, crashes, exit code; started by start.js. With that, built.js and src/platform/field/host/host.ts the only
+ * The process: argv, signals, crashes, exit code; started by start.js. With that, start-host.js and src/platform/field/host/host.ts the only
  * file that touches `process`.
  */
 import { fstatSync } from 'node:fs';
@@ -30,6 +30,7 @@ for (const stream of [process.stdout, process.stderr]) stream.on('error', () => 
 const codeCache = getCompileCacheDir();
 /** Else glibc keeps what each thread has ever freed for that thread (mallopt(3), M_ARENA_MAX). */
 const MALLOC = { MALLOC_ARENA_MAX: '2' };
+const { GATEHOUSE_BUNDLE } = process.env;
 const shell: Shell = {
   env: process.env,
   stdin: process.stdin,
@@ -41,7 +42,11 @@ const shell: Shell = {
   processes: {
     execPath: process.execPath,
     kill: (pid) => void process.kill(pid, 'SIGKILL'),
-    environment: { ...MALLOC, ...(codeCache !== undefined && { NODE_COMPILE_CACHE: codeCache }) },
+    environment: {
+      ...MALLOC,
+      ...(codeCache !== undefined && { NODE_COMPILE_CACHE: codeCache }),
+      ...(GATEHOUSE_BUNDLE !== undefined && { GATEHOUSE_BUNDLE }),
+    },
   },
   ...(process.geteuid?.() === 0 && { become }),
   killAfter,

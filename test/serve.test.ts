@@ -4,7 +4,7 @@ import { readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { beforeEach, expect, it, onTestFinished, vi } from 'vitest';
-import { isBuilt } from '../src/built.js';
+import { AS_THE_SUITE } from './as-the-suite.ts';
 import { temporaryFolder } from './temporary.ts';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -37,7 +37,7 @@ interface Running {
 
 /** A child with an environment of its own: its compile cache stays in the folder of the test. */
 function environment(): Record<string, string> {
-  return { PATH: process.env.PATH ?? '', HOME: folder };
+  return { ...AS_THE_SUITE, PATH: process.env.PATH ?? '', HOME: folder };
 }
 
 function serve(): Running {
@@ -73,7 +73,9 @@ const cli = (...argv: string[]) =>
 it('serves, answers the command line, and ends with 0 at SIGTERM', async () => {
   const daemon = serve();
   await ready(daemon);
-  expect(daemon.output.stdout).toContain(isBuilt(ROOT, 'main') ? '/dist/main/' : '/src/cli/serve.ts"');
+  expect(daemon.output.stdout).toContain(
+    'GATEHOUSE_BUNDLE' in AS_THE_SUITE ? '/dist/main/' : '/src/cli/serve.ts"',
+  );
   const created = cli('token', 'create', '--role', 'pms', '--label', 'hotel system');
   expect(created.stdout).toMatch(/^gwt_[\w-]+\n$/);
   expect(cli('token', 'list').stdout).toContain('hotel system');

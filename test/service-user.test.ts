@@ -4,6 +4,7 @@ import { chmodSync, chownSync, copyFileSync, mkdirSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { CA_EXTENSIONS, hasOpenssl, openOpenssl } from '../src/services/pki/test-openssl.ts';
+import { AS_THE_SUITE } from './as-the-suite.ts';
 import { temporaryFolder } from './temporary.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -51,7 +52,7 @@ function installation() {
 }
 
 function gatehouse(args: string[], user: { uid?: number; gid?: number } = {}) {
-  const env = { HOME: '/tmp', PATH: process.env.PATH };
+  const env = { ...AS_THE_SUITE, HOME: '/tmp', PATH: process.env.PATH };
   const { stdout, stderr } = spawnSync(process.execPath, [START, ...args], {
     encoding: 'utf8',
     env,

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { KILL_DEADLINE_MS } from '../src/cli/serve.ts';
 import { openConnection } from '../src/platform/database/connection.ts';
+import { AS_THE_SUITE } from './as-the-suite.ts';
 import { temporaryFolder } from './temporary.ts';
 
 vi.setConfig({ testTimeout: 180_000 });
@@ -70,7 +71,7 @@ it.skipIf(NO_PEER)('serves HTTPS on the socket that it is handed, whatever http.
   writeFileSync(config, `dataDirectory: data\n${settings}`);
   const argv = ['-c', ACTIVATE, LAUNCH, process.execPath, MAIN, 'serve', '--config', config];
   const daemon = spawn('/usr/bin/python3', argv, {
-    env: { HOME: folder },
+    env: { ...AS_THE_SUITE, HOME: folder },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   onTestFinished(() => void daemon.kill('SIGKILL'));
@@ -140,7 +141,7 @@ async function systemd(watchdogMs: number): Promise<Systemd> {
     'dataDirectory: data\nhttp: { listen: "127.0.0.1:0", names: [gatehouse.hotel.example] }\nencoders: { listen: "127.0.0.1:0" }\n',
   );
   const daemon = spawn(LAUNCH, [process.execPath, MAIN, 'serve', '--config', config], {
-    env: { HOME: folder, NOTIFY_SOCKET: socket, WATCHDOG_USEC: String(watchdogMs * 1_000) },
+    env: { ...AS_THE_SUITE, HOME: folder, NOTIFY_SOCKET: socket, WATCHDOG_USEC: String(watchdogMs * 1_000) },
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   onTestFinished(() => void daemon.kill('SIGKILL'));
@@ -225,7 +226,7 @@ it.skipIf(NO_PEER)('lives while another program keeps its writer from the databa
 it.skipIf(NO_PEER)('runs without systemd, and with a descriptor that is no socket', async () => {
   const folder = temporaryFolder();
   const { stdout, status } = spawnSync(LAUNCH, [process.execPath, MAIN, 'version'], {
-    env: { HOME: folder, GATEHOUSE_NOTIFY_FD: '1', WATCHDOG_USEC: '1' },
+    env: { ...AS_THE_SUITE, HOME: folder, GATEHOUSE_NOTIFY_FD: '1', WATCHDOG_USEC: '1' },
     encoding: 'utf8',
   });
   expect(status).toBe(0);

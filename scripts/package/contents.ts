@@ -19,10 +19,7 @@ const DOC = 'usr/share/doc/gatehouse';
 
 /** Of this tree, at the same place below LIB. What is loaded by its path and not bundled. */
 const AS_HERE = [
-  'dist/main',
-  'dist/host',
   'src/start.js',
-  'src/built.js',
   'src/platform/field/host/start-host.js',
   'src/platform/database/wal-checkpoint-thread.js',
   'src/platform/database/migrations',
@@ -73,16 +70,15 @@ const PROGRAMS: Record<string, string> = {
 };
 
 /**
- * What lies in the tree; `addons` are paths from its root, `node` is the folder of its npm package. `pages` is the folder of the
- * console, whose source maps stay here: no browser asks for them.
+ * What lies in the tree; `addons` are paths from its root, `node` is the folder of its npm package. `dist` is what build.ts
+ * made; the source maps of the console stay here: no browser asks for them.
  */
-export function filesOfTree(root: string, addons: readonly string[], node: string, pages: string): Contents {
+export function filesOfTree(root: string, addons: readonly string[], node: string, dist: string): Contents {
   const contents: Contents = new Map();
   for (const path of [...AS_HERE.flatMap((each) => filesIn(root, each)), ...addons])
     contents.set(`${LIB}/${path}`, { from: join(root, path) });
-  for (const path of filesIn(pages, '.').filter((name) => !name.endsWith('.map')))
-    contents.set(join(LIB, 'dist/console', path), { from: join(pages, path) });
-  for (const program of ['main', 'host']) contents.delete(`${LIB}/dist/${program}/manifest.json`);
+  for (const path of filesIn(dist, '.').filter((path) => !/^\.\/console\/.*\.map$/.test(path)))
+    contents.set(join(LIB, 'dist', path), { from: join(dist, path) });
   contents.set(CURRENT, { target: 'base' });
   contents.set(`${LIB}/bin/node`, { from: join(node, 'bin/node'), executable: true });
   for (const [from, to] of Object.entries(ELSEWHERE)) contents.set(to, { from: join(root, from) });

@@ -1,6 +1,6 @@
 /** Which libraries are in a package, for its copyright file and its bill of materials. */
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isLicensed } from '../conventions/licences.ts';
 import { lockedPackages, Refused } from './architecture.ts';
@@ -17,12 +17,12 @@ export interface Library {
 }
 
 /**
- * Those that the source maps of the bundles and of the console in `pages` name, and those of `placed` files. All have a licence that may be
+ * Those that the source maps in `dist`, which build.ts made, name, and those of `placed` files. All have a licence that may be
  * delivered.
  */
-export function librariesIn(root: string, pages: string, placed: readonly string[]): Library[] {
+export function librariesIn(root: string, dist: string, placed: readonly string[]): Library[] {
   const locked = lockedPackages(root);
-  const bundles = [join(root, 'dist/main'), join(root, 'dist/host'), join(pages, 'assets')];
+  const bundles = ['main', 'host', 'console/assets'].map((name) => join(dist, name));
   const sources = bundles.flatMap(sourcesOf);
   const folders = new Set([...sources, ...placed].map(folderOf).filter((folder) => folder !== undefined));
   return [...folders].toSorted().map((folder) => {
@@ -119,10 +119,10 @@ function uuidOf(text: string): string {
 }
 
 /** Folders under node_modules in which a bundle looks for files while it runs. */
-export function foldersAskedFor(root: string): string[] {
+export function foldersAskedFor(dist: string): string[] {
   const asked = ['main', 'host'].flatMap((program) => {
-    const folder = join(root, 'dist', program);
-    const bundles = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.js')) : [];
+    const folder = join(dist, program);
+    const bundles = readdirSync(folder).filter((name) => name.endsWith('.js'));
     return bundles.flatMap((name) => {
       const text = readFileSync(join(folder, name), 'utf8');
       return [...text.matchAll(/import\.meta\.dirname \+ "\/\.\.\/\.\.\/(node_modules\/[^"]+)"/g)].map(

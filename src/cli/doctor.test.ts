@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { AS_THE_SUITE } from '../../test/as-the-suite.ts';
 import { openTestGateway, type TestGateway } from '../../test/gateway.ts';
 import { type TestShell, testShell } from '../../test/shell.ts';
 import { canMount, smallDisk } from '../../test/small-disk.ts';
@@ -271,7 +272,7 @@ it.skipIf(process.getuid?.() !== 0)(
       process.execPath,
       [join(import.meta.dirname, '../start.js'), 'doctor', '--json', '--config', configFile],
       // The group of the socket is that of this process.
-      { uid: 65_534, gid: 0, env: { HOME: folder }, stdio: ['ignore', 'pipe', 'inherit'] },
+      { uid: 65_534, gid: 0, env: { ...AS_THE_SUITE, HOME: folder }, stdio: ['ignore', 'pipe', 'inherit'] },
     );
     const [output, exitCode] = await Promise.all([
       text(doctor.stdout),

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { AS_THE_SUITE } from '../../test/as-the-suite.ts';
 import { type TestShell, testShell } from '../../test/shell.ts';
 import { VERSION } from '../app/version.ts';
 import { run } from './program.ts';
@@ -362,7 +363,7 @@ describe('a daemon that does not answer as hoped', () => {
     const { stderr, status } = spawnSync(
       process.execPath,
       [join(import.meta.dirname, '../start.js'), 'status', '-s', socket],
-      { ...unprivileged, env: { HOME: folder }, encoding: 'utf8' },
+      { ...unprivileged, env: { ...AS_THE_SUITE, HOME: folder }, encoding: 'utf8' },
     );
     expect(stderr).toMatch(/You may not open .*admin\.sock: use sudo/);
     expect(status).toBe(1);

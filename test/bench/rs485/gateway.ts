@@ -43,7 +43,7 @@ const PULSE_MS = 100;
 const TIMEOUT_MS = 5_000;
 
 const report = (message: Message) => void process.stdout.write(`${JSON.stringify(message)}\n`);
-const { NODE_COMPILE_CACHE: codeCache } = process.env;
+const { NODE_COMPILE_CACHE: codeCache, GATEHOUSE_BUNDLE } = process.env;
 const now = systemClock.monotonic;
 const { signal } = new AbortController();
 
@@ -63,8 +63,11 @@ const field = openField({
   clock: systemClock,
   log: silentLog,
   execPath: process.execPath,
-  // As main.ts hands the code cache on.
-  environment: codeCache === undefined ? {} : { NODE_COMPILE_CACHE: codeCache },
+  // As main.ts hands them on.
+  environment: {
+    ...(codeCache !== undefined && { NODE_COMPILE_CACHE: codeCache }),
+    ...(GATEHOUSE_BUNDLE !== undefined && { GATEHOUSE_BUNDLE }),
+  },
   kill: (other) => process.kill(other, 'SIGKILL'),
   onEvent: async () => undefined,
   onLink(link, { up }) {

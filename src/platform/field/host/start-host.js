@@ -1,6 +1,5 @@
 /** Runs host.ts, or the bundle made of it: what start.js is to main.ts. The code cache is named by the environment. */
-import { isBuilt } from '../../../built.js';
+const { existsSync } = process.getBuiltinModule('node:fs');
 
-await import(
-  isBuilt(`${import.meta.dirname}/../../../..`, 'host') ? '../../../../dist/host/host.js' : './host.ts'
-);
+const isBundled = process.env.GATEHOUSE_BUNDLE === '1' || !existsSync(`${import.meta.dirname}/host.ts`);
+await import(isBundled ? '../../../../dist/host/host.js' : './host.ts');
