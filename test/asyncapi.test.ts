@@ -9,6 +9,7 @@ import { MESSAGES } from '../drivers/encoder/messages.ts';
 import {
   configurationEnded,
   doorAlarm,
+  doorChanged,
   happenedAt,
   lateOutcomeEvent,
   lockChanged,
@@ -259,6 +260,8 @@ describe('what is published to live readers alone', () => {
       status: 'unknown',
       reason: { code: 'GATEWAY_LOST', message: 'Zigbee gateway Lobby is not connected.' },
     }),
+    doorChanged(ID, 'created', ['accessPointId', 'name'], { correlationId: 'c-1' }),
+    doorChanged(ID, 'edited', ['pmsId'], { correlationId: 'c-1' }),
     configurationEnded(row, 'applied'),
     configurationEnded(row, 'refused', 'not supported'),
     lockChanged(ID, 'joined', { mac: '00124b0001020304', gatewayId: ID }),

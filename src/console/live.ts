@@ -9,12 +9,15 @@ import { API, session } from './api.ts';
 export interface LiveEvent {
   id: string;
   type: string;
+  /** Within the system, such as doors/<doorId>. */
   source: string;
   subject: string;
   time: string;
   data: Record<string, unknown>;
 }
 
+/** What the source of each event begins with. */
+const OF_SYSTEM = /^\/systems\/[^/]+\//;
 /** The gateway sends a heartbeat every 15 s. */
 const STALE_MS = 18_000;
 const LOOK_MS = 1_000;
@@ -70,7 +73,8 @@ export function openLive(): () => void {
     source = new EventSource(`${API}/events${lastId && `?after=${encodeURIComponent(lastId)}`}`);
     source.onmessage = (message) => {
       heard(message);
-      const event = JSON.parse(message.data) as LiveEvent;
+      const said = JSON.parse(message.data) as LiveEvent;
+      const event = { ...said, source: said.source.replace(OF_SYSTEM, '') };
       recent.value = [event, ...recent.value].slice(0, RECENT_MAX);
       for (const listener of listeners) listener(event);
     };

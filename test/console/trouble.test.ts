@@ -79,6 +79,23 @@ describe.skipIf(NO_CHROMIUM)('the console in trouble', () => {
     expect(faults).toEqual([]);
   });
 
+  it('shows at once what another window does to a door without a lock', async () => {
+    const { page, faults } = await visitors.open('phone');
+    await visitors.signIn(page, 'front-desk-admin');
+    await at(page, 'doors');
+    await page.getByText(`${DOORS} of ${DOORS} doors`).waitFor();
+    await page.getByRole('searchbox').fill('Larder');
+    const { id } = (await admin('POST', '/access/doors', { name: 'Larder' })).body;
+    await page.getByText(`1 of ${DOORS + 1} doors`).waitFor();
+    expect((await admin('PUT', `/access/doors/${id}`, { pmsId: 'L-1', name: 'Old Larder' })).status).toBe(
+      200,
+    );
+    await page.getByRole('link', { name: 'Old Larder' }).getByText('L-1').waitFor();
+    expect((await admin('DELETE', `/access/doors/${id}`)).status).toBe(200);
+    await page.getByText('No door is like that.').waitFor();
+    expect(faults).toEqual([]);
+  });
+
   it('shows names of any script and length, and refuses none of them', async () => {
     const { page, faults } = await visitors.open('phone');
     await visitors.signIn(page, 'front-desk-admin');
@@ -147,7 +164,7 @@ describe.skipIf(NO_CHROMIUM)('the console in trouble', () => {
     await page.goto(`${site.daemon.baseUrl}/#/doors/${id}`);
     await page.getByRole('button', { name: 'Unlock' }).click();
     await page.getByRole('button', { name: 'Yes, unlock' }).click();
-    await page.getByText('The gateway did not answer. Nobody knows').waitFor();
+    await page.getByText('The gateway did not answer. It is not known').waitFor();
     const { lastUnlock } = await zigbee.doorState(MAC);
     expect(lastUnlock).not.toEqual(before);
     await page.context().setOffline(false);

@@ -25,8 +25,7 @@ export function Encoder({ id }: { id: string }) {
   const { value, fault, again } = useRead(read, {
     key: id,
     everyMs: READ_MS,
-    // Of the progress of writes it begins with the system.
-    isMine: ({ source }) => source.endsWith(`encoders/${id}`),
+    isMine: ({ source }) => source === `encoders/${id}`,
   });
   return (
     <>

@@ -15,6 +15,21 @@ beforeEach(async () => {
 });
 const { create, put, get } = deskOf(() => estate);
 
+it('is published as made and as edited, with what changed, and not when nothing did', async () => {
+  const published = () =>
+    estate.played.published
+      .filter(({ type }) => type === 'gatehouse.door.changed.v1')
+      .map(({ data, correlationId }) => ({ ...data, correlationId }));
+  const doorId = await create({ name: 'Cellar' });
+  await put(doorId, { name: 'Cellar' });
+  await put(doorId, { pmsId: 'P-1' });
+  const { correlationId } = estate.played.audits.at(-1) ?? {};
+  expect(published()).toEqual([
+    { doorId, change: 'created', fields: ['name'], correlationId: expect.any(String) },
+    { doorId, change: 'edited', fields: ['pmsId'], correlationId },
+  ]);
+});
+
 describe('a new door', () => {
   it('has exactly the fields of the specification, with nothing set', async () => {
     const { body } = await estate.desk('POST', '/doors', {});

@@ -6,7 +6,6 @@ import { type ErrorCode, GatehouseError } from '../../platform/errors.ts';
 import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';
 import { unknownOf } from '../../platform/http/fields.ts';
 import type { Caller, Editor } from '../../platform/principal.ts';
-import type { Audit } from '../../services/audit/audit.ts';
 import type { Relay } from '../rs485/relays.ts';
 import type { Conditions } from './conditions.ts';
 import type { DoorContext } from './context.ts';
@@ -25,6 +24,7 @@ import { reportedState } from './evaluated.ts';
 import type { LastReadDoors } from './last-read-doors.ts';
 import type { DoorQuery, DoorSummary } from './list-schema.ts';
 import type { Counts, Listing } from './listing.ts';
+import { doorChanged } from './live-events.ts';
 import { LOCK, lastLockOf } from './lock.ts';
 import type { Locks } from './locks.ts';
 import type { Offline } from './offline.ts';
@@ -79,7 +79,7 @@ export interface Doors {
 }
 
 export function openDoors(options: DoorsOptions): Doors {
-  const { database, table, audit, clock, deliveries, rs485, locks, listing, stored } = options;
+  const { database, table, events, clock, deliveries, rs485, locks, listing, stored } = options;
   const shown = (row: DoorRow) => toDoor(row, wantedOf(row), options);
   const get = (doorId: string) => {
     const row = existing(table, doorId);
@@ -128,11 +128,12 @@ export function openDoors(options: DoorsOptions): Doors {
         storeWanted(table, doorId, wanted, fields);
         const travel = travelling(fields);
         deliveries.changed(doorId, { fields: travel, now: clock.now(), caller });
-        record(audit, 'door.update', doorId, { fields }, caller);
+        record(options, 'edited', doorId, { fields }, caller);
         // Here: what is read outside of the transaction costs the locks of one of its own.
         return { door: toDoor(existing(table, doorId), wanted, options), travels: travel.length > 0 };
       });
       if (travels) stored(doorId);
+      events.wake();
       return { door, version: door.version };
     },
 
@@ -148,9 +149,10 @@ export function openDoors(options: DoorsOptions): Doors {
         table.setWiring.run(mac, lockId, gatewayId, networkId, connectionType, doorId);
         deliveries.queue(doorId, { fields: [], now, by: caller.principal.id });
         const fields = Object.keys(body).toSorted();
-        record(audit, 'door.create', doorId, { accessPointId, fields }, caller);
+        record(options, 'created', doorId, { accessPointId, fields }, caller);
       });
       stored(doorId);
+      events.wake();
       return get(doorId);
     },
 
@@ -209,14 +211,19 @@ function lowestFree(table: DoorTable): number {
   return table.lowestFreeAccessPoint.get()?.free ?? 1;
 }
 
+const ACTIONS = { created: 'door.create', edited: 'door.update' } as const;
+
 function record(
-  audit: Audit,
-  action: string,
+  { audit, events }: Pick<DoorsOptions, 'audit' | 'events'>,
+  change: keyof typeof ACTIONS,
   doorId: string,
-  detail: Record<string, unknown>,
-  { principal, correlationId }: Caller,
+  detail: { accessPointId?: number; fields: string[] },
+  caller: Caller,
 ): void {
-  audit.record({ principal, action, object: `door/${doorId}`, outcome: 'done', detail, correlationId });
+  const { principal, correlationId } = caller;
+  const entry = { principal, correlationId, object: `door/${doorId}`, outcome: 'done' };
+  audit.record({ ...entry, action: ACTIONS[change], detail });
+  events.publish(doorChanged(doorId, change, detail.fields, caller));
 }
 
 /** `wanted`: of the row. */

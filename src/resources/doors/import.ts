@@ -18,6 +18,7 @@ import {
   type Wanted,
   wantedOf,
 } from './edit.ts';
+import { doorChanged } from './live-events.ts';
 import type { DoorEntry } from './site-entry.ts';
 import type { DoorRow, DoorTable } from './table.ts';
 
@@ -59,7 +60,7 @@ export interface DoorImport {
 
 /** Everything reads, but `write`; that runs inside a commit job together with the plan it belongs to. */
 export function importDoors(options: DoorImportOptions): DoorImport {
-  const { table, audit, clock, deliveries, directory, stored } = options;
+  const { table, audit, events, clock, deliveries, directory, stored } = options;
   const store = storeWith(table, deliveries);
   return {
     freeAccessPoints(entries) {
@@ -87,13 +88,16 @@ export function importDoors(options: DoorImportOptions): DoorImport {
           for (const item of differing) {
             const { id, change } = item;
             store(item, now, caller);
-            const detail = { change: change.change, fields: change.fields.map(({ field }) => field) };
+            const fields = change.fields.map(({ field }) => field);
+            const detail = { change: change.change, fields };
+            events.publish(doorChanged(id, item.row ? 'edited' : 'created', fields, caller));
             audit.record({ ...caller, action: 'door.import', object: `door/${id}`, outcome: 'done', detail });
           }
         },
         async written() {
           for (const { id } of differing) stored(id);
           directory.refresh();
+          events.wake();
         },
       };
     },

@@ -1,9 +1,20 @@
 /** Live events of doors. */
 import type { LockReport } from '../../../drivers/contract/settings.ts';
 import type { LockEvent } from '../../../drivers/contract/zgate.ts';
+import type { Caller } from '../../platform/principal.ts';
 import type { LiveEvent } from '../../services/events/cloud-event.ts';
 import type { OfflineReason } from './schema.ts';
 import type { DoorRow } from './table.ts';
+
+/** `fields`: what was given, or is another one now. */
+export function doorChanged(
+  doorId: string,
+  change: 'created' | 'edited',
+  fields: string[],
+  { correlationId }: Pick<Caller, 'correlationId'>,
+): LiveEvent {
+  return { ...ofDoor(doorId, 'changed', { change, fields }), correlationId };
+}
 
 /** The lock put it in force · the lock said no. */
 export type ConfigurationEnd = 'applied' | 'refused';

@@ -79,6 +79,11 @@ const DATA = {
       description: 'Why it is not connected; null when it is, or when the door has lost its lock',
     }),
   }),
+  'door.changed': z.object({
+    doorId,
+    change: z.enum(['created', 'edited']),
+    fields: z.array(z.string()).openapi({ description: 'What was given, or is another one now' }),
+  }),
   'door.applied': z.object({
     doorId,
     configVersion: z.int().min(1),
