@@ -12,7 +12,7 @@ const WORDS: Readonly<Record<UnlockResult['outcome'], string>> = {
   accepted: 'opens: the lock answered that it will, and has reported nothing since',
   jammed: 'did not open: the bolt does not move. Go and look',
   refused: 'did not open: the lock refused',
-  unknown: 'may be open: no one knows. Go and look before you try again',
+  unknown: 'may be open, which is not known: go and look before you try again',
 };
 
 export async function unlockDoor(

@@ -20,7 +20,7 @@ const WORDS: Readonly<Record<Entry['status'], string>> = {
   failed: 'was not written',
   cancelled: 'was cancelled',
   expired: 'was not written in time',
-  unknown: 'may have been written, no one knows: read it before it is used',
+  unknown: 'may have been written, which is not known: read it before it is used',
 };
 
 export interface WriteKeysOptions {

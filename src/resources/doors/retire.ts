@@ -90,9 +90,7 @@ export function openRetirements(options: RetireOptions): Retirements {
         const { mac, gateway_id: gatewayId } = row;
         if (mac === null) throw new GatehouseError('NO_LOCK', `Door ${doorId} has no lock to remove.`);
         if (table.standOpen.get(doorId))
-          throw inUse(
-            `The lock ${mac} cannot be removed: its door stands open: end that first (DELETE …/stand-open).`,
-          );
+          throw inUse(`The lock ${mac} cannot be removed: its door stands open. End that first.`);
         const hasLeft = row.lock_left_at !== null;
         const isPending = table.closing.get(mac) !== undefined;
         if (isPending && !hasLeft && !isConfirmed) throw unconfirmed(mac, closings.lockedInWords(mac));
@@ -122,7 +120,7 @@ const CONFIRMED = 'the lock was retired before it was seen locked, which the cal
 function unconfirmed(mac: string, lockedIn: string): GatehouseError {
   return new GatehouseError(
     'CONFIRMATION_NEEDED',
-    `The lock ${mac} was unlocked and has not shown yet that it is locked${lockedIn}: the door may stand open. Lock the door first (POST …/lock). If the lock does not answer any more, look at the door and send confirm=true.`,
+    `The lock ${mac} was unlocked and has not shown yet that it is locked${lockedIn}: the door may stand open. Lock the door first. If the lock does not answer any more, look at the door, and confirm that the lock is to be removed.`,
   );
 }
 
@@ -130,8 +128,8 @@ function unconfirmed(mac: string, lockedIn: string): GatehouseError {
 function dependentOnDoor({ id, mac }: DoorRow, { table, rs485 }: RetireOptions): string | undefined {
   const device = rs485.relay(id);
   if (device) return `RS-485 device ${device.deviceId} opens it: clear the doorId of that first`;
-  if (mac !== null) return `it has the lock ${mac}: remove that first (DELETE …/zigbee-lock)`;
-  if (table.standOpen.get(id)) return 'it stands open: end that first (DELETE …/stand-open)';
+  if (mac !== null) return `it has the lock ${mac}: remove that first`;
+  if (table.standOpen.get(id)) return 'it stands open: end that first';
   const other = table.isNamed.get(id, id);
   return other && `the options of door ${other.id} name it: change those first`;
 }

@@ -51,7 +51,7 @@ export function openRfPins({ database, table, audit, log, vault, lockedInWords }
     if (standing)
       throw new GatehouseError(
         'STANDS_OPEN',
-        'The lock needs its PIN to be locked at the end of standing open: end that first (DELETE …/stand-open).',
+        'The lock needs its PIN to be locked at the end of standing open: end that first.',
       );
     const closing = table.closing.get(mac);
     if (closing && isNeeded(closing))
@@ -101,6 +101,6 @@ export function assertPin(
   if (report?.requiresPin !== true || rfPins.pinOf(mac) !== null) return;
   throw new GatehouseError(
     'PIN_REQUIRED',
-    'Nothing was sent: the lock requires a PIN for operations by radio. Store one by PUT …/rf-pin, or have the lock not require it.',
+    'Nothing was sent: the lock requires a PIN for operations by radio. Give the gateway its PIN (rf-pin), or have the lock not require it.',
   );
 }

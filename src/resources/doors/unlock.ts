@@ -175,7 +175,7 @@ function assertLocked(doorId: string, { standOpen }: UnlockOptions): void {
   const until = new Date(standOpen.of(doorId)?.row.until_at ?? 0).toISOString();
   throw new GatehouseError(
     'STANDS_OPEN',
-    `Nothing was sent: the door stands open until ${until}. End that (DELETE …/stand-open) before it is unlocked by itself.`,
+    `Nothing was sent: the door stands open until ${until}. End that before it is unlocked by itself.`,
   );
 }
 

@@ -140,7 +140,7 @@ async function retire(
     const row = existing(table, encoderId);
     assertIfMatch(ifMatch, row.revision);
     const isConnected = sessions.presence(encoderId)?.connected ?? false;
-    const dependent = dependentOn(encoderId, isConnected, openRequests(encoderId));
+    const dependent = dependentOn(isConnected, openRequests(encoderId));
     if (dependent !== undefined)
       throw new GatehouseError('IN_USE', `Encoder ${encoderId} cannot be removed: ${dependent}.`);
     const encoder = toEncoder(row, sessions.presence(encoderId));
@@ -161,8 +161,8 @@ async function retire(
   return retired;
 }
 
-function dependentOn(encoderId: string, isConnected: boolean, requests: number): string | undefined {
-  if (isConnected) return `it is connected: revoke it first (POST /encoder/${encoderId}/revoke)`;
+function dependentOn(isConnected: boolean, requests: number): string | undefined {
+  if (isConnected) return 'it is connected: revoke it first';
   if (requests === 0) return undefined;
   return `${requests} of its write requests are not finished: cancel them, or wait until they have expired`;
 }
@@ -200,10 +200,7 @@ function isRevoked(table: EncoderTable, { id, generation }: EncoderRow): boolean
 function existing(table: EncoderTable, encoderId: string): EncoderRow {
   const row = table.encoder.get(encoderId);
   if (row) return row;
-  throw new GatehouseError(
-    'NOT_FOUND',
-    `There is no encoder ${encoderId}. Register it first: PUT /encoder/${encoderId}.`,
-  );
+  throw new GatehouseError('NOT_FOUND', `There is no encoder ${encoderId}: register it first.`);
 }
 
 /** `revision` is undefined for an encoder that does not exist yet. */

@@ -105,10 +105,7 @@ export async function openNetworks(options: NetworksOptions): Promise<Networks> 
 function existing(table: NetworkTable, netId: string): NetworkRow {
   const row = table.network.get(netId);
   if (row) return row;
-  throw new GatehouseError(
-    'NOT_FOUND',
-    `There is no network ${netId}; GET /network lists those of the configuration.`,
-  );
+  throw new GatehouseError('NOT_FOUND', `There is no network ${netId} in the configuration.`);
 }
 
 function toNetwork({ id, description, cert }: NetworkRow): Network {

@@ -31,6 +31,8 @@ export interface MissingOptions extends Rs485Context {
 
 export function openMissing({ table, clock, buses, field, reported }: MissingOptions): () => MissingDevice[] {
   const isConnected = ({ device_id }: Rs485Row) => reported.get(device_id)?.connected ?? false;
+  /** It answers, and is not in service yet: a warning of its bus says what to do. */
+  const isUnpaired = ({ device_id }: Rs485Row) => reported.get(device_id)?.state?.security === 'unpaired';
 
   /** Of a bus that is down the status says so once. */
   function isSettled(bus: string): boolean {
@@ -48,14 +50,14 @@ export function openMissing({ table, clock, buses, field, reported }: MissingOpt
     if (fresh.length === 0)
       return `${silent}: check its supply and wiring. If its address was changed, a scan of the bus finds it (gatehouse bus scan ${row.bus}). If it is gone for good, remove it; a key that it has is forgotten with that`;
     const more = fresh.length > NEW_MAX ? ' and others' : '';
-    return `${silent}; new there: ${fresh.slice(0, NEW_MAX).join(', ')}${more}. If one of them took its place, send its hwId to /network/rs485/${row.device_id}/replace`;
+    return `${silent}; new there: ${fresh.slice(0, NEW_MAX).join(', ')}${more}. If one of them took its place, replace ${row.hw_id} with it`;
   }
 
   return () => {
     const rows = table.all.all();
     const found = rows.filter((row) => isUnclaimed(row) && isConnected(row));
     return rows
-      .filter((row) => !isConnected(row) && isSettled(row.bus))
+      .filter((row) => !isConnected(row) && !isUnpaired(row) && isSettled(row.bus))
       .slice(0, MISSING_MAX)
       .map((row) => ({
         deviceId: row.device_id,

@@ -43,13 +43,10 @@ export function openPairings(options: PairingOptions): Pairings {
   return {
     async pair(busId, body, caller) {
       if (!buses.has(busId))
-        throw new GatehouseError(
-          'NOT_FOUND',
-          `There is no bus ${busId}; GET /network/rs485/buses has those there are.`,
-        );
+        throw new GatehouseError('NOT_FOUND', `There is no bus ${busId} in the configuration.`);
       const { id } = buses.assertOsdp(busId, 'OSDP has keys');
       if (!buses.isUp(id))
-        throw new GatehouseError('DEVICE_OFFLINE', `Bus ${id} is down: GET /network/rs485/buses says why.`);
+        throw new GatehouseError('DEVICE_OFFLINE', `Bus ${id} is down: its state says why.`);
       return jobs.start({
         kind: 'osdp-pairing',
         object: `rs485/bus/${id}`,

@@ -151,7 +151,7 @@ function aim(options: PulseOptions, deviceId: string): Aim {
   const row = existing(options.table, deviceId);
   options.watchdogs.assertNotTested(deviceId);
   const known = options.reported.get(deviceId);
-  if (!options.buses.isUp(row.bus)) throw offline(row, 'its bus is down: GET /network/rs485/buses says why');
+  if (!options.buses.isUp(row.bus)) throw offline(row, 'its bus is down, and the state of the bus says why');
   const untrusted = known?.connected ? undefined : untrustedBy(row, known?.state);
   if (untrusted) throw untrusted;
   const pulse = pulseOf(row, known?.state ?? undefined, options.settings.isInForce(row));

@@ -11,14 +11,13 @@ export function settingsInForce(
   inForce: boolean,
 ): Rs485Settings & { relayIndex: number } {
   const settings = report?.settings ?? (inForce ? settingsOf(row) : undefined);
-  const state = `GET /network/rs485/${row.device_id}/state`;
-  if (!settings) throw noRelay(`The device has not taken its settings yet: ${state} says why.`);
+  if (!settings) throw noRelay('The device has not taken its settings yet: its state says why.');
   const { relayIndex } = settings;
   if (relayIndex !== null) return { ...settings, relayIndex };
   throw noRelay(
     inForce
       ? 'The device drives no relay: set relayIndex first.'
-      : `The device has no relay in force yet, but settings are on their way: ${state}.`,
+      : 'The device has no relay in force yet, but settings are on their way: its state says how far.',
   );
 }
 

@@ -202,3 +202,15 @@ it('a device that is missing after a swap is named, with what is new on its bus'
   await bed.post(`/${A}/replace`, { hwId: 'new' });
   expect(bed.rs485.missing()).toEqual([]);
 });
+
+it('a device that answers and has no key yet is not missing: its bus says what to do', async () => {
+  const bed = await openTestbed();
+  await bed.add({ deviceId: A, hwId: 'reader', bus: 'bus-1' });
+  bed.run();
+  bed.report('reader', { address: 3, connected: false, security: 'unpaired' });
+  await bed.clock.advance(20_000);
+  expect(bed.rs485.missing()).toEqual([]);
+  bed.report('reader', { address: 3, connected: false, security: 'secure' });
+  await bed.clock.advance(3_000);
+  expect(bed.rs485.missing()).toMatchObject([{ deviceId: A }]);
+});

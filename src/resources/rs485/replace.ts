@@ -84,7 +84,7 @@ function notHeard(hwId: string, bus: string): GatehouseError {
   const message = `${hwId} does not answer on bus ${bus} now`;
   return new GatehouseError(
     'CONFIRMATION_NEEDED',
-    `${message}; nothing was changed. Check the hwId (GET /network/rs485?bus=${bus}), or send confirm if it is mounted later.`,
+    `${message}; nothing was changed. Check the hwId against those that the bus has, or confirm the replacement if the device is mounted later.`,
     { details: [{ path: '/hwId', code: 'NOT_HEARD', message }] },
   );
 }

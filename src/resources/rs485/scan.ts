@@ -74,7 +74,7 @@ async function start(
   if (to < from || to > highest) throw beyond('to', bus, from, highest);
   const lines = linesToTry(bus, body);
   if (!buses.isUp(bus.id))
-    throw new GatehouseError('DEVICE_OFFLINE', `Bus ${bus.id} is down: GET /network/rs485/buses says why.`);
+    throw new GatehouseError('DEVICE_OFFLINE', `Bus ${bus.id} is down: its state says why.`);
   const range = { from, to, repeats: body.repeats };
   return options.jobs.start({
     kind: 'rs485-scan',

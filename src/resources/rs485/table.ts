@@ -192,6 +192,6 @@ export function existing(table: Pick<Rs485Table, 'device'>, deviceId: string): R
   if (row) return row;
   throw new GatehouseError(
     'NOT_FOUND',
-    `There is no RS-485 device ${deviceId}; GET /network/rs485 lists those there are.`,
+    `There is no RS-485 device ${deviceId}: it was retired, or never found.`,
   );
 }

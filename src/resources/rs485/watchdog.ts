@@ -162,7 +162,7 @@ function assertNoPulse(options: WatchdogOptions, { bus, device_id }: Rs485Row) {
     if (left <= 0) continue;
     throw new GatehouseError(
       'IN_PROGRESS',
-      `Nothing was tested: the relay of device ${id} is closed for another ${seconds(left)} s, and the test would end that early. Wait for the end of its pulse; if its door stands open, end that first (DELETE …/stand-open).`,
+      `Nothing was tested: the relay of device ${id} is closed for another ${seconds(left)} s, and the test would end that early. Wait for the end of its pulse; if its door stands open, end that first.`,
     );
   }
 }

@@ -63,7 +63,7 @@ export function openMoves(options: MovesOptions): Moves {
   }
 
   /** Throws a DriverError while the network may not move unasked. */
-  function assertMayMove(row: ZgateRow, to: number, how: string): void {
+  function assertMayMove(row: ZgateRow, to: number): void {
     const absent = absentOf(row);
     const [first] = absent;
     if (!first) return;
@@ -72,7 +72,7 @@ export function openMoves(options: MovesOptions): Moves {
       throw new DriverError('BUSY', `the gateway has not reported lock ${first.lock.mac} yet`);
     throw new DriverError(
       'REFUSED',
-      `the network has to move to channel ${to}, and ${absent.length} of its locks cannot be reached: ${how} with confirm moves it all the same`,
+      `the network has to move to channel ${to}, and ${absent.length} of its locks cannot be reached: a move that is ordered and confirmed goes on without them`,
     );
   }
 
@@ -119,21 +119,20 @@ export function openMoves(options: MovesOptions): Moves {
     },
 
     async byItself(row, to) {
-      const how = `POST /network/zgate/${row.device_id}/channel-move`;
       if (row.moved_for_version === row.channels_version)
         throw new DriverError(
           'REFUSED',
-          `the network was sent to move once, and is not there: ${how} sends it again`,
+          `the network was sent to move once, and is not there: order the move again`,
         );
       if (!options.field.link(row.link)?.up) throw new DriverError('LINK_LOST', `link ${row.link} is down`);
-      assertMayMove(row, to, how);
+      assertMayMove(row, to);
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       const caller = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
       const observer: Observer = {
         // Its job was stored meanwhile.
         check() {
           try {
-            assertMayMove(row, to, how);
+            assertMayMove(row, to);
           } catch (error) {
             reject(error);
             throw error;
@@ -141,7 +140,7 @@ export function openMoves(options: MovesOptions): Moves {
         },
         moved: resolve,
         // Those who follow are not waited for; and a move that failed is not tried again by itself.
-        failed: ({ message }) => reject(new DriverError('REFUSED', `${message}: ${how} tries again`)),
+        failed: ({ message }) => reject(new DriverError('REFUSED', `${message}: order the move again`)),
       };
       await begin(row, to, caller, observer).catch((error: Error) => {
         throw new DriverError('BUSY', error.message);

@@ -50,10 +50,7 @@ export function allowedChannelsOf({
 export function existing(table: Pick<ZgateTable, 'zgate'>, deviceId: string): ZgateRow {
   const row = table.zgate.get(deviceId);
   if (row) return row;
-  throw new GatehouseError(
-    'NOT_FOUND',
-    `There is no Zigbee gateway ${deviceId}; GET /network/zgate lists those of the configuration.`,
-  );
+  throw new GatehouseError('NOT_FOUND', `There is no Zigbee gateway ${deviceId} in the configuration.`);
 }
 
 export type ZgateTable = ReturnType<typeof openZgateTable>;

@@ -73,7 +73,10 @@ export function openJobs(options: JobsOptions): Jobs {
   function stored(id: string): JobRow {
     const row = table.job.get(id);
     if (!row)
-      throw new GatehouseError('NOT_FOUND', `There is no job ${id}; GET /jobs lists those there are.`);
+      throw new GatehouseError(
+        'NOT_FOUND',
+        `There is no job ${id}: those that ended long ago are forgotten.`,
+      );
     return row;
   }
 
