@@ -5,7 +5,7 @@ import type { Door, DoorState } from '../resources/doors/schema.ts';
 import { Actuate, type Outcome } from './actuate.tsx';
 import { DOORS } from './api.ts';
 import { doorName } from './doors-list.ts';
-import { moment, t } from './words.ts';
+import { moment, sentence, t } from './words.ts';
 
 interface DoorActionsProps {
   door: Door;
@@ -67,7 +67,7 @@ function StandOpen({ door, state, ended }: DoorActionsProps) {
           {t('standingUntil', { time: standingOpen.until === null ? '–' : moment(standingOpen.until) })}{' '}
           {t(STATES[standingOpen.state])}
         </p>
-        {standingOpen.failure && <p>{standingOpen.failure.message}</p>}
+        {standingOpen.failure && <p>{sentence(standingOpen.failure.message)}</p>}
         <Actuate
           label={t('standEnd')}
           question={t('standEndAsk', { door: name })}
@@ -148,5 +148,5 @@ function shown(
   [severity, word]: readonly [Outcome['severity'], Parameters<typeof t>[0]],
   reason: string | null,
 ): Outcome {
-  return { severity, text: [t(word), reason].filter(Boolean).join(' ') };
+  return { severity, text: reason === null ? t(word) : `${t(word)} ${sentence(reason)}` };
 }

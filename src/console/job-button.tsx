@@ -9,7 +9,7 @@ import type { Job } from '../services/jobs/schema.ts';
 import { call, Refused } from './api.ts';
 import { Ask } from './ask.tsx';
 import { wordsOf } from './use-read.ts';
-import { t } from './words.ts';
+import { sentence, t } from './words.ts';
 
 export type { Job };
 
@@ -109,7 +109,7 @@ export function JobButton({
       <div role="status">
         {isRunning && <p>{running(job.value?.progress.percent ?? 0)}</p>}
         {job.value?.status === 'done' && <div>{done(job.value)}</div>}
-        {job.value?.error && <p>{job.value.error.message}</p>}
+        {job.value?.error && <p>{sentence(job.value.error.message)}</p>}
         {fault.value && <p>{fault.value}</p>}
         {isUnconfirmed.value && anyway !== undefined && (
           <button type="button" onClick={() => run({ ...body, confirm: true })}>

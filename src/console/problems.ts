@@ -12,6 +12,8 @@ export interface Problem {
   href?: string;
 }
 
+/** The host of all RS-485 buses; each other one is of a Zigbee gateway. */
+const BUSES = 'rs485';
 /** A certificate of the site CA is renewed by itself long before. */
 const DAYS_LEFT = 14;
 
@@ -43,12 +45,12 @@ function controller({ database, clock, configuration }: Status): Problem[] {
 function wires({ field, encoders, zgates, buses, missingDevices, upstream }: Status): Problem[] {
   const problems: Problem[] = field.links
     .filter(({ up }) => !up)
-    .map(({ id, lastError, since }) => ({
+    .map(({ id, host, lastError, since }) => ({
       severity: 'bad',
       title: t('linkDown', { name: id }),
-      detail: lastError,
+      detail: [t('linkDownHelp'), lastError].filter(Boolean).join(' '),
       since,
-      href: '#/system',
+      href: host === BUSES ? '#/rs485' : '#/zigbee',
     }));
   const lost = (registered: number, connected: number) => ({
     count: registered - connected,
@@ -98,18 +100,32 @@ function wires({ field, encoders, zgates, buses, missingDevices, upstream }: Sta
   return problems;
 }
 
+/** Of doors whose gateway is not lost, and which are `unknown` all the same. */
+const WITHOUT_GATEWAY: readonly string[] = ['NO_GATEWAY', 'NOT_REPORTED'];
+
 function doors({ doors: { offline, disconnected, unknown, notLocked, batteryLow } }: Status): Problem[] {
   const problems: Problem[] = [];
   if (notLocked > 0)
     problems.push({ severity: 'bad', title: t('notLocked', { count: notLocked }), href: '#/doors' });
-  for (const { doorId, name, accessPointId, message } of offline)
+  // One cause for all of them, and said of the gateway too.
+  const own = offline.filter(({ code }) => code !== 'GATEWAY_LOST');
+  const ofGateways = offline.find(({ code }) => code === 'GATEWAY_LOST');
+  const lost = ofGateways ? unknown - own.filter(({ code }) => WITHOUT_GATEWAY.includes(code)).length : 0;
+  if (ofGateways)
+    problems.push({
+      severity: 'bad',
+      title: t('doorsBehindGateway', { count: lost }),
+      detail: ofGateways.message,
+      href: '#/doors',
+    });
+  for (const { doorId, name, accessPointId, message } of own)
     problems.push({
       severity: 'bad',
       title: t('doorOffline', { name: name ?? `#${accessPointId}` }),
       detail: message,
       href: `#/doors/${doorId}`,
     });
-  const more = disconnected + unknown - offline.length;
+  const more = disconnected + unknown - own.length - lost;
   if (more > 0) problems.push({ severity: 'bad', title: t('moreOffline', { count: more }), href: '#/doors' });
   if (batteryLow > 0)
     problems.push({ severity: 'warn', title: t('batteriesLow', { count: batteryLow }), href: '#/doors' });

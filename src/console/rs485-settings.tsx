@@ -1,6 +1,10 @@
 /** The settings of an RS-485 device. */
 import type { Rs485Device } from '../resources/rs485/schema.ts';
+import { DOORS, readAll } from './api.ts';
+import { doorName, type ListedDoor } from './doors-list.ts';
 import { Check, Choice, EditForm, TextField } from './edit-form.tsx';
+import type { LiveEvent } from './live.ts';
+import { useRead } from './use-read.ts';
 import { t } from './words.ts';
 
 const labels = () => ({
@@ -14,6 +18,16 @@ const labels = () => ({
 });
 const RELAYS = Array.from({ length: 8 }, (_, index) => ({ id: String(index), name: String(index) }));
 
+/** Doors are made, named and removed with an event. */
+const READ_MS = 300_000;
+const isMine = ({ type }: LiveEvent) => /^gatehouse\.door\.(changed|lock)\./.test(type);
+
+/** A relay opens a door that has no lock. */
+async function readDoors(): Promise<{ id: string; name: string }[]> {
+  const doors = await readAll<ListedDoor>(DOORS);
+  return doors.filter(({ mac }) => mac === null).map((door) => ({ id: door.id, name: doorName(door) }));
+}
+
 interface Rs485SettingsProps {
   device: Rs485Device;
   etag: string | undefined;
@@ -22,6 +36,7 @@ interface Rs485SettingsProps {
 
 export function Rs485Settings({ device, etag, saved }: Rs485SettingsProps) {
   const path = `/network/rs485/${device.deviceId}`;
+  const { value: doors } = useRead(readDoors, { key: 'doors', everyMs: READ_MS, isMine });
   return (
     <EditForm path={path} value={device} etag={etag} fields={labels()} saved={saved}>
       {(shown, change) => (
@@ -32,7 +47,13 @@ export function Rs485Settings({ device, etag, saved }: Rs485SettingsProps) {
             value={shown.description}
             change={(description) => change({ description })}
           />
-          <TextField label={t('opensDoor')} value={shown.doorId} change={(doorId) => change({ doorId })} />
+          <Choice
+            label={t('opensDoor')}
+            none={t('noneChosen')}
+            value={shown.doorId}
+            choices={doors ?? []}
+            change={(doorId) => change({ doorId })}
+          />
           <Choice
             label={t('relay')}
             none={t('noRelay')}

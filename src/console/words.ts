@@ -27,6 +27,10 @@ export function t(key: keyof Words, values: Record<string, string | number> = {}
   return LANGUAGES[language.value][key].replaceAll(/\{(\w+)\}/g, (_, name) => String(values[name] ?? ''));
 }
 
+/** Of the language, in the way of the country that the browser is set to: 26 Nov 2026 or Nov 26, 2026. */
+const locale = (): string =>
+  navigator.languages.find((tag) => tag.slice(0, 2) === language.value) ?? language.value;
+
 const UNITS = [
   ['day', 86_400],
   ['hour', 3_600],
@@ -34,14 +38,23 @@ const UNITS = [
   ['second', 1],
 ] as const;
 
-/** How long ago, such as "3 minutes ago". */
+/** How long ago, such as "3 min ago". */
 export function ago(at: string | number, now: number): string {
   const seconds = Math.max(0, Math.round((now - new Date(at).getTime()) / 1_000));
   const [unit, length] = UNITS.find(([, length]) => seconds >= length) ?? UNITS[3];
-  const format = new Intl.RelativeTimeFormat(language.value, { numeric: 'auto' });
+  const format = new Intl.RelativeTimeFormat(locale(), { numeric: 'auto', style: 'short' });
   return format.format(-Math.floor(seconds / length), unit);
 }
 
 export function moment(at: string | number): string {
-  return new Date(at).toLocaleString(language.value, { dateStyle: 'medium', timeStyle: 'short' });
+  return new Date(at).toLocaleString(locale(), { dateStyle: 'medium', timeStyle: 'short' });
+}
+
+const WRITTEN_TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z/g;
+
+/** A message of the gateway as a sentence of its own, with the times in it as people write them. */
+export function sentence(message: string): string {
+  const text = message.replaceAll(WRITTEN_TIME, moment).trim();
+  const begun = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?…]$/.test(begun) ? begun : `${begun}.`;
 }

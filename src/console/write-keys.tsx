@@ -91,6 +91,11 @@ export function WriteKeys({ encoderId, ended }: { encoderId: string; ended: () =
             text.value = currentTarget.value;
           }}
         />
+        {text.value === '' && (
+          <button type="button" onClick={() => (text.value = exampleRequest())}>
+            {t('writeExample')}
+          </button>
+        )}
         {fault.value && <p role="alert">{fault.value}</p>}
         <button type="submit" class="primary" disabled={busy.value}>
           {t('writeStart')}
@@ -99,6 +104,17 @@ export function WriteKeys({ encoderId, ended }: { encoderId: string; ended: () =
     </section>
   );
 }
+
+/** For who has no PMS at hand: each card gets a key that opens nothing. */
+const exampleRequest = () =>
+  JSON.stringify(
+    {
+      description: t('writeExampleName'),
+      data: [1, 2].map(() => ({ keyId: crypto.randomUUID(), blocks: ['00'.repeat(16)] })),
+    },
+    null,
+    2,
+  );
 
 const newId = () => `console-${crypto.randomUUID()}`;
 

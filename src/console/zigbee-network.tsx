@@ -70,7 +70,7 @@ export function NetworkMap({ gateway }: { gateway: Zgate }) {
   const nodes = map.value?.nodes.filter(({ hwId }) => hwId.includes(sought.value.trim().toLowerCase()));
   return (
     <section>
-      <h2>{t('zigbee')}</h2>
+      <h2>{t('mapTitle')}</h2>
       <JobButton
         label={t('map')}
         question={t('mapAsk', { name: gatewayName(gateway) })}

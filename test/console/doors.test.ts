@@ -123,7 +123,7 @@ describe.skipIf(NO_CHROMIUM)('the console', () => {
   it.each([
     ['jammed', { jammed: true }, 'Jammed: the lock tried, and the bolt did not move. Go and look.'],
     ['refused', { refuse: { status: 1, commands: 1 } }, 'Refused by the lock.'],
-    ['lost', { lostRequests: 9 }, 'Nobody knows whether the door opened: go and look.'],
+    ['lost', { lostRequests: 9 }, 'It is not known whether the door opened: go and look.'],
   ] as const)('says so when an unlock is %s', async (name, faults, words) => {
     const visit = await visitors.open('phone');
     const { page } = visit;

@@ -61,7 +61,7 @@ describe.skipIf(NO_CHROMIUM)('a technician', () => {
     await visitors.signIn(page, 'service-tool');
     await page.goto(`${site.daemon.baseUrl}/#/rs485/${deviceId}`);
     await page.getByRole('textbox', { name: 'Name' }).fill('Gate relay');
-    await page.getByRole('combobox', { name: 'Relay' }).selectOption('2');
+    await page.getByRole('combobox', { name: 'Relay', exact: true }).selectOption('2');
     expect((await ask('PUT', `/${deviceId}`, { description: 'Behind the bar' })).status).toBe(200);
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByText('Somebody else changed it meanwhile: Description "Behind the bar".').waitFor();

@@ -59,9 +59,15 @@ export function Access() {
   );
 }
 
-function factsOf({ kind, roles, lastUsedAt, expiresAt }: Token): string {
+function factsOf({ principalId, kind, roles, lastUsedAt, expiresAt }: Token): string {
   return [
-    t(kind === 'api' ? 'tokenApi' : 'tokenSession'),
+    t(
+      principalId === session.value?.principalId
+        ? 'thisSession'
+        : kind === 'api'
+          ? 'tokenApi'
+          : 'tokenSession',
+    ),
     roles.join(', '),
     lastUsedAt === null ? t('neverUsed') : t('lastUsed', { time: ago(lastUsedAt, Date.now()) }),
     t('until', { time: moment(expiresAt) }),

@@ -3,7 +3,7 @@ import type { Status } from '../../services/status/schema.ts';
 import { call } from '../api.ts';
 import { type Problem, problemsOf } from '../problems.ts';
 import { useRead } from '../use-read.ts';
-import { ago, t } from '../words.ts';
+import { ago, sentence, t } from '../words.ts';
 
 /** Figures such as the disk's come without an event. */
 const READ_MS = 10_000;
@@ -52,7 +52,7 @@ function Problems({ problems, now }: { problems: Problem[]; now: string }) {
         {problems.map(({ severity, title, detail, since, href }) => (
           <li key={title} class={`card ${severity}`}>
             <h2>{href === undefined ? title : <a href={href}>{title}</a>}</h2>
-            {detail && <p>{detail}</p>}
+            {detail && <p>{sentence(detail)}</p>}
             {since && <p class="soft">{ago(since, Date.parse(now))}</p>}
           </li>
         ))}

@@ -10,7 +10,7 @@ import { Fact } from '../fact.tsx';
 import { Firmware } from '../osdp.tsx';
 import { Rs485Settings } from '../rs485-settings.tsx';
 import { useRead, wordsOf } from '../use-read.ts';
-import { ago, moment, t } from '../words.ts';
+import { ago, moment, sentence, t } from '../words.ts';
 import { Connected } from './encoders.tsx';
 
 /** Levels are live: the gateway reads them several times a second, and events report activations only. */
@@ -63,6 +63,7 @@ function Shown({ device, state, etag, ended }: Known & { ended: () => void }) {
         {state.tamper && <span class="mark bad">{t('tamper')}</span>}
         {state.supplyFault && <span class="mark bad">{t('supplyFault')}</span>}
       </p>
+      {!device.connectionState.connected && <p class="card bad">{t(silenceOf(state))}</p>}
       {relayFault && <p class="card bad">{`${t('relay')} ${relayFault.relay}: ${relayFault.fault}`}</p>}
       {device.relayIndex !== null && mayDo('service-tool') && (
         <Pulse id={device.deviceId} name={name} relay={device.relayIndex} ended={ended} />
@@ -72,7 +73,7 @@ function Shown({ device, state, etag, ended }: Known & { ended: () => void }) {
       <section>
         <h2>{t('settings')}</h2>
         <p>{t(inForce ? 'settingsDeviceHas' : 'settingsDeviceWaits')}</p>
-        {failure && <p class="card warn">{failure.message}</p>}
+        {failure && <p class="card warn">{sentence(failure.message)}</p>}
         {unsupported.length > 0 && <p class="soft">{unsupported.join(', ')}</p>}
         {mayDo('front-desk-admin', 'service-tool') && (
           <Rs485Settings device={device} etag={etag} saved={ended} />
@@ -82,6 +83,11 @@ function Shown({ device, state, etag, ended }: Known & { ended: () => void }) {
       {mayDo('service-tool') && <Changes device={device} bus={state.bus} name={name} ended={ended} />}
     </>
   );
+}
+
+function silenceOf({ busUp, security }: State) {
+  if (busUp !== true) return 'deviceBusDown';
+  return security === 'unpaired' ? 'deviceUnpaired' : 'deviceSilent';
 }
 
 function Heard({ device, state: { bus, address, profile, wire, reportAge } }: Omit<Known, 'etag'>) {
@@ -172,6 +178,7 @@ function Changes({ device, bus, name, ended }: ChangesProps) {
   const hwId = useSignal('');
   const fault = useSignal('');
   const path = `/network/rs485/${device.deviceId}`;
+  const said = useSignal('');
   const isUnconfirmed = useSignal(false);
   const others = useRead(() => readAll<Device>(`/network/rs485?bus=${encodeURIComponent(bus)}`), {
     key: bus,
@@ -183,7 +190,7 @@ function Changes({ device, bus, name, ended }: ChangesProps) {
       deviceId !== device.deviceId && called === null && connectionState.connected,
   );
   const run = (work: Promise<unknown>, then: () => void) => {
-    fault.value = '';
+    fault.value = said.value = '';
     isUnconfirmed.value = false;
     return work.then(then, (error) => {
       fault.value = wordsOf(error);
@@ -191,14 +198,19 @@ function Changes({ device, bus, name, ended }: ChangesProps) {
     });
   };
   const replace = (confirm = false) =>
-    run(call('POST', `${path}/replace`, { body: { hwId: hwId.value, confirm } }), ended);
+    run(call('POST', `${path}/replace`, { body: { hwId: hwId.value, confirm } }), () => {
+      said.value = t('replaced', { hwId: hwId.value, name });
+      hwId.value = '';
+      others.again();
+      ended();
+    });
   const retire = () =>
     run(call('DELETE', path), () => {
       location.hash = '#/rs485';
     });
   return (
     <section>
-      <h2>{t('device')}</h2>
+      <h2>{t('deviceChange')}</h2>
       <form onSubmit={(event) => event.preventDefault()}>
         {fresh.length > 0 && (
           <Choice
@@ -224,6 +236,7 @@ function Changes({ device, bus, name, ended }: ChangesProps) {
         </span>
       </form>
       {fault.value && <p role="alert">{fault.value}</p>}
+      <div role="status">{said.value && <p class="card good">{said.value}</p>}</div>
       {isUnconfirmed.value && (
         <button type="button" onClick={() => replace(true)}>
           {t('replaceAnyway')}

@@ -10,7 +10,7 @@ import { Fact } from '../fact.tsx';
 import { type Job, JobButton } from '../job-button.tsx';
 import { Pairing } from '../osdp.tsx';
 import { useRead } from '../use-read.ts';
-import { moment, t } from '../words.ts';
+import { moment, sentence, t } from '../words.ts';
 import { Connected } from './encoders.tsx';
 
 const READ_MS = 5_000;
@@ -38,7 +38,7 @@ export function Rs485() {
       {value?.buses.map((each) => (
         <Bus key={each.bus.id} {...each} ended={again} />
       ))}
-      {value && <Devices devices={value.devices} />}
+      {value && <Devices devices={value.devices} buses={value.buses.map(({ bus }) => bus)} />}
     </>
   );
 }
@@ -51,6 +51,7 @@ interface BusProps {
 
 function Bus({ bus, samples, ended }: BusProps) {
   const { id, up, since, lastError, pollsPerSecond, strayBytes, warnings, devices } = bus;
+  const silent = up ? devices.filter(({ alive }) => !alive).map(({ address }) => address) : [];
   const isWell = up && warnings.length === 0 && devices.every(({ alive }) => alive);
   return (
     <section class={`card ${isWell ? 'good' : 'bad'}`} aria-labelledby={`bus-${id}`}>
@@ -61,10 +62,11 @@ function Bus({ bus, samples, ended }: BusProps) {
           {bus.protocol} · {bus.port} {since !== null && `· ${t('since', { time: moment(since) })}`}
         </span>
       </p>
-      {!up && lastError !== null && <p>{lastError}</p>}
+      {!up && lastError !== null && <p>{sentence(lastError)}</p>}
       {warnings.map((warning) => (
-        <p key={warning}>{warning}</p>
+        <p key={warning}>{sentence(warning)}</p>
       ))}
+      {silent.length > 0 && <p>{t('silentAddresses', { addresses: silent.join(', ') })}</p>}
       <dl class="facts">
         <Fact name={t('polls')}>{pollsPerSecond === null ? '–' : pollsPerSecond.toFixed(1)}</Fact>
         <Fact
@@ -98,19 +100,43 @@ function foundIn({ result }: Job): string {
   return [found, result?.advice].filter(Boolean).join(' ');
 }
 
-function Devices({ devices }: { devices: Rs485Device[] }) {
+interface Placed {
+  device: Rs485Device;
+  /** Bus and address; "" while it is not heard of. */
+  place: string;
+}
+
+/** Those that do not answer first, then as they are on the wires. */
+function placed(devices: readonly Rs485Device[], buses: readonly BusOverview[]): Placed[] {
+  const places = new Map(
+    buses.flatMap((bus) => bus.devices.map(({ deviceId, address }) => [deviceId, `${bus.id} · ${address}`])),
+  );
+  return devices
+    .map((device) => ({ device, place: places.get(device.deviceId) ?? '' }))
+    .toSorted(
+      (one, other) =>
+        Number(one.device.connectionState.connected) - Number(other.device.connectionState.connected) ||
+        byNumber.compare(one.place, other.place),
+    );
+}
+
+const byNumber = new Intl.Collator(undefined, { numeric: true });
+
+function Devices({ devices, buses }: { devices: Rs485Device[]; buses: BusOverview[] }) {
   return (
     <section>
       <h2>{t('devices')}</h2>
       {devices.length === 0 && <p>{t('noDevices')}</p>}
       <ul class="cards">
-        {devices.map(({ deviceId, name, hwId, type, connectionState }) => (
+        {placed(devices, buses).map(({ device: { deviceId, name, hwId, type, connectionState }, place }) => (
           <li key={deviceId}>
             <a class="card row" href={`#/rs485/${deviceId}`}>
               <span class="what">
                 <strong dir="auto">{name ?? hwId}</strong>
                 <span class="soft">
-                  {type ?? hwId} · {t('since', { time: moment(connectionState.changedOn) })}
+                  {[place, type ?? hwId, t('since', { time: moment(connectionState.changedOn) })]
+                    .filter(Boolean)
+                    .join(' · ')}
                 </span>
               </span>
               <Connected {...connectionState} />

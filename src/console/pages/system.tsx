@@ -61,7 +61,7 @@ function Facts({ status }: { status: Status }) {
       <Fact name={t('upstream')}>
         {upstream === null
           ? t('noneChosen')
-          : `${t(upstream.connected ? 'connected' : 'disconnected')} · ${upstream.url} · ${upstream.waiting}`}
+          : `${t(upstream.connected ? 'connected' : 'disconnected')} · ${upstream.url} · ${t('eventsWaiting', { count: upstream.waiting })}`}
       </Fact>
       <Fact name={t('backup')}>
         {backup === null

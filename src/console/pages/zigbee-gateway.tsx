@@ -4,7 +4,7 @@ import { call, mayDo } from '../api.ts';
 import { Fact } from '../fact.tsx';
 import { JoinWindow } from '../join-window.tsx';
 import { useRead } from '../use-read.ts';
-import { ago, moment, t } from '../words.ts';
+import { ago, moment, sentence, t } from '../words.ts';
 import { ChannelMove, NetworkMap } from '../zigbee-network.tsx';
 import { Connected } from './encoders.tsx';
 import { gatewayName } from './zigbee.tsx';
@@ -61,11 +61,15 @@ function Shown({ gateway, state }: Known) {
         <Connected {...gateway.connectionState} />
         <span class="soft">{t('since', { time: moment(gateway.connectionState.changedOn) })}</span>
       </p>
-      {!linkUp && linkError !== null && <p class="card bad">{linkError}</p>}
-      {failure && <p class="card warn">{failure.message}</p>}
+      {!linkUp && linkError !== null && (
+        <p class="card bad">
+          {t('gatewayGone')} {sentence(linkError)}
+        </p>
+      )}
+      {failure && <p class="card warn">{sentence(failure.message)}</p>}
       {stayedBehind && (
         <p class="card bad">
-          {stayedBehind.message} {stayedBehind.locks.map(({ name, mac }) => name ?? mac).join(', ')}
+          {sentence(stayedBehind.message)} {stayedBehind.locks.map(({ name, mac }) => name ?? mac).join(', ')}
         </p>
       )}
       <section>
