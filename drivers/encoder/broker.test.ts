@@ -28,7 +28,7 @@ async function openBrokerSite(authority: TestAuthority, sockets: TLSSocket[]): P
       address: { host: address, port },
       renew() {},
       kick: async () => undefined,
-      send: async (encoderId, channel, payload) => broker.session(encoderId)?.send(channel, payload),
+      send: async (encoderId, channel, payload) => broker.encoder(encoderId)?.send(channel, payload),
       async [Symbol.asyncDispose]() {
         await broker[Symbol.asyncDispose]();
         server.close();

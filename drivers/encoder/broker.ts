@@ -3,7 +3,7 @@
  * messages are never used, which closes what is wrong with them: sessions are always clean, wills are taken out of the
  * CONNECT, nothing is sent with broker.publish, and no subscription but the encoder's own is granted.
  *
- * The table of live sessions here is authoritative. That of aedes is not: a connection that is closed between its
+ * The table of admitted encoders here is authoritative. That of aedes is not: a connection that is closed between its
  * authentication and its registration removes another one's entry, or leaves its own behind.
  */
 import { randomUUID } from 'node:crypto';
@@ -12,10 +12,17 @@ import { Aedes, type AedesOptions, type Client } from 'aedes';
 import { writeToStream } from 'mqtt-packet';
 import type { Clock, DriverLog } from '../contract/driver.ts';
 import { announcedSession, connectFault } from './admission.ts';
-import { openSession, type Session } from './admitted.ts';
 import { type DampedLog, openDampedLog } from './damped-log.ts';
 import { type BadMessage, type EncoderLinkHost, MAX_KEEP_ALIVE_SECONDS } from './link.ts';
-import { type Identity, identityOf, openPeer, type Peer, type Refusal } from './peer.ts';
+import {
+  type AdmittedEncoder,
+  type Identity,
+  identityOf,
+  openAdmitted,
+  openPeer,
+  type Peer,
+  type Refusal,
+} from './peer.ts';
 import { downFilter, isDownTopic } from './topics.ts';
 
 // The codec of aedes and of mqtt would keep a Buffer for each of 65,536 numbers: 10 MB, to save a microsecond a packet.
@@ -31,8 +38,8 @@ const NOT_GRANTED = 128;
 export interface Broker extends AsyncDisposable {
   /** Takes a connection whose TLS handshake is done. */
   accept(socket: TLSSocket): void;
-  /** The live session of an encoder. */
-  session(encoderId: string): Session | undefined;
+  /** One that is admitted, while it is. */
+  encoder(encoderId: string): AdmittedEncoder | undefined;
 }
 
 export interface BrokerOptions {
@@ -46,7 +53,7 @@ export interface BrokerOptions {
 interface Connections extends BrokerOptions {
   refused: DampedLog;
   peers: WeakMap<Client, Peer>;
-  live: Map<string, Session>;
+  live: Map<string, AdmittedEncoder>;
   stopping: boolean;
 }
 
@@ -77,10 +84,10 @@ export async function openBroker(options: BrokerOptions): Promise<Broker> {
       });
       peers.set(aedes.handle(socket), peer);
     },
-    session: (encoderId) => live.get(encoderId),
+    encoder: (encoderId) => live.get(encoderId),
     async [Symbol.asyncDispose]() {
       connections.stopping = true;
-      await Promise.all([...live.values()].map((session) => session.close('the gateway is stopping')));
+      await Promise.all([...live.values()].map((encoder) => encoder.close('the gateway is stopping')));
       await new Promise<void>((resolve) => aedes.close(resolve));
     },
   };
@@ -114,9 +121,9 @@ function hooks(connections: Connections): AedesOptions {
       });
     },
     authorizePublish(client, packet, done) {
-      const session = client && sessionOf(connections, client);
-      if (!session) return done(new Error('not admitted'));
-      void session.receive(packet).then(
+      const encoder = client && encoderOf(connections, client);
+      if (!encoder) return done(new Error('not admitted'));
+      void encoder.receive(packet).then(
         (outcome) => {
           // aedes writes the PUBACK after this hook and reads on when the message is done with. As QoS 0 it is done with
           // and has no PUBACK; without the call the connection would stop being read and time out.
@@ -125,7 +132,7 @@ function hooks(connections: Connections): AedesOptions {
         },
         (error: BadMessage) => {
           log.warn(
-            { ...session.connection, reason: error.message },
+            { ...encoder.connection, reason: error.message },
             'encoder disconnected for a bad message',
           );
           done(error);
@@ -133,13 +140,13 @@ function hooks(connections: Connections): AedesOptions {
       );
     },
     authorizeSubscribe(client, subscription, done) {
-      const session = sessionOf(connections, client);
-      const isOwn = session && subscription.topic === downFilter(session.connection.encoderId);
+      const encoder = encoderOf(connections, client);
+      const isOwn = encoder && subscription.topic === downFilter(encoder.connection.encoderId);
       done(null, isOwn ? subscription : null);
     },
     authorizeForward(client, packet) {
-      const session = sessionOf(connections, client);
-      return session && isDownTopic(session.connection.encoderId, packet.topic) ? packet : null;
+      const encoder = encoderOf(connections, client);
+      return encoder && isDownTopic(encoder.connection.encoderId, packet.topic) ? packet : null;
     },
   };
 }
@@ -147,16 +154,16 @@ function hooks(connections: Connections): AedesOptions {
 function listen(aedes: Aedes, connections: Connections): void {
   const { peers, log } = connections;
   aedes.on('subscribe', (subscriptions, client) => {
-    const session = sessionOf(connections, client);
+    const encoder = encoderOf(connections, client);
     const own =
-      session && subscriptions.find(({ topic }) => topic === downFilter(session.connection.encoderId));
-    if (own && Number(own.qos) !== NOT_GRANTED) session.granted(own.qos);
+      encoder && subscriptions.find(({ topic }) => topic === downFilter(encoder.connection.encoderId));
+    if (own && Number(own.qos) !== NOT_GRANTED) encoder.granted(own.qos);
   });
   aedes.on('unsubscribe', (topics, client) => {
     // Also called when a connection closes, for the subscriptions that end with it.
-    const session = client.closed ? undefined : sessionOf(connections, client);
-    if (session && topics.includes(downFilter(session.connection.encoderId))) {
-      void session.close('it unsubscribed from its down topics');
+    const encoder = client.closed ? undefined : encoderOf(connections, client);
+    if (encoder && topics.includes(downFilter(encoder.connection.encoderId))) {
+      void encoder.close('it unsubscribed from its down topics');
     }
   });
   const failed = (client: Client, error: Error) => void peers.get(client)?.close(error.message);
@@ -169,11 +176,11 @@ function listen(aedes: Aedes, connections: Connections): void {
 }
 
 /** Undefined also when the connection is closed or another one has taken its place. */
-function sessionOf({ peers, live }: Connections, client: Client): Session | undefined {
+function encoderOf({ peers, live }: Connections, client: Client): AdmittedEncoder | undefined {
   const peer = peers.get(client);
   if (peer?.stage.at !== 'admitted' || peer.socket.destroyed) return undefined;
-  const { session } = peer.stage;
-  return live.get(session.connection.encoderId) === session ? session : undefined;
+  const { encoder } = peer.stage;
+  return live.get(encoder.connection.encoderId) === encoder ? encoder : undefined;
 }
 
 function reportRefused(
@@ -232,9 +239,9 @@ async function takePlace(
     const { remoteAddress, close } = peer;
     const connectionId = randomUUID();
     const connection = { encoderId, connectionId, generation, remoteAddress, session: announced };
-    const session = openSession({ connection, client, host, log, close });
-    peer.stage = { at: 'admitted', session };
-    live.set(encoderId, session);
+    const encoder = openAdmitted({ connection, client, host, log, close });
+    peer.stage = { at: 'admitted', encoder };
+    live.set(encoderId, encoder);
     connections.admitted(peer.socket, encoderId);
     return undefined;
   }
@@ -242,8 +249,8 @@ async function takePlace(
 
 function lost({ host, live }: Connections, peer: Peer, reason: string): void {
   if (peer.stage.at !== 'admitted') return;
-  const { session } = peer.stage;
-  const { encoderId } = session.connection;
-  if (live.get(encoderId) === session) live.delete(encoderId);
-  host.lost(session.connection, reason);
+  const { encoder } = peer.stage;
+  const { encoderId } = encoder.connection;
+  if (live.get(encoderId) === encoder) live.delete(encoderId);
+  host.lost(encoder.connection, reason);
 }

@@ -80,12 +80,12 @@ export async function openEmbeddedLink(
     // What is not given again falls back to Node's defaults.
     renew: ({ chain, key }) => server.setSecureContext(tlsOptions({ ...options.tls, cert: chain, key })),
     async send(encoderId, channel, payload) {
-      const session = broker.session(encoderId);
-      if (!session) throw new DriverError('LINK_LOST', `encoder ${encoderId} is not connected`);
-      await session.send(channel, payload);
+      const encoder = broker.encoder(encoderId);
+      if (!encoder) throw new DriverError('LINK_LOST', `encoder ${encoderId} is not connected`);
+      await encoder.send(channel, payload);
     },
     async kick(encoderId, reason) {
-      await broker.session(encoderId)?.close(reason);
+      await broker.encoder(encoderId)?.close(reason);
     },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };

@@ -7,13 +7,13 @@ import { announcedHost } from '../platform/host/host-names.ts';
 import { readNamedFile } from '../platform/host/regular-file.ts';
 import { sealTo } from '../platform/jose.ts';
 import { DEFAULT_BACKOFF } from '../platform/supervise.ts';
+import { type EncoderConnections, openConnections } from '../resources/encoders/connections.ts';
 import { type Encoders, openEncoders } from '../resources/encoders/encoders.ts';
 import {
   openRegistration,
   type Registration,
   type RegistrationPki,
 } from '../resources/encoders/registration.ts';
-import { openSessions, type Sessions } from '../resources/encoders/sessions.ts';
 import { openEncoderTable } from '../resources/encoders/table.ts';
 import { openWrites, type Writes } from '../resources/writes/writes.ts';
 import { checkVendorRoots, verifyDeviceChain } from '../services/pki/device-chain.ts';
@@ -27,7 +27,7 @@ const DISPATCH_BACKOFF = { ...DEFAULT_BACKOFF, longestMs: 3_000 };
 
 export interface EncoderResources {
   writes: Writes;
-  sessions: Sessions;
+  connections: EncoderConnections;
   encoders: Encoders;
   registration: Registration;
   encoderLink: EncoderLink;
@@ -43,7 +43,7 @@ export async function openEncoderResources(
   opening: AsyncDisposableStack,
 ): Promise<EncoderResources> {
   const table = openEncoderTable(database);
-  const sessions: Sessions = await openSessions({
+  const connections: EncoderConnections = await openConnections({
     database,
     table,
     events,
@@ -54,7 +54,7 @@ export async function openEncoderResources(
     link: () => encoderLink,
   });
   const openRequests = (encoderId: string) => writes.openOf(encoderId);
-  const encoders = openEncoders({ database, table, audit, clock, sessions, openRequests });
+  const encoders = openEncoders({ database, table, audit, clock, connections, openRequests });
   const writes: Writes = openWrites({
     database,
     vault,
@@ -67,11 +67,11 @@ export async function openEncoderResources(
     meter: meters,
     expiryMs: config.encoders.writeExpiry,
     encoders,
-    sessions,
+    connections,
   });
   const tls = { cert: identity.chain, key: identity.key, clientCa: `${ca.encoderIssuer}\n${ca.root}` };
   const encoderLink: EncoderLink = opening.use(
-    await openEmbeddedLink({ ...config.encoders.listen, tls, clock, log }, sessions),
+    await openEmbeddedLink({ ...config.encoders.listen, tls, clock, log }, connections),
   );
   const encoderUrl =
     config.encoders.endpoint ??
@@ -82,7 +82,7 @@ export async function openEncoderResources(
     audit,
     clock,
     encoders,
-    sessions,
+    connections,
     systemId,
     pki: registrationPki(config, ca, clock),
     endpoint: () => encoderUrl,
@@ -92,7 +92,7 @@ export async function openEncoderResources(
     maxPacketBytes: MAX_UP_PACKET_BYTES,
   });
   tasks.start('write requests', writes.run, DISPATCH_BACKOFF);
-  return { writes, sessions, encoders, registration, encoderLink, encoderUrl };
+  return { writes, connections, encoders, registration, encoderLink, encoderUrl };
 }
 
 /** Vendor roots are read and checked now: a mistake shows at the start, and not when an encoder registers. */

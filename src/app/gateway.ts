@@ -272,7 +272,7 @@ function statusOf(
     httpUrl,
     ownCertificate: () => certificates.own?.state(),
     encoderUrl: () => encoders.encoderUrl,
-    encoders: () => encoders.sessions.counts(),
+    encoders: () => encoders.connections.counts(),
     openWrites: () => encoders.writes.openCount(),
     upstreamUrl: config.upstream?.url,
     backlog: events.backlog,

@@ -122,7 +122,7 @@ async function openParts(folder: string, factory: Factory) {
     databaseFile,
     damagedRows: database.damagedRows,
     ...IDLE,
-    encoders: () => desk.sessions.counts(),
+    encoders: () => desk.connections.counts(),
     openWrites: () => desk.writes.openCount(),
     backlog: events.backlog,
     commits: database.figures,
@@ -182,8 +182,8 @@ export async function openFuzzSite() {
     session: uuid('9'),
   };
   const birth = { online: true, boot: uuid('7'), journal: uuid('8'), session: uuid('9'), seq: 1 };
-  desk.sessions.subscribed(connection);
-  await desk.sessions.received(connection, 'status', Buffer.from(JSON.stringify(birth)));
+  desk.connections.subscribed(connection);
+  await desk.connections.received(connection, 'status', Buffer.from(JSON.stringify(birth)));
   const imported = (await app(local, 'POST', '/site/import', { document: SITE })) as { id: string };
   await settle();
   await database.commit(() => acknowledge(openDoorTable(database)));

@@ -1,4 +1,4 @@
-/** The encoder resource: reads, edits (4.2), revocation and retirement. Registering is registration.ts, the live link sessions.ts. */
+/** The encoder resource: reads, edits (4.2), revocation and retirement. Registering is registration.ts, the live link connections.ts. */
 import type { Clock } from '../../platform/clock.ts';
 import { storedJson, storedTime } from '../../platform/database/damaged-rows.ts';
 import type { Database } from '../../platform/database/database.ts';
@@ -6,8 +6,8 @@ import { GatehouseError } from '../../platform/errors.ts';
 import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';
 import type { Caller, Editor } from '../../platform/principal.ts';
 import type { Audit } from '../../services/audit/audit.ts';
+import type { EncoderConnections, Presence } from './connections.ts';
 import { type Editable, type Encoder, type EncoderState, encoder as shownEncoder } from './schema.ts';
-import type { Presence, Sessions } from './sessions.ts';
 import type { EncoderRow, EncoderTable } from './table.ts';
 
 export interface EncodersOptions {
@@ -15,7 +15,7 @@ export interface EncodersOptions {
   table: EncoderTable;
   audit: Audit;
   clock: Clock;
-  sessions: Pick<Sessions, 'presence' | 'drop' | 'forget'>;
+  connections: Pick<EncoderConnections, 'presence' | 'drop' | 'forget'>;
   /** Its write requests that are not finished. */
   openRequests(encoderId: string): number;
 }
@@ -49,11 +49,11 @@ export interface Encoders {
 }
 
 export function openEncoders(options: EncodersOptions): Encoders {
-  const { database, table, audit, clock, sessions } = options;
+  const { database, table, audit, clock, connections } = options;
 
   function get(encoderId: string): { encoder: Encoder; revision: number } {
     const row = existing(table, encoderId);
-    return { encoder: toEncoder(row, sessions.presence(encoderId)), revision: row.revision };
+    return { encoder: toEncoder(row, connections.presence(encoderId)), revision: row.revision };
   }
 
   return {
@@ -65,14 +65,14 @@ export function openEncoders(options: EncodersOptions): Encoders {
 
     nameOf: (encoderId) => table.encoder.get(encoderId)?.name,
 
-    list: (query) => page(database, table, sessions, query),
+    list: (query) => page(database, table, connections, query),
 
     state(encoderId) {
       const row = existing(table, encoderId);
       const credential = table.byGeneration.get(encoderId, row.generation);
       if (!credential)
         throw new Error(`encoder ${encoderId} has no credential of generation ${row.generation}`);
-      const live = sessions.presence(encoderId);
+      const live = connections.presence(encoderId);
       const since = (at: number | null | undefined) =>
         at === null || at === undefined ? null : Math.round(clock.monotonic() - at);
       return {
@@ -122,7 +122,7 @@ export function openEncoders(options: EncodersOptions): Encoders {
           correlationId,
         });
       }, 'urgent');
-      await sessions.drop(encoderId, 'the credential was revoked');
+      await connections.drop(encoderId, 'the credential was revoked');
       return get(encoderId);
     },
 
@@ -132,18 +132,18 @@ export function openEncoders(options: EncodersOptions): Encoders {
 
 /** Removes an encoder for good; resolves with what it was, which the audit keeps too. */
 async function retire(
-  { database, table, audit, clock, sessions, openRequests }: EncodersOptions,
+  { database, table, audit, clock, connections, openRequests }: EncodersOptions,
   encoderId: string,
   { principal, correlationId, ifMatch }: Editor,
 ): Promise<Encoder> {
   const retired = await database.commit(() => {
     const row = existing(table, encoderId);
     assertIfMatch(ifMatch, row.revision);
-    const isConnected = sessions.presence(encoderId)?.connected ?? false;
+    const isConnected = connections.presence(encoderId)?.connected ?? false;
     const dependent = dependentOn(isConnected, openRequests(encoderId));
     if (dependent !== undefined)
       throw new GatehouseError('IN_USE', `Encoder ${encoderId} cannot be removed: ${dependent}.`);
-    const encoder = toEncoder(row, sessions.presence(encoderId));
+    const encoder = toEncoder(row, connections.presence(encoderId));
     const { name, metadata, platform, versions } = encoder;
     table.endActive.run('revoked', encoderId);
     table.retire.run(clock.now(), clock.now(), principal.id, encoderId);
@@ -157,7 +157,7 @@ async function retire(
     });
     return encoder;
   });
-  await sessions.forget(encoderId, 'it was removed');
+  await connections.forget(encoderId, 'it was removed');
   return retired;
 }
 
@@ -171,7 +171,7 @@ function dependentOn(isConnected: boolean, requests: number): string | undefined
 function page(
   database: Pick<Database, 'legible'>,
   table: EncoderTable,
-  sessions: EncodersOptions['sessions'],
+  connections: EncodersOptions['connections'],
   { cursor, limit, connected, revoked, name }: PageQuery,
 ): { items: Encoder[]; next: string | null } {
   const items: Encoder[] = [];
@@ -180,7 +180,7 @@ function page(
     const rows = table.page.all(after, name ?? '', limit + 1);
     for (const row of rows) {
       const [encoder] = database.legible(`encoder/${row.id}`, () =>
-        toEncoder(row, sessions.presence(row.id)),
+        toEncoder(row, connections.presence(row.id)),
       );
       if (!encoder) continue;
       if (connected !== undefined && String(encoder.connectionState.connected) !== connected) continue;

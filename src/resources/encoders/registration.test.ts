@@ -50,7 +50,7 @@ async function site() {
   const audit = { record: (entry: AuditEntry) => void audited.push(entry) };
   const drop = async (encoderId: string) => void dropped.push(encoderId);
   const live = { connected: false, openRequests: 0 };
-  const sessions = {
+  const connections = {
     presence: () => ({ connected: live.connected, changedAt: 0, connectedAt: null, lastMessageAt: null }),
     drop,
     forget: drop,
@@ -60,7 +60,7 @@ async function site() {
     table,
     audit,
     clock,
-    sessions,
+    connections,
     openRequests: () => live.openRequests,
   });
   const registration = openRegistration({
@@ -76,7 +76,7 @@ async function site() {
     registrationsPerHour: 3,
     keepAliveSeconds: 20,
     maxPacketBytes: 65_536,
-    sessions,
+    connections,
   });
   const register = (publicKey: string, more: Partial<RegistrationRequest> = {}, encoderId = 'desk-1') =>
     registration.register(encoderId, { deviceCert: 'D', publicKey, signature: 'AA==', ...more }, caller);

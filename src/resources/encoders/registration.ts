@@ -8,9 +8,9 @@ import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Caller, Editor } from '../../platform/principal.ts';
 import type { Audit } from '../../services/audit/audit.ts';
+import type { EncoderConnections } from './connections.ts';
 import { applyEdit, assertEditable, type Encoders, storedMetadata } from './encoders.ts';
 import type { RegisteredEncoder, RegistrationRequest } from './schema.ts';
-import type { Sessions } from './sessions.ts';
 import type { EncoderTable } from './table.ts';
 
 const HOUR_MS = 3_600_000;
@@ -63,7 +63,7 @@ export interface RegistrationOptions {
   registrationsPerHour: number;
   keepAliveSeconds: number;
   maxPacketBytes: number;
-  sessions: Pick<Sessions, 'drop'>;
+  connections: Pick<EncoderConnections, 'drop'>;
 }
 
 interface Issued {
@@ -111,7 +111,7 @@ export function openRegistration(options: RegistrationOptions): Registration {
         detail: { generation: issued.generation, fingerprint256: issued.certificate.fingerprint256 },
       });
     });
-    await options.sessions.drop(encoderId, 'it was registered again');
+    await options.connections.drop(encoderId, 'it was registered again');
     const { encoder, revision } = encoders.get(encoderId);
     return { encoder: { ...encoder, ...issued.answer }, revision };
   }

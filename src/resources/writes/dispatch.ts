@@ -12,8 +12,8 @@ import type { Database } from '../../platform/database/database.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Vault } from '../../platform/vault.ts';
 import type { Events } from '../../services/events/events.ts';
+import type { EncoderConnections } from '../encoders/connections.ts';
 import type { Encoders } from '../encoders/encoders.ts';
-import type { Sessions } from '../encoders/sessions.ts';
 import type { Ledger } from './ledger.ts';
 import type { RequestRow, WriteTable } from './table.ts';
 
@@ -34,7 +34,7 @@ export interface DispatchOptions {
   events: Pick<Events, 'wake'>;
   vault: Vault;
   encoders: Pick<Encoders, 'upgrading' | 'journal'>;
-  sessions: Pick<Sessions, 'connected' | 'send'>;
+  connections: Pick<EncoderConnections, 'connected' | 'send'>;
   clock: Clock;
   /** Epoch milliseconds; does not follow a wall clock that jumps (src/platform/known-time.ts). */
   knownTime(): number;
@@ -164,9 +164,9 @@ export class Dispatch {
 
   /** Inside the commit: the first request is sent next, if it can be. Returns whether one ended because it cannot. */
   #takeNext(encoderId: string): boolean {
-    const { table, ledger, encoders, sessions } = this.#options;
+    const { table, ledger, encoders, connections } = this.#options;
     const journal = encoders.journal(encoderId);
-    if (!sessions.connected(encoderId) || encoders.upgrading(encoderId) || journal === null) return false;
+    if (!connections.connected(encoderId) || encoders.upgrading(encoderId) || journal === null) return false;
     let hasEnded = false;
     for (const request of table.open.all(encoderId)) {
       if (request.sent_journal !== null) break;
@@ -190,14 +190,14 @@ export class Dispatch {
   }
 
   #publish(lane: Lane, request: RequestRow | undefined): void {
-    const { encoders, sessions, clock, log } = this.#options;
+    const { encoders, connections, clock, log } = this.#options;
     const { encoderId } = lane;
     // A journal that is not the one the job went to ends the job when its birth is stored; until then nothing is sent.
     const isSendable =
       request !== undefined &&
       request.sent_journal !== null &&
       request.sent_journal === encoders.journal(encoderId) &&
-      sessions.connected(encoderId);
+      connections.connected(encoderId);
     if (!isSendable) {
       lane.sent = null;
       return;
@@ -219,14 +219,14 @@ export class Dispatch {
   }
 
   async #send(lane: Lane, request: RequestRow, channel: 'write' | 'cancel'): Promise<void> {
-    const { sessions, epoch, clock } = this.#options;
+    const { connections, epoch, clock } = this.#options;
     const jobId = request.job_id;
-    if (channel === 'cancel') return sessions.send(lane.encoderId, 'cancel', { epoch, jobId });
+    if (channel === 'cancel') return connections.send(lane.encoderId, 'cancel', { epoch, jobId });
     const data = this.#unsealed(request);
     // Sent before the vault's key was replaced: what the encoder still reports counts, the deadline settles the rest.
     if (!data) return;
     const remaining = this.#deadline(lane, request) - clock.monotonic();
-    return sessions.send(lane.encoderId, 'write', {
+    return connections.send(lane.encoderId, 'write', {
       epoch,
       jobId,
       requestId: request.request_id,

@@ -191,7 +191,7 @@ class World {
         upgrading: () => false,
         journal: () => this.encoder.journal,
       },
-      sessions: {
+      connections: {
         connected: () => this.#connection !== null,
         send: async (_encoderId, channel, message) =>
           this.#send(life, { [channel]: message } as unknown as Down),

@@ -121,7 +121,7 @@ export class Testbed {
         upgrading: (id) => this.encoder(id).upgrading,
         journal: (id) => this.encoder(id).journal,
       },
-      sessions: {
+      connections: {
         connected: (id) => this.encoder(id).connected,
         send: async (encoderId, channel, message) => {
           if (life.signal.aborted) return;

@@ -11,8 +11,8 @@ import type { Caller } from '../../platform/principal.ts';
 import type { Vault } from '../../platform/vault.ts';
 import type { Audit } from '../../services/audit/audit.ts';
 import type { Events } from '../../services/events/events.ts';
+import type { Reports } from '../encoders/connections.ts';
 import type { Encoders } from '../encoders/encoders.ts';
-import type { Reports } from '../encoders/sessions.ts';
 import { Dispatch, type DispatchOptions, sealContext } from './dispatch.ts';
 import { auditName, type KeyMeter, type Ledger, openLedger } from './ledger.ts';
 import type { Input } from './machine.ts';
@@ -30,7 +30,7 @@ export interface WritesOptions {
   audit: Audit;
   events: Events;
   encoders: DispatchOptions['encoders'] & Pick<Encoders, 'exists'>;
-  sessions: DispatchOptions['sessions'];
+  connections: DispatchOptions['connections'];
   clock: Clock;
   knownTime: DispatchOptions['knownTime'];
   log: Log;
@@ -251,8 +251,8 @@ function assertEncoder({ encoders }: Parts, encoderId: string): void {
   );
 }
 
-function assertReady({ encoders, sessions, table }: Parts, encoderId: string): void {
-  if (!sessions.connected(encoderId)) {
+function assertReady({ encoders, connections, table }: Parts, encoderId: string): void {
+  if (!connections.connected(encoderId)) {
     throw new GatehouseError(
       'NOT_CONNECTED',
       `Encoder ${encoderId} is not connected. Check its power and network (one that was revoked has to be registered again), then send the request again.`,

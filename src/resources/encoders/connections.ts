@@ -37,7 +37,7 @@ import type { EncoderTable } from './table.ts';
  */
 export const BIRTH_DEADLINE_MS = 10_000;
 
-/** What the sessions report to the write requests. The first three run inside the commit that stores the message. */
+/** What the connections report to the write requests. The first three run inside the commit that stores the message. */
 export interface Reports {
   born(encoderId: string, journal: string): void;
   job(encoderId: string, report: JobReport): void;
@@ -45,7 +45,7 @@ export interface Reports {
   wake(encoderId: string, cause: 'fresh-connection' | 'report'): void;
 }
 
-/** Presence as the sessions know it; the row is only its memory across a restart. */
+/** Presence as the connections show it; the row is only its memory across a restart. */
 export interface Presence {
   connected: boolean;
   /** Epoch milliseconds of the last real change. */
@@ -55,7 +55,7 @@ export interface Presence {
   lastMessageAt: number | null;
 }
 
-export interface SessionsOptions {
+export interface ConnectionsOptions {
   database: Database;
   table: EncoderTable;
   events: LiveEvents;
@@ -67,13 +67,13 @@ export interface SessionsOptions {
   link(): Pick<EncoderLink, 'send' | 'kick'>;
 }
 
-interface Session {
+interface LiveEncoder {
   connection: EncoderConnection;
   granted: boolean;
   /** The newest status that is about this connection; set inside the commit that stores it. */
   born: { boot: string; seq: number } | undefined;
   birthStored: boolean;
-  /** When its birth is waited for; aborted when it comes, or when the session ends. */
+  /** When its birth is waited for; aborted when it comes, or when the connection ends. */
   awaitsBirth: AbortController | undefined;
   /** How far each boot is stored, by boot, where the encoder has not received it yet. */
   owed: Map<string, number>;
@@ -86,16 +86,16 @@ type Up =
   | { channel: 'job'; message: JobReport }
   | { channel: 'progress'; message: ProgressReport };
 
-/** Opened with `openSessions`; what the link reports comes in through the four methods of EncoderLinkHost. */
-export class Sessions implements EncoderLinkHost {
-  readonly #options: SessionsOptions;
-  readonly #sessions = new Map<string, Session>();
+/** Opened with `openConnections`; what the link reports comes in through the four methods of EncoderLinkHost. */
+export class EncoderConnections implements EncoderLinkHost {
+  readonly #options: ConnectionsOptions;
+  readonly #live = new Map<string, LiveEncoder>();
   /** Connections that were replaced or dropped and are not yet reported lost: nothing they say counts any more. */
   readonly #ended = new Set<string>();
   /** When each encoder's presence last changed, epoch milliseconds. */
   readonly #changedAt = new Map<string, number>();
 
-  constructor(options: SessionsOptions) {
+  constructor(options: ConnectionsOptions) {
     this.#options = options;
     for (const row of options.table.all.all()) this.#changedAt.set(row.id, row.connected_changed_at);
   }
@@ -108,11 +108,11 @@ export class Sessions implements EncoderLinkHost {
   }
 
   subscribed(connection: EncoderConnection): void {
-    const session = this.#sessionOf(connection);
-    if (!session) return;
-    session.granted = true;
-    this.#connectIfReady(session);
-    this.#acknowledge(session);
+    const live = this.#liveOf(connection);
+    if (!live) return;
+    live.granted = true;
+    this.#connectIfReady(live);
+    this.#acknowledge(live);
   }
 
   async received(connection: EncoderConnection, channel: UpChannel, payload: Buffer): Promise<void> {
@@ -120,28 +120,28 @@ export class Sessions implements EncoderLinkHost {
     // A last will says nothing that the lost connection itself does not say better.
     if (!up) return;
     const { encoderId } = connection;
-    const session = this.#sessionOf(connection);
-    if (!session) throw new DriverError('LINK_LOST', `encoder ${encoderId} has been cut off`);
-    session.lastMessageAt = this.#options.clock.monotonic();
-    if (up.channel === 'status') this.#awaitBirth(session, up.message);
-    const acked = await this.#options.database.commit(() => this.#store(session, up));
-    owe(session, up.message.boot, acked);
-    if (up.channel === 'status' && counts(session, up.message)) session.birthStored = true;
-    this.#connectIfReady(session);
-    this.#acknowledge(session);
+    const live = this.#liveOf(connection);
+    if (!live) throw new DriverError('LINK_LOST', `encoder ${encoderId} has been cut off`);
+    live.lastMessageAt = this.#options.clock.monotonic();
+    if (up.channel === 'status') this.#awaitBirth(live, up.message);
+    const acked = await this.#options.database.commit(() => this.#store(live, up));
+    owe(live, up.message.boot, acked);
+    if (up.channel === 'status' && counts(live, up.message)) live.birthStored = true;
+    this.#connectIfReady(live);
+    this.#acknowledge(live);
     this.#options.reports().wake(encoderId, 'report');
     if (up.channel === 'status') this.#options.events.wake();
   }
 
   lost(connection: EncoderConnection, reason: string): void {
-    const session = this.#sessions.get(connection.encoderId);
-    if (session?.connection.connectionId === connection.connectionId) this.#end(session, reason);
+    const live = this.#live.get(connection.encoderId);
+    if (live?.connection.connectionId === connection.connectionId) this.#end(live, reason);
     this.#ended.delete(connection.connectionId);
   }
 
   connected(encoderId: string): boolean {
-    const session = this.#sessions.get(encoderId);
-    return session !== undefined && this.#isConnected(session);
+    const live = this.#live.get(encoderId);
+    return live !== undefined && this.#isConnected(live);
   }
 
   /** Resolves when handed to the transport; throws DriverError LINK_LOST when the encoder is not connected. */
@@ -156,11 +156,11 @@ export class Sessions implements EncoderLinkHost {
     await this.#options.link().send(encoderId, channel, encodeDown(channel, message));
   }
 
-  /** After a registration or a revocation: from here on nothing reaches the old session. */
+  /** After a registration or a revocation: from here on nothing reaches the old connection. */
   async drop(encoderId: string, reason: string): Promise<void> {
     if (!this.#changedAt.has(encoderId)) this.#changedAt.set(encoderId, this.#options.clock.now());
-    const session = this.#sessions.get(encoderId);
-    if (session) this.#end(session, reason);
+    const live = this.#live.get(encoderId);
+    if (live) this.#end(live, reason);
     await this.#options.link().kick(encoderId, reason);
   }
 
@@ -175,33 +175,33 @@ export class Sessions implements EncoderLinkHost {
   presence(encoderId: string): Presence | undefined {
     const changedAt = this.#changedAt.get(encoderId);
     if (changedAt === undefined) return undefined;
-    const session = this.#sessions.get(encoderId);
-    const connectedAt = session?.connectedAt ?? null;
+    const live = this.#live.get(encoderId);
+    const connectedAt = live?.connectedAt ?? null;
     return {
       connected: connectedAt !== null,
       changedAt,
       connectedAt,
-      lastMessageAt: session?.lastMessageAt ?? null,
+      lastMessageAt: live?.lastMessageAt ?? null,
     };
   }
 
   /** A revoked encoder is none that should be connected: it counts as neither. */
   counts(): { registered: number; connected: number; revoked: number } {
-    const connected = [...this.#sessions.values()].filter((session) => this.#isConnected(session)).length;
+    const connected = [...this.#live.values()].filter((live) => this.#isConnected(live)).length;
     const revoked = this.#options.table.countRevoked.get()?.count ?? 0;
     return { registered: this.#changedAt.size - revoked, connected, revoked };
   }
 
-  #isConnected(session: Session): boolean {
-    return session.connectedAt !== null && this.#sessions.get(session.connection.encoderId) === session;
+  #isConnected(live: LiveEncoder): boolean {
+    return live.connectedAt !== null && this.#live.get(live.connection.encoderId) === live;
   }
 
-  #sessionOf(connection: EncoderConnection): Session | undefined {
+  #liveOf(connection: EncoderConnection): LiveEncoder | undefined {
     if (this.#ended.has(connection.connectionId)) return undefined;
-    const current = this.#sessions.get(connection.encoderId);
+    const current = this.#live.get(connection.encoderId);
     if (current?.connection.connectionId === connection.connectionId) return current;
     if (current) this.#end(current, 'a newer connection took its place');
-    const session: Session = {
+    const live: LiveEncoder = {
       connection,
       granted: false,
       born: undefined,
@@ -211,40 +211,40 @@ export class Sessions implements EncoderLinkHost {
       connectedAt: null,
       lastMessageAt: null,
     };
-    this.#sessions.set(connection.encoderId, session);
-    return session;
+    this.#live.set(connection.encoderId, live);
+    return live;
   }
 
-  #connectIfReady(session: Session): void {
-    const { encoderId, generation } = session.connection;
+  #connectIfReady(live: LiveEncoder): void {
+    const { encoderId, generation } = live.connection;
     const { clock, log, reports, epoch } = this.#options;
-    if (this.#sessions.get(encoderId) !== session || session.connectedAt !== null) return;
-    if (!session.granted || !session.birthStored) return;
-    session.connectedAt = clock.monotonic();
+    if (this.#live.get(encoderId) !== live || live.connectedAt !== null) return;
+    if (!live.granted || !live.birthStored) return;
+    live.connectedAt = clock.monotonic();
     this.#remember(encoderId, true);
     log.info({ encoderId, generation }, 'encoder connected');
-    this.#trySend(session, 'hello', { epoch });
+    this.#trySend(live, 'hello', { epoch });
     reports().wake(encoderId, 'fresh-connection');
   }
 
-  #end(session: Session, reason: string): void {
-    const { encoderId, connectionId } = session.connection;
+  #end(live: LiveEncoder, reason: string): void {
+    const { encoderId, connectionId } = live.connection;
     this.#ended.add(connectionId);
-    this.#sessions.delete(encoderId);
-    session.awaitsBirth?.abort();
-    if (session.connectedAt === null) return;
+    this.#live.delete(encoderId);
+    live.awaitsBirth?.abort();
+    if (live.connectedAt === null) return;
     this.#remember(encoderId, false);
     this.#options.log.info({ encoderId, reason }, 'encoder disconnected');
   }
 
   /** Ends a connection on which a status of another session stands where its birth should be. */
-  #awaitBirth(session: Session, { session: named }: Birth): void {
-    const { encoderId, session: announced } = session.connection;
-    if (named === announced) session.awaitsBirth?.abort();
+  #awaitBirth(live: LiveEncoder, { session: named }: Birth): void {
+    const { encoderId, session: announced } = live.connection;
+    if (named === announced) live.awaitsBirth?.abort();
     if (announced === undefined || named === announced) return;
-    if (session.birthStored || session.awaitsBirth) return;
+    if (live.birthStored || live.awaitsBirth) return;
     const waiting = new AbortController();
-    session.awaitsBirth = waiting;
+    live.awaitsBirth = waiting;
     const { clock, log } = this.#options;
     const end = () => {
       const reason = 'its birth names another session than its will';
@@ -269,34 +269,34 @@ export class Sessions implements EncoderLinkHost {
   }
 
   /** Inside the commit: stores the message and all that follows from it. Returns how far its boot is stored. */
-  #store(session: Session, up: Up): number {
+  #store(live: LiveEncoder, up: Up): number {
     const { table, events, clock, reports } = this.#options;
-    const { encoderId } = session.connection;
+    const { encoderId } = live.connection;
     const { boot, seq } = up.message;
     const { isNew, acked } = storeOnce(table, { encoderId, boot, seq });
-    const isCurrent = up.channel === 'status' && counts(session, up.message);
-    if (isCurrent) session.born = { boot, seq };
+    const isCurrent = up.channel === 'status' && counts(live, up.message);
+    if (isCurrent) live.born = { boot, seq };
     if (!isNew) return acked;
     if (up.channel === 'job') reports().job(encoderId, up.message);
     else if (up.channel === 'progress') reports().progress(encoderId, up.message);
     else if (isCurrent) {
-      writeReported({ table, events }, session.connection, up.message, clock.now());
+      writeReported({ table, events }, live.connection, up.message, clock.now());
       reports().born(encoderId, up.message.journal);
     }
     return acked;
   }
 
   /** What came before the birth is acknowledged as soon as the encoder is connected and can hear it. */
-  #acknowledge(session: Session): void {
-    if (!this.#isConnected(session)) return;
+  #acknowledge(live: LiveEncoder): void {
+    if (!this.#isConnected(live)) return;
     const { epoch } = this.#options;
-    for (const [boot, seq] of session.owed) this.#trySend(session, 'ack', { epoch, boot, seq });
-    session.owed.clear();
+    for (const [boot, seq] of live.owed) this.#trySend(live, 'ack', { epoch, boot, seq });
+    live.owed.clear();
   }
 
   /** For what is repeated anyway when the encoder is back. */
   #trySend<Channel extends 'hello' | 'ack'>(
-    { connection: { encoderId } }: Session,
+    { connection: { encoderId } }: LiveEncoder,
     channel: Channel,
     message: DownMessages[Channel],
   ): void {
@@ -308,7 +308,7 @@ export class Sessions implements EncoderLinkHost {
 }
 
 /** No one is connected when the gateway starts: what the rows say is from before. */
-export async function openSessions(options: SessionsOptions): Promise<Sessions> {
+export async function openConnections(options: ConnectionsOptions): Promise<EncoderConnections> {
   const { database, table, events, clock } = options;
   await database.commit(() => {
     const now = clock.now();
@@ -317,15 +317,15 @@ export async function openSessions(options: SessionsOptions): Promise<Sessions> 
     }
     table.disconnectAll.run(now);
   });
-  return new Sessions(options);
+  return new EncoderConnections(options);
 }
 
 /** What is forgotten is acknowledged at its next repeat. */
-function owe(session: Session, boot: string, seq: number): void {
-  session.owed.delete(boot);
-  session.owed.set(boot, seq);
-  const oldest = session.owed.size > BOOTS_KEPT ? session.owed.keys().next().value : undefined;
-  if (oldest !== undefined) session.owed.delete(oldest);
+function owe(live: LiveEncoder, boot: string, seq: number): void {
+  live.owed.delete(boot);
+  live.owed.set(boot, seq);
+  const oldest = live.owed.size > BOOTS_KEPT ? live.owed.keys().next().value : undefined;
+  if (oldest !== undefined) live.owed.delete(oldest);
 }
 
 function decode(channel: UpChannel, payload: Buffer): Up | undefined {
@@ -341,7 +341,7 @@ function decode(channel: UpChannel, payload: Buffer): Up | undefined {
  * session, the first status is taken for the birth. The very status that counted last comes again when its commit has
  * failed, and must count then.
  */
-function counts({ connection, born }: Session, message: Birth): boolean {
+function counts({ connection, born }: LiveEncoder, message: Birth): boolean {
   if (connection.session !== undefined && message.session !== connection.session) return false;
   return !born || (born.boot === message.boot && message.seq >= born.seq);
 }
