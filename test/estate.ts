@@ -138,7 +138,7 @@ export async function openEstate(database?: Database, restart: Restart = {}) {
         doors.presence.run,
         doors.standOpen.run,
         doors.closings.run,
-        doors.later.run,
+        doors.deferredWrites.run,
         doors.catalogueChanges.run,
       ),
   };

@@ -185,7 +185,7 @@ function startTasks(tasks: Pick<Tasks, 'start'>, { rs485, zgates, doors }: Slice
   tasks.start('lock presence', doors.presence.run);
   tasks.start('doors that stand open', doors.standOpen.run);
   tasks.start('doors to be locked again', doors.closings.run);
-  tasks.start('what closed doors and was not stored', doors.later.run);
+  tasks.start('what closed doors and was not stored', doors.deferredWrites.run);
 }
 
 /** Doors follow a change of the catalogue; what is in a group has only its id. */

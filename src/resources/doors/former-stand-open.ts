@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import type { Closings } from './closing.ts';
 import type { DoorContext } from './context.ts';
-import { type CloseUnstoredOptions, closeAlsoUnstored } from './stored-later.ts';
+import { type CloseUnstoredOptions, closeAlsoUnstored } from './deferred-writes.ts';
 import type { DoorTable } from './table.ts';
 
 export interface FormerStandOpenOptions extends CloseUnstoredOptions, DoorContext {
@@ -30,7 +30,7 @@ export async function closeFormerStandOpen(options: FormerStandOpenOptions): Pro
 type FormerRow = ReturnType<DoorTable['stoodOpenBySetting']['all']>[number];
 
 async function closeFormer({ mac, ...door }: FormerRow, options: FormerStandOpenOptions): Promise<void> {
-  const { database, table, audit, closings, later } = options;
+  const { database, table, audit, closings, deferredWrites } = options;
   const caller = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
   const order =
     mac === null
@@ -45,5 +45,5 @@ async function closeFormer({ mac, ...door }: FormerRow, options: FormerStandOpen
       table.forgetStoodOpen.run(door.id);
     }, 'urgent');
   if (order) await closeAlsoUnstored(options, order, {}, store);
-  else await store().catch((error) => later.add(door.id, 'end', error, { store }));
+  else await store().catch((error) => deferredWrites.add(door.id, 'end', error, { store }));
 }

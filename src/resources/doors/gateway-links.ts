@@ -7,7 +7,7 @@ import type { Firmware } from './firmware.ts';
 import { type LockEventsOptions, openLockEvents } from './lock-events.ts';
 import type { Locks } from './locks.ts';
 import type { PresenceEvents } from './presence.ts';
-import { openRoaming, openStrangers, type RoamingOptions } from './roaming.ts';
+import { openRoaming, openUnknownLocks, type RoamingOptions } from './roaming.ts';
 import type { StandOpen } from './stand-open.ts';
 import type { DueRow } from './table.ts';
 
@@ -37,12 +37,12 @@ export interface GatewayLinksOptions extends LockEventsOptions, RoamingOptions {
 export function openGatewayLinks(options: GatewayLinksOptions): GatewayLinks {
   const { table, locks, presence, firmware, closings, standOpen, lockLinks } = options;
   const followLock = openRoaming(options);
-  const logStranger = openStrangers(options);
+  const logUnknownLock = openUnknownLocks(options);
   const lockEvent = openLockEvents(options);
   return {
     report(linkId, report) {
       locks.take(linkId, report);
-      logStranger(linkId, report);
+      logUnknownLock(linkId, report);
       followLock(linkId, report.subject);
       firmware.report(linkId, report);
     },

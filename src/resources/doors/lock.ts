@@ -5,6 +5,7 @@ import type { Intent, LastActuation } from '../../services/actuations/actuations
 import type { Closings } from './closing.ts';
 import type { ClosingOutcome } from './closing-orders.ts';
 import type { DoorContext } from './context.ts';
+import { closedUnstored, type DeferredWrites } from './deferred-writes.ts';
 import type { LastReadDoors } from './last-read-doors.ts';
 import {
   AUDITED,
@@ -21,7 +22,6 @@ import type { Locks } from './locks.ts';
 import { assertPin, type RfPins } from './rf-pin.ts';
 import { type LastLock, lastLockDetail } from './schema.ts';
 import type { StandOpen } from './stand-open.ts';
-import { closedUnstored, type StoredLater } from './stored-later.ts';
 import { type DoorRow, existing } from './table.ts';
 
 export interface LockDoorOptions extends DoorContext {
@@ -29,7 +29,7 @@ export interface LockDoorOptions extends DoorContext {
   rfPins: Pick<RfPins, 'pinOf'>;
   standOpen: Pick<StandOpen, 'of' | 'end' | 'isBeginning' | 'isLettingGo'>;
   closings: Pick<Closings, 'attempt'>;
-  later: StoredLater;
+  deferredWrites: DeferredWrites;
   lastRead: LastReadDoors;
 }
 
@@ -62,7 +62,7 @@ export interface LockDoor {
 }
 
 export function openLockDoor(options: LockDoorOptions): LockDoor {
-  const { clock, lastRead, lockLinks, rfPins, standOpen, closings, later } = options;
+  const { clock, lastRead, lockLinks, rfPins, standOpen, closings, deferredWrites } = options;
   const doors = { door: { get: lastRead.door } };
 
   /** Ends what stands open, and has its lock locked. */
@@ -93,7 +93,7 @@ export function openLockDoor(options: LockDoorOptions): LockDoor {
 
   /** Resolves with what closes the door; rejects with the same when it is not stored. */
   function assertStored<R extends ClosingOutcome>(doorId: string, result: R): R {
-    const refusal = later.refusalOf(doorId);
+    const refusal = deferredWrites.refusalOf(doorId);
     if (refusal) throw closedUnstored(result, refusal);
     return result;
   }
@@ -145,7 +145,7 @@ export function openLockDoor(options: LockDoorOptions): LockDoor {
 
 /** Locking a door waits for no disk: the audit follows when the intent cannot be stored. */
 async function auditFor(
-  { actuations, later }: LockDoorOptions,
+  { actuations, deferredWrites }: LockDoorOptions,
   intent: Intent,
   doorId: string,
   detail: object,
@@ -165,7 +165,7 @@ async function auditFor(
         await actuations.begin(intent, detail);
         await actuations.end(intent, outcome, more);
       };
-      later.add(doorId, 'audit', refusal, { store });
+      deferredWrites.add(doorId, 'audit', refusal, { store });
     },
   };
 }

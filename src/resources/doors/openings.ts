@@ -2,6 +2,7 @@
 import { type Busy, openBusy } from './busy.ts';
 import { type Closings, openClosings } from './closing.ts';
 import type { DoorContext } from './context.ts';
+import { type DeferredWrites, openDeferredWrites } from './deferred-writes.ts';
 import { closeFormerStandOpen } from './former-stand-open.ts';
 import { type LastReadDoors, openLastReadDoors } from './last-read-doors.ts';
 import { type LockDoor, openLockDoor } from './lock.ts';
@@ -9,14 +10,13 @@ import type { Locks } from './locks.ts';
 import { type LateRelocks, openLateRelocks } from './relocking.ts';
 import { openRfPins, type RfPins } from './rf-pin.ts';
 import { openStandOpen, type StandOpen } from './stand-open.ts';
-import { openStoredLater, type StoredLater } from './stored-later.ts';
 
 export interface Openings {
   readonly busy: Busy;
   readonly lastRead: LastReadDoors;
   readonly rfPins: RfPins;
   readonly closings: Closings;
-  readonly later: StoredLater;
+  readonly deferredWrites: DeferredWrites;
   readonly standOpen: StandOpen;
   readonly lockDoor: LockDoor;
   readonly lateRelocks: LateRelocks;
@@ -30,8 +30,8 @@ export function openOpenings(context: DoorContext, locks: Locks): Openings {
   const rfPins = openRfPins({ ...context, lockedInWords });
   const keepsOpen = (mac: string) => standOpen.keepsOpen(mac);
   const closings = openClosings({ ...context, rfPins, lastRead, keepsOpen });
-  const later = openStoredLater(context);
-  closeFormerStandOpen({ ...context, closings, later }).catch((error) =>
+  const deferredWrites = openDeferredWrites(context);
+  closeFormerStandOpen({ ...context, closings, deferredWrites }).catch((error) =>
     log.error({ err: error }, 'doors that stand open by their former configuration were not closed'),
   );
   const standOpen: StandOpen = openStandOpen({
@@ -41,9 +41,9 @@ export function openOpenings(context: DoorContext, locks: Locks): Openings {
     lastRead,
     rfPins,
     closings,
-    later,
+    deferredWrites,
   });
-  const lockDoor = openLockDoor({ ...context, locks, lastRead, rfPins, closings, later, standOpen });
-  const lateRelocks = openLateRelocks({ ...context, locks, busy, closings, later, standOpen });
-  return { busy, lastRead, rfPins, closings, later, standOpen, lockDoor, lateRelocks };
+  const lockDoor = openLockDoor({ ...context, locks, lastRead, rfPins, closings, deferredWrites, standOpen });
+  const lateRelocks = openLateRelocks({ ...context, locks, busy, closings, deferredWrites, standOpen });
+  return { busy, lastRead, rfPins, closings, deferredWrites, standOpen, lockDoor, lateRelocks };
 }

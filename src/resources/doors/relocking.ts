@@ -11,10 +11,10 @@ import { type Caller, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import type { Busy } from './busy.ts';
 import { type Closings, NOT_OPENED } from './closing.ts';
 import type { DoorContext } from './context.ts';
+import { type CloseUnstoredOptions, closeAlsoUnstored } from './deferred-writes.ts';
 import { DEADLINE_MS, type End, HELD_AT_MOST_MS } from './lock-links.ts';
 import type { Locks } from './locks.ts';
 import type { StandOpen } from './stand-open.ts';
-import { type CloseUnstoredOptions, closeAlsoUnstored } from './stored-later.ts';
 import type { DoorRow } from './table.ts';
 
 /** Time to open the door. */

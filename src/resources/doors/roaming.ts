@@ -96,7 +96,7 @@ const LOGGED_MAX = 1_024;
  * After each report of a link: locks that are heard and are at no door, such as one that was replaced; a retired one is asked to
  * leave (leaving.ts).
  */
-export function openStrangers({ table, log, leaving, zgates }: RoamingOptions) {
+export function openUnknownLocks({ table, log, leaving, zgates }: RoamingOptions) {
   const logged = new Set<string>();
   return (linkId: string, { subject, state }: StateReport): void => {
     const gateway = zgates.ofLink(linkId);

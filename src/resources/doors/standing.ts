@@ -6,6 +6,7 @@ import { waitBefore } from '../../platform/supervise.ts';
 import type { Intent } from '../../services/actuations/actuations.ts';
 import type { Closings } from './closing.ts';
 import type { DoorContext } from './context.ts';
+import type { DeferredWrites } from './deferred-writes.ts';
 import type { LastReadDoors } from './last-read-doors.ts';
 import { type StandingChange, standingChanged } from './live-events.ts';
 import { AUDITED, HELD_AT_MOST_MS } from './lock-links.ts';
@@ -13,7 +14,6 @@ import type { StandOpenOutcome } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
 import type { StandOpenRow } from './openings-table.ts';
 import { type HoldOutcome, RELAY_REPORTED_OPEN, type RelayHolds } from './relay-hold.ts';
-import type { StoredLater } from './stored-later.ts';
 
 /** Longer than the check-in interval of sleeping locks, and short enough that the person who asked is still there. */
 const BEGINS_WITHIN_MS = 15 * 60_000;
@@ -45,7 +45,7 @@ export interface StandingOptions extends DoorContext {
   locks: Pick<Locks, 'report'>;
   closings: Pick<Closings, 'store' | 'schedule' | 'closeUnstored' | 'closingStored' | 'isPending'>;
   lastRead: LastReadDoors;
-  later: Pick<StoredLater, 'add'>;
+  deferredWrites: Pick<DeferredWrites, 'add'>;
 }
 
 /** By the id of the door. */
@@ -218,7 +218,7 @@ function noting<R extends unknown[]>(store: (standing: Standing, ...how: R) => P
  * The row of a door that stands open. That an order was withdrawn may not be stored yet: its row then counts for nothing, and
  * is replaced by what the gateway knows.
  */
-function storedIn({ database, table, later }: StandingOptions, all: Standings) {
+function storedIn({ database, table, deferredWrites }: StandingOptions, all: Standings) {
   /** Correlation ids of such orders. */
   const withdrawn = new Set<string>();
 
@@ -261,7 +261,7 @@ function storedIn({ database, table, later }: StandingOptions, all: Standings) {
         await database.commit(() => withdraw(row), 'urgent');
         withdrawn.delete(row.correlation_id);
       };
-      later.add(row.door_id, 'withdrawal', error, { store, isDue });
+      deferredWrites.add(row.door_id, 'withdrawal', error, { store, isDue });
     },
   };
 }
@@ -270,7 +270,7 @@ type Stored = ReturnType<typeof storedIn>;
 
 /** Ends it. What closes the door goes out also when that cannot be stored: it is stored later then. Never rejects. */
 function endIn(
-  { database, events, closings, clock, later }: StandingOptions,
+  { database, events, closings, clock, deferredWrites }: StandingOptions,
   all: Standings,
   holds: RelayHolds,
   { record, stored }: { record: ReturnType<typeof recordIn>; stored: Stored },
@@ -317,12 +317,12 @@ function endIn(
         closings.schedule(order.mac, 0, { settlesMs });
       events.wake();
     };
-    later.add(id, 'end', failure.error, { store: storeNow });
+    deferredWrites.add(id, 'end', failure.error, { store: storeNow });
   };
 }
 
 /** Stores the row, unless it was ended or replaced meanwhile; when the disk is well, if it is not now. */
-function keepIn({ database, events, later }: StandingOptions, stored: Stored) {
+function keepIn({ database, events, deferredWrites }: StandingOptions, stored: Stored) {
   return async (standing: Standing, patch: Partial<StandOpenRow>, publish?: () => void): Promise<void> => {
     standing.row = { ...standing.row, ...patch };
     const store = async () => {
@@ -331,7 +331,7 @@ function keepIn({ database, events, later }: StandingOptions, stored: Stored) {
       }, 'urgent');
       if (publish) events.wake();
     };
-    await store().catch((error) => later.add(standing.row.door_id, 'change', error, { store }));
+    await store().catch((error) => deferredWrites.add(standing.row.door_id, 'change', error, { store }));
   };
 }
 

@@ -38,7 +38,7 @@ interface Entry {
   refusal: GatehouseError;
 }
 
-export interface StoredLater {
+export interface DeferredWrites {
   /** `error`: why it could not be stored now. `store` rejects while it cannot be stored. */
   add(
     doorId: string,
@@ -52,7 +52,7 @@ export interface StoredLater {
   run(signal: AbortSignal): Promise<never>;
 }
 
-export function openStoredLater({ clock, log }: { clock: Clock; log: Log }): StoredLater {
+export function openDeferredWrites({ clock, log }: { clock: Clock; log: Log }): DeferredWrites {
   const entries = new Set<Entry>();
   const waking = openWaking(clock);
 
@@ -95,7 +95,7 @@ export function openStoredLater({ clock, log }: { clock: Clock; log: Log }): Sto
 
 export interface CloseUnstoredOptions extends DoorContext {
   closings: Pick<Closings, 'schedule' | 'closeUnstored' | 'closingStored'>;
-  later: Pick<StoredLater, 'add'>;
+  deferredWrites: Pick<DeferredWrites, 'add'>;
 }
 
 /**
@@ -103,7 +103,7 @@ export interface CloseUnstoredOptions extends DoorContext {
  * the order and rejects while that cannot be. Never rejects.
  */
 export async function closeAlsoUnstored(
-  { closings, later, events }: CloseUnstoredOptions,
+  { closings, deferredWrites, events }: CloseUnstoredOptions,
   order: ClosingOrder,
   { delayMs = 0, ...watch }: Watch & { delayMs?: number },
   store: () => Promise<void>,
@@ -115,7 +115,7 @@ export async function closeAlsoUnstored(
     closings.schedule(mac, delayMs, watch);
   } catch (error) {
     closings.closeUnstored(order, correlationId, delayMs, watch);
-    later.add(order.door.id, 'end', error, {
+    deferredWrites.add(order.door.id, 'end', error, {
       async store() {
         await store();
         if (!closings.closingStored(mac, correlationId)) closings.schedule(mac, 0, watch);
