@@ -39,25 +39,3 @@ export const systemClock: Clock = {
     }
   },
 };
-
-/** Waits for the promise, whichever way it settles, but no longer than this; resolves with whether it settled in time. */
-export async function settlesWithin(
-  promise: Promise<unknown>,
-  milliseconds: number,
-  clock: Clock,
-): Promise<boolean> {
-  const over = new AbortController();
-  const settled = promise.then(
-    () => true,
-    () => true,
-  );
-  const late = clock.sleep(milliseconds, over.signal).then(
-    () => false,
-    () => false,
-  );
-  try {
-    return await Promise.race([settled, late]);
-  } finally {
-    over.abort();
-  }
-}

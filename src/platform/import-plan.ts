@@ -1,6 +1,6 @@
 /**
  * `gatehouse import`: what every slice that takes part does with its section of the site's file. site-import/ puts the
- * plans together and has them written, a few entries in each commit; estate.ts passes them in.
+ * plans together and has them written, a few entries in each commit; site-import passes them in.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Principal } from './principal.ts';

@@ -6,8 +6,9 @@
  * per process; and the kernel takes back what a killed process held. Two masters on one bus are worse than none, hence
  * the wait for the predecessor.
  */
+
 import { DriverError, type Plain } from '../../../drivers/contract/driver.ts';
-import { settlesWithin } from '../clock.ts';
+import { settles } from '../../../drivers/contract/waiting.ts';
 import type { LinkCommand } from '../link-command.ts';
 import { type Backoff, supervise } from '../supervise.ts';
 import { type Conversation, type HostListener, openConversation } from './conversation.ts';
@@ -114,7 +115,7 @@ export function openHost(options: HostOptions): Host {
       for (const id of links.keys()) listener.link(id, false, error);
       await child.end(signal.aborted || reason === RESTARTED);
       // What it wrote before its end is still read: answers and events that came in time count.
-      await settlesWithin(conversation.failed, READ_OUT_MS, clock);
+      await settles(conversation.failed, READ_OUT_MS, clock);
       forgetProcess(pidFile);
     }
     if (reason !== RESTARTED) throw new Error(`${reason}; ${await child.exited}`);

@@ -2,10 +2,12 @@
  * A process that runs a group of links. It may be started while the daemon's own code is still being loaded, for both
  * take half a second: until it receives its links it is the master of no bus, and it ends with its channel.
  */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
-import { type Clock, settlesWithin } from '../clock.ts';
+import { settles } from '../../../drivers/contract/waiting.ts';
+import type { Clock } from '../clock.ts';
 import type { Log } from '../log.ts';
 import { DAEMON_DESCRIPTOR } from './channel.ts';
 import { CLOSING_DEADLINE_MS } from './ipc.ts';
@@ -90,11 +92,11 @@ export function startProcess(group: Group, options: ProcessOptions): HostProcess
     async end(politely) {
       if (politely) {
         child.kill('SIGTERM');
-        await settlesWithin(exited, CLOSING_DEADLINE_MS + EXIT_MARGIN_MS, clock);
+        await settles(exited, CLOSING_DEADLINE_MS + EXIT_MARGIN_MS, clock);
       }
       // Does nothing to a process that has ended.
       child.kill('SIGKILL');
-      if (await settlesWithin(exited, UNKILLABLE_MS, clock)) return;
+      if (await settles(exited, UNKILLABLE_MS, clock)) return;
       const { pid } = child;
       log.error({ pid }, `process ${pid} hangs in the kernel; its links stay down until it is gone`);
       await exited;

@@ -3,7 +3,8 @@
  * fire. Each sign of life is earned by every check (the writer, the interface, the supervisor of hosts) within its
  * deadline. When one fails the feeding stops, and systemd kills and restarts the daemon (WatchdogSec=).
  */
-import { type Clock, settlesWithin } from '../clock.ts';
+import { settles } from '../../../drivers/contract/waiting.ts';
+import type { Clock } from '../clock.ts';
 import type { Log } from '../log.ts';
 import type { Notifier } from './notify.ts';
 
@@ -56,7 +57,7 @@ async function stuckOnes(vitals: readonly Vital[], withinMs: number, clock: Cloc
       const checked = check().then(() => {
         passed = true;
       });
-      await settlesWithin(checked, withinMs, clock);
+      await settles(checked, withinMs, clock);
       return passed;
     }),
   );

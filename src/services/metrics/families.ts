@@ -54,7 +54,7 @@ export function familiesOf(sources: Sources): Family[] {
     gauge('event_streams', 'Readers of live events', streams.count()),
     ...(now.upstream ? upstream(now.upstream, events.backlog().dropped) : []),
     ...field(now.field),
-    ...estate(now),
+    ...resourceFamilies(now),
     ...locks(sources.locks()),
     ...buses(now.buses),
     commands(sources.buses()),
@@ -183,7 +183,7 @@ function reasonOf(lastError: string | null): string {
   return lastError?.split(':', 1)[0] ?? 'NOT_STARTED';
 }
 
-function estate({ doors, zgates, apply, jobs }: Status): Family[] {
+function resourceFamilies({ doors, zgates, apply, jobs }: Status): Family[] {
   const { connected, disconnected, unknown } = doors;
   const kinds = Object.entries(apply);
   return [

@@ -3,10 +3,12 @@
  * when the daemon has gone, or when a driver is stuck.
  * Each command is executed at most once in the life of the host, and not past its deadline.
  */
+
 import type { Duplex } from 'node:stream';
 import { type DriverCommand, DriverError, type Plain } from '../../../../drivers/contract/driver.ts';
+import { settles } from '../../../../drivers/contract/waiting.ts';
 import type { DriverTable } from '../../../../drivers/index.ts';
-import { type Clock, settlesWithin } from '../../clock.ts';
+import type { Clock } from '../../clock.ts';
 import type { Log } from '../../log.ts';
 import { openChannel } from '../channel.ts';
 import {
@@ -119,7 +121,7 @@ export async function serve({ stream, protocols, drivers, clock, signal }: Serve
   const { code, reason } = await ending.promise;
   log.info({ code }, `the host ends: ${reason}`);
   const deadlineMs = code === EXIT.asked ? CLOSING_DEADLINE_MS : ORPHAN_CLOSING_DEADLINE_MS;
-  await settlesWithin(links.close(), deadlineMs, clock);
+  await settles(links.close(), deadlineMs, clock);
   return code;
 }
 
