@@ -67,8 +67,7 @@ export function openAddressConflicts({
       return { ...exchange, exhaustive: true };
     },
     ended(station, conversation) {
-      const { outcome, heardAt, otherSenders, sentAt, endedAt } = conversation;
-      const heard = heardAt >= sentAt;
+      const { outcome, heard, otherSenders, sentAt, endedAt } = conversation;
       const isLate = isExplained(station, conversation);
       // The sound reply of another device, which is late, says nothing of this address.
       const isDamaged = heard && !isAnswer(outcome.kind) && otherSenders.length === 0 && !isLate;

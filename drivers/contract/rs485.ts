@@ -19,7 +19,7 @@
  */
 import { z } from 'zod';
 import { BAUD_RATES, PARITIES } from '../bus/options.ts';
-import { hwId, INPUT_PINS } from './settings.ts';
+import { hwId, INPUT_PINS, RELAY_MAX, UNLOCK_MAX_MS, UNLOCK_MIN_MS } from './settings.ts';
 
 /** Milliseconds of each pulse that holds the relay of a door that stands open: so long it stays closed after the gateway died. */
 export const HOLD_MS = 20_000;
@@ -102,8 +102,8 @@ export type Probed = z.infer<typeof probed>;
 
 export const pulse = z.strictObject({
   hwId,
-  relay: z.int().min(0).max(7),
-  milliseconds: z.int().min(100).max(600_000),
+  relay: z.int().min(0).max(RELAY_MAX),
+  milliseconds: z.int().min(UNLOCK_MIN_MS).max(UNLOCK_MAX_MS),
 });
 export type Pulse = z.infer<typeof pulse>;
 export const pulsed = z.object({

@@ -45,12 +45,18 @@ export type Pin = (typeof PINS)[number];
 const ioPins = z.record(z.enum(PINS), z.boolean());
 export type IoPins = z.infer<typeof ioPins>;
 
+/** Of relays, and of outputs. */
+export const RELAY_MAX = 7;
+/** What a strike or a motor takes, and ten minutes for a gate. */
+export const UNLOCK_MIN_MS = 100;
+export const UNLOCK_MAX_MS = 600_000;
+
 export const rs485Settings = z.strictObject({
   ioPins,
-  /** 0 to 7; null: the device drives no relay. */
-  relayIndex: z.int().min(0).max(7).nullable(),
-  /** 100 to 600000; null: the device's own. */
-  unlockDurationMilliseconds: z.int().min(100).max(600_000).nullable(),
+  /** null: the device drives no relay. */
+  relayIndex: z.int().min(0).max(RELAY_MAX).nullable(),
+  /** null: the device's own. */
+  unlockDurationMilliseconds: z.int().min(UNLOCK_MIN_MS).max(UNLOCK_MAX_MS).nullable(),
   /** Short activations of an input are remembered until they are read. */
   useInputPinMemory: z.boolean(),
 });
@@ -135,7 +141,7 @@ export const rs485Report = z.object({
    * to: nothing is fired any more. `at`: epoch milliseconds.
    */
   relayFault: z
-    .object({ relay: z.int().min(0).max(7), fault: z.enum(RELAY_FAULTS), at: z.int() })
+    .object({ relay: z.int().min(0).max(RELAY_MAX), fault: z.enum(RELAY_FAULTS), at: z.int() })
     .nullable()
     .optional(),
   /** What unlockDurationMilliseconds becomes on this product, rounded up; null: the device's own. */

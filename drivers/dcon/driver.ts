@@ -6,7 +6,7 @@
  *
  * To read in this order. A module: modules.ts → module.ts → state.ts → polling.ts → inputs.ts → report.ts. Its outputs:
  * outputs.ts → switch-off.ts → watchdog-test.ts → scripts.ts (questions, step by step) → script-runner.ts → reply-confirmation.ts →
- * pulses.ts → host-watchdog-feed.ts. The bytes: messages.ts → wire.ts → frame.ts. Addresses that are asked: probe.ts.
+ * live-pulses.ts → host-watchdog-feed.ts. The bytes: messages.ts → wire.ts → frame.ts. Addresses that are asked: probe.ts.
  */
 import { type Bus, openBus, openPort } from '../bus/bus.ts';
 import { characterMs } from '../bus/inter-frame-delay.ts';

@@ -11,10 +11,10 @@ import { openRelayFaults } from '../rs485/relay-faults.ts';
 import { openWatchdogFeed, openWatchdogPauses } from '../rs485/watchdog-feed.ts';
 import type { Framing } from './frame.ts';
 import { openInputs } from './inputs.ts';
+import { openLivePulses } from './live-pulses.ts';
 import { aa } from './messages.ts';
 import { keepUp, pulseOutput } from './outputs.ts';
 import { pollOf } from './polling.ts';
-import { openPulses } from './pulses.ts';
 import { reportOf } from './report.ts';
 import { openScriptRunner } from './script-runner.ts';
 import { type ModuleParts, newState, unsafeSince } from './state.ts';
@@ -146,7 +146,7 @@ function openParts(options: ModuleOptions): {
   const state = newState({ address, hwId }, clock.monotonic());
   const inUse = () => state.applied?.settings.ioPins ?? {};
   const inputs = openInputs({ hwId, clock, inUse, addEvent });
-  const pulses = openPulses();
+  const pulses = openLivePulses();
   const pauses = openWatchdogPauses(clock);
   const changed = () => {
     if (fingerprint(current()) !== reported) report();

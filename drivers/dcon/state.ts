@@ -6,9 +6,9 @@ import type { Mutex } from '../rs485/mutex.ts';
 import type { RelayFaults } from '../rs485/relay-faults.ts';
 import type { WatchdogFeed, WatchdogPauses } from '../rs485/watchdog-feed.ts';
 import type { Inputs } from './inputs.ts';
+import type { LivePulses } from './live-pulses.ts';
 import { aa, type Pins } from './messages.ts';
 import type { ModuleType } from './module-types.ts';
-import type { Pulses } from './pulses.ts';
 import type { Outstanding } from './reply-confirmation.ts';
 import type { ScriptRunner } from './script-runner.ts';
 import type { Guard, Known } from './scripts.ts';
@@ -54,7 +54,7 @@ export interface ModuleState {
 
 export interface ModuleParts {
   readonly state: ModuleState;
-  readonly pulses: Pulses;
+  readonly pulses: LivePulses;
   readonly inputs: Inputs;
   readonly runner: ScriptRunner;
   /** What is switched and read back is not mixed with what another command does. */

@@ -2,11 +2,11 @@
  * One device as it is polled. First contact, a restart and the end of a spell offline are one thing: everything is read
  * again (who it is, its settings whole, its state), and only then is it connected, under the name it has given.
  */
+
 import type { Exchange, Poll } from '../bus/exchange.ts';
 import type { DriverLog } from '../contract/driver.ts';
 import type { Rs485Settings } from '../contract/settings.ts';
 import { MEET_EVERY_MS } from '../rs485/polling.ts';
-import type { Unfed } from '../rs485/watchdog-feed.ts';
 import type { Step } from './contact-steps.ts';
 import { type DeviceState, openState, type StateOptions } from './device-state.ts';
 import { readBits, readRegisters } from './exchanges.ts';
@@ -14,6 +14,7 @@ import { isRefusal, openPollFailures, openStandIn } from './poll-failures.ts';
 import { identitySpans, pollSpans, settingsBlock } from './profile-areas.ts';
 import type { Profile } from './profile-shape.ts';
 import { FUNCTION_CODES, type Image, isBitTable, readsOf, type Span } from './registers.ts';
+import type { WatchdogGuard } from './watchdog-guard.ts';
 
 export interface Device extends Disposable {
   readonly unit: number;
@@ -37,42 +38,10 @@ export interface Device extends Disposable {
   warning(): string | undefined;
 }
 
-/** What must be so before a device is used, and as long as it is (safety.ts). */
-export interface Safety {
-  /** Between two polls at most, so that a watchdog is fed; undefined: it does not matter. */
-  everyMs: number | undefined;
-  /** To be done before anything is read. */
-  steps(): Step[];
-  /** To be read with everything else, and after each round of polls one of them again. */
-  spans: readonly Span[];
-  /** Why it may not be used; undefined: it may. */
-  fault(image: Image): string | undefined;
-  /** Why what was so is not so any more. */
-  lapse(image: Image): string | undefined;
-  /** The same exchange; what feeds the watchdog is noted. */
-  watched<Reply>(exchange: Exchange<Reply>): Exchange<Reply>;
-  /** Why the contact must begin again: the watchdog may have run out between two requests. */
-  starved(image: Image): string | undefined;
-  /** Why no relay may be closed at this moment; undefined: the watchdog was fed in time. */
-  unarmed(): string | undefined;
-  /** Outputs that it shows as on, and that no one wants on. */
-  strayOutputs(image: Image): readonly number[];
-  /** Monotonic: its last answer, of whatever kind. */
-  heardAt(): number;
-  /** Why the watchdog would not be fed to the end of a pulse. */
-  tooSlow(): string | undefined;
-  /** When it was not fed in time, lately. */
-  unfed(): Unfed | null;
-  /** What of it a technician should mend. */
-  warning(): string | undefined;
-  /** What is due in place of the next poll. */
-  due(image: Image): Step | undefined;
-}
-
 export interface DeviceOptions extends Omit<StateOptions, 'unfed'> {
   everyMs: number;
   log: DriverLog;
-  safety: Safety;
+  guard: WatchdogGuard;
   /** Takes the name for this device; false: another one that is connected has it. */
   claim(hwId: string): boolean;
   /** Another one that is connected has the name. */
@@ -86,8 +55,8 @@ export interface DeviceOptions extends Omit<StateOptions, 'unfed'> {
 type Phase = { kind: 'contact'; steps: readonly Step[] } | { kind: 'known'; next: number };
 
 export function openDevice(options: DeviceOptions): Device {
-  const { unit, profile, log, safety } = options;
-  const state = openState({ ...options, unfed: safety.unfed });
+  const { unit, profile, log, guard } = options;
+  const state = openState({ ...options, unfed: guard.unfed });
   let connected = false;
   /** It has restarted, perhaps in another place: nothing is sent to it by its name until that was read. */
   let isInDoubt = false;
@@ -155,7 +124,7 @@ export function openDevice(options: DeviceOptions): Device {
       if (!connected && hwId !== undefined && options.isTaken(hwId)) return;
       state.report(connected, true);
     },
-    warning: () => warning ?? safety.warning(),
+    warning: () => warning ?? guard.warning(),
     [Symbol.dispose]: disconnect,
   };
 }
@@ -168,14 +137,14 @@ interface Presence {
 
 /** Everything was read: whether the device may be used. */
 function contactEndOf(
-  { unit, profile, safety, claim }: DeviceOptions,
+  { unit, profile, guard, claim }: DeviceOptions,
   state: DeviceState,
   { warn, disconnect, connect }: Presence,
 ): Listener['met'] {
   /** As it was read, but once: a name is believed when it was read twice. */
   let claimed: string | undefined;
   return () => {
-    const fault = safety.fault(state.image());
+    const fault = guard.fault(state.image());
     const hwId = state.identify();
     // Under the name of the one before, commands for another door would reach it.
     if (hwId !== state.hwId()) disconnect();
@@ -217,10 +186,10 @@ interface Listener {
 }
 
 function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener): Poll {
-  const { unit, profile, safety } = options;
+  const { unit, profile, guard } = options;
   const reading = readStep(unit, state);
   const polls = readsOf(pollSpans(profile)).map(reading);
-  const checks = readsOf(safety.spans).map(reading);
+  const checks = readsOf(guard.spans).map(reading);
   const contact = (): Phase => ({ kind: 'contact', steps: [...contactSteps(options, reading), ...polls] });
   const standIn = openStandIn();
   let rounds = 0;
@@ -251,7 +220,7 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
       if (met === 'unsure') return { kind: 'contact', steps: readsOf(identitySpans(profile)).map(reading) };
       if (met === 'unfit') {
         hurries = false;
-        if (hindrance !== undefined || safety.strayOutputs(state.image()).length > 0) tries.closed();
+        if (hindrance !== undefined || guard.strayOutputs(state.image()).length > 0) tries.closed();
         return contact();
       }
     }
@@ -264,7 +233,7 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
       listener.doubted();
       return contact();
     }
-    const lapse = phase.kind === 'known' ? safety.lapse(state.image()) : undefined;
+    const lapse = phase.kind === 'known' ? guard.lapse(state.image()) : undefined;
     if (lapse !== undefined) return lost(lapse);
     listener.whole();
     return { kind: 'known', next };
@@ -276,13 +245,13 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
       return everyMsOf(options, phase.kind === 'contact', hurries);
     },
     begin() {
-      const starved = phase.kind === 'known' ? safety.starved(state.image()) : undefined;
+      const starved = phase.kind === 'known' ? guard.starved(state.image()) : undefined;
       if (starved !== undefined) phase = lost(starved);
-      const due = phase.kind === 'known' ? (safety.due(state.image()) ?? tries.due()) : undefined;
+      const due = phase.kind === 'known' ? (guard.due(state.image()) ?? tries.due()) : undefined;
       isPoll = due === undefined;
       asked = due ?? stepOf(phase);
       if (!asked) throw new Error(`profile ${profile.name} has neither inputs nor outputs to read`);
-      return standIn.begin(safety.watched(asked.exchange()));
+      return standIn.begin(guard.watched(asked.exchange()));
     },
     settle(outcome) {
       // A contact that has begun meanwhile asks for itself.
@@ -307,14 +276,14 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
   };
 }
 
-function everyMsOf({ everyMs, safety }: DeviceOptions, isContact: boolean, hurries: boolean): number {
+function everyMsOf({ everyMs, guard }: DeviceOptions, isContact: boolean, hurries: boolean): number {
   if (isContact) return hurries ? 0 : Math.min(everyMs, MEET_EVERY_MS);
-  return Math.min(everyMs, safety.everyMs ?? everyMs);
+  return Math.min(everyMs, guard.everyMs ?? everyMs);
 }
 
-function contactSteps({ profile, safety }: DeviceOptions, reading: (span: Span) => Step): Step[] {
-  const spans = [...safety.spans, ...identitySpans(profile), ...settingsBlock(profile.settings)];
-  return [...safety.steps(), ...readsOf(spans).map(reading)];
+function contactSteps({ profile, guard }: DeviceOptions, reading: (span: Span) => Step): Step[] {
+  const spans = [...guard.spans, ...identitySpans(profile), ...settingsBlock(profile.settings)];
+  return [...guard.steps(), ...readsOf(spans).map(reading)];
 }
 
 function readStep(unit: number, state: DeviceState) {

@@ -12,10 +12,10 @@ import { underTest } from '../rs485/watchdog-proof.ts';
 import { type Device, openDevice } from './device.ts';
 import { openLivePulses } from './live-pulses.ts';
 import type { Profile } from './profile-shape.ts';
-import { type EndPulse, type Fire, openEndPulse, openPulses } from './pulses.ts';
+import { type EndPulse, type Fire, openEndPulse, openPulse } from './pulses.ts';
 import { openRelayWatch, type RelayWatch } from './relay-watch.ts';
-import { safetyOf } from './safety.ts';
 import { openWatchdogExpiry, type WatchdogExpiry } from './watchdog-expiry.ts';
+import { watchdogGuardOf } from './watchdog-guard.ts';
 import { openWatchdogTest, type TestWatchdog } from './watchdog-test.ts';
 
 export interface DevicesOptions {
@@ -48,12 +48,12 @@ function openMember(
   const { clock, log } = options;
   const profile = options.profileAt(unit);
   const live = openLivePulses(profile, clock);
-  const safety = safetyOf(unit, profile, live, clock);
+  const guard = watchdogGuardOf(unit, profile, live, clock);
   const expiry = openWatchdogExpiry({ device: () => device, polling: () => polling, clock, log, closing });
   const busFor = (opens: boolean): Pick<Bus, 'exchange' | 'isContested'> => ({
     isContested: options.bus.isContested,
     exchange: (exchange, order, signal) =>
-      options.bus.exchange(expiry.guarded(safety.watched(exchange), opens), order, signal),
+      options.bus.exchange(expiry.guarded(guard.watched(exchange), opens), order, signal),
   });
   const faults = openRelayFaults({
     ...options,
@@ -66,7 +66,7 @@ function openMember(
     profile,
     pulses: live,
     relayFault: faults.shown,
-    safety,
+    guard,
     claim: (hwId) => registry.claim(unit, hwId),
     isTaken: (hwId) => registry.isTaken(unit, hwId),
     polled: () => relays.polled(),
@@ -74,11 +74,11 @@ function openMember(
   });
   const polling = openPolling(options.bus, device.poll);
   const common = { device, clock, log, live, faults, mutex: openMutex(), closing };
-  const relays: RelayWatch = openRelayWatch({ ...common, bus: busFor(true), expiry, safety });
-  const parts = { ...common, bus: busFor(false), relays, polling, safety };
+  const relays: RelayWatch = openRelayWatch({ ...common, bus: busFor(true), expiry, guard });
+  const parts = { ...common, bus: busFor(false), relays, polling, guard };
   return {
     device,
-    fire: openPulses(parts),
+    fire: openPulse(parts),
     endPulse: openEndPulse(parts),
     testWatchdog: openWatchdogTest(parts),
     expiry,

@@ -9,13 +9,14 @@ import type { Pulse, Pulsed } from '../contract/rs485.ts';
 import { assertAlone } from '../rs485/alone.ts';
 import type { Mutex } from '../rs485/mutex.ts';
 import type { RelayFaults } from '../rs485/relay-faults.ts';
-import type { Device, Safety } from './device.ts';
+import type { Device } from './device.ts';
 import { write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { isClosed, readBack, sent, sentOnce } from './orders.ts';
 import { numberAt, putNumber, readsOf, spanOf } from './registers.ts';
 import type { RelayWatch } from './relay-watch.ts';
 import { effectiveMs, longestPulseMs, pulseBlock } from './settings-block.ts';
+import type { WatchdogGuard } from './watchdog-guard.ts';
 
 /** Pulse ids are registers; 0 is what a device shows that never had one. */
 const ID_MAX = 0xffff;
@@ -28,7 +29,7 @@ export interface PulsesOptions {
   /** Sees each relay open again. */
   relays: RelayWatch;
   faults: RelayFaults;
-  safety: Pick<Safety, 'unarmed' | 'tooSlow'>;
+  guard: Pick<WatchdogGuard, 'unarmed' | 'tooSlow'>;
   /** What is sent to one relay is not mixed with what is sent to another of the same device. */
   mutex: Mutex;
 }
@@ -42,7 +43,7 @@ interface Firing {
   signal: AbortSignal;
 }
 
-export function openPulses(options: PulsesOptions): Fire {
+export function openPulse(options: PulsesOptions): Fire {
   const { device, clock, live, relays, mutex } = options;
   const { profile } = device;
   const way = wayOf(options);
@@ -192,8 +193,8 @@ function byFlash({ device, bus, clock, live, relays }: PulsesOptions) {
   };
 }
 
-/** The gateway opens the relay again; the watchdog of the device does when the gateway is dead (safety.ts). */
-function bySwitching({ device, bus, clock, live, relays, safety }: PulsesOptions) {
+/** The gateway opens the relay again; the watchdog of the device does when the gateway is dead (watchdog-guard.ts). */
+function bySwitching({ device, bus, clock, live, relays, guard }: PulsesOptions) {
   const { unit, profile } = device;
   const { outputs, pulse } = profile;
   if (pulse?.way !== 'switched' || !outputs) return undefined;
@@ -201,13 +202,13 @@ function bySwitching({ device, bus, clock, live, relays, safety }: PulsesOptions
   /** When the request has its turn: the watchdog may have run out while it waited. */
   function assertInForce(): void {
     if (!device.connected()) throw new DriverError('DEVICE_OFFLINE', device.absence());
-    const unarmed = safety.unarmed() ?? safety.tooSlow();
+    const unarmed = guard.unarmed() ?? guard.tooSlow();
     if (unarmed !== undefined) throw new DriverError('DEVICE_OFFLINE', `nothing was sent, as ${unarmed}`);
   }
 
   /** A contact opens each relay before `release`. */
   function goesOn(): boolean {
-    return safety.unarmed() === undefined && (device.connected() || watchdog.release.length === 0);
+    return guard.unarmed() === undefined && (device.connected() || watchdog.release.length === 0);
   }
 
   return async ({ relay, milliseconds, ...order }: Firing) => {
@@ -222,7 +223,7 @@ function bySwitching({ device, bus, clock, live, relays, safety }: PulsesOptions
       if (isOver())
         throw new DriverError('NO_REPLY', 'it was sent, and not answered before the end of the pulse');
       end ??= clock.monotonic() + milliseconds;
-      // A contact that begins from here on opens no relay with a live pulse (safety.ts).
+      // A contact that begins from here on opens no relay with a live pulse (watchdog-guard.ts).
       live.began(relay, end);
       relays.fired(relay, milliseconds);
     });

@@ -9,13 +9,14 @@ import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import type { Mutex } from '../rs485/mutex.ts';
 import { openPulseEnds } from '../rs485/pulse-ends.ts';
 import type { RelayFaults } from '../rs485/relay-faults.ts';
-import type { Device, Safety } from './device.ts';
+import type { Device } from './device.ts';
 import { readIdentification, write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { isClosed, readBack, sent } from './orders.ts';
 import { spanOf } from './registers.ts';
 import { openSwitchOffRetries } from './switch-off-retries.ts';
 import type { WatchdogExpiry } from './watchdog-expiry.ts';
+import type { WatchdogGuard } from './watchdog-guard.ts';
 
 /** To switch a relay off and read it. */
 const OFF_DEADLINE_MS = 2_000;
@@ -38,7 +39,7 @@ export interface RelayWatchOptions {
   faults: RelayFaults;
   mutex: Mutex;
   expiry: WatchdogExpiry;
-  safety: Pick<Safety, 'strayOutputs' | 'heardAt'>;
+  guard: Pick<WatchdogGuard, 'strayOutputs' | 'heardAt'>;
   /** Fires when the driver closes. */
   closing: AbortSignal;
 }
@@ -55,7 +56,7 @@ export interface RelayWatch {
 }
 
 export function openRelayWatch(options: RelayWatchOptions): RelayWatch {
-  const { device, clock, log, live, faults, mutex, expiry, safety, closing } = options;
+  const { device, clock, log, live, faults, mutex, expiry, guard, closing } = options;
   const { pulse } = device.profile;
   const isTimedByDevice = pulse?.way !== 'switched';
   const watched = new Set<number>();
@@ -146,7 +147,7 @@ export function openRelayWatch(options: RelayWatchOptions): RelayWatch {
     polled() {
       const relay = pulse?.way === 'flash' ? inherited((one) => watched.has(one)) : undefined;
       if (relay !== undefined) watch(relay, false);
-      for (const stray of safety.strayOutputs(device.image())) strayed(stray);
+      for (const stray of guard.strayOutputs(device.image())) strayed(stray);
     },
   };
 }

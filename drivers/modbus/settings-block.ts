@@ -4,18 +4,17 @@ import {
   OUTPUT_PINS,
   PINS,
   type Pin,
+  RELAY_MAX,
   type Rs485Carries,
   type Rs485Settings,
+  UNLOCK_MAX_MS,
+  UNLOCK_MIN_MS,
 } from '../contract/settings.ts';
 import { carriesOf } from '../rs485/carries.ts';
 import { settingsBlock } from './profile-areas.ts';
 import type { Profile } from './profile-shape.ts';
 import { bitsAt, type Image, numberAt, putBits, putNumber, readsOf, type Span, spanOf } from './registers.ts';
 
-/** What settings allow (drivers/contract/settings.ts). */
-const RELAY_MAX = 7;
-const UNLOCK_MIN_MS = 100;
-const UNLOCK_MAX_MS = 600_000;
 /** For a product whose own time is none: what a strike takes, with some patience. */
 const UNLOCK_USUAL_MS = 5_000;
 

@@ -1,7 +1,7 @@
 /**
  * Proves that a watchdog opens a relay: closes it, asks the device nothing for longer than its watchdog waits, and looks; then
  * arms the watchdog and does the same again. What answers its first question after the silence with an exception is released
- * first, as at each contact (safety.ts).
+ * first, as at each contact (watchdog-guard.ts).
  */
 import type { Bus } from '../bus/bus.ts';
 import { type Clock, DriverError } from '../contract/driver.ts';
@@ -10,14 +10,14 @@ import type { Mutex } from '../rs485/mutex.ts';
 import type { Polling } from '../rs485/polling.ts';
 import { proveWatchdog } from '../rs485/watchdog-proof.ts';
 import { releaseSteps } from './contact-steps.ts';
-import type { Device, Safety } from './device.ts';
+import type { Device } from './device.ts';
 import { write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { isClosed, readBack, sent } from './orders.ts';
 import { watchdogSpans } from './profile-areas.ts';
 import { proofOfProfile } from './profile-proof.ts';
 import { numberAt, readsOf, type Span, spanOf } from './registers.ts';
-import { whyNotRunOut } from './safety.ts';
+import { type WatchdogGuard, whyNotRunOut } from './watchdog-guard.ts';
 
 /** To close the relay and see it; the same to open it again where its watchdog did not. */
 const SWITCH_MS = 3_000;
@@ -30,7 +30,7 @@ export interface WatchdogTestOptions {
   live: LivePulses;
   mutex: Mutex;
   polling: Polling;
-  safety: Safety;
+  guard: WatchdogGuard;
   /** Fires when the driver closes. */
   closing: AbortSignal;
 }
@@ -106,10 +106,10 @@ async function readSpan({ device, bus, clock }: WatchdogTestOptions, span: Span,
   await readBack(bus, device, span, { deadline: clock.monotonic() + SWITCH_MS, signal });
 }
 
-/** As at a contact (safety.ts): the watchdog of some products runs out once, and not again before a restart. */
+/** As at a contact (watchdog-guard.ts): the watchdog of some products runs out once, and not again before a restart. */
 async function armedAgain(options: WatchdogTestOptions, signal: AbortSignal): Promise<void> {
-  const { device, bus, clock, safety } = options;
-  for (const step of safety.steps()) {
+  const { device, bus, clock, guard } = options;
+  for (const step of guard.steps()) {
     const order = { class: 'command', deadline: clock.monotonic() + SWITCH_MS, attempts: ATTEMPTS } as const;
     try {
       step.take(await bus.exchange(step.exchange(), order, signal));
@@ -119,8 +119,8 @@ async function armedAgain(options: WatchdogTestOptions, signal: AbortSignal): Pr
     const hindrance = step.hindrance?.();
     if (hindrance !== undefined) throw new DriverError('REFUSED', hindrance);
   }
-  for (const span of readsOf(safety.spans)) await readSpan(options, span, signal);
-  const fault = safety.fault(device.image());
+  for (const span of readsOf(guard.spans)) await readSpan(options, span, signal);
+  const fault = guard.fault(device.image());
   if (fault !== undefined) throw new DriverError('REFUSED', `after it has run out once, ${fault}`);
 }
 

@@ -1,5 +1,5 @@
 /** What a product can carry of the settings, by what it is made of. Pure. */
-import { INPUT_PINS, OUTPUT_PINS, PINS, type Rs485Carries } from '../contract/settings.ts';
+import { INPUT_PINS, OUTPUT_PINS, PINS, type Rs485Carries, UNLOCK_MAX_MS } from '../contract/settings.ts';
 
 export interface Product {
   inputs: number;
@@ -11,8 +11,6 @@ export interface Product {
   /** The longest pulse; all that settings allow unless given. */
   unlockMaxMilliseconds?: number;
 }
-
-const UNLOCK_MAX_MS = 600_000;
 
 export function carriesOf({ inputs, outputs, pinMemory, ...more }: Product): Rs485Carries {
   const { relays = outputs, unlockMaxMilliseconds = UNLOCK_MAX_MS } = more;

@@ -2,8 +2,15 @@
  * What Gatehouse I/O devices understand beyond the standard, in osdp_MFG and osdp_MFGREP: drivers/osdp/README.md has the layout.
  * Numbers are big-endian, as in the Modbus map, of which the settings are the same bytes.
  */
-import type { IoPins, Rs485Settings } from '../../contract/settings.ts';
-import { INPUT_PINS, OUTPUT_PINS } from '../../contract/settings.ts';
+import {
+  INPUT_PINS,
+  type IoPins,
+  OUTPUT_PINS,
+  RELAY_MAX,
+  type Rs485Settings,
+  UNLOCK_MAX_MS,
+  UNLOCK_MIN_MS,
+} from '../../contract/settings.ts';
 import type { Command, Reply } from './messages.ts';
 
 /** 0A-47-48: locally administered, so it is no other maker's OUI. */
@@ -91,8 +98,8 @@ function decodeStatus(view: DataView): VendorStatus {
 function decodeSettings(view: DataView): VendorReply | null {
   const [bits, relay, duration] = [view.getUint16(0), view.getUint16(2), view.getUint32(4)];
   const flags = view.getUint16(8);
-  const isDuration = duration === DEVICES_OWN || (duration >= 100 && duration <= 600_000);
-  if ((relay > 7 && relay !== NO_RELAY) || !isDuration || flags > 1) return null;
+  const isDuration = duration === DEVICES_OWN || (duration >= UNLOCK_MIN_MS && duration <= UNLOCK_MAX_MS);
+  if ((relay > RELAY_MAX && relay !== NO_RELAY) || !isDuration || flags > 1) return null;
   const settings: Rs485Settings = {
     ioPins: pinsOf(bits),
     relayIndex: relay === NO_RELAY ? null : relay,

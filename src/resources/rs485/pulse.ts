@@ -4,7 +4,7 @@
  */
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { type EndPulse, type Pulse, pulsed } from '../../../drivers/contract/rs485.ts';
-import type { Rs485Report } from '../../../drivers/contract/settings.ts';
+import { type Rs485Report, UNLOCK_MAX_MS } from '../../../drivers/contract/settings.ts';
 import { GatehouseError, ownFault } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
 import type { Reported } from '../../services/reconcile/reported.ts';
@@ -23,8 +23,6 @@ import { assertProven, type WatchdogProofs } from './watchdog-proofs.ts';
 const DEADLINE_MS = 5_000;
 /** Where neither the settings nor the device name one. */
 const DURATION_MS = 5_000;
-/** What drivers take (drivers/contract/rs485.ts). */
-const LONGEST_MS = 600_000;
 
 export interface PulseOptions extends Rs485Context {
   buses: Pick<Buses, 'isUp' | 'device'>;
@@ -189,7 +187,7 @@ function misaimed(options: PulseOptions, aimed: Aim): GatehouseError | undefined
 function pulseOf(row: Rs485Row, report: Rs485Report | undefined, inForce: boolean): Pulse {
   const { relayIndex, unlockDurationMilliseconds } = settingsInForce(row, report, inForce);
   const milliseconds = unlockDurationMilliseconds ?? report?.effectiveUnlockMilliseconds ?? DURATION_MS;
-  return { hwId: row.hw_id, relay: relayIndex, milliseconds: Math.min(milliseconds, LONGEST_MS) };
+  return { hwId: row.hw_id, relay: relayIndex, milliseconds: Math.min(milliseconds, UNLOCK_MAX_MS) };
 }
 
 async function handOver(

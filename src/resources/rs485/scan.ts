@@ -8,8 +8,9 @@ import {
   type Probed,
   probed as probedSchema,
 } from '../../../drivers/contract/rs485.ts';
-import { isUnitId, unitIds } from '../../../drivers/modbus/options.ts';
+import { unitIds } from '../../../drivers/modbus/options.ts';
 import { GatehouseError } from '../../platform/errors.ts';
+import { COMMAND_TIMEOUT_MAX_MS } from '../../platform/field/ipc.ts';
 import type { Caller, Role } from '../../platform/principal.ts';
 import type { ReportProgress } from '../../services/jobs/job-order.ts';
 import { busFindings, duringScan, type ScannedAddress } from './bus-findings.ts';
@@ -37,8 +38,6 @@ const rangeOf = ({ protocol, port }: Bus): readonly [number, number] =>
 const PROBE_BASE_MS = 10_000;
 /** Frames of an exchange at 1200 baud, beside the turnaround of the device. */
 const WIRE_MS = 400;
-/** The longest a command may take (src/platform/field/ipc.ts). */
-const COMMAND_MAX_MS = 600_000;
 /** Of one command: it ends the sooner after a cancel, and stays below what a command may take. */
 const EXCHANGES_MAX = 320;
 
@@ -170,11 +169,8 @@ async function* probed(
   const atOnce = Math.max(1, Math.min(PROBE_MAX, Math.floor(EXCHANGES_MAX / Math.max(2, repeats))));
   for (let next = from; next <= to; next += atOnce) {
     progress({ done: done + next - from, total });
-    const addresses = range(next, Math.min(to, next + atOnce - 1)).filter(
-      (address) => bus.protocol !== 'modbus' || isUnitId(address),
-    );
-    if (addresses.length > 0)
-      yield await probe(options, bus, { addresses, repeats, ...(line && { line }) }, signal);
+    const addresses = range(next, Math.min(to, next + atOnce - 1));
+    yield await probe(options, bus, { addresses, repeats, ...(line && { line }) }, signal);
     signal.throwIfAborted();
   }
   progress({ done: done + to - from + 1, total });
@@ -183,7 +179,11 @@ async function* probed(
 async function probe({ field }: ScanOptions, bus: Bus, data: Probe, signal: AbortSignal): Promise<Result[]> {
   const exchanges = data.addresses.length * Math.max(2, data.repeats);
   const timeoutMs = PROBE_BASE_MS + exchanges * (bus.turnaroundMaxMs + WIRE_MS);
-  const command = { kind: 'probe', data: data as Plain, timeoutMs: Math.min(timeoutMs, COMMAND_MAX_MS) };
+  const command = {
+    kind: 'probe',
+    data: data as Plain,
+    timeoutMs: Math.min(timeoutMs, COMMAND_TIMEOUT_MAX_MS),
+  };
   const answer = probedSchema.safeParse(await field.execute(bus.id, command, signal));
   if (!answer.data) throw new DriverError('BAD_REPLY', `the driver of ${bus.id} gave no results`);
   return answer.data.results.filter(({ address }) => data.addresses.includes(address));

@@ -5,7 +5,10 @@ import {
   PINS,
   type Pin,
   RELAY_FAULTS,
+  RELAY_MAX,
   SESSION_FAULTS,
+  UNLOCK_MAX_MS,
+  UNLOCK_MIN_MS,
 } from '../../../drivers/contract/settings.ts';
 import { readOnlyFields } from '../../platform/http/editing.ts';
 import {
@@ -21,10 +24,6 @@ import {
 import { pulseResult, wire } from './bus-schema.ts';
 
 const IDENTIFIER_MAX = 64;
-export const RELAY_MAX = 7;
-/** What a strike or a motor takes, and ten minutes for a gate. */
-export const UNLOCK_MIN_MS = 100;
-export const UNLOCK_MAX_MS = 600_000;
 
 const description = lines.max(DESCRIPTION_MAX);
 

@@ -1,6 +1,6 @@
 /** An RS-485 device of a site's file (config/site.schema.json). */
 import { z } from 'zod';
-import { PINS } from '../../../drivers/contract/settings.ts';
+import { PINS, RELAY_MAX, UNLOCK_MAX_MS, UNLOCK_MIN_MS } from '../../../drivers/contract/settings.ts';
 import {
   clearableName,
   DESCRIPTION_MAX,
@@ -9,7 +9,6 @@ import {
   looseId,
   NAME_MAX,
 } from '../../platform/http/fields.ts';
-import { RELAY_MAX, UNLOCK_MAX_MS, UNLOCK_MIN_MS } from './schema.ts';
 
 export const rs485Entry = z
   .strictObject({

@@ -4,16 +4,46 @@
  */
 import type { Exchange } from '../bus/exchange.ts';
 import type { Clock } from '../contract/driver.ts';
-import { openWatchdogFeed, openWatchdogPauses, RUN_OUT_SHARE } from '../rs485/watchdog-feed.ts';
+import { openWatchdogFeed, openWatchdogPauses, RUN_OUT_SHARE, type Unfed } from '../rs485/watchdog-feed.ts';
 import { offUnlessLive, releaseWhenOpen, type Step, step, writeStep } from './contact-steps.ts';
-import type { Safety } from './device.ts';
 import { write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { watchdogSpans } from './profile-areas.ts';
 import type { Profile, Watchdog } from './profile-shape.ts';
-import { bitsAt, type Image, numberAt } from './registers.ts';
+import { bitsAt, type Image, numberAt, type Span } from './registers.ts';
 
-const NOTHING: Safety = {
+export interface WatchdogGuard {
+  /** Between two polls at most, so that a watchdog is fed; undefined: it does not matter. */
+  everyMs: number | undefined;
+  /** To be done before anything is read. */
+  steps(): Step[];
+  /** To be read with everything else, and after each round of polls one of them again. */
+  spans: readonly Span[];
+  /** Why it may not be used; undefined: it may. */
+  fault(image: Image): string | undefined;
+  /** Why what was so is not so any more. */
+  lapse(image: Image): string | undefined;
+  /** The same exchange; what feeds the watchdog is noted. */
+  watched<Reply>(exchange: Exchange<Reply>): Exchange<Reply>;
+  /** Why the contact must begin again: the watchdog may have run out between two requests. */
+  starved(image: Image): string | undefined;
+  /** Why no relay may be closed at this moment; undefined: the watchdog was fed in time. */
+  unarmed(): string | undefined;
+  /** Outputs that it shows as on, and that no one wants on. */
+  strayOutputs(image: Image): readonly number[];
+  /** Monotonic: its last answer, of whatever kind. */
+  heardAt(): number;
+  /** Why the watchdog would not be fed to the end of a pulse. */
+  tooSlow(): string | undefined;
+  /** When it was not fed in time, lately. */
+  unfed(): Unfed | null;
+  /** What of it a technician should mend. */
+  warning(): string | undefined;
+  /** What is due in place of the next poll. */
+  due(image: Image): Step | undefined;
+}
+
+const NOTHING: WatchdogGuard = {
   everyMs: undefined,
   spans: [],
   steps: () => [],
@@ -33,7 +63,12 @@ const NOTHING: Safety = {
 const POLLS_PER_WATCHDOG = 4;
 const FEEDS_PER_WATCHDOG = 3;
 
-export function safetyOf(unit: number, profile: Profile, pulses: LivePulses, clock: Clock): Safety {
+export function watchdogGuardOf(
+  unit: number,
+  profile: Profile,
+  pulses: LivePulses,
+  clock: Clock,
+): WatchdogGuard {
   const { outputs, pulse, product } = profile;
   if (pulse?.way !== 'switched' || !outputs) return NOTHING;
   const { watchdog } = pulse;

@@ -2,7 +2,7 @@
 import { openPulseEnds } from '../rs485/pulse-ends.ts';
 import { channelsOf } from './scripts.ts';
 
-export interface Pulses {
+export interface LivePulses {
   /** A pulse begins or is made longer, never shorter. What is returned takes that back, where nothing was switched. */
   begin(channel: number, endsAt: number, now: number): () => void;
   /** The output was read back as on; nothing, where the pulse is over. */
@@ -19,7 +19,7 @@ export interface Pulses {
   current(now: number): { relay: number; remainingMilliseconds: number } | null;
 }
 
-export function openPulses(): Pulses {
+export function openLivePulses(): LivePulses {
   const ends = openPulseEnds();
   /** Outputs that were seen on in their pulse, a mask. */
   let seenOn = 0;

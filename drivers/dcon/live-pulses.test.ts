@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { openPulses } from './pulses.ts';
+import { openLivePulses } from './live-pulses.ts';
 
 it('a pulse is not seen on because the one before it was', () => {
-  const pulses = openPulses();
+  const pulses = openLivePulses();
   pulses.begin(1, 3_000, 0);
   pulses.confirm(1);
   // A poll that was under way when it began shows that its output is off.
@@ -12,7 +12,7 @@ it('a pulse is not seen on because the one before it was', () => {
 });
 
 it('a pulse that makes another longer is taken back to that one', () => {
-  const pulses = openPulses();
+  const pulses = openLivePulses();
   pulses.begin(1, 3_000, 0);
   pulses.confirm(1);
   const takeBack = pulses.begin(1, 6_000, 1_000);
