@@ -6,10 +6,10 @@
  * interrupted is the next of its queue again. Any other job is not begun again: the client starts it again.
  */
 
-import { settles } from '../../../drivers/contract/waiting.ts';
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { DriverError } from '../../../drivers/contract/driver.ts';
+import { settles } from '../../../drivers/contract/waiting.ts';
 import { storedJson, storedTime } from '../../platform/database/damaged-rows.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { type Caller, type Principal, ROLES, type Role } from '../../platform/principal.ts';
