@@ -258,3 +258,16 @@ describe('a damaged row', () => {
     ]);
   });
 });
+
+it('does not start where doors are lost that no one has removed, and asks', async () => {
+  const first = await openTestGateway();
+  for (const name of ['101', '102', '103']) await first.local('POST', '/access/doors', { name });
+  await first.close();
+  {
+    using connection = openConnection(join(first.dataDirectory, 'gatehouse.db'));
+    connection.exec('DELETE FROM door');
+  }
+  await expect(openTestGateway({}, first.folder)).rejects.toThrow(
+    /has 0 doors, and had 3 .*gatehouse restore/,
+  );
+});

@@ -27,6 +27,7 @@ import { type LiveStreams, openLiveStreams } from '../services/events/live.ts';
 import { type Meters, openMeters } from '../services/metrics/meters.ts';
 import type { ServerIdentity } from '../services/pki/server-identity.ts';
 import { openSiteCa, type SiteCa } from '../services/pki/site-ca.ts';
+import { openEstate } from './estate.ts';
 import { firstStartMark, isFirstStart, openSystem } from './system.ts';
 
 /** An identity provider may be away for weeks; the keys at hand serve meanwhile. */
@@ -84,7 +85,7 @@ export async function openServices(
     vaultFile,
     configuredId: config.systemId,
   });
-  const { systemId, epoch, rootFingerprint: knownRoot } = system;
+  const { systemId, databaseId, epoch, rootFingerprint: knownRoot } = system;
   const ca = await openSiteCa({ directory: path('pki'), systemId, knownRoot, clock: time, log });
   const serverIdentity = async () => ca.serverIdentity(certificateNames(config), await system.trustedTime());
   const { sign, verifySignature } = ca;
@@ -95,6 +96,7 @@ export async function openServices(
   // Below the tasks: the last checkpoint covers what they recorded.
   opening.use(audit.checkpoints);
   const tasks = opening.use(openTasks(clock, log));
+  tasks.start('estate', openEstate({ database, databaseId, file: path('estate.json'), clock }).keep);
   tasks.start('audit checkpoints', audit.checkpoints.keep);
   tasks.start('audit retention', audit.retention({ time, ...config.audit }).keep);
   const auth = opening.use(
