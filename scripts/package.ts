@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import { build, buildConsole } from './build.ts';
 import {
@@ -109,10 +109,14 @@ function timeOfTree(): number {
   }
 }
 
-/** Of all packages, images and bills in a folder, as sha256sum reads it; signed where there is a key without a password. */
-function writeSums(folder: string, minisignKey: string | undefined): void {
-  const names = readdirSync(folder).filter((name) => /\.(deb|cdx\.json|oci\.tar)$/.test(name));
-  const lines = names.toSorted().map((name) => {
+/**
+ * Of all packages, images and bills in a folder, and of `image` whatever its name and folder, as sha256sum reads it; signed
+ * where there is a key without a password.
+ */
+function writeSums(folder: string, image: string | undefined, minisignKey: string | undefined): void {
+  const names = new Set(readdirSync(folder).filter((name) => /\.(deb|cdx\.json|oci\.tar)$/.test(name)));
+  if (image !== undefined) names.add(relative(folder, image));
+  const lines = [...names].toSorted().map((name) => {
     const digest = createHash('sha256')
       .update(readFileSync(join(folder, name)))
       .digest('hex');
@@ -152,7 +156,7 @@ try {
       ...(node !== undefined && { node }),
       ...(values.oci !== undefined && { oci: values.oci }),
     });
-    writeSums(out, values['minisign-key']);
+    writeSums(out, values.oci, values['minisign-key']);
     console.log(file);
     if (repository !== undefined) layOutRepository(repository, file, `${values['gpg-key']}`, timeOfTree());
   }
