@@ -5,7 +5,7 @@
  * (user-mode.ts); with `-- --qemu` qemu with Debian's own kernel and a USB adapter (machine.ts), which takes hours. `-- trixie` takes
  * Debian 13 alone. Needs root and what docs/reliability.md lists.
  */
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -15,7 +15,7 @@ import { debianDisk, SUITES, type Suite } from './image.ts';
 import { openMachine } from './machine.ts';
 import { makePackages, type Packages } from './packages.ts';
 import { powerCuts } from './power-cuts.ts';
-import { restoreOntoBlank } from './restore.ts';
+import { ARCHIVE, restoreOntoBlank } from './restore.ts';
 import { openSite } from './site.ts';
 import { type Bench, openReport } from './steps.ts';
 import { updates } from './updates.ts';
@@ -42,7 +42,6 @@ async function testOn(
       stick: packages.folder,
       serial: site.bus.port,
     });
-  let archive: string;
   {
     await using machine = open('controller');
     const bench: Bench = { machine, site, packages, report };
@@ -54,14 +53,16 @@ async function testOn(
     await checkFaults(bench);
     await powerCuts(bench);
     await updates(bench);
-    archive = await report.step('backup to a file', () =>
+    const archive = await report.step('backup to a file', () =>
       machine.run(
         'echo correct-horse-battery >/var/tmp/pass; gatehouse backup --to /var/tmp/a.age --passphrase-file /var/tmp/pass >/dev/null 2>&1; base64 -w0 /var/tmp/a.age',
       ),
     );
+    // By the stick: a serial port of user-mode Linux that was sent so much at once takes no more.
+    writeFileSync(join(packages.folder, ARCHIVE), Buffer.from(archive, 'base64'));
   }
   await using blank = open('blank');
-  await restoreOntoBlank({ machine: blank, site, packages, report }, archive);
+  await restoreOntoBlank({ machine: blank, site, packages, report });
 }
 
 const { values, positionals } = parseArgs({

@@ -3,19 +3,17 @@ import { match } from 'node:assert/strict';
 import { ENCODER } from './site.ts';
 import type { Bench } from './steps.ts';
 
-/** `archive`: base64, of the other machine's `gatehouse backup`. */
-export async function restoreOntoBlank(
-  { machine, site, packages, report }: Bench,
-  archive: string,
-): Promise<void> {
+/** On the stick: of the other machine's `gatehouse backup`. */
+export const ARCHIVE = 'controller.age';
+
+export async function restoreOntoBlank({ machine, site, packages, report }: Bench): Promise<void> {
   await report.step('a blank machine: boot, install, restore, start', async () => {
     await machine.boot();
     report.onFailure(() => machine.run('journalctl -b --no-pager -n 60'));
     await machine.run(`apt-get install --yes /media/${packages.current}`);
-    await machine.run(`base64 -d >/var/tmp/a.age <<'END'\n${archive.trim().replace(/.{1000}/g, '$&\n')}\nEND
-      echo correct-horse-battery >/var/tmp/pass
+    await machine.run(`echo correct-horse-battery >/var/tmp/pass
       install -d -m 700 -o gatehouse -g gatehouse /var/lib/gatehouse
-      gatehouse restore /var/tmp/a.age --passphrase-file /var/tmp/pass --yes
+      gatehouse restore /media/${ARCHIVE} --passphrase-file /var/tmp/pass --yes
       # An encrypted secret stays with the machine that encrypted it.
       sed -i '/certFile:/d; /keyFile:/d' /etc/gatehouse/gatehouse.yaml
       gatehouse config check
