@@ -47,6 +47,7 @@ export async function openTestbed(
   });
   const meters = openMeters();
   const audit = { record: (entry: AuditEntry) => void audits.push(entry) };
+  const startedAt = clock.now();
   const rs485 = openRs485({
     database: kept,
     audit,
@@ -66,7 +67,7 @@ export async function openTestbed(
         commands.push({ link, kind, data: data as unknown as Rs485Apply, timeoutMs });
         return answer(data as unknown as Rs485Apply, kind, signal);
       },
-      link: (id) => ({ up: id === 'bus-1', since: 0, lastError: undefined }),
+      link: (id) => ({ up: id === 'bus-1', since: startedAt, lastError: undefined }),
     },
     firmwareDirectory: undefined,
     random: () => 0.999_999,

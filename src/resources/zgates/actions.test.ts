@@ -61,6 +61,24 @@ describe('the join window', () => {
     expect(bed.commands).toHaveLength(3);
   });
 
+  it.each([90, -90, 27_000, -20_000])(
+    'lasts its seconds while the wall clock jumps by %d days',
+    async (days) => {
+      const bed = await openTestbed();
+      bed.run();
+      bed.report({ permitJoin: true });
+      await bed.post(`/${A}/permit-join`, { seconds: 60 });
+      bed.clock.jumpWall(days * 86_400_000);
+      await bed.clock.advance(59_000);
+      expect(audited(bed)).toEqual(['accepted', 'done']);
+      expect((await state(bed)).joinWindow).not.toBe(null);
+      await bed.clock.advance(10_000);
+      expect(audited(bed)).toEqual(['accepted', 'done', 'closed']);
+      expect(bed.commands.map(({ data }) => data)).toMatchObject([{ seconds: 60 }, { seconds: 0 }]);
+      expect((await state(bed)).joinWindow).toBe(null);
+    },
+  );
+
   it('is closed by 0, and by a restart', async () => {
     const bed = await openTestbed();
     await bed.post(`/${A}/permit-join`, { seconds: 254 });
