@@ -10,8 +10,10 @@ import { SETTINGS } from './test-driver.ts';
 
 const never = new AbortController().signal;
 const clock: Clock = systemClock;
-const WATCHDOG_MS = 2_000;
-const patience = { timeout: 20_000, interval: 20 };
+/** Longer than a busy machine holds this process up; a relay falls open then. */
+const WATCHDOG_MS = 20_000;
+const SHORT_WATCHDOG_MS = 2_000;
+const patience = { timeout: 40_000, interval: 20 };
 
 const MODULES = [
   { address: 1, kind: 'i-7060' },
@@ -60,7 +62,7 @@ async function drive(port: string, options: Record<string, Plain> = {}) {
     events,
     report,
     execute: (kind: string, data: Plain) =>
-      driver.execute({ kind, data, deadline: clock.monotonic() + 5_000 }, never),
+      driver.execute({ kind, data, deadline: clock.monotonic() + patience.timeout }, never),
     ready: () =>
       vi.waitFor(() => {
         for (const { address } of MODULES) expect(report(`lobby-0${address}`).connected).toBe(true);
@@ -72,6 +74,10 @@ async function drive(port: string, options: Record<string, Plain> = {}) {
     },
   };
 }
+
+/** Whether the relay was closed and opened, oldest first. */
+const historyOf = async (bus: SimulatedBus, address: number) =>
+  (await bus.state(address)).history.map(({ on }) => on);
 
 const outputOf = async (bus: SimulatedBus, address: number, output: string) =>
   (await bus.state(address)).outputs[output];
@@ -101,8 +107,7 @@ it('finds modules, carries settings, reports inputs, and pulses relays', async (
     const hwId = `lobby-0${address}`;
     const pulse = { hwId, relay: 1, milliseconds: 500 };
     expect(await driver.execute('pulse', pulse)).toEqual({ relay: 1, milliseconds: 500, timedBy: 'gateway' });
-    expect(await outputOf(bus, address, 'output1')).toBe(true);
-    await vi.waitFor(async () => expect(await outputOf(bus, address, 'output1')).toBe(false), patience);
+    await vi.waitFor(async () => expect(await historyOf(bus, address)).toEqual([true, false]), patience);
     const { history } = await bus.state(address);
     const [on, off] = history.slice(-2);
     expect((off?.monotonicMs ?? 0) - (on?.monotonicMs ?? 0)).toBeGreaterThanOrEqual(500);
@@ -112,13 +117,13 @@ it('finds modules, carries settings, reports inputs, and pulses relays', async (
 it('leaves a relay to its watchdog when it is cut off, and switches nothing twice when it is back', async () => {
   await using bus = await simulated();
   {
-    await using driver = await drive(bus.port);
+    await using driver = await drive(bus.port, { hostWatchdogMs: SHORT_WATCHDOG_MS });
     await driver.ready();
     for (const address of [1, 3]) {
       await driver.execute('pulse', { hwId: `lobby-0${address}`, relay: 0, milliseconds: 600_000 });
     }
     await vi.waitFor(async () => expect((await bus.stats()).broadcasts).toBeGreaterThan(3), patience);
-    expect(await outputOf(bus, 1, 'output0')).toBe(true);
+    expect((await historyOf(bus, 1))[0]).toBe(true);
     await bus.hangUp();
     expect(await driver.run).toMatchObject({ code: 'LINK_LOST' } satisfies Partial<DriverError>);
     for (const address of [1, 3]) {
@@ -130,8 +135,7 @@ it('leaves a relay to its watchdog when it is cut off, and switches nothing twic
   await again.ready();
   await again.execute('pulse', { hwId: 'lobby-01', relay: 0, milliseconds: 200 });
   await vi.waitFor(async () => expect(await outputOf(bus, 1, 'output0')).toBe(false), patience);
-  const { history } = await bus.state(1);
-  expect(history.map(({ on }) => on)).toEqual([true, false, true, false]);
+  expect(await historyOf(bus, 1)).toEqual([true, false, true, false]);
 });
 
 it('takes nothing that is broken for an answer', async () => {
@@ -143,7 +147,7 @@ it('takes nothing that is broken for an answer', async () => {
   await bus.set(3, { faults: { truncate: 2 } });
   await vi.waitFor(() => expect(driver.report('lobby-01').connected).toBe(false), patience);
   await vi.waitFor(() => expect(driver.report('lobby-03').connected).toBe(false), patience);
-  expect(driver.report('lobby-02').connected).toBe(true);
+  await vi.waitFor(() => expect(driver.report('lobby-02').connected).toBe(true), patience);
   for (const address of [1, 2, 3]) await bus.set(address, { faults: null });
   await driver.ready();
   // That it was restarted is found out while the pulse is under way, and does not end it.

@@ -10,9 +10,10 @@ import { framed } from '../../test/simulators/bus/modbus/frame.ts';
 import type { Switching } from '../../test/simulators/bus/pins.ts';
 import { openRandom } from '../../test/simulators/bus/random.ts';
 import type { DriverError } from '../contract/driver.ts';
+import { type CarrierKind, openCarrier } from './test-carriers.ts';
 import { openTestLink, profileNamed, settingsWith, station } from './test-link.ts';
 
-const hwId = 'bus-1-1';
+const hwIdOf = (kind: Board) => (kind === 'gatehouse-io' ? 'GIO-0001' : 'bus-1-1');
 const SEEDS = Array.from({ length: Number(process.env.MODBUS_CAMPAIGNS ?? 12) }, (_, index) => index + 1);
 const STEPS = 30;
 const RELAYS = 4;
@@ -37,7 +38,10 @@ const BOARDS = [
   ['latching-relay-8', 'waveshare-relay-8', false],
   ['icp-das-tm-r5', 'icp-das-tm-r5', true],
   ['wago-750-do8', 'wago-750-do8', true],
+  ['gatehouse-io', 'gatehouse-io', true],
 ] as const;
+/** Fewer of them: what they add are frames. */
+const CARRIED_SEEDS = SEEDS.slice(0, Math.ceil(SEEDS.length / 2));
 
 type Board = (typeof BOARDS)[number][0];
 
@@ -70,18 +74,25 @@ function faultsOf(
   return faults;
 }
 
-async function campaign(kind: Board, profile: string, seed: number) {
+async function campaign(kind: Board, profile: string, seed: number, by: CarrierKind = 'rtu') {
   const random = openRandom(seed);
   const draw = (count: number) => Math.floor(random() * count);
   const clock: ManualClock = manualClock();
-  const device = station({ kind });
-  const open = () =>
-    openTestLink({
+  const hwId = hwIdOf(kind);
+  const device = station({ kind, hwId });
+  const carrier = openCarrier(by, random);
+  const { onWire } = carrier;
+  const open = async () => {
+    const next = await openTestLink({
       stations: new Map([[1, device]]),
-      options: { devices: [{ unitId: 1 }] },
+      options: { devices: [{ unitId: 1 }], ...carrier.options },
       profiles: { [profile]: profileNamed(profile) },
       clock,
+      ...(onWire && { onWire }),
     });
+    carrier.connect(next);
+    return next;
+  };
   const settings = settingsWith({
     relayIndex: 0,
     unlockDurationMilliseconds: 5_000,
@@ -99,6 +110,10 @@ async function campaign(kind: Board, profile: string, seed: number) {
     return pins.outputs();
   };
   const late = openLateReplies(clock, (bytes) => link.wire.deliver(bytes));
+  const isOnline = async () => {
+    const ended = await Promise.race([link.ended.then(() => true), clock.advance(0).then(() => false)]);
+    return !ended;
+  };
   const faults: string[] = [];
   let link = await open();
   await clock.advance(2_000);
@@ -134,6 +149,7 @@ async function campaign(kind: Board, profile: string, seed: number) {
 
   function disturb(): void {
     const share = random();
+    carrier.disturb(share / 2);
     const lateShare = random();
     const latestMs = LATE_MAX_MS[draw(LATE_MAX_MS.length)] ?? 0;
     const code = EXCEPTIONS[draw(EXCEPTIONS.length)] ?? 4;
@@ -141,7 +157,8 @@ async function campaign(kind: Board, profile: string, seed: number) {
       const fate = random();
       if (random() < lateShare) {
         const reply = answer();
-        return reply && late(reply, LATE_MIN_MS + latestMs * random());
+        // Of a connection that is over nothing comes any more.
+        return reply && late(carrier.carried(reply), LATE_MIN_MS + latestMs * random());
       }
       if (fate > share) return answer();
       if (fate < share / 3) return null;
@@ -155,6 +172,14 @@ async function campaign(kind: Board, profile: string, seed: number) {
     };
   }
 
+  async function revive(): Promise<void> {
+    await link[Symbol.asyncDispose]();
+    await clock.advance(draw(8_000));
+    link = await open();
+    await clock.advance(1_500);
+    await apply();
+  }
+
   async function step(): Promise<void> {
     switch (draw(6)) {
       case 0:
@@ -164,22 +189,23 @@ async function campaign(kind: Board, profile: string, seed: number) {
         return disturb();
       case 3:
         device.behave = undefined;
+        carrier.disturb(0);
         return;
       case 4: {
         // kill -9: nothing is said any more, and the next host comes later.
-        await link[Symbol.asyncDispose]();
-        await clock.advance(draw(8_000));
-        link = await open();
-        await clock.advance(1_500);
-        await apply();
+        await revive();
         return;
       }
       default:
         await clock.advance(draw(4_000));
     }
   }
-  for (let count = 0; count < STEPS; count += 1) await step();
+  for (let count = 0; count < STEPS; count += 1) {
+    await step();
+    if (!(await isOnline())) await revive();
+  }
   device.behave = undefined;
+  carrier.disturb(0);
   return { link, clock, closed, closings, apply, faults, unasked };
 }
 
@@ -202,6 +228,30 @@ describe.each(BOARDS)('%s', (kind, profile) => {
     expect(all).toBeGreaterThan(SEEDS.length / 2);
   });
 });
+
+describe.each(BOARDS.flatMap(([kind]) => (['ascii', 'tcp'] as const).map((by) => [kind, by] as const)))(
+  '%s, carried by %s',
+  (kind, by) => {
+    let all = 0;
+
+    it.each(CARRIED_SEEDS)('closes for pulses alone, and is left open (seed %d)', async (seed) => {
+      const profile = BOARDS.find(([name]) => name === kind)?.[1] ?? kind;
+      const run = await campaign(kind, profile, seed + 2_000, by);
+      const { link, clock, closed, closings, apply, faults, unasked } = run;
+      await using _ = link;
+      for (let tries = 0; tries < 30 && !(await apply()); tries += 1) await clock.advance(5_000);
+      await clock.advance(QUIET_MS);
+      unasked();
+      expect(faults).toEqual([]);
+      expect(closed()).toBe(0);
+      all += closings();
+    });
+
+    it('was closed at all', () => {
+      expect(all).toBeGreaterThan(CARRIED_SEEDS.length / 2);
+    });
+  },
+);
 
 describe.each(BOARDS.filter(([, , letsGo]) => letsGo))('%s', (kind, profile) => {
   it.each(SEEDS)('is left open when its gateway dies for good (seed %d)', async (seed) => {

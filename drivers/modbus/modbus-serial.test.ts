@@ -3,7 +3,7 @@
  * bytes on the same pseudo-terminal. Where its half of a test fails, a new version has mended something.
  */
 import modbusSerial from 'modbus-serial';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { framed } from '../../test/simulators/bus/modbus/frame.ts';
 import { openPty } from '../../test/simulators/bus/pty.ts';
@@ -108,30 +108,39 @@ it('two requests at once', async () => {
 });
 
 it('a reply that comes after its time', async () => {
-  /** The tenth reply begins so late, the others soon. */
-  const lateTenth = (milliseconds: number, usualMs = 20): Peer => {
-    let count = 0;
-    return (request, say) => {
-      count += 1;
-      later(count === 10 ? milliseconds : usualMs, () => say(value(request)));
+  /** The reply of register 100 comes when it was given up: `speak`, or the next request, has it sent. */
+  function heldBack() {
+    let held: (() => void) | undefined;
+    const speak = () => {
+      held?.();
+      held = undefined;
     };
-  };
-  const NINE = [1, 2, 3, 4, 5, 6, 7, 8, 9];
-  const plain = await plainly(lateTenth(TIMEOUT_MS + 5), async (client) => {
-    for (const address of NINE) await client.readHoldingRegisters(address, 1);
+    const peer: Peer = (request, say) => {
+      speak();
+      if (request[3] === 100) held = () => say(value(request));
+      else say(value(request));
+    };
+    return { peer, speak };
+  }
+  const plain = await plainly(heldBack().peer, async (client) => {
     await client.readHoldingRegisters(100, 1).catch(() => undefined);
     return (await client.readHoldingRegisters(200, 1)).data;
   });
   expect(plain).toEqual([100]);
-  // Later than devices may be.
+  const forHere = heldBack();
+  let heard = 0;
   const ours = await here(
-    lateTenth(300, 100),
+    forHere.peer,
     async (ask) => {
-      for (const address of NINE) await ask(register(address));
       await expect(ask(register(100))).rejects.toMatchObject({ code: 'NO_REPLY' });
+      forHere.speak();
+      await vi.waitFor(() => expect(heard).toBe(1), { timeout: 20_000 });
       return await ask(register(200));
     },
     { turnaroundMaxMs: 250 },
+    () => {
+      heard += 1;
+    },
   );
   expect(ours).toEqual([200]);
 });

@@ -8,6 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openRandom } from '../../test/simulators/bus/random.ts';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
+import { rechecked, writeReply } from '../../test/simulators/osdp/wire.ts';
 import type { DriverEvent } from '../contract/driver.ts';
 import { openWireLink } from './test-wire.ts';
 
@@ -34,8 +35,37 @@ const HANDSHAKE = [0x11, 0x13];
 const NOT_FIRED = ['DEVICE_OFFLINE', 'DEADLINE_PASSED', 'BUSY', 'LINK_LOST', 'REFUSED', 'NO_REPLY'];
 
 /** What the wire does to a request or its reply. */
-type Fate = 'well' | 'unheard' | 'garbled' | 'lost' | 'damaged' | 'late' | 'power cut' | 'without power';
+type Fate =
+  | 'well'
+  | 'unheard'
+  | 'garbled'
+  | 'lost'
+  | 'damaged'
+  | 'late'
+  | 'power cut'
+  | 'without power'
+  | Attack;
 const FAULTS: readonly Fate[] = ['unheard', 'garbled', 'lost', 'damaged', 'late', 'late', 'power cut'];
+
+/** What somebody with access to the wire does to a reply. The device has done what it was asked. */
+const ATTACKS = [
+  'an earlier one in its place',
+  'twice',
+  'under another number',
+  'another check of its sender',
+  'acknowledged in clear text',
+  'acknowledged in clear text before it',
+  'refused in clear text',
+  'busy',
+  'the other device in its place',
+] as const;
+type Attack = (typeof ATTACKS)[number];
+/** SIA OSDP 2.2, annex A: replies. */
+const ACK = 0x40;
+const NAK = 0x41;
+const BUSY = 0x79;
+const NAK_CODES = 9;
+const REMEMBERED = 40;
 
 interface Pulse {
   address: number;
@@ -70,6 +100,52 @@ function isFalse({ kind, data }: DriverEvent): boolean {
   return kind === 'alarm' && (data as { alarm?: string }).alarm !== 'sessionLost';
 }
 
+/** Hears all replies, and knows no key. */
+function openAttacker(random: () => number) {
+  const heard = new Map<number, Uint8Array[]>();
+  const pick = (list: readonly Uint8Array[] = []) => list[Math.floor(random() * list.length)];
+
+  return (attack: Attack, address: number, request: Uint8Array, reply: Uint8Array): Uint8Array => {
+    const sequence = (request[request.indexOf(SOM) + 4] ?? 0) & 3;
+    const inClear = (code: number, data: number[] = [], number = sequence) =>
+      writeReply({
+        address,
+        sequence: number,
+        usesCrc: true,
+        block: null,
+        code,
+        data: Uint8Array.from(data),
+      });
+    const message = reply.subarray(reply.indexOf(SOM));
+    const changed = (at: number, to: number) => rechecked(message.with(at, to));
+    const own = heard.get(address) ?? [];
+    const others = [...heard].filter(([other]) => other !== address).flatMap(([, replies]) => replies);
+    heard.set(address, [...own, reply].slice(-REMEMBERED));
+    switch (attack) {
+      case 'an earlier one in its place':
+        return pick(own) ?? reply;
+      case 'twice':
+        return Buffer.concat([reply, reply]);
+      case 'under another number':
+        return changed(4, ((message[4] ?? 0) & ~3) | ((sequence + 1 + Math.floor(random() * 3)) & 3));
+      case 'another check of its sender':
+        return changed(message.length - 3, (message.at(-3) ?? 0) ^ 1);
+      case 'acknowledged in clear text':
+        return inClear(ACK);
+      case 'acknowledged in clear text before it':
+        return Buffer.concat([inClear(ACK), reply]);
+      case 'refused in clear text':
+        return inClear(NAK, [1 + Math.floor(random() * NAK_CODES)]);
+      case 'busy':
+        return inClear(BUSY, [], 0);
+      case 'the other device in its place':
+        return pick(others) ?? reply;
+    }
+  };
+}
+
+const isAttack = (fate: Fate): fate is Attack => (ATTACKS as readonly Fate[]).includes(fate);
+
 function openSite(random: () => number) {
   const clock = manualClock();
   const devices = new Map(
@@ -86,6 +162,7 @@ function openSite(random: () => number) {
   const firings: Firing[] = [];
   const faults: string[] = [];
   const lastAt = new Map<number, number>();
+  const attacked = openAttacker(random);
   let port: Awaited<ReturnType<typeof openWireLink>>['port'] | undefined;
 
   function damaged(bytes: Uint8Array): Uint8Array {
@@ -151,12 +228,13 @@ function openSite(random: () => number) {
       if (fate === 'power cut') cutPower(address);
       if (!reply || fate === 'lost' || fate === 'power cut') return null;
       if (fate === 'late') return later(address, reply);
+      if (isAttack(fate)) return attacked(fate, address, request, reply);
       return fate === 'damaged' ? damaged(reply) : reply;
     },
   };
 }
 
-async function campaign(seed: number) {
+async function campaign(seed: number, kinds = FAULTS) {
   const random = openRandom(seed);
   const draw = (count: number) => Math.floor(random() * count);
   const site = openSite(random);
@@ -204,10 +282,10 @@ async function campaign(seed: number) {
   }
 
   function disturb(): void {
-    const [share, fault] = [random(), FAULTS[draw(FAULTS.length)] ?? 'lost'];
+    const [share, fault] = [random(), kinds[draw(kinds.length)] ?? 'lost'];
     const isMixed = draw(2) === 0;
     site.fates.set(ADDRESSES[draw(ADDRESSES.length)] ?? 0, () =>
-      random() >= share ? 'well' : isMixed ? (FAULTS[draw(FAULTS.length)] ?? 'lost') : fault,
+      random() >= share ? 'well' : isMixed ? (kinds[draw(kinds.length)] ?? 'lost') : fault,
     );
   }
 
@@ -266,4 +344,19 @@ describe('relays of readers', () => {
       expect(host.report(hwIdOf(address))).toMatchObject({ connected: true, security: 'secure' });
     for (const [, { pins }] of site.devices) expect(pins?.outputs()).toBe(0);
   });
+});
+
+describe('relays of readers on a wire with an attacker', () => {
+  it.each(SEEDS)(
+    'are fired by their pulses alone, and what is forged confirms none (seed %d)',
+    async (seed) => {
+      const { host, site, faults, outcomes } = await campaign(seed + 1_000, [...ATTACKS, ...FAULTS]);
+      await site.clock.advance(QUIET_MS);
+      expect(faults).toEqual([]);
+      expect(outcomes.get('confirmed')).toBeGreaterThan(0);
+      for (const address of ADDRESSES)
+        expect(host.report(hwIdOf(address))).toMatchObject({ connected: true, security: 'secure' });
+      for (const [, { pins }] of site.devices) expect(pins?.outputs()).toBe(0);
+    },
+  );
 });
