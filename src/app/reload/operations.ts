@@ -14,7 +14,6 @@ export function reloadOperations(configuration: Pick<Reload, 'reload'>): Operati
       description:
         'Links, gateways and networks follow it at once, without stopping those that are unchanged; a file with a mistake changes nothing.',
       access: 'local',
-      status: 200,
       result: reloaded,
       errors: ['CONFIGURATION_INVALID'],
       handler: async ({ principal, correlationId }) => ({

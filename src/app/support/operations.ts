@@ -7,7 +7,7 @@ const tag = 'Health';
 const access = ['service-tool'] as const;
 
 export function supportOperations(support: Pick<Support, 'debugLog' | 'bundle'>): Operation[] {
-  const common = { path: '/log/debug', tag, access, status: 200, result: logState, errors: [] } as const;
+  const common = { path: '/log/debug', tag, access, result: logState } as const;
   return [
     operation({
       id: 'getSupportBundle',
@@ -18,9 +18,7 @@ export function supportOperations(support: Pick<Support, 'debugLog' | 'bundle'>)
       description:
         'Version, state, configuration, buses, metrics and the last lines of the log. It holds no key, token, PIN, card or password; names of rooms, devices and people may be in it. `gatehouse support-bundle` writes it as a file.',
       access,
-      status: 200,
       result: supportBundle,
-      errors: [],
       handler: async () => ({ body: await support.bundle() }),
     }),
     operation({

@@ -35,9 +35,7 @@ function documentOperation(document: () => object): Operation {
     summary: 'This document',
     access: 'public',
     rate: RATE,
-    status: 200,
     result: z.looseObject({ openapi: z.string() }),
-    errors: [],
     handler() {
       return { body: { openapi: OPENAPI_VERSION }, stored: stored() };
     },

@@ -81,10 +81,8 @@ export function pageOperation(stored: () => StoredBytes): Operation {
     summary: 'This document as a page for people',
     access: 'public',
     rate: { perSecond: 1, burst: 10 },
-    status: 200,
     media: 'text/html',
     result: z.string(),
-    errors: [],
     handler: () => ({ body: '', stored: stored() }),
   });
 }

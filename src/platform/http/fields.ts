@@ -116,6 +116,12 @@ export function unknownOf(
 /** `limit` of a list. */
 export const pageLimit = wholeNumber(PAGE_MAX).default(PAGE_DEFAULT).openapi({ default: PAGE_DEFAULT });
 
+/** A page of a list. */
+export function pageOf<Item extends z.ZodType>(item: Item) {
+  const next = z.string().nullable().openapi({ description: 'The cursor of the next page; null at the end' });
+  return z.object({ items: z.array(item), next });
+}
+
 /** `cursor` of a list that is ordered by a counter: digits alone, for the same reason. */
 export const numberCursor = z
   .string()

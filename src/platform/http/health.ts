@@ -15,9 +15,7 @@ export function healthOperations(ready: readonly (() => unknown)[]): Operation[]
       tag,
       summary: 'Does the process answer?',
       access: 'public',
-      status: 200,
       result: health,
-      errors: [],
       handler: () => ({ body: { status: 'ok' as const } }),
     }),
     operation({
@@ -27,7 +25,6 @@ export function healthOperations(ready: readonly (() => unknown)[]): Operation[]
       tag,
       summary: 'Can it serve requests?',
       access: 'public',
-      status: 200,
       result: health,
       errors: ['STORAGE_UNAVAILABLE'],
       async handler() {

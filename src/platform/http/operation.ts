@@ -82,8 +82,8 @@ export interface OperationDeclaration<
   body?: Body;
   /** Bytes; BODY_LIMIT_BYTES when absent. */
   bodyLimit?: number;
-  /** Status and schema of success. */
-  status: 200 | 202;
+  /** Of success; 200 when absent. */
+  status?: 200 | 202;
   result: Result;
   /** Of a 202: the path, without the base path, where the state of what was accepted can be read. */
   location?(result: z.output<Result>): string;
@@ -98,15 +98,16 @@ export interface OperationDeclaration<
   answersSecret?: true;
   /** Carried out twice it does no harm, and it must not wait for the disk: Idempotency-Key does not hold it back. */
   mayRunTwice?: true;
-  /** Codes this operation can answer beyond those of its kind (errorsOf). */
-  errors: readonly ErrorCode[];
+  /** Codes this operation can answer beyond those of its kind (errorsOf); none when absent. */
+  errors?: readonly ErrorCode[];
   handler(
     call: Call<z.output<Params>, z.output<Query>, z.output<Body>>,
   ): Promise<Answer<z.input<Result>>> | Answer<z.input<Result>>;
 }
 
 /** An operation with its types folded away, as app.ts takes it. */
-export type Operation = OperationDeclaration<z.ZodObject, z.ZodObject, z.ZodType, z.ZodType>;
+export type Operation = OperationDeclaration<z.ZodObject, z.ZodObject, z.ZodType, z.ZodType> &
+  Required<Pick<OperationDeclaration<z.ZodObject, z.ZodObject, z.ZodType, z.ZodType>, 'status' | 'errors'>>;
 
 export function operation<
   Params extends z.ZodObject = z.ZodObject,
@@ -114,7 +115,7 @@ export function operation<
   Body extends z.ZodType = z.ZodType,
   Result extends z.ZodType = z.ZodType,
 >(declaration: OperationDeclaration<Params, Query, Body, Result>): Operation {
-  return declaration as unknown as Operation;
+  return { status: 200, errors: [], ...declaration } as unknown as Operation;
 }
 
 type StreamDeclaration<Params extends z.ZodObject, Query extends z.ZodObject> = Omit<
@@ -131,6 +132,7 @@ export function eventStream<
   Query extends z.ZodObject = z.ZodObject,
 >({ open, ...declared }: StreamDeclaration<Params, Query>): Operation {
   return {
+    errors: [],
     ...declared,
     method: 'get',
     status: 200,

@@ -1,7 +1,7 @@
 /** The list of doors: its filters, its orders, and its rows. */
 import { z } from '@hono/zod-openapi';
 import { DOOR_STATES, LOCK_STATES } from '../../../drivers/contract/settings.ts';
-import { identifier, looseId, pageLimit, wholeNumber } from '../../platform/http/fields.ts';
+import { identifier, looseId, pageLimit, pageOf, wholeNumber } from '../../platform/http/fields.ts';
 import { dateTime, doorFields, doorName, offlineReason } from './schema.ts';
 
 /** Zigbee sends it in one byte. */
@@ -21,12 +21,9 @@ const doorSummary = z
   .openapi('DoorSummary', { description: 'What a person looks for in a list; …/state has all of it' });
 export type DoorSummary = z.infer<typeof doorSummary>;
 
-export const doorPage = z
-  .object({
-    items: z.array(z.object({ ...doorFields, state: doorSummary }).openapi('ListedDoor')),
-    next: z.string().nullable().openapi({ description: 'The cursor of the next page; null at the end' }),
-  })
-  .openapi('DoorPage');
+export const doorPage = pageOf(z.object({ ...doorFields, state: doorSummary }).openapi('ListedDoor')).openapi(
+  'DoorPage',
+);
 
 export const listQuery = z.strictObject({
   cursor: z

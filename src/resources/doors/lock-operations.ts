@@ -41,7 +41,6 @@ function retirement(doors: DoorSlice, path: string): Operation[] {
     tag,
     access: ADMINISTRATORS,
     params,
-    status: 200,
     result: door,
   } as const;
   const errors = ['NOT_FOUND', 'PRECONDITION_FAILED', 'IN_USE', 'IN_PROGRESS'] as const;
@@ -79,7 +78,7 @@ function retirement(doors: DoorSlice, path: string): Operation[] {
 }
 
 function actuations(doors: DoorSlice, path: string): Operation[] {
-  const common = { method: 'post', tag, access: ADMINISTRATORS, params, status: 200 } as const;
+  const common = { method: 'post', tag, access: ADMINISTRATORS, params } as const;
   return [
     operation({
       ...common,
@@ -122,7 +121,7 @@ function actuations(doors: DoorSlice, path: string): Operation[] {
 }
 
 function standOpen(doors: DoorSlice, path: string): Operation[] {
-  const common = { path, tag, access: ADMINISTRATORS, params, status: 200, result: standOpenResult } as const;
+  const common = { path, tag, access: ADMINISTRATORS, params, result: standOpenResult } as const;
   return [
     operation({
       ...common,
@@ -165,7 +164,7 @@ function standOpen(doors: DoorSlice, path: string): Operation[] {
 }
 
 function rfPin(doors: DoorSlice, path: string): Operation[] {
-  const common = { path, tag, access: ADMINISTRATORS, params, status: 200, result: rfPinResult } as const;
+  const common = { path, tag, access: ADMINISTRATORS, params, result: rfPinResult } as const;
   const errors = ['NOT_FOUND', 'NO_LOCK', 'IN_PROGRESS', 'STANDS_OPEN'] as const;
   return [
     operation({
@@ -209,7 +208,6 @@ function lockCare(doors: DoorSlice, path: string, job: z.ZodType): Operation[] {
       access: ADMINISTRATORS,
       params,
       body: replaceLockBody,
-      status: 200,
       result: door,
       errors: ['NOT_FOUND', 'PRECONDITION_FAILED', 'ALREADY_EXISTS', 'IN_PROGRESS'],
       async handler({ params, body, principal, correlationId, ifMatch }) {
@@ -229,7 +227,6 @@ function lockCare(doors: DoorSlice, path: string, job: z.ZodType): Operation[] {
       access: ADMINISTRATORS,
       params,
       body: swapLockBody,
-      status: 200,
       result: lockSwapResult,
       errors: ['NOT_FOUND', 'NO_LOCK', 'PRECONDITION_FAILED', 'IN_PROGRESS', 'STANDS_OPEN'],
       async handler({ params, body, principal, correlationId, ifMatch }) {

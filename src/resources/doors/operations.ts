@@ -36,7 +36,6 @@ function changes(doors: Doors, path: string): Operation[] {
       access: ['front-desk-admin'],
       params,
       body: updateBody,
-      status: 200,
       result: door,
       errors: ['NOT_FOUND', 'ID_MISMATCH', 'PRECONDITION_FAILED', 'VERSION_CONFLICT', 'NOT_SUPPORTED'],
       async handler({ params, body, principal, correlationId, ifMatch }) {
@@ -54,7 +53,6 @@ function changes(doors: Doors, path: string): Operation[] {
       description: 'Not idempotent: name an `accessPointId`, and a repetition is answered ALREADY_EXISTS.',
       access: ['front-desk-admin', 'service-tool'],
       body: createBody,
-      status: 200,
       result: door,
       errors: ['ALREADY_EXISTS'],
       async handler({ body, principal, correlationId }) {
@@ -66,7 +64,7 @@ function changes(doors: Doors, path: string): Operation[] {
 }
 
 function reads(doors: DoorSlice, path: string): Operation[] {
-  const common = { method: 'get', tag, access: ROLES, status: 200 } as const;
+  const common = { method: 'get', tag, access: ROLES } as const;
   return [
     operation({
       ...common,
@@ -75,7 +73,6 @@ function reads(doors: DoorSlice, path: string): Operation[] {
       summary: 'List doors, in the order of accessPointId',
       query: listQuery,
       result: doorPage,
-      errors: [],
       handler: ({ query }) => ({ body: doors.list(query) }),
     }),
     operation({
@@ -131,7 +128,7 @@ function reads(doors: DoorSlice, path: string): Operation[] {
 
 function pending(doors: Doors, path: string): Operation[] {
   const access = ['front-desk-admin', 'service-tool'] as const;
-  const common = { path, tag, access, params, status: 200, result: doorPending } as const;
+  const common = { path, tag, access, params, result: doorPending } as const;
   return [
     operation({
       ...common,

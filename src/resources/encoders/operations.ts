@@ -35,7 +35,6 @@ function changes(encoders: Encoders, registration: Registration): Operation[] {
       access: ['service-tool'],
       params,
       body: registrationBody,
-      status: 200,
       result: registeredEncoder,
       errors: [
         'ID_MISMATCH',
@@ -66,7 +65,6 @@ function changes(encoders: Encoders, registration: Registration): Operation[] {
       access: ['service-tool', 'front-desk-admin'],
       params,
       body: updateBody,
-      status: 200,
       result: encoder,
       errors: ['NOT_FOUND', 'ID_MISMATCH', 'PRECONDITION_FAILED'],
       async handler({ params, body, principal, correlationId, ifMatch }) {
@@ -88,7 +86,6 @@ function changes(encoders: Encoders, registration: Registration): Operation[] {
         'The encoder is cut off at once and stays out until it is registered again with a new key. Repeating it changes nothing.',
       access: ['service-tool', 'front-desk-admin'],
       params,
-      status: 200,
       result: encoder,
       errors: ['NOT_FOUND'],
       async handler({ params, principal, correlationId }) {
@@ -110,7 +107,6 @@ function retirement(encoders: Encoders): Operation {
       'Answered with what it was, which the audit keeps. IN_USE: it is connected, or has write requests that are not finished. Its credentials end, and its write requests are not shown any more. Registered again it is a new encoder: `version` and the sequence of its events go on, and a key that it had is not taken.',
     access: ['service-tool', 'front-desk-admin'],
     params,
-    status: 200,
     result: encoder,
     errors: ['NOT_FOUND', 'PRECONDITION_FAILED', 'IN_USE'],
     handler: async ({ params, principal, correlationId, ifMatch }) => ({
@@ -129,9 +125,7 @@ function reads(encoders: Encoders): Operation[] {
       summary: 'List encoders',
       access: ROLES,
       query: listQuery,
-      status: 200,
       result: encoderPage,
-      errors: [],
       handler: ({ query }) => ({ body: encoders.list(query) }),
     }),
     operation({
@@ -142,7 +136,6 @@ function reads(encoders: Encoders): Operation[] {
       summary: 'Read an encoder',
       access: ROLES,
       params,
-      status: 200,
       result: encoder,
       errors: ['NOT_FOUND'],
       handler({ params }) {
@@ -158,7 +151,6 @@ function reads(encoders: Encoders): Operation[] {
       summary: 'Read what is known of an encoder beyond its resource',
       access: ROLES,
       params,
-      status: 200,
       result: encoderState,
       errors: ['NOT_FOUND'],
       handler: ({ params }) => ({ body: encoders.state(params.encoderId) }),

@@ -2,7 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { ENCODER_ID, ENCODER_ID_FORM } from '../../../drivers/encoder/link.ts';
 import { readOnlyFields } from '../../platform/http/editing.ts';
-import { clearableName, NAME_MAX, pageLimit, printable } from '../../platform/http/fields.ts';
+import { clearableName, NAME_MAX, pageLimit, pageOf, printable } from '../../platform/http/fields.ts';
 
 const METADATA_KEYS_MAX = 64;
 const METADATA_VALUE_MAX = 1_024;
@@ -140,12 +140,7 @@ export const encoderState = z
   .openapi('EncoderState');
 export type EncoderState = z.infer<typeof encoderState>;
 
-export const encoderPage = z
-  .object({
-    items: z.array(encoder),
-    next: z.string().nullable().openapi({ description: 'The cursor of the next page; null at the end' }),
-  })
-  .openapi('EncoderPage');
+export const encoderPage = pageOf(encoder).openapi('EncoderPage');
 
 export const listQuery = z.strictObject({
   cursor: encoderId.optional().openapi({ description: 'From `next` of the page before' }),

@@ -21,7 +21,6 @@ export function networkOperations(networks: Networks): Operation[] {
       access: ['front-desk-admin'],
       params,
       body: updateBody,
-      status: 200,
       result: network,
       errors: ['NOT_FOUND', 'ID_MISMATCH', 'CERT_INVALID', 'PRECONDITION_FAILED'],
       async handler({ params, body, principal, correlationId, ifMatch }) {
@@ -38,9 +37,7 @@ export function networkOperations(networks: Networks): Operation[] {
       summary: 'List networks',
       access: WIRING_READERS,
       query: listQuery,
-      status: 200,
       result: networkPage,
-      errors: [],
       handler: ({ query }) => ({ body: networks.list(query) }),
     }),
     operation({
@@ -51,7 +48,6 @@ export function networkOperations(networks: Networks): Operation[] {
       summary: 'Read a network',
       access: WIRING_READERS,
       params,
-      status: 200,
       result: network,
       errors: ['NOT_FOUND'],
       handler({ params }) {
@@ -68,7 +64,6 @@ export function networkOperations(networks: Networks): Operation[] {
       summary: 'Read what is known of a network beyond its resource',
       access: WIRING_READERS,
       params,
-      status: 200,
       result: networkState,
       errors: ['NOT_FOUND'],
       handler: ({ params }) => ({ body: networks.state(params.netId) }),

@@ -1,6 +1,6 @@
 /** The network as the interface shows it (interface specification 2.6) and the body of 4.7. */
 import { z } from '@hono/zod-openapi';
-import { DESCRIPTION_MAX, lines, NAME_MAX, pageLimit } from '../../platform/http/fields.ts';
+import { DESCRIPTION_MAX, lines, NAME_MAX, pageLimit, pageOf } from '../../platform/http/fields.ts';
 
 /** Several certificates of an authority with its predecessors. */
 const CERT_MAX = 32 * 1_024;
@@ -63,12 +63,7 @@ export const networkState = z
   .openapi('NetworkState');
 export type NetworkState = z.infer<typeof networkState>;
 
-export const networkPage = z
-  .object({
-    items: z.array(network),
-    next: z.string().nullable().openapi({ description: 'The cursor of the next page; null at the end' }),
-  })
-  .openapi('NetworkPage');
+export const networkPage = pageOf(network).openapi('NetworkPage');
 
 export const listQuery = z.strictObject({
   cursor: netId.optional().openapi({ description: 'From `next` of the page before' }),

@@ -50,7 +50,6 @@ function deviceOperations(rs485: Rs485): Operation[] {
       access: ['front-desk-admin', 'service-tool'],
       params,
       body: updateBody,
-      status: 200,
       result: rs485Device,
       errors: ['NOT_FOUND', 'ID_MISMATCH', 'PRECONDITION_FAILED', 'RELAY_IN_USE', 'NOT_SUPPORTED'],
       async handler({ params, body, principal, correlationId, ifMatch }) {
@@ -67,9 +66,7 @@ function deviceOperations(rs485: Rs485): Operation[] {
       summary: 'List RS-485 devices',
       access: WIRING_READERS,
       query: listQuery,
-      status: 200,
       result: rs485Page,
-      errors: [],
       handler: ({ query }) => ({ body: rs485.list(query) }),
     }),
     operation({
@@ -80,7 +77,6 @@ function deviceOperations(rs485: Rs485): Operation[] {
       summary: 'Read an RS-485 device',
       access: WIRING_READERS,
       params,
-      status: 200,
       result: rs485Device,
       errors: ['NOT_FOUND'],
       handler({ params }) {
@@ -96,7 +92,6 @@ function deviceOperations(rs485: Rs485): Operation[] {
       summary: 'Read what is known of an RS-485 device beyond its resource',
       access: WIRING_READERS,
       params,
-      status: 200,
       result: rs485DeviceState,
       errors: ['NOT_FOUND'],
       handler: ({ params }) => ({ body: rs485.state(params.deviceId) }),
@@ -115,7 +110,6 @@ function retirement(rs485: Rs485): Operation {
       'Answered with what it was, which the audit keeps. IN_USE: it has a `doorId`, or it answers, and would be found again at once. One that answers again later is found as a device that is new.',
     access: ['front-desk-admin', 'service-tool'],
     params,
-    status: 200,
     result: rs485Device,
     errors: ['NOT_FOUND', 'PRECONDITION_FAILED', 'IN_USE'],
     handler: async ({ params, principal, correlationId, ifMatch }) => ({
@@ -133,9 +127,7 @@ function busOperations(rs485: Rs485, job: z.ZodType): Operation[] {
       tag,
       summary: 'Read how the buses do',
       access: ['service-tool', 'front-desk-admin', 'monitor'],
-      status: 200,
       result: busList,
-      errors: [],
       handler: () => ({ body: { items: rs485.buses.overview() } }),
     }),
     operation({
@@ -239,7 +231,6 @@ function fieldOperations(rs485: Rs485): Operation[] {
         'Closes the relay that its settings in force name, for unlockDurationMilliseconds (5 s where neither they nor the device name a time). Each request fires once at most, within 5 s or not at all, and is never sent again by itself. 503 DEVICE_OFFLINE: nothing was fired.',
       access: ['service-tool'],
       params,
-      status: 200,
       result: pulseResult,
       errors: ['NOT_FOUND', 'NO_RELAY', 'WATCHDOG_NOT_PROVEN', 'IN_PROGRESS', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
       handler: async ({ params, principal, correlationId, askedAt, isGone, hungUp }) => ({
@@ -257,7 +248,6 @@ function fieldOperations(rs485: Rs485): Operation[] {
       access: ['service-tool'],
       params,
       body: replaceBody,
-      status: 200,
       result: rs485Device,
       errors: ['NOT_FOUND', 'PRECONDITION_FAILED', 'ALREADY_EXISTS', 'CONFIRMATION_NEEDED'],
       async handler({ params, body, principal, correlationId, ifMatch }) {

@@ -19,6 +19,7 @@ import {
   looseId,
   NAME_MAX,
   pageLimit,
+  pageOf,
   unknownReferences,
 } from '../../platform/http/fields.ts';
 import { pulseResult, wire } from './bus-schema.ts';
@@ -227,12 +228,7 @@ export const rs485DeviceState = z
   .openapi('Rs485DeviceState');
 export type Rs485DeviceState = z.infer<typeof rs485DeviceState>;
 
-export const rs485Page = z
-  .object({
-    items: z.array(rs485Device),
-    next: z.string().nullable().openapi({ description: 'The cursor of the next page; null at the end' }),
-  })
-  .openapi('Rs485DevicePage');
+export const rs485Page = pageOf(rs485Device).openapi('Rs485DevicePage');
 
 export const listQuery = z.strictObject({
   cursor: z.guid().toLowerCase().optional().openapi({ description: 'From `next` of the page before' }),

@@ -20,9 +20,7 @@ export function siteImportOperations(siteImport: SiteImport, job: z.ZodType): Op
       description:
         'Groups, schedules, templates, doors and RS-485 devices as `config/site.schema.json` has them; `gatehouse export` writes it as YAML. Left out are RS-485 devices of which nothing was ever wanted, and those on a bus that the configuration does not have.',
       access: ['service-tool', 'front-desk-admin'],
-      status: 200,
       result: siteDocument,
-      errors: [],
       handler: async () => ({ body: await siteImport.exported() }),
     }),
     operation({
@@ -35,7 +33,6 @@ export function siteImportOperations(siteImport: SiteImport, job: z.ZodType): Op
       access: IMPORTERS,
       body: planBody,
       bodyLimit: DOCUMENT_MAX_BYTES,
-      status: 200,
       result: importResult,
       errors: ['RELAY_IN_USE', 'VERSION_CONFLICT'],
       handler: async ({ body, principal, correlationId }) => ({

@@ -54,7 +54,6 @@ export function writeOperations(writes: Writes): Operation[] {
       summary: 'Read the status of a write request',
       access: ROLES,
       params: requestParams,
-      status: 200,
       result: writeRequestStatus,
       errors: ['NOT_FOUND'],
       handler: ({ params }) => ({ body: writes.get(params) }),
@@ -69,7 +68,6 @@ export function writeOperations(writes: Writes): Operation[] {
         'A request that was not sent yet ends at once. Otherwise the encoder is asked to stop: the card in hand is finished, and the status stays as it is until the encoder has said what became of each key. Cancelling a finished request changes nothing.',
       access: writers,
       params: requestParams,
-      status: 200,
       result: writeRequestStatus,
       errors: ['NOT_FOUND'],
       handler: async ({ params, principal, correlationId }) => ({
@@ -85,7 +83,6 @@ export function writeOperations(writes: Writes): Operation[] {
       access: ROLES,
       params: encoderParams,
       query: listQuery,
-      status: 200,
       result: writeRequestPage,
       errors: ['NOT_FOUND'],
       handler: ({ params, query }) => ({ body: writes.list(params.encoderId, query) }),

@@ -2,7 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { ENCODER_ID, ENCODER_ID_FORM } from '../../../drivers/encoder/link.ts';
 import { ENCODER_ERROR_CODES } from '../../../drivers/encoder/messages.ts';
-import { DESCRIPTION_MAX, lines, pageLimit } from '../../platform/http/fields.ts';
+import { DESCRIPTION_MAX, lines, pageLimit, pageOf } from '../../platform/http/fields.ts';
 import { ERROR_CODES_OF_THE_GATEWAY, JOB_STATUSES, OPEN_STATUSES, TERMINAL_STATUSES } from './machine.ts';
 
 /** With our ids and times around it, such a request fits the 260 KiB of a write (docs/encoder-protocol.md, Messages). */
@@ -95,12 +95,7 @@ export const writeRequestStatus = z
   .openapi('WriteRequestStatus');
 export type WriteRequestStatus = z.output<typeof writeRequestStatus>;
 
-export const writeRequestPage = z
-  .object({
-    items: z.array(writeRequestStatus),
-    next: z.string().nullable().openapi({ description: 'The cursor of the next page; null at the end' }),
-  })
-  .openapi('WriteRequestPage');
+export const writeRequestPage = pageOf(writeRequestStatus).openapi('WriteRequestPage');
 export type WriteRequestPage = z.output<typeof writeRequestPage>;
 
 export const listQuery = z.strictObject({

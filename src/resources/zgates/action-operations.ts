@@ -21,7 +21,6 @@ export function gatewayActions(zgates: Zgates, path: string, job: z.ZodType): Op
       description:
         'Opens the join window for `seconds`, or closes it with 0. It closes at its end, and when the gateway or Gatehouse is started again; who opened it is in the audit. With a list only those may join; a lock with an install code gets a key of its own. Who was to join and did not is in `failedJoins` of …/state. 503 DEVICE_OFFLINE: should it be open nevertheless, it is closed within seconds.',
       body: permitJoinBody,
-      status: 200,
       result: permitJoinResult,
       errors: ['NOT_FOUND', 'DEVICE_OFFLINE'],
       handler: async ({ params, body, principal, correlationId }) => ({

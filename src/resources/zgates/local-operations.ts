@@ -53,9 +53,7 @@ export function zgateLocalOperations(zgates: Zgates): Operation[] {
       method: 'get',
       path: '/local/zgates',
       summary: 'List the Zigbee gateways with the snapshots of their networks',
-      status: 200,
       result: snapshotsResult,
-      errors: [],
       handler: () => ({ body: { items: zgates.snapshots() } }),
     }),
     operation({
@@ -68,7 +66,6 @@ export function zgateLocalOperations(zgates: Zgates): Operation[] {
         'Its link starts again with the snapshot, which takes the place of what the coordinator and the driver have; until it is up the wish stands, also across restarts.',
       params: z.object({ deviceId }),
       body: restoreBody,
-      status: 200,
       result: restoreResult,
       errors: ['NOT_FOUND'],
       handler: async ({ params, body, principal, correlationId }) => ({

@@ -27,7 +27,6 @@ function resource(zgates: Zgates): Operation[] {
       access: ['front-desk-admin', 'service-tool'],
       params,
       body: updateBody,
-      status: 200,
       result: zgate,
       errors: ['NOT_FOUND', 'ID_MISMATCH', 'PRECONDITION_FAILED'],
       async handler({ params, body, principal, correlationId, ifMatch }) {
@@ -44,9 +43,7 @@ function resource(zgates: Zgates): Operation[] {
       summary: 'List Zigbee gateways',
       access: WIRING_READERS,
       query: listQuery,
-      status: 200,
       result: zgatePage,
-      errors: [],
       handler: ({ query }) => ({ body: zgates.list(query) }),
     }),
     operation({
@@ -57,7 +54,6 @@ function resource(zgates: Zgates): Operation[] {
       summary: 'Read a Zigbee gateway',
       access: WIRING_READERS,
       params,
-      status: 200,
       result: zgate,
       errors: ['NOT_FOUND'],
       handler({ params }) {
@@ -73,7 +69,6 @@ function resource(zgates: Zgates): Operation[] {
       summary: 'Read what is known of a Zigbee gateway beyond its resource',
       access: WIRING_READERS,
       params,
-      status: 200,
       result: zgateState,
       errors: ['NOT_FOUND'],
       handler: ({ params }) => ({ body: zgates.state(params.deviceId) }),

@@ -9,6 +9,7 @@ import {
   looseId,
   NAME_MAX,
   pageLimit,
+  pageOf,
   unknownReferences,
 } from '../../platform/http/fields.ts';
 import { failedJoin, joinWindow, neededMove, stayedBehind } from './action-schema.ts';
@@ -134,12 +135,7 @@ export const zgateState = z
   .openapi('ZigbeeGatewayState');
 export type ZgateState = z.infer<typeof zgateState>;
 
-export const zgatePage = z
-  .object({
-    items: z.array(zgate),
-    next: z.string().nullable().openapi({ description: 'The cursor of the next page; null at the end' }),
-  })
-  .openapi('ZigbeeGatewayPage');
+export const zgatePage = pageOf(zgate).openapi('ZigbeeGatewayPage');
 
 export const listQuery = z.strictObject({
   cursor: z.guid().toLowerCase().optional().openapi({ description: 'From `next` of the page before' }),

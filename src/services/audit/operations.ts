@@ -28,9 +28,7 @@ function listing(audit: OpenAudit): Operation {
       'Every change and actuation, as it was committed with the deed. Filters are combined; a page looks at a bounded number of entries, so go on while `next` is not null.',
     access: ['front-desk-admin', 'service-tool'],
     query: auditQuery,
-    status: 200,
     result: auditPage,
-    errors: [],
     async handler({ query: { cursor, limit, ...given } }) {
       const { actor = null, action = null, object = null, outcome = null, from = null, to = null } = given;
       const filter = { actor, action, object, outcome, from, to };
@@ -50,9 +48,7 @@ function forCommandLine(audit: OpenAudit): Operation[] {
       tag,
       summary: 'Sign the newest entry of the audit',
       access,
-      status: 200,
       result: takenCheckpoint,
-      errors: [],
       async handler() {
         const taken = await audit.checkpoints.take();
         if (!taken) return { body: { checkpoint: null } };
@@ -68,9 +64,7 @@ function forCommandLine(audit: OpenAudit): Operation[] {
       summary: 'Read the audit with its macs, oldest first',
       access,
       query: exportQuery,
-      status: 200,
       result: exportPage,
-      errors: [],
       handler({ query: { after, from = null, to = null } }) {
         const { items, next } = audit.export({ after, from, to });
         return { body: { items: items.map(shown), next: cursorOf(next) } };
@@ -84,7 +78,6 @@ function forCommandLine(audit: OpenAudit): Operation[] {
       summary: 'Verify the next entries of the audit',
       access,
       body: verifyBody,
-      status: 200,
       result: verifiedPage,
       errors: ['VALIDATION_FAILED'],
       async handler({ body: { after, checkpoint } }) {

@@ -44,9 +44,7 @@ function tokenOperations(auth: Issuing): Operation[] {
       access,
       answersSecret: true,
       body: tokenBody,
-      status: 200,
       result: createdToken,
-      errors: [],
       handler: async ({ body, principal, correlationId }) => ({
         body: await auth.create(body, { principal, correlationId }),
       }),
@@ -59,9 +57,7 @@ function tokenOperations(auth: Issuing): Operation[] {
       summary: 'List tokens and sessions, oldest first',
       access,
       query: tokenQuery,
-      status: 200,
       result: tokenPage,
-      errors: [],
       handler: ({ query }) => ({ body: auth.list(query) }),
     }),
     operation({
@@ -76,7 +72,6 @@ function tokenOperations(auth: Issuing): Operation[] {
       access: 'local',
       params: z.object({ tokenId }),
       body: renewalBody,
-      status: 200,
       result: renewedToken,
       errors: ['NOT_FOUND', 'IN_USE'],
       handler: async ({ params, body, principal, correlationId }) => ({
@@ -94,7 +89,6 @@ function tokenOperations(auth: Issuing): Operation[] {
       access,
       params: z.object({ tokenId }),
       query: revocationQuery,
-      status: 200,
       result: token,
       errors: ['NOT_FOUND', 'CONFIRMATION_NEEDED'],
       handler: async ({ params, query, principal, correlationId }) => ({
@@ -116,9 +110,7 @@ function loginCodeOperation(auth: Issuing): Operation {
     access,
     answersSecret: true,
     body: loginCodeBody,
-    status: 200,
     result: loginCode,
-    errors: [],
     handler: async ({ body, principal, correlationId }) => ({
       body: await auth.createCode(body, { principal, correlationId }),
     }),
@@ -137,7 +129,6 @@ function sessionOperations(auth: SigningIn): Operation[] {
         'Sets the cookie `__Host-gatehouse` for twelve hours. A code is good once, in either case of its letters.',
       access: 'public',
       body: signInBody,
-      status: 200,
       result: session,
       errors: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED', 'STORAGE_UNAVAILABLE'],
       async handler({ body, address, correlationId }) {
@@ -152,9 +143,7 @@ function sessionOperations(auth: SigningIn): Operation[] {
       tag: 'Session',
       summary: 'Who am I?',
       access: ROLES,
-      status: 200,
       result: session,
-      errors: [],
       handler: ({ principal }) => ({ body: sessionOf(principal) }),
     }),
     operation({
@@ -164,9 +153,7 @@ function sessionOperations(auth: SigningIn): Operation[] {
       tag: 'Session',
       summary: 'End the session of the console',
       access: ROLES,
-      status: 200,
       result: signedOut,
-      errors: [],
       handler: async ({ principal, correlationId }) => ({
         body: {},
         setCookie: await auth.signOut({ principal, correlationId }),

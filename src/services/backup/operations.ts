@@ -17,9 +17,7 @@ export function backupOperations(backups: Pick<Backups, 'made'>): Operation[] {
       summary: 'Record a backup that a command has made',
       access: 'local',
       body: made,
-      status: 200,
       result: made,
-      errors: [],
       async handler({ body, principal, correlationId }) {
         await backups.made(body, { principal, correlationId });
         return { body };

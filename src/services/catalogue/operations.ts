@@ -18,7 +18,7 @@ import {
   templatePage,
 } from './schema.ts';
 
-const common = { method: 'get', tag: 'Catalogue', access: ROLES, status: 200, errors: [] } as const;
+const common = { method: 'get', tag: 'Catalogue', access: ROLES } as const;
 
 /** `segment` is the <product> segment of the paths. */
 export function catalogueOperations(catalogue: Catalogue, segment: string): Operation[] {
@@ -62,7 +62,7 @@ function reads(catalogue: Catalogue, segment: string): Operation[] {
   ];
 }
 
-const change = { tag: 'Catalogue', access: ['front-desk-admin'], status: 200 } as const;
+const change = { tag: 'Catalogue', access: ['front-desk-admin'] } as const;
 const put = { ...change, method: 'put' } as const;
 const retire = {
   ...change,

@@ -1,6 +1,6 @@
 /** The site's catalogue as the interface shows it: what doors refer to by id. */
 import { z } from '@hono/zod-openapi';
-import { identifier, NAME_MAX, pageLimit, printable } from '../../platform/http/fields.ts';
+import { identifier, NAME_MAX, pageLimit, pageOf, printable } from '../../platform/http/fields.ts';
 import { INTERVALS_MAX } from './site-entries.ts';
 
 /** Ids are the site's own. */
@@ -76,15 +76,10 @@ export const templateBody = z
   .openapi('TemplateUpdate');
 export type TemplateBody = z.output<typeof templateBody>;
 
-const next = z.string().nullable().openapi({ description: 'The cursor of the next page; null at the end' });
-export const groupPage = z.object({ items: z.array(group), next }).openapi('GroupPage');
-export const schedulePage = z.object({ items: z.array(schedule), next }).openapi('SchedulePage');
-export const templatePage = z
-  .object({
-    items: z.array(template),
-    next,
-    systemConfigVersion: z.int().openapi({ description: '0 until it was imported' }),
-  })
+export const groupPage = pageOf(group).openapi('GroupPage');
+export const schedulePage = pageOf(schedule).openapi('SchedulePage');
+export const templatePage = pageOf(template)
+  .extend({ systemConfigVersion: z.int().openapi({ description: '0 until it was imported' }) })
   .openapi('TemplatePage');
 
 const query = {

@@ -21,9 +21,7 @@ export function jobOperations(jobs: Jobs): Operation[] {
       description: 'Those the caller may start; monitor sees all.',
       access: ROLES,
       query: listQuery,
-      status: 200,
       result: jobPage,
-      errors: [],
       handler: ({ query, principal }) => ({ body: jobs.list(query, principal) }),
     }),
     operation({
@@ -34,7 +32,6 @@ export function jobOperations(jobs: Jobs): Operation[] {
       summary: 'Read a job',
       access: ROLES,
       params,
-      status: 200,
       result: job,
       errors: ['NOT_FOUND'],
       handler: ({ params, principal }) => ({ body: jobs.get(params.id, principal) }),
@@ -49,7 +46,6 @@ export function jobOperations(jobs: Jobs): Operation[] {
         'Asks it to end, which it does as soon as its work allows; until then it stays `running`. Cancelling a finished job changes nothing.',
       access: STARTERS,
       params,
-      status: 200,
       result: job,
       errors: ['NOT_FOUND'],
       handler: async ({ params, principal, correlationId }) => ({

@@ -1,6 +1,6 @@
 /** A job as the interface shows it: long work with progress, cancel and an end that survives a restart. */
 import { z } from '@hono/zod-openapi';
-import { numberCursor, pageLimit } from '../../platform/http/fields.ts';
+import { numberCursor, pageLimit, pageOf } from '../../platform/http/fields.ts';
 
 const TEXT_MAX = 128;
 
@@ -43,12 +43,7 @@ export const job = z
   .openapi('Job');
 export type Job = z.infer<typeof job>;
 
-export const jobPage = z
-  .object({
-    items: z.array(job),
-    next: z.string().nullable().openapi({ description: 'The cursor of the next page; null at the end' }),
-  })
-  .openapi('JobPage');
+export const jobPage = pageOf(job).openapi('JobPage');
 
 export const listQuery = z.strictObject({
   cursor: numberCursor,

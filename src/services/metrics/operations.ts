@@ -12,10 +12,8 @@ export function metricsOperations(metrics: Exposition): Operation[] {
       tag: 'Health',
       summary: 'Read the metrics, as Prometheus takes them',
       access: ['service-tool', 'monitor'],
-      status: 200,
       result: z.string(),
       media: 'text/plain',
-      errors: [],
       handler: async () => ({ body: await metrics.text() }),
     }),
   ];

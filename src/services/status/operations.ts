@@ -15,9 +15,7 @@ const params = z.object({
 const common = {
   method: 'get',
   summary: 'Read the state of the installation',
-  status: 200,
   result: status,
-  errors: [],
 } as const;
 
 export function statusOperations(read: () => Status, names: Names): Operation[] {
@@ -47,9 +45,7 @@ export function statusOperations(read: () => Status, names: Names): Operation[] 
       summary: 'Read what people call the thing that an event is of',
       access: 'local',
       params,
-      status: 200,
       result: z.object({ name: z.string().nullable() }).openapi('ThingName'),
-      errors: [],
       handler({ params: { kind, thingId } }) {
         const nameOf = Object.hasOwn(names, kind) ? names[kind] : undefined;
         return { body: { name: nameOf?.(thingId) ?? null } };
