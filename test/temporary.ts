@@ -1,5 +1,5 @@
 /** Folders and databases that vanish with the test. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -7,6 +7,7 @@ import type { Clock } from '../drivers/contract/driver.ts';
 import { openSystem, type System } from '../src/app/system.ts';
 import { type Connection, openConnection } from '../src/platform/database/connection.ts';
 import { type Database, openDatabase } from '../src/platform/database/database.ts';
+import { migrate } from '../src/platform/database/migrate.ts';
 
 /** A folder of the running test, removed when it ends. */
 export function temporaryFolder(): string {
@@ -24,10 +25,28 @@ export function temporaryConnection(): Connection {
   return connection;
 }
 
+let migrated: Promise<string> | undefined;
+
+/** A file with all migrations, once for each worker: forty commits, each of which waits for the disk, take longer than most tests. */
+async function migrateOnce(): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'));
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, 'gatehouse.db');
+  writeFileSync(file, '', { mode: 0o600 });
+  using connection = openConnection(file);
+  await migrate(connection, folder);
+  return file;
+}
+
 /** A migrated database of the running test, closed when it ends. */
 export async function temporaryDatabase(folder = temporaryFolder()): Promise<Database> {
+  const file = join(folder, 'gatehouse.db');
+  if (!existsSync(file)) {
+    migrated ??= migrateOnce();
+    copyFileSync(await migrated, file);
+  }
   const database = await openDatabase({
-    file: join(folder, 'gatehouse.db'),
+    file,
     // None counts as slow: after a slow commit the next one waits some turns for others, and a manual clock lets few pass.
     monotonic: () => 0,
     failed: () => {},
