@@ -67,7 +67,8 @@ export function openAddressConflicts({
       return { ...exchange, exhaustive: true };
     },
     ended(station, conversation) {
-      const { outcome, heard, otherSenders, sentAt, endedAt } = conversation;
+      const { outcome, heardAt, otherSenders, sentAt, endedAt } = conversation;
+      const heard = heardAt >= sentAt;
       const isLate = isExplained(station, conversation);
       // The sound reply of another device, which is late, says nothing of this address.
       const isDamaged = heard && !isAnswer(outcome.kind) && otherSenders.length === 0 && !isLate;

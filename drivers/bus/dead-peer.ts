@@ -10,9 +10,17 @@ export interface PeerSilence {
   readonly since: number | undefined;
   /** When the first order was sent of which nothing is known to have arrived. */
   readonly orderedAt: number | undefined;
+  /** When the newest of these exchanges began. */
+  readonly askedAt: number;
 }
 
-export const NO_SILENCE: PeerSilence = { misses: 0, addresses: [], since: undefined, orderedAt: undefined };
+export const NO_SILENCE: PeerSilence = {
+  misses: 0,
+  addresses: [],
+  since: undefined,
+  orderedAt: undefined,
+  askedAt: Number.POSITIVE_INFINITY,
+};
 
 /** Two devices with open breakers need some more than the six misses that opened them. */
 const MISSES_MAX = 8;
@@ -33,19 +41,21 @@ export interface Listened {
   sentAt: number;
   /** The device had answered through this port before. */
   expected: boolean;
-  /** Any byte at all. */
-  heard: boolean;
+  /** When the newest byte came, be it of a late reply. */
+  heardAt: number;
   at: number;
 }
 
 export function nextSilence(silence: PeerSilence, listened: Listened): PeerSilence {
-  const { address, expected, moves, heard, sentAt, at } = listened;
-  if (heard) return NO_SILENCE;
-  const orderedAt = silence.orderedAt ?? (moves ? sentAt : undefined);
-  if (!expected) return { ...silence, orderedAt };
-  const { misses, addresses, since = at } = silence;
+  const { address, expected, moves, heardAt, sentAt, at } = listened;
+  if (heardAt >= sentAt) return NO_SILENCE;
+  // A late reply came since the exchange before: all that was silent until then is no silence of the peer.
+  const before = heardAt >= silence.askedAt ? NO_SILENCE : silence;
+  const order = { orderedAt: before.orderedAt ?? (moves ? sentAt : undefined), askedAt: sentAt };
+  if (!expected) return { ...before, ...order };
+  const { misses, addresses, since = at } = before;
   const isNew = addresses.length < ADDRESSES_ENOUGH && !addresses.includes(address);
-  return { misses: misses + 1, addresses: isNew ? [...addresses, address] : addresses, since, orderedAt };
+  return { misses: misses + 1, addresses: isNew ? [...addresses, address] : addresses, since, ...order };
 }
 
 /** undefined: it may be there. */

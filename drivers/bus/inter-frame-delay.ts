@@ -3,7 +3,7 @@ import type { Clock } from '../contract/driver.ts';
 import { type BusOptions, bitsPerCharacter } from './options.ts';
 import { pauseUntil } from './waiting.ts';
 
-type Wire = Pick<BusOptions, 'baudRate' | 'parity' | 'stopBits'>;
+type Wire = Pick<BusOptions, 'baudRate' | 'parity' | 'stopBits' | 'dataBits'>;
 
 export function characterMs(wire: Wire): number {
   return (bitsPerCharacter(wire) / wire.baudRate) * 1_000;

@@ -20,8 +20,8 @@ export interface Conversation {
   /** Monotonic, as all times here. */
   sentAt: number;
   endedAt: number;
-  /** Any byte came. */
-  heard: boolean;
+  /** When the newest byte came, of whatever exchange. */
+  heardAt: number;
   /** A second device at this address spoke behind the reply; undefined: not listened for, or not known. */
   isFollowed: boolean | undefined;
   /** Other addresses whose sound replies were heard instead of a reply. */
@@ -102,7 +102,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
     const receiver = openReceiver({ exchange, request, localEcho: options.localEcho, failed });
     clock.holdUntil?.(frameDelay.until());
     const sentAt = clock.monotonic();
-    const tc = characterMs(tuning.line()) * (port.charactersPerByte ?? 1);
+    const tc = characterMs({ ...options, ...tuning.line() });
     port.write(request);
     tap.sent(request);
     const latencyMs = port.latencyMs();
@@ -130,7 +130,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
       sentAt,
       endedAt,
       lateUntil,
-      heard: heardAt >= sentAt,
+      heardAt,
       ...others,
       yielded,
       soundsLikeEcho: receiver.soundsLikeEcho(),
@@ -224,6 +224,9 @@ function openHearing({ clock, notifier, tap, lateReplies }: HearingOptions) {
         listening.isGarbled = true;
         notifier.notify();
       }
+    },
+    spoke(): void {
+      heardAt = clock.monotonic();
     },
     late(reply: Uint8Array): void {
       heardAt = clock.monotonic();

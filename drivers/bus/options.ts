@@ -55,9 +55,13 @@ export type BusOptions = z.output<typeof schema> & { dataBits?: 7 | 8 };
 /** How characters travel. */
 export type LineSettings = Pick<BusOptions, 'baudRate' | 'parity' | 'stopBits'>;
 
-/** Bits of one character on the wire: start, eight data bits, parity, stop. */
-export function bitsPerCharacter({ parity, stopBits }: Pick<BusOptions, 'parity' | 'stopBits'>): number {
-  return 1 + 8 + (parity === 'none' ? 0 : 1) + stopBits;
+/** Bits of one character on the wire: start, data bits, parity, stop. */
+export function bitsPerCharacter({
+  parity,
+  stopBits,
+  dataBits = 8,
+}: Pick<BusOptions, 'parity' | 'stopBits' | 'dataBits'>): number {
+  return 1 + dataBits + (parity === 'none' ? 0 : 1) + stopBits;
 }
 
 /** Refuses devices of which two have the same address. */

@@ -7,6 +7,8 @@ export interface PortListener {
   data(bytes: Uint8Array): void;
   /** Of a port that numbers its requests: a whole reply, and not to the last one. */
   late?(reply: Uint8Array): void;
+  /** The peer said something that is no reply: it is there. */
+  spoke?(): void;
   /** The port is gone, once and for good: hang-up, error, or a peer that is silent for too long. */
   lost(error: Error): void;
 }
@@ -26,8 +28,6 @@ export interface Port extends AsyncDisposable {
    * here whose silences would be kept; and no request is sent while the one before may still be answered in its time.
    */
   readonly numbersRequests?: boolean;
-  /** On the wire, of data bits too: more than one where a byte is written in digits. */
-  readonly charactersPerByte?: number;
   /** What the way itself adds to every reply, milliseconds: the round trip of a network, the latency timer of an adapter. */
   latencyMs(): number;
   /** Hands all bytes over at once, without waiting for the wire. Throws LINK_LOST. */

@@ -147,12 +147,12 @@ function openHearing(line: Line, options: Pick<BusOptions, 'localEcho'>) {
   return {
     echoes: () => echoes,
     listened(station: Station, conversation: Conversation, moves: boolean): void {
-      const { heard, sentAt, endedAt, outcome, soundsLikeEcho } = conversation;
+      const { heardAt, sentAt, endedAt, outcome, soundsLikeEcho } = conversation;
       if (outcome.kind === 'reply') echoes = 0;
       else if (soundsLikeEcho && !options.localEcho) echoes += 1;
       const expected = station.lastOperation !== undefined;
       const { address } = station;
-      silence = nextSilence(silence, { address, expected, moves, heard, sentAt, at: endedAt });
+      silence = nextSilence(silence, { address, expected, moves, heardAt, sentAt, at: endedAt });
       const gone = line.port.diesUnnoticed ? whyGone(silence, endedAt) : undefined;
       if (gone !== undefined) line.lose(new Error(gone));
     },

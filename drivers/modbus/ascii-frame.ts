@@ -2,44 +2,37 @@
  * Frames of Modbus ASCII (Modbus over serial line 1.02, 2.5.2): a colon, each byte as two hexadecimal digits, the LRC (6.2.1) and
  * CR LF. Pure.
  */
+import { wireFrame } from './frame.ts';
 
-const COLON = 0x3a;
-const LINE_FEED = 0x0a;
-/** Address, function and 252 bytes, with LRC: 513 characters (2.5.2.1). */
-const LONGEST = 513;
-/** Colon, address, function, LRC, CR LF. */
-const FRAME = /^:((?:[0-9A-F]{2}){3,})\r\n$/;
+/**
+ * Colon; address, function, at most 252 bytes and the LRC (2.5.2.1); CR LF. A frame begins wherever a colon is, also in the
+ * midst of another one.
+ */
+const FRAMES = /:((?:[0-9A-F]{2}){3,255})\r\n/g;
 
+/** `body`: address, function and data. */
 export function encodeAscii(body: Uint8Array): Uint8Array {
   const bytes = Buffer.from([...body, lrc(body)]);
   return Buffer.from(`:${bytes.toString('hex').toUpperCase()}\r\n`, 'latin1');
 }
 
-export interface AsciiFrame {
-  /** Address, function and data. */
-  body: Uint8Array;
-  isSound: boolean;
+/** How many characters a frame has that has so many bytes in RTU: the CRC is two of them. */
+export function asciiLength(rtuLength: number): number {
+  return 2 * rtuLength + 1;
 }
 
-/** Takes what is heard, in pieces; returns the frames that are whole. What is none of a frame is noise. */
-export function openAsciiFrames(): (bytes: Uint8Array) => AsciiFrame[] {
-  let line: number[] = [];
-  return (bytes) => {
-    const frames: AsciiFrame[] = [];
-    for (const byte of bytes) {
-      // A frame begins wherever a colon is, also in the midst of another one.
-      if (byte === COLON || line.length === LONGEST) line = [];
-      line.push(byte);
-      if (byte !== LINE_FEED) continue;
-      const [, digits] = FRAME.exec(String.fromCharCode(...line)) ?? [];
-      line = [];
-      if (digits === undefined) continue;
-      const all = Buffer.from(digits, 'hex');
-      const body = Uint8Array.from(all.subarray(0, -1));
-      frames.push({ body, isSound: all.at(-1) === lrc(body) });
-    }
-    return frames;
-  };
+/** The frames that are whole in what was received, as RTU has them; the CRC is wrong where the LRC was. */
+export function rtuOf(received: Uint8Array): Uint8Array {
+  const text = Buffer.from(received).toString('latin1');
+  const frames = [...text.matchAll(FRAMES)].map(([, digits = '']) => {
+    const all = Buffer.from(digits, 'hex');
+    const body = all.subarray(0, -1);
+    const frame = wireFrame(body);
+    const last = frame.length - 1;
+    if (all.at(-1) !== lrc(body)) frame[last] = ~(frame[last] ?? 0);
+    return frame;
+  });
+  return Buffer.concat(frames);
 }
 
 /** The sum of the bytes, negated, in eight bits. */

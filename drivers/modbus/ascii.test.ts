@@ -1,7 +1,9 @@
 /** Modbus ASCII: its frames, and devices that have no other, on a manual clock. */
 import { describe, expect, it } from 'vitest';
 import { fromAscii, toAscii } from '../../test/simulators/bus/modbus/ascii.ts';
-import { encodeAscii, openAsciiFrames } from './ascii-frame.ts';
+import { framed } from '../../test/simulators/bus/modbus/frame.ts';
+import { asciiLength, encodeAscii, rtuOf } from './ascii-frame.ts';
+import { sendersOf } from './frame.ts';
 import { io, openTestLink, profileNamed, type TestDevice } from './test-link.ts';
 
 const characters = (text: string) => Uint8Array.from(Buffer.from(text, 'latin1'));
@@ -10,33 +12,41 @@ const BODY = Uint8Array.of(0x06, 0x03, 0x00, 0x6b, 0x00, 0x03);
 const TEXT = ':0603006B000389\r\n';
 
 describe('a frame of Modbus ASCII', () => {
-  it('has the characters of the standard, and is read from pieces and noise', () => {
+  it('has the characters of the standard, and is read from noise and with others', () => {
     expect(Buffer.from(encodeAscii(BODY)).toString()).toBe(TEXT);
-    const take = openAsciiFrames();
-    const pieces = [...`\0\xff:06${TEXT}`].map(characters);
-    expect(pieces.flatMap(take)).toEqual([{ body: BODY, isSound: true }]);
+    expect(TEXT).toHaveLength(asciiLength(BODY.length + 2));
+    const frame = framed(BODY[0] ?? 0, [...BODY.subarray(1)]);
+    expect(rtuOf(characters(`\0\xff:06${TEXT}`))).toEqual(Buffer.from(frame));
+    expect(rtuOf(characters(`${TEXT}:0603${TEXT}`))).toEqual(Buffer.concat([frame, frame]));
+  });
+
+  it('is damaged when a digit is wrong', () => {
+    const frame = rtuOf(characters(':0603006B000489\r\n'));
+    expect(frame).toHaveLength(BODY.length + 2);
+    expect(sendersOf(frame)).toEqual([]);
   });
 
   it.each([
-    ['a digit is wrong', ':0603006B000489\r\n', [{ body: expect.anything(), isSound: false }]],
-    ['a digit is missing', ':0603006B00038\r\n', []],
-    ['a letter is small', ':0603006b000389\r\n', []],
-    ['it does not end', ':0603006B000389\n', []],
-    ['it is too short', ':06FA\r\n', []],
-    ['it is too long', `:${'0'.repeat(600)}\r\n`, []],
-  ])('is not sound when %s', (_, text, frames) => {
-    expect(openAsciiFrames()(characters(text))).toEqual(frames);
+    ['a digit is missing', ':0603006B00038\r\n'],
+    ['a letter is small', ':0603006b000389\r\n'],
+    ['it does not end', ':0603006B000389\n'],
+    ['it is too short', ':06FA\r\n'],
+    ['it is too long', `:${'0'.repeat(600)}\r\n`],
+  ])('is none when %s', (_, text) => {
+    expect(rtuOf(characters(text))).toHaveLength(0);
   });
 });
 
 describe('a device that has Modbus ASCII alone', () => {
-  async function openAscii(options = {}) {
+  async function openAscii(options = {}, others: [number, TestDevice][] = []) {
     const device = io();
-    const wire: { damaged: (reply: Buffer) => Buffer } = { damaged: (reply) => reply };
+    const wire: { damaged: (reply: Buffer) => Buffer | null } = { damaged: (reply) => reply };
+    const stations = new Map<number, TestDevice>([[17, device], ...others]);
+    const devices = [...stations.keys()].map((unitId) => ({ unitId }));
     const link = await openTestLink({
-      stations: new Map<number, TestDevice>([[17, device]]),
+      stations,
       profiles: { 'gatehouse-io': profileNamed('gatehouse-io') },
-      options: { framing: 'ascii', dataBits: 7, devices: [{ unitId: 17 }], ...options },
+      options: { framing: 'ascii', dataBits: 7, devices, ...options },
       onWire(bytes, devices) {
         const request = fromAscii(bytes);
         const reply = request && devices(request);
@@ -73,5 +83,49 @@ describe('a device that has Modbus ASCII alone', () => {
     await link.clock.advance(3_000);
     expect(link.report('GIO-0001')).toMatchObject({ connected: false });
     expect(link.bus()?.devices[0]?.counters.crc).toBeGreaterThan(2);
+  });
+
+  it('whose replies are no frames is heard as noise', async () => {
+    const { link, wire } = await openAscii();
+    await using _ = link;
+    wire.damaged = (reply) => reply.subarray(1);
+    await link.clock.advance(3_000);
+    expect(link.report('GIO-0001')).toMatchObject({ connected: false });
+    expect(link.bus()?.devices[0]?.counters.framing).toBeGreaterThan(2);
+    const stray = link.bus()?.strayBytes ?? 0;
+    link.wire.deliver(characters('01020304'));
+    await link.clock.advance(1_000);
+    expect(link.bus()?.strayBytes).toBe(stray + 8);
+  });
+
+  it('has the wire as soon as it begins to reply: no order is sent into it', async () => {
+    const other = io('GIO-0002');
+    const { link, wire } = await openAscii({ baudRate: 9_600 }, [[18, other]]);
+    await using _ = link;
+    other.behave = () => null;
+    await link.clock.advance(10_000);
+    expect(link.report('GIO-0002')).toMatchObject({ connected: false });
+    // The next probe of it finds it back, and its reply comes as a UART hands it over.
+    let spoken: { from: number; until: number } | undefined;
+    other.behave = (_request, answer) => answer();
+    wire.damaged = (reply) => {
+      if (reply[2] !== 0x32 || spoken) return reply;
+      const from = link.clock.monotonic();
+      const characterMs = 10 / 9.6;
+      spoken = { from, until: from + reply.length * characterMs };
+      for (const [index, character] of reply.entries())
+        void link.clock
+          .sleep((index + 1) * characterMs)
+          .then(() => link.wire.deliver(Uint8Array.of(character)));
+      void link.clock.sleep(1).then(() => {
+        pulsed = link.execute('pulse', { hwId: 'GIO-0001', relay: 2, milliseconds: 1_000 });
+      });
+      return null;
+    };
+    let pulsed: Promise<unknown> | undefined;
+    for (let time = 0; time < 60_000 && !pulsed; time += 5) await link.clock.advance(5);
+    expect(await pulsed).toMatchObject({ relay: 2 });
+    const during = link.wire.sent.filter(({ at }) => spoken && at > spoken.from && at < spoken.until);
+    expect(during).toEqual([]);
   });
 });

@@ -5,10 +5,11 @@
  * To read in this order. A device: devices.ts → device.ts (contact and polls) → contact-steps.ts → device-state.ts (its report) →
  * observations.ts (inputs, alarms, restarts). What is done to it: apply.ts → settings-block.ts · pulses.ts → orders.ts →
  * live-pulses.ts → watchdog-guard.ts → relay-watch.ts → watchdog-expiry.ts → watchdog-test.ts. The bytes: exchanges.ts → frame.ts →
- * messages.ts; on a connection in the frames of tcp-port.ts → tcp-frame.ts. Products: profile-shape.ts → registers.ts → profile-areas.ts → profile-faults.ts. Addresses that are asked: probe.ts.
+ * messages.ts; on a connection in the frames of tcp-port.ts → tcp-frame.ts; in ASCII, ascii-bus.ts → ascii-frame.ts. Products: profile-shape.ts → registers.ts → profile-areas.ts → profile-faults.ts. Addresses that are asked: probe.ts.
  */
 import { z } from 'zod';
-import { type Bus, openBus, openPort } from '../bus/bus.ts';
+import { type Bus, type OpenBusOptions, openBus, openPort } from '../bus/bus.ts';
+import type { Senders } from '../bus/late-replies.ts';
 import type { OpenPort } from '../bus/port.ts';
 import { type Driver, DriverError, type OpenDriver, type Plain } from '../contract/driver.ts';
 import type { Rs485Report } from '../contract/settings.ts';
@@ -16,17 +17,20 @@ import { valid } from '../contract/valid.ts';
 import { openEventQueue } from '../rs485/event-queue.ts';
 import { type Commands, commonCommands, executing, runLink } from '../rs485/link.ts';
 import { applySettings } from './apply.ts';
-import { modbusAsciiOver } from './ascii-port.ts';
+import { asciiBus } from './ascii-bus.ts';
+import { rtuOf } from './ascii-frame.ts';
 import { type Devices, openDevices } from './devices.ts';
 import { sendersOf } from './frame.ts';
-import { isModbusTcp, type ModbusOptions, modbusOptions } from './options.ts';
+import { checkedOptions, isModbusTcp, type ModbusOptions, withTurnaround } from './options.ts';
 import { probeAddress } from './probe.ts';
 import { profileSchema } from './profile.ts';
 import type { Profile } from './profile-shape.ts';
 import { modbusTcpOver, openGatewayPort } from './tcp-port.ts';
 
 /** As configured, with the profiles that are named there. */
-const driverOptions = modbusOptions.safeExtend({ profiles: z.record(z.string().max(4_096), profileSchema) });
+const driverOptions = checkedOptions
+  .safeExtend({ profiles: z.record(z.string().max(4_096), profileSchema) })
+  .transform(withTurnaround);
 
 export const openModbus: OpenDriver = openModbusOn((options, ...rest) =>
   isModbusTcp(options.port) ? openGatewayPort(options, ...rest) : openPort(options, ...rest),
@@ -48,8 +52,7 @@ export function openModbusOn(openPort: OpenPort): OpenDriver {
     const profileAt = (unit: number) => profiles.get(unit) ?? usual;
     const { clock, log, linkId, report } = context;
     await using opening = new AsyncDisposableStack();
-    const port = framedPort(options, openPort);
-    const bus = opening.use(await openBus({ options, ...port, clock, log, senders: sendersOf }, signal));
+    const bus = opening.use(await openFramed({ options, openPort, clock, log }, signal));
     const events = openEventQueue({ emit: context.emit, clock, log });
     const { pollEveryMs: everyMs } = options;
     // Plain, but for optional keys in its type.
@@ -69,10 +72,19 @@ export function openModbusOn(openPort: OpenPort): OpenDriver {
   };
 }
 
-/** As the driver writes frames, over what carries them. */
-function framedPort({ port, framing }: ModbusOptions, openPort: OpenPort) {
-  if (isModbusTcp(port)) return { openPort: modbusTcpOver(openPort), gapMs: 0 };
-  return { openPort: framing === 'ascii' ? modbusAsciiOver(openPort) : openPort };
+/** A bus on which the driver speaks RTU, whatever its frames are. */
+async function openFramed(
+  context: Pick<OpenBusOptions, 'openPort' | 'clock' | 'log'> & { options: ModbusOptions },
+  signal: AbortSignal,
+): Promise<Bus> {
+  const { openPort, options } = context;
+  if (isModbusTcp(options.port)) {
+    const port = { openPort: modbusTcpOver(openPort), gapMs: 0 };
+    return await openBus({ ...context, ...port, senders: sendersOf }, signal);
+  }
+  if (options.framing === 'rtu') return await openBus({ ...context, senders: sendersOf }, signal);
+  const senders: Senders = (received) => sendersOf(rtuOf(received));
+  return asciiBus(await openBus({ ...context, senders }, signal));
 }
 
 interface CommandsOptions {

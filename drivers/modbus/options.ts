@@ -3,6 +3,9 @@ import { z } from 'zod';
 import { busOptions, eachOnce, portName } from '../bus/options.ts';
 
 const HIGHEST_UNIT = 247;
+const TURNAROUND_MS = 100;
+/** Most gateways wait 1,000 ms for a device before they say that it is absent, and frames behind them take their time. */
+const GATEWAY_MS = 1_500;
 /**
  * A device that speaks Modbus TCP itself, and looks at no unit id (Messaging on TCP/IP Implementation Guide 1.0b, 4.4.2.1). 0 would do
  * as well there; behind a gateway it is the broadcast, which closes the relays of all.
@@ -19,11 +22,12 @@ export function unitIds(port: string): readonly [lowest: number, highest: number
   return [1, isModbusTcp(port) ? TCP_DEVICE : HIGHEST_UNIT];
 }
 
-const unitId = z
-  .int()
-  .min(1)
-  .max(TCP_DEVICE)
-  .refine((unit) => unit <= HIGHEST_UNIT || unit === TCP_DEVICE, 'expected 1 to 247, or 255 on modbus-tcp');
+/** Those between are reserved, on modbus-tcp too. */
+export function isUnitId(unit: number): boolean {
+  return unit <= HIGHEST_UNIT || unit === TCP_DEVICE;
+}
+
+const unitId = z.int().min(1).max(TCP_DEVICE).refine(isUnitId, 'expected 1 to 247, or 255 on modbus-tcp');
 
 const profileName = z
   .string()
@@ -40,6 +44,12 @@ const options = z.strictObject({
   ).describe(
     'Serial device (by-id paths survive replugging); tcp://host:port of a serial device server; modbus-tcp://host:502 of a Modbus TCP gateway or device',
   ),
+  turnaroundMaxMs: busOptions.turnaroundMaxMs
+    .removeDefault()
+    .optional()
+    .describe(
+      `The longest a device takes to begin its reply; one that is there always has so long. When absent ${TURNAROUND_MS}, on modbus-tcp ${GATEWAY_MS}: a gateway waits for its devices itself, often 1000`,
+    ),
   framing: z
     .enum(['rtu', 'ascii'])
     .default('rtu')
@@ -61,7 +71,7 @@ const options = z.strictObject({
     .describe('Devices that are known to be there; a scan finds those that can say who they are'),
 });
 
-export const modbusOptions = options.superRefine((given, context) => {
+export const checkedOptions = options.superRefine((given, context) => {
   const { port, localEcho, devices, framing, dataBits } = given;
   const refuse = (path: PropertyKey[], message: string) =>
     context.addIssue({ code: 'custom', path, message });
@@ -73,4 +83,13 @@ export const modbusOptions = options.superRefine((given, context) => {
     if (device.unitId > highest)
       refuse(['devices', index, 'unitId'], `expected 1 to ${highest}: 255 is a device on modbus-tcp`);
 });
+/** Its own turnaround time, or that of what the port leads to. */
+export function withTurnaround<Given extends { port: string; turnaroundMaxMs?: number | undefined }>(
+  given: Given,
+) {
+  const usual = isModbusTcp(given.port) ? GATEWAY_MS : TURNAROUND_MS;
+  return { ...given, turnaroundMaxMs: given.turnaroundMaxMs ?? usual };
+}
+
+export const modbusOptions = checkedOptions.transform(withTurnaround);
 export type ModbusOptions = z.output<typeof modbusOptions>;

@@ -34,6 +34,7 @@ export function modbusTcpOver(openPort: OpenPort): OpenPort {
     let unasked = 0;
 
     function heard({ transaction, body }: TcpFrame): void {
+      listener.spoke?.();
       if (asked.get(transaction) !== whatIn(body)) {
         // In the name of another unit, or to another question: it answers none, and its own answer may follow.
         if (transaction === last && asked.has(last)) listener.data(wireFrame(body));

@@ -31,6 +31,12 @@ async function openGateway(stations: Map<number, TestDevice>, options = {}) {
   return { link, gateway };
 }
 
+/** Application protocol 1.1b3, 7: GATEWAY TARGET DEVICE FAILED TO RESPOND. */
+const gatewayException = ({ pdu, ...rest }: Adu): Adu => ({
+  ...rest,
+  pdu: Buffer.from([(pdu[0] ?? 0) | 0x80, 0x0b]),
+});
+
 const pulse = (more: object = {}) => ({ hwId: 'GIO-0001', relay: 2, milliseconds: 3_000, ...more });
 const writes = (link: TestLink) => link.wire.sent.filter(({ bytes }) => bytes[7] === WRITE).length;
 
@@ -90,7 +96,7 @@ describe('devices behind a Modbus TCP gateway', () => {
 
 describe('a reply', () => {
   it('that is late answers no later request, and counts as late', async () => {
-    const { link, gateway } = await openGateway(new Map([[17, io()]]));
+    const { link, gateway } = await openGateway(new Map([[17, io()]]), { turnaroundMaxMs: 100 });
     await using _ = link;
     // Each reply comes with the next request: on a serial line each would be taken for its answer.
     let held: Uint8Array | undefined;
@@ -114,6 +120,7 @@ describe('a reply', () => {
     const board = station({ kind: 'waveshare-relay-8' });
     const { link, gateway } = await openGateway(new Map([[1, board]]), {
       devices: [{ unitId: 1, profile: 'waveshare-relay-8' }],
+      turnaroundMaxMs: 100,
     });
     await using _ = link;
     const flash = { hwId: 'bus-1-1', relay: 5, milliseconds: 1_000 };
@@ -184,6 +191,40 @@ describe('a reply', () => {
       expect(link.report(hwId)).toMatchObject({ connected: true });
       expect(link.history(hwId).every(({ connected }) => connected)).toBe(true);
     }
+  });
+
+  it.each([
+    ['to no request of ours', (request: Adu) => ({ ...request, transaction: request.transaction + 7 })],
+    ['an exception of the gateway that is late', gatewayException],
+  ])('%s shows that the gateway is there: the connection is kept', async (_, changed) => {
+    const devices = new Map([
+      [17, io()],
+      [18, io('GIO-0002')],
+    ]);
+    const { link, gateway } = await openGateway(devices, { turnaroundMaxMs: 100, pollEveryMs: 0 });
+    await using _link = link;
+    gateway.behave = (request) => {
+      // Others were asked since.
+      void link.clock.sleep(300).then(() => link.wire.deliver(adu(changed(request))));
+      return null;
+    };
+    await link.clock.advance(30_000);
+    expect(link.report('GIO-0001')).toMatchObject({ connected: false });
+    gateway.behave = undefined;
+    await link.clock.advance(40_000);
+    expect(link.report('GIO-0001')).toMatchObject({ connected: true });
+  });
+
+  it('of a device for which the gateway waits a second is awaited', async () => {
+    const { link, gateway } = await openGateway(new Map([[17, io()]]));
+    await using _ = link;
+    gateway.behave = (_request, answer) => {
+      void link.clock.sleep(1_000).then(() => link.wire.deliver(answer()));
+      return null;
+    };
+    await link.clock.advance(10_000);
+    expect(link.report('GIO-0001')).toMatchObject({ connected: true });
+    expect(link.bus()?.devices[0]?.counters).toMatchObject({ timeouts: 0, late: 0 });
   });
 
   it('that is none of Modbus TCP ends the connection with words', async () => {

@@ -36,7 +36,7 @@ it('a device is removed once it is silent and opens no door; the audit keeps wha
 });
 
 it('the key of a retired OSDP device is removed, and the driver of its bus gets the new list', async () => {
-  const bed = await openTestbed(undefined, 'osdp');
+  const bed = await openTestbed(undefined, { protocol: 'osdp' });
   await bed.add({ deviceId: A, hwId: 'reader', bus: 'bus-1' });
   bed.run();
   bed.rs485.link('bus-1', true);

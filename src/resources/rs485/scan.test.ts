@@ -20,8 +20,8 @@ function answers({ addresses, repeats }: Probe, present: Record<number, string>)
     }),
   };
 }
-async function bedWith(present: Record<number, string>) {
-  const bed = await openTestbed();
+async function bedWith(present: Record<number, string>, link?: { protocol: string; port: string }) {
+  const bed = await openTestbed(undefined, link);
   bed.answer((data, kind) => (kind === 'probe' ? answers(data as unknown as Probe, present) : null));
   return bed;
 }
@@ -63,6 +63,13 @@ describe('a scan', () => {
     const { status, body: answer } = await bed.post('/scan', { bus: 'bus-1', ...body });
     expect([status, answer]).toMatchObject([400, { details: [{ path, message }] }]);
     expect(bed.jobs).toEqual([]);
+  });
+
+  it('asks on modbus-tcp no reserved unit id', async () => {
+    const bed = await bedWith({}, { protocol: 'modbus', port: 'modbus-tcp://10.0.0.7:502' });
+    await scan(bed, { bus: 'bus-1' });
+    const asked = probes(bed).flatMap(({ addresses }) => addresses);
+    expect(asked).toEqual([...Array.from({ length: 247 }, (_, index) => index + 1), 255]);
   });
 
   it('shows who answered and who should have, and makes rows of those that are new', async () => {

@@ -8,7 +8,7 @@ import {
   type Probed,
   probed as probedSchema,
 } from '../../../drivers/contract/rs485.ts';
-import { unitIds } from '../../../drivers/modbus/options.ts';
+import { isUnitId, unitIds } from '../../../drivers/modbus/options.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { COMMAND_TIMEOUT_MAX_MS } from '../../platform/field/ipc.ts';
 import type { Caller, Role } from '../../platform/principal.ts';
@@ -169,8 +169,11 @@ async function* probed(
   const atOnce = Math.max(1, Math.min(PROBE_MAX, Math.floor(EXCHANGES_MAX / Math.max(2, repeats))));
   for (let next = from; next <= to; next += atOnce) {
     progress({ done: done + next - from, total });
-    const addresses = range(next, Math.min(to, next + atOnce - 1));
-    yield await probe(options, bus, { addresses, repeats, ...(line && { line }) }, signal);
+    const addresses = range(next, Math.min(to, next + atOnce - 1)).filter(
+      (address) => bus.protocol !== 'modbus' || isUnitId(address),
+    );
+    if (addresses.length > 0)
+      yield await probe(options, bus, { addresses, repeats, ...(line && { line }) }, signal);
     signal.throwIfAborted();
   }
   progress({ done: done + to - from + 1, total });

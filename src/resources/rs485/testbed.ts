@@ -30,7 +30,7 @@ export const NO_PINS = Object.fromEntries(PINS.map((pin) => [pin, false])) as Io
 
 export async function openTestbed(
   database?: Awaited<ReturnType<typeof temporaryDatabase>>,
-  protocol = 'loopback',
+  { protocol = 'loopback', port = null }: { protocol?: string | undefined; port?: string | null } = {},
 ) {
   const kept = database ?? (await temporaryDatabase());
   const clock = manualClock();
@@ -56,7 +56,7 @@ export async function openTestbed(
     log: silentLog,
     catalogue: { groupName: (id) => ({ g1: 'Ground floor' })[id] },
     doorExists: (id) => id === DOOR,
-    declared: ['bus-1', 'bus-2'].map((id) => busOf(id, protocol)),
+    declared: ['bus-1', 'bus-2'].map((id) => busOf(id, protocol, port)),
     events: { publish: (event) => void published.push(event), wake: () => {} },
     jobs: playedJobs(jobs),
     vault: { seal: (plain) => Buffer.from(plain), open: (sealed) => Buffer.from(sealed) },
@@ -116,8 +116,8 @@ export async function openTestbed(
   };
 }
 
-function busOf(id: string, protocol: string): Bus {
-  return { id, protocol, port: null, turnaroundMaxMs: 100, line: null };
+function busOf(id: string, protocol: string, port: string | null): Bus {
+  return { id, protocol, port, turnaroundMaxMs: 100, line: null };
 }
 
 function playedJobs(jobs: JobOrder[]): Pick<Jobs, 'start'> {

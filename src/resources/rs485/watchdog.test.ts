@@ -18,7 +18,7 @@ async function ready(
   watchdog: (typeof WATCHDOG & { isNamedByPlace?: boolean }) | null = WATCHDOG,
   protocol?: string,
 ) {
-  const bed = await openTestbed(undefined, protocol);
+  const bed = await openTestbed(undefined, { protocol });
   await bed.add({ deviceId: A, hwId: 'io-1', bus: 'bus-1', doorId: DOOR, ...SETTINGS });
   const report = (more: object = {}) =>
     bed.report('io-1', { reportedSettingsVersion: 1, settings: SETTINGS, watchdog, ...more });
