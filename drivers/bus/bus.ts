@@ -53,6 +53,8 @@ export interface OpenBusOptions {
   log: DriverLog;
   /** Silence before each request, milliseconds; t3.5 of Modbus RTU unless given (inter-frame-delay.ts). */
   gapMs?: number;
+  /** A reply that nobody waits for has the wire for so many characters; that of Modbus RTU unless given. */
+  longestFrame?: number;
   /** Blanks keys in a trace; a protocol without any needs none. */
   redact?: Redact;
   /** Shows in a trace what is encrypted; of a protocol that is. */

@@ -39,10 +39,13 @@ export interface InterFrameDelayOptions {
   gone: AbortSignal;
   /** When the newest byte came. */
   heardAt(): number;
+  /** Noise without end does not silence us: after the time of so many characters the request is sent into it. */
+  longestFrame?: number;
 }
 
-/** Noise without end does not silence us: after the longest frame's time the request is sent into it. */
+/** Of Modbus RTU, characters (over serial line 1.02, 2.3). */
 const LONGEST_FRAME = 256;
+
 /** What it takes to choose whose turn it is and to make a request, with its MAC where it has one. */
 const REQUEST_MS = 0.3;
 
@@ -52,12 +55,13 @@ export function openInterFrameDelay({
   gapMs,
   gone,
   heardAt,
+  longestFrame = LONGEST_FRAME,
 }: InterFrameDelayOptions): InterFrameDelay {
   let kept = Number.NEGATIVE_INFINITY;
   let silentAt = Number.NEGATIVE_INFINITY;
   return {
     async wait() {
-      const latest = clock.monotonic() + LONGEST_FRAME * tc;
+      const latest = clock.monotonic() + longestFrame * tc;
       for (;;) {
         gone.throwIfAborted();
         silentAt = Math.max(kept, Math.min(heardAt() + gapMs, latest));

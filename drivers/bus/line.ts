@@ -70,6 +70,7 @@ export interface OpenLineOptions {
   clock: Clock;
   log: DriverLog;
   gapMs: number;
+  longestFrame?: number;
   redact: Redact;
   decrypt?: Decrypt;
   senders?: Senders;
@@ -85,7 +86,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
   const lateReplies = openLateReplies(context.senders);
   const hearing = openHearing({ clock, notifier, tap, lateReplies });
   const reception: Reception = { clock, notifier, gone: gone.signal, heardAt: hearing.at };
-  const frameDelay = openInterFrameDelay({ clock, tc, gapMs, gone: gone.signal, heardAt: hearing.at });
+  const frameDelay = openInterFrameDelay({ ...context, tc, gone: gone.signal, heardAt: hearing.at });
 
   function lose(error: Error): void {
     if (gone.signal.aborted) return;

@@ -16,6 +16,9 @@ export function encodeAscii(body: Uint8Array): Uint8Array {
   return Buffer.from(`:${bytes.toString('hex').toUpperCase()}\r\n`, 'latin1');
 }
 
+/** 2.5.2.1. */
+export const ASCII_LONGEST = 513;
+
 /** How many characters a frame has that has so many bytes in RTU: the CRC is two of them. */
 export function asciiLength(rtuLength: number): number {
   return 2 * rtuLength + 1;

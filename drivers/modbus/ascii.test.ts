@@ -128,4 +128,21 @@ describe('a device that has Modbus ASCII alone', () => {
     const during = link.wire.sent.filter(({ at }) => spoken && at > spoken.from && at < spoken.until);
     expect(during).toEqual([]);
   });
+
+  it('has it also for a long reply that comes too late', async () => {
+    const { link } = await openAscii({ baudRate: 9_600, pollEveryMs: 60_000 });
+    await using _ = link;
+    // Registers of a meter, for which nobody waits any more: 125 of them (application protocol 1.1b3, 6.3).
+    const characterMs = 10 / 9.6;
+    const reply = toAscii(framed(17, [3, 250, ...new Array(250).fill(0)]));
+    const begun = link.clock.monotonic();
+    for (const [index, character] of reply.entries())
+      void link.clock.sleep(index * characterMs).then(() => link.wire.deliver(Uint8Array.of(character)));
+    await link.clock.advance(50);
+    expect(await link.execute('pulse', { hwId: 'GIO-0001', relay: 2, milliseconds: 1_000 })).toMatchObject({
+      relay: 2,
+    });
+    const end = begun + (reply.length - 1) * characterMs;
+    expect(link.wire.sent.filter(({ at }) => at > begun && at < end)).toEqual([]);
+  });
 });

@@ -18,7 +18,7 @@ import { openEventQueue } from '../rs485/event-queue.ts';
 import { type Commands, commonCommands, executing, runLink } from '../rs485/link.ts';
 import { applySettings } from './apply.ts';
 import { asciiBus } from './ascii-bus.ts';
-import { rtuOf } from './ascii-frame.ts';
+import { ASCII_LONGEST, rtuOf } from './ascii-frame.ts';
 import { type Devices, openDevices } from './devices.ts';
 import { sendersOf } from './frame.ts';
 import { checkedOptions, isModbusTcp, type ModbusOptions, withTurnaround } from './options.ts';
@@ -84,7 +84,7 @@ async function openFramed(
   }
   if (options.framing === 'rtu') return await openBus({ ...context, senders: sendersOf }, signal);
   const senders: Senders = (received) => sendersOf(rtuOf(received));
-  return asciiBus(await openBus({ ...context, senders }, signal));
+  return asciiBus(await openBus({ ...context, senders, longestFrame: ASCII_LONGEST }, signal));
 }
 
 interface CommandsOptions {
