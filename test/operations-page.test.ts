@@ -42,9 +42,18 @@ const EXECUTED = {
   'gatehouse audit export --out audit.jsonl': 'verified and exported',
   'gatehouse backup key --out': 'a backup, and a restore onto a blank machine',
   'recipients: [$PUBLIC_KEY]': 'a backup, and a restore onto a blank machine',
+  '/media/stick/\n': 'a backup, and a restore onto a blank machine',
   'backup --to /media/stick': 'a backup, and a restore onto a blank machine',
   'rm backup-key.txt': 'a backup, and a restore onto a blank machine',
   'install -d -m 700': 'a backup, and a restore onto a blank machine',
+  'sudo gatehouse doors add':
+    'operations-page-field.test.ts, from its fourth line on; src/cli/setup.test.ts types the answers of setup',
+  'bus scan bus-1 --detect': 'operations-page-field.test.ts',
+  'bus trace bus-1': 'operations-page-field.test.ts',
+  'osdp set': 'operations-page-field.test.ts',
+  '/replace -d': 'operations-page-field.test.ts',
+  'bus check-profile': 'operations-page-field.test.ts',
+  '--unix-socket': 'operations-page-field.test.ts',
 } as const;
 
 /** By a part of each block. */
@@ -65,23 +74,16 @@ const WITHOUT = {
   'systemctl reload': 'needs systemd as the first process; test/reload.test.ts',
   'enable --now': 'needs systemd as the first process; test/service.test.ts starts what the unit starts',
   'systemctl reload gatehouse': 'needs systemd as the first process; src/cli/serve.test.ts',
-  '/media/stick/\n': 'needs a stick',
   '/dev/serial/by-id/          #': 'needs an adapter',
   'DeviceAllow=': 'part of a unit',
   'rs485-enabled-at-boot-time': 'part of a device tree',
   rs485conf: 'part of a unit',
   'bus doctor bus-1': 'needs a bus; test/bus-doctor.test.ts',
-  'bus scan bus-1 --detect': 'needs a bus; test/bus-scan.test.ts',
-  'bus trace bus-1': 'needs a bus; test/bus-trace.test.ts',
   'osdp firmware': 'needs a device; test/osdp-firmware.test.ts',
-  'osdp set': 'needs a device; test/osdp-site.test.ts',
-  '/replace -d': 'needs two devices; test/rs485-field.test.ts',
   'bus watchdog-test': 'needs somebody who watches; src/cli/bus-watchdog.test.ts',
-  'bus check-profile': 'needs a profile of your own; src/cli/program.test.ts',
   '--rawfile cert': 'needs a gateway reached by TLS; src/resources/networks/networks.test.ts',
   '/permit-join': 'needs a coordinator; test/zigbee-field.test.ts',
   'zgate restore': 'needs two coordinators; src/cli/zgate.test.ts',
-  '--unix-socket': 'test/metrics.test.ts',
   prometheus: 'configuration of another program',
   'gatehouse-https.socket': 'needs systemd as the first process; test/service.test.ts',
   'strict.conf': 'needs systemd as the first process; test/service.test.ts',
@@ -140,7 +142,7 @@ it('exports and verifies the audit as the page says', async () => {
 });
 
 it('makes a key and a backup, restores it, and brings it onto a blank machine, as the page says', async () => {
-  const { gateway, folder, configFile, close } = await openTestGateway();
+  const { gateway, folder, dataDirectory, configFile, close } = await openTestGateway();
   const stick = join(folder, 'stick');
   mkdirSync(stick);
   const blank = temporaryFolder();
@@ -157,6 +159,7 @@ it('makes a key and a backup, restores it, and brings it onto a blank machine, a
       .replaceAll('/media/stick', stick)
       .replaceAll('/etc/gatehouse/gatehouse.yaml', configuration)
       .replaceAll('-o gatehouse -g gatehouse /var/lib/gatehouse', join(blank, 'data'))
+      .replaceAll('/var/lib/gatehouse', dataDirectory)
       .replaceAll(/gatehouse restore .*/g, '$& --yes');
     return promisify(execFile)('bash', ['-euc', script], { cwd: folder });
   };
@@ -170,6 +173,8 @@ it('makes a key and a backup, restores it, and brings it onto a blank machine, a
     make,
   );
   expect(statSync(archive()).mode & 0o777).toBe(0o600);
+  await execute(configFile, blockWith('pki/root.key /media/stick/'));
+  expect(readdirSync(stick).slice(1)).toEqual(['root.key', 'vault.key']);
   expect((await execute(configFile, verify)).stdout).toMatch(/✓ .* is whole/);
   await close();
   copyFileSync(join(folder, 'backup-key.txt'), join(folder, 'printed'));
