@@ -43,6 +43,13 @@ it('gives each operation an id of its own', () => {
   expect(new Set(operations.map(({ id }) => id)).size).toBe(operations.length);
 });
 
+it('has Location in the answer of each operation that goes on after it', () => {
+  const accepting = operations.filter(({ status }) => status === 202);
+  expect(accepting.length).toBeGreaterThan(5);
+  for (const operation of accepting)
+    expect(described(operation).responses?.['202']?.headers?.Location, operation.id).toBeDefined();
+});
+
 it('refuses a query parameter or a field of the body that does not exist, in every operation', () => {
   for (const { id, query, body } of operations)
     for (const schema of [query, body]) {

@@ -1,6 +1,8 @@
+import { z } from '@hono/zod-openapi';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { lanApp, send, things } from '../../../test/things-app.ts';
+import { authenticate, lanApp, send, things } from '../../../test/things-app.ts';
 import { GatehouseError } from '../errors.ts';
+import { operation } from './operation.ts';
 
 beforeEach(things.reset);
 
@@ -22,6 +24,27 @@ describe('answers', () => {
     expect(headers.get('cache-control')).toBe('no-store');
     expect(headers.get('x-content-type-options')).toBe('nosniff');
     expect(headers.get('strict-transport-security')).toBeNull();
+  });
+
+  it('to what was accepted say in Location where it can be read, with the base path', async () => {
+    const accepted = operation({
+      id: 'acceptThing',
+      method: 'post',
+      path: '/things',
+      tag: 'Things',
+      summary: 'A thing',
+      access: ['front-desk'],
+      status: 202,
+      result: z.object({ id: z.string() }),
+      location: ({ id }) => `/thing/${id}`,
+      errors: [],
+      handler: () => ({ body: { id: 'x' } }),
+    });
+    const rate = () => ({ perSecond: 1_000, burst: 1_000 });
+    const surface = { kind: 'lan', basePath: '/api', authenticate, rate } as const;
+    const app = lanApp({ surface, operations: [accepted] });
+    const { status, headers } = await send('POST', '/api/things', { app, as: 'front-desk' });
+    expect([status, headers.get('location')]).toEqual([202, '/api/thing/x']);
   });
 
   it('name the methods of a path, and point to the document where there is none', async () => {
