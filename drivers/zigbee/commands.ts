@@ -105,7 +105,15 @@ function openSender(gateway: Gateway): { radio: Sender; isHanging(): boolean } {
     // Last: the library reads the network address with this call.
     const shared = request.opens && addresses.reason(request.ieee);
     if (shared) return { kind: 'unsent', reason: shared };
-    const sending = network.radio().send(request);
+    // Until then it may have changed.
+    let sharedSince: string | undefined;
+    const released = request.released?.then(() => {
+      sharedSince = request.opens && addresses.reason(request.ieee);
+      if (sharedSince) throw new DriverError('DEVICE_OFFLINE', sharedSince);
+    });
+    // Its time may be over before the library looks.
+    released?.catch(() => undefined);
+    const sending = network.radio().send({ ...request, ...(released && { released }) });
     // What is held is not the library's to settle.
     const begun = Promise.race([request.released, sending]).catch(() => undefined);
     void begun.then(async () => {
@@ -114,6 +122,7 @@ function openSender(gateway: Gateway): { radio: Sender; isHanging(): boolean } {
       link.lost('the coordinator sits on a command');
     });
     const reply = await sending;
+    if (reply.kind === 'unsent' && sharedSince) return { kind: 'unsent', reason: sharedSince };
     if (reply.kind === 'answered' || request.known?.reason === KNOWN) exchanged(true);
     else if (reply.kind === 'unanswered') exchanged(false);
     return reply;

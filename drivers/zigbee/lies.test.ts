@@ -5,7 +5,7 @@ import { encodeMt, type MtFrame } from '../../test/simulators/zigbee/mt/frame.ts
 import { shortenTimeouts } from '../../test/simulators/zigbee/short-pauses.ts';
 import { lockReport } from '../contract/settings.ts';
 import { CONFIRMED, folder, joined, LOCK, opened, simulated, unlockOf } from './test-gateway.ts';
-import { incoming, openWire } from './test-wire.ts';
+import { foreign, incoming, openWire } from './test-wire.ts';
 
 const DOOR_LOCK = 0x0101;
 const isIncoming = ({ subsystem, id }: MtFrame) => subsystem === 4 && id === 0x81;
@@ -65,6 +65,12 @@ it('reports no door as unlocked because of a report that is not of its lock, or 
   await say(report, { cluster: 0xfc99 });
   await say(report, { cluster: 0x0006 });
   await say(report, { from: (nwk + 1) % 0xff_f0 });
+  // Another PAN, without security, as the lock.
+  for (const from of [{ nwk }, { ieee: LOCK }])
+    for (const hex of [report, event]) {
+      const zcl = Buffer.from(hex.replaceAll(' ', ''), 'hex');
+      await wire.inject(encodeMt(foreign(from, DOOR_LOCK, zcl)));
+    }
   for (const value of ['ff', '03', '01', '']) await say(`18010a 0000 30 ${value}`);
   await say('180101 0000 86');
   await say('190120 01 02');

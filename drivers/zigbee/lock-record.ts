@@ -30,6 +30,8 @@ export interface LockRecord {
   report: Partial<LockReport>;
   /** An exchange failed, or the network moved to another channel, and nothing was heard since. */
   isMissed: boolean;
+  /** The coordinator says that it has joined again, and nothing of it was heard since: anybody can ask in its name. */
+  isUnheard: boolean;
   /** So many of it were heard. */
   frames: number;
   /** When the last of them was, monotonic milliseconds; undefined: none since this start. */
@@ -37,6 +39,8 @@ export interface LockRecord {
   /** When it last reported that it was unlocked by radio, monotonic milliseconds. */
   operatedAt: number | undefined;
   doorState: number | undefined;
+  /** As it reported it last (messages.ts). */
+  lastOperation: number | undefined;
   readonly listeners: Set<(facts: Facts) => void>;
 }
 
@@ -64,10 +68,12 @@ export function recordOf(
     measuresSignal: end.inputs.includes(CLUSTER.diagnostics),
     family: familyOf(device),
     isMissed: before?.isMissed ?? false,
+    isUnheard: before?.isUnheard ?? false,
     frames: before?.frames ?? 0,
     heardAt: before?.heardAt,
     operatedAt: before?.operatedAt,
     doorState: before?.doorState,
+    lastOperation: before?.lastOperation,
     listeners: before?.listeners ?? new Set(),
   };
 }
@@ -164,7 +170,7 @@ export function takeHeard(
   const build = softwareBuildIn(event);
   if (build !== undefined) lock.report.zigbeeFirmwareVersion = build;
   const standard = factsOf(event);
-  const facts = lock.family?.factsOf?.(event, standard) ?? standard;
+  const facts = withoutRepeated(lock, lock.family?.factsOf?.(event, standard) ?? standard);
   const now = clock.now();
   takeStates(lock.report, facts, { at: now, heardAt: clock.monotonic() });
   if (facts.rssi !== undefined) lock.report.rssi = facts.rssi;
@@ -178,6 +184,21 @@ export function takeHeard(
   const isReport = facts.lockState !== undefined && event.type === 'attributeReport';
   if (events.length > 0 || isReport) lock.report.lastEvent = now;
   return { events, facts };
+}
+
+/**
+ * A lock reports the attribute of its last operation again, such as after it joined. Where the bolt moves with the same
+ * frame, it is a new operation. What it says of who moved the bolt holds a confirmation back all the same.
+ */
+function withoutRepeated(lock: LockRecord, facts: Facts): Facts {
+  const { lastOperation, lockState, movedTo } = facts;
+  if (lastOperation === undefined) return facts;
+  const isSame = lastOperation === lock.lastOperation;
+  lock.lastOperation = lastOperation;
+  const moves = lockState === movedTo && lock.report.lockState?.value !== LOCK_STATES[lockState ?? -1];
+  if (!isSame || moves) return facts;
+  const { event: _, movedTo: __, ...left } = facts;
+  return left;
 }
 
 /** It is another one after an update. */
@@ -212,19 +233,21 @@ function takeStates(
   if (isLow !== undefined) report.batteryLow = isLow;
 }
 
-/** Any frame of it; `lqi` of its last hop. */
+/** Any frame of it; `lqi` of its last hop. That it asked to join is not its word. */
 export function takeSeen(
   lock: LockRecord,
   { lqi, spoke }: Extract<RadioEvent, { kind: 'seen' }>,
   { lqiIsLinear, channel }: Pick<Radio, 'lqiIsLinear' | 'channel'>,
   clock: Clock,
 ): void {
+  lock.isUnheard = !spoke;
+  if (!spoke) return;
   lock.isMissed = false;
   lock.frames += 1;
   lock.heardAt = clock.monotonic();
   lock.report.lastSeen = clock.now();
   lock.report.heardOn = channel;
-  for (const hear of lock.listeners) if (spoke) hear({ isThere: true });
+  for (const hear of lock.listeners) hear({ isThere: true });
   if (lqi === undefined) return;
   lock.report.lqi = lqi;
   const rssi = lqiIsLinear && !lock.measuresSignal ? rssiOfLqi(lqi) : undefined;

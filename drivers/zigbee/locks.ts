@@ -19,7 +19,7 @@ import type { Facts } from './messages.ts';
 import type { Outbox } from './outbox.ts';
 import type { Radio, RadioEvent } from './radio.ts';
 import { openRepeated } from './repeated.ts';
-import { isIeee } from './values.ts';
+import { integer, isIeee, UINT32_LAST } from './values.ts';
 
 /**
  * Of what a lock says of itself, and of its bolt and its events while it is being unlocked: somebody waits for the answer
@@ -56,6 +56,8 @@ export interface Locks {
   /** Those to which an exchange or a move of the network got lost, and of which nothing was heard since. */
   missed(): Lock[];
   count(): number;
+  /** The coordinator says that it has joined again, and it has not spoken since. */
+  isUnheard(ieee: string): boolean;
   /** What the next start of this link is to know of them. */
   known(): Earlier;
   /** When the lock last reported that it was unlocked by radio, monotonic milliseconds. */
@@ -83,6 +85,7 @@ export function openLocks(options: LocksOptions): Locks {
     all: () => [...locks.values()],
     missed: () => [...locks.values()].filter(({ isMissed }) => isMissed),
     count: () => locks.size,
+    isUnheard: (ieee) => locks.get(ieee)?.isUnheard === true,
     known: () => knownOf(locks, options.earlier),
     operatedAt: (ieee) => locks.get(ieee)?.operatedAt,
     listen(ieee, hear) {
@@ -253,7 +256,7 @@ function openComings(
     const when = { at: clock.now(), heardAt: clock.monotonic() };
     const { ieee, listeners } = lock;
     if (repeated.isRepeated(event)) return;
-    const { events, facts } = takeHeard(lock, event, clock);
+    const { events, facts } = takeFrame(lock, event, clock, radio());
     bolts.take(ieee, facts);
     if (facts.lockState !== undefined || facts.doorState !== undefined) hurry(lock);
     for (const one of events) emitInOrder({ hwId: ieee, ...one, ...when }, listeners.size > 0);
@@ -292,6 +295,20 @@ function openComings(
       if (event.kind === 'seen' && lock) seen(lock, event);
     },
   };
+}
+
+/** An operation that the lock reports again after a start of this process is not new either. */
+function takeFrame(
+  lock: LockRecord,
+  event: Extract<RadioEvent, { kind: 'heard' }>,
+  clock: Clock,
+  radio: Pick<Radio, 'memory' | 'remember'>,
+): ReturnType<typeof takeHeard> {
+  lock.lastOperation ??= integer(radio.memory(lock.ieee).lastOperation, 0, UINT32_LAST);
+  const { lastOperation: before } = lock;
+  const taken = takeHeard(lock, event, clock);
+  if (lock.lastOperation !== before) radio.remember(lock.ieee, { lastOperation: lock.lastOperation });
+  return taken;
 }
 
 /** Emits events in the order in which they came, each at once or, as `isHeld` says, in a moment. */

@@ -1,6 +1,17 @@
 /** Two locks of one network with one network address, by chance or by what one of them announces. */
 import { expect, it, vi } from 'vitest';
-import { CONFIRMED, joined, LOCK, OTHER_LOCK, opened, simulated, unlockOf } from './test-gateway.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
+import {
+  ADAPTERS,
+  CONFIRMED,
+  joined,
+  LOCK,
+  OTHER_LOCK,
+  opened,
+  simulated,
+  unlockOf,
+} from './test-gateway.ts';
 
 const REFUSED = { code: 'DEVICE_OFFLINE', message: expect.stringContaining('its network address is also') };
 const PAIR = [
@@ -9,8 +20,11 @@ const PAIR = [
 ];
 
 /** A site of two locks that have joined, and what is done at it. */
-async function estate(locks: { ieee: string; mains: boolean; nwk?: number }[]) {
-  const site = await simulated({ locks });
+async function estate(
+  locks: { ieee: string; mains: boolean; nwk?: number }[],
+  adapter: SimulatedGateway['adapter'] = 'zstack',
+) {
+  const site = await simulated({ adapter, locks });
   const gateway = await opened(site);
   for (const { ieee } of locks) await joined(gateway, site, ieee);
   const unlocks = async (ieee: string) =>
@@ -76,3 +90,44 @@ it('finds by itself who has the address when the lock that was claimed is there'
   expect(await unlock(LOCK)).toEqual(CONFIRMED);
   expect(await moved()).toEqual([1, 0]);
 });
+
+it('opens no door whose lock another one claims to be before the command is released', {
+  timeout: 60_000,
+}, async () => {
+  const { site, gateway, moved, sharing } = await estate(PAIR);
+  await site.set(LOCK, { faults: { offline: true } });
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  const deadline = systemClock.monotonic() + 20_000;
+  const command = { kind: 'unlock', data: unlockOf(LOCK), deadline, released };
+  const unlocking = gateway.driver.execute(command, AbortSignal.timeout(20_000));
+  const refused = expect(unlocking).rejects.toMatchObject(REFUSED);
+  await site.set(OTHER_LOCK, { announceAs: LOCK });
+  await vi.waitFor(() => expect(sharing()).toEqual([[OTHER_LOCK], [LOCK]]));
+  release();
+  await refused;
+  expect(await moved()).toEqual([0, 0]);
+});
+
+it.each(ADAPTERS)(
+  'opens no door whose lock is said to have joined again until it has spoken, and does not take it for connected, by $adapter',
+  { timeout: 60_000 },
+  async ({ adapter }) => {
+    const { site, gateway, unlock, moved } = await estate(PAIR, adapter);
+    const connected = () => (gateway.reports.get(`device:${LOCK}`) as { connected: boolean }).connected;
+    await site.set(LOCK, { faults: { offline: true } });
+    await expect(gateway.execute('lock', { hwId: LOCK, pin: null }, 9_000)).rejects.toMatchObject({
+      code: 'OUTCOME_UNKNOWN',
+    });
+    await expect.poll(connected).toBe(false);
+    await site.setGateway({ forgedJoin: { ieee: LOCK, nwk: 0x77_77 } });
+    const unheard = expect.stringContaining('has not spoken since');
+    await expect
+      .poll(() => unlock(LOCK).catch((error: unknown) => error))
+      .toMatchObject({ code: 'DEVICE_OFFLINE', message: unheard });
+    expect(connected()).toBe(false);
+    await site.set(LOCK, { faults: null, announce: true });
+    await expect.poll(connected).toBe(true);
+    expect(await unlock(LOCK)).toEqual(CONFIRMED);
+    expect(await moved()).toEqual([1, 0]);
+  },
+);

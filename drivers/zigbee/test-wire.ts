@@ -70,3 +70,22 @@ export function incoming(
   const tail = Buffer.from([nwk & 0xff, nwk >> 8, 0x1d]);
   return { type: 'AREQ', subsystem: 4, id: 0x81, data: Buffer.concat([head, zcl, tail]) };
 }
+
+/** AF_INCOMING_MSG_EXT (the same, 3.3.2.4) of a frame that was sent in another PAN, from the address that it claims. */
+export function foreign(from: { nwk: number } | { ieee: string }, cluster: number, zcl: Uint8Array): MtFrame {
+  const head = Buffer.alloc(27);
+  head.writeUInt16LE(cluster, 2);
+  if ('nwk' in from) {
+    head.writeUInt8(2, 4);
+    head.writeUInt16LE(from.nwk, 5);
+  } else {
+    head.writeUInt8(3, 4);
+    head.set(Buffer.from(from.ieee, 'hex').reverse(), 5);
+  }
+  head.writeUInt8(1, 13);
+  head.writeUInt16LE(0x42_42, 14);
+  head.writeUInt8(1, 16);
+  head.writeUInt8(180, 18);
+  head.writeUInt16LE(zcl.length, 25);
+  return { type: 'AREQ', subsystem: 4, id: 0x82, data: Buffer.concat([head, zcl]) };
+}

@@ -18,6 +18,10 @@ const STATUS_SUCCESS = 0;
 const EVERY_STATUS = Array.from({ length: 0x1_00 }, (_, status) => status);
 /** An AREQ of SYS (Z-Stack Monitor and Test API, 3.8.2.1). */
 const RESET_IND = { type: 2, subsystem: 1, commandID: 0x80 };
+/** AF_INCOMING_MSG_EXT, an AREQ of AF (3.2.2.3): where its length and its data are. */
+const INCOMING_EXT = { type: 2, subsystem: AF_SUBSYSTEM, commandID: 0x82 };
+const LENGTH_AT = 25;
+const DATA_AT = 27;
 const UTIL_SUBSYSTEM = 7;
 /** DEV_ZB_COORD, the state of a coordinator that runs its network (3.10.1.1, UTIL_GET_DEVICE_INFO). */
 const COORDINATOR = 9;
@@ -83,6 +87,7 @@ export function guardPort(port: Port): GuardedPort {
     return open.call(this);
   };
 
+  hearOwnNetwork(port);
   watchRestarts(port, () => begun);
 
   // The library would wait for answers out of a closed port, for 6 s each.
@@ -135,6 +140,26 @@ export function guardPort(port: Port): GuardedPort {
   };
 }
 
+const isCommand = (frame: unknown, command: Readonly<Record<string, number>>) =>
+  Object.entries(command).every(([name, value]) => field(frame, name) === value);
+
+/**
+ * A frame from another PAN is not secured, and has the network or IEEE address that its sender chose, which may be that of
+ * a lock. It alone comes in an extended message with its data: a long one of this network is fetched
+ * (AF_DATA_RETRIEVE).
+ */
+function hearOwnNetwork(port: Port): void {
+  const { onUnpiParsed } = port;
+  port.onUnpiParsed = function (this: Port, frame) {
+    const data: unknown = field(frame, 'data');
+    const isWhole =
+      Buffer.isBuffer(data) &&
+      data.length >= DATA_AT &&
+      data.length >= DATA_AT + data.readUInt16LE(LENGTH_AT);
+    if (!isWhole || !isCommand(frame, INCOMING_EXT)) onUnpiParsed.call(this, frame);
+  };
+}
+
 /** Closes a port, of those that have begun, whose coordinator has restarted. */
 function watchRestarts(port: Port, begun: () => Port | undefined): void {
   const { request, onUnpiParsed } = port;
@@ -150,8 +175,7 @@ function watchRestarts(port: Port, begun: () => Port | undefined): void {
 
   port.onUnpiParsed = function (this: Port, frame) {
     onUnpiParsed.call(this, frame);
-    const isReset = Object.entries(RESET_IND).every(([name, value]) => field(frame, name) === value);
-    if (isReset && this === begun()) askAgain(this).catch(() => undefined);
+    if (isCommand(frame, RESET_IND) && this === begun()) askAgain(this).catch(() => undefined);
   };
 }
 
