@@ -143,6 +143,23 @@ describe('a lock as its maker ships it', () => {
     expect(JSON.stringify([gateway.events, gateway.logged, [...gateway.reports]])).not.toContain(PIN);
   });
 
+  it('has an operation once in its history that its lock reports again', { timeout: 30_000 }, async () => {
+    const ieee = addressOf('nimly');
+    await locked(ieee);
+    const happened = history(ieee);
+    const keypads = () => happened().filter(([, , source]) => source === 'keypad');
+    await site.set(ieee, { pin: PIN });
+    await vi.waitFor(() => expect(keypads()).toHaveLength(1), { timeout: 5_000 });
+    await site.set(ieee, { repeatOperation: true });
+    await site.set(ieee, { door: 'open' });
+    await vi.waitFor(() => expect(happened()).toContainEqual(['door', 'doorOpen', null]), { timeout: 5_000 });
+    expect(keypads()).toHaveLength(1);
+    // The same person, after the door was locked.
+    await locked(ieee);
+    await site.set(ieee, { pin: PIN });
+    await vi.waitFor(() => expect(keypads()).toHaveLength(2), { timeout: 5_000 });
+  });
+
   it('is not said to be unlocked by one whose events prove nothing', { timeout: 30_000 }, async () => {
     const unproven = NAMES.filter((name) => !EXPECTED[name].isProof).map((name) => addressOf(name));
     await Promise.all(

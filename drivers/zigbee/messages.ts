@@ -23,6 +23,8 @@ export interface Facts {
   batteryLow?: boolean;
   rssi?: number;
   event?: EventDetail;
+  /** The value of an attribute that has the last operation: the lock may report the same operation again. */
+  lastOperation?: number;
   /** The operation event says that the bolt is there now, by the code of lockState. */
   movedTo?: number;
   /** The bolt did not move. */

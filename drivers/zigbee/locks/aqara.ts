@@ -12,5 +12,6 @@ const MODEL = /^lumi\.lock\./;
 export const AQARA: LockFamily = {
   name: 'aqara',
   matches: ({ model = '' }) => MODEL.test(model),
-  takesNoCommands: 'locks of Aqara and Xiaomi take no commands by radio',
+  takesNoCommands:
+    'locks of Aqara and Xiaomi take no commands by radio; open or lock the door at the lock itself, or fit a lock that does (docs/locks.md)',
 };

@@ -51,12 +51,14 @@ describe('an operation of a lock of Onesti', () => {
     expect(reported(0x03_01_00_01, { lockState: 1 })).toEqual({
       lockState: 1,
       movedTo: 1,
+      lastOperation: 0x03_01_00_01,
       event: { kind: 'operation', what: 'locked', source: 'fingerprint', userId: 1 },
     });
     expect(reported(0x02_02_00_09)).toMatchObject({ unlockedByRadio: false, movedTo: 2 });
     // 5: it does not say who.
     expect(reported(0x05_02_ff_ff)).toEqual({
       movedTo: 2,
+      lastOperation: 0x05_02_ff_ff,
       event: { kind: 'operation', what: 'unlocked', source: null, userId: null },
     });
     // No action that is known, and one of before this start, which is read.
@@ -68,6 +70,7 @@ describe('an operation of a lock of Onesti', () => {
   it('proves nothing where it names the radio, and has the door locked again', () => {
     expect(reported(0x00_02_00_01)).toEqual({
       movedTo: 2,
+      lastOperation: 0x00_02_00_01,
       event: { kind: 'bolt', what: 'unlocked', source: 'rf', userId: 1 },
     });
     expect(said(ONESTI, event(1, 2))).toMatchObject({ event: { kind: 'bolt', source: 'rf' } });

@@ -84,8 +84,8 @@ function reportedOperation(value: number): Facts {
   const source = SOURCES.get(value >>> 24) ?? null;
   const userId = integer(value & 0xff_ff, 0, USER_MAX) ?? null;
   const isUnlock = action === UNLOCKED && source !== null;
-  // The lock may report it again, such as after it joined.
   return withoutProof({
+    lastOperation: value,
     event: { kind: 'operation', what, source, userId },
     movedTo: action,
     ...(isUnlock && { unlockedByRadio: source === 'rf' }),

@@ -115,6 +115,7 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
     if (change.pin !== undefined) door.present('pin', Buffer.from(change.pin));
     if (change.manual) door.manual(change.manual);
     if (change.autoRelockSeconds !== undefined) door.bolt.state.relockSeconds = change.autoRelockSeconds;
+    if (change.repeatOperation) door.events.sayAgain();
     if (change.door) door.setDoor(change.door);
     if (change.alarm !== undefined) door.alarm(change.alarm);
     if (change.checkIn) poll?.checkIn();

@@ -46,6 +46,7 @@ export interface Events {
   operation(source: Source, code: number, user: number | null): void;
   /** What the bolt did. */
   moved(done: Executed): void;
+  sayAgain(): void;
   /** A code was taken. */
   typed(kind: Kind, code: Uint8Array): void;
   programming(code: number, user: number, type: number, status: number): void;
@@ -74,6 +75,7 @@ export function openEvents(time: Time, masks: Masks, saying: Saying, style: Oper
   }
   return {
     operation,
+    sayAgain: operations.sayAgain,
     typed: operations.typed,
     moved({ what, source, user }) {
       if (what === 'jam') return;

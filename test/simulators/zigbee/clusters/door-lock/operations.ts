@@ -29,6 +29,8 @@ export interface Saying {
 
 export interface Operations {
   say(operation: Operation): void;
+  /** Says the last one once more, as a lock does whose attribute has it. */
+  sayAgain(): void;
   typed(kind: Kind, code: Uint8Array): void;
 }
 
@@ -58,8 +60,13 @@ export function openOperations(style: OperationStyle, saying: Saying): Operation
     },
     none: () => undefined,
   };
+  let last: Operation | undefined;
   return {
-    say: say[style],
+    say(operation) {
+      last = operation;
+      say[style](operation);
+    },
+    sayAgain: () => last && say[style](last),
     typed(kind, code) {
       // The digits, as they were typed.
       if (style === 'nimly' && kind === 'pin')
