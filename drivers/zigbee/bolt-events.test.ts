@@ -40,13 +40,47 @@ describe('a lock whose event says that its bolt moved', () => {
     expect([events, asked]).toEqual([[], []]);
   });
 
-  it('is asked once for the last of several movements', async () => {
+  it('is not asked when the last of several movements led back to where it was', async () => {
     const { clock, asked, bolts } = opened();
     bolts.take(LOCK, { movedTo: UNLOCKED });
     await clock.advance(1_000);
     bolts.take(LOCK, { movedTo: LOCKED });
     await clock.advance(5_000);
-    // It was locked before, and is.
     expect(asked).toEqual([]);
+  });
+
+  it('is asked once for the last of several movements', async () => {
+    const { clock, asked, bolts } = opened();
+    bolts.take(LOCK, { movedTo: UNLOCKED });
+    await clock.advance(500);
+    bolts.take(LOCK, { movedTo: LOCKED });
+    await clock.advance(500);
+    bolts.take(LOCK, { movedTo: UNLOCKED });
+    await clock.advance(5_000);
+    expect(asked).toEqual([LOCK]);
+  });
+
+  it('has an event for what moves it after its answer that the bolt did not move', async () => {
+    const { clock, events, bolts } = opened();
+    bolts.take(LOCK, { movedTo: UNLOCKED });
+    await clock.advance(2_000);
+    bolts.take(LOCK, { lockState: LOCKED });
+    await clock.advance(1_000);
+    // By a hand, which this lock has no event for.
+    bolts.take(LOCK, { lockState: UNLOCKED });
+    await clock.advance(2_000);
+    expect(events).toEqual(['unlocked']);
+  });
+
+  it('has an event for each movement after the one that its event reported', async () => {
+    const { clock, events, bolts } = opened();
+    bolts.take(LOCK, { movedTo: UNLOCKED });
+    await clock.advance(3_000);
+    bolts.take(LOCK, { lockState: UNLOCKED });
+    bolts.take(LOCK, { lockState: LOCKED });
+    await clock.advance(2_000);
+    bolts.take(LOCK, { lockState: UNLOCKED });
+    await clock.advance(2_000);
+    expect(events).toEqual(['locked', 'unlocked']);
   });
 });

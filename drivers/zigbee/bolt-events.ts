@@ -16,10 +16,18 @@ const NOT_FULLY_LOCKED = 0;
 interface Bolt {
   /** The last lockState. */
   state: number | undefined;
-  /** The movement that an event reported last; `until` in monotonic milliseconds. */
-  reported: { state: number; until: number } | undefined;
+  /** The movement that an event reported last, until a report shows it or an answer denies it. */
+  reported: Operated | undefined;
   /** A movement without an event so far. */
   pending: Movement | undefined;
+}
+
+interface Operated {
+  state: number;
+  /** Monotonic milliseconds. */
+  until: number;
+  /** No report followed, and the lock was asked for its bolt. */
+  isAsked: boolean;
 }
 
 interface Movement {
@@ -43,25 +51,29 @@ export function openBoltEvents(
   const bolts = new Map<string, Bolt>();
 
   function operated(ieee: string, bolt: Bolt, state: number): void {
-    const movement = { state, until: clock.monotonic() + WINDOW_MS };
+    const movement = { state, until: clock.monotonic() + WINDOW_MS, isAsked: false };
     bolt.reported = movement;
     const to = bolt.pending?.to;
     if (to === state || to === NOT_FULLY_LOCKED) bolt.pending = undefined;
     if (bolt.state !== state) void clock.sleep(WINDOW_MS).then(() => expect(ieee, movement));
   }
 
-  function expect(ieee: string, movement: NonNullable<Bolt['reported']>): void {
+  function expect(ieee: string, movement: Operated): void {
     const bolt = bolts.get(ieee);
     if (bolt?.reported !== movement || bolt.state === movement.state) return;
-    movement.until = clock.monotonic() + ANSWER_MS;
+    Object.assign(movement, { until: clock.monotonic() + ANSWER_MS, isAsked: true });
     unreported(ieee);
   }
 
   function reported(ieee: string, bolt: Bolt, to: number): void {
     const from = bolt.state;
     bolt.state = to;
+    const { reported: operation } = bolt;
+    // The bolt is not where the event says: whatever moves it from now on is another movement.
+    if (operation?.isAsked && operation.state !== to) bolt.reported = undefined;
     if (from === undefined || from === to) return;
-    if (bolt.reported?.state === to && clock.monotonic() <= bolt.reported.until) {
+    if (operation?.state === to && clock.monotonic() <= operation.until) {
+      bolt.reported = undefined;
       bolt.pending = undefined;
       return;
     }
