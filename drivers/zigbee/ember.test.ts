@@ -88,6 +88,22 @@ it('puts a network on another stick only when it is asked to, with the address o
   expect(await restored.execute('unlock', unlock)).toEqual(CONFIRMED);
 }, 60_000);
 
+it('says what to do when a stick stores the address of the one before, and keeps its own', async () => {
+  const site = await simulated({ adapter: 'ember' });
+  const first = await opened(site);
+  const archive = await snapshotOf(first);
+  await first.close();
+  await site.setGateway({ newStick: { ieee: NEW_STICK, keepsIeee: true } });
+  const restore = { snapshot: archive, restore: true };
+  await expect(opened(site, restore)).rejects.toMatchObject(LINK_LOST);
+  for (const _ of ['again', 'and again'])
+    await expect(opened(site, restore)).rejects.toMatchObject({
+      code: 'REFUSED',
+      message: expect.stringContaining('restore onto another coordinator'),
+    });
+  expect((await site.stats()).stick).toMatchObject({ isStarted: false, ieee: NEW_STICK });
+}, 60_000);
+
 it.each([
   { from: 'ember', to: 'zstack' },
   { from: 'zstack', to: 'ember' },

@@ -74,9 +74,10 @@ interface Ezsp {
 /** EzspStatus of the library: NOT_CONNECTED. */
 const NOT_CONNECTED = 0x28;
 
-/** A frame that the stack has taken, until its answer came. */
+/** A frame until its answer came. */
 interface UnderWay {
   destination: number;
+  /** With NO_SEQUENCE, until the stack has taken it. */
   apsFrame: ApsFrame;
   failed(status: number): void;
 }
@@ -121,11 +122,12 @@ export function guardEmberSending(
     const { gate, actuates, clock } = passage;
     const apsFrame = apsFrameOf(given);
     const data = frame.toBuffer();
-    const write = () => leave(gate, () => taken(ezsp, destination, apsFrame, data));
+    const write = () => leave(gate, () => taken(ezsp, one, apsFrame, data));
+    const untaken = { ...apsFrame, sequence: NO_SEQUENCE };
     const waiter = oneWaitress.waitFor(
       {
         target: destination,
-        apsFrame: { ...apsFrame, sequence: NO_SEQUENCE },
+        apsFrame: untaken,
         zclSequence: frame.header.transactionSequenceNumber,
         commandIdentifier: expected,
       },
@@ -135,7 +137,7 @@ export function guardEmberSending(
     failure.promise.catch(() => undefined);
     const one: UnderWay = {
       destination,
-      apsFrame,
+      apsFrame: untaken,
       failed(status) {
         const reason = unconfirmedByEmber(status);
         if (request.unconfirmed) request.unconfirmed(reason);
@@ -174,9 +176,10 @@ export function guardEmberSending(
 }
 
 /** Rejects when the stack does not take the frame. */
-async function taken(ezsp: Ezsp, destination: number, apsFrame: ApsFrame, data: Buffer): Promise<void> {
-  const [status] = await ezsp.send(DIRECT, destination, apsFrame, data, 0, 0);
+async function taken(ezsp: Ezsp, one: UnderWay, apsFrame: ApsFrame, data: Buffer): Promise<void> {
+  const [status] = await ezsp.send(DIRECT, one.destination, apsFrame, data, 0, 0);
   if (status !== STATUS_OK) throw new Settled(refusedByEmber(status));
+  one.apsFrame = apsFrame;
 }
 
 /** What is not sent yet is dropped, and the library learns that its coordinator is gone. */

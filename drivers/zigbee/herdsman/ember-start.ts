@@ -44,7 +44,7 @@ interface Ezsp {
   ezspLeaveNetwork(): Promise<number>;
   /** With 0x. */
   ezspGetEui64(): Promise<string>;
-  ezspGetTokenData(token: number, index: number): Promise<[status: number, data: unknown]>;
+  ezspGetTokenData(token: number, index: number): Promise<[status: number, token: { data: Buffer }]>;
   ezspSetTokenData(token: number, index: number, data: { size: number; data: Buffer }): Promise<number>;
 }
 
@@ -93,7 +93,14 @@ async function readyToRestore(adapter: EmberStart): Promise<void> {
 async function takeAddress(ezsp: Ezsp, bytes: Buffer): Promise<void> {
   const wanted = `0x${Buffer.from(bytes).reverse().toString('hex')}`;
   if ((await ezsp.ezspGetEui64()) === wanted) return;
-  const [status] = await ezsp.ezspGetTokenData(RESTORED_IEEE, 0).catch(() => [undefined]);
+  const [status, token] = await ezsp
+    .ezspGetTokenData(RESTORED_IEEE, 0)
+    .catch(() => [undefined, undefined] as const);
+  // It was written by a start before this one, and a coordinator takes it over at its start.
+  if (status === STATUS_OK && token?.data.equals(bytes))
+    throw refused(
+      'the coordinator keeps its own IEEE address, though it has stored that of the one before, to which its locks send their reports: restore onto another coordinator, or give this one other firmware first',
+    );
   const data = { size: IEEE_BYTES, data: Buffer.from(bytes) };
   if (status !== STATUS_OK || (await ezsp.ezspSetTokenData(RESTORED_IEEE, 0, data)) !== STATUS_OK)
     throw refused(

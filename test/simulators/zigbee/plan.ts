@@ -264,6 +264,8 @@ export const lockChange = z.strictObject({
   pin: pin.optional(),
   /** Turned by hand from the inside. */
   manual: z.enum(['lock', 'unlock']).optional(),
+  /** Says its last operation once more, which is none. */
+  repeatOperation: z.literal(true).optional(),
   /** Set at the lock, by its menu; 0: it does not lock again by itself. */
   autoRelockSeconds: u32.optional(),
   /** DoorState of the door lock cluster. */
@@ -310,7 +312,14 @@ export const gatewayChange = z.strictObject({
   /** The stick resets itself, and says so (SYS_RESET_IND). */
   selfReset: z.literal(true).optional(),
   /** Another stick, fresh, in its place. */
-  newStick: z.strictObject({ ieee: address, stack: stack.optional() }).optional(),
+  newStick: z
+    .strictObject({
+      ieee: address,
+      stack: stack.optional(),
+      /** EmberZNet: stores the IEEE address that it is given, and goes on with its own. */
+      keepsIeee: z.boolean().optional(),
+    })
+    .optional(),
   /** As after so many more frames of the coordinator, which all have heard: a backup that was made before is too old. */
   frames: count.optional(),
   airMs: milliseconds.optional(),

@@ -104,7 +104,7 @@ export function openNcp(options: NcpOptions): Stick {
     skipFrames: (count) => skipFrames(core, count),
     reset: (reason) => restart(RESET_CODES[reason] ?? RESET_CODE.watchdog),
     replace(replacement) {
-      tokens = openTokens(replacement.ieee);
+      tokens = openTokens(replacement.ieee, undefined, replacement.keepsIeee);
       restart(RESET_CODE.powerOn);
     },
     fill(requests) {

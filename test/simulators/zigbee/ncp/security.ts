@@ -45,7 +45,7 @@ export function securityCommands(core: NcpCore): Commands {
     // getTokenData, setTokenData
     258(input) {
       if (input.u32() !== RESTORED_IEEE) return bytes(say(SL.notFound), u32(0));
-      return bytes(say(SL.ok), u32(8), ieeeBytes(core.tokens().ieee()));
+      return bytes(say(SL.ok), u32(8), ieeeBytes(core.tokens().restoredIeee()));
     },
     259(input) {
       const token = input.u32();

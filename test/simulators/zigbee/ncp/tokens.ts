@@ -15,8 +15,10 @@ export interface KeptNetwork extends Network {
 }
 
 export interface Tokens {
-  /** Of the chip, or the one that was written over it (NVM3 key 0xE12A, STACK_RESTORED_EUI64). */
+  /** Of the chip, or the one that was written over it. */
   ieee(): string;
+  /** NVM3 key 0xE12A, STACK_RESTORED_EUI64; that of the chip, until it is written. */
+  restoredIeee(): string;
   restoreIeee(ieee: string): void;
   network(): KeptNetwork | undefined;
   keep(network: KeptNetwork): void;
@@ -34,6 +36,7 @@ export interface Tokens {
 
 interface Kept {
   ieee: string;
+  restored: string;
   network: KeptNetwork | undefined;
   frameCounter: number;
   children: Map<string, number>;
@@ -41,14 +44,17 @@ interface Kept {
 
 const KEPT = 'tokens';
 
-export function openTokens(chipIeee: string, dump?: NvDump): Tokens {
+/** `keepsIeee`: it stores another address, and goes on with its own. */
+export function openTokens(chipIeee: string, dump?: NvDump, keepsIeee = false): Tokens {
   const linkKeys = new Map<number, LinkKey>();
   const state: Kept = dump?.[KEPT] === undefined ? fresh(chipIeee) : read(dump[KEPT], linkKeys);
   return {
     linkKeys,
     ieee: () => state.ieee,
+    restoredIeee: () => state.restored,
     restoreIeee(ieee) {
-      state.ieee = ieee;
+      state.restored = ieee;
+      if (!keepsIeee) state.ieee = ieee;
     },
     network: () => state.network,
     keep(network) {
@@ -72,7 +78,7 @@ export function openTokens(chipIeee: string, dump?: NvDump): Tokens {
 }
 
 function fresh(ieee: string): Kept {
-  return { ieee, network: undefined, frameCounter: 0, children: new Map() };
+  return { ieee, restored: ieee, network: undefined, frameCounter: 0, children: new Map() };
 }
 
 function write({ children, ...state }: Kept, linkKeys: ReadonlyMap<number, LinkKey>): string {
@@ -87,6 +93,6 @@ function read(text: string, linkKeys: Map<number, LinkKey>): Kept {
     typeof value?.hex === 'string' ? Buffer.from(value.hex, 'hex') : value,
   );
   for (const [index, key] of found.linkKeys) linkKeys.set(index, key);
-  const { ieee, network, frameCounter } = found;
-  return { ieee, network, frameCounter, children: new Map(found.children) };
+  const { ieee, restored, network, frameCounter } = found;
+  return { ieee, restored, network, frameCounter, children: new Map(found.children) };
 }
