@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { type Estate, GATEWAY, openEstate } from '../../../test/estate.ts';
 import { failCommits } from '../../../test/failing-database.ts';
+import { measuredActuations } from '../../../test/measured.ts';
 
 const MAC = '00124b0001a2b3c4';
 /** As src/resources/doors/unlock.ts has it. */
@@ -57,6 +58,9 @@ describe('the late outcome of an unlock', () => {
     ]);
     // Repeated by the lock, it is published once.
     await emit();
+    expect(measuredActuations(estate.meters)).toMatchObject({
+      'door.unlock zigbee late': { count: 1, sum: 12 },
+    });
     expect([published(), audited()]).toMatchObject([{ length: 1 }, { length: 1 }]);
   });
 

@@ -4,7 +4,7 @@
  * a hand may have moved it.
  */
 import type { LockEvent } from '../../../drivers/contract/zgate.ts';
-import type { Delay, LastActuation } from '../../services/actuations/actuations.ts';
+import { type Delay, LATE, type LastActuation } from '../../services/actuations/actuations.ts';
 import type { DoorContext } from './context.ts';
 import { lateOutcomeEvent } from './live-events.ts';
 import { DEADLINE_MS, HELD_AT_MOST_MS } from './lock-links.ts';
@@ -46,7 +46,8 @@ export function takeLateOutcome(
   const delayMs = delayOf(event, last);
   const isLate = delayMs === null ? null : delayMs > DEADLINE_MS;
   const late = { outcome: 'confirmed', at: event.at };
-  const stored = actuations.late({ action: UNLOCK, object }, isLate ? 'late' : 'done', late, delayMs);
+  const own = { action: UNLOCK, object, way: 'zigbee' } as const;
+  const stored = actuations.late(own, isLate ? LATE : 'done', late, delayMs);
   events.publish(lateOutcomeEvent(id, { delayMs, isLate, at: event.at }));
   if (isLate)
     log.warn(

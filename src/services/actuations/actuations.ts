@@ -12,6 +12,8 @@ import type { AuditEntry } from '../audit/entry.ts';
 import { type ActuationRow, actuationTable } from './table.ts';
 
 const STOPPED = 'the gateway was stopped before the outcome was known';
+/** After its deadline, as only the lock could show. */
+export const LATE = 'late';
 const NOT_STORED = 'the outcome was known and could not be stored';
 
 export interface Intent {
@@ -63,10 +65,10 @@ export interface Actuations {
   objectOfLock(action: string, mac: string): string | undefined;
   /**
    * Inside a commit job: the outcome of `lastSent` has become known after its end. To the audit, and to `lateOutcome` of its
-   * detail. Returns what is to be done after the commit.
+   * detail; with `late`, how late is measured. Returns what is to be done after the commit.
    */
   late(
-    last: Pick<Intent, 'action' | 'object'>,
+    last: Pick<Intent, 'action' | 'object' | 'way'>,
     outcome: string,
     late: LateOutcome,
     delayMs: Delay,
@@ -168,17 +170,7 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
       }
     },
     objectOfLock: (action, mac) => table.toLock.get(action, mac)?.object,
-    late({ action, object }, outcome, late, delayMs) {
-      const latest = table.last(action, object);
-      const row = sentOf(latest)?.row;
-      if (!row || row.outcome === null) return undefined;
-      const detail = { ...detailOf(row), lateOutcome: late };
-      audit.record({ ...intentOf(row), outcome, detail: { ...detail, delayMilliseconds: delayMs } });
-      const text = JSON.stringify(detail);
-      if (row === latest) table.end.run(row.outcome, text, row.id);
-      // It is in memory alone.
-      return () => void Object.assign(row, { detail: text });
-    },
+    late: openLate(options, table, sentOf),
     last(action, object) {
       const row = table.last(action, object);
       return row && shown(row, timesOf(row));
@@ -187,6 +179,27 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
       const sent = sentOf(table.last(action, object));
       return sent && shown(sent.row, sent.times);
     },
+  };
+}
+
+function openLate(
+  { audit, meter }: ActuationsOptions,
+  table: ReturnType<typeof actuationTable>,
+  sentOf: (row: ActuationRow | undefined) => Begun['sentBefore'],
+): Actuations['late'] {
+  return ({ action, object, way }, outcome, late, delayMs) => {
+    const latest = table.last(action, object);
+    const row = sentOf(latest)?.row;
+    if (!row || row.outcome === null) return undefined;
+    const detail = { ...detailOf(row), lateOutcome: late };
+    audit.record({ ...intentOf(row), outcome, detail: { ...detail, delayMilliseconds: delayMs } });
+    const text = JSON.stringify(detail);
+    if (row === latest) table.end.run(row.outcome, text, row.id);
+    return () => {
+      // It is in memory alone.
+      Object.assign(row, { detail: text });
+      if (way && outcome === LATE && delayMs !== null) meter.actuation({ action, way, outcome }, delayMs);
+    };
   };
 }
 
