@@ -148,7 +148,7 @@ async function laneOf(
   };
 }
 
-/** Between commands: a cut link, a host that is killed, then the gateway itself. */
+/** Between commands: a cut link, a stick without power, a host that is killed, then the gateway itself. */
 function strikesOf({ site, gateways: [one, other] }: ZigbeeSite) {
   let step = 0;
   let serving: Promise<unknown> = Promise.resolve();
@@ -157,6 +157,10 @@ function strikesOf({ site, gateways: [one, other] }: ZigbeeSite) {
     isServing,
     async mayGoOn(): Promise<boolean> {
       step += 1;
+      if (step === Math.floor(STEPS / 4)) {
+        await other.simulated.setGateway({ plugged: false, selfReset: true });
+        await other.simulated.replug();
+      }
       if (step === Math.floor(STEPS / 3)) await one.simulated.drop();
       if (step === Math.floor(STEPS / 2)) process.kill(other.hostPid(), 'SIGKILL');
       if (step === Math.floor((2 * STEPS) / 3)) serving = site.daemon.kill().then(() => site.daemon.start());
