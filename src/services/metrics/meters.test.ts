@@ -51,6 +51,7 @@ it('has the series that alarms ask for before the first of them, and few others'
     'zigbee unknown',
     'rs485 failed',
     'rs485 unknown',
+    'zigbee late',
   ]);
   for (let index = 0; index < 1_000; index += 1) {
     actuation({ action: `a${index}`, way: 'zigbee', outcome: 'done' }, 1);
