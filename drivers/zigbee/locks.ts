@@ -56,8 +56,8 @@ export interface Locks {
   /** Those to which an exchange or a move of the network got lost, and of which nothing was heard since. */
   missed(): Lock[];
   count(): number;
-  /** The coordinator says that it has joined again, and it has not spoken since. */
-  isUnheard(ieee: string): boolean;
+  /** Its network address is what somebody said who asked to join in its name. */
+  isUnlocated(ieee: string): boolean;
   /** What the next start of this link is to know of them. */
   known(): Earlier;
   /** When the lock last reported that it was unlocked by radio, monotonic milliseconds. */
@@ -85,7 +85,7 @@ export function openLocks(options: LocksOptions): Locks {
     all: () => [...locks.values()],
     missed: () => [...locks.values()].filter(({ isMissed }) => isMissed),
     count: () => locks.size,
-    isUnheard: (ieee) => locks.get(ieee)?.isUnheard === true,
+    isUnlocated: (ieee) => locks.get(ieee)?.isUnlocated === true,
     known: () => knownOf(locks, options.earlier),
     operatedAt: (ieee) => locks.get(ieee)?.operatedAt,
     listen(ieee, hear) {
@@ -272,8 +272,7 @@ function openComings(
 
   function left(ieee: string): void {
     if (!locks.delete(ieee)) return;
-    bolts.forget(ieee);
-    repeated.forget(ieee);
+    for (const part of [bolts, repeated]) part.forget(ieee);
     log.info({ lock: ieee }, 'a lock has left the network');
     outbox.emit('lockLeft', { hwId: ieee });
     changed();
@@ -289,6 +288,7 @@ function openComings(
       const lock = locks.get(event.ieee);
       if (event.kind === 'left') left(event.ieee);
       if (event.kind === 'interviewed') interviewed(event.ieee, event.successful);
+      if (event.kind === 'located' && lock) lock.isUnlocated = false;
       if (event.kind === 'joinedAgain' && lock) introductions.joinedAgain(lock);
       // The radio reports each frame twice: its content, then that it came.
       if (event.kind === 'heard' && lock) heard(lock, event);

@@ -34,6 +34,8 @@ export type RadioEvent =
     }
   /** `spoke`: a frame of it; else the coordinator alone says that it asked to join. */
   | { kind: 'seen'; ieee: string; lqi: number | undefined; spoke: boolean }
+  /** Something that comes under the key of the network names its IEEE address beside its network address. */
+  | { kind: 'located'; ieee: string }
   /** It has another network address, or says so. */
   | { kind: 'readdressed'; ieee: string }
   | { kind: 'interviewed'; ieee: string; successful: boolean }

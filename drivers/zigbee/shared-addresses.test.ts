@@ -109,7 +109,7 @@ it('opens no door whose lock another one claims to be before the command is rele
 });
 
 it.each(ADAPTERS)(
-  'opens no door whose lock is said to have joined again until it has spoken, and does not take it for connected, by $adapter',
+  'opens no door whose lock is said to have joined again until its address is certain, and does not take it for connected, by $adapter',
   { timeout: 60_000 },
   async ({ adapter }) => {
     const { site, gateway, unlock, moved } = await estate(PAIR, adapter);
@@ -120,14 +120,36 @@ it.each(ADAPTERS)(
     });
     await expect.poll(connected).toBe(false);
     await site.setGateway({ forgedJoin: { ieee: LOCK, nwk: 0x77_77 } });
-    const unheard = expect.stringContaining('has not spoken since');
+    const unlocated = expect.stringContaining('its network address is not certain yet');
     // Without the time to be sent: nothing is, once or before it is known that the lock has asked to join.
     const tooShort = () => gateway.execute('unlock', unlockOf(LOCK), 5_000).catch((error: unknown) => error);
-    await expect.poll(tooShort).toMatchObject({ code: 'DEVICE_OFFLINE', message: unheard });
+    await expect.poll(tooShort).toMatchObject({ code: 'DEVICE_OFFLINE', message: unlocated });
     expect(connected()).toBe(false);
     await site.set(LOCK, { faults: null, announce: true });
     await expect.poll(connected).toBe(true);
     expect(await unlock(LOCK)).toEqual(CONFIRMED);
+    expect(await moved()).toEqual([1, 0]);
+  },
+);
+
+it.each(ADAPTERS)(
+  'opens no door by a forged request to join that has the address of another lock, by $adapter',
+  { timeout: 60_000 },
+  async ({ adapter }) => {
+    const { site, gateway, unlock, moved } = await estate(PAIR, adapter);
+    await site.set(LOCK, { faults: { offline: true } });
+    await site.set(OTHER_LOCK, { readdress: 'silently' });
+    const { nwk } = await site.state(OTHER_LOCK);
+    await site.setGateway({ forgedJoin: { ieee: LOCK, nwk } });
+    // What the other lock sends from there is taken for the word of the one that is said to be there.
+    const events = gateway.events.length;
+    await site.set(OTHER_LOCK, { manual: 'lock' });
+    await expect.poll(() => gateway.events.length).toBeGreaterThan(events);
+    await expect(unlock(LOCK)).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+    expect(await moved()).toEqual([0, 0]);
+    // It is asked where it is.
+    await site.set(LOCK, { faults: null });
+    await expect.poll(() => unlock(LOCK).catch(() => undefined)).toEqual(CONFIRMED);
     expect(await moved()).toEqual([1, 0]);
   },
 );

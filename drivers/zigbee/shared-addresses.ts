@@ -2,8 +2,9 @@
  * Devices that are taken to have one network address. A frame goes to a network address and not to an IEEE address
  * (Zigbee specification, 3.6.1.10): an unlock would open the door of the other one, or both. It comes of two devices that chose the same
  * address, and of one that announces the IEEE address of another with an address of its own (2.4.3.1.11, Device_annce),
- * which the library takes over unseen. Until each has an address of its own nothing is sent to it that opens a door. Nor to one that has asked to join again, with an address that
- * nothing vouches for, until it has spoken: asking takes no key of the network.
+ * which the library takes over unseen. Until each has an address of its own nothing is sent to it that opens a door. Nor to one that has asked to join again, until its address
+ * was named by a frame that takes the key of the network: asking takes none, and what comes from that address may come of
+ * another lock.
  */
 import type { DriverContext } from '../contract/driver.ts';
 import type { Locks } from './locks.ts';
@@ -21,7 +22,7 @@ export interface SharedAddresses {
 export interface SharedAddressesOptions {
   /** The present one. */
   radio(): Pick<Radio, 'sharing' | 'hearAsItself' | 'locate'>;
-  locks: Pick<Locks, 'note' | 'all' | 'isUnheard'>;
+  locks: Pick<Locks, 'note' | 'all' | 'isUnlocated'>;
   context: Pick<DriverContext, 'log'>;
 }
 
@@ -73,6 +74,7 @@ export function openSharedAddresses({
 
   function look(ieee: string): void {
     for (const other of take(ieee)) take(other);
+    if (locks.isUnlocated(ieee)) locate(ieee);
   }
 
   return {
@@ -81,7 +83,7 @@ export function openSharedAddresses({
       look(ieee);
       const others = shared.get(ieee);
       if (others) return reasonOf(others);
-      return locks.isUnheard(ieee) ? UNHEARD : undefined;
+      return locks.isUnlocated(ieee) ? UNLOCATED : undefined;
     },
     review() {
       for (const { ieee } of locks.all()) look(ieee);
@@ -90,8 +92,8 @@ export function openSharedAddresses({
   };
 }
 
-const UNHEARD =
-  'it has asked to join its network again, and has not spoken since: whoever asked may be another device. Have the lock send something, such as by turning its bolt';
+const UNLOCATED =
+  'it is said to have joined its network again, and its network address is not certain yet: another device may have asked in its name. It is asked for its address: try again in some seconds, else take its batteries out and put them back';
 
 function reasonOf(others: readonly string[]): string {
   return `its network address is also that of ${others.join(', ')}: what opens one door could open the other, so nothing that opens is sent to either. Have one of the two leave the network and join again; remove the one that is not there any more`;

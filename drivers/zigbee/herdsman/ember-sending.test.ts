@@ -49,8 +49,13 @@ it('takes nothing for its own that the stack says of a frame before it has taken
       DIRECT,
       LOCK_ADDRESS,
       {
-        ...{ profileId: 0x01_04, clusterId: DOOR_LOCK, sourceEndpoint: 1, destinationEndpoint: 1 },
-        ...{ options: 0, groupId: 0, sequence },
+        profileId: 0x01_04,
+        clusterId: DOOR_LOCK,
+        sourceEndpoint: 1,
+        destinationEndpoint: 1,
+        options: 0,
+        groupId: 0,
+        sequence,
       },
       1,
     );

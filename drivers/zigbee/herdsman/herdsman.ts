@@ -220,6 +220,7 @@ function listen(controller: Controller, { hear, log }: RadioOptions): void {
   );
   controller.on('lastSeenChanged', ({ device, reason }: Events.LastSeenChangedPayload) => {
     const ieee = ieeeOf(device.ieeeAddr);
+    if (reason === 'networkAddress' || reason === 'deviceAnnounce') pass(() => ({ kind: 'located', ieee }));
     // Its parent may have answered for it, or the coordinator itself.
     if (reason === 'networkAddress') return;
     const spoke = reason !== 'deviceJoined';
