@@ -37,6 +37,10 @@ export async function buildConsole(root: string, outDir = join(root, 'dist/conso
   await build({ ...settings, build: { ...settings.build, outDir } });
 }
 
+/** What `gatehouse simulate` starts, for a package; in a checkout its sources run. */
+export const buildSimulators = (root: string, folder: string): Promise<void> =>
+  bundle(root, 'test/simulators/simulate.ts', folder);
+
 async function bundle(root: string, entry: string, folder: string): Promise<void> {
   const { rolldown } = await import('rolldown');
   await using made = await rolldown({

@@ -8,7 +8,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
-import { build, buildConsole } from './build.ts';
+import { build, buildConsole, buildSimulators } from './build.ts';
 import {
   ARCHITECTURES,
   addons,
@@ -66,6 +66,7 @@ async function packageIn(work: string, options: Options): Promise<string> {
   const dist = join(work, 'dist');
   await build(ROOT, dist);
   await buildConsole(ROOT, join(dist, 'console'));
+  await buildSimulators(ROOT, join(dist, 'simulate'));
 
   const files = filesOfTree(ROOT, native, folder, dist);
   const missing = foldersAskedFor(dist).filter(

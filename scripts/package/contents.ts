@@ -71,13 +71,13 @@ const PROGRAMS: Record<string, string> = {
 
 /**
  * What lies in the tree; `addons` are paths from its root, `node` is the folder of its npm package. `dist` is what build.ts
- * made; the source maps of the console stay here: no browser asks for them.
+ * made; the source maps of the console and of the simulators stay here: no browser and no log asks for them.
  */
 export function filesOfTree(root: string, addons: readonly string[], node: string, dist: string): Contents {
   const contents: Contents = new Map();
   for (const path of [...AS_HERE.flatMap((each) => filesIn(root, each)), ...addons])
     contents.set(`${LIB}/${path}`, { from: join(root, path) });
-  for (const path of filesIn(dist, '.').filter((path) => !/^\.\/console\/.*\.map$/.test(path)))
+  for (const path of filesIn(dist, '.').filter((path) => !/^\.\/(?:console|simulate)\/.*\.map$/.test(path)))
     contents.set(join(LIB, 'dist', path), { from: join(dist, path) });
   contents.set(CURRENT, { target: 'base' });
   contents.set(`${LIB}/bin/node`, { from: join(node, 'bin/node'), executable: true });

@@ -22,7 +22,7 @@ export interface Library {
  */
 export function librariesIn(root: string, dist: string, placed: readonly string[]): Library[] {
   const locked = lockedPackages(root);
-  const bundles = ['main', 'host', 'console/assets'].map((name) => join(dist, name));
+  const bundles = ['main', 'host', 'simulate', 'console/assets'].map((name) => join(dist, name));
   const sources = bundles.flatMap(sourcesOf);
   const folders = new Set([...sources, ...placed].map(folderOf).filter((folder) => folder !== undefined));
   return [...folders].toSorted().map((folder) => {
@@ -120,7 +120,7 @@ function uuidOf(text: string): string {
 
 /** Folders under node_modules in which a bundle looks for files while it runs. */
 export function foldersAskedFor(dist: string): string[] {
-  const asked = ['main', 'host'].flatMap((program) => {
+  const asked = ['main', 'host', 'simulate'].flatMap((program) => {
     const folder = join(dist, program);
     const bundles = readdirSync(folder).filter((name) => name.endsWith('.js'));
     return bundles.flatMap((name) => {

@@ -106,6 +106,10 @@ describe('command lines', () => {
     ['config', 'check'],
     ['config', 'schema'],
     ['version'],
+    ['simulate'],
+    ['simulate', 'encoder'],
+    ['simulate', 'bus'],
+    ['simulate', 'zigbee'],
   ])('help of %s has an example', async (...argv) => {
     expect(await command(...argv, '--help')).toBe(0);
     expect(shell.written.stdout).toMatch(/Example:\n {2}\$ gatehouse /);

@@ -10,6 +10,7 @@ import { addConfig, addReload, addSetup } from './config-commands.ts';
 import { CONFIG_OPTION, JSON_OPTION, type Kit, type Run, YES_OPTION } from './kit.ts';
 import { addResources } from './resource-commands.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
+import { addSimulate } from './simulate-commands.ts';
 import { printable } from './terminal-text.ts';
 import { addUpdate } from './update-commands.ts';
 
@@ -69,6 +70,7 @@ export function program(shell: Shell, result: { exitCode: number }): Command {
   addZgate(zgate, kit);
   addResources(gatehouse, zgate, kit);
   addBuses(gatehouse, kit);
+  addSimulate(gatehouse, kit);
   addConfig(gatehouse.command('config').description('The configuration file'), kit);
   addVersion(gatehouse, kit);
   addCompletion(gatehouse, kit);

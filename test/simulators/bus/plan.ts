@@ -152,6 +152,8 @@ export const planSchema = z
     protocol: z.enum(['modbus', 'dcon', 'osdp']),
     /** modbus-tcp: a gateway in the place of a device server. */
     transport: z.enum(['pty', 'tcp', 'modbus-tcp']).default('pty'),
+    /** Where it listens without a pty; 0 takes a free one. */
+    tcpPort: z.int().min(0).max(65_535).default(0),
     /** Path of a symlink to the pty, so that it comes back at the same path. */
     link: z.string().min(1).optional(),
     baudRate: z.int().min(300).max(1_000_000),

@@ -27,13 +27,13 @@ interface Addon {
   open(columns: number, rows: number): { master: number; slave: number; pty: string };
 }
 
-const addon: Addon = createRequire(import.meta.url)(
-  `@lydell/node-pty-${process.platform}-${process.arch}/pty.node`,
-);
+/** Loaded with the first pty: a package of Gatehouse has simulators, and not this. */
+const loadAddon = (): Addon =>
+  createRequire(import.meta.url)(`@lydell/node-pty-${process.platform}-${process.arch}/pty.node`);
 
 /** Both ends of a raw pty. The slave is held so that the master does not read EIO while no one has the port open. */
 function openPair(): { master: number; slave: number; path: string } {
-  const { master, slave, pty } = addon.open(80, 24);
+  const { master, slave, pty } = loadAddon().open(80, 24);
   // A new pty echoes: what is written before the gateway has opened it would come back.
   const { status, stderr } = spawnSync('stty', ['raw', '-echo'], {
     stdio: [slave, 'ignore', 'pipe'],

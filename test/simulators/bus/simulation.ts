@@ -182,14 +182,14 @@ interface Runner extends Disposable {
   run(): void;
 }
 
-async function transportOf({ transport, link }: CheckedPlan, receive: Receive): Promise<Transport> {
+async function transportOf({ transport, link, tcpPort }: CheckedPlan, receive: Receive): Promise<Transport> {
   switch (transport) {
     case 'pty':
       return openPtyTransport(link, receive);
     case 'tcp':
-      return await openTcpTransport(receive);
+      return await openTcpTransport(receive, tcpPort);
     case 'modbus-tcp':
-      return await openGatewayTransport(receive);
+      return await openGatewayTransport(receive, tcpPort);
   }
 }
 

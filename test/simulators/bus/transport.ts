@@ -72,24 +72,28 @@ function unlessFull<Result>(action: () => Result): Result | undefined {
   }
 }
 
-/** One connection at a time, as device servers have it; a further one is closed at once, and one on which `receive` throws. */
+/**
+ * One connection at a time, as device servers have it; a further one is closed at once, and one on which `receive` throws.
+ * `port`: 0 takes a free one.
+ */
 export async function openTcpTransport(
   receive: Receive,
+  port: number,
   connected: () => void = () => undefined,
 ): Promise<Transport> {
   let socket: Socket | undefined;
   let isReading = true;
   let server: Server | undefined;
-  let port = 0;
+  let listensOn = port;
   await listen();
 
   async function listen(): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const opened = createServer(accept).once('error', reject);
-    opened.listen(port, '127.0.0.1', resolve);
+    opened.listen(listensOn, '127.0.0.1', resolve);
     await promise;
     server = opened;
-    ({ port } = opened.address() as { port: number });
+    listensOn = (opened.address() as { port: number }).port;
   }
   function accept(accepted: Socket): void {
     if (socket) {
@@ -122,7 +126,7 @@ export async function openTcpTransport(
 
   return {
     get port() {
-      return `tcp://127.0.0.1:${port}`;
+      return `tcp://127.0.0.1:${listensOn}`;
     },
     write: (bytes) => void socket?.write(bytes),
     readNow: () => undefined,

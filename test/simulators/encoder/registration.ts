@@ -121,7 +121,7 @@ export async function register(registration: RegistrationRequest): Promise<Bundl
 }
 
 /** Opens every field of the answer to a registration. Throws at the first that is not as the protocol has it. */
-function openAnswer(
+export function openAnswer(
   answer: Record<string, unknown>,
   encoderId: string,
   operationalKey: KeyObject,

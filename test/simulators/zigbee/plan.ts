@@ -201,6 +201,8 @@ export type RouterPlan = z.infer<typeof routerSchema>;
 export const planSchema = z
   .strictObject({
     transport: z.enum(['tcp', 'pty']).default('tcp'),
+    /** Where it listens without a pty; 0 takes a free one. */
+    tcpPort: z.int().min(0).max(65_535).default(0),
     /** Path of a symlink to the pty, so that it comes back at the same path. */
     link: z.string().min(1).optional(),
     /** IEEE address of the stick. */

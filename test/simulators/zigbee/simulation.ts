@@ -69,7 +69,9 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
   stick.setSilent(plan.silent);
   const receive = memory.touchedBy(stick.receive);
   const transport: Transport = stack.use(
-    plan.transport === 'tcp' ? await openTcpStick(receive, stick.cut) : openPtyTransport(plan.link, receive),
+    plan.transport === 'tcp'
+      ? await openTcpStick(receive, stick.cut, plan.tcpPort)
+      : openPtyTransport(plan.link, receive),
   );
   const plug = openPlug(transport);
   const open = stack.move();

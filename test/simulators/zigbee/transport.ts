@@ -2,12 +2,16 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Receive, Transport } from '../bus/transport.ts';
 
-/** `connected`: what a host sent before is void. */
-export async function openTcpStick(receive: Receive, connected: () => void): Promise<Transport> {
+/** `connected`: what a host sent before is void. `wanted`: its port; 0 takes a free one. */
+export async function openTcpStick(
+  receive: Receive,
+  connected: () => void,
+  wanted: number,
+): Promise<Transport> {
   let socket: Socket | undefined;
   let server: Server | undefined;
   let isReading = true;
-  let port = 0;
+  let port = wanted;
   await listen();
 
   async function listen(): Promise<void> {

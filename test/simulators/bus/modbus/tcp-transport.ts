@@ -11,7 +11,7 @@ const EXCEPTION = 0x80;
 /** A setting of products; less than the driver waits for. */
 const TIMEOUT_MS = 80;
 
-export async function openGatewayTransport(receive: Receive): Promise<Transport> {
+export async function openGatewayTransport(receive: Receive, port: number): Promise<Transport> {
   let read = aduReader();
   let waiting: Adu[] = [];
   let asked: Adu | undefined;
@@ -37,6 +37,7 @@ export async function openGatewayTransport(receive: Receive): Promise<Transport>
       waiting.push(...read(bytes));
       if (!asked) next();
     },
+    port,
     () => {
       read = aduReader();
       waiting = [];
