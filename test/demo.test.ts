@@ -83,7 +83,10 @@ it('writes three keys, says each step, leaves demo.json and ends with 0', { time
     productSegment: 'access',
     vendorKey: 'vendor',
     systemId: expect.stringMatching(/^[0-9a-f-]{36}$/),
-    factory: { caCert: join(directory, 'factory/ca.pem'), caKey: join(directory, 'factory/ca.key') },
+    factory: {
+      caCert: join(directory, 'simulated/maker/ca.pem'),
+      caKey: join(directory, 'simulated/maker/ca.key'),
+    },
     mqtt: { url: expect.stringMatching(/^mqtts:\/\/127\.0\.0\.1:\d+$/) },
     upstream: { url: expect.stringMatching(/^mqtt:/), topic: expect.stringContaining(rest.systemId) },
     encoders: [{ id: 'desk-1' }, { id: 'desk-2' }],

@@ -54,6 +54,9 @@ export const NETWORK = 'd2f7c1b4-58e0-4c7d-b6a9-1e0f3a5c8d01';
 const ROOMS = 20;
 /** Of the simulated locks, as of their maker. */
 const MANUFACTURER = 0x1234;
+/** In its box: it joins when a person lets locks join on the first floor. */
+const SPARE_LOCK = '00158d00010000ff';
+const SPARE_LOOK_MS = 3_000;
 const LQI_BEST = 220;
 const LQI_STEP = 7;
 /** Forming a network, and twenty interviews over the air, on a machine that does the rest of the demo too. */
@@ -74,6 +77,7 @@ export async function openGateways(directory: string, stack: AsyncDisposableStac
         lqi: LQI_BEST - LQI_STEP * index,
       }));
       const memory = join(directory, `${floor.link}.json`);
+      if (floor.number === 1) locks.push({ ieee: SPARE_LOCK, lqi: LQI_BEST });
       return { floor, simulated: stack.use(await openSimulatedGateway({ ieee: floor.ieee, memory, locks })) };
     }),
   );
@@ -107,6 +111,28 @@ export async function bringUpGateways(
   await createRooms(daemon, tokens['front-desk-admin']);
   const doors = await Promise.all(gateways.map((one) => bringUp(daemon, one, tokens, screen)));
   return doors.flat();
+}
+
+/** Once all others have joined, so that none of the windows of the demo itself is for it. */
+export function offerSpareLock(
+  gateways: readonly DemoGateway[],
+  joined: Promise<unknown>,
+  stack: AsyncDisposableStack,
+): void {
+  const [first] = gateways;
+  let timer: NodeJS.Timeout | undefined;
+  stack.defer(() => clearInterval(timer));
+  const ask = async () => {
+    // The gateway may be unplugged, or the demo be ending.
+    const outcome = await first?.simulated.join(SPARE_LOCK).catch(() => undefined);
+    if (outcome === 'joined') clearInterval(timer);
+  };
+  joined.then(
+    () => {
+      timer = setInterval(ask, SPARE_LOOK_MS);
+    },
+    () => undefined,
+  );
 }
 
 async function createRooms(daemon: Daemon, token: string): Promise<void> {

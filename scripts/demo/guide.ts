@@ -114,6 +114,12 @@ ${relay(demo)}${door(demo)}
   # bring an encoder of your own: openssl, curl and Python with paho-mqtt
   test/independent/encoder.sh ${quote(demoFile(directory))} my-encoder
 
+  # in the console: let a lock join on the first floor (Zigbee). The one in its box, 00158d00010000ff, joins; name its room
+
+  # an encoder for the console to register (Encoders), and then to run; it waits for its two cards
+  npm run gatehouse -- simulate encoder desk-3 --config ${quote(join(directory, 'gatehouse.yaml'))} --data ${quote(join(directory, 'simulated'))} --message desk-3.json
+  npm run gatehouse -- simulate encoder desk-3 --config ${quote(join(directory, 'gatehouse.yaml'))} --data ${quote(join(directory, 'simulated'))} --credentials ~/Downloads/desk-3.credentials.json
+
   # the installation at a glance
   npm run gatehouse -- status --config ${quote(join(directory, 'gatehouse.yaml'))}
 `;

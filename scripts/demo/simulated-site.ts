@@ -23,6 +23,7 @@ import {
   type DemoGateway,
   gatewaySettings,
   NETWORK,
+  offerSpareLock,
   openGateways,
 } from './gateways.ts';
 import type { DemoFile } from './guide.ts';
@@ -58,7 +59,8 @@ export async function openSite(
   stack: AsyncDisposableStack,
   started: (pid: number) => void,
 ): Promise<Site> {
-  const factoryDirectory = join(directory, 'factory');
+  // The maker of `gatehouse simulate --data DIR/simulated` too: an encoder of that is trusted here.
+  const factoryDirectory = join(directory, 'simulated', 'maker');
   const factory = existsSync(join(factoryDirectory, 'ca.key'))
     ? await openFactory(factoryDirectory)
     : await makeFactory();
@@ -99,6 +101,7 @@ export async function openSite(
     screen.done(`Encoder ${id} is registered and connected`, `generation ${encoder.bundle.generation}`);
     encoders.push(encoder);
   }
+  offerSpareLock(gateways, doors, stack);
   const rs485 = await bringUpBuses(daemon, buses, tokens['service-tool'], screen);
   const systemId = String(status.systemId);
   const wired = { buses, rs485, gateways, doors };
@@ -142,6 +145,7 @@ async function registerEncoder(
     device,
     vendorKey: VENDOR_KEY,
     name: `Front desk ${id.slice(-1)}`,
+    metadata: { simulated: 'true' },
   });
   const directory = join(daemon.directory, 'encoders', id);
   return await openSiteEncoder({ directory, bundle, device, timings: { writeMs: WRITE_MS } });
