@@ -23,6 +23,8 @@ export interface JobButtonProps {
   /** Which of several buttons with this path. */
   of?: string;
   body?: object;
+  /** Whether only what was ordered before is shown. */
+  isOver?: boolean;
   /** Shown when the gateway wants the order confirmed (CONFIRMATION_NEEDED), which is sent with `confirm` then. */
   anyway?: string;
   running(percent: number): string;
@@ -37,6 +39,7 @@ export function JobButton({
   path,
   of = '',
   body,
+  isOver = false,
   anyway,
   running,
   done,
@@ -104,7 +107,7 @@ export function JobButton({
           {t('stop')}
         </button>
       ) : (
-        <Ask label={label} question={question} yes={yes} onYes={() => run(body)} />
+        !isOver && <Ask label={label} question={question} yes={yes} onYes={() => run(body)} />
       )}
       <div role="status">
         {isRunning && <p>{running(job.value?.progress.percent ?? 0)}</p>}

@@ -7,9 +7,8 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
   siteSave: 'Site als Datei speichern',
   siteSaved: 'Die Site ist gespeichert: {count} Einträge.',
   siteImport: 'Site-Datei importieren',
-  siteFile: 'Site-Datei, wie diese Seite sie speichert (JSON)',
-  siteNotJson:
-    'Das ist keine Site-Datei in JSON: {reason}. Eine Datei in YAML wird auf dem Controller importiert: gatehouse import DATEI.',
+  siteFile: 'Site-Datei: JSON, wie diese Seite es speichert, oder YAML',
+  siteUnreadable: 'Die Datei ist nicht als YAML oder JSON lesbar, und nichts wurde geschrieben: {reason}',
   siteNotValid: 'Die Datei ist nicht gültig, und nichts wurde geschrieben:',
   siteReading: 'Die Datei wird mit der Site verglichen …',
   siteCounts: '{added} neu, {changed} geändert, {unchanged} unverändert.',

@@ -6,9 +6,8 @@ export const serviceEn = {
   siteSave: 'Save the site as a file',
   siteSaved: 'The site is saved: {count} entries.',
   siteImport: 'Import a site file',
-  siteFile: 'Site file, as this page saves it (JSON)',
-  siteNotJson:
-    'This is not a site file in JSON: {reason}. A file in YAML is imported on the controller: gatehouse import FILE.',
+  siteFile: 'Site file: JSON as this page saves it, or YAML',
+  siteUnreadable: 'The file cannot be read as YAML or JSON, and nothing was written: {reason}',
   siteNotValid: 'The file is not valid, and nothing was written:',
   siteReading: 'The file is compared with the site …',
   siteCounts: '{added} new, {changed} changed, {unchanged} as they are.',

@@ -43,8 +43,12 @@ describe.skipIf(NO_CHROMIUM)('a site', () => {
     const { page, faults } = await visitors.open('phone');
     await visitors.signIn(page, 'front-desk-admin');
     await page.getByRole('link', { name: 'Site', exact: true }).click();
-    await choose(page, 'doors:\n  - name: Attic\n');
-    await page.getByText('This is not a site file in JSON').waitFor();
+    await choose(page, 'doors:\n  - name: Attic # as people write it\n    accessPointId: 1\n');
+    await page.getByText('1 new, 0 changed, 0 as they are.').waitFor();
+    await choose(page, 'doors:\n  - name: Attic\n    name: Cellar\n');
+    await page.getByText(/^The file cannot be read as YAML or JSON.*3:5/).waitFor();
+    await choose(page, 'doors: &all [{ name: Attic }]\ngroups: *all\n');
+    await page.getByText(/^The file cannot be read as YAML or JSON.*alias/).waitFor();
     await choose(page, JSON.stringify({ doors: [{ accessPointId: 1, groupid: 'f0' }] }));
     await page.getByText('/doors/0/groupid').waitFor();
     await choose(page, JSON.stringify({ doors: [{ accessPointId: 1, groupId: 'nowhere' }] }));
@@ -59,6 +63,8 @@ describe.skipIf(NO_CHROMIUM)('a site', () => {
     await page.getByRole('button', { name: 'Write these changes' }).click();
     await page.getByRole('button', { name: 'Yes, write' }).click();
     await page.getByText(/^Writing: \d+ %/).waitFor();
+    // A phone that slept, or a page that was loaded again by mistake: it goes on with its import.
+    await page.reload();
     await page.getByText(`Written: ${DOORS + FLOORS} new, 0 changed.`).waitFor();
     expect(faults.filter((fault) => !/status of 400/.test(fault))).toEqual([]);
   });
@@ -162,5 +168,23 @@ describe.skipIf(NO_CHROMIUM)('a site', () => {
     await page.getByRole('heading', { name: 'doorLateOutcome' }).waitFor();
     await expectUsable(page);
     expect(faults).toEqual([]);
+  });
+
+  it('is served with a strict policy, and its files for good', async () => {
+    const { page } = await visitors.open('phone');
+    const files: (string | undefined)[] = [];
+    page.on('response', (response) => {
+      if (response.url().includes('/assets/')) files.push(response.headers()['cache-control']);
+    });
+    const index = await page.goto(`${site.daemon.baseUrl}/`);
+    await page.getByRole('textbox').waitFor();
+    expect(index?.headers()).toMatchObject({
+      'cache-control': 'no-cache',
+      'content-security-policy': expect.stringMatching(
+        /^default-src 'none'; script-src 'self'; style-src 'self';/,
+      ),
+    });
+    expect(files).toEqual(files.map(() => 'public, max-age=31536000, immutable'));
+    expect(files).toHaveLength(2);
   });
 });

@@ -48,6 +48,14 @@ interface Planned {
   plan: ImportResult;
 }
 
+/** Throws SyntaxError. */
+async function documentIn(text: string): Promise<object> {
+  // As this page saves it; the other form, which people write, has a reader of its own.
+  if (text.trimStart().startsWith('{')) return JSON.parse(text);
+  const { readYaml } = await import('../yaml.ts');
+  return readYaml(text) as object;
+}
+
 function Import() {
   const planned = useSignal<Planned | undefined>(undefined);
   const message = useSignal('');
@@ -58,7 +66,7 @@ function Import() {
     message.value = file ? t('siteReading') : '';
     if (!file) return;
     try {
-      const document = JSON.parse(await file.text());
+      const document = await documentIn(await file.text());
       planned.value = {
         document,
         plan: await call<ImportResult>('POST', '/site/plan', { body: { document } }),
@@ -66,7 +74,7 @@ function Import() {
       message.value = '';
     } catch (error) {
       if (error instanceof Refused) details.value = error.details;
-      if (error instanceof SyntaxError) message.value = t('siteNotJson', { reason: error.message });
+      if (error instanceof SyntaxError) message.value = t('siteUnreadable', { reason: error.message });
       else message.value = details.value.length > 0 ? t('siteNotValid') : wordsOf(error);
     }
   };
@@ -78,13 +86,14 @@ function Import() {
           {t('siteFile')}
           <input
             type="file"
-            accept="application/json,.json"
+            accept="application/json,.json,.yaml,.yml"
             onChange={({ currentTarget }) => compare(currentTarget.files?.[0])}
           />
         </label>
       </form>
       <div role="status">{message.value && <p>{message.value}</p>}</div>
       <Places details={details.value} />
+      {!planned.value && <Writing isOver open={0} body={{}} />}
       {planned.value && <Agreed key={planned.value.plan.digest} {...planned.value} />}
     </section>
   );
@@ -117,20 +126,32 @@ function Agreed({ document, plan }: Planned) {
           <Places details={warnings} />
         </div>
       )}
-      {open > 0 && (
-        <JobButton
-          label={t('siteWrite')}
-          question={t('siteWriteAsk', { count: open })}
-          yes={t('siteWriteYes')}
-          path="/site/import"
-          body={{ document, digest }}
-          running={(percent) => t('siteWriting', { percent })}
-          done={writtenOf}
-          ended={() => undefined}
-        />
-      )}
+      {open > 0 && <Writing open={open} body={{ document, digest }} />}
       <SiteDiff changes={plan.changes} />
     </>
+  );
+}
+
+interface WritingProps {
+  /** Of a page that was loaded again: its import goes on, and its file is not at hand. */
+  isOver?: boolean;
+  open: number;
+  body: object;
+}
+
+function Writing({ isOver = false, open, body }: WritingProps) {
+  return (
+    <JobButton
+      label={t('siteWrite')}
+      question={t('siteWriteAsk', { count: open })}
+      yes={t('siteWriteYes')}
+      path="/site/import"
+      body={body}
+      isOver={isOver}
+      running={(percent) => t('siteWriting', { percent })}
+      done={writtenOf}
+      ended={() => undefined}
+    />
   );
 }
 
