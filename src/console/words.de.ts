@@ -317,6 +317,11 @@ export const de: Words = {
   moving: 'Wird verlegt: {percent} % der Schlösser wieder gehört',
   moved: '{followed} von {all} Schlössern sind gefolgt.',
   movedBehind: 'Nicht wieder gehört: {names}.',
+  mapPicture:
+    'Bild des Netzes: {nodes} Knoten, die am besten gehörten am nächsten. Die Liste darunter zeigt dasselbe.',
+  zoomIn: 'Näher',
+  zoomOut: 'Weiter weg',
+  heardBy: 'gehört von {name} mit LQI {lqi}',
   mapTitle: 'Karte des Netzes',
   map: 'Karte abfragen',
   mapAsk: 'Jeden Router von {name} nach seinen Nachbarn fragen? Jeder braucht einige Sekunden.',

@@ -310,6 +310,11 @@ export const en = {
   moving: 'Moving: {percent} % of the locks were heard again',
   moved: '{followed} of {all} locks followed.',
   movedBehind: 'Not heard again: {names}.',
+  mapPicture:
+    'Picture of the network: {nodes} nodes, those that are heard best the nearest. The list below has the same.',
+  zoomIn: 'Nearer',
+  zoomOut: 'Farther',
+  heardBy: 'heard by {name} with LQI {lqi}',
   mapTitle: 'Map of the network',
   map: 'Ask for a map',
   mapAsk: 'Ask each router of {name} for its neighbours? Each takes some seconds.',

@@ -1,10 +1,15 @@
 /** The channel of a Zigbee network, and the radio neighbours of each node in it. */
 import { useComputed, useSignal } from '@preact/signals';
 import type { Zgate } from '../resources/zgates/schema.ts';
+import { DOORS, readAll } from './api.ts';
+import { doorName, type ListedDoor } from './doors-list.ts';
 import { Choice } from './edit-form.tsx';
 import { type Job, JobButton } from './job-button.tsx';
+import type { Graph, PlacedNode } from './map-layout.ts';
+import { NetworkPicture } from './network-map.tsx';
 import { gatewayName } from './pages/zigbee.tsx';
 import { SearchField } from './search-field.tsx';
+import { useRead } from './use-read.ts';
 import { t } from './words.ts';
 
 /** IEEE 802.15.4, 2.4 GHz. */
@@ -56,18 +61,23 @@ function movedIn({ result }: Job): string {
   return [t('moved', { followed, all: locks }), names && t('movedBehind', { names })].join(' ');
 }
 
-interface Graph {
-  nodes: { hwId: string; type: string }[];
-  links: { from: string; to: string; lqi: number; isRoute: boolean }[];
-  silent: string[];
-}
+/** More are shown when they are asked for: each line of a list takes its time on a phone. */
+const SHOWN = 50;
 
-/** On request only, since it asks every router; a list that stays still and can be searched, coordinator first. */
+/** On request only, since it asks every router: a picture, and a list that can be searched, coordinator first. */
 export function NetworkMap({ gateway }: { gateway: Zgate }) {
   const map = useSignal<Graph | undefined>(undefined);
   const sought = useSignal('');
+  const touched = useSignal<PlacedNode | undefined>(undefined);
+  const shown = useSignal(SHOWN);
+  const { value: doors } = useRead(readLocks, { key: 'locks', everyMs: READ_MS, isMine: () => false });
   const heard = useComputed(() => Map.groupBy(map.value?.links ?? [], ({ from }) => from));
-  const nodes = map.value?.nodes.filter(({ hwId }) => hwId.includes(sought.value.trim().toLowerCase()));
+  const nameOf = (hwId: string) => doors?.get(hwId)?.name ?? hwId;
+  const text = sought.value.trim().toLowerCase();
+  const nodes = map.value?.nodes.filter(
+    ({ hwId }) => hwId.includes(text) || nameOf(hwId).toLowerCase().includes(text),
+  );
+  const more = (nodes?.length ?? 0) - shown.value;
   return (
     <section>
       <h2>{t('mapTitle')}</h2>
@@ -82,17 +92,56 @@ export function NetworkMap({ gateway }: { gateway: Zgate }) {
           if (status === 'done') map.value = result as unknown as Graph;
         }}
       />
-      {map.value && <SearchField label={t('mapSearch')} text={sought} />}
+      {map.value && (
+        <>
+          <SearchField label={t('mapSearch')} text={sought} />
+          <NetworkPicture
+            graph={map.value}
+            sought={text}
+            nameOf={nameOf}
+            touched={(node) => {
+              touched.value = node;
+            }}
+          />
+          <p role="status">{touched.value && wordsOf(touched.value, nameOf)}</p>
+        </>
+      )}
       <ul class="log">
-        {nodes?.map(({ hwId, type }) => (
+        {nodes?.slice(0, shown.value).map(({ hwId, type }) => (
           <li key={hwId}>
-            <strong>{hwId}</strong> {type}{' '}
-            <span class="soft">{neighboursOf(heard.value.get(hwId) ?? [])}</span>
+            <strong dir="auto">{nameOf(hwId)}</strong> {nameOf(hwId) !== hwId && hwId} {type}{' '}
+            <span class="soft">{neighboursOf(heard.value.get(hwId) ?? [], nameOf)}</span>
           </li>
         ))}
       </ul>
+      {more > 0 && (
+        <button
+          type="button"
+          onClick={() => {
+            shown.value += SHOWN;
+          }}
+        >
+          {t('siteMore', { count: more })}
+        </button>
+      )}
     </section>
   );
+}
+
+/** Doors are renamed rarely. */
+const READ_MS = 300_000;
+
+/** Names of doors, by the addresses of their locks. */
+async function readLocks(): Promise<Map<string, { name: string }>> {
+  const doors = await readAll<ListedDoor>(DOORS);
+  return new Map(doors.flatMap((door) => (door.mac === null ? [] : [[door.mac, { name: doorName(door) }]])));
+}
+
+type NameOf = (hwId: string) => string;
+
+function wordsOf({ hwId, type, parent }: PlacedNode, nameOf: NameOf): string {
+  const heardBy = parent && t('heardBy', { name: nameOf(parent.hwId), lqi: parent.lqi });
+  return [nameOf(hwId), type, heardBy].filter(Boolean).join(' · ');
 }
 
 function mapWords({ result }: Job): string {
@@ -101,7 +150,11 @@ function mapWords({ result }: Job): string {
   return [found, silent.length > 0 && t('mapSilent', { names: silent.join(', ') })].filter(Boolean).join(' ');
 }
 
-function neighboursOf(links: Graph['links']): string {
-  const neighbours = links.map(({ to, lqi }) => `${to} (${lqi})`).join(', ');
-  return neighbours && t('hears', { neighbours });
+/** A coordinator may hear hundreds. */
+const NEIGHBOURS_SHOWN = 12;
+
+function neighboursOf(links: Graph['links'], nameOf: NameOf): string {
+  const neighbours = links.slice(0, NEIGHBOURS_SHOWN).map(({ to, lqi }) => `${nameOf(to)} (${lqi})`);
+  const more = links.length > NEIGHBOURS_SHOWN ? ' …' : '';
+  return neighbours.length === 0 ? '' : t('hears', { neighbours: neighbours.join(', ') + more });
 }

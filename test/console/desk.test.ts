@@ -54,11 +54,11 @@ describe.skipIf(NO_CHROMIUM)('a desk', () => {
     const { page, faults } = await visitors.open('phone', { colorScheme: 'dark' });
     await visitors.signIn(page, 'front-desk');
     await page.goto(`${site.daemon.baseUrl}/#/encoders/desk-1`);
-    await page.getByRole('textbox', { name: 'Write request' }).fill(request([KEYS[0] ?? '']));
+    await page.getByRole('button', { name: 'Fill in an example: two test cards' }).click();
     await page.getByRole('button', { name: 'Write', exact: true }).click();
-    await page.getByText('Put card 1 of 1 on the encoder.').first().waitFor();
+    await page.getByText('Put card 1 of 2 on the encoder.').first().waitFor();
     await page.getByRole('button', { name: 'Cancel the writing' }).click();
-    await page.getByText('Ended: 0 of 1 cards are written.').first().waitFor();
+    await page.getByText('Ended: 0 of 2 cards are written.').first().waitFor();
     await picture(page, 'keys-phone');
     await expectUsable(page);
     expect(written()).toHaveLength(2);

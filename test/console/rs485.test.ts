@@ -23,11 +23,15 @@ const pulses = async () => {
 
 describe.skipIf(NO_CHROMIUM)('a technician', () => {
   beforeAll(async () => {
-    const devices = [{ address: 1, kind: 'gatehouse-io', hwId: 'IO-1' }] as const;
+    const devices = [
+      { address: 1, kind: 'gatehouse-io', hwId: 'IO-1' },
+      // Not mounted yet.
+      { address: 2, kind: 'gatehouse-io', hwId: 'IO-2', faults: { dead: true } },
+    ] as const;
     bus = stack.use(
       await openSimulatedBus({ ...LINE, protocol: 'modbus', pacing: 'cheap', devices: [...devices] }),
     );
-    const options = { ...LINE, port: bus.port, devices: [{ unitId: 1 }] };
+    const options = { ...LINE, port: bus.port, devices: [{ unitId: 1 }, { unitId: 2 }] };
     site = stack.use(await openTestSite({ more: { links: [{ id: 'lobby', protocol: 'modbus', options }] } }));
     visitors = stack.use(await openVisitors(site.daemon));
     await waitFor(async () => {
@@ -117,6 +121,25 @@ describe.skipIf(NO_CHROMIUM)('a technician', () => {
     await picture(page, `rs485-examined-${view}`);
     await expectUsable(page);
     await bus.set(1, { faults: { dead: null } });
+    expect(faults).toEqual([]);
+  });
+
+  it('has a module that is dead replaced by the one that was mounted, and it gets the settings', async () => {
+    const { page, faults } = await visitors.open('phone');
+    await visitors.signIn(page, 'service-tool');
+    await bus.set(1, { faults: { dead: true } });
+    await page.goto(`${site.daemon.baseUrl}/#/rs485/${deviceId}`);
+    await page.getByText('It does not answer: check its power and its wiring.').waitFor();
+    await picture(page, 'rs485-dead-phone');
+    await expectUsable(page);
+    await bus.set(2, { faults: { dead: null } });
+    const fresh = page.getByRole('combobox', { name: 'Devices on this bus that have no name yet' });
+    await fresh.selectOption('IO-2');
+    await page.getByRole('button', { name: 'Replace', exact: true }).click();
+    await page.getByRole('button', { name: 'Yes, replace' }).click();
+    await page.getByText('IO-2 has taken the place of Gate relay').waitFor();
+    await page.getByText('The device has the settings that are wanted.').waitFor();
+    expect((await ask('GET', `/${deviceId}`)).body).toMatchObject({ hwId: 'IO-2', relayIndex: 2 });
     expect(faults).toEqual([]);
   });
 });
