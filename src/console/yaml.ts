@@ -12,7 +12,8 @@ export function readYaml(text: string): unknown {
   try {
     return load(text, { schema: CORE_SCHEMA, maxAliases: 0, maxDepth: NESTING_MAX });
   } catch (error) {
-    if (error instanceof YAMLException) throw new SyntaxError(error.toString(true).replace('YAMLException: ', ''));
+    if (error instanceof YAMLException)
+      throw new SyntaxError(error.toString(true).replace('YAMLException: ', ''));
     throw error;
   }
 }
