@@ -38,13 +38,18 @@ async function migrateOnce(): Promise<string> {
   return file;
 }
 
+/** The file of a migrated database in this folder; one that is there stays as it is. */
+export async function migratedFile(folder: string): Promise<string> {
+  const file = join(folder, 'gatehouse.db');
+  if (existsSync(file)) return file;
+  migrated ??= migrateOnce();
+  copyFileSync(await migrated, file);
+  return file;
+}
+
 /** A migrated database of the running test, closed when it ends. */
 export async function temporaryDatabase(folder = temporaryFolder()): Promise<Database> {
-  const file = join(folder, 'gatehouse.db');
-  if (!existsSync(file)) {
-    migrated ??= migrateOnce();
-    copyFileSync(await migrated, file);
-  }
+  const file = await migratedFile(folder);
   const database = await openDatabase({
     file,
     // None counts as slow: after a slow commit the next one waits some turns for others, and a manual clock lets few pass.

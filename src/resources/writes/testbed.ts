@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { DownMessages, JobReport, ProgressReport } from '../../../drivers/encoder/messages.ts';
 import { type ManualClock, manualClock } from '../../../test/manual-clock.ts';
-import { temporaryFolder } from '../../../test/temporary.ts';
+import { migratedFile, temporaryFolder } from '../../../test/temporary.ts';
 import { type Database, openDatabase } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { type KnownTime, openKnownTime } from '../../platform/known-time.ts';
@@ -108,7 +108,7 @@ export class Testbed {
     this.#life = life;
     this.#epoch += 1;
     const { clock } = this;
-    const file = join(this.folder, 'gatehouse.db');
+    const file = await migratedFile(this.folder);
     const inner = await openDatabase({ file, monotonic: () => clock.monotonic(), failed: () => {} });
     const database = mortal(inner, life.signal, this.faults);
     const records = await openRecords(inner, [...this.#encoders.keys()], join(this.folder, 'records.db'));

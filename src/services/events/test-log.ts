@@ -1,8 +1,7 @@
 /** A log of events with its database and forwarder, for tests of this slice. */
-import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { manualClock } from '../../../test/manual-clock.ts';
-import { temporaryFolder } from '../../../test/temporary.ts';
+import { migratedFile, temporaryFolder } from '../../../test/temporary.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { type Database, openDatabase } from '../../platform/database/database.ts';
@@ -52,7 +51,7 @@ export function progress(n: number, encoderId = 'desk-1'): WriteProgress {
 
 export async function openTestLog(options: TestLogOptions = {}): Promise<TestLog> {
   const { folder = temporaryFolder(), clock = manualClock(), bounds } = options;
-  const file = join(folder, 'gatehouse.db');
+  const file = await migratedFile(folder);
   const database = await openDatabase({ file, monotonic: () => 0, failed: () => {} });
   const common = { database, clock, systemId: SYSTEM_ID, log: silentLog };
   const time = { now: () => clock.now() - log.aheadMs, synchronised: () => log.synchronised };
