@@ -198,7 +198,7 @@ describe('the buses', () => {
           port: null,
           up: true,
           lastError: null,
-          since: '1970-01-01T00:00:00.000Z',
+          since: '2026-01-01T00:00:00.000Z',
           reportAge: 250,
           ...report(true),
           devices: [{ ...wire(true), hwId: 'io-1', deviceId: row?.deviceId }],
