@@ -30,7 +30,7 @@ export function openUserMode({ disk, folder, name, ports, stick, serial }: Machi
   execFileSync('ip', ['tuntap', 'add', CABLE, 'mode', 'tap']);
   execFileSync('ip', ['address', 'add', `${NEIGHBOUR}/24`, 'dev', CABLE]);
   execFileSync('ip', ['link', 'set', CABLE, 'up']);
-  const servers = ports.map(forward);
+  const servers: Pick<Server, 'close'>[] = ports.map(forward);
   if (serial !== undefined) servers.push(serveBus(serial));
   let linux: ChildProcess | undefined;
   let shell: Duplex | undefined;
@@ -92,8 +92,11 @@ export function openUserMode({ disk, folder, name, ports, stick, serial }: Machi
   };
 }
 
-/** A serial device server, of one connection: a new one ends the one before, whose machine may have gone without a word. */
-function serveBus(path: string): Server {
+/**
+ * A serial device server, of one connection: a new one ends the one before, whose machine may have gone without a word. So
+ * does its end: a port that stays open is locked for the machine that comes next.
+ */
+function serveBus(path: string): Pick<Server, 'close'> {
   let end = () => {};
   const server = createServer((socket) => {
     end();
@@ -106,7 +109,13 @@ function serveBus(path: string): Server {
     socket.setNoDelay(true).on('error', ended).on('close', ended).pipe(bus);
     bus.on('error', ended).pipe(socket);
   });
-  return server.listen(BUS_PORT, NEIGHBOUR).on('close', () => end());
+  server.listen(BUS_PORT, NEIGHBOUR);
+  return {
+    close() {
+      end();
+      return server.close();
+    },
+  };
 }
 
 /** The machine's port, under the same number at this host. */
