@@ -80,7 +80,9 @@ it('finds the devices, says what to configure, and leaves the bus as it was', as
   const { body } = await site.daemon.callLocally('GET', '/network/rs485');
   expect(body.items).toEqual([]);
   const again = await gatehouse('scan', 'lobby', ...RANGE);
-  expect(again.stdout).toBe('No one answers with the settings of the configuration.\n');
+  expect(again.stdout).toBe(
+    'No one answers with the settings of the configuration: gatehouse bus scan lobby --detect tries others.\n',
+  );
 });
 
 it('finds OSDP devices too, which it asks nothing but who they are', async () => {

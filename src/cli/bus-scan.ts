@@ -49,7 +49,7 @@ export async function scanBus(
   stdout.write(
     answering.length > 0
       ? table(devicesOf(answering))
-      : 'No one answers with the settings of the configuration.\n',
+      : `No one answers with the settings of the configuration${isSearch ? '' : `: gatehouse bus scan ${bus} --detect tries others`}.\n`,
   );
   if (result.settings) stdout.write(`\n${table(settingsOf(result.settings))}\n${result.advice}\n`);
 }

@@ -1,15 +1,17 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect, it, vi } from 'vitest';
+import { manualClock } from '../../test/manual-clock.ts';
 import { type TestShell, testShell } from '../../test/shell.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
 import { systemClock } from '../platform/clock.ts';
 import { readConfig } from '../platform/config/config-file.ts';
 import { openOpenssl } from '../services/pki/test-openssl.ts';
 import { mintVendor } from '../services/pki/test-vendor.ts';
+import { type Client, openClient, Refused } from './client.ts';
 import { run } from './program.ts';
 import { type Machine, type SetupOptions, setUp } from './setup.ts';
-import { EXIT } from './shell.ts';
+import { CommandFailed, EXIT } from './shell.ts';
 
 const FTDI = '/dev/serial/by-id/usb-FTDI_FT232R_USB_UART_A50285BI-if00-port0';
 const STICK = '/dev/serial/by-id/usb-ITead_Sonoff_Zigbee_3.0_USB_Dongle_Plus_9a8b-if00-port0';
@@ -29,6 +31,7 @@ beforeEach(() => {
     adapters: () => [FTDI, STICK],
     hasSystemd: true,
     systemctl: async (...args) => void systemctl.push(args.join(' ')),
+    openClient,
   };
 });
 
@@ -136,6 +139,58 @@ it('starts the service as root, and says what to do where it does not start', as
   expect(shell.written.stdout).toContain('The service runs.');
   machine.systemctl = () => Promise.reject(new Error('failed'));
   await expect(withoutQuestions({ name: 'four' })).rejects.toThrow('journalctl -u gatehouse');
+});
+
+it('has the service that it started ask who is on each new bus, once its link is up', async () => {
+  const become = () => ({ [Symbol.dispose]() {} });
+  const clock = manualClock();
+  shell = testShell({ clock, become });
+  const asked: string[] = [];
+  const answers: Record<string, (() => object)[]> = {
+    'bus-1': [
+      () => {
+        throw new Refused('The link bus-1 is down.', []);
+      },
+      () => ({
+        addresses: [{ address: 17, answered: true, identity: { hwId: 'IO-1', type: 'io' }, isNew: true }],
+      }),
+    ],
+    'bus-2': [() => ({ addresses: [] })],
+    'bus-3': [
+      () => {
+        throw new CommandFailed('The scan failed: the bus was closed');
+      },
+    ],
+  };
+  const client = {
+    async call(method: string, path: string, body: { bus: string }) {
+      asked.push(`${method} ${path} ${body.bus}`);
+      return { status: 'done', progress: { percent: null }, result: answers[body.bus]?.shift()?.() };
+    },
+  } as unknown as Client;
+  machine.openClient = ({ config }) => {
+    expect(config).toBe(file);
+    return client;
+  };
+  const ports = [FTDI, '/dev/ttyS1', '/dev/ttyS2', STICK];
+  const link = ports.map((port) => ({
+    protocol: port === STICK ? ('zigbee' as const) : ('modbus' as const),
+    port,
+  }));
+  const done = withoutQuestions({ link });
+  await vi.waitFor(() => expect(clock.sleepers()).toBe(1));
+  await clock.advance(500);
+  await done;
+  // A coordinator is sent no frame of a bus.
+  expect(asked).toEqual(['bus-1', 'bus-1', 'bus-2', 'bus-3'].map((bus) => `POST /network/rs485/scan ${bus}`));
+  expect(shell.written.stdout).toMatch(/Who is on bus-1\?\nADDRESS.*\n17 +IO-1 +io +new\n/);
+  expect(shell.written.stdout).toMatch(
+    /Who is on bus-2\?\nNo one answers.*bus scan bus-2 --detect tries others\.\n/,
+  );
+  expect(shell.written.stdout).toMatch(/Who is on bus-3\?\nThe scan failed: the bus was closed\n/);
+  const [, steps = ''] = shell.written.stdout.split('Next:');
+  expect(steps).toContain('gatehouse bus scan bus-3\n');
+  expect(steps).not.toMatch(/bus scan bus-[12]/);
 });
 
 it('takes links on the command line, and refuses what is none', async () => {

@@ -11,7 +11,8 @@ import { promisify } from 'node:util';
 import { parseConfig, readConfigText } from '../platform/config/config-file.ts';
 import { writeDurably } from '../platform/host/durable-file.ts';
 import { readNamedFile } from '../platform/host/regular-file.ts';
-import { SITE_CONFIG } from './client.ts';
+import { scanBus } from './bus-scan.ts';
+import { openClient, Refused, SITE_CONFIG } from './client.ts';
 import { checkConfig, everyCheck } from './config.ts';
 import { coordinatorAt, serialAdapters } from './coordinators.ts';
 import { serviceGroup } from './service-user.ts';
@@ -40,6 +41,7 @@ export interface Machine {
   hasSystemd: boolean;
   /** Rejects when it fails. */
   systemctl(...args: string[]): Promise<unknown>;
+  openClient: typeof openClient;
 }
 
 const MACHINE: Machine = {
@@ -47,11 +49,15 @@ const MACHINE: Machine = {
   adapters: serialAdapters,
   hasSystemd: existsSync('/run/systemd/system'),
   systemctl: (...args) => promisify(execFile)('systemctl', args),
+  openClient,
 };
 
 /** Sticks whose USB name says that they are Zigbee coordinators: no frame of another protocol should reach one. */
 const isCoordinator = (port: string) => /zigbee|slzb/i.test(port) || coordinatorAt(port) !== undefined;
 const FILE_MODE = 0o640;
+/** After READY, for a link to come up. */
+const LINK_UP_MS = 15_000;
+const LOOK_MS = 500;
 
 export async function setUp(options: SetupOptions, shell: Shell, machine: Machine = MACHINE): Promise<void> {
   const file = resolve(options.config ?? shell.env.GATEHOUSE_CONFIG ?? SITE_CONFIG);
@@ -75,7 +81,45 @@ export async function setUp(options: SetupOptions, shell: Shell, machine: Machin
   copies.move();
   checkConfig(file, {}, shell);
   const isStarted = options.start && machine.hasSystemd && (await start(shell, machine));
-  shell.stdout.write(nextSteps(file, added, isStarted));
+  const buses = added.filter((id) => id.startsWith('bus'));
+  const unheard = isStarted ? await probe(buses, file, shell, machine) : buses;
+  shell.stdout.write(nextSteps(file, unheard, isStarted));
+}
+
+/** Has the service, which alone opens ports, ask who is on each bus. Returns those that could not be asked. */
+async function probe(
+  buses: readonly string[],
+  file: string,
+  shell: Shell,
+  machine: Machine,
+): Promise<string[]> {
+  const unheard: string[] = [];
+  for (const bus of buses) {
+    shell.stdout.write(`Who is on ${bus}?\n`);
+    try {
+      await scanned(bus, file, shell, machine);
+    } catch (error) {
+      if (!(error instanceof CommandFailed)) throw error;
+      shell.stdout.write(`${error.message}\n`);
+      unheard.push(bus);
+    }
+    shell.stdout.write('\n');
+  }
+  return unheard;
+}
+
+async function scanned(bus: string, file: string, shell: Shell, machine: Machine): Promise<void> {
+  const client = machine.openClient({ config: file }, shell);
+  const deadline = shell.clock.monotonic() + LINK_UP_MS;
+  for (;;) {
+    try {
+      return await scanBus(bus, {}, client, shell);
+    } catch (error) {
+      if (!(error instanceof Refused) || shell.stopping.aborted || shell.clock.monotonic() > deadline)
+        throw error;
+      await shell.clock.sleep(LOOK_MS, shell.stopping).catch(() => {});
+    }
+  }
 }
 
 /** What the options do not say is asked for on a terminal, and is otherwise as the file or the default has it. */
@@ -213,11 +257,11 @@ async function start(shell: Shell, { systemctl }: Machine): Promise<boolean> {
   }
 }
 
-function nextSteps(file: string, added: readonly string[], isStarted: boolean): string {
+function nextSteps(file: string, unheard: readonly string[], isStarted: boolean): string {
   const steps = [
     ...(isStarted ? [] : [`sudo systemctl enable --now gatehouse (or: gatehouse serve --config ${file})`]),
     'sudo gatehouse doctor',
-    ...added.filter((id) => id.startsWith('bus')).map((id) => `sudo gatehouse bus scan ${id}`),
+    ...unheard.map((id) => `sudo gatehouse bus scan ${id}`),
     'sudo gatehouse login-code --role service-tool --label "technician"',
   ];
   return `${isStarted ? 'The service runs. ' : ''}Next:\n${steps.map((step) => `  ${step}\n`).join('')}`;
