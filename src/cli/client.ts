@@ -76,7 +76,8 @@ export function openClient(options: ClientOptions, shell: Shell): Client {
     try {
       return await exchange({ socket, method, path, body, signal: deadline.signal });
     } catch (error) {
-      throw unreachable(error as NodeJS.ErrnoException, socket, deadlineMs);
+      // An answer that has begun ends with another error.
+      throw deadline.signal.aborted ? unanswered(deadlineMs, error) : unreachable(error as Error, socket);
     } finally {
       answered.abort();
     }
@@ -88,9 +89,14 @@ export function openClient(options: ClientOptions, shell: Shell): Client {
       throw new Refused(`${refusal(answer)}${await versionHint(send)}`, detailsOf(answer));
     },
     async *stream(path, signal) {
-      const response = await openStream(socket, path, signal).catch((error) => {
-        throw unreachable(error as NodeJS.ErrnoException, socket);
+      const begun = new AbortController();
+      const overdue = shell.clock.sleep(DEADLINE_MS, begun.signal).then(() => {
+        throw unanswered(DEADLINE_MS);
       });
+      const opening = openStream(socket, path, signal).catch((error: Error) => {
+        throw unreachable(error, socket);
+      });
+      const response = await Promise.race([opening, overdue]).finally(() => begun.abort());
       if (response.statusCode === 200) return yield* response.setEncoding('utf8');
       const answer = { status: response.statusCode ?? 0, body: parsed(await text(response)) };
       throw new Refused(refusal(answer), detailsOf(answer));
@@ -263,7 +269,12 @@ export function differentVersion(version: string | undefined): string | undefine
   return `\nThe daemon runs version ${version} and this command is ${VERSION}: restart the daemon (systemctl restart gatehouse).`;
 }
 
-function unreachable(error: NodeJS.ErrnoException, socket: string, deadlineMs = DEADLINE_MS): CommandFailed {
+function unanswered(deadlineMs: number, cause?: unknown): CommandFailed {
+  const message = `The daemon did not answer within ${deadlineMs / 1_000} s: see journalctl -u gatehouse.`;
+  return new CommandFailed(message, EXIT.failed, { cause });
+}
+
+function unreachable(error: NodeJS.ErrnoException, socket: string): CommandFailed {
   const options = { cause: error };
   switch (error.code) {
     case 'ENOENT':
@@ -277,12 +288,6 @@ function unreachable(error: NodeJS.ErrnoException, socket: string, deadlineMs = 
     case 'EPERM':
       return new CommandFailed(
         `You may not open ${socket}: use sudo${orGroup(socket)}.`,
-        EXIT.failed,
-        options,
-      );
-    case 'ABORT_ERR':
-      return new CommandFailed(
-        `The daemon did not answer within ${deadlineMs / 1_000} s: see journalctl -u gatehouse.`,
         EXIT.failed,
         options,
       );
