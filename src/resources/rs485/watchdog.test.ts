@@ -369,7 +369,7 @@ describe('on a bus whose modules are fed by one broadcast', () => {
     other({ pulse: { relay: 2, remainingMilliseconds: 20_000 } });
     const { status, body } = await bed.post(`/${A}/watchdog-test`, { confirm: true });
     expect([status, body.error]).toEqual([409, 'IN_PROGRESS']);
-    expect(body.message).toMatch(new RegExp(`relay of device ${B} is closed for another 20 s.*stand-open`));
+    expect(body.message).toMatch(new RegExp(`relay of device ${B} is closed for another 20 s.*stands open`));
     await bed.clock.advance(20_000);
     expect((await bed.post(`/${A}/watchdog-test`, { confirm: true })).status).toBe(202);
   });
