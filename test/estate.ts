@@ -49,7 +49,7 @@ export const LINK = 'zb-1';
 /** Another gateway of the same network. */
 export const OTHER_GATEWAY = 'h';
 export const OTHER_LINK = 'zb-3';
-/** By the clock of imports each door takes so long: sixteen are a slice of it (src/platform/turns.ts). */
+/** By the clock of imports each door takes so long: sixteen are a slice of it (src/platform/time-slice.ts). */
 const DOOR_MS = 0.125;
 const GATEWAYS = new Map([
   [LINK, GATEWAY],

@@ -4,7 +4,7 @@ import { render } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { Session } from '../services/auth/schema.ts';
 import { call, mayDo, readSession, session } from './api.ts';
-import { Later } from './later.tsx';
+import { LazyPage } from './lazy-page.tsx';
 import { openLive, stale } from './live.ts';
 import { Access } from './pages/access.tsx';
 import { AuditPage } from './pages/audit.tsx';
@@ -77,7 +77,7 @@ function Page() {
     return id === undefined ? <Zigbee /> : <ZigbeeGateway key={id} id={id} />;
   if (name === 'encoders') return id === undefined ? <Encoders /> : <Encoder key={id} id={id} />;
   if (name === 'doors') return id === undefined ? <Doors /> : <Door key={id} id={id} />;
-  if (name === 'api') return <Later page={readApiPage} />;
+  if (name === 'api') return <LazyPage page={readApiPage} />;
   return isOpenTo('now') ? <Now /> : <Doors />;
 }
 

@@ -4,7 +4,7 @@
  * deep nesting).
  */
 import { type ErrorDetail, GatehouseError } from '../errors.ts';
-import { letOthersWork } from '../turns.ts';
+import { letOthersWork } from '../time-slice.ts';
 import { endOfString, parseInPieces } from './json-pieces.ts';
 import { jsonPointer } from './pointer.ts';
 

@@ -8,14 +8,14 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Change } from '../../platform/import-plan.ts';
 import type { Caller } from '../../platform/principal.ts';
-import { openSlice, workAndRest } from '../../platform/turns.ts';
+import { openTimeSlice, workAndRest } from '../../platform/time-slice.ts';
 import { openWaking } from '../../platform/waking.ts';
 import type { DoorContext } from './context.ts';
 import type { Deliveries } from './deliveries.ts';
 import type { Directory } from './directory.ts';
 import type { CatalogueReferences } from './table.ts';
 
-/** Doors in one commit at most; time ends it sooner (src/platform/turns.ts). */
+/** Doors in one commit at most; time ends it sooner (src/platform/time-slice.ts). */
 const DOORS_PER_COMMIT = 100;
 /** Nothing is stored without a wake: a look costs a query, and forgives a wake forgotten. */
 const RECHECK_MS = 900_000;
@@ -51,7 +51,7 @@ export function openCatalogueChanges(options: CatalogueChangesOptions): Catalogu
     const doors = table.referringAfter.all(done_to, all_doors, schedules, templates, DOORS_PER_COMMIT);
     const caller = { principal: { id: changed_by }, correlationId: correlation_id };
     const now = options.clock.now();
-    const isOver = openSlice(clock);
+    const isOver = openTimeSlice(clock);
     const done: string[] = [];
     for (const { id } of doors) {
       deliveries.changed(id, { fields: ['catalogue'], now, caller });

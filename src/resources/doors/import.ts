@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type ErrorDetail, GatehouseError } from '../../platform/errors.ts';
 import { type Change, changeOf, type ImportPlan, type Json, leftAlone } from '../../platform/import-plan.ts';
 import type { Caller } from '../../platform/principal.ts';
-import { inPieces } from '../../platform/turns.ts';
+import { inPieces } from '../../platform/time-slice.ts';
 import type { DoorContext } from './context.ts';
 import type { Deliveries } from './deliveries.ts';
 import type { Directory } from './directory.ts';

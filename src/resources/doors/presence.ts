@@ -3,7 +3,7 @@
  * locks that is lost and back again within seconds changes nothing that anybody would want to hear of.
  */
 import type { Log } from '../../platform/log.ts';
-import { letOthersWork, openSlice } from '../../platform/turns.ts';
+import { letOthersWork, openTimeSlice } from '../../platform/time-slice.ts';
 import type { DoorContext } from './context.ts';
 import { type DoorConnection, presenceChanged } from './live-events.ts';
 import type { Locks } from './locks.ts';
@@ -37,12 +37,12 @@ export function openPresenceEvents(options: PresenceOptions): PresenceEvents {
   /** Takes from the marked ones those that have something to publish. */
   async function ready(): Promise<DoorConnection[]> {
     const found: DoorConnection[] = [];
-    let isOver = openSlice(clock);
+    let isOver = openTimeSlice(clock);
     for (const [id, since] of [...marked]) {
       if (found.length >= BATCH_MAX) break;
       if (isOver()) {
         await letOthersWork();
-        isOver = openSlice(clock);
+        isOver = openTimeSlice(clock);
       }
       const row = table.oneListed.get(id);
       // What readers know of a lock that the door has lost is not so any more.

@@ -3,7 +3,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { ErrorDetail } from '../../platform/errors.ts';
 import { jsonPointer } from '../../platform/http/pointer.ts';
 import { faultsOf, refuseFaults } from '../../platform/http/validation.ts';
-import { inPieces } from '../../platform/turns.ts';
+import { inPieces } from '../../platform/time-slice.ts';
 import { ENTRIES_MAX, type Site, siteSchema } from './site-document.ts';
 
 const SECTIONS = ['groups', 'schedules', 'templates', 'doors', 'rs485'] as const;

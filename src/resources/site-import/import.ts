@@ -9,7 +9,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { type ErrorCode, GatehouseError } from '../../platform/errors.ts';
 import type { Change, ImportCaller, ImportPlan } from '../../platform/import-plan.ts';
 import type { Role } from '../../platform/principal.ts';
-import { openSlice, workAndRest } from '../../platform/turns.ts';
+import { openTimeSlice, workAndRest } from '../../platform/time-slice.ts';
 import type { Audit } from '../../services/audit/audit.ts';
 import type { JobWork } from '../../services/jobs/job-order.ts';
 import type { Job } from '../../services/jobs/schema.ts';
@@ -145,7 +145,7 @@ function writeSome(
   first: number,
   clock: Pick<Clock, 'monotonic'>,
 ): { step: Step; publish: Publish }[] {
-  const isOver = openSlice(clock);
+  const isOver = openTimeSlice(clock);
   const written: { step: Step; publish: Publish }[] = [];
   for (let index = first; index < steps.length; index += 1) {
     const step = steps[index];

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../../platform/clock.ts';
 import { type ErrorDetail, GatehouseError } from '../../platform/errors.ts';
 import type { Change, ImportCaller, ImportPlan } from '../../platform/import-plan.ts';
-import { inPieces, letOthersWork } from '../../platform/turns.ts';
+import { inPieces, letOthersWork } from '../../platform/time-slice.ts';
 import type { Problem } from '../../platform/yaml/problem.ts';
 import type { DoorEntry } from '../doors/site-entry.ts';
 import type { Rs485Entry } from '../rs485/site-entry.ts';

@@ -3,7 +3,7 @@
  * yet is stored, and named, since in a file it is mostly a slip of the pen. Wiring is declared in the configuration, and
  * what it does not declare is not there.
  */
-import { inPieces } from '../../platform/turns.ts';
+import { inPieces } from '../../platform/time-slice.ts';
 import { nearest } from '../../platform/yaml/nearest.ts';
 import type { Problem } from '../../platform/yaml/problem.ts';
 import type { DoorEntry } from '../doors/site-entry.ts';

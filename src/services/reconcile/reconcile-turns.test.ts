@@ -4,7 +4,7 @@ import { estate } from './test-reconciler.ts';
 
 /** What a look at one takes. */
 const LOOK_MS = 0.03125;
-/** A slice is 2 ms (turns.ts). */
+/** A slice is 2 ms (time-slice.ts). */
 const IN_SLICE = 64;
 
 it('reads only what was woken, and of a thousand wakes a slice of time in a turn', async () => {

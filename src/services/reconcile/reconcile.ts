@@ -7,7 +7,7 @@ import { DriverError } from '../../../drivers/contract/driver.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { isReported, waitBefore } from '../../platform/supervise.ts';
-import { letOthersWork, openSlice } from '../../platform/turns.ts';
+import { letOthersWork, openTimeSlice } from '../../platform/time-slice.ts';
 import { AWAKE, openWaking } from '../../platform/waking.ts';
 
 /** Failures that are logged in one window; each is in …/state anyway. */
@@ -142,7 +142,7 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
       readAllAt = clock.monotonic();
       unread.clear();
     }
-    const isOver = openSlice(clock);
+    const isOver = openTimeSlice(clock);
     for (const id of unread) {
       unread.delete(id);
       list.read(id);

@@ -32,7 +32,7 @@ export async function workAndRest<Result>(
 }
 
 /** From now on: true once the work has had its share of this turn. What asks after each item always does one. */
-export function openSlice(clock: Pick<Clock, 'monotonic'>): () => boolean {
+export function openTimeSlice(clock: Pick<Clock, 'monotonic'>): () => boolean {
   const ends = clock.monotonic() + SLICE_MS;
   return () => clock.monotonic() >= ends;
 }
@@ -46,11 +46,11 @@ export async function* inPieces<Item>(
   clock: Pick<Clock, 'monotonic'>,
   items: readonly Item[],
 ): AsyncGenerator<{ piece: Item[]; position: number }> {
-  let isOver = openSlice(clock);
+  let isOver = openTimeSlice(clock);
   for (let position = 0; position < items.length; position += PIECE) {
     yield { piece: items.slice(position, position + PIECE), position };
     if (!isOver()) continue;
     await letOthersWork();
-    isOver = openSlice(clock);
+    isOver = openTimeSlice(clock);
   }
 }

@@ -5,7 +5,7 @@ import { useEffect } from 'preact/hooks';
 import { t } from './words.ts';
 
 /** `page` stays the same function. */
-export function Later({ page }: { page: () => Promise<ComponentType> }) {
+export function LazyPage({ page }: { page: () => Promise<ComponentType> }) {
   const shown = useSignal<{ Page: ComponentType } | undefined>(undefined);
   const isFailed = useSignal(false);
   useEffect(() => {
