@@ -58,6 +58,14 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
   apiMessagesHelp: 'Was Encoder und Gateway einander über MQTT sagen, und die Ereignisse für Programme.',
   codeToScan:
     'Für die Kamera eines Telefons, das dieser Site vertraut: Es öffnet die Anmeldung mit eingetragenem Code.',
+  newToken: 'Ein Token für ein Programm',
+  newTokenHelp:
+    'Etwa für das Hotelsystem. Es wird einmal gezeigt: sofort in das Programm kopieren und sonst nirgends aufbewahren.',
+  newTokenFor: 'Welches Programm, und wessen',
+  newTokenRole: 'Was es darf',
+  newTokenDays: 'Gültig für so viele Tage',
+  newTokenMake: 'Token erstellen',
+  newTokenMade: 'Jetzt kopieren, es wird nicht wieder gezeigt. Gültig bis {time}.',
   support: 'Support',
   supportHelp:
     'Was jemand braucht, der von anderswo hilft: Version, Zustand, Konfiguration, Busse, Messwerte und die letzten Zeilen des Logs. Schlüssel, Tokens, PINs und Karten sind nicht darin; Namen von Räumen und Personen können es sein.',

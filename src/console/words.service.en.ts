@@ -57,6 +57,14 @@ export const serviceEn = {
   apiMessagesHelp: 'What encoders and the gateway say to each other over MQTT, and the events for programs.',
   codeToScan:
     'For the camera of a phone that trusts this site: it opens the sign-in with the code filled in.',
+  newToken: 'A token for a program',
+  newTokenHelp:
+    'Such as the hotel system. It is shown once: copy it at once into the program, and keep it nowhere else.',
+  newTokenFor: 'Which program, and whose',
+  newTokenRole: 'What it may do',
+  newTokenDays: 'Good for so many days',
+  newTokenMake: 'Make the token',
+  newTokenMade: 'Copy it now, it is not shown again. Good until {time}.',
   support: 'Support',
   supportHelp:
     'What somebody who helps from elsewhere needs: version, state, configuration, buses, metrics and the last lines of the log. No key, token, PIN or card is in it; names of rooms and people may be.',

@@ -119,6 +119,26 @@ describe.skipIf(NO_CHROMIUM)('a desk', () => {
     expect(faults).toEqual([]);
   });
 
+  it('gives a program a token, shown once, and takes it away when it is lost', async () => {
+    const { page, faults } = await visitors.open('phone');
+    await visitors.signIn(page, 'service-tool');
+    await page.getByRole('link', { name: 'Access', exact: true }).click();
+    await page.getByText('A token for a program').click();
+    await page.getByRole('textbox', { name: 'Which program' }).fill('Lift panel');
+    await page.getByRole('textbox', { name: 'Good for so many days' }).fill('7');
+    await page.getByRole('button', { name: 'Make the token' }).click();
+    const token = (await page.locator('code', { hasText: /^gwt_/ }).textContent()) ?? '';
+    await picture(page, 'new-token-phone');
+    await expectUsable(page);
+    expect((await site.daemon.call('GET', '/encoder', token)).status).toBe(200);
+    const row = page.getByRole('listitem').filter({ hasText: 'Lift panel' });
+    await row.getByRole('button', { name: 'Revoke' }).click();
+    await page.getByRole('button', { name: 'Yes, revoke' }).click();
+    await row.waitFor({ state: 'detached' });
+    expect((await site.daemon.call('GET', '/encoder', token)).status).toBe(401);
+    expect(faults).toEqual([]);
+  });
+
   it('keeps groups and weekly schedules, by keyboard too, and shows the controller', async () => {
     const { page, faults } = await visitors.open('phone');
     await visitors.signIn(page, 'front-desk-admin');

@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals';
 import type { LoginCode, Session, Token } from '../../services/auth/schema.ts';
 import { call, readAll, session } from '../api.ts';
 import { Ask } from '../ask.tsx';
+import { NewToken } from '../new-token.tsx';
 import { QrCode } from '../qr-code.tsx';
 import { useRead, wordsOf } from '../use-read.ts';
 import { ago, moment, t } from '../words.ts';
@@ -37,6 +38,7 @@ export function Access() {
       <h1>{t('access')}</h1>
       {fault && <p role="alert">{fault}</p>}
       <Colleague />
+      <NewToken ended={reading.again} />
       <h2>{t('tokens')}</h2>
       {!reading.value && !fault && <p role="status">{t('loading')}</p>}
       <ul class="cards">
