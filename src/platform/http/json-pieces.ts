@@ -90,9 +90,10 @@ function endOfValue(text: string, start: number): number {
   return position;
 }
 
-/** After its closing quote; the end of the text where there is none. */
-export function endOfString(text: string, start: number): number {
+/** After its closing quote; the end of the text where there is none. Of a string longer than `most` somewhere beyond that. */
+export function endOfString(text: string, start: number, most = Number.POSITIVE_INFINITY): number {
   for (let quote = text.indexOf('"', start + 1); quote !== -1; quote = text.indexOf('"', quote + 1)) {
+    if (quote - start > most) return quote;
     let backslashes = 0;
     while (text[quote - 1 - backslashes] === '\\') backslashes += 1;
     if (backslashes % 2 === 0) return quote + 1;

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { GatehouseError } from '../errors.ts';
 import { parseJson, parseLongJson } from './json.ts';
 
@@ -167,6 +167,26 @@ describe('a long text', () => {
     expect(await value).toEqual({ document: { doors } });
     // As many turns in reading the text as in looking through it for what is ambiguous.
     expect(turns).toBeGreaterThan((2 * 7 * text.length) / (32 * 1_024));
+  });
+
+  it.each([
+    ['too many numbers', `{"document":{"doors":[${'0,'.repeat(500_000)}0]}}`, 'TOO_BIG', '/document/doors'],
+    ['too many objects', `{"a":[${'{},'.repeat(200_000)}{}]}`, 'TOO_BIG', '/a'],
+    ['too many fields', `{${Array.from({ length: 50_000 }, (_, i) => `"k${i}":1`).join()}}`, 'TOO_BIG', ''],
+    ['a long number', `[${'1'.repeat(500_000)}]`, 'NUMBER_TOO_LARGE', '/0'],
+    ['a long text', `["${'x'.repeat(500_000)}"]`, 'TOO_BIG', '/0'],
+  ])('of %s is refused before any of it is made', async (_what, long, code, path) => {
+    const parsing = vi.spyOn(JSON, 'parse');
+    onTestFinished(() => parsing.mockRestore());
+    await expect(parseLongJson(Buffer.from(long))).rejects.toMatchObject({ details: [{ code, path }] });
+    expect(parsing.mock.calls.filter(([made]) => made.length > 100)).toEqual([]);
+  });
+
+  it('of too many levels is refused before any of it is made', async () => {
+    const parsing = vi.spyOn(JSON, 'parse');
+    onTestFinished(() => parsing.mockRestore());
+    await expect(parseLongJson(Buffer.from('['.repeat(500_000)))).rejects.toThrow('32 levels');
+    expect(parsing).not.toHaveBeenCalled();
   });
 
   it('is refused with the place of its fault, as a short one', async () => {

@@ -18,6 +18,12 @@ const BYTE_ORDER_MARK = 0xfeff;
 const TURN_CHARACTERS = 32 * 1_024;
 /** JSON.parse takes a millisecond for it. */
 const LONG_CHARACTERS = 256 * 1_024;
+/** Of one list or object; an import has 5,000 entries at most, and says so of a few more. */
+const MEMBERS_MAX = 10_000;
+/** The longest text of the interface is a certificate. */
+const STRING_MAX = 64 * 1_024;
+const NUMBER_MAX = 1_000;
+const NUMBER = /[\d.eE+-]*/y;
 
 /** Throws INVALID_JSON, or UNKNOWN_FIELD for `__proto__`. */
 export function parseJson(bytes: Uint8Array): unknown {
@@ -29,12 +35,12 @@ export function parseJson(bytes: Uint8Array): unknown {
 
 /** The same of a text that may be long; others have the event loop meanwhile. */
 export async function parseLongJson(bytes: Uint8Array): Promise<unknown> {
+  if (bytes.length <= LONG_CHARACTERS) return parseJson(bytes);
   const text = decode(bytes);
-  // Of a faulty text JSON.parse says the place.
-  const inPieces = () => parseInPieces(text, TURN_CHARACTERS, letOthersWork).catch(() => parsed(text));
-  const value = text.length <= LONG_CHARACTERS ? parsed(text) : await inPieces();
+  // First: millions of members take minutes and gigabytes to be made, and to be found wrong.
   for (const _ of refuseAmbiguity(text)) await letOthersWork();
-  return value;
+  // Of a faulty text JSON.parse says the place.
+  return parseInPieces(text, TURN_CHARACTERS, letOthersWork).catch(() => parsed(text));
 }
 
 function parsed(text: string): unknown {
@@ -70,16 +76,17 @@ function decode(bytes: Uint8Array): string {
   return text;
 }
 
-/** An object (with the keys met so far) or an array the scan is inside of, and where in it. */
+/** An object (with the keys met so far) or an array the scan is inside of, where in it, and how many commas it had. */
 interface Frame {
+  members: number;
   keys: Set<string> | undefined;
   at: string | number;
   awaitsKey: boolean;
 }
 
 /**
- * One pass over a text that JSON.parse has accepted, so that the grammar need not be checked again. Yields after every
- * TURN_CHARACTERS.
+ * One pass over a text, without a check of the grammar, which is JSON.parse's. Yields after every TURN_CHARACTERS. Of what is
+ * no JSON it may refuse another fault.
  */
 function* refuseAmbiguity(text: string): Generator<void, void, void> {
   const frames: Frame[] = [];
@@ -95,20 +102,38 @@ function* refuseAmbiguity(text: string): Generator<void, void, void> {
     const frame = frames.at(-1);
     let end = position + 1;
     if (character === '"') {
-      end = endOfString(text, position);
+      end = endOfString(text, position, STRING_MAX);
+      if (end - position > STRING_MAX)
+        throw invalid(`A text is longer than ${STRING_MAX} characters.`, here(), 'TOO_BIG');
       readString(text.slice(position, end), frame, here);
     } else if (character === '{' || character === '[') {
       if (frames.length === DEPTH_MAX) throw invalid(`The body nests deeper than ${DEPTH_MAX} levels.`);
       const object = character === '{';
-      frames.push({ keys: object ? new Set() : undefined, at: object ? '' : 0, awaitsKey: object });
+      frames.push({
+        keys: object ? new Set() : undefined,
+        at: object ? '' : 0,
+        awaitsKey: object,
+        members: 0,
+      });
     } else if (character === '}' || character === ']') {
       frames.pop();
     } else if (character === ',' && frame) {
+      frame.members += 1;
+      if (frame.members >= MEMBERS_MAX) {
+        frames.pop();
+        throw invalid(`A list or an object has more than ${MEMBERS_MAX} members.`, here(), 'TOO_BIG');
+      }
       if (frame.keys) frame.awaitsKey = true;
       else frame.at = Number(frame.at) + 1;
     } else if (character === '-' || isDigit(character)) {
-      while (/[\d.eE+-]/.test(text.charAt(end))) end += 1;
-      if (!Number.isFinite(Number(text.slice(position, end)))) {
+      NUMBER.lastIndex = position;
+      NUMBER.test(text);
+      end = NUMBER.lastIndex;
+      // What is no number, such as 1-, is for JSON.parse to refuse.
+      if (
+        end - position > NUMBER_MAX ||
+        Math.abs(Number(text.slice(position, end))) === Number.POSITIVE_INFINITY
+      ) {
         throw invalid('A number is too large.', here(), 'NUMBER_TOO_LARGE');
       }
     }
@@ -120,7 +145,8 @@ function* refuseAmbiguity(text: string): Generator<void, void, void> {
 function readString(quoted: string, frame: Frame | undefined, here: () => string): void {
   const isKey = frame?.keys !== undefined && frame.awaitsKey;
   if (!isKey && !quoted.includes('\\u')) return;
-  const text = JSON.parse(quoted) as string;
+  const text = readable(quoted);
+  if (text === undefined) return;
   if (isKey) {
     frame.at = text;
     frame.awaitsKey = false;
@@ -134,6 +160,15 @@ function readString(quoted: string, frame: Frame | undefined, here: () => string
   }
   if (frame.keys?.has(text)) throw invalid('A field is given twice.', here(), 'DUPLICATE_KEY');
   frame.keys?.add(text);
+}
+
+/** undefined: it is no string, which JSON.parse of the whole will say. */
+function readable(quoted: string): string | undefined {
+  try {
+    return JSON.parse(quoted) as string;
+  } catch {
+    return undefined;
+  }
 }
 
 function isDigit(character: string): boolean {
