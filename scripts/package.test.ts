@@ -120,6 +120,15 @@ describe('the package', () => {
     );
     // Under the GPL, where the stand-in of drivers/zigbee belongs.
     expect(names).not.toContain('zigbee-on-host');
+    // What docs/operations.md says to take from there.
+    const contents = run('dpkg-deb', '--contents', deb);
+    for (const file of [
+      'grafana-dashboard.json',
+      'prometheus-rules.yaml',
+      'strict.conf',
+      'trial-encoder/encoder.sh',
+    ])
+      expect(contents).toContain(` ./usr/share/gatehouse/${file}\n`);
   });
 
   it.skipIf(missing('lintian'))('passes lintian', () => {
