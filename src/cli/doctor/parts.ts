@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isFirstStart, readSystem } from '../../app/system.ts';
 import { openConnection } from '../../platform/database/connection.ts';
-import { isWithoutSchema, readMigrations } from '../../platform/database/migrate.ts';
+import { isWithoutSchema, oldestRunning, readMigrations } from '../../platform/database/migrate.ts';
 import { openVault, type Vault } from '../../platform/vault.ts';
 import { readSiteCa } from '../../services/pki/site-ca.ts';
 import { type Diagnosis, hindranceOf, type Patient, refused } from './diagnosis.ts';
@@ -72,7 +72,7 @@ function lookAtDatabase(file: string, pki: string): Looked<ReturnType<typeof rea
     if (verdict !== 'ok') return bad(`${file}: ${String(verdict)}`);
     const schema = Number(connection.pragma('user_version'));
     const known = readMigrations().length;
-    if (schema > known)
+    if (oldestRunning(connection) > known)
       return bad(
         `${file} has schema ${schema}, this version knows ${known}`,
         `install the newer version again, or go back to before it: gatehouse restore ${dirname(file)}/backups/gatehouse.db.schema-N`,

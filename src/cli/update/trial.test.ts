@@ -96,6 +96,18 @@ describe('an update that is killed', () => {
   });
 });
 
+it('keeps the database where the former release runs on it', async () => {
+  const folder = installed();
+  mkdirSync(join(folder, 'lib/releases/2.0.0'), { recursive: true });
+  const releases = openReleases(join(folder, 'lib'));
+  releases.begin(PLAN);
+  releases.switchTo(PLAN.to);
+  const restore = vi.fn();
+  await takeBack(releases, { directory: join(folder, 'data'), oldest: () => PLAN.schema, restore });
+  expect(restore).not.toHaveBeenCalled();
+  expect(releases.current()).toBe('base');
+});
+
 describe('the trial', () => {
   const whole = () => {
     const folder = installed();
@@ -165,7 +177,7 @@ it('takes nothing back where the copy of the database is missing', async () => {
   expect(releases.begin(PLAN)).toBe(true);
   expect(releases.begin(PLAN)).toBe(false);
   releases.switchTo(PLAN.to);
-  const data = { directory: join(folder, 'data'), schema: () => 2, restore: async () => {} };
-  await expect(takeBack(releases, data)).rejects.toThrow('base knows no schema 2, and there is no');
+  const data = { directory: join(folder, 'data'), oldest: () => 2, restore: async () => {} };
+  await expect(takeBack(releases, data)).rejects.toThrow('base does not run on schema 2, and there is no');
   expect(releases.current()).toBe(PLAN.to);
 });

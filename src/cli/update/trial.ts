@@ -64,8 +64,8 @@ function faultOf(status: Awaited<ReturnType<Service['status']>>, plan: Plan): st
 /** The database, as far as the way back needs it. */
 export interface Data {
   directory: string;
-  /** Undefined: there is none. */
-  schema(): number | undefined;
+  /** The oldest schema whose programs run on it. Undefined: there is none. */
+  oldest(): number | undefined;
   /** Puts a copy of the database in its place, by the program of a release. */
   restore(release: string, copy: string): Promise<void>;
 }
@@ -74,12 +74,12 @@ export interface Data {
 export async function takeBack(releases: Releases, data: Data): Promise<Plan | undefined> {
   const plan = releases.pending();
   if (!plan) return undefined;
-  const schema = data.schema();
-  if (schema !== undefined && schema > plan.schema) {
+  const oldest = data.oldest();
+  if (oldest !== undefined && oldest > plan.schema) {
     // The start before a new schema has made it (platform/database/migrate.ts).
     const copy = join(data.directory, 'backups', `gatehouse.db.schema-${plan.schema}`);
     if (!existsSync(copy))
-      throw new CommandFailed(`${plan.from} knows no schema ${schema}, and there is no ${copy}.`);
+      throw new CommandFailed(`${plan.from} does not run on schema ${oldest}, and there is no ${copy}.`);
     await data.restore(plan.from, copy);
   }
   releases.switchTo(plan.from);

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { VERSION } from '../../app/version.ts';
 import { readConfig } from '../../platform/config/config-file.ts';
 import { openReader } from '../../platform/database/connection.ts';
-import { readMigrations } from '../../platform/database/migrate.ts';
+import { oldestRunning, readMigrations } from '../../platform/database/migrate.ts';
 import type { Status } from '../../services/status/schema.ts';
 import { openClient, SITE_CONFIG } from '../client.ts';
 import { asOwnerOf } from '../folder-owner.ts';
@@ -18,6 +18,8 @@ import { type Data, type Service, takeBack, tryOut } from './trial.ts';
 const ROOT = '/usr/lib/gatehouse';
 const PUBLIC_KEY = '/etc/gatehouse/update.pub';
 const TRIAL = 'gatehouse-update.service';
+/** For a new version to say what it is: one that never ends holds up no one. */
+const PROGRAM_MS = 60_000;
 
 const systemctl = (...argv: string[]) => promisify(execFile)('systemctl', argv);
 
@@ -61,7 +63,7 @@ export async function update(
 function checkProgram(program: string, version: string): void {
   const [node, start] = [join(program, 'bin/node'), join(program, 'src/start.js')];
   const ask = (...argv: string[]) =>
-    execFileSync(node, [start, ...argv], { encoding: 'utf8', stdio: 'pipe' });
+    execFileSync(node, [start, ...argv], { encoding: 'utf8', stdio: 'pipe', timeout: PROGRAM_MS });
   try {
     const said = JSON.parse(ask('version', '--json')) as { version: string };
     if (said.version !== version) throw new Error(`it says that it is ${said.version}`);
@@ -103,11 +105,11 @@ function dataOf(directory: string, { root }: Releases, shell: Shell): Data {
   const file = join(directory, 'gatehouse.db');
   return {
     directory,
-    schema() {
+    oldest() {
       using _user = asOwnerOf(directory, shell);
       if (!existsSync(file)) return undefined;
       using connection = openReader(file);
-      return connection.prepare<[], { user_version: number }>('PRAGMA user_version').get()?.user_version;
+      return oldestRunning(connection);
     },
     async restore(release, copy) {
       const program = join(root, release);
@@ -142,9 +144,9 @@ export async function rollBack({ yes }: { yes?: boolean }, shell: Shell): Promis
   if (!accepted) throw new CommandFailed('There is no update to take back.');
   if (!shell.become) throw new CommandFailed('Only root may roll back.', EXIT.usage);
   const { dataDirectory } = readConfig(SITE_CONFIG);
-  const schema = dataOf(dataDirectory, releases, shell).schema() ?? 0;
+  const oldest = dataOf(dataDirectory, releases, shell).oldest() ?? 0;
   const loss =
-    schema > accepted.schema
+    oldest > accepted.schema
       ? ' The database goes back to its copy from before the update: what was stored since is forgotten.'
       : '';
   const question = `Gatehouse ${accepted.version} becomes ${accepted.from} again.${loss} Go on?`;

@@ -177,7 +177,7 @@ describe('opening', () => {
       using connection = openConnection(name);
       connection.exec(sql);
     };
-    alter('PRAGMA user_version = 999');
+    alter('UPDATE schema_support SET oldest = 999; PRAGMA user_version = 999');
     await expect(open(file)).rejects.toThrow(SchemaRefused);
     await expect(open(file)).rejects.toThrow(/has schema 999, this Gatehouse knows up to \d+: install/);
 

@@ -6,7 +6,7 @@ import { boundedCheck, fullCheck } from './check.ts';
 import { type CommitFigures, openGroupCommit } from './commit.ts';
 import { type Connection, openConnection, openEmptyConnection, type Prepare } from './connection.ts';
 import { type DamagedRows, openDamagedRows } from './damaged-rows.ts';
-import { readSchema, schemaDifference } from './expected-schema.ts';
+import { readSchema, type SchemaObject, schemaDifference } from './expected-schema.ts';
 import { isDiskFull, isFullWithin } from './faults.ts';
 import { keepDamagedLog, type Loss, lossOf, openCounters } from './losses.ts';
 import { checkRoom, isWithoutSchema, migrate, readMigrations, syncPath } from './migrate.ts';
@@ -190,14 +190,20 @@ function check(connection: Connection, isFull: boolean): void {
   connection.exec('COMMIT');
 }
 
-/** As the migrations up to its version make it; what is of another program or a newer version is refused elsewhere. */
+/**
+ * As the migrations up to its version make it. What is of another program, or of a newer version on which this one does not run, is
+ * refused elsewhere; a newer one may have added tables and columns, and neither triggers nor views.
+ */
 function checkSchema(connection: Connection): void {
   const version = Number(connection.pragma('user_version'));
   const migrations = readMigrations();
-  if (version < 1 || version > migrations.length) return;
+  if (version < 1) return;
   using expected = openEmptyConnection();
   for (const { sql } of migrations.slice(0, version)) expected.exec(sql);
-  const difference = schemaDifference(readSchema(connection), readSchema(expected));
+  const isJudged = ({ type }: SchemaObject) =>
+    version <= migrations.length || type === 'trigger' || type === 'view';
+  const [found, known] = [connection, expected].map((each) => readSchema(each).filter(isJudged));
+  const difference = found && known && schemaDifference(found, known);
   if (difference !== undefined) throw new Damaged(difference);
 }
 

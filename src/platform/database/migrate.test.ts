@@ -14,7 +14,7 @@ import { canMount, smallDisk } from '../../../test/small-disk.ts';
 import { temporaryConnection, temporaryFolder } from '../../../test/temporary.ts';
 import { openConnection } from './connection.ts';
 import { openDatabase } from './database.ts';
-import { migrate, readMigrations, roomFor, TooLittleRoom } from './migrate.ts';
+import { migrate, oldestRunning, readMigrations, roomFor, TooLittleRoom } from './migrate.ts';
 
 const BEFORE = 30;
 const DISK_BYTES = 64 * 1024 * 1024;
@@ -180,6 +180,42 @@ describe('migrations', () => {
     expect(connection.pragma('user_version')).toBe(1);
     expect(() => connection.prepare('SELECT * FROM half')).toThrow(/no such table/);
     expect(await migrate(connection, backups, [first, step(2, 'SELECT 1')])).toEqual(['0002-test.sql']);
+  });
+
+  it('that only add leave a database on which programs of the schema before run', async () => {
+    const connection = temporaryConnection();
+    const backups = join(connection.file, '..', 'backups');
+    const support = step(
+      2,
+      'CREATE TABLE schema_support (oldest INTEGER) STRICT; INSERT INTO schema_support VALUES (2)',
+    );
+    const additive = {
+      version: 3,
+      name: '0003-test.sql',
+      sql: '-- additive\nCREATE TABLE later (a INTEGER) STRICT',
+    };
+    const all = [first, support, additive, step(4, 'SELECT 1')];
+    await migrate(connection, backups, all.slice(0, 3));
+    expect(oldestRunning(connection)).toBe(2);
+    expect(await migrate(connection, backups, all.slice(0, 2))).toEqual([]);
+    expect(connection.pragma('user_version')).toBe(3);
+    await migrate(connection, backups, all);
+    expect(oldestRunning(connection)).toBe(4);
+    await expect(migrate(connection, backups, all.slice(0, 3))).rejects.toThrow(
+      'has schema 4, this Gatehouse knows up to 3',
+    );
+  });
+
+  it('do not change what is there where they say that they only add', () => {
+    const folder = temporaryFolder();
+    const sql =
+      '-- additive\n-- Why.\nALTER TABLE door ADD COLUMN a TEXT; CREATE TABLE b (c INTEGER) STRICT;\nCREATE INDEX d ON b (c);';
+    writeFileSync(join(folder, '0001-a.sql'), sql);
+    expect(readMigrations(folder)).toHaveLength(1);
+    writeFileSync(join(folder, '0001-a.sql'), `${sql}\nUPDATE door SET a = '';`);
+    expect(() => readMigrations(folder)).toThrow(
+      "0001-a.sql says that it only adds, and has: UPDATE door SET a = ''",
+    );
   });
 
   it('are numbered without a hole', () => {

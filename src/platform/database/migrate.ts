@@ -1,6 +1,9 @@
 /**
  * Brings a database file to the newest schema. Migrations are the numbered .sql files beside this one; each runs in a
- * transaction of its own that also raises user_version. One copy of the file is made before the first. A newer schema is
+ * transaction of its own that also raises user_version. One copy of the file is made before the first.
+ *
+ * A migration whose first line is `-- additive` only adds: tables, indexes, and columns with a default. Programs of the schema before run
+ * on it as they did, so the database of a newer version is taken where all that is newer is additive. Any other newer schema is
  * refused: this program does not know what it would break.
  */
 import {
@@ -36,6 +39,8 @@ export interface Migration {
   sql: string;
 }
 
+const isAdditive = ({ sql }: Migration) => sql.startsWith('-- additive\n');
+
 /** The database was written by a newer Gatehouse, or is not one of ours. */
 export class SchemaRefused extends Error {
   constructor(message: string) {
@@ -64,8 +69,19 @@ export function readMigrations(directory: string = MIGRATIONS): Migration[] {
     .map((file, index) => {
       const version = Number(file.slice(0, 4));
       if (version !== index + 1) throw new Error(`migrations are not numbered without a hole: ${file}`);
-      return { version, name: file, sql: readFileSync(join(directory, file), 'utf8') };
+      const migration = { version, name: file, sql: readFileSync(join(directory, file), 'utf8') };
+      const other = isAdditive(migration) && statementsOf(migration.sql).find((one) => !ADDS.test(one));
+      if (other) throw new Error(`${file} says that it only adds, and has: ${other}`);
+      return migration;
     });
+}
+
+/** What programs that do not know of it cannot be disturbed by. */
+const ADDS = /^(CREATE TABLE|CREATE INDEX|ALTER TABLE \w+ ADD COLUMN) /;
+
+function statementsOf(sql: string): string[] {
+  const statements = sql.replaceAll(/--.*$/gm, '').split(';');
+  return statements.map((one) => one.trim()).filter((one) => one !== '');
 }
 
 /** Returns the names of the migrations that ran. The copy of the old schema goes to `backupDirectory`. */
@@ -81,7 +97,7 @@ export async function migrate(
       `${connection.file} is the database of another program: use another dataDirectory`,
     );
   }
-  if (current > newest) {
+  if (oldestRunning(connection) > newest) {
     throw new SchemaRefused(
       `${connection.file} has schema ${current}, this Gatehouse knows up to ${newest}: install the newer version again, or restore a backup from ${backupDirectory}`,
     );
@@ -94,6 +110,22 @@ export async function migrate(
   if (due.length === 0 && connection.pragma('application_id') !== 0)
     connection.exec('PRAGMA application_id = 0');
   return due.map((migration) => migration.name);
+}
+
+/** The oldest schema whose programs run on this database. */
+export function oldestRunning(connection: Pick<Connection, 'prepare'>): number {
+  const { user_version: current } = read<{ user_version: number }>(connection, 'PRAGMA user_version');
+  const { tables } = read<{ tables: number }>(connection, COUNT_SUPPORT);
+  if (tables === 0) return current;
+  return read<{ oldest: number }>(connection, 'SELECT coalesce(max(oldest), 0) AS oldest FROM schema_support')
+    .oldest;
+}
+
+/** The table is there since schema 40. */
+const COUNT_SUPPORT = "SELECT count(*) AS tables FROM sqlite_schema WHERE name = 'schema_support'";
+
+function read<Row>(connection: Pick<Connection, 'prepare'>, sql: string): Row {
+  return connection.prepare<[], Row>(sql).get() as Row;
 }
 
 /** Throws TooLittleRoom, before anything is changed, when the disk cannot take the copy and what the migrations write. */
@@ -128,6 +160,8 @@ function run(connection: Connection, migration: Migration, begun: number): void 
   try {
     connection.exec(migration.sql);
     connection.exec(`PRAGMA user_version = ${migration.version}; PRAGMA application_id = ${begun}`);
+    if (!isAdditive(migration) && read<{ tables: number }>(connection, COUNT_SUPPORT).tables > 0)
+      connection.exec(`UPDATE schema_support SET oldest = ${migration.version}`);
     connection.exec('COMMIT');
   } catch (error) {
     if (connection.inTransaction) connection.exec('ROLLBACK');
