@@ -28,7 +28,6 @@ const WITHOUT = {
   'npm run openapi': 'writes into the tree; test/openapi.test.ts compares',
   'npm test -- src/platform/database/migrate.test.ts': 'is run by npm test',
   'npm run check': '.ci/run',
-  'kill -USR1': 'needs port 9229, which may be in use',
   'export interface': 'is an example of code',
 } as const;
 
