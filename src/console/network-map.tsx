@@ -156,12 +156,23 @@ function draw(
     pen.lineTo(...there);
   }
   pen.stroke();
-  for (const node of nodes) {
-    const [left, top] = places.get(node.hwId) ?? [0, 0];
-    pen.globalAlpha = isFound(node) ? 1 : 0.2;
-    pen.fillStyle = node.type === 'endDevice' ? ((node.parent?.lqi ?? 0) < WEAK_LQI ? bad : good) : accent;
+  // One path for each colour: a thousand of their own take a phone a frame or more.
+  const colourOf = ({ type, parent }: PlacedNode) => {
+    if (type !== 'endDevice') return accent;
+    return (parent?.lqi ?? 0) < WEAK_LQI ? bad : good;
+  };
+  const radius = RADIUS * Math.min(1, Math.max(0.4, scale));
+  const kinds = Map.groupBy(nodes, (node) => `${colourOf(node)} ${isFound(node)}`);
+  for (const [kind, alike] of kinds) {
+    const [first] = alike;
+    pen.globalAlpha = kind.endsWith('true') ? 1 : 0.2;
+    pen.fillStyle = first ? colourOf(first) : line;
     pen.beginPath();
-    pen.arc(left, top, RADIUS * Math.min(1, Math.max(0.4, scale)), 0, 2 * Math.PI);
+    for (const { hwId } of alike) {
+      const [left, top] = places.get(hwId) ?? [0, 0];
+      pen.moveTo(left + radius, top);
+      pen.arc(left, top, radius, 0, 2 * Math.PI);
+    }
     pen.fill();
   }
 }

@@ -62,7 +62,7 @@ function movedIn({ result }: Job): string {
 }
 
 /** More are shown when they are asked for: each line of a list takes its time on a phone. */
-const SHOWN = 50;
+const SHOWN = 20;
 
 /** On request only, since it asks every router: a picture, and a list that can be searched, coordinator first. */
 export function NetworkMap({ gateway }: { gateway: Zgate }) {
