@@ -172,7 +172,10 @@ describe('restore', () => {
       'schema',
       /has schema 999, this Gatehouse knows up to \d+/,
       ({ dataDirectory }) => {
-        alter(join(dataDirectory, 'gatehouse.db'), 'PRAGMA user_version = 999');
+        alter(
+          join(dataDirectory, 'gatehouse.db'),
+          'UPDATE schema_support SET oldest = 999; PRAGMA user_version = 999',
+        );
       },
     ],
   ])('refuses an archive whose %s does not belong to the rest', async (_what, message, change) => {
@@ -275,7 +278,7 @@ describe('restore of a copy of the database alone', () => {
     [
       'is of a newer version',
       /copy\.db has schema 999, this Gatehouse knows up to \d+: restore one that this version or an older/,
-      (copy) => alter(copy, 'PRAGMA user_version = 999'),
+      (copy) => alter(copy, 'UPDATE schema_support SET oldest = 999; PRAGMA user_version = 999'),
     ],
     [
       'is of another program',
