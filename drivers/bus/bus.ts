@@ -53,7 +53,7 @@ export interface OpenBusOptions {
   log: DriverLog;
   /** Silence before each request, milliseconds; t3.5 of Modbus RTU unless given (inter-frame-delay.ts). */
   gapMs?: number;
-  /** A reply that nobody waits for has the wire for so many characters; that of Modbus RTU unless given. */
+  /** A late reply has the wire for so many characters; that of Modbus RTU unless given. */
   longestFrame?: number;
   /** Blanks keys in a trace; a protocol without any needs none. */
   redact?: Redact;

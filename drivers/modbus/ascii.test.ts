@@ -132,7 +132,7 @@ describe('a device that has Modbus ASCII alone', () => {
   it('has it also for a long reply that comes too late', async () => {
     const { link } = await openAscii({ baudRate: 9_600, pollEveryMs: 60_000 });
     await using _ = link;
-    // Registers of a meter, for which nobody waits any more: 125 of them (application protocol 1.1b3, 6.3).
+    // A late reply, with 125 registers of a meter (application protocol 1.1b3, 6.3).
     const characterMs = 10 / 9.6;
     const reply = toAscii(framed(17, [3, 250, ...new Array(250).fill(0)]));
     const begun = link.clock.monotonic();
