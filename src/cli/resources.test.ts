@@ -94,7 +94,7 @@ it('are changed field by field, as text where that is what the field holds', asy
 
 it.each([
   ['confirmed', undefined, 'is open'],
-  ['unknown', EXIT.failed, 'Go and look before you try again (silence).'],
+  ['unknown', EXIT.failed, 'which is not known: go and look before you try again (silence).'],
 ] as const)('a door that is %s to be open ends with %s', async (outcome, exitCode, words) => {
   const { asked, shell, client } = play((line) =>
     line.startsWith('POST')
