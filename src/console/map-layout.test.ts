@@ -46,7 +46,7 @@ it('keeps a node that no one has named, beside the others', () => {
   expect(Math.max(...placed.slice(0, -1).map(({ y }) => y))).toBeLessThan(last?.y ?? 0);
 });
 
-it('follows a chain of routers, and a ring of those that hear each other', () => {
+it('follows a chain of routers, and routers in a ring that hear each other', () => {
   const { nodes, links } = network(3, 1);
   const back = { from: address(1), to: address(0), lqi: 90, isRoute: false };
   expect(layOut({ nodes, links: [...links, back] })).toEqual(layOut({ nodes, links }));

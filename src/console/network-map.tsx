@@ -163,10 +163,11 @@ function draw(
   };
   const radius = RADIUS * Math.min(1, Math.max(0.4, scale));
   const kinds = Map.groupBy(nodes, (node) => `${colourOf(node)} ${isFound(node)}`);
-  for (const [kind, alike] of kinds) {
+  for (const alike of kinds.values()) {
     const [first] = alike;
-    pen.globalAlpha = kind.endsWith('true') ? 1 : 0.2;
-    pen.fillStyle = first ? colourOf(first) : line;
+    if (!first) continue;
+    pen.globalAlpha = isFound(first) ? 1 : 0.2;
+    pen.fillStyle = colourOf(first);
     pen.beginPath();
     for (const { hwId } of alike) {
       const [left, top] = places.get(hwId) ?? [0, 0];

@@ -1,6 +1,7 @@
 /** What an import changes, entry by entry and value by value; at first only as much as a person reads. */
 import { useSignal } from '@preact/signals';
 import type { ImportResult } from '../resources/site-import/schema.ts';
+import { ShowMore } from './show-more.tsx';
 import { t } from './words.ts';
 import './site-diff.css';
 
@@ -20,7 +21,6 @@ export function SiteDiff({ changes }: { changes: readonly Change[] }) {
   const open = (['changed', 'added', 'left alone'] as const).flatMap((kind) =>
     changes.filter(({ change }) => change === kind),
   );
-  const more = Math.min(SHOWN, open.length - shown.value);
   return (
     <>
       <ul class="cards">
@@ -28,16 +28,7 @@ export function SiteDiff({ changes }: { changes: readonly Change[] }) {
           <Entry key={`${change.resource} ${change.id}`} {...change} />
         ))}
       </ul>
-      {more > 0 && (
-        <button
-          type="button"
-          onClick={() => {
-            shown.value += SHOWN;
-          }}
-        >
-          {t('siteMore', { count: more })}
-        </button>
-      )}
+      <ShowMore shown={shown} step={SHOWN} all={open.length} />
     </>
   );
 }

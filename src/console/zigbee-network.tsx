@@ -9,6 +9,7 @@ import type { Graph, PlacedNode } from './map-layout.ts';
 import { NetworkPicture } from './network-map.tsx';
 import { gatewayName } from './pages/zigbee.tsx';
 import { SearchField } from './search-field.tsx';
+import { ShowMore } from './show-more.tsx';
 import { useRead } from './use-read.ts';
 import { t } from './words.ts';
 
@@ -61,7 +62,6 @@ function movedIn({ result }: Job): string {
   return [t('moved', { followed, all: locks }), names && t('movedBehind', { names })].join(' ');
 }
 
-/** More are shown when they are asked for: each line of a list takes its time on a phone. */
 const SHOWN = 20;
 
 /** On request only, since it asks every router: a picture, and a list that can be searched, coordinator first. */
@@ -77,7 +77,6 @@ export function NetworkMap({ gateway }: { gateway: Zgate }) {
   const nodes = map.value?.nodes.filter(
     ({ hwId }) => hwId.includes(text) || nameOf(hwId).toLowerCase().includes(text),
   );
-  const more = (nodes?.length ?? 0) - shown.value;
   return (
     <section>
       <h2>{t('mapTitle')}</h2>
@@ -114,16 +113,7 @@ export function NetworkMap({ gateway }: { gateway: Zgate }) {
           </li>
         ))}
       </ul>
-      {more > 0 && (
-        <button
-          type="button"
-          onClick={() => {
-            shown.value += SHOWN;
-          }}
-        >
-          {t('siteMore', { count: more })}
-        </button>
-      )}
+      <ShowMore shown={shown} step={SHOWN} all={nodes?.length ?? 0} />
     </section>
   );
 }
