@@ -32,17 +32,20 @@ const LOOPBACK = /^(?:tcp|modbus-tcp):\/\/(?:127\.\d+\.\d+\.\d+|localhost|\[::1\
 const PTY = '/dev/pts/';
 const NAMED_MAX = 5;
 
-/** The configuration that the daemon runs with. Throws CommandFailed where something of it is real, without --i-know. */
-async function openForTraining(options: SimulateOptions, client: Client): Promise<Config> {
+/** The configuration that the daemon runs with, and its encoders. Throws CommandFailed where one of these is real, without --i-know. */
+async function openForTraining(
+  options: SimulateOptions,
+  client: Client,
+): Promise<{ config: Config; encoders: Encoder[] }> {
   const { configuration } = await client.call<Status>('GET', '/status');
   const config = readConfig(configuration.file);
-  if (options.iKnow) return config;
   const encoders = await allItems<Encoder>('/encoder', '', client);
+  if (options.iKnow) return { config, encoders };
   const real = [
     ...config.links.filter((link) => !isSimulated(portOf(link))).map(({ id }) => `link ${id}`),
     ...encoders.filter(({ metadata }) => metadata?.simulated !== 'true').map(({ id }) => `encoder ${id}`),
   ];
-  if (real.length === 0) return config;
+  if (real.length === 0) return { config, encoders };
   const more = real.length > NAMED_MAX ? ` and ${real.length - NAMED_MAX} more` : '';
   throw new CommandFailed(
     `This gateway has real devices: ${real.slice(0, NAMED_MAX).join(', ')}${more}. Simulate on one that has none; --i-know does it all the same.`,
@@ -80,17 +83,15 @@ export async function simulateEncoder(
   client: Client,
   shell: Shell,
 ): Promise<void> {
-  const { encoders } = await openForTraining(options, client);
-  const known = await client
-    .call<Encoder>('GET', `/encoder/${encodeURIComponent(id)}`)
-    .catch(() => undefined);
+  const { config, encoders } = await openForTraining(options, client);
+  const isRegistered = encoders.some((one) => one.id === id);
   if (options.message !== undefined && options.credentials !== undefined)
     throw new CommandFailed(
       '--message comes first, --credentials after the console has answered.',
       EXIT.usage,
     );
-  const args = ['--data', resolve(options.data), '--id', id, '--vendor-key', encoders.vendorKey];
-  if (!known && options.credentials === undefined) args.push('--again');
+  const args = ['--data', resolve(options.data), '--id', id, '--vendor-key', config.encoders.vendorKey];
+  if (!isRegistered && options.credentials === undefined) args.push('--again');
   if (!options.cards) args.push('--no-cards');
   await using simulator = startSimulator('encoder', args, shell);
   for await (const event of simulator.events) {
@@ -99,7 +100,7 @@ export async function simulateEncoder(
       if (event.event === 'registered') simulator.takeInput(asCommand);
       continue;
     }
-    assertTrusted(String(event.root), encoders.vendorRoots);
+    assertTrusted(String(event.root), config.encoders.vendorRoots);
     if (options.message !== undefined) return writeMessage(options.message, id, event.message, shell);
     simulator.say(
       options.credentials === undefined
@@ -162,8 +163,12 @@ export interface BusOptions extends SimulateOptions {
 /** Of each protocol, as the simulators call them (test/simulators/bus/plan.ts). */
 const PRODUCTS = {
   modbus: [
-    ...['gatehouse-io', 'waveshare-relay-8', 'waveshare-io-8', 'latching-relay-8'],
-    ...['icp-das-tm-r5', 'wago-750-do8'],
+    'gatehouse-io',
+    'waveshare-relay-8',
+    'waveshare-io-8',
+    'latching-relay-8',
+    'icp-das-tm-r5',
+    'wago-750-do8',
   ],
   dcon: ['adam-4055', 'adam-4060', 'adam-4068', 'i-7060', 'i-7050'],
   osdp: ['osdp-io'],
@@ -179,7 +184,8 @@ export async function simulateBus(
   client: Client,
   shell: Shell,
 ): Promise<void> {
-  const { port, link } = linkFor(id, Object.keys(KINDS), await openForTraining(options, client));
+  const { config } = await openForTraining(options, client);
+  const { port, link } = linkFor(id, Object.keys(KINDS), config);
   const protocol = link.protocol as BusProtocol;
   const wired = link.options as Wired;
   const addresses = options.addresses ?? wired.devices.map(({ unitId, address }) => unitId ?? address ?? 0);
@@ -232,7 +238,8 @@ export async function simulateZigbee(
   client: Client,
   shell: Shell,
 ): Promise<void> {
-  const { port, link } = linkFor(id, ['zigbee'], await openForTraining(options, client));
+  const { config } = await openForTraining(options, client);
+  const { port, link } = linkFor(id, ['zigbee'], config);
   const number = createHash('sha256').update(id).digest().readUInt16BE();
   const ieee = (index: number) =>
     `${IEEE_OF_SIMULATORS.toString(16)}${number.toString(16).padStart(4, '0')}${index.toString(16).padStart(8, '0')}`;
