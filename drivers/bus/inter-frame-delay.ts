@@ -46,7 +46,7 @@ export interface InterFrameDelayOptions {
 /** Of Modbus RTU, characters (over serial line 1.02, 2.3). */
 const LONGEST_FRAME = 256;
 
-/** What it takes to choose whose turn it is and to make a request, with its MAC where it has one. */
+/** The time to choose the next order or poll, and to make its request, with its MAC where it has one. */
 const REQUEST_MS = 0.3;
 
 export function openInterFrameDelay({

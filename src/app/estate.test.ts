@@ -61,7 +61,7 @@ it('goes on where the audit says who removed them, and after a restore', async (
   await run('two');
 });
 
-it('goes on where it has lost so little that it is only said', async () => {
+it('goes on where little is missing', async () => {
   const { run, addDoors, lose } = await installation();
   await addDoors(20);
   await run();

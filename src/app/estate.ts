@@ -10,10 +10,10 @@ import type { Database } from '../platform/database/database.ts';
 import { writeDurably } from '../platform/host/durable-file.ts';
 
 const NOTED_EVERY_MS = 3_600_000;
-/** What a loss of less is said, and does not stop the start: some rows, and a part of all. */
+/** A smaller loss does not stop the start: rows, and a part of all. */
 const [FEW, FEW_OF_ALL] = [3, 0.1];
 
-/** Words for a person, with the table and the action by which the audit has the removal of a row. Encoders that are removed keep theirs. */
+/** By their words for a person: the table, and the action that the audit has for a removed row. A removed encoder keeps its row. */
 const KINDS = {
   doors: { table: 'door', removal: 'door.retire' },
   'RS-485 devices': { table: 'rs485_device', removal: 'rs485.retire' },
@@ -31,7 +31,7 @@ const noteSchema = z.object({
 type Note = z.infer<typeof noteSchema>;
 
 export interface Estate {
-  /** Notes it, also at the end. */
+  /** Notes how many there are, each hour and at the end. */
   keep(signal: AbortSignal): Promise<never>;
 }
 

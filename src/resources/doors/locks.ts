@@ -260,16 +260,16 @@ function openMemory(options: LocksOptions): Memory {
 /** `take` is false once there are too many locks, which is said once. */
 function openRoom(log: Log) {
   let taken = 0;
-  let isTold = false;
+  let isReported = false;
   return {
     take(): boolean {
       if (taken < LOCKS_MAX) {
         taken += 1;
         return true;
       }
-      if (!isTold)
+      if (!isReported)
         log.warn({ locks: taken }, 'there are more locks than are kept: reports of the rest are ignored');
-      isTold = true;
+      isReported = true;
       return false;
     },
     release(): void {

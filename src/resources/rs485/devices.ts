@@ -192,7 +192,7 @@ export function stateFrom(options: StateOptions) {
         ['groupId', row.group_id, (id) => catalogue.groupName(id) !== undefined],
         ['doorId', row.door_id, doorExists],
       ]),
-      ...toldBy(known, clock, wire),
+      ...reportedBy(known, clock, wire),
       watchdog: options.watchdogs.stateOf(row),
       lastPulse: lastPulseOf(actuations.last(PULSE, `rs485/${deviceId}`)),
       wire: wire ?? null,
@@ -201,7 +201,7 @@ export function stateFrom(options: StateOptions) {
 }
 
 /** Nothing of it is stored: it is what the device said last. */
-function toldBy(known: Known<Rs485Report> | undefined, clock: Clock, wire: Wire | undefined) {
+function reportedBy(known: Known<Rs485Report> | undefined, clock: Clock, wire: Wire | undefined) {
   const state = known?.state;
   const age = known?.at === undefined ? null : Math.round(clock.monotonic() - known.at);
   return {

@@ -21,7 +21,7 @@ interface Withdrawal {
   store(): void;
   isUnderWay: boolean;
   /** The log says that it could not be stored. */
-  isTold: boolean;
+  isReported: boolean;
 }
 
 export interface WatchdogProofs {
@@ -119,9 +119,9 @@ function openWithdrawals(database: Database, log: Log) {
       await database.commit(withdrawal.store, 'urgent');
       if (withdrawn.get(id) === withdrawal) withdrawn.delete(id);
     } catch (error) {
-      if (!withdrawal.isTold)
+      if (!withdrawal.isReported)
         log.error({ device: id, err: error }, 'that a watchdog is not proved any more was not stored');
-      withdrawal.isTold = true;
+      withdrawal.isReported = true;
     } finally {
       withdrawal.isUnderWay = false;
     }
@@ -133,7 +133,7 @@ function openWithdrawals(database: Database, log: Log) {
       before?.();
       store();
     };
-    withdrawn.set(id, { store: both, isUnderWay: false, isTold: false });
+    withdrawn.set(id, { store: both, isUnderWay: false, isReported: false });
     return tryToStore(id);
   }
 
