@@ -1,7 +1,9 @@
 /** The site of the demo: the daemon, a notification broker, two encoders, three RS-485 buses, two Zigbee gateways. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
+import { appendFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { drawKey } from '../../src/platform/age.ts';
 import { type Daemon, logTail, openDaemon, ROLES, type Role } from '../../test/simulators/daemon.ts';
 import { type Factory, makeFactory, openFactory } from '../../test/simulators/encoder/factory.ts';
 import { register } from '../../test/simulators/encoder/registration.ts';
@@ -71,6 +73,7 @@ export async function openSite(
   const gateways = await openGateways(join(directory, 'gateways'), stack);
   for (const { simulated } of [...buses, ...gateways]) started(simulated.pid);
   const wiring = gatewaySettings(gateways);
+  const backup = { recipients: [await backupKey(directory)] };
   const daemon = stack.use(
     await openDaemon({
       directory,
@@ -78,7 +81,7 @@ export async function openSite(
       mqtt,
       vendorRoots: [factoryFiles.caCert],
       upstreamUrl: upstream.url,
-      more: { ...wiring, links: [...linksOf(buses), ...wiring.links] },
+      more: { ...wiring, backup, links: [...linksOf(buses), ...wiring.links] },
     }),
   );
   const since = performance.now();
@@ -106,6 +109,14 @@ export async function openSite(
   const systemId = String(status.systemId);
   const wired = { buses, rs485, gateways, doors };
   return { daemon, upstream, encoders, ...wired, tokens, factory: factoryFiles, systemId };
+}
+
+/** The public half; on a real controller the secret one is never there. */
+async function backupKey(directory: string): Promise<string> {
+  const { identity, recipient } = await drawKey();
+  // Those of earlier runs stay: each opens its archives.
+  await appendFile(join(directory, 'backup-key.txt'), `${identity}\n`, { mode: 0o600 });
+  return recipient;
 }
 
 async function bringUpBuses(

@@ -88,6 +88,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     source,
     database,
     audit,
+    jobs: field.jobs,
     events,
     clock,
     time,

@@ -19,6 +19,7 @@ import { authOperations } from '../services/auth/operations.ts';
 import { backupOperations } from '../services/backup/operations.ts';
 import { catalogueOperations } from '../services/catalogue/operations.ts';
 import { eventOperations } from '../services/events/operations.ts';
+import { jobPath } from '../services/jobs/job-order.ts';
 import { jobOperations } from '../services/jobs/operations.ts';
 import { job } from '../services/jobs/schema.ts';
 import { metricsOperations } from '../services/metrics/operations.ts';
@@ -68,7 +69,7 @@ export function interfaceOperations(parts: Parts, productSegment = 'access'): Op
     ...auditOperations(parts.audit),
     ...authOperations(parts.auth),
     ...jobOperations(parts.jobs),
-    ...backupOperations(parts.backups),
+    ...backupOperations(parts.backups, { result: job, location: jobPath }),
     ...statusOperations(parts.status, parts.names),
     ...metricsOperations(parts.metrics),
     ...supportOperations(parts.support),

@@ -49,7 +49,9 @@ export async function backUp(options: BackupOptions, shell: Shell): Promise<void
   const name = archiveName(shell.clock.now());
   const to = options.to ?? folderOf(config);
   const target = resolve(options.to === undefined || isFolder(to) ? join(to, name) : to);
-  const made = await makeArchive({ config, file, target, key, now: shell.clock.now() }, shell);
+  const order = { config, file, target, key, now: shell.clock.now(), progress: onTerminal(shell) };
+  const made = await makeArchive(order, shell);
+  if (shell.stderr.isTTY) shell.stderr.write('\r      \r');
   await tellDaemon(made, config, shell);
   for (const path of made.leftOut)
     shell.stderr.write(
@@ -62,7 +64,19 @@ export async function backUp(options: BackupOptions, shell: Shell): Promise<void
   );
 }
 
-/** For the daemon: into the folder of the configuration, and removes what is too many there. */
+/** Called for each percent, and not with the last one: the archive is not in its place then. */
+type Progress = (done: number, total: number) => void;
+
+function onTerminal({ stderr }: Shell): Progress {
+  return (done, total) => {
+    if (stderr.isTTY) stderr.write(`\r${String(Math.floor((100 * done) / total)).padStart(3)} %`);
+  };
+}
+
+/**
+ * For the daemon: into the folder of the configuration, and removes what is too many there. Prints a line of JSON for each
+ * percent, and at last what it made (backup/schedule.ts).
+ */
 export async function makeScheduledBackup(
   options: { config: string; at: string },
   shell: Shell,
@@ -75,13 +89,16 @@ export async function makeScheduledBackup(
   const now = Date.parse(options.at);
   const target = join(folder, archiveName(now));
   const { recipients, keep } = backup;
-  const made = await makeArchive({ config, file: options.config, target, key: { recipients }, now }, shell);
+  const printLine = (value: object) => void shell.stdout.write(`${JSON.stringify(value)}\n`);
+  const progress: Progress = (done, total) => printLine({ done, total });
+  const order = { config, file: options.config, target, key: { recipients }, now, progress };
+  const made = await makeArchive(order, shell);
   // Only now: an archive that could not be made takes no older one with it.
   const files = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile());
   const names = files.map(({ name }) => name);
   const removed = removable(names, keep, basename(target));
   for (const name of removed) rmSync(join(folder, name));
-  printJson(shell, { ...made, removed });
+  printLine({ ...made, removed });
 }
 
 const folderOf = ({ backup, dataDirectory }: Config) => backup?.folder ?? join(dataDirectory, 'backups');
@@ -101,17 +118,18 @@ interface Order {
   target: string;
   key: EncryptionKey;
   now: number;
+  progress: Progress;
 }
 
 /** Whole or not at all, also when a stick is pulled; readable by its owner alone. */
-async function makeArchive({ config, file, target, key, now }: Order, shell: Shell): Promise<Made> {
+async function makeArchive({ config, file, target, key, now, progress }: Order, shell: Shell): Promise<Made> {
   const databaseFile = join(config.dataDirectory, 'gatehouse.db');
   if (!statSync(databaseFile, { throwIfNoEntry: false }))
     throw new CommandFailed(`There is nothing to back up: ${databaseFile} does not exist.`);
   try {
     using content = gathered({ config, file, databaseFile, now }, shell);
     using _user = asOwnerOf(dirname(target), shell);
-    const bytes = await writeWhole(target, content, key, shell);
+    const bytes = await writeWhole(target, content, { key, progress }, shell);
     return { file: target, bytes, leftOut: content.manifest.leftOut };
   } catch (error) {
     throw new CommandFailed(`There is no backup: ${explained(error as Error, config, target)}`, EXIT.failed, {
@@ -134,7 +152,7 @@ function explained(error: NodeJS.ErrnoException, config: Config, target: string)
 
 /** All of it with the rights of those whose folders they are; then only descriptors and bytes are used. */
 function gathered(
-  { config, file, databaseFile, now }: Omit<Order, 'target' | 'key'> & { databaseFile: string },
+  { config, file, databaseFile, now }: Pick<Order, 'config' | 'file' | 'now'> & { databaseFile: string },
   shell: Shell,
 ): ArchiveContent & Disposable {
   const { snapshot, database, data } = ofDataDirectory(config.dataDirectory, databaseFile, shell);
@@ -178,21 +196,26 @@ function ofDataDirectory(dataDirectory: string, databaseFile: string, shell: She
 async function writeWhole(
   target: string,
   content: ArchiveContent,
-  key: EncryptionKey,
-  { stderr, stopping }: Shell,
+  { key, progress }: Pick<Order, 'key' | 'progress'>,
+  { stopping }: Shell,
 ): Promise<number> {
   const draft = `${target}.new`;
   rmSync(draft, { force: true });
   // A link of that name is refused, as is any other file.
   const descriptor = openSync(draft, 'wx', 0o600);
   try {
-    const total = content.manifest.files.reduce((sum, { bytes }) => sum + bytes, 0);
+    const total = Math.max(
+      1,
+      content.manifest.files.reduce((sum, { bytes }) => sum + bytes, 0),
+    );
+    let percent = 0;
     const bytes = await writeArchive(descriptor, content, key, (written) => {
       if (stopping.aborted) throw new Error('it was stopped');
-      const percent = Math.min(99, Math.floor((100 * written) / Math.max(1, total)));
-      if (stderr.isTTY) stderr.write(`\r${String(percent).padStart(3)} %`);
+      const reached = Math.floor((100 * written) / total);
+      if (reached === percent || reached >= 100) return;
+      percent = reached;
+      progress(written, total);
     });
-    if (stderr.isTTY) stderr.write('\r      \r');
     fsyncSync(descriptor);
     renameSync(draft, target);
     syncPath(dirname(target));

@@ -366,7 +366,6 @@ export const de: Words = {
   database: 'Datenbank',
   upstream: 'Benachrichtigungsdienst',
   eventsWaiting: '{count} Ereignisse warten',
-  backup: 'Neueste Sicherung',
   certificates: 'Zertifikate',
   daysLeft: '{days} Tage',
   configuration: 'Konfiguration',

@@ -359,7 +359,6 @@ export const en = {
   database: 'database',
   upstream: 'Notification service',
   eventsWaiting: '{count} events wait',
-  backup: 'Newest backup',
   certificates: 'Certificates',
   daysLeft: '{days} days',
   configuration: 'Configuration',

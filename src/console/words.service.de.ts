@@ -92,4 +92,18 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
     '{id} ausmustern? Er verschwindet mit seinen Schreibaufträgen aus den Listen. Ist er verbunden, zuerst sperren.',
   replaceAnyway: 'Trotzdem ersetzen: Es wird später montiert',
   newHere: 'Geräte an diesem Bus, die noch keinen Namen haben',
+  backups: 'Backups',
+  backupNone:
+    'Kein Backup ist konfiguriert: Fällt der Controller aus, sind Türen, Schlüssel und Audit verloren. Einen Schlüssel erzeugen (gatehouse backup key) und seinen öffentlichen Teil unter backup.recipients in die Konfiguration eintragen.',
+  backupNever: 'Es gibt noch kein Archiv.',
+  backupNewest: 'Das neueste ist vom {time}, {ago}.',
+  backupHelp:
+    'Entsteht von selbst ({schedule}), auf dem Controller, in {folder}. Nur der geheime Schlüssel, der anderswo liegt, öffnet ein Archiv.',
+  backupMake: 'Jetzt ein Backup machen',
+  backupAsk:
+    'Jetzt ein Backup dieses Gateways machen? Es kann einige Minuten dauern; die Türen merken nichts davon.',
+  backupYes: 'Ja, machen',
+  backupMaking: 'Das Backup entsteht: {percent} %',
+  backupMade: 'Das Backup ist fertig: {file} auf dem Controller. An einen anderen Ort kopieren.',
+  backupLeftOut: 'Nicht im Archiv, davon selbst eine Kopie aufbewahren: {files}.',
 };

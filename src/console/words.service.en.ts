@@ -89,4 +89,17 @@ export const serviceEn = {
     'Retire {id}? It disappears from the lists, with its write requests. Revoke it first if it is connected.',
   replaceAnyway: 'Replace all the same: it is mounted later',
   newHere: 'Devices on this bus that have no name yet',
+  backups: 'Backups',
+  backupNone:
+    'No backup is configured: a controller that dies takes doors, keys and audit with it. Draw a key with gatehouse backup key, and put its public half into backup.recipients of the configuration.',
+  backupNever: 'There is no archive yet.',
+  backupNewest: 'The newest is of {time}, {ago}.',
+  backupHelp:
+    'Made by itself ({schedule}), on the controller, in {folder}. Only the secret key, which is kept elsewhere, opens an archive.',
+  backupMake: 'Make a backup now',
+  backupAsk: 'Make a backup of this gateway now? It may take some minutes; the doors do not notice.',
+  backupYes: 'Yes, make it',
+  backupMaking: 'The backup is being made: {percent} %',
+  backupMade: 'The backup is made: {file} on the controller. Copy it to another place.',
+  backupLeftOut: 'Not in the archive, keep a copy of it yourself: {files}.',
 };

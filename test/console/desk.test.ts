@@ -8,6 +8,8 @@ import { drawKeys, openTestSite, type TestSite } from '../simulators/test-site.t
 import { waitFor } from '../zigbee-site.ts';
 import { expectUsable, NO_CHROMIUM, openVisitors, picture, type Visitors } from './browser.ts';
 
+/** Of a pair that opens archives of tests alone. */
+const BACKUP_KEY = 'age1dldg3765c9d5a000xk5q794fxzfxtekmdyarghp3fvg9yy3g5clsdc8lct';
 const KEYS = ['6f0d2f0e-0a54-4f0e-8f63-0c4f0a6c0001', '6f0d2f0e-0a54-4f0e-8f63-0c4f0a6c0002'];
 
 let site: TestSite;
@@ -21,7 +23,7 @@ const request = (keys: string[]) => JSON.stringify({ description: 'Room 214', da
 
 describe.skipIf(NO_CHROMIUM)('a desk', () => {
   beforeAll(async () => {
-    site = stack.use(await openTestSite());
+    site = stack.use(await openTestSite({ more: { backup: { recipients: [BACKUP_KEY] } } }));
     encoder = await site.addEncoder('desk-1', { endlessCards: false });
     encoder.start();
     await encoder.process.waitFor(({ event }) => event === 'connected');
@@ -202,23 +204,35 @@ describe.skipIf(NO_CHROMIUM)('a desk', () => {
     [
       'phone',
       'en-GB',
-      'Save a support bundle',
-      'Log every detail for 10 minutes',
-      'Yes, log',
-      'Log as configured again',
+      {
+        save: 'Save a support bundle',
+        begin: 'Log every detail for 10 minutes',
+        yes: 'Yes, log',
+        end: 'Log as configured again',
+        backup: ['Make a backup now', 'Yes, make it', 'The backup is made: '],
+      },
     ],
     [
       'desk',
       'de-DE',
-      'Support-Paket speichern',
-      '10 Minuten lang alles loggen',
-      'Ja, loggen',
-      'Wieder loggen wie konfiguriert',
+      {
+        save: 'Support-Paket speichern',
+        begin: '10 Minuten lang alles loggen',
+        yes: 'Ja, loggen',
+        end: 'Wieder loggen wie konfiguriert',
+        backup: ['Jetzt ein Backup machen', 'Ja, machen', 'Das Backup ist fertig: '],
+      },
     ],
-  ] as const)('gets help from elsewhere, on a %s', async (view, locale, save, begin, yes, end) => {
+  ] as const)('makes a backup, and gets help from elsewhere, on a %s', async (view, locale, words) => {
+    const { save, begin, yes, end, backup } = words;
     const { page, faults } = await visitors.open(view, { locale });
     await visitors.signIn(page, 'service-tool');
     await page.getByRole('link', { name: 'System', exact: true }).click();
+    await page.getByRole('button', { name: backup[0] }).click();
+    await page.getByRole('button', { name: backup[1] }).click();
+    const made = await page.getByText(backup[2]).textContent();
+    const archive = made?.match(/\/\S+\.age/)?.[0] ?? '';
+    expect(readFileSync(archive, 'latin1')).toMatch(/^age-encryption\.org\/v1\n/);
     await page.getByRole('button', { name: begin }).click();
     await page.getByRole('button', { name: yes }).click();
     await page.getByRole('button', { name: end }).waitFor();

@@ -6,7 +6,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { openEncoderResources } from '../../src/app/encoder-resources.ts';
-import { figuresOf, openFieldResources } from '../../src/app/field-resources.ts';
+import { type FieldResources, figuresOf, openFieldResources } from '../../src/app/field-resources.ts';
 import { interfaceOperations } from '../../src/app/interface.ts';
 import { openReload } from '../../src/app/reload/reload.ts';
 import { openServices } from '../../src/app/services.ts';
@@ -14,7 +14,7 @@ import { openSupport } from '../../src/app/support/support.ts';
 import { configSchema } from '../../src/platform/config/config.ts';
 import { createApp } from '../../src/platform/http/app.ts';
 import { openLog, silentLog } from '../../src/platform/log.ts';
-import { LOCAL_ADMINISTRATOR, ROLES, type Role } from '../../src/platform/principal.ts';
+import { type Caller, LOCAL_ADMINISTRATOR, ROLES, type Role } from '../../src/platform/principal.ts';
 import { travellingWantedOf } from '../../src/resources/doors/edit.ts';
 import { type DoorTable, openDoorTable } from '../../src/resources/doors/table.ts';
 import { openExposition } from '../../src/services/metrics/exposition.ts';
@@ -145,7 +145,7 @@ async function openParts(folder: string, factory: Factory) {
     ready: [() => database.commit(() => {})],
     metrics,
     support: opening.use(supportOf({ ...options, ...base, status, metrics, buses })),
-    backups: { made: async () => {} },
+    backups: backupsOf(estate),
   });
   const common = { operations, version: '1.2.3', clock, log: silentLog, checkResponses: true };
   const local = createApp({ ...common, surface: { kind: 'local' } });
@@ -153,6 +153,18 @@ async function openParts(folder: string, factory: Factory) {
   const surface = { kind: 'lan', basePath: '', authenticate: auth.authenticate, rate } as const;
   const lan = createApp({ ...common, surface });
   return { clock, database, auth, desk, jobs: estate.jobs, local, lan };
+}
+
+function backupsOf({ jobs }: Pick<FieldResources, 'jobs'>) {
+  const order = (caller: Caller) =>
+    jobs.start({
+      kind: 'backup',
+      object: 'backup',
+      roles: ['service-tool'],
+      ...caller,
+      run: async () => null,
+    });
+  return { made: async () => {}, order };
 }
 
 export type FuzzSite = Awaited<ReturnType<typeof openFuzzSite>>;

@@ -1,16 +1,21 @@
 /** The controller itself: version, clock, disk, backups, certificates, links, and what can be taken away from it. */
 import type { Status } from '../../services/status/schema.ts';
 import { call, mayDo } from '../api.ts';
+import { BackupNow } from '../backup-now.tsx';
 import { Fact } from '../fact.tsx';
 import { Support } from '../support.tsx';
 import { useRead } from '../use-read.ts';
-import { ago, moment, t } from '../words.ts';
+import { moment, t } from '../words.ts';
 
 const READ_MS = 10_000;
 const MEGABYTE = 1_000_000;
 
 export function System() {
-  const { value: status, fault } = useRead(() => call<Status>('GET', '/status'), {
+  const {
+    value: status,
+    fault,
+    again,
+  } = useRead(() => call<Status>('GET', '/status'), {
     key: 'system',
     everyMs: READ_MS,
     isMine: () => false,
@@ -21,6 +26,7 @@ export function System() {
       {fault && <p role="alert">{fault}</p>}
       {status ? <Facts status={status} /> : !fault && <p role="status">{t('loading')}</p>}
       {status && status.field.links.length > 0 && <Links links={status.field.links} />}
+      {status && <BackupNow backup={status.backup} now={Date.parse(status.clock.now)} ended={again} />}
       {mayDo('service-tool') && <Support />}
       <p class="choices">
         <a class="back" href="#/api">
@@ -32,19 +38,8 @@ export function System() {
 }
 
 function Facts({ status }: { status: Status }) {
-  const {
-    version,
-    systemId,
-    startedAt,
-    clock,
-    database,
-    backup,
-    upstream,
-    http,
-    certificates,
-    configuration,
-  } = status;
-  const now = Date.parse(clock.now);
+  const { version, systemId, startedAt, clock, database, upstream, http, certificates, configuration } =
+    status;
   const megabytes = (bytes: number | null) => (bytes === null ? '–' : `${Math.round(bytes / MEGABYTE)} MB`);
   return (
     <dl class="facts">
@@ -62,11 +57,6 @@ function Facts({ status }: { status: Status }) {
         {upstream === null
           ? t('noneChosen')
           : `${t(upstream.connected ? 'connected' : 'disconnected')} · ${upstream.url} · ${t('eventsWaiting', { count: upstream.waiting })}`}
-      </Fact>
-      <Fact name={t('backup')}>
-        {backup === null
-          ? t('noneChosen')
-          : `${backup.newest === null ? t('never') : ago(backup.newest, now)} · ${backup.folder}`}
       </Fact>
       <Fact name={t('certificates')}>
         {certificates.map(({ name, daysLeft }) => `${name} ${t('daysLeft', { days: daysLeft })}`).join(' · ')}

@@ -5,8 +5,10 @@ import { openTestGateway } from '../../../test/gateway.ts';
 import { manualClock } from '../../../test/manual-clock.ts';
 import { readConfig } from '../../platform/config/config-file.ts';
 import { silentLog } from '../../platform/log.ts';
+import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import type { AuditEntry } from '../audit/entry.ts';
 import type { LiveEvent } from '../events/cloud-event.ts';
+import type { JobOrder } from '../jobs/job-order.ts';
 import { archiveName, removable } from './names.ts';
 import { isDue, openBackups } from './schedule.ts';
 
@@ -53,11 +55,13 @@ async function scheduled(folder?: string) {
   const clock = manualClock(NIGHT);
   const audited: AuditEntry[] = [];
   const published: LiveEvent[] = [];
+  const orders: JobOrder[] = [];
   const backups = openBackups({
     config: readConfig(gateway.configFile),
     source: { file: gateway.configFile },
     database: { commit: async (job) => job() },
     audit: { record: (entry) => void audited.push(entry) },
+    jobs: { start: async (order) => orders.push(order) },
     events: { publish: (event) => void published.push(event), wake() {} },
     clock,
     time: clock,
@@ -71,6 +75,7 @@ async function scheduled(folder?: string) {
     clock,
     audited,
     published,
+    orders,
     backups,
     archives: join(gateway.dataDirectory, 'backups'),
     /** One attempt, after so long. */
@@ -130,6 +135,46 @@ describe('the daemon', () => {
     expect(backups.state()?.error).toBe(null);
     expect(published).toHaveLength(1);
     await end();
+  });
+
+  it('makes one that is ordered, never beside one that is due, and says how far it is', async () => {
+    const { backups, orders, archives, audited, attempt, end, clock } = await scheduled();
+    const caller = { principal: SYSTEM_PRINCIPAL, correlationId: 'c' };
+    await backups.order(caller);
+    const concluded: unknown[] = [];
+    const steps: number[] = [];
+    const made = orders[0]?.run(
+      ({ done, total }) => steps.push(done / (total ?? 0)),
+      new AbortController().signal,
+      (conclusion) => concluded.push(conclusion),
+    );
+    await expect(backups.order(caller)).rejects.toMatchObject({ code: 'IN_PROGRESS' });
+    // One is due now, and waits.
+    await clock.advance(60_000);
+    const file = join(archives, archiveName(NIGHT));
+    expect(await made).toMatchObject({ file, bytes: expect.any(Number), leftOut: [], removed: [] });
+    expect(readdirSync(archives)).toEqual([archiveName(NIGHT)]);
+    expect(steps.length).toBeGreaterThan(0);
+    expect(steps.every((step) => step > 0 && step < 1)).toBe(true);
+    expect(concluded).toMatchObject([{ outcome: 'done', detail: { file } }]);
+    expect(audited).toEqual([]);
+    await attempt(6 * HOUR, 1);
+    expect(readdirSync(archives)).toHaveLength(2);
+    await end();
+  });
+
+  it('makes one for a technician as a job, and refuses it where there is no key', async () => {
+    const gateway = await openTestGateway({ backup: { recipients: [PUBLIC] } });
+    const ordered = JSON.parse(await gateway.local('POST', '/backups'));
+    expect(ordered).toMatchObject({ kind: 'backup', object: 'backup', status: 'running' });
+    await vi.waitFor(async () => {
+      const job = JSON.parse(await gateway.local('GET', `/jobs/${ordered.id}`));
+      expect(job).toMatchObject({ status: 'done', result: { file: expect.stringMatching(/\.age$/) } });
+    }, 60_000);
+    const { items } = JSON.parse(await gateway.local('GET', '/audit?action=backup.make'));
+    expect(items).toMatchObject([{ outcome: 'done' }, { outcome: 'accepted' }]);
+    const without = await openTestGateway();
+    expect(JSON.parse(await without.local('POST', '/backups'))).toMatchObject({ error: 'NOT_SUPPORTED' });
   });
 
   it('says in the status what it does, and where nothing is made', async () => {

@@ -1,22 +1,25 @@
 /**
- * The archives that the daemon makes by itself. A process of its own does it (cli/backup.ts, make-backup), with low
- * priority and a connection of its own, so that no one at the desk waits for it. A failure is shown in the status, the
- * metrics, the log, the audit and an event, and is tried again in an hour.
+ * The archives that the daemon makes, by itself and when a person orders one. A process of its own does it (cli/backup.ts,
+ * make-backup), with low priority and a connection of its own, so that no one at the desk waits for it. A failure is shown in
+ * the status, the metrics, the log, the audit and an event; one that is due is tried again in an hour.
  */
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { z } from 'zod';
 import type { Clock } from '../../platform/clock.ts';
 import type { Config } from '../../platform/config/config.ts';
 import { durationMs } from '../../platform/config/duration.ts';
 import type { Database } from '../../platform/database/database.ts';
+import { GatehouseError } from '../../platform/errors.ts';
 import type { KnownTime } from '../../platform/known-time.ts';
 import type { Log } from '../../platform/log.ts';
-import { type Caller, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
+import { type Caller, type Role, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import type { Audit } from '../audit/audit.ts';
 import type { LiveEvents } from '../events/events.ts';
+import type { ReportProgress, StartJob } from '../jobs/job-order.ts';
 import { archiveTime } from './names.ts';
 
 const LOOK_EVERY_MS = 60_000;
@@ -24,10 +27,23 @@ const RETRY_AFTER_MS = 3_600_000;
 /** A gigabyte takes some minutes on a slow processor. */
 const DEADLINE_MS = 3_600_000;
 const NODE_FLAGS = ['--max-semi-space-size=1', '--max-old-space-size=128'];
+const ACTION = 'backup.make';
+const OBJECT = 'backup';
+const NO_KEY =
+  'No backup is configured, so there is no key to encrypt one with: draw a key (gatehouse backup key), and put its public half into backup.recipients of the configuration.';
 const START = join(import.meta.dirname, '../../start.js');
 
-/** What the process prints. */
-const result = z.object({ file: z.string(), bytes: z.number(), removed: z.array(z.string()) });
+export const BACKUP_MAKERS: readonly [Role, ...Role[]] = ['service-tool'];
+
+/** What the process prints, a line each: how far it is, and at last what it made. */
+const progressLine = z.object({ done: z.number(), total: z.number() });
+const resultLine = z.object({
+  file: z.string(),
+  bytes: z.number(),
+  leftOut: z.array(z.string()),
+  removed: z.array(z.string()),
+});
+type Made = z.infer<typeof resultLine>;
 
 export interface BackupState {
   /** When one is made: HH:MM, or an interval. */
@@ -44,6 +60,8 @@ export interface Backups {
   state(): BackupState | undefined;
   /** An archive that a command has made, for the audit. */
   made(archive: { file: string; bytes: number }, caller: Caller): Promise<void>;
+  /** Makes one now. Resolves with the job. Throws NOT_SUPPORTED or IN_PROGRESS. */
+  order(caller: Caller): Promise<unknown>;
   /** Makes one whenever it is due; for supervise. */
   keep(signal: AbortSignal): Promise<never>;
 }
@@ -54,6 +72,7 @@ export interface BackupsOptions {
   source: { file: string };
   database: Pick<Database, 'commit'>;
   audit: Audit;
+  jobs: { start: StartJob };
   events: LiveEvents;
   clock: Clock;
   time: Pick<KnownTime, 'now'>;
@@ -64,46 +83,86 @@ export interface BackupsOptions {
 }
 
 export function openBackups(options: BackupsOptions): Backups {
-  const { config, database, audit, events, clock, time, log } = options;
+  const { config, database, audit, jobs, events, clock, time, log } = options;
   const { backup } = config;
   const folder = backup?.folder ?? join(config.dataDirectory, 'backups');
   let error: string | null = null;
   let triedAt = Number.NEGATIVE_INFINITY;
+  /** One at a time: each removes what another one that was killed has left. */
+  let isMaking = false;
 
   function record(outcome: 'done' | 'failed', detail: Record<string, unknown>, caller: Caller): void {
-    audit.record({ ...caller, action: 'backup.make', object: 'backup', outcome, detail });
+    audit.record({ ...caller, action: ACTION, object: OBJECT, outcome, detail });
   }
   const self = (): Caller => ({ principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() });
 
-  async function make(signal: AbortSignal): Promise<void> {
+  /** `failed` runs in the commit that reports a failure, once until a backup succeeds again. Rejects with the reason, in words. */
+  async function make(report: ReportProgress, signal: AbortSignal, failed?: (reason: string) => void) {
     const hasFailed = error !== null;
-    const made = await run(options, signal).catch((cause: Error) => cause);
+    isMaking = true;
+    const made = await run(options, report, signal)
+      .catch((cause: Error) => cause)
+      .finally(() => {
+        isMaking = false;
+      });
     signal.throwIfAborted();
     triedAt = clock.monotonic();
     if (!(made instanceof Error)) {
       error = null;
       log.info({ ...made }, 'a backup was made');
-      return database.commit(() => record('done', made, self()));
+      return made;
     }
-    error = made.message;
-    log.error({ reason: error, folder }, 'the backup was not made; it is tried again in an hour');
-    // Reported once, until a backup succeeds again.
-    if (hasFailed) return;
-    await database.commit(() => {
-      record('failed', { reason: error }, self());
-      events.publish(failure(made.message, newestIn(folder)));
-    });
-    events.wake();
+    const reason = made.message;
+    error = reason;
+    log.error({ reason, folder }, 'the backup was not made; one that is due is tried again in an hour');
+    if (!hasFailed) {
+      await database.commit(() => {
+        failed?.(reason);
+        events.publish(failure(reason, newestIn(folder)));
+      });
+      events.wake();
+    }
+    throw new GatehouseError('STORAGE_UNAVAILABLE', reason);
+  }
+
+  async function makeDue(signal: AbortSignal): Promise<void> {
+    try {
+      const made = await make(
+        () => {},
+        signal,
+        (reason) => record('failed', { reason }, self()),
+      );
+      await database.commit(() => record('done', made, self()));
+    } catch (cause) {
+      if (!(cause instanceof GatehouseError)) throw cause;
+    }
   }
 
   return {
     state: () => backup && { schedule: backup.schedule, folder, newestAt: newestIn(folder), error },
     made: (archive, caller) => database.commit(() => record('done', archive, caller)),
+    async order(caller) {
+      if (!backup) throw new GatehouseError('NOT_SUPPORTED', NO_KEY);
+      if (isMaking)
+        throw new GatehouseError('IN_PROGRESS', 'The backup that was due is being made now: wait for it.');
+      return jobs.start({
+        kind: 'backup',
+        object: OBJECT,
+        roles: BACKUP_MAKERS,
+        ...caller,
+        intent: { action: ACTION, object: OBJECT, detail: {} },
+        async run(report, signal, conclude) {
+          const made = await make(report, signal);
+          conclude({ outcome: 'done', detail: made });
+          return made;
+        },
+      });
+    },
     async keep(signal) {
       for (;;) {
         await clock.sleep(LOOK_EVERY_MS, signal);
-        const mayTry = error === null || clock.monotonic() - triedAt >= RETRY_AFTER_MS;
-        if (backup && mayTry && isDue(backup.schedule, time.now(), newestIn(folder))) await make(signal);
+        const mayTry = !isMaking && (error === null || clock.monotonic() - triedAt >= RETRY_AFTER_MS);
+        if (backup && mayTry && isDue(backup.schedule, time.now(), newestIn(folder))) await makeDue(signal);
       }
     },
   };
@@ -144,15 +203,24 @@ export function isDue(schedule: string, now: number, newestAt: number | undefine
 type Order = Pick<BackupsOptions, 'source' | 'time' | 'execPath' | 'environment'>;
 
 /** Rejects with the reason, in words. */
-function run({ source, time, execPath, environment = {} }: Order, signal: AbortSignal) {
-  const { promise, resolve, reject } = Promise.withResolvers<z.infer<typeof result>>();
+function run(
+  { source, time, execPath, environment = {} }: Order,
+  report: ReportProgress,
+  signal: AbortSignal,
+): Promise<Made> {
+  const { promise, resolve, reject } = Promise.withResolvers<Made>();
   const at = new Date(time.now()).toISOString();
   const command = [...NODE_FLAGS, START, 'make-backup', source.file, at];
   const options = { timeout: DEADLINE_MS, killSignal: 'SIGKILL', env: { ...environment }, signal } as const;
-  execFile(execPath, command, options, (error, stdout, stderr) => {
-    if (!error) return resolve(result.parse(JSON.parse(stdout)));
+  const child = execFile(execPath, command, options, (error, stdout, stderr) => {
+    if (!error) return resolve(resultLine.parse(JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '')));
     const reason = error.killed ? `it took more than ${DEADLINE_MS / 60_000} minutes` : stderr.trim();
     reject(new Error(reason || error.message));
   });
+  if (child.stdout)
+    createInterface(child.stdout).on('line', (line) => {
+      const { data } = progressLine.safeParse(JSON.parse(line));
+      if (data) report(data);
+    });
   return promise;
 }

@@ -15,7 +15,7 @@ export const job = z
   .object({
     id: jobId,
     kind: z.string().openapi({ example: 'backup' }),
-    object: z.string().openapi({ description: 'What it works on', example: 'database' }),
+    object: z.string().openapi({ description: 'What it works on', example: 'backup' }),
     status: z.enum(JOB_STATUSES),
     position: z
       .int()
