@@ -22,7 +22,7 @@ import { type DecryptionOptions, decryptionKey } from './backup-key.ts';
 import { configFile, SITE_CONFIG } from './client.ts';
 import { holdDataDirectory } from './data-directory.ts';
 import { asOwnerOf } from './folder-owner.ts';
-import { RESTORING } from './leftovers.ts';
+import { isUnfinished, markFinished, markUnfinished, RESTORING } from './leftovers.ts';
 import {
   CopyRefused,
   openAuditWith,
@@ -264,8 +264,24 @@ async function renew(
   return { databaseId, epoch };
 }
 
-/** All of it, or nothing. Returns where what was there is kept. */
-function place(plan: Plan, { configuration }: Prepared, folder: string): string | undefined {
+/** All of it, or nothing. Returns where what was there is kept. No start comes between (leftovers.ts). */
+function place(plan: Plan, prepared: Prepared, folder: string): string | undefined {
+  const { copy, shell } = plan;
+  const { dataDirectory } = plan.config;
+  const asOwner = <T>(work: () => T) => asUserOf(dataDirectory, shell, work);
+  const isSecondAttempt = asOwner(() => isUnfinished(dataDirectory));
+  asOwner(() => markUnfinished(dataDirectory, resolve(copy)));
+  try {
+    const replaced = placeAll(plan, prepared, folder);
+    asOwner(() => markFinished(dataDirectory));
+    return replaced;
+  } catch (error) {
+    if (!isSecondAttempt) asOwner(() => markFinished(dataDirectory));
+    throw error;
+  }
+}
+
+function placeAll(plan: Plan, { configuration }: Prepared, folder: string): string | undefined {
   const { config, file, shell } = plan;
   const day = new Date(shell.clock.now()).toISOString().slice(0, 10);
   const undo = new Undo();

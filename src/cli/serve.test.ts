@@ -9,6 +9,7 @@ import { configSchema } from '../platform/config/config.ts';
 import { TooLittleRoom } from '../platform/database/migrate.ts';
 import { roomForStart } from '../platform/database/space.ts';
 import { holdDataDirectory } from './data-directory.ts';
+import { markFinished, markUnfinished } from './leftovers.ts';
 import { run } from './program.ts';
 import { startFailure } from './serve.ts';
 
@@ -97,6 +98,23 @@ it('leaves what a restore is at work with, which holds the data directory', asyn
   using _restore = holdDataDirectory(join(folder, 'data'));
   expect(await serving(testShell())).toBe(1);
   expect(existsSync(restoring)).toBe(true);
+});
+
+it('does not begin on what a restore has put in place by halves, and leaves what it had unpacked', async () => {
+  opens();
+  const data = join(folder, 'data');
+  mkdirSync(join(data, 'restoring'), { recursive: true });
+  markUnfinished(data, '/media/stick/copy.age');
+  const shell = testShell();
+  expect(await serving(shell)).toBe(1);
+  expect(shell.written.stderr).toMatch(/restore into .* was cut short.*run gatehouse restore again/);
+  expect(existsSync(join(data, 'restoring'))).toBe(true);
+  markFinished(data);
+  const again = testShell();
+  const served = serving(again);
+  await ready(again);
+  again.stop();
+  expect(await served).toBe(0);
 });
 
 it('starts the first host before it opens the gateway, and leaves none behind', async () => {

@@ -16,7 +16,7 @@ import { feedWatchdog } from '../platform/host/watchdog.ts';
 import { type Log, openLog } from '../platform/log.ts';
 import { configFile, openClient } from './client.ts';
 import { holdDataDirectory } from './data-directory.ts';
-import { removeLeftovers } from './leftovers.ts';
+import { assertFinished, removeLeftovers } from './leftovers.ts';
 import { CommandFailed, type Shell } from './shell.ts';
 
 /** Of a start on a full disk: below systemd's TimeoutStartSec. */
@@ -52,6 +52,7 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
   const { openGateway } = await import('../app/gateway.ts');
   const gateway = await opening(config, shell, log, async () => {
     stack.use(holdDataDirectory(config.dataDirectory));
+    assertFinished(config.dataDirectory);
     clearLeftovers(config.dataDirectory, log);
     const source = { file, read };
     const processes = { ...shell.processes, first };
