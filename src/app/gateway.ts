@@ -113,6 +113,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
       version: VERSION,
       answered: meters.request,
       authenticate: auth.authenticate,
+      known: auth.known,
       forbidden: auth.forbidden,
       checkResponses,
       idempotency: openIdempotency({ database, digest: services.vault.digest, now: time.now, log }),

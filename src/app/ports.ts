@@ -8,7 +8,7 @@ import { openProxies } from '../platform/http/address.ts';
 import { type Credentials, createApp } from '../platform/http/app.ts';
 import { openArrivals } from '../platform/http/arrivals.ts';
 import type { Idempotency } from '../platform/http/idempotency.ts';
-import { knownAddresses } from '../platform/http/known-addresses.ts';
+import type { KnownAddresses } from '../platform/http/known-addresses.ts';
 import type { Operation } from '../platform/http/operation.ts';
 import { openPages } from '../platform/http/pages.ts';
 import {
@@ -41,6 +41,7 @@ export interface PortsOptions {
   /** Of the site's own certificate. */
   identityFor: IdentityFor | undefined;
   authenticate(credentials: Credentials): Principal | Promise<Principal>;
+  known: Pick<KnownAddresses, 'has'>;
   forbidden(principal: Principal, operation: string): void;
   adminSocket: string;
   /** See AppOptions. */
@@ -72,17 +73,12 @@ export async function openPorts(options: PortsOptions): Promise<Ports> {
   const local = createApp({ ...common, surface: { kind: 'local' } });
   opening.use(await listenUnix({ app: local, clock, log, path: options.adminSocket }));
   const { basePath } = config.http;
-  const known = knownAddresses(clock.monotonic);
   const lan = createApp({
     ...common,
     surface: {
       kind: 'lan',
       basePath,
-      async authenticate(credentials) {
-        const principal = await options.authenticate(credentials);
-        known.note(credentials.address);
-        return principal;
-      },
+      authenticate: options.authenticate,
       forbidden: options.forbidden,
       rate: (caller) => rateOf(config, caller),
       corsOrigins: config.http.corsOrigins,
@@ -90,7 +86,7 @@ export async function openPorts(options: PortsOptions): Promise<Ports> {
     },
   });
   const isProxy = openProxies(config.http.trustedProxies ?? (config.http.plain ? LOOPBACK : []));
-  const serve = { app: lan, clock, log, known, isProxy, ...config.http.listen };
+  const serve = { app: lan, clock, log, known: options.known, isProxy, ...config.http.listen };
   const https = config.http.plain
     ? undefined
     : await listenHttps({

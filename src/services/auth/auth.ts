@@ -9,6 +9,7 @@ import type { Config } from '../../platform/config/config.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Credentials } from '../../platform/http/app.ts';
+import { type KnownAddresses, knownAddresses } from '../../platform/http/known-addresses.ts';
 import type { KnownTime } from '../../platform/known-time.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Principal } from '../../platform/principal.ts';
@@ -38,6 +39,8 @@ export interface Auth extends SignIn, Pick<Tokens, 'create' | 'list' | 'revoke'>
   forbidden(principal: Principal, operation: string): void;
   /** The keys of the identity provider; undefined without one. `run` is for supervise. */
   readonly issuerKeys: Pick<IssuerKeys, 'run' | 'state'> | undefined;
+  /** From where someone was authenticated. */
+  readonly known: Pick<KnownAddresses, 'has'>;
 }
 
 export interface AuthOptions {
@@ -62,7 +65,8 @@ export function openAuth(options: AuthOptions): Auth {
   const table = tokenTable(database);
   const marks = openMarks(table, time.now);
   const rate = { burst: config.failureBurst, perSecond: config.failuresPerMinute / 60 };
-  const failures = openFailures({ monotonic: clock.monotonic, rate, audit, log });
+  const known = knownAddresses(clock.monotonic);
+  const failures = openFailures({ monotonic: clock.monotonic, known, rate, audit, log });
   const refusals = openRefusals(audit);
   const endings = openEndings({ table, time, events: options.events });
   const redate = redating({ table, time, log });
@@ -109,12 +113,15 @@ export function openAuth(options: AuthOptions): Auth {
     revoke: tokens.revoke,
     forbidden: refusals.count,
     issuerKeys: provider?.keys,
+    known,
     async authenticate(credentials) {
       const { authorization, cookie, address } = credentials;
       if (authorization === undefined && sessionSecret(cookie) === undefined)
         throw new GatehouseError('UNAUTHORIZED', 'Send a token: Authorization: Bearer gwt_…');
       try {
-        return await judge(credentials);
+        const principal = await judge(credentials);
+        known.note(address);
+        return principal;
       } catch (error) {
         // What a program was refused for stays true after a power cut, whatever the clock shows then: the end and the
         // known time are in one commit. It costs one for each token.

@@ -2,9 +2,13 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { type ManualClock, manualClock } from '../../../test/manual-clock.ts';
 import { temporaryDatabase } from '../../../test/temporary.ts';
 import type { Database } from '../../platform/database/database.ts';
+import { GatehouseError } from '../../platform/errors.ts';
+import { silentLog } from '../../platform/log.ts';
 import { LOCAL_ADMINISTRATOR } from '../../platform/principal.ts';
+import type { Audit } from '../audit/audit.ts';
 import type { AuditEntry } from '../audit/entry.ts';
 import type { Auth } from './auth.ts';
+import { openFailures } from './failures.ts';
 import { bearer, openTestAuth } from './testbed.ts';
 
 const caller = { principal: LOCAL_ADMINISTRATOR, correlationId: 'c1' };
@@ -99,12 +103,30 @@ describe('guesses at login codes', () => {
     expect(await guessed('a', code)).toBe('welcome');
   });
 
-  it('are bounded for all addresses together', async () => {
-    const code = await newCode();
+  it('are bounded for a network, of which a host has as many addresses as it likes; others are let in', async () => {
+    expect(await offered('2001:db8::d:e5c', await newToken())).toBe('welcome');
     for (let n = 0; n < 10_000; n += 1) await guessed(`2001:db8::${n.toString(16)}`);
-    expect(await guessed('another', code)).toBe('RATE_LIMITED 1');
+    expect(await guessed('2001:db8::f:1', await newCode())).toBe('RATE_LIMITED 1');
+    for (const address of ['2001:db8:0:1::1', '192.0.2.1', '2001:db8::d:e5c'])
+      expect(await guessed(address, await newCode()), address).toBe('welcome');
     await clock.advance(1_000);
-    expect(await guessed('another', code)).toBe('welcome');
+    expect(await guessed('2001:db8::f:1', await newCode())).toBe('welcome');
+  });
+
+  it('are bounded for all networks together', async () => {
+    const audit = { record: () => undefined } as unknown as Audit;
+    const known = { has: () => false };
+    const rate = { burst: 10, perSecond: 1 };
+    const failures = openFailures({ monotonic: clock.monotonic, known, rate, audit, log: silentLog });
+    const refusal = new GatehouseError('UNAUTHORIZED', 'wrong');
+    for (let n = 0; n < 100_000; n += 1) {
+      const network = (n % 20).toString(16);
+      failures.countGuess(
+        `2001:db8:0:${network}::${(n >> 8).toString(16)}:${(n & 255).toString(16)}`,
+        refusal,
+      );
+    }
+    expect(() => failures.beforeGuess('2001:db8:0:ffff::1')).toThrow('Too many wrong credentials');
   });
 
   it('cost no commit', async () => {

@@ -6,10 +6,15 @@
  * A login code has 40 bits and is good for ten minutes, so the number of guesses looked at is bounded as well: an
  * address that has spent its own failures draws on a budget all share, and is not looked at while that is spent, too.
  * From one address that is some 800 guesses in the life of a code: 1 in 10⁹. A right code from any other address
- * counts all the time, unless thousands of addresses guess at once: they have 16,000 guesses in that time, 1 in 10⁷.
+ * counts all the time, unless thousands of addresses guess at once. One host has as many IPv6 addresses as it likes, all of
+ * its own network, and behind a proxy any host of the world is one more caller: so a network has a budget of its own,
+ * 16,000 guesses in that time, and all together 160,000, 1 in 6 × 10⁶. An address from which someone was authenticated
+ * within a day draws on neither.
  */
 import { randomUUID } from 'node:crypto';
 import { GatehouseError } from '../../platform/errors.ts';
+import { networkOf } from '../../platform/http/address.ts';
+import type { KnownAddresses } from '../../platform/http/known-addresses.ts';
 import { type Rate, tokenBuckets } from '../../platform/http/rate-limit.ts';
 import type { Log } from '../../platform/log.ts';
 import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
@@ -18,8 +23,8 @@ import type { Collect } from './upkeep.ts';
 
 /** Guesses at codes beyond those. */
 const SHARED_GUESSES: Rate = { burst: 60, perSecond: 1 };
-/** All guesses together: a host has as many IPv6 addresses as it likes. */
-const ALL_GUESSES: Rate = { burst: 10_000, perSecond: 10 };
+const NETWORK_GUESSES: Rate = { burst: 10_000, perSecond: 10 };
+const ALL_GUESSES: Rate = { burst: 100_000, perSecond: 100 };
 const ALL = 'all';
 /** Addresses counted apart between two summaries, and those named in one; the rest are counted together. */
 const ADDRESSES_COUNTED = 1_024;
@@ -39,16 +44,18 @@ export interface Failures {
 
 export interface FailuresOptions {
   monotonic: () => number;
+  known: Pick<KnownAddresses, 'has'>;
   /** Of one address: a person mistypes, a program tries a stale token again. */
   rate: Rate;
   audit: Audit;
   log: Log;
 }
 
-export function openFailures({ monotonic, rate, audit, log }: FailuresOptions): Failures {
+export function openFailures({ monotonic, known, rate, audit, log }: FailuresOptions): Failures {
   const credentials = tokenBuckets(monotonic);
   const codes = tokenBuckets(monotonic);
   const shared = tokenBuckets(monotonic);
+  const networks = tokenBuckets(monotonic);
   const all = tokenBuckets(monotonic);
   const tally = new Map<string, number>();
 
@@ -64,13 +71,16 @@ export function openFailures({ monotonic, rate, audit, log }: FailuresOptions): 
     },
     beforeGuess(address) {
       const own = Math.min(codes.wait(address, rate), shared.wait(ALL, SHARED_GUESSES));
-      const wait = Math.max(own, all.wait(ALL, ALL_GUESSES));
+      const network = networks.wait(networkOf(address), NETWORK_GUESSES);
+      const together = known.has(address) ? 0 : Math.max(network, all.wait(ALL, ALL_GUESSES));
+      const wait = Math.max(own, together);
       if (wait === 0) return;
       note(address);
       throw tooMany(wait);
     },
     countGuess(address, refusal) {
       note(address);
+      networks.take(networkOf(address), NETWORK_GUESSES);
       all.take(ALL, ALL_GUESSES);
       const wait = codes.take(address, rate);
       if (wait === 0) return refusal;
