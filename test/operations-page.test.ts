@@ -30,6 +30,8 @@ const blockWith = (text: string): string => {
 const EXECUTED = {
   'CN=Trial vendor': 'the root of the encoder in step 8',
   'CN=gatehouse.hotel.example': 'a certificate without an authority',
+  'certFile: /etc/gatehouse/https.pem': "the site's own certificate",
+  'privkey.pem /etc/gatehouse': "the site's own certificate, up to the restart",
   'names: [gatehouse.hotel.example]': 'read by the program',
   'pki/root.crt /tmp': 'the mode of the copy',
   'SERVICE_TOKEN=$(': 'steps 7 to 10',
@@ -69,8 +71,6 @@ const WITHOUT = {
   'apt-get install --allow-downgrades': 'needs the root of a machine; scripts/package.test.ts',
   'systemctl start gatehouse\nsudo gatehouse doctor':
     'needs systemd as the first process; test/service.test.ts starts what the unit starts',
-  'certFile: /etc/gatehouse/https.pem': 'part of a configuration; test/own-certificate.test.ts',
-  'privkey.pem /etc/gatehouse': 'needs a certificate of an authority; test/own-certificate.test.ts',
   'systemctl reload': 'needs systemd as the first process; test/reload.test.ts',
   'enable --now': 'needs systemd as the first process; test/service.test.ts starts what the unit starts',
   'systemctl reload gatehouse': 'needs systemd as the first process; src/cli/serve.test.ts',
@@ -126,6 +126,29 @@ describe('docs/operations.md', () => {
     },
   );
 });
+
+it.skipIf(spawnSync('openssl', ['version']).status !== 0)(
+  "puts the site's own certificate in place, and is content with it, as the page says",
+  async () => {
+    const folder = temporaryFolder();
+    const [install = '', installKey = '', checkAndRestart = ''] = blockWith('privkey.pem /etc').split('\n');
+    const inFolder = (text: string) =>
+      text.replaceAll('-g gatehouse ', '').replaceAll('/etc/gatehouse', folder);
+    const configuration = `dataDirectory: data\n${inFolder(blockWith('certFile: /etc'))}\n  names: [gatehouse.hotel.example]\n`;
+    writeFileSync(join(folder, 'gatehouse.yaml'), configuration);
+    const gatehouse = `GATEHOUSE_CONFIG="${folder}/gatehouse.yaml" "${process.execPath}" "${START}" "$@"`;
+    const script = [
+      'sudo() { "$@"; }',
+      'systemctl() { echo "systemctl $*"; }',
+      `gatehouse() { ${gatehouse}; }`,
+      blockWith('CN=gatehouse.hotel.example'),
+      ...[install, installKey, checkAndRestart].map(inFolder),
+    ];
+    const { stdout } = await promisify(execFile)('bash', ['-euc', script.join('\n')], { cwd: folder });
+    expect(stdout).toMatch(/is valid.*systemctl restart gatehouse/s);
+    expect(statSync(join(folder, 'https.key')).mode & 0o777).toBe(0o640);
+  },
+);
 
 it('exports and verifies the audit as the page says', async () => {
   const gateway = await openTestGateway();
