@@ -103,7 +103,9 @@ function openSender(gateway: Gateway): { radio: Sender; isHanging(): boolean } {
     const parent = request.opens && (await unfitParent(request.ieee, gateway));
     if (parent) return { kind: 'unsent', reason: parent };
     // Last: the library reads the network address with this call.
-    const shared = request.opens && addresses.reason(request.ieee);
+    // To close another lock does no harm.
+    const closes = request.actuates && !request.opens;
+    const shared = closes ? undefined : addresses.reason(request.ieee);
     if (shared) return { kind: 'unsent', reason: shared };
     // Until then it may have changed.
     let sharedSince: string | undefined;
@@ -123,6 +125,9 @@ function openSender(gateway: Gateway): { radio: Sender; isHanging(): boolean } {
     });
     const reply = await sending;
     if (reply.kind === 'unsent' && sharedSince) return { kind: 'unsent', reason: sharedSince };
+    // It may be the answer of another lock.
+    const doubt = reply.kind === 'answered' ? addresses.reason(request.ieee) : undefined;
+    if (doubt !== undefined) return { kind: 'unanswered', reason: doubt };
     if (reply.kind === 'answered' || request.known?.reason === KNOWN) exchanged(true);
     else if (reply.kind === 'unanswered') exchanged(false);
     return reply;

@@ -35,6 +35,8 @@ const PROBE_EVERY_MS = 15_000;
 const PROBE_MS = 7_000;
 /** Locks that have not been heard of, and what did not change. */
 const REVIEW_EVERY_MS = 60_000;
+/** As the library names the cluster. */
+const ALARMS = 'genAlarms';
 
 /** The link whose coordinator this process holds. */
 let holder: string | undefined;
@@ -180,6 +182,10 @@ function takeIn(gateway: Gateway, event: RadioEvent): void {
       joining.spoke(event.ieee);
       recovery.heard(event.ieee);
       states.heard(event.ieee);
+      break;
+    case 'heard':
+      // It may be of another lock. What asks for a person passes all the same.
+      if (event.cluster !== ALARMS && addresses.reason(event.ieee) !== undefined) return;
       break;
     case 'interviewed':
       if (network.radio().device(event.ieee)?.kind === 'router') joining.routerJoined();

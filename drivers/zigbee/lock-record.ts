@@ -30,8 +30,6 @@ export interface LockRecord {
   report: Partial<LockReport>;
   /** An exchange failed, or the network moved to another channel, and nothing was heard since. */
   isMissed: boolean;
-  /** The coordinator says that it has joined again, which anybody can ask for in its name, and nothing has named its address since. */
-  isUnlocated: boolean;
   /** So many of it were heard. */
   frames: number;
   /** When the last of them was, monotonic milliseconds; undefined: none since this start. */
@@ -68,7 +66,6 @@ export function recordOf(
     measuresSignal: end.inputs.includes(CLUSTER.diagnostics),
     family: familyOf(device),
     isMissed: before?.isMissed ?? false,
-    isUnlocated: before?.isUnlocated ?? false,
     frames: before?.frames ?? 0,
     heardAt: before?.heardAt,
     operatedAt: before?.operatedAt,
@@ -240,7 +237,6 @@ export function takeSeen(
   { lqiIsLinear, channel }: Pick<Radio, 'lqiIsLinear' | 'channel'>,
   clock: Clock,
 ): void {
-  lock.isUnlocated ||= !spoke;
   if (!spoke) return;
   lock.isMissed = false;
   lock.frames += 1;

@@ -56,8 +56,6 @@ export interface Locks {
   /** Those to which an exchange or a move of the network got lost, and of which nothing was heard since. */
   missed(): Lock[];
   count(): number;
-  /** Its network address is what somebody said who asked to join in its name. */
-  isUnlocated(ieee: string): boolean;
   /** What the next start of this link is to know of them. */
   known(): Earlier;
   /** When the lock last reported that it was unlocked by radio, monotonic milliseconds. */
@@ -85,7 +83,6 @@ export function openLocks(options: LocksOptions): Locks {
     all: () => [...locks.values()],
     missed: () => [...locks.values()].filter(({ isMissed }) => isMissed),
     count: () => locks.size,
-    isUnlocated: (ieee) => locks.get(ieee)?.isUnlocated === true,
     known: () => knownOf(locks, options.earlier),
     operatedAt: (ieee) => locks.get(ieee)?.operatedAt,
     listen(ieee, hear) {
@@ -288,7 +285,6 @@ function openComings(
       const lock = locks.get(event.ieee);
       if (event.kind === 'left') left(event.ieee);
       if (event.kind === 'interviewed') interviewed(event.ieee, event.successful);
-      if (event.kind === 'located' && lock) lock.isUnlocated = false;
       if (event.kind === 'joinedAgain' && lock) introductions.joinedAgain(lock);
       // The radio reports each frame twice: its content, then that it came.
       if (event.kind === 'heard' && lock) heard(lock, event);

@@ -34,8 +34,6 @@ export type RadioEvent =
     }
   /** `spoke`: a frame of it; else the coordinator alone says that it asked to join. */
   | { kind: 'seen'; ieee: string; lqi: number | undefined; spoke: boolean }
-  /** Something that comes under the key of the network names its IEEE address beside its network address. */
-  | { kind: 'located'; ieee: string }
   /** It has another network address, or says so. */
   | { kind: 'readdressed'; ieee: string }
   | { kind: 'interviewed'; ieee: string; successful: boolean }
@@ -126,6 +124,8 @@ export interface Radio {
   readonly lqiIsLinear: boolean;
   devices(): RadioDevice[];
   device(ieee: string): RadioDevice | undefined;
+  /** Its network address is what somebody said who asked to join in its name, also before this start, and nothing has named it since. */
+  isDoubted(ieee: string): boolean;
   /** Rejects when the coordinator does not answer, or has forgotten its network. */
   probe(): Promise<void>;
   send(request: ZclRequest): Promise<ZclReply>;

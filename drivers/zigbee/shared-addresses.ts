@@ -21,8 +21,8 @@ export interface SharedAddresses {
 
 export interface SharedAddressesOptions {
   /** The present one. */
-  radio(): Pick<Radio, 'sharing' | 'hearAsItself' | 'locate'>;
-  locks: Pick<Locks, 'note' | 'all' | 'isUnlocated'>;
+  radio(): Pick<Radio, 'sharing' | 'hearAsItself' | 'locate' | 'isDoubted'>;
+  locks: Pick<Locks, 'note' | 'all'>;
   context: Pick<DriverContext, 'log'>;
 }
 
@@ -54,6 +54,15 @@ export function openSharedAddresses({
     }
   }
 
+  function isDoubted(ieee: string): boolean {
+    try {
+      return radio().isDoubted(ieee);
+    } catch {
+      // The same.
+      return true;
+    }
+  }
+
   function take(ieee: string): readonly string[] {
     const before = shared.get(ieee) ?? [];
     const others = sharing(ieee) ?? before;
@@ -74,7 +83,7 @@ export function openSharedAddresses({
 
   function look(ieee: string): void {
     for (const other of take(ieee)) take(other);
-    if (locks.isUnlocated(ieee)) locate(ieee);
+    if (isDoubted(ieee)) locate(ieee);
   }
 
   return {
@@ -83,7 +92,7 @@ export function openSharedAddresses({
       look(ieee);
       const others = shared.get(ieee);
       if (others) return reasonOf(others);
-      return locks.isUnlocated(ieee) ? UNLOCATED : undefined;
+      return isDoubted(ieee) ? DOUBTED : undefined;
     },
     review() {
       for (const { ieee } of locks.all()) look(ieee);
@@ -92,7 +101,7 @@ export function openSharedAddresses({
   };
 }
 
-const UNLOCATED =
+const DOUBTED =
   'it is said to have joined its network again, and its network address is not certain yet: another device may have asked in its name. It is asked for its address: try again in some seconds, else take its batteries out and put them back';
 
 function reasonOf(others: readonly string[]): string {

@@ -38,6 +38,7 @@ import { boundAttributes } from './attribute-cache.ts';
 import type { Connection } from './connection.ts';
 import { lockCluster } from './custom-cluster.ts';
 import { deviceOf, ieeeOf } from './device-of.ts';
+import { doubt, isDoubted, located } from './doubts.ts';
 import { emberMake } from './ember.ts';
 import { completeFoundation } from './foundation.ts';
 import { filterFrames } from './frame-filter.ts';
@@ -88,7 +89,8 @@ export async function openRadio(options: RadioOptions): Promise<Radio> {
   const make = await makeOf(options.adapter);
   make.permit(options);
   make.carry(options.connection);
-  const controller = new Controller(controllerOptions(options));
+  const asked = (address: string) => doubt(controller.getDeviceByIeeeAddr(address));
+  const controller = new Controller(controllerOptions(options, asked));
   make.storeBackup(controller, options.backup);
   guardHandlers(controller, (reason) => options.log('warn', reason));
   listen(controller, options);
@@ -166,10 +168,11 @@ function prepareLibrary({ manufacturerCode, stateDirectory, log }: RadioOptions)
   globalThis.fetch = () => Promise.reject(new Error('there is no internet here'));
 }
 
-function controllerOptions({
-  network,
-  ...options
-}: RadioOptions): ConstructorParameters<typeof Controller>[0] {
+/** `asked`: before the library believes where a device says to be that asks to join. */
+function controllerOptions(
+  { network, ...options }: RadioOptions,
+  asked: (address: string) => void,
+): ConstructorParameters<typeof Controller>[0] {
   return {
     network: {
       panID: network.panId,
@@ -190,7 +193,9 @@ function controllerOptions({
     adapter: { disableLED: false },
     acceptJoiningDeviceHandler: async (address) => {
       try {
-        return options.mayJoin(ieeeOf(address));
+        const isAllowed = options.mayJoin(ieeeOf(address));
+        if (isAllowed) asked(address);
+        return isAllowed;
       } catch {
         return false;
       }
@@ -220,7 +225,7 @@ function listen(controller: Controller, { hear, log }: RadioOptions): void {
   );
   controller.on('lastSeenChanged', ({ device, reason }: Events.LastSeenChangedPayload) => {
     const ieee = ieeeOf(device.ieeeAddr);
-    if (reason === 'networkAddress' || reason === 'deviceAnnounce') pass(() => ({ kind: 'located', ieee }));
+    if (reason === 'networkAddress' || reason === 'deviceAnnounce') located(device);
     // Its parent may have answered for it, or the coordinator itself.
     if (reason === 'networkAddress') return;
     const spoke = reason !== 'deviceJoined';
@@ -288,6 +293,10 @@ function radioOf(
     device(ieee) {
       const device = controller.getDeviceByIeeeAddr(`0x${ieee}`);
       return device && deviceOf(device);
+    },
+    isDoubted(ieee) {
+      const device = controller.getDeviceByIeeeAddr(`0x${ieee}`);
+      return device !== undefined && isDoubted(device);
     },
     async probe() {
       await zdo.neighbours(ieeeOf(coordinator.ieeeAddr), 0);

@@ -1,0 +1,32 @@
+/**
+ * Doubts about the network address of a device. Any device can ask to join in the name of another one, without a key and
+ * with an address of its choice, and the library takes that address over. The doubt is kept with the device, and stored
+ * before the address is: a process that is killed meanwhile, or later, forgets no doubt of an address that it has stored.
+ */
+interface Doubted {
+  meta: Record<string, unknown>;
+  save(): void;
+}
+
+const DOUBT = 'unlocated';
+
+/** It asks to join, or somebody does in its name. Undefined: it is not known, and is asked what it is. */
+export function doubt(device: Doubted | undefined): void {
+  if (!device || isDoubted(device)) return;
+  device.meta[DOUBT] = true;
+  device.save();
+}
+
+/**
+ * Something that comes under the key of the network names its IEEE address beside its network address. The library says
+ * so first, and takes that address over then.
+ */
+export function located(device: Doubted): void {
+  if (!isDoubted(device)) return;
+  queueMicrotask(() => {
+    delete device.meta[DOUBT];
+    device.save();
+  });
+}
+
+export const isDoubted = ({ meta }: Pick<Doubted, 'meta'>): boolean => meta[DOUBT] === true;
