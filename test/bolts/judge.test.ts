@@ -53,6 +53,11 @@ it.each<[string, Command[], Parameters<typeof judge>[1]]>([
     ],
     moved(10, 2_000),
   ],
+  [
+    'a lock that was locked only by its answer',
+    [unlock({}), unlock({ kind: 'lock', begunMs: 2_000, answeredMs: 2_100 })],
+    moved(1_050),
+  ],
   ['a movement that no one asked for', [], moved(1_050)],
   ['a movement after the deadline', [unlock({ outcome: 'unknown' })], moved(11_100)],
   ['a movement although nothing was sent', [unlock({ outcome: 'unsent' })], moved(1_050)],

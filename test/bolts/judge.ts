@@ -54,6 +54,9 @@ export function judge(commands: readonly Command[], log: Log): string[] {
     else if (outcome !== 'confirmed' && outcome !== 'unsent')
       take(begunMs, Math.max(begunMs + DEADLINE_MS, overMs));
   }
+  for (const { kind, begunMs, answeredMs, outcome } of commands)
+    if (kind === 'lock' && outcome === 'confirmed' && !wasThrown(log, begunMs, answeredMs))
+      violations.push(`lock at ${begunMs} was confirmed, and the bolt was drawn all the time`);
   for (const { heardMs } of left)
     violations.push(`the bolt was drawn at ${heardMs}: unasked, twice, late, or although nothing was sent`);
   return violations;
@@ -61,6 +64,14 @@ export function judge(commands: readonly Command[], log: Log): string[] {
 
 function wasDrawn({ executed }: Log, atMs: number): boolean {
   return executed.findLast(({ monotonicMs }) => monotonicMs <= atMs)?.what === 'unlock';
+}
+
+function wasThrown(log: Log, fromMs: number, toMs: number): boolean {
+  const isMeant = ({ what, monotonicMs }: Log['executed'][number]) =>
+    (what === 'lock' || what === 'autoRelock') &&
+    monotonicMs >= fromMs - READING_MS &&
+    monotonicMs <= toMs + READING_MS;
+  return !wasDrawn(log, fromMs) || log.executed.some(isMeant);
 }
 
 function openingsOf({ executed }: Log): Opening[] {

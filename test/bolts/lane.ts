@@ -149,6 +149,17 @@ export const TROUBLES: Record<string, Step> = {
     await simulated.set(lane.mac, { announce: true });
     return [sent];
   },
+  async forgedJoinElsewhere(lane) {
+    const { simulated } = lane.gateway;
+    const { locks } = await simulated.stats();
+    const other = locks.find(({ ieee }) => ieee !== lane.mac)?.ieee ?? lane.mac;
+    const { nwk } = await simulated.state(other);
+    // What is sent to the one goes to the other.
+    await simulated.setGateway({ forgedJoin: { ieee: lane.mac, nwk } });
+    const sent = [await send(lane, 'lock'), await send(lane, 'unlock')];
+    for (const mac of [lane.mac, other]) await simulated.set(mac, { announce: true });
+    return sent;
+  },
   async heldByParent(lane) {
     const { simulated } = lane.gateway;
     await simulated.set(lane.mac, { parent: ROUTER, sleepy: SLEEPS_LONG });
