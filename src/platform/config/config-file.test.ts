@@ -220,6 +220,11 @@ describe('settings that contradict each other', () => {
       /another link has this port: see line 2$/,
     ],
     [
+      'links:\n- { id: a, protocol: modbus, options: { port: /dev/ttyUSB0 } }\n- { id: b, protocol: dcon, options: { port: /dev/serial/by-id/x } }',
+      'links[0].options.port',
+      /name it by its link in \/dev\/serial\/by-id, or in by-path: see line 3$/,
+    ],
+    [
       `networks: [{ id: ${ID} }, { id: ${ID.toUpperCase()} }]`,
       'networks[1].id',
       /another network has this id/,

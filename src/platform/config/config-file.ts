@@ -8,7 +8,7 @@ import { FileError, parseText, readText, roughlyParsed } from '../yaml/yaml-file
 import { ADMIN_SOCKET, adminSocketOf, type Config, configJsonSchema, configSchema } from './config.ts';
 import { unfitFiles } from './contents.ts';
 import { type FileChecks, fileProblems, HTTP_FILES, OIDC_FILES, UPSTREAM_FILES } from './named-files.ts';
-import { portAt, portsOf, sharedAdapters, twice } from './ports.ts';
+import { exchangeablePorts, portAt, portsOf, sharedAdapters, twice } from './ports.ts';
 import { isProfilePath } from './profiles.ts';
 
 /** A site's file has a few kilobytes; this is not one. */
@@ -254,6 +254,7 @@ function contradictingWiring({ links, networks, zgates }: Config): Problem[] {
   return [
     ...names('link', 'links', links, 'id'),
     ...shared,
+    ...exchangeablePorts(links),
     ...names('network', 'networks', networks, 'id'),
     ...names('gateway', 'zgates', zgates, 'deviceId'),
     ...names('gateway', 'zgates', zgates, 'link'),

@@ -21,6 +21,29 @@ export function sharedAdapters(links: Config['links']): Problem[] {
   });
 }
 
+/** Numbered by the kernel as it finds adapters: another one may have the name after a start, or after both were pulled. */
+const NUMBERED = /^\/dev\/tty(USB|ACM)\d+$/;
+const ON_BOARD = /^\/dev\/tty(S|AMA|O|mxc)\d+$/;
+
+/**
+ * Buses whose adapters may exchange their names. A device without a serial number is known by bus and address alone: its orders
+ * would open a door of the other bus. A coordinator says which it is.
+ */
+export function exchangeablePorts(links: Config['links']): Problem[] {
+  const buses = portsOf(links).flatMap((port, index) =>
+    typeof port === 'string' && port.startsWith('/dev/') && !ON_BOARD.test(port)
+      ? [{ port, index, isBus: links[index]?.protocol !== 'zigbee' }]
+      : [],
+  );
+  return buses.flatMap(({ port, index, isBus }): Problem[] => {
+    const other = buses.find((one) => one.isBus && one.port !== port);
+    if (!isBus || !other || !NUMBERED.test(port)) return [];
+    const message =
+      'the kernel may give this name to the adapter of another bus: name it by its link in /dev/serial/by-id, or in by-path';
+    return [{ path: portAt(index), message, see: portAt(other.index) }];
+  });
+}
+
 /** undefined: nothing of that name is there now, or it is no file. */
 function deviceOf(port: string): string | undefined {
   try {

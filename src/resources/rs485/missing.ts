@@ -41,12 +41,15 @@ export function openMissing({ table, clock, buses, field, reported }: MissingOpt
     return link?.up === true && Math.abs(clock.now() - link.since) >= SETTLED_MS;
   }
 
-  function messageOf(row: Rs485Row, found: readonly Rs485Row[]): string {
+  function messageOf(row: Rs485Row, found: readonly Rs485Row[], rows: readonly Rs485Row[]): string {
     const since = new Date(reported.get(row.device_id)?.changedAt ?? row.connected_changed_at).toISOString();
     const silent = `${row.hw_id} does not answer on bus ${row.bus} since ${since}`;
     const fresh = found.filter(({ bus }) => bus === row.bus).map(({ hw_id }) => hw_id);
     const unfed = unfedReason(row, reported.get(row.device_id)?.state, buses);
     if (unfed) return `${silent}: ${unfed}`;
+    const exchanged = rows.find(({ bus, hw_id }) => bus !== row.bus && fresh.includes(hw_id));
+    if (exchanged)
+      return `${silent}, and ${exchanged.hw_id} of bus ${exchanged.bus} answers there: their adapters may have exchanged names. Name each port by its link in /dev/serial/by-id`;
     if (fresh.length === 0)
       return `${silent}: check its supply and wiring. If its address was changed, a scan of the bus finds it (gatehouse bus scan ${row.bus}). If it is gone for good, remove it; a key that it has is forgotten with that`;
     const more = fresh.length > NEW_MAX ? ' and others' : '';
@@ -64,7 +67,7 @@ export function openMissing({ table, clock, buses, field, reported }: MissingOpt
         name: row.name,
         hwId: row.hw_id,
         bus: row.bus,
-        message: messageOf(row, found),
+        message: messageOf(row, found, rows),
       }));
   };
 }

@@ -203,6 +203,27 @@ it('a device that is missing after a swap is named, with what is new on its bus'
   expect(bed.rs485.missing()).toEqual([]);
 });
 
+it('a device of another bus that answers in its place takes no order for it, and adapters are named that exchanged names', async () => {
+  const bed = await openTestbed();
+  const relay = { relayIndex: 2, ioPins: NO_PINS };
+  await bed.add({ deviceId: A, hwId: 'io-a', bus: 'bus-1', ...relay });
+  await bed.add({ deviceId: B, hwId: 'io-b', bus: 'bus-2', ...relay });
+  bed.run();
+  const inForce = { address: 7, reportedSettingsVersion: 1, settings: SETTINGS };
+  bed.report('io-a', inForce);
+  bed.report('io-b', inForce, 'bus-2');
+  await bed.clock.advance(3_000);
+  bed.report('io-a', { ...inForce, connected: false });
+  bed.report('io-b', inForce);
+  await bed.clock.advance(15_000);
+  expect((await bed.post(`/${A}/pulse`)).status).toBe(503);
+  expect((await bed.post(`/${B}/pulse`)).status).toBe(503);
+  expect(bed.commands.filter(({ kind }) => kind === 'pulse')).toEqual([]);
+  expect(bed.rs485.missing()).toMatchObject([
+    { deviceId: A, message: expect.stringContaining('io-b of bus bus-2 answers there: their adapters') },
+  ]);
+});
+
 it('a device that answers and has no key yet is not missing: its bus says what to do', async () => {
   const bed = await openTestbed();
   await bed.add({ deviceId: A, hwId: 'reader', bus: 'bus-1' });
