@@ -1,4 +1,4 @@
-/** A site with one door on a simulated Zigbee lock and one on the relay of a simulated Modbus device. */
+/** A site with doors on simulated Zigbee locks and one on the relay of a simulated Modbus device. */
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,9 @@ import { openSimulatedGateway, type SimulatedGateway } from '../simulators/zigbe
 
 const ZGATE = '0b6f7c1a-1c55-4c0a-8d5e-6f1f0a2b3c01';
 const NETWORK = '8f0c2f1e-6a86-4a4f-9f0e-3d2b7a5c9e01';
-const LOCK = '00158d0001000001';
+const lockOf = (index: number) => `00158d000100000${index + 1}`;
+/** Of a stick; forming the network at its pace as well would take ten seconds. */
+const BOOT_MS = 1_000;
 const DEVICE_ADDRESS = 1;
 const RELAY = 2;
 /** Of a slow device, which is therefore asked for long before its silence is taken for one. */
@@ -65,7 +67,7 @@ export interface SiteDoor {
 
 export interface ActuationSite extends AsyncDisposable {
   readonly site: TestSite;
-  readonly doors: readonly [lock: SiteDoor, relay: SiteDoor];
+  readonly doors: readonly [lock: SiteDoor, relay: SiteDoor, ...otherLocks: SiteDoor[]];
   /** Processes of the hosts that run. */
   hostPids(): number[];
   /** What `gatehouse audit verify` says. */
@@ -77,14 +79,19 @@ export interface ActuationSiteOptions {
   environment?: Record<string, string>;
   /** What the coordinator speaks. */
   adapter?: 'zstack' | 'ember';
+  /** How many doors on locks there are beside the first. */
+  otherLocks?: number;
 }
 
 export async function openActuationSite({
   environment = {},
   adapter = 'zstack',
+  otherLocks = 0,
 }: ActuationSiteOptions = {}): Promise<ActuationSite> {
   await using stack = new AsyncDisposableStack();
-  const gateway = stack.use(await openSimulatedGateway({ adapter, pace: 1, locks: [{ ieee: LOCK }] }));
+  const locks = Array.from({ length: 1 + otherLocks }, (_, index) => lockOf(index));
+  const plan = { adapter, bootMs: BOOT_MS, locks: locks.map((ieee) => ({ ieee })) };
+  const gateway = stack.use(await openSimulatedGateway(plan));
   const devices = [
     { address: DEVICE_ADDRESS, kind: 'gatehouse-io', hwId: 'IO-1', turnaroundMs: TURNAROUND_MS },
   ] as const;
@@ -104,11 +111,16 @@ export async function openActuationSite({
   const site = stack.use(await openTestSite({ environment, more }));
   const database = new DatabaseSync(join(site.directory, 'data/gatehouse.db'), { readOnly: true });
   stack.defer(() => database.close());
-  const doors = await Promise.all([lockDoor(site, gateway, database), relayDoor(site, bus, database)]);
+  const [relay, [lock, ...others]] = await Promise.all([
+    relayDoor(site, bus, database),
+    lockDoors({ site, gateway, database }, locks),
+  ]);
+  if (!lock) throw new Error('there is no lock');
+  await gateway.setGateway({ pace: 1 });
   const opened = stack.move();
   return {
     site,
-    doors,
+    doors: [lock, relay, ...others],
     hostPids: () =>
       ['zigbee-zb-1', 'rs485'].map(
         (host) => JSON.parse(readFileSync(join(site.directory, `data/hosts/${host}.pid`), 'utf8')).pid,
@@ -118,20 +130,27 @@ export async function openActuationSite({
   };
 }
 
-async function lockDoor(
-  site: TestSite,
-  gateway: SimulatedGateway,
-  database: DatabaseSync,
-): Promise<SiteDoor> {
-  const permitJoin = (seconds: number) =>
-    call(site, 'POST', `/network/zgate/${ZGATE}/permit-join`, { seconds });
-  await waitFor(async () => expect(await permitJoin(60)).toMatchObject({ status: 200 }));
-  expect(await gateway.join(LOCK)).toBe('joined');
+interface LockSite {
+  site: TestSite;
+  gateway: SimulatedGateway;
+  database: DatabaseSync;
+}
+
+async function lockDoors(on: LockSite, locks: readonly string[]): Promise<SiteDoor[]> {
+  const permitJoin = () => call(on.site, 'POST', `/network/zgate/${ZGATE}/permit-join`, { seconds: 60 });
+  await waitFor(async () => expect(await permitJoin()).toMatchObject({ status: 200 }));
+  const doors: SiteDoor[] = [];
+  for (const ieee of locks) doors.push(await lockDoor(on, ieee));
+  return doors;
+}
+
+async function lockDoor({ site, gateway, database }: LockSite, ieee: string): Promise<SiteDoor> {
+  expect(await gateway.join(ieee)).toBe('joined');
   const id = await waitFor(async () => {
     const { items } = (await call(site, 'GET', '/access/doors')).body as {
       items: { id: string; mac: string }[];
     };
-    const found = items.find(({ mac }) => mac === LOCK);
+    const found = items.find(({ mac }) => mac === ieee);
     if (!found) throw new Error('its lock has no door');
     return found.id;
   });
@@ -142,10 +161,10 @@ async function lockDoor(
     id,
     via: 'zigbee',
     deadlineMs: 10_000,
-    heard: () => heardOf(gateway, isCommand(UNLOCKS)),
-    heardOpening: () => heardOf(gateway, (one) => isCommand(UNLOCKS)(one) || isPassage(one)),
-    heardLock: () => heardOf(gateway, isCommand([LOCK_DOOR])),
-    mute: (on) => gateway.set(LOCK, { faults: { lostResponses: on ? 1_000 : null } }),
+    heard: () => heardOf(gateway, ieee, isCommand(UNLOCKS)),
+    heardOpening: () => heardOf(gateway, ieee, (one) => isCommand(UNLOCKS)(one) || isPassage(one)),
+    heardLock: () => heardOf(gateway, ieee, isCommand([LOCK_DOOR])),
+    mute: (on) => gateway.set(ieee, { faults: { lostResponses: on ? 1_000 : null } }),
     isReady: () =>
       waitFor(async () =>
         expect(await common.state()).toMatchObject({ connection: { status: 'connected' } }),
@@ -155,8 +174,12 @@ async function lockDoor(
 
 type Received = Awaited<ReturnType<SimulatedGateway['state']>>['received'][number];
 
-async function heardOf(gateway: SimulatedGateway, fits: (one: Received) => boolean): Promise<number[]> {
-  const { received } = await gateway.state(LOCK);
+async function heardOf(
+  gateway: SimulatedGateway,
+  ieee: string,
+  fits: (one: Received) => boolean,
+): Promise<number[]> {
+  const { received } = await gateway.state(ieee);
   return received
     .filter((one) => one.cluster === DOOR_LOCK && fits(one))
     .map(({ monotonicMs }) => monotonicMs);

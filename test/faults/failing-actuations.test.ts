@@ -12,6 +12,12 @@ import { FOREVER, failingDisk, HAS_COMPILER } from './failing-disk.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
+/**
+ * A frame that a kill has overtaken may arrive for 35 s, and a door is calm only then: what leaves one behind has a lock of
+ * its own.
+ */
+const OTHER_LOCKS = 3;
+
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'));
 let all: ActuationSite;
 let fail: ReturnType<typeof failingDisk>['fail'];
@@ -19,7 +25,7 @@ beforeAll(async () => {
   if (!HAS_COMPILER) return;
   const disk = failingDisk(folder);
   fail = disk.fail;
-  all = await openActuationSite({ environment: disk.environment });
+  all = await openActuationSite({ environment: disk.environment, otherLocks: OTHER_LOCKS });
   for (const door of all.doors)
     expect((await door.ask('PUT', '', { standOpenEnabled: true })).status).toBe(200);
 }, 90_000);
@@ -51,6 +57,10 @@ async function restart(): Promise<void> {
   expect(await all.verifyAudit()).toMatch(/^0 ✓/);
 }
 
+function lockDoors(): SiteDoor[] {
+  return all.doors.filter(({ via }) => via === 'zigbee');
+}
+
 /** Nothing stands open, and everything is stored. */
 async function calm({ ask, state, via }: SiteDoor): Promise<void> {
   fail(0);
@@ -60,14 +70,12 @@ async function calm({ ask, state, via }: SiteDoor): Promise<void> {
 }
 
 describe.skipIf(!HAS_COMPILER)('while the disk fails', () => {
-  for (const [index, via] of [
-    [0, 'lock'],
-    [1, 'relay'],
-  ] as const) {
+  for (const via of ['lock', 'relay'] as const) {
+    const doorOf = (lock: number) => (via === 'lock' ? lockDoors()[lock] : all.doors[1]) as SiteDoor;
     it.each(FAULTS)(
       `${via}: an unlock is carried out and said so, or is not (%s)`,
       async (_name, times, after) => {
-        const door = all.doors[index];
+        const door = doorOf(0);
         await calm(door);
         const before = (await door.heard()).length;
         fail(times, after);
@@ -82,7 +90,7 @@ describe.skipIf(!HAS_COMPILER)('while the disk fails', () => {
     );
 
     it.each(FAULTS)(`${via}: standing open begins, or nothing is sent (%s)`, async (_name, times, after) => {
-      const door = all.doors[index];
+      const door = doorOf(1);
       await calm(door);
       const before = (await door.heardOpening()).length;
       fail(times, after);
@@ -99,7 +107,7 @@ describe.skipIf(!HAS_COMPILER)('while the disk fails', () => {
     });
 
     it.each(FAULTS)(`${via}: standing open is ended on the wire (%s)`, async (_name, times, after) => {
-      const door = all.doors[index];
+      const door = doorOf(2 + after);
       await calm(door);
       expect((await door.ask('POST', '/stand-open', { seconds: 3_600 })).status).toBe(200);
       const before = (await door.heardLock()).length;
