@@ -27,13 +27,14 @@ export function temporaryConnection(): Connection {
 
 let migrated: Promise<string> | undefined;
 
-/** A file with all migrations, once for each worker: forty commits, each of which waits for the disk, take longer than most tests. */
+/** A file with all migrations, once for each worker: they take longer than most tests. */
 async function migrateOnce(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'));
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, 'gatehouse.db');
   writeFileSync(file, '', { mode: 0o600 });
   using connection = openConnection(file);
+  connection.exec('PRAGMA synchronous = OFF');
   await migrate(connection, folder);
   return file;
 }

@@ -2,7 +2,8 @@
  * The tables, indexes, views and triggers of a database are those of its migrations and no others: a trigger that somebody
  * has planted could hide rows, and a view could make a migration fail.
  */
-import type { Prepare } from './connection.ts';
+import { openEmptyConnection, type Prepare } from './connection.ts';
+import { readMigrations } from './migrate.ts';
 
 export interface SchemaObject {
   type: string;
@@ -18,6 +19,19 @@ export function readSchema(database: Prepare): SchemaObject[] {
     )
     .all()
     .map(({ type, name, sql }) => ({ type, name, sql: sql.replaceAll(/\s+/g, ' ') }));
+}
+
+const made = new Map<number, SchemaObject[]>();
+
+/** As the migrations up to this version make it. They run once in a process, which takes as long as all else of an opening. */
+export function expectedSchema(version: number): SchemaObject[] {
+  const known = made.get(version);
+  if (known) return known;
+  using database = openEmptyConnection();
+  for (const { sql } of readMigrations().slice(0, version)) database.exec(sql);
+  const schema = readSchema(database);
+  made.set(version, schema);
+  return schema;
 }
 
 /** What differs, in words; undefined when nothing does. */
