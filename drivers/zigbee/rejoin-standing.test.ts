@@ -11,8 +11,9 @@ it('a lock that left while it stood open has its relock time given back', { time
     supportedOperatingModes: 1,
     autoRelockSeconds: 60,
   };
-  const site = await simulated({ pace: 1, locks: [plan] });
+  const site = await simulated({ locks: [plan] });
   const gateway = await opened(site, { stateDirectory: folder() });
+  await site.setGateway({ pace: 1 });
   await joined(gateway, site);
   const standing = { hwId: LOCK, pin: null };
   expect(await gateway.execute('standOpen', standing)).toMatchObject({ outcome: 'confirmed' });

@@ -23,8 +23,9 @@ beforeAll(async () => {
     { ieee: RELOCKING, ...least, autoRelockSeconds: 600 },
     { ieee: BARE, ...least, autoRelockSeconds: null },
   ];
-  site = await simulated({ pace: 1, locks }, cleanup);
+  site = await simulated({ locks }, cleanup);
   gateway = await opened(site, {}, { cleanup });
+  await site.setGateway({ pace: 1 });
   for (const { ieee } of locks) {
     await joined(gateway, site, ieee);
     await site.set(ieee, { sleepy: { pollMs: POLL_MS, awakeMs: 0 }, clearLog: true });

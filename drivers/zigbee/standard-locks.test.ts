@@ -34,9 +34,10 @@ describe('a standard lock', () => {
       { ieee: RELOCKING, ...least, autoRelockSeconds: 60 },
       { ieee: CODED, ...plain, requirePin: true, pins: [{ user: 3, code: PIN }] },
     ];
-    site = await simulated({ pace: 1, locks }, cleanup);
+    site = await simulated({ locks }, cleanup);
     gateway = await opened(site, {}, { cleanup });
     for (const { ieee } of locks) await joined(gateway, site, ieee);
+    await site.setGateway({ pace: 1 });
   }, 60_000);
 
   const report = (ieee: string) => gateway.reports.get(`device:${ieee}`) as LockReport;

@@ -43,7 +43,7 @@ describe.each(ADAPTERS)('unlocking by $adapter', ({ adapter }) => {
     const plain = [LOCK, LOSING_LOCK, UNROUTED_LOCK, ...IDLE_LOCKS.map(({ ieee }) => ieee)];
     const sleeping = { ieee: POLLING_LOCK, sleepy: {}, checkInSeconds: 3_600, asksDefaultResponse: true };
     const locks = [...plain.map((ieee) => ({ ieee, asksDefaultResponse: true })), sleeping];
-    site = await simulated({ adapter, pace: 1, locks }, cleanup);
+    site = await simulated({ adapter, locks }, cleanup);
     const report = () => {
       if (!isThrowing) return;
       thrown += 1;
@@ -55,6 +55,7 @@ describe.each(ADAPTERS)('unlocking by $adapter', ({ adapter }) => {
     aheadMs = STARTED_MS;
     now = clock.monotonic;
     for (const { ieee } of locks) await joined(gateway, site, ieee);
+    await site.setGateway({ pace: 1 });
   }, 120_000);
 
   const frames = async (ieee: string) =>
@@ -65,7 +66,7 @@ describe.each(ADAPTERS)('unlocking by $adapter', ({ adapter }) => {
   const fresh = async (ieee: string) => {
     await site.set(ieee, { faults: null, clearLog: true, manual: 'lock' });
     // Whatever fails next is not to be the answer to this event.
-    await expect.poll(() => answers(ieee)).toBeGreaterThan(0);
+    await vi.waitFor(async () => expect(await answers(ieee)).toBeGreaterThan(0));
     await site.set(ieee, { clearLog: true });
   };
   const unlock = (hwId: string, timeoutMs = 20_000) => gateway.execute('unlock', unlockOf(hwId), timeoutMs);
@@ -82,7 +83,8 @@ describe.each(ADAPTERS)('unlocking by $adapter', ({ adapter }) => {
     await vi.waitFor(() => expect(gateway.events).toContainEqual(event));
   });
 
-  it('never reaches a poll-control lock late: it is not kept for its check-in', async () => {
+  // Each with a lock of its own: they wait at the same time.
+  it.concurrent('never reaches a poll-control lock late: it is not kept for its check-in', async () => {
     await fresh(POLLING_LOCK);
     await site.set(POLLING_LOCK, { faults: { offline: true } });
     // By the library's own choice this very command is queued for a sleeping lock, for an hour here.
@@ -90,20 +92,46 @@ describe.each(ADAPTERS)('unlocking by $adapter', ({ adapter }) => {
     await site.set(POLLING_LOCK, { faults: null });
     await site.set(POLLING_LOCK, { checkIn: true, announce: true });
     const heard = () => (gateway.reports.get(`device:${POLLING_LOCK}`) as { connected: boolean }).connected;
-    await expect.poll(heard).toBe(true);
+    await vi.waitFor(() => expect(heard()).toBe(true));
     // Something that comes after it in every queue.
     await gateway.execute('unlock', unlockOf(LOCK));
     expect(await unlocked(POLLING_LOCK)).toBe(0);
   });
 
-  it('is not sent twice when the answer is lost, and says that no one knows', async () => {
+  it.concurrent('is not sent twice when the answer is lost, and says that no one knows', async () => {
     await fresh(LOSING_LOCK);
     await site.set(LOSING_LOCK, { faults: { lostResponses: 20 } });
     await expect(unlock(LOSING_LOCK, SHORT_MS)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
     await site.set(LOSING_LOCK, { faults: null });
-    await expect.poll(async () => (await commands(LOSING_LOCK)).length).toBe(1);
+    await vi.waitFor(async () => expect(await commands(LOSING_LOCK)).toHaveLength(1));
     expect(await unlocked(LOSING_LOCK)).toBe(1);
   });
+
+  it.concurrent('is not known, and never "not sent", after a negative confirmation and silence', async () => {
+    await fresh(UNROUTED_LOCK);
+    await site.set(UNROUTED_LOCK, { faults: { confirm: { status: 'NO_ROUTE', frames: 1 } } });
+    const { code, message } = (await unlock(UNROUTED_LOCK, SHORT_MS).catch(
+      (failure) => failure,
+    )) as DriverError;
+    expect([code, message]).toEqual(['OUTCOME_UNKNOWN', expect.stringMatching(/^it was sent, .* \(.+\)$/)]);
+    expect((await commands(UNROUTED_LOCK)).length).toBe(0);
+    // The lock is free for the next at once.
+    expect(await unlock(UNROUTED_LOCK)).toEqual(CONFIRMED);
+  });
+
+  it.concurrent.each(IDLE_LOCKS)(
+    'is not confirmed by a hand that turns the bolt, which the lock leaves as it was; its event is $lateEventsMs ms late',
+    async ({ ieee, lateEventsMs }) => {
+      await fresh(ieee);
+      expect(await unlock(ieee)).toEqual(CONFIRMED);
+      await fresh(ieee);
+      await site.set(ieee, { faults: { stuck: true, lateEventsMs } });
+      const stuck = unlock(ieee);
+      await vi.waitFor(async () => expect(await commands(ieee)).toHaveLength(1));
+      await site.set(ieee, { manual: 'unlock' });
+      expect(await stuck).toEqual({ ...CONFIRMED, outcome: 'accepted' });
+    },
+  );
 
   it('is confirmed by the event of the lock when its answer is lost, and the next need not wait for that', async () => {
     await fresh(LOCK);
@@ -128,20 +156,6 @@ describe.each(ADAPTERS)('unlocking by $adapter', ({ adapter }) => {
     expect(isOver).toBe(false);
     expect(await slow).toEqual(CONFIRMED);
   });
-
-  it.each(IDLE_LOCKS)(
-    'is not confirmed by a hand that turns the bolt, which the lock leaves as it was; its event is $lateEventsMs ms late',
-    async ({ ieee, lateEventsMs }) => {
-      await fresh(ieee);
-      expect(await unlock(ieee)).toEqual(CONFIRMED);
-      await fresh(ieee);
-      await site.set(ieee, { faults: { stuck: true, lateEventsMs } });
-      const stuck = unlock(ieee);
-      await expect.poll(async () => (await commands(ieee)).length).toBe(1);
-      await site.set(ieee, { manual: 'unlock' });
-      expect(await stuck).toEqual({ ...CONFIRMED, outcome: 'accepted' });
-    },
-  );
 
   it('is refused by a failure default response', async () => {
     await fresh(LOCK);
@@ -252,18 +266,6 @@ describe.each(ADAPTERS)('unlocking by $adapter', ({ adapter }) => {
     await site.set(LOCK, { faults: { confirm, lostResponses: 1 } });
     expect(await unlock(LOCK)).toEqual(CONFIRMED);
     expect(await unlocked(LOCK)).toBe(1);
-  });
-
-  it('is not known, and never "not sent", after a negative confirmation and silence', async () => {
-    await fresh(UNROUTED_LOCK);
-    await site.set(UNROUTED_LOCK, { faults: { confirm: { status: 'NO_ROUTE', frames: 1 } } });
-    const { code, message } = (await unlock(UNROUTED_LOCK, SHORT_MS).catch(
-      (failure) => failure,
-    )) as DriverError;
-    expect([code, message]).toEqual(['OUTCOME_UNKNOWN', expect.stringMatching(/^it was sent, .* \(.+\)$/)]);
-    expect((await commands(UNROUTED_LOCK)).length).toBe(0);
-    // The lock is free for the next at once.
-    expect(await unlock(UNROUTED_LOCK)).toEqual(CONFIRMED);
   });
 
   it('is known not to be sent when the coordinator refuses the frame in its answer', async () => {

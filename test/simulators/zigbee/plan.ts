@@ -324,6 +324,8 @@ export const gatewayChange = z.strictObject({
     .optional(),
   /** As after so many more frames of the coordinator, which all have heard: a backup that was made before is too old. */
   frames: count.optional(),
+  /** Of its port, from the next byte on. Forming a network at the pace of real hardware takes ten seconds. */
+  pace: z.number().min(0).max(1).optional(),
   airMs: milliseconds.optional(),
   lossRate: z.number().min(0).max(1).optional(),
   seed: z.int().optional(),

@@ -47,8 +47,10 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
   const routers = new Map<string, OpenNode>();
   const locks = new Map<string, Lock>();
   const memory = stack.use(openMemoryFile(plan.memory, time, () => stick.dump()));
+  let { pace } = plan;
   const stick: Stick = openCoordinator(plan, {
     time,
+    pace: () => pace,
     air: () => air,
     kept: memory.kept,
     write: (bytes) => transport.write(bytes),
@@ -90,7 +92,10 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
       lock?.change(change);
       return lock !== undefined;
     },
-    changeGateway: (change) => changeGateway({ stick, air, transport, plug, nodes }, change),
+    changeGateway(change) {
+      pace = change.pace ?? pace;
+      return changeGateway({ stick, air, transport, plug, nodes }, change);
+    },
     stats: () => ({
       port: plug.port(),
       stick: stick.state(),
@@ -105,12 +110,12 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
   };
 }
 
-type Surroundings = Pick<StickOptions, 'time' | 'kept' | 'write' | 'started'> & { air: () => Air };
+type Surroundings = Pick<StickOptions, 'time' | 'pace' | 'kept' | 'write' | 'started'> & { air: () => Air };
 
 function openCoordinator(plan: CheckedPlan, surroundings: Surroundings): Stick {
-  const { ieee, pace, children: childrenMax } = plan;
-  const bootMs = plan.bootMs ?? pace * BOOT_MS;
-  const both = { ...surroundings, ieee, pace, bootMs, childrenMax };
+  const { ieee, children: childrenMax } = plan;
+  const bootMs = plan.bootMs ?? plan.pace * BOOT_MS;
+  const both = { ...surroundings, ieee, bootMs, childrenMax };
   if (plan.adapter === 'ember') return openNcp({ ...both, version: plan.ezspVersion });
   const { revision, stack, requireKeyExchange: requiresKeyExchange, joinTimeoutMs } = plan;
   return openStick({ ...both, revision, stack, requiresKeyExchange, joinTimeoutMs });

@@ -3,13 +3,12 @@ import type { Time } from '../time.ts';
 
 const BYTE_MS = 10_000 / 115_200;
 
-/** `pace`: the share of that time which it takes here; 0: none. */
+/** `pace`: the share of that time which it takes here at present; 0: none. */
 export function openSerialLine(
   time: Time,
-  pace: number,
+  pace: () => number,
   arrive: (bytes: Uint8Array) => void,
 ): (bytes: Uint8Array) => void {
-  if (pace === 0) return arrive;
   const waiting: { bytes: Uint8Array; at: number }[] = [];
   let free = 0;
   function next(): void {
@@ -22,7 +21,8 @@ export function openSerialLine(
     });
   }
   return (bytes) => {
-    free = Math.max(free, time.now()) + bytes.length * BYTE_MS * pace;
+    if (pace() === 0 && waiting.length === 0) return arrive(bytes);
+    free = Math.max(free, time.now()) + bytes.length * BYTE_MS * pace();
     waiting.push({ bytes: Buffer.from(bytes), at: free });
     if (waiting.length === 1) next();
   };

@@ -32,8 +32,8 @@ export interface StickOptions {
   kept: NvDump | undefined;
   /** How long after power-up or a reset it says nothing. */
   bootMs: number;
-  /** Share of the time of a serial line that its port takes. */
-  pace: number;
+  /** Share of the time of a serial line that its port takes at present. */
+  pace(): number;
   childrenMax: number;
   /** bdbTrustCenterRequireKeyExchange, until the host says otherwise, and bdbTrustCenterNodeJoinTimeout. */
   requiresKeyExchange: boolean;
