@@ -135,6 +135,7 @@ describe('simulate', () => {
     expect((await technician('GET', '/encoder/desk-9')).body).toMatchObject({
       metadata: { simulated: 'true' },
     });
+    expect(await interrupted(again)).toBe(0);
   });
 
   it('has a message for the console to register, and takes its answer', async () => {
@@ -147,6 +148,7 @@ describe('simulate', () => {
     writeFileSync(String(answer), JSON.stringify(registered.body));
     await using child = simulate('encoder', 'desk-8', '--credentials', String(answer));
     await child.waitFor(({ event }) => event === 'connected');
+    expect(await interrupted(child)).toBe(0);
   });
 
   it('says what to write where a link is not there, and what is wrong with its arguments', async () => {
@@ -171,5 +173,6 @@ describe('simulate', () => {
     expect(refused).toMatchObject({ code: 1, text: expect.stringContaining('encoder front-desk') });
     await using child = simulate('bus', 'training', '--i-know');
     await child.waitFor(({ event }) => event === 'up');
+    expect(await interrupted(child)).toBe(0);
   });
 });
