@@ -1,4 +1,4 @@
-/** What is killed when, drawn from a seed: the same seed gives the same 200 runs. */
+/** What is killed when, drawn from a seed: the same seed gives the same runs. */
 
 /** What the run waits for before it strikes: a state the encoder reported, or one whose event arrived upstream. */
 const MOMENTS = [

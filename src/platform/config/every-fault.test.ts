@@ -130,7 +130,7 @@ function messages(...faults: Fault[]): string[] {
   const document = sound();
   for (const { plant } of faults) plant(document);
   try {
-    parseConfig(JSON.stringify(document, null, 1), join(folder, 'gatehouse.yaml'), {
+    parseConfig(JSON.stringify(document), join(folder, 'gatehouse.yaml'), {
       checkFiles: true,
       reader: () => undefined,
     });

@@ -2,6 +2,8 @@
  * A gateway and an encoder under a random history: both are killed at any point, links drop, messages are lost, doubled
  * and overtaken, commits fail, clocks jump. The encoder is a model of its own, made from the protocol's rules and not
  * from the gateway's code; it counts what really got onto cards. fast-check shrinks what breaks to the shortest history.
+ *
+ * SIMULATION_RUNS makes it shorter or longer.
  */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
@@ -18,7 +20,7 @@ import { type Down, ModelEncoder } from './test-encoder.ts';
 import { body, CALLER, EXPIRY_MS, openRecords, testTime } from './testbed.ts';
 import { openWrites, type Writes } from './writes.ts';
 
-const RUNS = 10_000;
+const RUNS = Number(process.env.SIMULATION_RUNS ?? 3_000);
 const GRACE_MS = 60_000;
 /** Less than the hour after which a clock that jumped ahead is believed and old requests are forgotten. */
 const WAITING_MAX_MS = 600_000;
