@@ -22,7 +22,7 @@ import { OSDP_FIRMWARE } from '../resources/rs485/firmware.ts';
 import { openRs485, type Rs485 } from '../resources/rs485/rs485.ts';
 import { openSiteImport, type SiteImport } from '../resources/site-import/import.ts';
 import { openZgates, type Zgates } from '../resources/zgates/zgates.ts';
-import { openActuations } from '../services/actuations/actuations.ts';
+import { type Actuations, openActuations } from '../services/actuations/actuations.ts';
 import type { Audit } from '../services/audit/audit.ts';
 import { type Catalogue, openCatalogue } from '../services/catalogue/catalogue.ts';
 import type { CatalogueFollowers } from '../services/catalogue/edit.ts';
@@ -66,19 +66,17 @@ export interface FieldResources {
 /** What is opened here is closed with `opening`. */
 export async function openFieldResources(
   options: FieldResourcesOptions,
-  { database, systemId, audit, events, vault, meters, time, tasks }: FieldServices,
+  services: FieldServices,
   opening: AsyncDisposableStack,
 ): Promise<FieldResources> {
+  const { database, systemId, audit, meters, tasks } = services;
   const { config, clock, log } = options;
-  const { firmwareDirectory } = config;
   let wiring: Wiring = config;
   const field = opening.use(openLinks(options, () => [rs485, zgates, doors]));
   const jobs = opening.use(openJobs({ database, audit, clock, log }));
   const actuations = await openActuations({ database, audit, clock, log, meter: meters });
   const followers = () => catalogueFollowers({ rs485, zgates, doors });
   const catalogue = openCatalogue({ database, audit, followers });
-  // What stands below each slice, and is the same for all of them: their contexts name what they use of it.
-  const below = { database, audit, events, clock, log, vault, actuations, jobs, catalogue, field };
   const networks = await openNetworks({
     database,
     audit,
@@ -89,37 +87,20 @@ export async function openFieldResources(
       for (const link of linksByTls(wiring, netId)) field.restart(link);
     },
   });
-  const zgates: Zgates = await openZgates({
-    ...below,
+  const below = { field, jobs, actuations, catalogue, networks };
+  const { zgates, rs485, doors }: Slices = await openSlices(options, services, below);
+  const siteImport = openSiteImport({
+    database,
+    audit,
+    clock,
+    jobs,
+    catalogue,
+    systemId,
     networks,
-    declared: config.zgates,
-    stateDirectory: join(config.dataDirectory, 'zigbee'),
-    locksOf: (deviceId) => doors.locksOf(deviceId),
-    upgradeOf: (deviceId) => doors.firmware.upgradeOf(deviceId),
-    connectionChanged: (deviceId, connected) => doors.gatewayChanged(deviceId, connected),
-  });
-  const rs485: Rs485 = openRs485({
-    ...below,
-    declared: busesOf(config),
-    firmwareDirectory,
-    doorExists: (id) => doors.exists(id),
-    relayChanged: (doorId) => doors.wake(doorId),
-    relayReported: (...report) => doors.standOpen.relayReported(...report),
-  });
-  const doors: DoorSlice = openDoorSlice({
-    ...below,
     zgates,
     rs485,
-    lockLinks: openLockLinks(zgates, field),
-    clockSynchronised: time.synchronised,
-    bootId: readBootId(),
-    thresholds: config.doors,
-    firmwareBattery: config.firmware,
-    firmwareDirectory,
-    openReconciler: (configuration) =>
-      openReconciler({ ...configuration, name: 'door configurations', clock, log }),
+    doors,
   });
-  const siteImport = openSiteImport({ ...below, systemId, networks, zgates, rs485, doors });
   field.open(linkSpecs(config, zgates.startOptions));
   await jobs.resume({
     [LOCK_FIRMWARE]: doors.firmware.resume,
@@ -144,6 +125,81 @@ export async function openFieldResources(
   };
 }
 
+interface Slices {
+  rs485: Rs485;
+  zgates: Zgates;
+  doors: DoorSlice;
+}
+
+/** What stands below the slices. */
+interface Below extends Pick<FieldResources, 'field' | 'jobs' | 'catalogue' | 'networks'> {
+  actuations: Actuations;
+}
+
+async function openSlices(
+  { config, clock, log }: FieldResourcesOptions,
+  { database, audit, events, vault, time }: FieldServices,
+  { field, jobs, actuations, catalogue, networks }: Below,
+): Promise<Slices> {
+  const { firmwareDirectory } = config;
+  const zgates: Zgates = await openZgates({
+    database,
+    audit,
+    events,
+    clock,
+    log,
+    vault,
+    jobs,
+    catalogue,
+    field,
+    networks,
+    declared: config.zgates,
+    stateDirectory: join(config.dataDirectory, 'zigbee'),
+    locksOf: (deviceId) => doors.locksOf(deviceId),
+    upgradeOf: (deviceId) => doors.firmware.upgradeOf(deviceId),
+    connectionChanged: (deviceId, connected) => doors.gatewayChanged(deviceId, connected),
+  });
+  const rs485: Rs485 = openRs485({
+    database,
+    audit,
+    events,
+    clock,
+    log,
+    vault,
+    actuations,
+    jobs,
+    catalogue,
+    field,
+    declared: busesOf(config),
+    firmwareDirectory,
+    doorExists: (id) => doors.exists(id),
+    relayChanged: (doorId) => doors.wake(doorId),
+    relayReported: (...report) => doors.standOpen.relayReported(...report),
+  });
+  const doors: DoorSlice = openDoorSlice({
+    database,
+    audit,
+    events,
+    clock,
+    log,
+    vault,
+    actuations,
+    jobs,
+    catalogue,
+    zgates,
+    rs485,
+    lockLinks: openLockLinks(zgates, field),
+    clockSynchronised: time.synchronised,
+    bootId: readBootId(),
+    thresholds: config.doors,
+    firmwareBattery: config.firmware,
+    firmwareDirectory,
+    openReconciler: (configuration) =>
+      openReconciler({ ...configuration, name: 'door configurations', clock, log }),
+  });
+  return { rs485, zgates, doors };
+}
+
 /** For the status and the metrics: what they have of the slices. */
 export function figuresOf({ field, jobs, doors, zgates, rs485 }: FieldResources) {
   return {
@@ -160,12 +216,6 @@ export function figuresOf({ field, jobs, doors, zgates, rs485 }: FieldResources)
       zgates: zgates.channels.reconciler.summary,
     },
   };
-}
-
-interface Slices {
-  rs485: Rs485;
-  zgates: Zgates;
-  doors: DoorSlice;
 }
 
 /** All that goes on by itself. */
