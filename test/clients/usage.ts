@@ -15,8 +15,9 @@ export const request: components['schemas']['WriteRequest'] = {
   description: 'Room 214',
 };
 
-// @ts-expect-error A key without blocks has nothing to write.
-export const without: components['schemas']['WriteRequest'] = { data: [{ keyId: 'x' }] };
+type IsRequest<Body> = Body extends components['schemas']['WriteRequest'] ? true : false;
+/** A key without blocks has nothing to write. */
+export const without: IsRequest<{ data: { keyId: string }[] }> = false;
 
 export const path: keyof paths = '/encoder/{encoderId}/write-request/{requestId}';
 
