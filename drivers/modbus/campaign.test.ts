@@ -38,6 +38,7 @@ const BOARDS = [
   ['latching-relay-8', 'waveshare-relay-8', false],
   ['icp-das-tm-r5', 'icp-das-tm-r5', true],
   ['wago-750-do8', 'wago-750-do8', true],
+  ['eletechsup-r421a08', 'eletechsup-r421a08', true],
   ['gatehouse-io', 'gatehouse-io', true],
 ] as const;
 /** Fewer of them: what they add are frames. */

@@ -21,6 +21,8 @@ export interface Step {
   hindrance?(): string | undefined;
   /** It opens relays, or sees that they are open. */
   opens?: true;
+  /** It sees which product is there. */
+  identifies?: true;
 }
 
 type Outputs = NonNullable<Profile['outputs']>;

@@ -11,7 +11,8 @@ import type { Step } from './contact-steps.ts';
 import { type DeviceState, openState, type StateOptions } from './device-state.ts';
 import { readBits, readRegisters } from './exchanges.ts';
 import { isRefusal, openPollFailures, openStandIn } from './poll-failures.ts';
-import { identitySpans, pollSpans, settingsBlock } from './profile-areas.ts';
+import { foreignProduct } from './product.ts';
+import { identitySpans, pollSpans, productSpans, settingsBlock } from './profile-areas.ts';
 import type { Profile } from './profile-shape.ts';
 import { FUNCTION_CODES, type Image, isBitTable, readsOf, type Span } from './registers.ts';
 import type { WatchdogGuard } from './watchdog-guard.ts';
@@ -95,7 +96,10 @@ export function openDevice(options: DeviceOptions): Device {
       // Other settings alone are those that were just written.
       isInDoubt = state.hasChanged('restart');
     },
-    hindered: warn,
+    hindered(reason, isOtherProduct) {
+      warn(reason);
+      if (isOtherProduct) disconnect();
+    },
     refused: (reason) =>
       warn(`the device at address ${unit} does not answer what profile ${profile.name} asks: ${reason}`),
     lost(reason) {
@@ -179,7 +183,7 @@ interface Listener {
   /** It has restarted, or has other settings. */
   doubted(): void;
   /** The contact has to begin again. */
-  hindered(reason: string): void;
+  hindered(reason: string, isOtherProduct: boolean): void;
   refused(reason: string): void;
   /** `reason`: what is to be logged of it. */
   lost(reason?: string): void;
@@ -190,7 +194,7 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
   const reading = readStep(unit, state);
   const polls = readsOf(pollSpans(profile)).map(reading);
   const checks = readsOf(guard.spans).map(reading);
-  const contact = (): Phase => ({ kind: 'contact', steps: [...contactSteps(options, reading), ...polls] });
+  const contact = (): Phase => ({ kind: 'contact', steps: contactSteps(options, state, reading, polls) });
   const standIn = openStandIn();
   let rounds = 0;
   let phase = contact();
@@ -214,13 +218,13 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
       const [done, ...rest] = phase.steps;
       const steps = [...(done?.more?.() ?? []), ...rest];
       const hindrance = done?.hindrance?.();
-      if (hindrance !== undefined) listener.hindered(hindrance);
+      if (hindrance !== undefined) listener.hindered(hindrance, done?.identifies === true);
       else if (steps.length > 0) return { kind: 'contact', steps };
       const met = hindrance === undefined ? listener.met() : 'unfit';
       if (met === 'unsure') return { kind: 'contact', steps: readsOf(identitySpans(profile)).map(reading) };
       if (met === 'unfit') {
         hurries = false;
-        if (hindrance !== undefined || guard.strayOutputs(state.image()).length > 0) tries.closed();
+        if ((hindrance && !done?.identifies) || guard.strayOutputs(state.image()).length > 0) tries.closed();
         return contact();
       }
     }
@@ -281,9 +285,22 @@ function everyMsOf({ everyMs, guard }: DeviceOptions, isContact: boolean, hurrie
   return Math.min(everyMs, guard.everyMs ?? everyMs);
 }
 
-function contactSteps({ profile, guard }: DeviceOptions, reading: (span: Span) => Step): Step[] {
+/** Which product it is comes first: what the others write means something else to another one. */
+function contactSteps(
+  { unit, profile, guard }: DeviceOptions,
+  state: DeviceState,
+  reading: (span: Span) => Step,
+  polls: readonly Step[],
+): Step[] {
   const spans = [...guard.spans, ...identitySpans(profile), ...settingsBlock(profile.settings)];
-  return [...guard.steps(), ...readsOf(spans).map(reading)];
+  const product = readsOf(productSpans(profile)).map(
+    (span): Step => ({
+      ...reading(span),
+      identifies: true,
+      hindrance: () => foreignProduct(unit, profile, state.image(), span),
+    }),
+  );
+  return [...product, ...guard.steps(), ...readsOf(spans).map(reading), ...polls];
 }
 
 function readStep(unit: number, state: DeviceState) {

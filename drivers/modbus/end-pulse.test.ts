@@ -4,7 +4,7 @@ import { openBoard, openOne } from './test-link.ts';
 
 const hwId = 'bus-1-1';
 
-it.each(['waveshare-relay-8', 'icp-das-tm-r5', 'wago-750-do8'] as const)(
+it.each(['waveshare-relay-8', 'icp-das-tm-r5', 'expertdaq-ex9060-m', 'wago-750-do8'] as const)(
   'of %s opens at once, is no fault of the board, and closes again by the next order',
   async (kind) => {
     const { link, device } = await openBoard(kind);

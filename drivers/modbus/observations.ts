@@ -4,7 +4,7 @@ import { INPUT_PINS, type Rs485Report, type Rs485Settings } from '../contract/se
 import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { type InputPin, openInputCounts } from '../rs485/input-counts.ts';
 import type { Profile } from './profile-shape.ts';
-import { bitsAt, type Image, numberAt } from './registers.ts';
+import { bitsAt, type Image, numberAt, numbersAt } from './registers.ts';
 
 export interface Observations {
   /** Takes the readings of a whole poll as they are. */
@@ -90,9 +90,13 @@ interface Activation {
   activations: number;
 }
 
-function inputReading(image: Image, { inputs, inputEdges }: Profile): InputReading | undefined {
+function inputReading(
+  image: Image,
+  { inputs, inputEdges, inputCounters }: Profile,
+): InputReading | undefined {
   const levels = inputs && bitsAt(image, inputs);
-  return levels && { levels, counters: inputEdges && bitsAt(image, inputEdges) };
+  const counters = inputEdges ? bitsAt(image, inputEdges) : inputCounters && numbersAt(image, inputCounters);
+  return levels && { levels, counters };
 }
 
 /** By the counters of the device while its pin memory is in force (`remembers`), else from reading to reading. */
@@ -103,12 +107,17 @@ function activationsBetween(
   remembers: boolean,
 ): Activation[] {
   if (!before) return [];
-  const modulus = 1 << (inputEdges?.width ?? 0);
+  /** Narrow ones go round; others begin again with the device, which may count no restarts. */
+  function counted(from: number, to: number): number {
+    const modulus = inputEdges ? 1 << inputEdges.width : undefined;
+    if (modulus) return (to - from + modulus) % modulus;
+    return to < from ? to : to - from;
+  }
   return INPUT_PINS.flatMap((input, index) => {
-    const counted = now.counters?.[index];
+    const count = now.counters?.[index];
     const activations =
-      remembers && counted !== undefined
-        ? (counted - (before.counters?.[index] ?? counted) + modulus) % modulus
+      remembers && count !== undefined
+        ? counted(before.counters?.[index] ?? count, count)
         : Number(now.levels[index] === 1 && before.levels[index] === 0);
     return activations > 0 ? [{ input, activations }] : [];
   });

@@ -83,7 +83,7 @@ it.each(['opensWhenCleared', 'opensWhenAsked'] as const)(
 );
 
 describe('a device that is without power during the test', () => {
-  async function withDip(kind: 'odd' | 'icp-das-tm-r5' | 'wago-750-do8') {
+  async function withDip(kind: 'odd' | 'icp-das-tm-r5' | 'expertdaq-ex9060-m' | 'wago-750-do8') {
     const { link, device } = kind === 'odd' ? await openOdd({ keepsTime: true }) : await openBoard(kind);
     const closed = Promise.withResolvers<void>();
     const proving = tested(link).catch((error: unknown) => error);
@@ -94,15 +94,18 @@ describe('a device that is without power during the test', () => {
     return { link, proving, closed: closed.promise };
   }
 
-  it.each(['odd', 'icp-das-tm-r5', 'wago-750-do8'] as const)('is no proof (%s)', async (kind) => {
-    const { link, proving, closed } = await withDip(kind);
-    await using _ = link;
-    await closed;
-    expect(await proving).toMatchObject({
-      code: 'OUTCOME_UNKNOWN',
-      message: expect.stringMatching(/output2 is open, but .* Nothing is proven/),
-    });
-  });
+  it.each(['odd', 'icp-das-tm-r5', 'expertdaq-ex9060-m', 'wago-750-do8'] as const)(
+    'is no proof (%s)',
+    async (kind) => {
+      const { link, proving, closed } = await withDip(kind);
+      await using _ = link;
+      await closed;
+      expect(await proving).toMatchObject({
+        code: 'OUTCOME_UNKNOWN',
+        message: expect.stringMatching(/output2 is open, but .* Nothing is proven/),
+      });
+    },
+  );
 });
 
 it('a test waits for the pulses of all relays of the device, for its silence would end them', async () => {

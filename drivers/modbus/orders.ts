@@ -3,12 +3,26 @@ import type { Bus } from '../bus/bus.ts';
 import { type Attempt, type Exchange, FAULTS, type Order, type OrderClass } from '../bus/exchange.ts';
 import { type Clock, DriverError, type DriverErrorCode } from '../contract/driver.ts';
 import { type Device, exchangeOf } from './device.ts';
+import { write } from './exchanges.ts';
+import type { Profile } from './profile-shape.ts';
 import { bitsAt, numberAt, type Span, spanOf } from './registers.ts';
 
 const READ_BACK_ATTEMPTS = 3;
 
 export function isClosed({ profile, image }: Device, relay: number): boolean {
   return profile.outputs !== undefined && bitsAt(image(), profile.outputs)?.[relay] === 1;
+}
+
+/** Opens a relay: by its coil, or by the command for that. undefined: the product has neither. */
+export function offRequest(
+  unit: number,
+  { outputs, pulse }: Profile,
+  relay: number,
+): Exchange<null> | undefined {
+  if (pulse?.way === 'command')
+    return write(unit, { functionCode: 6, address: pulse.address + relay, value: pulse.off });
+  if (outputs?.table !== 'coil' || pulse?.way === 'block') return undefined;
+  return write(unit, { functionCode: 5, address: outputs.address + relay, value: false });
 }
 
 /** The request may have been carried out. After all other codes it certainly was not. */

@@ -5,7 +5,8 @@ import type { ProbeAsking } from '../rs485/link.ts';
 import { openProber, type Prober, SILENT_ATTEMPTS } from '../rs485/prober.ts';
 import { exchangeOf } from './device.ts';
 import { readIdentification } from './exchanges.ts';
-import { identitySpans, pollSpans } from './profile-areas.ts';
+import { foreignProduct } from './product.ts';
+import { identitySpans, pollSpans, productSpans } from './profile-areas.ts';
 import type { Profile } from './profile-shape.ts';
 import { EMPTY_IMAGE, type Image, readsOf, textAt, withRead } from './registers.ts';
 
@@ -58,6 +59,7 @@ async function identify(
     if (!read && prober.counters.refusals > refusals) return standard(address, byPlace, prober);
     if (!read) continue;
     image = read;
+    if (foreignProduct(address, profile, image) !== undefined) return standard(address, byPlace, prober);
     const name = hwId ? textAt(image, hwId) : byPlace;
     if (hwId && (!name || name !== claimed)) {
       claimed = name;
@@ -77,7 +79,11 @@ async function identify(
 /** undefined: a part of it could not be read. */
 async function readAll(profile: Profile, address: number, prober: Prober): Promise<Image | undefined> {
   let image = EMPTY_IMAGE;
-  const spans = [...identitySpans(profile), ...(profile.identity.hwId ? [] : pollSpans(profile))];
+  const spans = [
+    ...productSpans(profile),
+    ...identitySpans(profile),
+    ...(profile.identity.hwId ? [] : pollSpans(profile)),
+  ];
   for (const span of readsOf(spans)) {
     const values = await prober.ask(exchangeOf(address, span));
     if (!values) return undefined;

@@ -1,6 +1,14 @@
 /** Where the fields of a product are: all of them, and those of each purpose. */
 import type { Profile, Watchdog } from './profile-shape.ts';
-import { isBitTable, type NumberPlace, type Span, spanOf, type Table, type TextPlace } from './registers.ts';
+import {
+  isBitTable,
+  type NumberPlace,
+  type NumbersPlace,
+  type Span,
+  spanOf,
+  type Table,
+  type TextPlace,
+} from './registers.ts';
 
 export interface Area extends Span {
   /** In the profile. */
@@ -10,12 +18,16 @@ export interface Area extends Span {
 }
 
 export function areasOf(profile: Profile): Area[] {
-  const { inputs, outputs, inputEdges, bootCount, tamper, supplyFault } = profile;
+  const { inputs, outputs, inputEdges, inputCounters, bootCount, tamper, supplyFault } = profile;
   return [
     ...labelAreas(profile.identity),
+    ...(profile.identity.shown ?? []).flatMap((place, index) =>
+      numberArea(['identity', 'shown', index], place),
+    ),
     ...bitArea(['inputs'], inputs),
     ...bitArea(['outputs'], outputs),
     ...bitArea(['inputEdges'], inputEdges),
+    ...numberArea(['inputCounters'], inputCounters),
     ...numberArea(['bootCount'], bootCount),
     ...bitArea(['tamper'], tamper && { ...tamper, count: 1 }),
     ...bitArea(['supplyFault'], supplyFault && { ...supplyFault, count: 1 }),
@@ -137,17 +149,23 @@ export function identitySpans({ identity }: Profile): Span[] {
   return labelAreas(identity);
 }
 
+/** What names the product. */
+export function productSpans({ identity }: Profile): Span[] {
+  return (identity.shown ?? []).map(spanOf);
+}
+
 /** What is read again and again. */
 export function pollSpans(profile: Profile): Span[] {
-  const { inputs, outputs, inputEdges, bootCount, tamper, supplyFault, settings, pulse } = profile;
+  const { inputs, outputs, inputEdges, inputCounters, bootCount, tamper, supplyFault, settings, pulse } =
+    profile;
   const status = pulse?.way === 'block' ? [pulse.lastId, pulse.remaining] : [];
   const numbers = [bootCount, settings?.inForce, ...status].filter((place) => place !== undefined);
-  const bits = [inputs, outputs, inputEdges].filter((place) => place !== undefined);
+  const bits = [inputs, outputs, inputEdges, inputCounters].filter((place) => place !== undefined);
   const flags = [tamper, supplyFault].filter((place) => place !== undefined);
   return [...numbers.map(spanOf), ...bits.map(spanOf), ...flags.map((flag) => spanOf({ ...flag, count: 1 }))];
 }
 
-function numberArea(path: PropertyKey[], place: NumberPlace | TextPlace | undefined): Area[] {
+function numberArea(path: PropertyKey[], place: NumberPlace | NumbersPlace | TextPlace | undefined): Area[] {
   return place ? [{ path, ...spanOf(place) }] : [];
 }
 
@@ -157,11 +175,13 @@ interface BitField {
   bit: number;
   count: number;
   width?: number;
+  each?: 'register' | undefined;
 }
 
 function bitArea(path: PropertyKey[], place: BitField | undefined): Area[] {
   if (!place) return [];
-  const { table, bit, count, width = 1 } = place;
+  const { table, bit, count, width = 1, each } = place;
+  if (each && !isBitTable(table)) return [{ path, ...spanOf(place) }];
   // A coil has no bits: whatever `bit` says is then wrong.
   const bits = isBitTable(table) ? { from: bit, to: bit + 1 } : { from: bit, to: bit + count * width };
   return [{ path, ...spanOf(place), bits }];

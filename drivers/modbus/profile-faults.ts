@@ -123,6 +123,7 @@ function impossibleFields({
   inputs,
   outputs,
   inputEdges,
+  inputCounters,
   settings,
   pulse,
 }: Profile): ProfileFault[] {
@@ -136,7 +137,12 @@ function impossibleFields({
   for (const field of ['inForce', 'version'] as const)
     if (settings && settings[field].registers !== 2)
       wrong(['settings', field, 'registers'], 'must be 2: a version has 32 bits');
-  if (pulse && pulse.way !== 'block' && outputs && outputs.table !== 'coil')
+  if (outputs?.each && isBitTable(outputs.table))
+    wrong(['outputs', 'each'], 'is for registers: each coil is one anyhow');
+  if (inputs?.each && isBitTable(inputs.table))
+    wrong(['inputs', 'each'], 'is for registers: each coil is one anyhow');
+  if (pulse?.way === 'command') faults.push(...commandFaults(pulse, outputs?.count ?? 1));
+  if (pulse && (pulse.way === 'flash' || pulse.way === 'switched') && outputs && outputs.table !== 'coil')
     wrong(
       ['outputs', 'table'],
       pulse.way === 'switched'
@@ -145,6 +151,28 @@ function impossibleFields({
     );
   if (inputEdges && inputs && inputEdges.count !== inputs.count)
     wrong(['inputEdges', 'count'], `must be that of inputs, ${inputs.count}`);
+  if (inputCounters && inputs && inputCounters.count !== inputs.count)
+    wrong(['inputCounters', 'count'], `must be that of inputs, ${inputs.count}`);
+  if (inputCounters && inputEdges)
+    wrong(['inputCounters'], 'is for a product without inputEdges: one of them says what was counted');
+  return faults;
+}
+
+function commandFaults(
+  { address, on, off, unitsMax }: Extract<Profile['pulse'], { way: 'command' }>,
+  relays: number,
+): ProfileFault[] {
+  const faults: ProfileFault[] = [];
+  const wrong = (field: string, message: string) => faults.push({ path: ['pulse', field], message });
+  if (address + relays > ADDRESSES)
+    wrong('address', `reaches to ${address + relays - 1}; the last address is 65535 (0xFFFF)`);
+  if (on + unitsMax > REGISTER_MAX)
+    wrong(
+      'unitsMax',
+      `is too much: the command with its time would be ${on + unitsMax}, and a register takes 65535`,
+    );
+  if (off >= on && off <= on + unitsMax)
+    wrong('off', `closes the relay: the commands ${hex(on)} to ${hex(on + unitsMax)} do`);
   return faults;
 }
 
@@ -215,16 +243,19 @@ function unreadSteps(enable: Watchdog['enable'], inForce: Watchdog['inForce']): 
   });
 }
 
-function missing({ inputs, outputs, inputEdges, settings, pulse }: Profile): ProfileFault[] {
+function missing({ inputs, outputs, inputEdges, inputCounters, settings, pulse }: Profile): ProfileFault[] {
   const faults: ProfileFault[] = [];
   const wrong = (path: PropertyKey[], message: string) => faults.push({ path, message });
   if (!inputs && !outputs) wrong([], 'has neither inputs nor outputs');
-  if (outputs && !pulse) wrong(['outputs'], 'needs pulse: how a relay is closed for a time');
+  if (outputs && !pulse && !outputs.readOnly)
+    wrong(['outputs'], 'needs pulse: how a relay is closed for a time; or readOnly, where none may be fired');
+  if (outputs?.readOnly && pulse) wrong(['pulse'], 'is for outputs that are not readOnly');
   if (pulse && !outputs) wrong(['pulse'], 'needs outputs: the relays, to see that one has closed');
   if (inputEdges && !inputs) wrong(['inputEdges'], 'needs inputs');
+  if (inputCounters && !inputs) wrong(['inputCounters'], 'needs inputs');
   if (inputEdges && !settings?.useInputPinMemory)
     wrong(['inputEdges'], 'needs settings.useInputPinMemory, which turns them on');
-  if (settings?.useInputPinMemory && !inputEdges)
+  if (settings?.useInputPinMemory && !inputEdges && !inputCounters)
     wrong(['settings', 'useInputPinMemory'], 'needs inputEdges, which show what was remembered');
   if (settings?.inputsInUse && !inputs) wrong(['settings', 'inputsInUse'], 'needs inputs');
   if (settings?.outputsInUse && !outputs) wrong(['settings', 'outputsInUse'], 'needs outputs');

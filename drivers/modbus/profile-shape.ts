@@ -44,7 +44,29 @@ const table = z
 const bit = z.int().min(0).max(15).default(0).describe('Of the register; 0 is the lowest');
 const oneBit = z.strictObject({ table, address, bit });
 const bits = (most: number) =>
-  z.strictObject({ table, address, bit, count: z.int().min(1).max(most).describe('How many, from here on') });
+  z.strictObject({
+    table,
+    address,
+    bit,
+    count: z.int().min(1).max(most).describe('How many, from here on'),
+    each: z
+      .literal('register')
+      .optional()
+      .describe('Each has a register of its own, one after the other; absent: they are bits of one'),
+  });
+const inputs = bits(4)
+  .extend({ inverted: z.literal(true).optional().describe('0 is active') })
+  .describe('Levels now, input0 first; further ones are not used');
+const outputs = bits(8)
+  .extend({
+    readOnly: z
+      .literal(true)
+      .optional()
+      .describe(
+        'They are shown, and never fired: nothing opens a relay of this product when the gateway is dead, or nothing that can be read back',
+      ),
+  })
+  .describe('Levels now, output0 first');
 
 const label = z
   .strictObject({
@@ -74,7 +96,22 @@ const identity = z.strictObject({
     .array(z.strictObject({ name: label, version: label }))
     .max(8)
     .default([]),
+  shown: z
+    .array(
+      z.strictObject({ table: anyRegister.shape.table, address, value: z.int().min(0).max(REGISTER_MAX) }),
+    )
+    .max(4)
+    .optional()
+    .describe(
+      'Registers that name the product, and what it shows there: read before anything is written. Where it shows something else, another product is there, and nothing is written to it',
+    ),
 });
+
+const inputCounters = z
+  .strictObject({ ...anyRegister.shape, count: z.int().min(1).max(4) })
+  .describe(
+    'Counters of activations that run all the time, input0 first, each in as many registers; used while the pin memory is on. One that is lower than before has begun again',
+  );
 
 const inputEdges = z
   .strictObject({
@@ -168,6 +205,12 @@ const watchdog = z
   })
   .describe('What opens the relays when the gateway is dead');
 
+const unitMilliseconds = z
+  .int()
+  .min(1)
+  .refine((unit) => HOLD_MS % unit === 0, `must divide ${HOLD_MS}, the time that a relay is held for`)
+  .describe(`A divisor of ${HOLD_MS}: so long the relay of a door that stands open outlives the gateway`);
+
 const pulse = z
   .discriminatedUnion('way', [
     z
@@ -184,16 +227,24 @@ const pulse = z
       .strictObject({
         way: z.literal('flash'),
         address: address.describe('Coil of output0; the others follow'),
-        unitMilliseconds: z
-          .int()
-          .min(1)
-          .refine((unit) => HOLD_MS % unit === 0, `must divide ${HOLD_MS}, the time that a relay is held for`)
-          .describe(
-            `A divisor of ${HOLD_MS}: so long the relay of a door that stands open outlives the gateway`,
-          ),
+        unitMilliseconds,
         unitsMax: z.int().min(1).max(PULSE_UNITS_MAX),
       })
       .describe('Function 5 with a time in place of on starts it, and the device times it'),
+    z
+      .strictObject({
+        way: z.literal('command'),
+        address: address.describe('Holding register of output0; the others follow'),
+        on: z
+          .int()
+          .min(0)
+          .max(REGISTER_MAX)
+          .describe('The command that closes it, to which its time is added'),
+        off: z.int().min(0).max(REGISTER_MAX).describe('The command that opens it'),
+        unitMilliseconds,
+        unitsMax: z.int().min(1).max(REGISTER_MAX),
+      })
+      .describe('Function 6 with a command and its time starts it, and the device times it'),
     z
       .strictObject({
         way: z.literal('switched'),
@@ -213,9 +264,10 @@ export const profileShape = z.strictObject({
   product: z.string().min(1).max(64).describe('What it is called; the type of a device that gives none'),
   source: z.string().min(1).max(1_024).describe('Where its register map is published'),
   identity: identity.prefault({}),
-  inputs: bits(4).optional().describe('Levels now, input0 first; further ones are not used'),
-  outputs: bits(8).optional().describe('Levels now, output0 first'),
+  inputs: inputs.optional(),
+  outputs: outputs.optional(),
   inputEdges: inputEdges.optional(),
+  inputCounters: inputCounters.optional(),
   bootCount: anyRegister.optional().describe('Changes at each restart'),
   tamper: oneBit.optional(),
   supplyFault: oneBit.optional(),

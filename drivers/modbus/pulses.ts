@@ -12,10 +12,10 @@ import type { RelayFaults } from '../rs485/relay-faults.ts';
 import type { Device } from './device.ts';
 import { write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
-import { isClosed, readBack, sent, sentOnce } from './orders.ts';
+import { isClosed, offRequest, readBack, sent, sentOnce } from './orders.ts';
 import { numberAt, putNumber, readsOf, spanOf } from './registers.ts';
 import type { RelayWatch } from './relay-watch.ts';
-import { effectiveMs, longestPulseMs, pulseBlock } from './settings-block.ts';
+import { effectiveMs, longestPulseMs, pulseBlock, relayCount } from './settings-block.ts';
 import type { WatchdogGuard } from './watchdog-guard.ts';
 
 /** Pulse ids are registers; 0 is what a device shows that never had one. */
@@ -49,7 +49,12 @@ export function openPulse(options: PulsesOptions): Fire {
   const way = wayOf(options);
   return async ({ relay, milliseconds }, deadline, signal) => {
     const count = profile.outputs?.count ?? 0;
-    if (!way || relay >= count)
+    if (profile.outputs?.readOnly)
+      throw new DriverError(
+        'REFUSED',
+        `${profile.product} fires no relay: its profile ${profile.name} has its outputs as readOnly, since nothing that can be read back opens them when the gateway is dead`,
+      );
+    if (!way || relay >= relayCount(profile))
       throw new DriverError('REFUSED', `${profile.product} has ${count} outputs, and no output${relay}`);
     if (milliseconds > longestPulseMs(profile))
       throw new DriverError(
@@ -93,7 +98,8 @@ function wayOf(options: PulsesOptions) {
     case 'block':
       return byBlock(options);
     case 'flash':
-      return byFlash(options);
+    case 'command':
+      return byTimedWrite(options);
     case 'switched':
       return bySwitching(options);
     default:
@@ -153,15 +159,19 @@ function byBlock({ device, bus, clock, live, relays }: PulsesOptions) {
 }
 
 /** One attempt: again would be a second pulse. */
-function byFlash({ device, bus, clock, live, relays }: PulsesOptions) {
+function byTimedWrite({ device, bus, clock, live, relays }: PulsesOptions) {
   const { unit, profile } = device;
   const { pulse, outputs } = profile;
-  if (pulse?.way !== 'flash' || !outputs) return undefined;
+  if ((pulse?.way !== 'flash' && pulse?.way !== 'command') || !outputs) return undefined;
   return async ({ relay, milliseconds, ...order }: Firing) => {
     const wasClosed = isClosed(device, relay) || live.endsAt(relay) !== undefined;
     const value = milliseconds / pulse.unitMilliseconds;
-    const flash = write(unit, { functionCode: 5, address: pulse.address + relay, value });
-    const request = watchedFrom(flash, () => relays.fired(relay, milliseconds));
+    const address = pulse.address + relay;
+    const close =
+      pulse.way === 'flash'
+        ? write(unit, { functionCode: 5, address, value })
+        : write(unit, { functionCode: 6, address, value: pulse.on + value });
+    const request = watchedFrom(close, () => relays.fired(relay, milliseconds));
     const begunAt = clock.monotonic();
     const begun = () => live.began(relay, clock.monotonic() + milliseconds);
     const before = live.endsAt(relay);
@@ -301,14 +311,23 @@ export type EndPulse = (relay: number, deadline: number, signal: AbortSignal) =>
 export function openEndPulse({ device, bus, live, relays, mutex }: PulsesOptions): EndPulse {
   const { unit, profile } = device;
   const { outputs, pulse, product } = profile;
+  /** Boards are known that acknowledge the command to open, and keep the relay closed to the end of its time. */
+  async function assertOpen(relay: number, deadline: number): Promise<void> {
+    if (pulse?.way !== 'command' || !outputs) return;
+    await readBack(bus, device, spanOf(outputs), { deadline });
+    if (isClosed(device, relay))
+      throw new DriverError('REFUSED', `${product} keeps a relay closed to the end of its pulse`);
+  }
+
   return (relay, deadline, signal) =>
     mutex(async () => {
-      if (outputs?.table !== 'coil' || pulse?.way === 'block')
+      const off = offRequest(unit, profile, relay);
+      if (!off || outputs?.readOnly)
         throw new DriverError('REFUSED', `${product} has no way to open a relay before its pulse is over`);
       if (!device.connected()) throw new DriverError('DEVICE_OFFLINE', device.absence());
-      const off = write(unit, { functionCode: 5, address: outputs.address + relay, value: false });
       const failure = await sent(bus, off, { class: 'off', deadline, attempts: OFF_ATTEMPTS, signal });
       if (failure) throw failure;
+      await assertOpen(relay, deadline);
       live.ended(relay);
       relays.settled(relay);
     }, signal);

@@ -15,6 +15,19 @@ export interface BitsPlace {
   count: number;
   /** Of each; more than one for counters. */
   width?: number;
+  /** A register for each. */
+  each?: 'register' | undefined;
+  /** 0 is active. */
+  inverted?: true | undefined;
+}
+
+/** Numbers in a row. */
+export interface NumbersPlace {
+  table: 'holding' | 'input';
+  address: number;
+  /** Of each. */
+  registers: 1 | 2;
+  count: number;
 }
 
 /** A number in one register, or in two with the high one first. */
@@ -43,10 +56,11 @@ export const FUNCTION_CODES = { coil: 1, discrete: 2, holding: 3, input: 4 } as 
 export const isBitTable = (table: Table): table is 'coil' | 'discrete' =>
   table === 'coil' || table === 'discrete';
 
-export function spanOf(place: BitsPlace | NumberPlace | TextPlace): Span {
+export function spanOf(place: BitsPlace | NumberPlace | NumbersPlace | TextPlace): Span {
   const { table = 'holding', address } = place;
   if (!('count' in place)) return { table, address, quantity: place.registers ?? 1 };
-  return { table, address, quantity: isBitTable(table) ? place.count : 1 };
+  if ('registers' in place) return { table, address, quantity: place.registers * place.count };
+  return { table, address, quantity: isBitTable(table) || place.each ? place.count : 1 };
 }
 
 /** The fewest requests that read all of these and nothing else: a register no one asked for may not be there. */
@@ -101,16 +115,27 @@ export function numberAt(
 /** The numbers of `count` bit fields in a row, the lowest first. */
 export function bitsAt(
   image: Image,
-  { table, address, bit, count, width = 1 }: BitsPlace,
+  { table, address, bit, count, width = 1, each, inverted }: BitsPlace,
 ): number[] | undefined {
-  const indices = Array.from({ length: count }, (_, index) => index);
-  if (isBitTable(table)) {
-    const values = indices.map((index) => image[table].get(address + index));
-    return values.every((value) => value !== undefined) ? values : undefined;
-  }
-  const register = image[table].get(address);
-  if (register === undefined) return undefined;
-  return indices.map((index) => (register >> (bit + index * width)) & ((1 << width) - 1));
+  const isApart = isBitTable(table) || each !== undefined;
+  const values = Array.from({ length: count }, (_, index) => {
+    const value = image[table].get(address + (isApart ? index : 0));
+    if (value === undefined || isBitTable(table)) return value;
+    return (value >> (bit + (isApart ? 0 : index * width))) & ((1 << width) - 1);
+  });
+  if (!values.every((value) => value !== undefined)) return undefined;
+  return inverted ? values.map((value) => 1 - value) : values;
+}
+
+/** undefined: not all were read yet. */
+export function numbersAt(
+  image: Image,
+  { table, address, registers, count }: NumbersPlace,
+): number[] | undefined {
+  const values = Array.from({ length: count }, (_, index) =>
+    numberAt(image, { table, address: address + index * registers, registers }),
+  );
+  return values.every((value) => value !== undefined) ? values : undefined;
 }
 
 /** Printable characters up to the first NUL; '' for a product that has none there. */

@@ -10,9 +10,9 @@ import type { Mutex } from '../rs485/mutex.ts';
 import { openPulseEnds } from '../rs485/pulse-ends.ts';
 import type { RelayFaults } from '../rs485/relay-faults.ts';
 import type { Device } from './device.ts';
-import { readIdentification, write } from './exchanges.ts';
+import { readIdentification } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
-import { isClosed, readBack, sent } from './orders.ts';
+import { isClosed, offRequest, readBack, sent } from './orders.ts';
 import { spanOf } from './registers.ts';
 import { openSwitchOffRetries } from './switch-off-retries.ts';
 import type { WatchdogExpiry } from './watchdog-expiry.ts';
@@ -145,7 +145,8 @@ export function openRelayWatch(options: RelayWatchOptions): RelayWatch {
     began: times.began,
     settled: (relay) => wake.get(relay)?.(),
     polled() {
-      const relay = pulse?.way === 'flash' ? inherited((one) => watched.has(one)) : undefined;
+      const isInherited = pulse?.way === 'flash' || pulse?.way === 'command';
+      const relay = isInherited ? inherited((one) => watched.has(one)) : undefined;
       if (relay !== undefined) watch(relay, false);
       for (const stray of guard.strayOutputs(device.image())) strayed(stray);
     },
@@ -230,9 +231,8 @@ async function switchedOff(
   relay: number,
   { isDue = () => true, ...more }: { class: OrderClass; insists?: boolean; isDue?: () => boolean },
 ): Promise<void> {
-  const { outputs } = device.profile;
-  if (outputs?.table !== 'coil') return;
-  const off = write(device.unit, { functionCode: 5, address: outputs.address + relay, value: false });
+  const off = offRequest(device.unit, device.profile, relay);
+  if (!off) return;
   const watched: typeof off = {
     ...off,
     request() {

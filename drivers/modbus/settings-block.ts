@@ -89,14 +89,19 @@ export function registersOf(
 
 /** Why a product can never have these in force, in words; undefined: it may. */
 export function refusalOf(profile: Profile, { relayIndex, ...settings }: Rs485Settings): string | undefined {
-  const relays = profile.outputs?.count ?? 0;
+  const relays = relayCount(profile);
   if (relayIndex !== null && relayIndex >= relays)
-    return `${profile.product} has ${relays === 0 ? 'no outputs' : `outputs 0 to ${relays - 1}`}: relayIndex cannot be ${relayIndex}`;
+    return `${profile.product} has ${relays === 0 ? 'no outputs that may be fired' : `outputs 0 to ${relays - 1}`}: relayIndex cannot be ${relayIndex}`;
   const { unlockDurationMilliseconds: unlock } = settings;
   const longest = longestUnlockMs(profile);
   return unlock !== null && unlock > longest
     ? `${profile.product} closes a relay for ${longest} ms at most: unlockDurationMilliseconds cannot be ${unlock}`
     : undefined;
+}
+
+/** How many outputs may be fired. */
+export function relayCount({ outputs }: Profile): number {
+  return outputs === undefined || outputs.readOnly ? 0 : outputs.count;
 }
 
 /** Of those that the product both keeps and fires. */
@@ -105,7 +110,8 @@ function longestUnlockMs(profile: Profile): number {
 }
 
 export function longestPulseMs({ pulse }: Profile): number {
-  if (pulse?.way === 'flash') return Math.min(UNLOCK_MAX_MS, pulse.unitMilliseconds * pulse.unitsMax);
+  if (pulse?.way === 'flash' || pulse?.way === 'command')
+    return Math.min(UNLOCK_MAX_MS, pulse.unitMilliseconds * pulse.unitsMax);
   return pulse?.way === 'block' ? mostIn(pulse.milliseconds) : UNLOCK_MAX_MS;
 }
 
@@ -116,17 +122,18 @@ function mostIn(place: { registers: 1 | 2 } | undefined): number {
 
 /** As the product can do it, rounded up: never shorter than asked for. */
 export function effectiveMs({ pulse }: Profile, milliseconds: number): number {
-  if (pulse?.way !== 'flash') return milliseconds;
+  if (pulse?.way !== 'flash' && pulse?.way !== 'command') return milliseconds;
   return Math.ceil(milliseconds / pulse.unitMilliseconds) * pulse.unitMilliseconds;
 }
 
 /** What the product can carry of the settings. */
 export function carriedBy(profile: Profile): Rs485Carries {
-  const { inputs, outputs, inputEdges } = profile;
+  const { inputs, outputs, inputEdges, inputCounters } = profile;
   return carriesOf({
+    relays: relayCount(profile),
     inputs: inputs?.count ?? 0,
     outputs: outputs?.count ?? 0,
-    pinMemory: inputEdges !== undefined,
+    pinMemory: inputEdges !== undefined || inputCounters !== undefined,
     unlockMaxMilliseconds: longestUnlockMs(profile),
   });
 }

@@ -169,9 +169,7 @@ export async function openOne(device = io(), more: Partial<TestLinkOptions> = {}
 }
 
 /** One bought board at 1, `bus-1-1`, met. */
-export async function openBoard(
-  kind: 'waveshare-relay-8' | 'waveshare-io-8' | 'icp-das-tm-r5' | 'wago-750-do8',
-) {
+export async function openBoard(kind: DevicePlan['kind']) {
   const device = station({ kind });
   const stations = new Map<number, TestDevice>([[1, device]]);
   const profiles = { [kind]: profileNamed(kind) };

@@ -10,7 +10,7 @@ const TEST_MS = 30_000;
 
 const testWatchdog = (link: TestLink) => link.execute('testWatchdog', { hwId, relay: 2 }, TEST_MS);
 
-describe.each(['icp-das-tm-r5', 'wago-750-do8'] as const)('%s', (kind) => {
+describe.each(['icp-das-tm-r5', 'expertdaq-ex9060-m', 'wago-750-do8'] as const)('%s', (kind) => {
   it('is armed at first contact, and keeps its relay closed only while it is fed', async () => {
     const { link, device } = await openBoard(kind);
     await using _ = link;

@@ -117,6 +117,18 @@ describe('what a profile says wrongly', () => {
       /identity.hwId.registers: must be up to 32/,
     ],
     ['a way there is not', 'way: block', 'way: wish', /pulse.way/],
+    [
+      'outputs that are shown alone, and a pulse',
+      'outputs: { address: 0x0002, bit: 0, count: 8 }',
+      'outputs: { address: 0x0002, bit: 0, count: 8, readOnly: true }',
+      /pulse: is for outputs that are not readOnly/,
+    ],
+    [
+      'two kinds of counters',
+      'bootCount: { address: 0x0005 }',
+      'inputCounters: { address: 0x0400, count: 3 }',
+      /inputCounters.count: must be that of inputs, 4(.|\n)*inputCounters: is for a product without inputEdges/,
+    ],
   ])('%s', (_, from, to, message) => {
     const text = changed(from, to);
     const mistakes = mistakesOf(text);
@@ -277,6 +289,48 @@ pulse:
   });
 });
 
+describe('a command with a time', () => {
+  const board = (outputs: string, command: string) =>
+    `name: p\nproduct: P\nsource: none\noutputs: ${outputs}\npulse: { way: command, unitMilliseconds: 1000, ${command} }\n`;
+  const relays = '{ address: 1, each: register, count: 8 }';
+
+  it.each([
+    [
+      'opens by a command that closes',
+      relays,
+      'address: 1, on: 0x0600, off: 0x0603, unitsMax: 255',
+      /pulse.off: closes the relay/,
+    ],
+    [
+      'has no room for its time',
+      relays,
+      'address: 1, on: 0xFF80, off: 0x0200, unitsMax: 255',
+      /pulse.unitsMax: is too much/,
+    ],
+    [
+      'goes beyond the last register',
+      relays,
+      'address: 0xFFFE, on: 0x0600, off: 0x0200, unitsMax: 255',
+      /pulse.address: reaches to 65541/,
+    ],
+    [
+      'has coils each in a register',
+      '{ table: coil, address: 1, each: register, count: 8 }',
+      'address: 1, on: 0x0600, off: 0x0200, unitsMax: 255',
+      /outputs.each: is for registers/,
+    ],
+  ])('is none where it %s', (_, outputs, command, mistake) => {
+    expect(mistakesOf(board(outputs, command))).toMatch(mistake);
+  });
+});
+
+it('outputs without a pulse are read only, or a mistake', () => {
+  const board = (more: string) =>
+    `name: p\nproduct: P\nsource: none\noutputs: { table: coil, address: 0, count: 8${more} }\n`;
+  expect(mistakesOf(board(''))).toMatch(/outputs: needs pulse: .* or readOnly/);
+  expect(mistakesOf(board(', readOnly: true'))).toBe('none');
+});
+
 describe('profiles of links', () => {
   const config = (profile: string, device = 'gatehouse-io') => `links:
   - id: bus-1
@@ -318,7 +372,7 @@ describe('profiles of links', () => {
       /gatehouse\.yaml:6:16: .*options\.profile: the profile is wrong in line 12: bootCount.address: /,
     );
     expect(() => check(config('gatehouse-oi'))).toThrow(
-      /no profile of that name comes with Gatehouse: there are gatehouse-io, icp-das-tm-r5, wago-750-do8, waveshare/,
+      /no profile of that name comes with Gatehouse: there are advantech-adam-4150, eletechsup-r421a08, .*, waveshare/,
     );
     expect(() => check(config('gatehouse-io', 'none.yml'))).toThrow(
       /gatehouse\.yaml:7:\d+: .*there is no such file/,

@@ -9,6 +9,11 @@ const MODBUS_KINDS = [
   'latching-relay-8',
   'icp-das-tm-r5',
   'wago-750-do8',
+  'eletechsup-r421a08',
+  'expertdaq-ex9060-m',
+  'moxa-iologik-e1214',
+  'advantech-adam-4150',
+  'seneca-z-d-in',
 ] as const;
 const DCON_KINDS = ['adam-4055', 'adam-4060', 'adam-4068', 'i-7060', 'i-7050'] as const;
 const OSDP_KINDS = ['osdp-io'] as const;

@@ -6,6 +6,7 @@ export const FUNCTION = {
   readCoils: 1,
   readDiscreteInputs: 2,
   readHoldingRegisters: 3,
+  readInputRegisters: 4,
   writeSingleCoil: 5,
   writeSingleRegister: 6,
   writeMultipleCoils: 15,

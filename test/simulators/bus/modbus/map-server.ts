@@ -1,4 +1,4 @@
-/** A Modbus server of coils and holding registers (application protocol 1.1b3, 6.1, 6.3, 6.5, 6.6, 6.11, 6.12). */
+/** A Modbus server of coils and registers (application protocol 1.1b3, 6.1 to 6.6, 6.11, 6.12). */
 import type { Pins } from '../pins.ts';
 import { EXCEPTION, exception, FUNCTION, type Pdu } from './frame.ts';
 
@@ -12,18 +12,28 @@ export interface Field {
 export interface Maps {
   coil(address: number): Field | undefined;
   register(address: number): Field | undefined;
+  discrete?(address: number): Field | undefined;
+  input?(address: number): Field | undefined;
 }
 
 const KNOWN: readonly number[] = [
   FUNCTION.readCoils,
+  FUNCTION.readDiscreteInputs,
   FUNCTION.readHoldingRegisters,
+  FUNCTION.readInputRegisters,
   FUNCTION.writeSingleCoil,
   FUNCTION.writeSingleRegister,
   FUNCTION.writeMultipleCoils,
   FUNCTION.writeMultipleRegisters,
 ];
 
-export function answerFrom(pdu: Pdu, { coil, register }: Maps, now: number): number[] {
+const absent = () => undefined;
+
+export function answerFrom(
+  pdu: Pdu,
+  { coil, register, discrete = absent, input = absent }: Maps,
+  now: number,
+): number[] {
   const [functionCode = 0] = pdu;
   const refuse = (code: number) => exception(functionCode, code);
   // Others have less behind the function code than two numbers.
@@ -41,18 +51,20 @@ export function answerFrom(pdu: Pdu, { coil, register }: Maps, now: number): num
     return reply;
   }
   switch (functionCode) {
-    case FUNCTION.readCoils: {
+    case FUNCTION.readCoils:
+    case FUNCTION.readDiscreteInputs: {
       if (second < 1) return refuse(EXCEPTION.illegalValue);
-      const fields = addresses(second).map(coil);
+      const fields = addresses(second).map(functionCode === FUNCTION.readCoils ? coil : discrete);
       if (fields.includes(undefined)) return refuse(EXCEPTION.illegalAddress);
       const bytes = new Array<number>(Math.ceil(second / 8)).fill(0);
       for (const [index, field] of fields.entries())
         if (field?.read() === 1) bytes[index >> 3] = (bytes[index >> 3] ?? 0) | (1 << (index & 7));
       return [functionCode, bytes.length, ...bytes];
     }
-    case FUNCTION.readHoldingRegisters: {
+    case FUNCTION.readHoldingRegisters:
+    case FUNCTION.readInputRegisters: {
       if (second < 1) return refuse(EXCEPTION.illegalValue);
-      const fields = addresses(second).map(register);
+      const fields = addresses(second).map(functionCode === FUNCTION.readHoldingRegisters ? register : input);
       if (fields.includes(undefined)) return refuse(EXCEPTION.illegalAddress);
       const values = fields.map((field) => field?.read() ?? 0);
       return [functionCode, 2 * second, ...values.flatMap((value) => [value >> 8, value & 0xff])];

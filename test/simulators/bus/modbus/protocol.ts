@@ -1,8 +1,11 @@
 /** Modbus RTU on a simulated bus. */
 import type { DevicePlan } from '../plan.ts';
 import type { Protocol } from '../protocol.ts';
+import { openEx9060 } from './ex9060.ts';
 import { exception, framed, read, silenceMs } from './frame.ts';
 import { openGatehouseIo } from './gatehouse-io.ts';
+import { openR421a08 } from './r421a08.ts';
+import { openShown } from './shown.ts';
 import { openTmR5 } from './tm-r5.ts';
 import { openWago750 } from './wago-750.ts';
 import { openWaveshare } from './waveshare.ts';
@@ -21,6 +24,14 @@ export const modbus: Protocol = {
         return openTmR5(plan, now);
       case 'wago-750-do8':
         return openWago750(plan, now);
+      case 'eletechsup-r421a08':
+        return openR421a08(plan);
+      case 'expertdaq-ex9060-m':
+        return openEx9060(plan, now);
+      case 'moxa-iologik-e1214':
+      case 'advantech-adam-4150':
+      case 'seneca-z-d-in':
+        return openShown(plan, plan.kind);
       default:
         return openWaveshare(plan);
     }
