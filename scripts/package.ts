@@ -12,12 +12,13 @@ import { build, buildConsole, buildSimulators } from './build.ts';
 import {
   ARCHITECTURES,
   addons,
+  compiled,
   lockedPackages,
   mustBeFor,
   nodeFolder,
   Refused,
 } from './package/architecture.ts';
-import { filesOfTree, madeFiles, NOT_NEEDED } from './package/contents.ts';
+import { filesOfTree, madeFiles, NOT_NEEDED, RS485_MODE } from './package/contents.ts';
 import { packDeb } from './package/deb.ts';
 import { billOfMaterials, copyrightOf, foldersAskedFor, librariesIn } from './package/licences.ts';
 import { completion, manualPage } from './package/manual.ts';
@@ -60,7 +61,8 @@ async function packageIn(work: string, options: Options): Promise<string> {
   if (!kind) throw new Refused(`there is no Node.js for ${architecture}: ${Object.keys(ARCHITECTURES)}`);
   const folder = nodeFolder(ROOT, kind, node, work);
   const native = addons(ROOT, kind);
-  for (const file of [join(folder, 'bin/node'), ...native.map((path) => join(ROOT, path))])
+  const helper = compiled(ROOT, `${RS485_MODE}.c`, kind, work);
+  for (const file of [join(folder, 'bin/node'), helper, ...native.map((path) => join(ROOT, path))])
     mustBeFor(file, kind);
   // Not where a gateway of this checkout may be reading.
   const dist = join(work, 'dist');
@@ -68,7 +70,7 @@ async function packageIn(work: string, options: Options): Promise<string> {
   await buildConsole(ROOT, join(dist, 'console'));
   await buildSimulators(ROOT, join(dist, 'simulate'));
 
-  const files = filesOfTree(ROOT, native, folder, dist);
+  const files = filesOfTree(ROOT, { addons: native, node: folder, dist, helper });
   const missing = foldersAskedFor(dist).filter(
     (asked) => !NOT_NEEDED.includes(asked) && ![...files.keys()].some((path) => path.includes(`/${asked}/`)),
   );

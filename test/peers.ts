@@ -8,6 +8,7 @@ const PEERS: Record<string, string> = {
   'mosquitto-clients': 'command -v mosquitto_sub',
   openssl: 'command -v openssl',
   'python3-paho-mqtt': '/usr/bin/python3 -c "import paho.mqtt.client"',
+  ser2net: 'PATH=$PATH:/usr/sbin command -v ser2net',
   socat: 'command -v socat',
   curl: 'command -v curl',
   jq: 'command -v jq',

@@ -6,6 +6,7 @@
 import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import { type HistogramReading, openHistogram } from '../contract/histogram.ts';
 import type { BusReport } from '../contract/rs485.ts';
+import { openDialInPort } from './dial-in-port.ts';
 import type { Exchange, Order, Poll } from './exchange.ts';
 import { rtuGapMs } from './inter-frame-delay.ts';
 import type { Senders } from './late-replies.ts';
@@ -14,6 +15,7 @@ import { type LogOnce, openLogOnce } from './log-once.ts';
 import type { BusOptions } from './options.ts';
 import type { OpenPort } from './port.ts';
 import { errorOf, type Outcome } from './receiver.ts';
+import { openRfc2217Port } from './rfc2217-port.ts';
 import { newQueuedOrder, openSchedule, type Polled, type QueuedOrder, type Schedule } from './schedule.ts';
 import { openSerialPort } from './serial-port.ts';
 import { setPolled } from './station.ts';
@@ -64,8 +66,16 @@ export interface OpenBusOptions {
 }
 
 /** The port that the options name. */
-export const openPort: OpenPort = (options, ...rest) =>
-  options.port.startsWith('tcp://') ? openTcpPort(options, ...rest) : openSerialPort(options, ...rest);
+export const openPort: OpenPort = (options, ...rest) => {
+  const [scheme] = options.port.split('://');
+  const open = NETWORK_PORTS.get(scheme ?? '') ?? openSerialPort;
+  return open(options, ...rest);
+};
+const NETWORK_PORTS: ReadonlyMap<string, OpenPort> = new Map([
+  ['tcp', openTcpPort],
+  ['tcp-listen', openDialInPort],
+  ['rfc2217', openRfc2217Port],
+]);
 
 export type OpenBus = (options: OpenBusOptions, signal: AbortSignal) => Promise<Bus>;
 

@@ -16,18 +16,38 @@ export function portName(schemes: string, expected: string) {
     .refine(portIn(/^[a-z-]+:.*:(\d+)$/), PORTS);
 }
 
+/** What an RS-485 bus may be behind. */
+export const SERIAL_SCHEMES = 'tcp|tcp-listen|rfc2217';
 const serialPort = portName(
-  'tcp',
-  'a device such as /dev/serial/by-id/…, or tcp://host:port of a serial device server',
+  `(${SERIAL_SCHEMES})`,
+  'a device such as /dev/serial/by-id/…, or tcp://host:port of a serial device server (rfc2217:// where it is one of RFC 2217, tcp-listen://address:port where it dials in)',
 );
 
 export const PARITIES = ['none', 'even', 'odd'] as const;
 
+/** More than linux/serial_core.h takes is cut there to 100. */
+const rtsDelay = z.int().min(0).max(100).default(0);
+
 /** Spread into the options of a protocol, which may give other defaults to what its standard decides. */
 export const busOptions = {
   port: serialPort.describe(
-    'Serial device (by-id paths survive replugging), or tcp://host:port of a serial device server',
+    'Serial device (by-id paths survive replugging), or a serial device server: tcp://host:port in raw mode, rfc2217://host:port by RFC 2217, tcp-listen://address:port where it dials in, at that address of this machine',
   ),
+  allowedPeer: z
+    .union([z.ipv4(), z.ipv6()], 'expected an IP address')
+    .optional()
+    .describe('The address that may dial in to tcp-listen://, and needed there: it authenticates nothing'),
+  rs485: z
+    .strictObject({
+      rtsOnSend: z.boolean().default(true).describe('Level of RTS while it sends'),
+      rtsAfterSend: z.boolean().default(false).describe('Level of RTS otherwise'),
+      delayBeforeMs: rtsDelay.describe('From switching to the first bit'),
+      delayAfterMs: rtsDelay.describe('From the last bit to switching back'),
+    })
+    .optional()
+    .describe(
+      'A UART whose line driver is switched by RTS: the kernel does it (TIOCSRS485), where its driver can. Absent: the mode is left as it is',
+    ),
   baudRate: z
     .literal(BAUD_RATES)
     .default(19_200)
@@ -62,6 +82,25 @@ export function bitsPerCharacter({
   dataBits = 8,
 }: Pick<BusOptions, 'parity' | 'stopBits' | 'dataBits'>): number {
   return 1 + dataBits + (parity === 'none' ? 0 : 1) + stopBits;
+}
+
+/** What the port and the other options say against each other. */
+export function checkPort(
+  { port, allowedPeer, rs485 }: Pick<BusOptions, 'port' | 'allowedPeer' | 'rs485'>,
+  context: z.RefinementCtx,
+): void {
+  const refuse = (path: string, message: string) =>
+    context.addIssue({ code: 'custom', path: [path], message });
+  const isDialledIn = port.startsWith('tcp-listen://');
+  if (isDialledIn && allowedPeer === undefined)
+    refuse(
+      'allowedPeer',
+      'is needed with tcp-listen: whoever may connect there can play the devices of the bus',
+    );
+  if (!isDialledIn && allowedPeer !== undefined) refuse('allowedPeer', 'is for a port tcp-listen://');
+  if (rs485 && !port.startsWith('/')) refuse('rs485', 'is for a serial port of this machine');
+  if (rs485 && rs485.rtsOnSend === rs485.rtsAfterSend)
+    refuse('rs485', 'needs rtsOnSend and rtsAfterSend to differ: RTS switches the transmitter');
 }
 
 /** Refuses devices of which two have the same address. */

@@ -10,8 +10,9 @@ import type { LinuxPortBinding } from '@serialport/bindings-cpp';
 import { SerialPort } from 'serialport';
 import type { LineSettings } from './options.ts';
 import type { PortListener } from './port.ts';
+import { type Rs485Mode, setRs485Mode } from './rs485-mode.ts';
 
-export type Characters = LineSettings & { dataBits: 7 | 8 };
+export type Characters = LineSettings & { dataBits: 7 | 8; rs485?: Rs485Mode | undefined };
 
 export interface SerialWire {
   /** Bytes that are to be sent and were not taken yet. */
@@ -31,9 +32,15 @@ export async function openWire(
   listener: Pick<PortListener, 'data' | 'lost'>,
 ): Promise<SerialWire> {
   // hupcl false: closing does not pull DTR and RTS, which on some adapters switch the transmitter.
-  const settings = { path, ...line, lock: true, hupcl: false } as const;
+  const { rs485, ...characters } = line;
+  const settings = { path, ...characters, lock: true, hupcl: false } as const;
   const binding = (await SerialPort.binding.open(settings)) as LinuxPortBinding;
   const { fd, poller } = binding;
+  if (rs485 && fd !== null)
+    await setRs485Mode(fd, rs485).catch(async (error: unknown) => {
+      await binding.close();
+      throw error;
+    });
   const received = new Uint8Array(READ_BYTES);
   let isOver = false;
   let waiting: Uint8Array[] = [];

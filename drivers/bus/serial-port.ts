@@ -15,7 +15,7 @@ const UNSENT_MAX_BYTES = 4_096;
 
 /** Throws LINK_LOST when there is no such device, or another process has it. */
 export const openSerialPort: OpenPort = async (options, listener, _context, signal) => {
-  const { port: name, baudRate, parity, stopBits, dataBits = 8 } = options;
+  const { port: name, baudRate, parity, stopBits, dataBits = 8, rs485 } = options;
   // Resolved each time: behind the same by-id path an adapter that was replugged may be another device.
   const path = await realpath(name).catch((error: unknown) => {
     throw new DriverError('LINK_LOST', `${name}: there is no such device; is the adapter plugged in?`, {
@@ -34,7 +34,7 @@ export const openSerialPort: OpenPort = async (options, listener, _context, sign
       );
     },
   };
-  let wire = await opened(path, name, { baudRate, parity, stopBits, dataBits }, heard);
+  let wire = await opened(path, name, { baudRate, parity, stopBits, dataBits, rs485 }, heard);
   if (signal.aborted) {
     await wire.close();
     throw signal.reason;
@@ -57,7 +57,7 @@ export const openSerialPort: OpenPort = async (options, listener, _context, sign
     async retune(line) {
       if (isOver) throw new DriverError('LINK_LOST', `${name}: the port is closed`);
       await wire.close();
-      wire = await opened(path, name, { ...line, dataBits }, heard);
+      wire = await opened(path, name, { ...line, dataBits, rs485 }, heard);
       if (isOver) await wire.close();
     },
     async [Symbol.asyncDispose]() {

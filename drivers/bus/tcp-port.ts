@@ -54,11 +54,24 @@ async function openSocket(
     keepAliveInitialDelay: KEEP_ALIVE_AFTER_MS,
   });
   let reason: Error | undefined;
-  let isOver = false;
   socket.on('error', (error) => {
     reason = error;
   });
   const latencyMs = await connected(socket, { name, clock, signal }, () => reason);
+  return portOn(socket, { name, words, latencyMs }, listener);
+}
+
+/** A connection that stands, as a port. */
+export function portOn(
+  socket: Socket,
+  { name, words, latencyMs }: { name: string; words: PeerWords; latencyMs: number },
+  listener: Parameters<OpenPort>[1],
+): Port {
+  let reason: Error | undefined;
+  let isOver = false;
+  socket.on('error', (error) => {
+    reason = error;
+  });
   let hasAsked = false;
   let hasHeard = false;
   socket.on('data', (bytes) => {

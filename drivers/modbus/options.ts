@@ -1,6 +1,6 @@
 /** What a Modbus bus is configured with. */
 import { z } from 'zod';
-import { busOptions, eachOnce, portName } from '../bus/options.ts';
+import { busOptions, checkPort, eachOnce, portName, SERIAL_SCHEMES } from '../bus/options.ts';
 
 const HIGHEST_UNIT = 247;
 const TURNAROUND_MS = 100;
@@ -39,10 +39,10 @@ const profileName = z
 const options = z.strictObject({
   ...busOptions,
   port: portName(
-    '(modbus-)?tcp',
-    'a device such as /dev/serial/by-id/…, tcp://host:port of a serial device server, or modbus-tcp://host:port of a Modbus TCP gateway',
+    `(${SERIAL_SCHEMES}|modbus-tcp)`,
+    'a device such as /dev/serial/by-id/…, tcp://host:port of a serial device server (rfc2217:// where it is one of RFC 2217, tcp-listen://address:port where it dials in), or modbus-tcp://host:port of a Modbus TCP gateway',
   ).describe(
-    'Serial device (by-id paths survive replugging); tcp://host:port of a serial device server; modbus-tcp://host:502 of a Modbus TCP gateway or device',
+    'Serial device (by-id paths survive replugging); a serial device server: tcp://host:port in raw mode, rfc2217://host:port by RFC 2217, tcp-listen://address:port where it dials in, at that address of this machine; modbus-tcp://host:502 of a Modbus TCP gateway or device',
   ),
   turnaroundMaxMs: busOptions.turnaroundMaxMs
     .removeDefault()
@@ -72,6 +72,7 @@ const options = z.strictObject({
 });
 
 export const checkedOptions = options.superRefine((given, context) => {
+  checkPort(given, context);
   const { port, localEcho, devices, framing, dataBits } = given;
   const refuse = (path: PropertyKey[], message: string) =>
     context.addIssue({ code: 'custom', path, message });

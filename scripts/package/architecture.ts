@@ -12,11 +12,13 @@ interface Kind {
   node: string;
   /** e_machine of ELF. */
   machine: number;
+  /** Of Debian's cross compiler for it. */
+  compiler: string;
 }
 /** By Debian's name. */
 export const ARCHITECTURES: Readonly<Record<string, Kind>> = {
-  amd64: { node: 'x64', machine: 62 },
-  arm64: { node: 'arm64', machine: 183 },
+  amd64: { node: 'x64', machine: 62, compiler: 'x86_64-linux-gnu-gcc' },
+  arm64: { node: 'arm64', machine: 183, compiler: 'aarch64-linux-gnu-gcc' },
 };
 export type LockedPackage = { version: string; integrity?: string; license?: string; link?: boolean };
 
@@ -66,6 +68,20 @@ export function addons(root: string, kind: Kind): string[] {
       return `${folder}/${found}`;
     }),
   ];
+}
+
+/** Builds the one program of this tree that is none of Node.js (drivers/bus/rs485-mode.ts) into `folder`. */
+export function compiled(root: string, source: string, { compiler }: Kind, folder: string): string {
+  const file = join(folder, 'rs485-mode');
+  const argv = ['-Os', '-s', '-Wl,--build-id=none', '-o', file, join(root, source)];
+  try {
+    execFileSync(compiler, argv, { stdio: ['ignore', 'ignore', 'inherit'] });
+  } catch (error) {
+    throw new Refused(
+      `${source} needs ${compiler} and the headers of the C library for it (Debian: gcc and libc6-dev; for arm64 elsewhere gcc-aarch64-linux-gnu and libc6-dev-arm64-cross): ${error}`,
+    );
+  }
+  return file;
 }
 
 /** Refuses a program or a library that is not for this processor. */

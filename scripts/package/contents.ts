@@ -17,6 +17,9 @@ const CURRENT = 'usr/lib/gatehouse/current';
 const SHARE = 'usr/share/gatehouse';
 const DOC = 'usr/share/doc/gatehouse';
 
+/** What drivers/bus/rs485-mode.ts runs. */
+export const RS485_MODE = 'drivers/bus/rs485-mode';
+
 /** Of this tree, at the same place below LIB. What is loaded by its path and not bundled. */
 const AS_HERE = [
   'src/start.js',
@@ -70,16 +73,20 @@ const PROGRAMS: Record<string, string> = {
 };
 
 /**
- * What lies in the tree; `addons` are paths from its root, `node` is the folder of its npm package. `dist` is what build.ts
+ * What lies in the tree; `addons` are paths from its root, `node` is the folder of its npm package, `helper` was compiled. `dist` is what build.ts
  * made; the source maps of the console and of the simulators stay here: no browser and no log asks for them.
  */
-export function filesOfTree(root: string, addons: readonly string[], node: string, dist: string): Contents {
+export function filesOfTree(
+  root: string,
+  { addons, node, dist, helper }: { addons: readonly string[]; node: string; dist: string; helper: string },
+): Contents {
   const contents: Contents = new Map();
   for (const path of [...AS_HERE.flatMap((each) => filesIn(root, each)), ...addons])
     contents.set(`${LIB}/${path}`, { from: join(root, path) });
   for (const path of filesIn(dist, '.').filter((path) => !/^\.\/(?:console|simulate)\/.*\.map$/.test(path)))
     contents.set(join(LIB, 'dist', path), { from: join(dist, path) });
   contents.set(CURRENT, { target: 'base' });
+  contents.set(`${LIB}/${RS485_MODE}`, { from: helper, executable: true });
   contents.set(`${LIB}/bin/node`, { from: join(node, 'bin/node'), executable: true });
   for (const [from, to] of Object.entries(ELSEWHERE)) contents.set(to, { from: join(root, from) });
   for (const [from, to] of Object.entries(PROGRAMS))

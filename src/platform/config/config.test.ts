@@ -22,7 +22,7 @@ describe('the example', () => {
   it('shows every setting, and where it shows a value that is the default', () => {
     const uncommented = readFileSync(EXAMPLE, 'utf8')
       .replaceAll(/^(links|networks|zgates): \[\]$/gm, '')
-      .replace(/^( *)# ( *(?:- )?[a-z][A-Za-z]*:(?: .*)?)$/gm, '$1$2');
+      .replace(/^( *)# ( *(?:- )?[a-z][A-Za-z0-9]*:(?: .*)?)$/gm, '$1$2');
     const shown = parse(uncommented);
     expect(() => parseConfig(uncommented, EXAMPLE)).not.toThrow();
     expect(namesIn(shown).toSorted()).toEqual(namesOf(SCHEMA).toSorted());

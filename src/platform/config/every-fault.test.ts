@@ -27,7 +27,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 function readSound(): Section {
   const text = readFileSync(EXAMPLE, 'utf8')
     .replaceAll(/^(links|networks|zgates): \[\]$/gm, '')
-    .replace(/^( *)# ( *(?:- )?[a-z][A-Za-z]*:(?: .*)?)$/gm, '$1$2')
+    .replace(/^( *)# ( *(?:- )?[a-z][A-Za-z0-9]*:(?: .*)?)$/gm, '$1$2')
     .replaceAll('/etc/gatehouse', folder);
   const document = parse(text);
   document.links.push({ id: 'zigbee-3', protocol: 'zigbee', options: { port: 'tcp://10.0.0.9:1' } });

@@ -39,7 +39,7 @@ export function linesToTry(bus: Bus, body: ScanBody): LineSettings[] | undefined
 
 function baudRateKeeper(port: string): string | undefined {
   if (isModbusTcp(port)) return 'a Modbus TCP gateway';
-  return port.startsWith('tcp://') ? 'a serial device server' : undefined;
+  return /^tcp(-listen)?:/.test(port) ? 'a serial device server' : undefined;
 }
 
 function refused(message: string): GatehouseError {
