@@ -6,8 +6,9 @@
  *
  * To read in this order. A module: modules.ts → module.ts → state.ts → polling.ts → inputs.ts → report.ts. Its outputs:
  * outputs.ts → switch-off.ts → watchdog-test.ts → scripts.ts (questions, step by step) → script-runner.ts → reply-confirmation.ts →
- * live-pulses.ts → host-watchdog-feed.ts. The bytes: messages.ts → wire.ts → frame.ts. Addresses that are asked: probe.ts.
+ * live-pulses.ts → host-watchdog-feed.ts. Which modules there are: module-shape.ts → module-types.ts. The bytes: messages.ts → wire.ts → frame.ts. Addresses that are asked: probe.ts.
  */
+import { z } from 'zod';
 import { type Bus, openBus, openPort } from '../bus/bus.ts';
 import { characterMs } from '../bus/inter-frame-delay.ts';
 import type { OpenPort } from '../bus/port.ts';
@@ -26,8 +27,9 @@ import { underTest } from '../rs485/watchdog-proof.ts';
 import { type HostWatchdogFeed, openHostWatchdogFeed } from './host-watchdog-feed.ts';
 import { aa } from './messages.ts';
 import { type Module, openModule } from './module.ts';
+import { moduleTypeSchema, moduleTypesWith } from './module-types.ts';
 import { type Modules, openModules } from './modules.ts';
-import { type DconOptions, dconOptions } from './options.ts';
+import { dconOptions } from './options.ts';
 import { probeAddress } from './probe.ts';
 import { hostOkExchange } from './wire.ts';
 
@@ -44,6 +46,9 @@ const FAREWELL_MS = 1_000;
 export const openDcon: OpenDriver = (options, context, signal) =>
   openDconOn(openPort, options, context, signal);
 
+/** As configured, with the module types that are named there. */
+const driverOptions = dconOptions.safeExtend({ types: z.array(moduleTypeSchema).default([]) });
+
 /** On a port of another kind, for tests. */
 export async function openDconOn(
   port: OpenPort,
@@ -51,7 +56,7 @@ export async function openDconOn(
   context: DriverContext,
   signal: AbortSignal,
 ): Promise<Driver> {
-  const options = valid(dconOptions, given, 'INVALID_OPTIONS');
+  const options = valid(driverOptions, given, 'INVALID_OPTIONS');
   const { clock, log } = context;
   // A carriage return ends a frame; the module needs no silence, only time to let go of the wire.
   const gapMs = characterMs(options);
@@ -73,7 +78,7 @@ export async function openDconOn(
 
 interface Link {
   bus: Bus;
-  options: DconOptions;
+  options: z.output<typeof driverOptions>;
   context: DriverContext;
   events: EventQueue;
   feeding: HostWatchdogFeed;
@@ -92,6 +97,7 @@ function moduleOf(link: Link, address: number, all: () => readonly Module[]): Mo
     framing: options,
     pollEveryMs: options.pollEveryMs,
     watchdogMs: options.hostWatchdogMs,
+    typeOf: moduleTypesWith(options.types),
     context,
     addEvent: events.add,
     bringUpMutex,

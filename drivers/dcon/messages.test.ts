@@ -150,9 +150,9 @@ describe('the table of modules', () => {
   it('names each module once, with at most eight outputs', () => {
     const names = MODULE_TYPES.flatMap((type) => type.names);
     expect(new Set(names).size).toBe(names.length);
-    for (const { outputs, manual, product } of MODULE_TYPES) {
+    for (const { outputs, source, product } of MODULE_TYPES) {
       expect(outputs?.count ?? 0, product).toBeLessThanOrEqual(8);
-      expect(manual).not.toBe('');
+      expect(source).not.toBe('');
     }
   });
 });

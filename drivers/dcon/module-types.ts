@@ -1,40 +1,13 @@
 /**
- * The modules that are known, by the name they give to $AAM. To add one: copy a row, and name the manual.
+ * The modules that come with Gatehouse, by the name they give to $AAM. A site adds others by files (`moduleTypes` of the link), in the same words.
  *
  * **Relays need a watchdog.** DCON modules do not time a pulse: the gateway switches on and off. So that a dead gateway
  * leaves no door open, an output is only ever switched on where the module itself switches it off when it hears nothing
  * any more. A module without such a watchdog is read, its outputs are kept off, and a pulse is REFUSED.
  */
 
-/**
- * What switches the outputs off when the gateway is silent:
- *  - `host`: ICP DAS, fed by the broadcast `~**`. "I-7000 DIO Manual" 2.17 to 2.23, 3.3, 3.5
- *  - `safety`: Advantech, fed by any command to the module. "ADAM-4000 Series User Manual" 7-20 and 7-21 ($AAX0, $AAX1;
- *    messages.ts says how editions differ)
- */
-export type WatchdogKind = 'host' | 'safety';
-
-/** A byte of the reply to $AA6 (`!` and three bytes), and how many of its lowest bits are wired. */
-export interface Channels {
-  byte: 0 | 1;
-  count: number;
-}
-
-export interface ModuleType {
-  product: string;
-  /** Replies to $AAM. */
-  names: readonly string[];
-  /** 1 is ON. Single ones by `#AA1cdd`, all by `#AA00dd`. */
-  outputs: Channels | null;
-  /** 1 is what the manual calls HIGH; channels 0 and up. */
-  inputs: Channels | null;
-  watchdog: WatchdogKind | null;
-  /** Answers $AA5: was it reset since it was last asked? */
-  resetStatus: boolean;
-  /** Remembers inputs that were HIGH for a moment: $AAL1, cleared by $AAC. */
-  latch: boolean;
-  manual: string;
-}
+import { z } from 'zod';
+import { type ModuleType, moduleTypeShape } from './module-shape.ts';
 
 const ADAM_4000 =
   "Advantech, ADAM 4000 Series User's Manual, 4 (command tables), 7 ($AA6, #AABB, $AA5, $AAX0)";
@@ -46,10 +19,10 @@ const ADAM_4100 = "Advantech, ADAM 4100 Series User's Manual, 4.6.3 to 4.6.7";
  */
 const ICP_DAS = 'ICP DAS, I-7000 DIO Manual, 2.3, 2.8, 2.13; expertDAQ, EX-9060D manual, 2.14';
 
-const adam = { watchdog: null, resetStatus: true, latch: false, manual: ADAM_4000 } as const;
-const icpDas = { watchdog: 'host', resetStatus: true, latch: true, manual: ICP_DAS } as const;
-const outputs = (count: number): Channels => ({ byte: 0, count });
-const inputs = (count: number): Channels => ({ byte: 1, count });
+const adam = { watchdog: null, resetStatus: true, latch: false, source: ADAM_4000 } as const;
+const icpDas = { watchdog: 'host', resetStatus: true, latch: true, source: ICP_DAS } as const;
+const outputs = (count: number) => ({ byte: 0, count }) as const;
+const inputs = (count: number) => ({ byte: 1, count }) as const;
 
 export const MODULE_TYPES: readonly ModuleType[] = [
   // Its command table has no $AAX0.
@@ -74,7 +47,7 @@ export const MODULE_TYPES: readonly ModuleType[] = [
     watchdog: 'safety',
     resetStatus: false,
     latch: false,
-    manual: ADAM_4100,
+    source: ADAM_4100,
   },
   {
     product: 'ADAM-4168',
@@ -84,7 +57,7 @@ export const MODULE_TYPES: readonly ModuleType[] = [
     watchdog: 'safety',
     resetStatus: false,
     latch: false,
-    manual: ADAM_4100,
+    source: ADAM_4100,
   },
   { ...icpDas, product: 'I-7050', names: ['7050', '7050D'], outputs: outputs(8), inputs: inputs(7) },
   { ...icpDas, product: 'I-7060', names: ['7060', '7060D'], outputs: outputs(4), inputs: inputs(4) },
@@ -126,7 +99,40 @@ export function moduleTypeOf(name: string): ModuleType | null {
   return byName.get(name) ?? null;
 }
 
+/** `own`: of the site. */
+export function moduleTypesWith(own: readonly ModuleType[]): (name: string) => ModuleType | null {
+  return (name) => own.find(({ names }) => names.includes(name)) ?? moduleTypeOf(name);
+}
+
 /** The wired bits of all outputs. */
 export function outputsOf(type: ModuleType): number {
   return (1 << (type.outputs?.count ?? 0)) - 1;
+}
+
+/** What cannot be true of a module, though each of its fields is well formed. */
+export function moduleFaults({ names, inputs, outputs, watchdog, latch }: ModuleType) {
+  const faults: { path: PropertyKey[]; message: string }[] = [];
+  const wrong = (path: PropertyKey[], message: string) => faults.push({ path, message });
+  for (const [index, name] of names.entries()) {
+    const shipped = moduleTypeOf(name);
+    if (shipped)
+      wrong(['names', index], `${name} is the name of the ${shipped.product}, which comes with Gatehouse`);
+    if (names.indexOf(name) < index) wrong(['names', index], `${name} is there twice`);
+  }
+  if (!inputs && !outputs) wrong([], 'has neither inputs nor outputs');
+  if (inputs && outputs && inputs.byte === outputs.byte)
+    wrong(['inputs', 'byte'], 'is that of outputs: the reply to $AA6 has a byte for each');
+  if (watchdog && !outputs) wrong(['watchdog'], 'needs outputs, which it switches off');
+  if (latch && !inputs) wrong(['latch'], 'needs inputs, which it remembers');
+  return faults;
+}
+
+export const moduleTypeSchema = moduleTypeShape.superRefine((type, context) => {
+  for (const { path, message } of moduleFaults(type))
+    context.addIssue({ code: 'custom', path, message, input: type });
+});
+
+/** What editors check the file of a module against; config/profiles/dcon-module.schema.json is this. */
+export function moduleJsonSchema(): z.core.JSONSchema.BaseSchema {
+  return { title: 'DCON module', ...z.toJSONSchema(moduleTypeSchema, { io: 'input' }) };
 }

@@ -28,6 +28,8 @@ export interface ModuleOptions {
   framing: Framing;
   pollEveryMs: number;
   watchdogMs: number;
+  /** Of the site and of Gatehouse, by what a module calls itself. */
+  typeOf: ModuleParts['typeOf'];
   context: DriverContext;
   addEvent(event: DeviceEvent): void;
   wasStarved(): boolean;
@@ -201,6 +203,7 @@ function openParts(options: ModuleOptions): {
     ...openNotifiers(clock),
     faults,
     watchdogMs,
+    typeOf: options.typeOf,
     clock,
     log,
     assertFed,

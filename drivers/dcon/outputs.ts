@@ -2,7 +2,7 @@
 import { DriverError } from '../contract/driver.ts';
 import type { Pulse, Pulsed } from '../contract/rs485.ts';
 import { aa } from './messages.ts';
-import type { ModuleType } from './module-types.ts';
+import type { ModuleType } from './module-shape.ts';
 import { OUTSTANDING_MAX } from './reply-confirmation.ts';
 import { bringUp, switchOn } from './scripts.ts';
 import type { ModuleParts } from './state.ts';
@@ -51,13 +51,18 @@ async function inTurn(parts: ModuleParts, signal: AbortSignal): Promise<void> {
 
 /** After this it is ready: nothing is on that is not wanted, and its watchdog is armed, if it has one. Stops when an output is to be switched off (switch-off.ts). */
 async function broughtUp(parts: ModuleParts, signal: AbortSignal): Promise<void> {
-  const { state, pulses, watchdogMs, clock, runner, log } = parts;
+  const { state, pulses, watchdogMs, clock, runner, log, typeOf } = parts;
   // A poll may find out in between that it was reset: then it is to be brought up again.
   const before = state.stage;
   const begunAt = clock.monotonic();
   const bringingUp = new AbortController();
   state.bringingUp = bringingUp;
-  const outputs = { live: () => pulses.live(clock.monotonic()), maybeOn: state.maybeOn, before: state.known };
+  const outputs = {
+    live: () => pulses.live(clock.monotonic()),
+    maybeOn: state.maybeOn,
+    before: state.known,
+    typeOf,
+  };
   const up = await runner
     .perform(
       bringUp(state.address, outputs, watchdogMs),

@@ -12,7 +12,7 @@ import {
   readPins,
   resetStatus,
 } from './messages.ts';
-import type { ModuleType } from './module-types.ts';
+import type { ModuleType } from './module-shape.ts';
 import { openReplyConfirmation, openReplyTimes } from './reply-confirmation.ts';
 import type { ModuleParts } from './state.ts';
 import { exchangeOf } from './wire.ts';

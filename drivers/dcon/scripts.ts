@@ -23,7 +23,8 @@ import {
   switchOne,
   writeSafety,
 } from './messages.ts';
-import { type ModuleType, moduleTypeOf, outputsOf } from './module-types.ts';
+import type { ModuleType } from './module-shape.ts';
+import { moduleTypeOf, outputsOf } from './module-types.ts';
 
 export type Script<Result> = Generator<Question<unknown>, Result, unknown>;
 
@@ -71,7 +72,12 @@ const SILENCES_AGAIN = 1;
  */
 export function* bringUp(
   address: number,
-  { live, maybeOn, before }: { live: () => number; maybeOn: number; before?: Known | null },
+  {
+    live,
+    maybeOn,
+    before,
+    typeOf = moduleTypeOf,
+  }: { live: () => number; maybeOn: number; before?: Known | null; typeOf?: typeof moduleTypeOf },
   watchdogMs: number,
 ): Script<BroughtUp> {
   const name = yield* ask(moduleName(address));
@@ -81,9 +87,9 @@ export function* bringUp(
     null,
     lacks((same) => same.version === null),
   );
-  const product = moduleTypeOf(name);
+  const product = typeOf(name);
   if (!product) {
-    const reason = `module ${aa(address)} calls itself ${name}, which is not in the table of modules`;
+    const reason = `module ${aa(address)} calls itself ${name}, which is not in the table of modules, nor in a file of the site (moduleTypes)`;
     const pins = { outputs: 0, inputs: 0 };
     return { name, version, type: null, pins, guard: { kind: 'none', reason } };
   }

@@ -8,7 +8,7 @@ import type { WatchdogFeed, WatchdogPauses } from '../rs485/watchdog-feed.ts';
 import type { Inputs } from './inputs.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { aa, type Pins } from './messages.ts';
-import type { ModuleType } from './module-types.ts';
+import type { ModuleType } from './module-shape.ts';
 import type { Outstanding } from './reply-confirmation.ts';
 import type { ScriptRunner } from './script-runner.ts';
 import type { Guard, Known } from './scripts.ts';
@@ -67,6 +67,7 @@ export interface ModuleParts {
   readonly upNotifier: Notifier;
   readonly faults: RelayFaults;
   readonly watchdogMs: number;
+  typeOf(name: string): ModuleType | null;
   readonly clock: Clock;
   readonly log: DriverLog;
   /** Throws BUSY while a watchdog of the bus is tested: no module is fed, and an output would go off before its time. */

@@ -7,7 +7,7 @@ import type { Polling } from '../rs485/polling.ts';
 import { OFF_RETRY_MS, OFF_TRIES_MS } from '../rs485/relay-faults.ts';
 import { RUN_OUT_SHARE } from '../rs485/watchdog-feed.ts';
 import { aa } from './messages.ts';
-import type { ModuleType } from './module-types.ts';
+import type { ModuleType } from './module-shape.ts';
 import { channelsOf, StaysOn, switchOff } from './scripts.ts';
 import { type ModuleParts, strayOutputs, unsafeSince } from './state.ts';
 

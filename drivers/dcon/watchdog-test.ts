@@ -7,7 +7,7 @@ import { DriverError } from '../contract/driver.ts';
 import type { Polling } from '../rs485/polling.ts';
 import { proveWatchdog } from '../rs485/watchdog-proof.ts';
 import { aa } from './messages.ts';
-import type { ModuleType } from './module-types.ts';
+import type { ModuleType } from './module-shape.ts';
 import { pulsable } from './outputs.ts';
 import { proofOfModule } from './report.ts';
 import { bringUp, lookAt, switchOff, switchOn, whyNotRunOut } from './scripts.ts';
@@ -87,10 +87,13 @@ async function expired(
 }
 
 /** The watchdog of some modules runs out once, and not again before a restart. */
-async function armedAgain({ state, runner, watchdogMs }: ModuleParts, signal: AbortSignal): Promise<void> {
+async function armedAgain(
+  { state, runner, watchdogMs, typeOf }: ModuleParts,
+  signal: AbortSignal,
+): Promise<void> {
   const order = { class: 'command' } as const;
   const { guard } = await runner.perform(
-    bringUp(state.address, { live: () => 0, maybeOn: 0, before: state.known }, watchdogMs),
+    bringUp(state.address, { live: () => 0, maybeOn: 0, before: state.known, typeOf }, watchdogMs),
     order,
     signal,
   );

@@ -1,5 +1,5 @@
 /** `gatehouse bus`: what concerns an RS-485 bus. check-profile needs no daemon. */
-import { isProfilePath, profileFile, readProfile } from '../platform/config/profiles.ts';
+import { isProfilePath, profileFile, readProduct } from '../platform/config/profiles.ts';
 import { FileError } from '../platform/yaml/yaml-file.ts';
 import { printJson, type Shell } from './shell.ts';
 
@@ -8,7 +8,7 @@ export function checkProfile(name: string, { json }: { json?: boolean }, shell: 
   const isBuiltIn = !isProfilePath(name) && /^[a-z0-9-]+$/.test(name);
   const file = isBuiltIn ? profileFile(name) : name;
   try {
-    const { product } = readProfile(file);
+    const { product } = readProduct(file);
     if (json) printJson(shell, { file, valid: true, mistakes: [] });
     else shell.stdout.write(`${file} is valid: ${product}\n`);
     return true;

@@ -113,7 +113,7 @@ function resolved(config: Config, folder: string): Config {
     encoders: { ...encoders, vendorRoots: encoders.vendorRoots.map(at) },
     auth: { ...auth, ...(auth.oidc && { oidc: { ...auth.oidc, ...those(auth.oidc, OIDC_FILES, at) } }) },
     ...(upstream && { upstream: { ...upstream, ...those(upstream, UPSTREAM_FILES, at) } }),
-    links: links.map((link) => (link.protocol === 'modbus' ? withProfiles(link, at) : link)),
+    links: links.map((link) => withProducts(link, at)),
   };
 }
 
@@ -130,9 +130,13 @@ function those<Field extends string>(
   return Object.fromEntries(present);
 }
 
-type ModbusLink = Extract<Config['links'][number], { protocol: 'modbus' }>;
+type Link = Config['links'][number];
 
-function withProfiles(link: ModbusLink, at: (path: string) => string): ModbusLink {
+/** The files of profiles and modules with absolute paths. */
+function withProducts(link: Link, at: (path: string) => string): Link {
+  if (link.protocol === 'dcon')
+    return { ...link, options: { ...link.options, moduleTypes: link.options.moduleTypes.map(at) } };
+  if (link.protocol !== 'modbus') return link;
   const placed = (profile: string) => (isProfilePath(profile) ? at(profile) : profile);
   const devices = link.options.devices.map((device) => ({
     ...device,

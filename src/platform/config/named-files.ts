@@ -31,11 +31,12 @@ export interface FileChecks {
 
 /** The files that a configuration names, absolute; the folder of firmware, which holds what makers publish, is none. */
 export function filesNamedBy({ http, auth, encoders, upstream, links }: Config): string[] {
-  const profiles = links.flatMap((link) =>
-    link.protocol === 'modbus'
+  const profiles = links.flatMap((link) => {
+    if (link.protocol === 'dcon') return link.options.moduleTypes;
+    return link.protocol === 'modbus'
       ? [link.options.profile, ...link.options.devices.flatMap(({ profile }) => profile ?? [])]
-      : [],
-  );
+      : [];
+  });
   return [
     ...HTTP_FILES.flatMap((name) => http[name] ?? []),
     ...encoders.vendorRoots,

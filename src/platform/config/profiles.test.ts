@@ -117,18 +117,6 @@ describe('what a profile says wrongly', () => {
       /identity.hwId.registers: must be up to 32/,
     ],
     ['a way there is not', 'way: block', 'way: wish', /pulse.way/],
-    [
-      'outputs that are shown alone, and a pulse',
-      'outputs: { address: 0x0002, bit: 0, count: 8 }',
-      'outputs: { address: 0x0002, bit: 0, count: 8, readOnly: true }',
-      /pulse: is for outputs that are not readOnly/,
-    ],
-    [
-      'two kinds of counters',
-      'bootCount: { address: 0x0005 }',
-      'inputCounters: { address: 0x0400, count: 3 }',
-      /inputCounters.count: must be that of inputs, 4(.|\n)*inputCounters: is for a product without inputEdges/,
-    ],
   ])('%s', (_, from, to, message) => {
     const text = changed(from, to);
     const mistakes = mistakesOf(text);
@@ -322,6 +310,17 @@ describe('a command with a time', () => {
   ])('is none where it %s', (_, outputs, command, mistake) => {
     expect(mistakesOf(board(outputs, command))).toMatch(mistake);
   });
+});
+
+it('outputs that are read only have no pulse, and counters are of one kind', () => {
+  const shown = GATEHOUSE_IO.replace('bit: 0, count: 8 }', 'bit: 0, count: 8, readOnly: true }');
+  expect(mistakesOf(shown)).toMatch(/pulse: is for outputs that are not readOnly/);
+  const both = GATEHOUSE_IO.replace(
+    'bootCount: { address: 0x0005 }',
+    'inputCounters: { address: 0x0400, count: 3 }',
+  );
+  expect(mistakesOf(both)).toMatch(/inputCounters.count: must be that of inputs, 4/);
+  expect(mistakesOf(both)).toMatch(/inputCounters: is for a product without inputEdges/);
 });
 
 it('outputs without a pulse are read only, or a mistake', () => {

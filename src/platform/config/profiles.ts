@@ -1,10 +1,13 @@
 /**
- * Profiles of Modbus products (drivers/modbus/profile.ts): found by the names in the options of a link, read, and handed to
- * the driver as plain data with the options, for a driver reads no files.
+ * Profiles of Modbus products (drivers/modbus/profile.ts), and DCON modules of a site (drivers/dcon/module-shape.ts): found by the names in
+ * the options of a link, read, and handed to the driver as plain data with the options, for a driver reads no files.
  */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Plain } from '../../../drivers/contract/driver.ts';
+import { type ModuleType, moduleTypeShape } from '../../../drivers/dcon/module-shape.ts';
+import { moduleFaults, moduleJsonSchema } from '../../../drivers/dcon/module-types.ts';
+import type { DconOptions } from '../../../drivers/dcon/options.ts';
 import type { ModbusOptions } from '../../../drivers/modbus/options.ts';
 import { profileJsonSchema } from '../../../drivers/modbus/profile.ts';
 import { faultsOf } from '../../../drivers/modbus/profile-faults.ts';
@@ -32,6 +35,20 @@ export function parseProfile(text: string, file: string): Profile {
   return parseText(text, file, kind).value;
 }
 
+/** Of a DCON module. Throws FileError. */
+export function readModuleType(file: string): ModuleType {
+  const text = readText(file, 'the module', FILE_MAX_BYTES);
+  const placeholders = () => [];
+  const kind = { schema: moduleTypeShape, jsonSchema: moduleJsonSchema, placeholders, check: moduleFaults };
+  return parseText(text, file, kind).value;
+}
+
+/** A profile, or a DCON module where it says so. Throws FileError. */
+export function readProduct(file: string): { product: string } {
+  const text = readText(file, 'the profile', FILE_MAX_BYTES);
+  return /^protocol: *dcon\b/m.test(text) ? readModuleType(file) : readProfile(file);
+}
+
 /** A name, of those that come with Gatehouse, or an absolute path (config-file.ts resolves it). */
 export function profileFile(name: string): string {
   return isProfilePath(name) ? name : join(BUILT_IN, `${name}.yaml`);
@@ -44,6 +61,10 @@ export function isProfilePath(name: string): boolean {
 /** What the driver of a link is given: its options, with each profile they name. Throws FileError. */
 export function linkOptions({ protocol, options }: Link): Plain {
   // Parsed JSON, as Plain is, but for optional keys in its type.
+  if (protocol === 'dcon') {
+    const { moduleTypes } = options as DconOptions;
+    return { ...(options as { [key: string]: Plain }), types: moduleTypes.map(readModuleType) } as Plain;
+  }
   if (protocol !== 'modbus') return options as Plain;
   const profiles = profileNames(options).map((name) => [name, readProfile(profileFile(name))]);
   return { ...(options as { [key: string]: Plain }), profiles: Object.fromEntries(profiles) };
@@ -58,39 +79,52 @@ export function profileFiles(links: readonly Link[]): { path: PropertyKey[]; fil
 
 /** What is wrong with the profiles that links name, each at the name; but for files of which it is known already. */
 export function profileProblems(links: readonly Link[], isKnown: (file: string) => boolean): Problem[] {
-  return usesOf(links).flatMap(({ path, name }) => {
-    const reason = isKnown(name) ? undefined : faultOf(name);
+  return usesOf(links).flatMap(({ path, name, read }) => {
+    const reason = isKnown(name) ? undefined : faultOf(name, read);
     return reason === undefined ? [] : [{ path, message: reason }];
   });
 }
 
-function usesOf(links: readonly Link[]): { path: PropertyKey[]; name: string }[] {
-  return links.flatMap((link, index) => {
+interface Use {
+  path: PropertyKey[];
+  name: string;
+  read(file: string): unknown;
+}
+
+function usesOf(links: readonly Link[]): Use[] {
+  return links.flatMap((link, index): Use[] => {
+    const at = ['links', index, 'options'];
+    if (link.protocol === 'dcon')
+      return link.options.moduleTypes.map((name, place) => ({
+        path: [...at, 'moduleTypes', place],
+        name,
+        read: readModuleType,
+      }));
     if (link.protocol !== 'modbus') return [];
     const { profile, devices } = link.options;
-    const at = ['links', index, 'options'];
+    const read = readProfile;
     return [
-      { path: [...at, 'profile'], name: profile },
+      { path: [...at, 'profile'], name: profile, read },
       ...devices.flatMap(({ profile: name }, device) =>
-        name === undefined ? [] : [{ path: [...at, 'devices', device, 'profile'], name }],
+        name === undefined ? [] : [{ path: [...at, 'devices', device, 'profile'], name, read }],
       ),
     ];
   });
 }
 
-function faultOf(name: string): string | undefined {
+function faultOf(name: string, read: Use['read']): string | undefined {
   const file = profileFile(name);
   if (!isProfilePath(name) && !existsSync(file))
     return `no profile of that name comes with Gatehouse: there are ${builtIn().join(', ')}`;
   try {
-    readProfile(file);
+    read(file);
     return undefined;
   } catch (error) {
     if (!(error instanceof FileError)) throw error;
     const [first, ...more] = error.mistakes;
     if (!first) return error.message;
     const others = more.length > 0 ? ` (and ${more.length} more)` : '';
-    return `the profile is wrong in line ${first.line}: ${first.message}${others}: see gatehouse bus check-profile`;
+    return `the ${read === readModuleType ? 'module' : 'profile'} is wrong in line ${first.line}: ${first.message}${others}: see gatehouse bus check-profile`;
   }
 }
 
