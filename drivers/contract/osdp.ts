@@ -5,6 +5,7 @@
  *  - `abortFile` AbortFile → null          the device is to forget what it has of a file
  *  - `readdress` Readdress → Readdressed   another address or baud rate, and who answers where then. REFUSED,
  *                                          INVALID_COMMAND: nothing has changed
+ *  - `showOnReader` ShowOnReader → ReaderShown   a text, a light and beeps, for a time. Again is harmless
  */
 import { createHmac } from 'node:crypto';
 import { z } from 'zod';
@@ -62,3 +63,38 @@ export const readdressed = z.object({
   found: address.nullable(),
 });
 export type Readdressed = z.infer<typeof readdressed>;
+
+const READER_COLOURS = ['off', 'red', 'green', 'amber'] as const;
+/** osdp_TEXT has one byte each for seconds, row and column, and devices at most four rows of 16 (SIA OSDP 2.2, annex B.7). */
+export const readerText = z.strictObject({
+  text: z.string().regex(/^[ -~]{1,32}$/, 'expected 1 to 32 printable ASCII characters'),
+  row: z.int().min(1).max(4).default(1),
+  column: z.int().min(1).max(32).default(1),
+  seconds: z.int().min(1).max(255).default(5),
+});
+export const readerLed = z.strictObject({
+  led: z.int().min(0).max(255).default(0),
+  colour: z.enum(READER_COLOURS),
+  milliseconds: z.int().min(100).max(600_000).default(2_000),
+});
+export const readerBuzzer = z.strictObject({
+  beeps: z.int().min(1).max(10).default(1),
+  onMilliseconds: z.int().min(100).max(5_000).default(100),
+  offMilliseconds: z.int().min(100).max(5_000).default(100),
+});
+export const showOnReader = z.strictObject({
+  hwId,
+  reader: z.int().min(0).max(255),
+  text: readerText.optional(),
+  led: readerLed.optional(),
+  buzzer: readerBuzzer.optional(),
+});
+export type ShowOnReader = z.infer<typeof showOnReader>;
+const readerPart = z.enum(['reader', 'text', 'led', 'buzzer']);
+export const readerShown = z.object({
+  /** What the device has acknowledged. */
+  shown: z.array(readerPart).max(3),
+  /** The first part that it cannot do, as its capabilities or its answer say; then nothing after it was sent. */
+  refused: z.object({ part: readerPart, reason: z.string().max(512) }).nullable(),
+});
+export type ReaderShown = z.infer<typeof readerShown>;

@@ -30,6 +30,8 @@ export interface DeviceState {
   outputCount(): number | undefined;
   ledCount(): number;
   buzzerCount(): number;
+  /** As it says of itself (annex B); undefined: it says nothing of this function. */
+  capability(code: number): Capability | undefined;
   /** Most bytes of a message that it can receive, where it says so. */
   messageMax(): number | undefined;
   settings(): Rs485Settings | null;
@@ -57,7 +59,15 @@ export interface StateOptions {
 }
 
 /** Annex B. */
-const FUNCTION = { inputs: 1, outputs: 2, leds: 4, buzzer: 5, receive: 10 } as const;
+export const FUNCTION = {
+  inputs: 1,
+  outputs: 2,
+  leds: 4,
+  buzzer: 5,
+  text: 6,
+  receive: 10,
+  readers: 13,
+} as const;
 
 /** Vendor, model and serial number: what is together the device's own. */
 export function hwIdOf({ vendorCode, model, serial }: Identity): string {
@@ -140,6 +150,7 @@ export function openDeviceState(options: StateOptions): DeviceState {
     outputCount: () => facts && (countOf(facts, FUNCTION.outputs) ?? facts.outputs?.length),
     ledCount: () => (facts && countOf(facts, FUNCTION.leds)) ?? 0,
     buzzerCount: () => (facts && countOf(facts, FUNCTION.buzzer)) ?? 0,
+    capability: (code) => facts?.capabilities?.find((capability) => capability.code === code),
     messageMax: () => facts && receiveBufferOf(facts),
     settings: () => facts?.settings?.settings ?? null,
     bootCount: () => facts?.status?.bootCount,

@@ -12,7 +12,7 @@ import {
   type OpenDriver,
   type Plain,
 } from '../contract/driver.ts';
-import { abortFile, readdress, sendFile } from '../contract/osdp.ts';
+import { abortFile, readdress, sendFile, showOnReader } from '../contract/osdp.ts';
 import { type Pulse, pair } from '../contract/rs485.ts';
 import type { Rs485Report } from '../contract/settings.ts';
 import { valid } from '../contract/valid.ts';
@@ -33,6 +33,7 @@ import { openFiles } from './files.ts';
 import { type OsdpOptions, osdpOptions } from './options.ts';
 import { probeAddress } from './probe.ts';
 import { sendersOf } from './protocol/frame.ts';
+import { showAtReader } from './reader-show.ts';
 import { redactKeys } from './redact.ts';
 
 /** Silence before a message (5.7). */
@@ -106,6 +107,9 @@ function commandsOf(given: CommandsOptions): Commands {
     abortFile: command(
       abortFile,
       async (wanted, { deadline, signal }) => void (await files.abort(wanted, deadline, signal)),
+    ),
+    showOnReader: command(showOnReader, (wanted, until) =>
+      showAtReader(devices.named(wanted.hwId).device, wanted, until),
     ),
     readdress: command(readdress, (wanted, until) => {
       const asking = { ...until, bus, isTuned: false };

@@ -84,6 +84,7 @@ const NEVER_SUCCEEDS = [
     'pairOsdpDevice',
     'pulseRs485Device',
     'testRs485Watchdog',
+    'showOnRs485Reader',
     'updateRs485Firmware',
     'readdressRs485Device',
     'traceRs485Bus',

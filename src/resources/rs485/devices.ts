@@ -13,6 +13,7 @@ import type { Known } from '../../services/reconcile/reported.ts';
 import type { Wire } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
 import type { Rs485Context } from './context.ts';
+import type { FieldEvents, LastCredential } from './field-events.ts';
 import type { Firmware } from './firmware.ts';
 import { rs485Entries } from './import.ts';
 import { PULSE, type Pulses } from './pulse.ts';
@@ -168,6 +169,7 @@ interface StateOptions extends Rs485Context {
   settings: Settings;
   buses: Buses;
   watchdogs: Pick<Watchdogs, 'stateOf'>;
+  lastCredential: FieldEvents['lastCredential'];
 }
 
 /** Throws NOT_FOUND. */
@@ -194,6 +196,7 @@ export function stateFrom(options: StateOptions) {
       ]),
       ...reportedBy(known, clock, wire),
       watchdog: options.watchdogs.stateOf(row),
+      lastCredential: lastCredentialOf(options.lastCredential(deviceId)),
       lastPulse: lastPulseOf(actuations.last(PULSE, `rs485/${deviceId}`)),
       wire: wire ?? null,
     };
@@ -235,6 +238,10 @@ function reportedBy(known: Known<Rs485Report> | undefined, clock: Clock, wire: W
 function heardAge(connected: boolean, age: number | null, wire: Wire | undefined): number | null {
   if (age === null || !wire || wire.replyAge === null) return age;
   return connected || !wire.alive ? wire.replyAge : age;
+}
+
+function lastCredentialOf(last: LastCredential | undefined): Rs485DeviceState['lastCredential'] {
+  return last ? { ...last, at: new Date(last.at).toISOString() } : null;
 }
 
 function lastPulseOf(last: LastActuation | undefined): LastPulse | null {

@@ -3,7 +3,12 @@
 import { randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import type { DriverEvent } from '../../../drivers/contract/driver.ts';
-import { alarmEvent, credentialEvent, inputEvent } from '../../../drivers/contract/rs485.ts';
+import {
+  alarmEvent,
+  type CredentialEvent,
+  credentialEvent,
+  inputEvent,
+} from '../../../drivers/contract/rs485.ts';
 import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import type { LiveEvent } from '../../services/events/cloud-event.ts';
 import type { Buses } from './buses.ts';
@@ -19,12 +24,29 @@ export interface FieldEventsOptions extends Rs485Context {
   buses: Pick<Buses, 'has'>;
 }
 
-/** Resolves when the event is durable: true, or false when it is none of ours. */
-export type TakeEvent = (bus: string, event: DriverEvent) => Promise<boolean>;
+export type LastCredential = Pick<CredentialEvent, 'reader' | 'format' | 'count' | 'at'> & {
+  doorId: string | null;
+};
 
-export function openFieldEvents(options: FieldEventsOptions): TakeEvent {
+export interface FieldEvents {
+  /** Resolves when the event is durable: true, or false when it is none of ours. */
+  take(bus: string, event: DriverEvent): Promise<boolean>;
+  /** Since the gateway started; nothing that a card could be copied from. */
+  lastCredential(deviceId: string): LastCredential | undefined;
+}
+
+export function openFieldEvents(options: FieldEventsOptions): FieldEvents {
   const { database, table, audit, events, discovery, buses, log } = options;
-  return async (bus, { id, kind, data }) => {
+  const credentials = new Map<string, LastCredential>();
+
+  function remember(deviceId: string, doorId: string | null, data: unknown): void {
+    const { data: shown } = credentialEvent.safeParse(data);
+    if (!shown) return;
+    const { reader, format, count, at } = shown;
+    credentials.set(deviceId, { reader, format, count, at, doorId });
+  }
+
+  async function take(bus: string, { id, kind, data }: DriverEvent): Promise<boolean> {
     const read = KINDS[kind];
     if (!buses.has(bus) || !read) return false;
     const taken = read(data);
@@ -37,7 +59,8 @@ export function openFieldEvents(options: FieldEventsOptions): TakeEvent {
       table.pruneEvents.run(REMEMBERED_MAX);
       const row = discovery.row({ bus, hwId: taken.hwId, address: null });
       if (!row) return;
-      events.publish(taken.of(row.device_id));
+      events.publish(taken.of(row.device_id, row.door_id));
+      if (kind === 'credential') remember(row.device_id, row.door_id, data);
       const fault = relayFaultOf(data);
       if (kind === 'alarm' && fault)
         audit.record({
@@ -50,7 +73,8 @@ export function openFieldEvents(options: FieldEventsOptions): TakeEvent {
     });
     events.wake();
     return true;
-  };
+  }
+  return { take, lastCredential: (deviceId) => credentials.get(deviceId) };
 }
 
 /** undefined: another alarm. */
@@ -73,16 +97,16 @@ const KINDS: Readonly<Record<string, (data: unknown) => Taken | undefined>> = {
 
 interface Taken {
   hwId: string;
-  of(deviceId: string): LiveEvent;
+  of(deviceId: string, doorId: string | null): LiveEvent;
 }
 
 /** undefined: it is none of that kind. */
 function reader<Event extends { hwId: string }>(
   schema: z.ZodType<Event>,
-  shown: (deviceId: string, event: Event) => LiveEvent,
+  shown: (deviceId: string, event: Event, doorId: string | null) => LiveEvent,
 ) {
   return (data: unknown): Taken | undefined => {
     const { data: taken } = schema.safeParse(data);
-    return taken && { hwId: taken.hwId, of: (deviceId) => shown(deviceId, taken) };
+    return taken && { hwId: taken.hwId, of: (deviceId, doorId) => shown(deviceId, taken, doorId) };
   };
 }

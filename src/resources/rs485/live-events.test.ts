@@ -22,14 +22,11 @@ it.each<[string, LiveEvent]>([
   ],
   [
     'rs485Credential',
-    credentialShown(DEVICE, {
-      hwId: 'io-1',
-      reader: 0,
-      format: 'wiegand',
-      bits: 'ffc00080',
-      count: 26,
-      at: 1_000,
-    }),
+    credentialShown(
+      DEVICE,
+      { hwId: 'io-1', reader: 0, format: 'wiegand', bits: 'ffc00080', count: 26, at: 1_000 },
+      DEVICE,
+    ),
   ],
   ['rs485Alarm', alarmChanged(DEVICE, { hwId: 'io-1', alarm: 'supply', raised: false, at: 1_000 })],
   ['rs485Alarm', alarmChanged(DEVICE, { hwId: 'io-1', alarm: 'relay', raised: true, at: 1_000 })],

@@ -17,10 +17,10 @@ export function alarmChanged(deviceId: string, { alarm, raised, at }: AlarmEvent
   return ofDevice(deviceId, 'alarm', { alarm, raised, at: new Date(at).toISOString() });
 }
 
-/** A card was presented, or keys were pressed; of keys only the number is published. */
-export function credentialShown(deviceId: string, event: CredentialEvent): LiveEvent {
+/** A card was presented, or keys were pressed; of keys only the number is published. `doorId`: that of its device. */
+export function credentialShown(deviceId: string, event: CredentialEvent, doorId: string | null): LiveEvent {
   const { hwId: _, at, ...facts } = event;
-  return ofDevice(deviceId, 'credential', { ...facts, at: new Date(at).toISOString() });
+  return ofDevice(deviceId, 'credential', { doorId, ...facts, at: new Date(at).toISOString() });
 }
 
 function ofDevice(deviceId: string, what: string, data: Record<string, unknown>): LiveEvent {

@@ -71,6 +71,7 @@ describe('an RS-485 device', () => {
       security: null,
       supplyFault: null,
       sessionFault: null,
+      lastCredential: null,
       lastPulse: null,
       pulse: null,
       relayFault: null,

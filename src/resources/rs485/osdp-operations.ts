@@ -4,7 +4,8 @@ import { type Operation, operation } from '../../platform/http/operation.ts';
 import { jobPath } from '../../services/jobs/job-order.ts';
 import { READDRESSERS } from './communication.ts';
 import { UPDATERS } from './firmware.ts';
-import { communicationBody, firmwareBody } from './osdp-schema.ts';
+import { communicationBody, firmwareBody, readerBody, readerResult } from './osdp-schema.ts';
+import { SHOWERS } from './readers.ts';
 import type { Rs485 } from './rs485.ts';
 import { deviceId } from './schema.ts';
 
@@ -15,6 +16,23 @@ const path = '/network/rs485/{deviceId}';
 /** `job`: the schema of a job. */
 export function osdpOperations(rs485: Rs485, job: z.ZodType): Operation[] {
   return [
+    operation({
+      id: 'showOnRs485Reader',
+      method: 'post',
+      path: `${path}/reader`,
+      tag,
+      summary: 'Show a text, a light or beeps at an OSDP reader',
+      description:
+        'At once and for a time, after which the reader does again what it did before; `feedback` of the link does the same after each pulse. In the order text, led, buzzer. 409 READER_REFUSED: `details` name the part that the device cannot do, as its capabilities (osdp_PDCAP) or its answer say, and what comes after it was not sent. The audit has it (`rs485.reader`), with the text.',
+      access: SHOWERS,
+      params,
+      body: readerBody,
+      result: readerResult,
+      errors: ['NOT_FOUND', 'READER_REFUSED', 'OUTCOME_UNKNOWN', 'DEVICE_OFFLINE'],
+      handler: async ({ params, body, principal, correlationId }) => ({
+        body: await rs485.showOnReader(params.deviceId, body, { principal, correlationId }),
+      }),
+    }),
     operation({
       id: 'updateRs485Firmware',
       method: 'post',

@@ -16,6 +16,7 @@ import { type MissingDevice, openMissing } from './missing.ts';
 import { openPairings, type Pairings } from './pairing.ts';
 import { openPolledAddresses, type PolledAddresses } from './polled-addresses.ts';
 import { openPulses, type Pulses } from './pulse.ts';
+import { openReaders, type Readers } from './readers.ts';
 import { openRelays, type Relays } from './relays.ts';
 import { openReplacements, type Replacements } from './replace.ts';
 import { openRetirements, type Retirements } from './retire.ts';
@@ -41,6 +42,7 @@ export interface Rs485
     Pairings,
     Traces,
     Communication,
+    Readers,
     Replacements,
     Retirements,
     Pick<Watchdogs, 'testWatchdog'> {
@@ -86,9 +88,12 @@ export function openRs485({ declared, ...below }: Rs485Options): Rs485 {
   const scans = openScans({ ...context, buses, discovery, polled });
   const pairings = openPairings({ ...context, buses, keys, discovery, polled });
   const communication = openCommunication({ ...context, buses, keys, polled, reported });
+  const readers = openReaders({ ...context, buses, reported });
   const traces = openTraces({ ...context, buses });
   const replacements = openReplacements({ ...context, buses, settings, polled, devices, pulses });
   const retirements = openRetirements({ ...context, keys, reported, devices, polled, pulses });
+  const fieldEvents = openFieldEvents({ ...context, discovery, buses });
+  const { lastCredential } = fieldEvents;
   return {
     ...devices,
     ...relays,
@@ -97,6 +102,7 @@ export function openRs485({ declared, ...below }: Rs485Options): Rs485 {
     ...pairings,
     ...traces,
     ...communication,
+    ...readers,
     ...replacements,
     ...retirements,
     testWatchdog: watchdogs.testWatchdog,
@@ -105,7 +111,7 @@ export function openRs485({ declared, ...below }: Rs485Options): Rs485 {
     discovery,
     polled,
     firmware,
-    state: stateFrom({ ...context, settings, buses, watchdogs }),
+    state: stateFrom({ ...context, settings, buses, watchdogs, lastCredential }),
     missing: openMissing({ ...context, buses, reported }),
     importPlan: importRs485({ ...context, buses, polled, settings, pulses }),
     report(linkId, report) {
@@ -118,6 +124,6 @@ export function openRs485({ declared, ...below }: Rs485Options): Rs485 {
       polled.link(linkId, up);
       if (!up) discovery.lost(linkId);
     },
-    event: openFieldEvents({ ...context, discovery, buses }),
+    event: fieldEvents.take,
   };
 }

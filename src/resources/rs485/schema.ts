@@ -201,6 +201,19 @@ export const rs485DeviceState = z
       description:
         'OSDP: why there is no session with a device that answers. `wrongKey`: it refuses the key that is stored for it; `downgrade`: it wants less security than is required, as after a reset; `securityRequired`: it wants a secure channel, and none is configured; `duplicateAddress`: two devices answer at its address',
     }),
+    lastCredential: z
+      .object({
+        at: dateTime,
+        reader: z.int(),
+        format: z.enum(['raw', 'wiegand', 'keypad']),
+        count: z.int().openapi({ description: 'Bits of the card, or number of keys' }),
+        doorId: z.guid().nullable().openapi({ description: 'The door of the device then' }),
+      })
+      .nullable()
+      .openapi({
+        description:
+          'OSDP: the card or the keys that were presented last; their bits are in the event alone. null: none since the gateway started',
+      }),
     lastPulse: lastPulse.nullable().openapi({ description: 'null: the gateway never fired its relay' }),
     pulse: z
       .object({ relay: z.int().nullable(), remainingMilliseconds: z.int() })

@@ -63,6 +63,7 @@ const DATA = {
   'rs485.alarm': z.object({ deviceId, alarm: z.enum(ALARMS), raised: z.boolean(), at: dateTime }),
   'rs485.credential': z.object({
     deviceId,
+    doorId: z.guid().nullable().openapi({ description: 'The door of the device; null: it has none' }),
     reader: z.int().min(0).max(255),
     format: z.enum(['raw', 'wiegand', 'keypad']),
     bits: z.string().nullable().openapi({ description: 'Of a card, in hex; null for keys' }),
