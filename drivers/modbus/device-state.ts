@@ -5,6 +5,7 @@ import { unsupportedOf } from '../rs485/carries.ts';
 import type { Unfed } from '../rs485/watchdog-feed.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { flagAt, type ObservationsOptions, openObservations } from './observations.ts';
+import { PRODUCT_CODE, REVISION } from './product.ts';
 import { proofOfProfile } from './profile-proof.ts';
 import type { Profile } from './profile-shape.ts';
 import {
@@ -37,6 +38,8 @@ interface Applied {
 }
 
 export interface DeviceState {
+  /** What function 43 answered: objects by their id. */
+  identified(objects: ReadonlyMap<number, string>): void;
   hwId(): string | undefined;
   image(): Image;
   /** In force; null: not known. */
@@ -57,7 +60,7 @@ export interface DeviceState {
 }
 
 export function openState(options: StateOptions): DeviceState {
-  const { unit, profile, linkId, reportState } = options;
+  const { unit, profile, reportState } = options;
   const observations = openObservations(options);
   const required = proofOfProfile(profile);
   const watchdog = required && { ...required, isNamedByPlace: profile.identity.hwId === undefined };
@@ -65,6 +68,7 @@ export function openState(options: StateOptions): DeviceState {
   let image = EMPTY_IMAGE;
   let name: string | undefined;
   let applied: Applied | undefined;
+  const standard = openObjects();
   let reported: Rs485Report | undefined;
   /** What was settled, and what was reported, was made of this: most polls bring nothing else. */
   let settled: readonly unknown[] = [];
@@ -74,7 +78,7 @@ export function openState(options: StateOptions): DeviceState {
     connected,
     hwId,
     address: unit,
-    ...factsOf(image, profile),
+    ...factsOf(image, profile, standard.all()),
     // As soon as it falls silent: they are read before it is connected again.
     levels: connected ? levelsIn(image, profile) : {},
     reportedSettingsVersion: versionIn(image, profile) ?? applied?.version ?? 0,
@@ -87,6 +91,7 @@ export function openState(options: StateOptions): DeviceState {
   });
 
   return {
+    identified: standard.add,
     hwId: () => name,
     image: () => image,
     settings: () => settingsNow(image, profile, applied),
@@ -94,10 +99,7 @@ export function openState(options: StateOptions): DeviceState {
       pins.read(span, askedAt);
       image = withRead(image, span, values);
     },
-    identify() {
-      const { hwId } = profile.identity;
-      return hwId ? textAt(image, hwId) || undefined : `${linkId}-${unit}`;
-    },
+    identify: () => nameIn(image, options),
     adopt(hwId) {
       if (name !== undefined && name !== hwId) {
         reportState({ ...report(name, false), levels: {}, pulse: null });
@@ -131,13 +133,28 @@ export function openState(options: StateOptions): DeviceState {
         options.relayFault(),
         options.unfed(),
       ];
-      const now = [name, connected, image, applied, ...shown];
+      const now = [name, connected, image, applied, standard.all(), ...shown];
       const state = reported && areSame(now, reportedOf) ? reported : report(name, connected);
       reportedOf = now;
       if (!again && (state === reported || isDeepStrictEqual(state, reported))) return;
       reported = state;
       const readAt = connected ? pins.readAt() : undefined;
       reportState(readAt === undefined ? state : { ...state, readAt });
+    },
+  };
+}
+
+function nameIn(image: Image, { profile, linkId, unit }: StateOptions): string | undefined {
+  const { hwId } = profile.identity;
+  return hwId ? textAt(image, hwId) || undefined : `${linkId}-${unit}`;
+}
+
+function openObjects() {
+  let objects: ReadonlyMap<number, string> = new Map();
+  return {
+    all: () => objects,
+    add(more: ReadonlyMap<number, string>): void {
+      objects = new Map([...objects, ...more]);
     },
   };
 }
@@ -185,14 +202,14 @@ function effectiveUnlock(profile: Profile, settings: Rs485Settings | null): numb
 }
 
 /** What the device says of itself. */
-function factsOf(image: Image, profile: Profile) {
+function factsOf(image: Image, profile: Profile, objects: ReadonlyMap<number, string>) {
   const { type, platformVersion, apps } = profile.identity;
   const text = (label: typeof type) => (label && textAt(image, label)) || null;
-  const platform = text(platformVersion);
+  const platform = text(platformVersion) ?? objects.get(REVISION) ?? null;
   const carries = carriedBy(profile);
   return {
     profile: profile.name,
-    type: text(type) ?? profile.product,
+    type: text(type) ?? objects.get(PRODUCT_CODE) ?? profile.product,
     platform: platform === null ? null : { version: platform },
     apps: apps.flatMap(({ name, version }) => {
       const app = text(name);

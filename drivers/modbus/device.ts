@@ -11,7 +11,7 @@ import type { Step } from './contact-steps.ts';
 import { type DeviceState, openState, type StateOptions } from './device-state.ts';
 import { readBits, readRegisters } from './exchanges.ts';
 import { isRefusal, openPollFailures, openStandIn } from './poll-failures.ts';
-import { foreignProduct } from './product.ts';
+import { foreignProduct, identificationStep } from './product.ts';
 import { identitySpans, pollSpans, productSpans, settingsBlock } from './profile-areas.ts';
 import type { Profile } from './profile-shape.ts';
 import { FUNCTION_CODES, type Image, isBitTable, readsOf, type Span } from './registers.ts';
@@ -300,7 +300,8 @@ function contactSteps(
       hindrance: () => foreignProduct(unit, profile, state.image(), span),
     }),
   );
-  return [...product, ...guard.steps(), ...readsOf(spans).map(reading), ...polls];
+  const standard = profile.identity.standard ? [identificationStep(unit, state.identified)] : [];
+  return [...product, ...guard.steps(), ...standard, ...readsOf(spans).map(reading), ...polls];
 }
 
 function readStep(unit: number, state: DeviceState) {

@@ -5,7 +5,7 @@ import type { ProbeAsking } from '../rs485/link.ts';
 import { openProber, type Prober, SILENT_ATTEMPTS } from '../rs485/prober.ts';
 import { exchangeOf } from './device.ts';
 import { readIdentification } from './exchanges.ts';
-import { foreignProduct } from './product.ts';
+import { foreignProduct, PRODUCT_CODE, REVISION } from './product.ts';
 import { identitySpans, pollSpans, productSpans } from './profile-areas.ts';
 import type { Profile } from './profile-shape.ts';
 import { EMPTY_IMAGE, type Image, readsOf, textAt, withRead } from './registers.ts';
@@ -13,9 +13,6 @@ import { EMPTY_IMAGE, type Image, readsOf, textAt, withRead } from './registers.
 type Result = Probed['results'][number];
 type Identity = NonNullable<Result['identity']>;
 
-/** Objects of the basic identification: vendor, product code, revision (application protocol 1.1b3, 6.21). */
-const PRODUCT_CODE = 1;
-const REVISION = 2;
 const TEXT_MAX = 128;
 /** A wire that damages every third reply spoils two readings of six. */
 const IDENTITY_ATTEMPTS = 6;

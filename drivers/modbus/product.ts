@@ -1,4 +1,7 @@
-/** Whether a device is of the product of its profile, by the registers that name one. Pure. */
+/** Which product a device is: by the registers that name one, and by what the standard has for that. */
+
+import type { Step } from './contact-steps.ts';
+import { type Identification, readIdentification } from './exchanges.ts';
 import type { Profile } from './profile-shape.ts';
 import { type Image, numberAt, type Span } from './registers.ts';
 
@@ -16,4 +19,30 @@ export function foreignProduct(
   if (!other) return undefined;
   const { table, address, value } = other;
   return `the device at address ${unit} is no ${product}: ${table} register ${address} shows ${numberAt(image, other)}, where profile ${name} has ${value}. Nothing was written to it`;
+}
+
+/** Objects of the basic identification: vendor, product code, revision (application protocol 1.1b3, 6.21). */
+export const PRODUCT_CODE = 1;
+export const REVISION = 2;
+const OBJECT_MAX = 2;
+const TEXT_MAX = 128;
+
+/** Reads the basic identification, in as many exchanges as the device wants; one that refuses it has none. */
+export function identificationStep(
+  unit: number,
+  identified: (objects: ReadonlyMap<number, string>) => void,
+  object = 0,
+): Step {
+  let next: number | undefined;
+  return {
+    exchange: () => readIdentification(unit, object),
+    take(reply) {
+      const { objects, next: more } = reply as Identification;
+      identified(new Map([...objects].map(([id, text]) => [id, text.slice(0, TEXT_MAX)])));
+      // Each one later than the one before, so that a device that goes round in a ring ends.
+      next = more !== undefined && more > object && more <= OBJECT_MAX ? more : undefined;
+    },
+    bears: ({ code }) => code === 'REFUSED',
+    more: () => (next === undefined ? [] : [identificationStep(unit, identified, next)]),
+  };
 }

@@ -146,6 +146,57 @@ describe('inputs', () => {
   });
 });
 
+describe('a product that answers function 43', () => {
+  const OWN = profileSchema.parse({
+    name: 'own',
+    product: 'Own board',
+    source: 'test/simulators/bus/modbus/gatehouse-io.ts, without its relays',
+    inputs: { address: 1, bit: 0, count: 4 },
+    identity: { standard: true },
+  }) as unknown as Plain;
+  async function openOwn(
+    kind: 'gatehouse-io' | 'seneca-z-d-in',
+    onIdentify?: (unit: number, object: number) => Uint8Array,
+  ) {
+    const device = station({ kind, type: 'GIO-48', platformVersion: '2.4.1' });
+    device.behave = (request, answer) =>
+      request[1] === 43 && onIdentify ? onIdentify(request[0] ?? 1, request[4] ?? 0) : answer();
+    const link = await openTestLink({
+      stations: new Map([[1, device]]),
+      profiles: { own: OWN },
+      options: { devices: [{ unitId: 1 }] },
+    });
+    await link.clock.advance(2_000);
+    return link;
+  }
+
+  it('has its product code and revision as type and version', async () => {
+    await using link = await openOwn('gatehouse-io');
+    expect(link.report(hwId)).toMatchObject({
+      connected: true,
+      type: 'GIO-48',
+      platform: { version: '2.4.1' },
+    });
+  });
+
+  it('in parts is asked for the rest, and not for ever by one that goes round', async () => {
+    // 6.21: MEI type, code, conformity, more follows, next object, one object.
+    const part = (unit: number, object: number) => {
+      const text = ['Vendor', 'Code', '1.0'][object] ?? '';
+      const next = (object + 1) % 3;
+      return framed(unit, [43, 14, 1, 1, 0xff, next, 1, object, text.length, ...Buffer.from(text)]);
+    };
+    await using link = await openOwn('gatehouse-io', part);
+    expect(link.report(hwId)).toMatchObject({ connected: true, type: 'Code', platform: { version: '1.0' } });
+    expect(sent(link, 43)).toBe(3);
+  });
+
+  it('and refuses it is named by its profile', async () => {
+    await using link = await openOwn('seneca-z-d-in');
+    expect(link.report(hwId)).toMatchObject({ type: 'Own board', platform: null });
+  });
+});
+
 describe('another product than that of the profile, as its register shows', () => {
   it('is sent no write, is not connected, and is named in a warning', async () => {
     const device = station({ kind: 'icp-das-tm-r5' });

@@ -96,6 +96,12 @@ const identity = z.strictObject({
     .array(z.strictObject({ name: label, version: label }))
     .max(8)
     .default([]),
+  standard: z
+    .literal(true)
+    .optional()
+    .describe(
+      'It answers function 43 (basic identification): product code and revision are its type and platformVersion, where those are absent',
+    ),
   shown: z
     .array(
       z.strictObject({ table: anyRegister.shape.table, address, value: z.int().min(0).max(REGISTER_MAX) }),
