@@ -32,6 +32,7 @@ const SEGMENTS_TAKEN = [
   'log',
   'support-bundle',
   'docs',
+  'backups',
   'healthz',
   'readyz',
   'metrics',
