@@ -31,6 +31,7 @@ const SEGMENTS_TAKEN = [
   'login-codes',
   'log',
   'support-bundle',
+  'backups',
   'docs',
   'backups',
   'healthz',

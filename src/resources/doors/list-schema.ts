@@ -15,6 +15,7 @@ const doorSummary = z
     since: dateTime.nullable(),
     reason: offlineReason.nullable(),
     battery: z.enum(['low', 'ok', 'unknown']),
+    batteryPercent: z.int().nullable().openapi({ description: 'As the lock reported last' }),
     pending: z.boolean().openapi({ description: 'Something is to be sent to it' }),
     applied: z.boolean().openapi({ description: 'What is wanted is what it has' }),
   })

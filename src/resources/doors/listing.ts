@@ -55,6 +55,7 @@ export function openListing(options: ListingOptions): Listing {
       since: presence === undefined ? null : new Date(presence.since).toISOString(),
       reason: offline.reason(entry, relay),
       battery: conditions.levelOf(entry),
+      batteryPercent: conditions.percentOf(entry) ?? null,
       pending: configuration.isWaiting(entry, relay),
       applied: configuration.isInForce(entry, relay),
     };

@@ -49,7 +49,7 @@ export interface Encoders {
 }
 
 export function openEncoders(options: EncodersOptions): Encoders {
-  const { database, table, audit, clock, connections } = options;
+  const { database, table, audit, clock, connections, openRequests } = options;
 
   function get(encoderId: string): { encoder: Encoder; revision: number } {
     const row = existing(table, encoderId);
@@ -86,6 +86,7 @@ export function openEncoders(options: EncodersOptions): Encoders {
         journal: row.journal,
         connectedFor: since(live?.connectedAt),
         lastMessageAge: since(live?.lastMessageAt),
+        openRequests: openRequests(encoderId),
         messagesAhead: table.countAhead.get(encoderId)?.count ?? 0,
       };
     },

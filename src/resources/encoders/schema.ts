@@ -135,6 +135,7 @@ export const encoderState = z
       .int()
       .nullable()
       .openapi({ description: 'Milliseconds since the last message of the present connection' }),
+    openRequests: z.int().openapi({ description: 'Write requests accepted for it and not finished' }),
     messagesAhead: z.int().openapi({ description: 'Messages stored ahead of one that is missing' }),
   })
   .openapi('EncoderState');

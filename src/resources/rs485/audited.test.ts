@@ -36,7 +36,12 @@ async function openParts() {
   const options = {
     ...parts,
     table,
-    buses: { has: () => true, assertOsdp: () => ({ id: 'bus-1', line: LINE }), isUp: () => true },
+    buses: {
+      has: () => true,
+      assertOsdp: () => ({ id: 'bus-1', line: LINE }),
+      isUp: () => true,
+      pairing() {},
+    },
     keys: {
       draw: () => ({ key: new Uint8Array(16), isNew: true }),
       discard() {},

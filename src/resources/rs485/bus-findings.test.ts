@@ -210,6 +210,7 @@ describe('what came during a scan', () => {
     ...BUS,
     since: null,
     warnings: [],
+    pairing: null,
     reportAge: null,
     utilisation: null,
     pollsPerSecond: null,

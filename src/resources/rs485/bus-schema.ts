@@ -45,10 +45,14 @@ const busOverview = z
     pollsPerSecond: z.number().nullable(),
     strayBytes: z.int().nullable().openapi({ description: 'That came while no question was open' }),
     warnings: z.array(z.string()).openapi({ description: 'What a technician should mend' }),
+    pairing: z.object({ address, until: z.iso.datetime() }).nullable().openapi({
+      description: 'The window in which the OSDP device at this address is given its key',
+    }),
     devices: z.array(wire.extend({ hwId: z.string().nullable(), deviceId: z.guid().nullable() })),
   })
   .openapi('Rs485Bus');
 export type BusOverview = z.infer<typeof busOverview>;
+export type PairingWindow = NonNullable<BusOverview['pairing']>;
 
 export const busList = z.object({ items: z.array(busOverview) }).openapi('Rs485BusList');
 

@@ -3,7 +3,7 @@
 import type { StateReport } from '../../../drivers/contract/driver.ts';
 import { type BusReport, busReport } from '../../../drivers/contract/rs485.ts';
 import { GatehouseError } from '../../platform/errors.ts';
-import type { BusOverview, Wire } from './bus-schema.ts';
+import type { BusOverview, PairingWindow, Wire } from './bus-schema.ts';
 import type { Rs485Context } from './context.ts';
 
 /** A link of the configuration that is an RS-485 bus. */
@@ -44,6 +44,8 @@ export interface Buses {
   /** What a driver said; false when it is of something else than the bus. */
   report(bus: string, report: StateReport): boolean;
   link(bus: string, up: boolean): void;
+  /** undefined: it is closed. */
+  pairing(bus: string, window: PairingWindow | undefined): void;
   overview(): BusOverview[];
   /** The latest of each bus that is up. */
   reports(): { bus: string; report: BusReport }[];
@@ -54,6 +56,7 @@ export interface Buses {
 export function openBuses({ declared, table, clock, log, field }: BusesOptions): Buses {
   let byId = new Map(declared.map((bus) => [bus.id, bus]));
   const reports = new Map<string, { report: BusReport; at: number }>();
+  const pairings = new Map<string, PairingWindow>();
   const ageOf = ({ at }: { at: number }) => clock.monotonic() - at;
 
   function wiresOf(id: string): Wire[] {
@@ -81,6 +84,7 @@ export function openBuses({ declared, table, clock, log, field }: BusesOptions):
       pollsPerSecond: last?.report.pollsPerSecond ?? null,
       strayBytes: last?.report.strayBytes ?? null,
       warnings: last?.report.warnings ?? [],
+      pairing: pairings.get(id) ?? null,
       devices: wiresOf(id).map((device) => ({
         ...device,
         hwId: rows.get(device.address)?.hwId ?? null,
@@ -123,6 +127,10 @@ export function openBuses({ declared, table, clock, log, field }: BusesOptions):
     },
     link(bus, up) {
       if (!up) reports.delete(bus);
+    },
+    pairing(bus, window) {
+      if (window) pairings.set(bus, window);
+      else pairings.delete(bus);
     },
     overview: () => [...byId.values()].map(overviewOf),
     reports: () => [...reports].map(([bus, { report }]) => ({ bus, report })),

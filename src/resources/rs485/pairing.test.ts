@@ -36,6 +36,7 @@ async function openParts() {
   const audits: AuditEntry[] = [];
   const changed: string[] = [];
   const sent: Uint8Array[] = [];
+  const windows: unknown[] = [];
   const parts = {
     database,
     table,
@@ -52,7 +53,12 @@ async function openParts() {
   async function pair(ends: DriverErrorCode | 'paired', meanwhile = async () => {}): Promise<unknown> {
     const options = {
       ...parts,
-      buses: { has: () => true, assertOsdp: () => ({ id: BUS }), isUp: () => true },
+      buses: {
+        has: () => true,
+        assertOsdp: () => ({ id: BUS }),
+        isUp: () => true,
+        pairing: (_: string, window: unknown) => void windows.push(window),
+      },
       discovery: { record: meanwhile },
       field: {
         async execute(_: string, { data }: { data: { key: Uint8Array } }) {
@@ -73,6 +79,7 @@ async function openParts() {
     keys,
     changed,
     sent,
+    windows,
     pair,
     /** What is handed to the driver of the bus. */
     handedKeys: () => keys.of(BUS),
@@ -89,6 +96,12 @@ async function openParts() {
 }
 
 const BY = LOCAL_ADMINISTRATOR.label;
+
+it.each(['paired', 'NO_REPLY'] as const)('shows its window until it has ended: %s', async (end) => {
+  const { pair, windows } = await openParts();
+  await pair(end);
+  expect(windows).toEqual([{ address: ADDRESS, until: '2026-01-01T00:01:00.000Z' }, undefined]);
+});
 
 describe('a key that was drawn', () => {
   it('is handed to the driver before anything is sent, and is the device\u2019s own once that has proved it', async () => {

@@ -66,7 +66,7 @@ async function pair(
   { address, seconds }: PairBody,
   { caller, signal, conclude }: { caller: Caller; signal: AbortSignal; conclude: Conclude },
 ): Promise<Record<string, unknown>> {
-  const { database, clock, keys, discovery, polled, table } = options;
+  const { database, clock, buses, keys, discovery, polled, table } = options;
   const place = { bus, address };
   const by = () => ({ now: clock.now(), principalId: caller.principal.id });
   function failed(error: unknown): never {
@@ -89,8 +89,13 @@ async function pair(
   const data: Pair = { address, key, milliseconds: seconds * 1_000 };
   const timeoutMs = data.milliseconds + MARGIN_MS;
   const command = { kind: 'pair', data: { ...data }, timeoutMs };
+  buses.pairing(bus, { address, until: new Date(clock.now() + data.milliseconds).toISOString() });
   // What fails after it is no failure of the pairing.
-  const { hwId } = await options.field.execute(bus, command, signal).then(paired.parse).catch(failed);
+  const { hwId } = await options.field
+    .execute(bus, command, signal)
+    .then(paired.parse)
+    .catch(failed)
+    .finally(() => buses.pairing(bus, undefined));
   conclude({ outcome: 'done', detail: { hwId }, also: () => keys.proved(place, by()), stored });
   const found = [{ bus, hwId, address }];
   await discovery.record(found, caller);

@@ -30,6 +30,19 @@ async function ask(path: string, { kind = 'lan' as 'lan' | 'local', body = undef
 }
 const objects = async (query: string) => (await ask(`/audit${query}`)).body.items.map(({ object }) => object);
 
+it('is checked over the interface, page by page, and what was changed is found', async () => {
+  await opened.record('encoder/a');
+  await opened.record('encoder/b');
+  const { body } = await ask('/audit/verify');
+  expect(body).toMatchObject({ complete: true, through: 3, fault: null });
+  await opened.withoutTriggers();
+  await opened.tamper("UPDATE audit SET object = 'encoder/c' WHERE seq = 2");
+  expect((await ask('/audit/verify?after=0')).body).toMatchObject({
+    fault: { firstBad: 2, reason: 'changed' },
+  });
+  expect((await ask('/audit/verify?after=x')).status).toBe(400);
+});
+
 describe('GET /audit', () => {
   beforeEach(async () => {
     await opened.record('encoder/a');

@@ -9,12 +9,36 @@ import {
   takenCheckpoint,
   verifiedPage,
   verifyBody,
+  verifyQuery,
 } from './schema.ts';
 
 const tag = 'Audit';
 
 export function auditOperations(audit: OpenAudit): Operation[] {
-  return [listing(audit), ...forCommandLine(audit)];
+  return [listing(audit), verification(audit), ...forCommandLine(audit)];
+}
+
+/** Whether what is stored is what was written, without a checkpoint that is kept elsewhere. */
+function verification(audit: OpenAudit): Operation {
+  return operation({
+    id: 'checkAudit',
+    method: 'get',
+    path: '/audit/verify',
+    tag,
+    summary: 'Check that the next entries of the audit are as they were written',
+    description:
+      'Some thousand entries at a time: go on with `after` = `through` until `complete`. `fault` says where an entry is missing, changed or put in. Whether the newest ones were cut off shows only against a checkpoint that is kept elsewhere (`gatehouse audit verify`).',
+    access: ['front-desk-admin', 'service-tool'],
+    query: verifyQuery,
+    result: verifiedPage,
+    handler: async ({ query }) => ({ body: await verified(audit, query.after) }),
+  });
+}
+
+async function verified(audit: OpenAudit, after: number, checkpoint?: string) {
+  const page = await audit.verifyPage(after, checkpoint);
+  const oldest = audit.oldest();
+  return { ...page, oldest: oldest ? new Date(oldest.at).toISOString() : null };
 }
 
 function listing(audit: OpenAudit): Operation {
@@ -80,11 +104,9 @@ function forCommandLine(audit: OpenAudit): Operation[] {
       body: verifyBody,
       result: verifiedPage,
       errors: ['VALIDATION_FAILED'],
-      async handler({ body: { after, checkpoint } }) {
-        const page = await audit.verifyPage(after, checkpoint);
-        const oldest = audit.oldest();
-        return { body: { ...page, oldest: oldest ? new Date(oldest.at).toISOString() : null } };
-      },
+      handler: async ({ body: { after, checkpoint } }) => ({
+        body: await verified(audit, after, checkpoint),
+      }),
     }),
   ];
 }

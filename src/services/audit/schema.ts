@@ -63,6 +63,9 @@ export const exportQuery = z.strictObject({
   after: cursor.prefault('0').openapi(cursorShown),
   ...period,
 });
+export const verifyQuery = z.strictObject({
+  after: cursor.prefault('0').openapi({ ...cursorShown, description: '`through` of the page before' }),
+});
 export const exportPage = z
   .object({
     items: z.array(z.object({ ...entryFields, mac: z.string() }).openapi('ExportedAuditEntry')),

@@ -7,10 +7,12 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { type ErrorCode, GatehouseError } from '../../platform/errors.ts';
 import type { Log } from '../../platform/log.ts';
-import { type Principal, ROLES, type Role, WIRING_READERS } from '../../platform/principal.ts';
+import type { Principal } from '../../platform/principal.ts';
 import type { EventLog } from './events.ts';
+import { type KeptEvents, openKeptEvents } from './kept.ts';
 import { type LiveFeed, openLiveFeed, type ResetReason } from './live-feed.ts';
 import { type LiveFilter, passes } from './live-filter.ts';
+import { mayRead } from './readers.ts';
 
 /** How often a reader hears from us, and its credentials are looked at again. */
 export const HEARTBEAT_MS = 15_000;
@@ -20,20 +22,6 @@ export const STREAMS_MAX = 64;
 export const STREAMS_PER_PRINCIPAL = 8;
 /** What a browser waits before it comes back. */
 const RETRY_MS = 2_000;
-
-/**
- * Who may read events of a kind: those who may read the resource. Of any other kind, those who run the site; and so of what
- * readers read, for who has the bits of a card can make another one.
- */
-const READERS: Readonly<Record<string, readonly Role[]>> = {
-  encoder: ROLES,
-  door: ROLES,
-  rs485: WIRING_READERS,
-  zgate: WIRING_READERS,
-  network: WIRING_READERS,
-};
-const OF_THE_REST: readonly string[] = ['gatehouse.rs485.credential.v1'];
-const READERS_OF_THE_REST: readonly Role[] = ['service-tool', 'front-desk-admin'];
 
 /** Of a caller whose credentials have ended; the second one when its address has shown too many such. */
 const ENDED_CREDENTIALS: readonly ErrorCode[] = ['UNAUTHORIZED', 'RATE_LIMITED'];
@@ -50,7 +38,7 @@ export interface Reader {
 
 export type EndReason = 'UNAUTHORIZED' | 'TOO_MANY_STREAMS' | 'SHUTTING_DOWN';
 
-export interface LiveStreams {
+export interface LiveStreams extends KeptEvents {
   /** Never throws; the stream is closed by its reader, or ended with an `end` event. */
   open(reader: Reader): ReadableStream<Uint8Array>;
   /** Looks at the credentials of a principal's streams now, since they may have ended. Never rejects. */
@@ -120,6 +108,7 @@ export function openLiveStreams({ events, database, clock, log }: LiveOptions): 
   }
 
   return {
+    ...openKeptEvents(events.table, database),
     open(reader) {
       makeRoom(reader.principal);
       const stream = begin(reader, feed);
@@ -232,11 +221,4 @@ function wake(stream: Stream): void {
 /** An event of ours rather than of the log; its name distinguishes it: those have none. */
 function message(name: string, data: Record<string, unknown>, id?: string): string {
   return `${id === undefined ? '' : `id: ${id}\n`}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
-}
-
-/** `type` is gatehouse.<kind>.… */
-function mayRead({ roles }: Principal, type: string): boolean {
-  const kind = OF_THE_REST.includes(type) ? '' : (type.split('.')[1] ?? '');
-  const readers = READERS[kind] ?? READERS_OF_THE_REST;
-  return readers.some((role) => roles.has(role));
 }

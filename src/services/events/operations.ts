@@ -1,9 +1,9 @@
-/** The stream of live events. */
-import { eventStream, type Operation } from '../../platform/http/operation.ts';
+/** The stream of live events, and those that are kept. */
+import { eventStream, type Operation, operation } from '../../platform/http/operation.ts';
 import { ROLES } from '../../platform/principal.ts';
 import type { LiveStreams } from './live.ts';
 import { liveEvent } from './live-types.ts';
-import { eventsQuery } from './schema.ts';
+import { eventsQuery, keptPage, keptQuery } from './schema.ts';
 
 const DESCRIPTION = `Server-sent events. Each event of the log comes without a name, with an id and a CloudEvent as its data: write
 progress, and changes of what the caller may read (pms: encoders and doors). Further events have names:
@@ -16,7 +16,7 @@ progress, and changes of what the caller may read (pms: encoders and doors). Fur
 
 \`types\` and \`subject\` choose among the events of the log; those with names come all the same. Without Last-Event-ID and \`after\` the stream begins with what comes next. Events are kept for 7 days.`;
 
-export function eventOperations(streams: Pick<LiveStreams, 'open'>): Operation[] {
+export function eventOperations(streams: Pick<LiveStreams, 'open' | 'kept'>): Operation[] {
   return [
     eventStream({
       id: 'streamEvents',
@@ -36,6 +36,19 @@ export function eventOperations(streams: Pick<LiveStreams, 'open'>): Operation[]
           reauthenticate,
           closing,
         }),
+    }),
+    operation({
+      id: 'listEvents',
+      method: 'get',
+      path: '/events/log',
+      tag: 'Events',
+      summary: 'Read what has happened, newest first',
+      description:
+        'The events that are kept, for 7 days, of what the caller may read. Filters are combined; a page looks at a bounded number of events, so it may be short, or empty: go on while `next` is not null.',
+      access: ROLES,
+      query: keptQuery,
+      result: keptPage,
+      handler: async ({ query, principal }) => ({ body: await streams.kept(query, principal) }),
     }),
   ];
 }
