@@ -2,10 +2,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { type CollectionSource, collectionOf, collectionText } from './collection.ts';
+import { type SettingsSource, settingsFieldsText } from './settings-fields.ts';
 
 const docs = join(import.meta.dirname, '../docs');
 const read = (name: string) => readFileSync(join(docs, name), 'utf8');
-const openapi = JSON.parse(read('openapi.json')) as CollectionSource;
+const openapi = JSON.parse(read('openapi.json')) as CollectionSource & SettingsSource;
 
 interface Item {
   request: {
@@ -18,6 +19,20 @@ interface Item {
 
 it('docs/gatehouse.postman_collection.json is of docs/openapi.json (npm run openapi writes both)', () => {
   expect(read('gatehouse.postman_collection.json')).toBe(collectionText(openapi));
+});
+
+it('src/console/rs485-fields.json is of docs/openapi.json too, and a setting that is new gets a field', () => {
+  expect(read('../src/console/rs485-fields.json')).toBe(settingsFieldsText(openapi));
+  const { schemas } = openapi.components;
+  const properties = {
+    deviceId: { type: 'string' },
+    hwId: { description: 'Read-only; ignored' },
+    mode: { type: ['string', 'null'], enum: ['day', 'night'], description: 'When' },
+  };
+  const more = { components: { schemas: { ...schemas, Rs485DeviceUpdate: { properties } } } };
+  expect(JSON.parse(settingsFieldsText(more))).toEqual({
+    mode: { kind: 'string', canBeNull: true, description: 'When', choices: 'day night' },
+  });
 });
 
 it('has each operation once, with a body that is JSON and a variable for each part of its path', () => {

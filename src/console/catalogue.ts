@@ -1,6 +1,6 @@
 /** The groups, schedules and templates of the site. */
 import type { Group, Schedule, Template } from '../services/catalogue/schema.ts';
-import { DOORS, Refused, readAll } from './api.ts';
+import { call, DOORS, Refused, readAll } from './api.ts';
 import type { Stored } from './edit-form.tsx';
 import { t } from './words.ts';
 
@@ -8,12 +8,13 @@ import { t } from './words.ts';
 export const CATALOGUE = DOORS.slice(0, DOORS.lastIndexOf('/'));
 
 export async function readCatalogue() {
-  const [groups, schedules, templates] = await Promise.all([
+  const [{ systemConfigVersion }, groups, schedules, templates] = await Promise.all([
+    call<{ systemConfigVersion: number }>('GET', `${CATALOGUE}/templates?limit=1`),
     readAll<Group>(`${CATALOGUE}/groups`),
     readAll<Schedule>(`${CATALOGUE}/schedules`),
     readAll<Template>(`${CATALOGUE}/templates`),
   ]);
-  return { groups, schedules, templates };
+  return { systemConfigVersion, groups, schedules, templates };
 }
 
 /** One that has a version, as it is stored now; throws when somebody has removed it. */

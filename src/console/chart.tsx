@@ -9,7 +9,7 @@ export interface Point {
 
 export interface Series {
   /** As the style sheet has it. */
-  kind: 'first' | 'second';
+  kind: 'first' | 'second' | 'third';
   points: readonly Point[];
   /** At the top. */
   most: number;

@@ -25,13 +25,19 @@ export const isPartial = signal(false);
 export const doorName = ({ name, accessPointId }: Pick<ListedDoor, 'name' | 'accessPointId'>) =>
   name ?? `#${accessPointId}`;
 
+/**
+ * The worst, which are shown while the stream of events is still being opened. All are read after that, since what changes in
+ * between comes with no event.
+ */
+export async function readWorst(): Promise<void> {
+  if (doors.value !== undefined) return;
+  const { items }: DoorPage = await call('GET', `${DOORS}?sort=presence&limit=${PAGE}`);
+  if (doors.value !== undefined) return;
+  isPartial.value = true;
+  doors.value = items;
+}
+
 async function readDoors(): Promise<void> {
-  if (doors.value === undefined) {
-    const { items, next }: DoorPage = await call('GET', `${DOORS}?sort=presence&limit=${PAGE}`);
-    isPartial.value = next !== null;
-    doors.value = items;
-    if (next === null) return;
-  }
   doors.value = await readAll<ListedDoor>(DOORS);
   isPartial.value = false;
 }
@@ -99,7 +105,7 @@ export function followDoors(fault: (error: unknown) => void): () => void {
 }
 
 export type Filter = 'all' | 'offline' | 'battery' | 'pending';
-export type Order = 'number' | 'name' | 'presence' | 'lqi' | 'seen';
+export type Order = 'number' | 'name' | 'presence' | 'battery' | 'lqi' | 'seen';
 
 const FILTERS: Record<Filter, (door: ListedDoor) => boolean> = {
   all: () => true,
@@ -116,11 +122,16 @@ const ORDERS: Record<Order, (one: ListedDoor, other: ListedDoor) => number> = {
   presence: (one, other) =>
     PRESENCES.indexOf(one.state.presence) - PRESENCES.indexOf(other.state.presence) ||
     Number(other.state.battery === 'low') - Number(one.state.battery === 'low'),
+  battery: (one, other) => batteryOf(one) - batteryOf(other),
   lqi: (one, other) => weight(one.connectionState.lqi) - weight(other.connectionState.lqi),
   seen: (one, other) => weight(one.connectionState.lastSeen) - weight(other.connectionState.lastSeen),
 };
 /** What is not known stands last. */
 const weight = (value: number | null) => value ?? Number.POSITIVE_INFINITY;
+
+/** An alarm of the lock stands before any percentage. */
+const batteryOf = ({ state: { battery, batteryPercent } }: ListedDoor) =>
+  battery === 'low' ? 0 : weight(batteryPercent);
 
 /** Of groups and gateways, by their ids. */
 export interface PlaceNames {

@@ -1,6 +1,6 @@
 /** Events, the newest first. */
 import type { LiveEvent } from './live.ts';
-import { t } from './words.ts';
+import { moment, t } from './words.ts';
 
 interface EventListProps {
   events: readonly LiveEvent[];
@@ -14,8 +14,7 @@ export function EventList({ events, withSource = false }: EventListProps) {
     <ul class="log">
       {events.map(({ id, time, type, source, data }) => (
         <li key={id}>
-          <time dateTime={time}>{new Date(time).toLocaleTimeString()}</time>{' '}
-          {type.replace(/^gatehouse\./, '').replace(/\.v1$/, '')}{' '}
+          <time dateTime={time}>{timeOf(time)}</time> {type.replace(/^gatehouse\./, '').replace(/\.v1$/, '')}{' '}
           <span class="soft" dir="auto">
             {[withSource && source, wordsOf(data)].filter(Boolean).join(' · ')}
           </span>
@@ -31,4 +30,10 @@ function wordsOf(data: Record<string, unknown>): string {
     .filter(([name, value]) => name !== 'doorId' && typeof value !== 'object')
     .map(([name, value]) => `${name} ${value}`)
     .join(' · ');
+}
+
+/** Of today without its date. */
+function timeOf(time: string): string {
+  const at = new Date(time);
+  return at.toDateString() === new Date().toDateString() ? at.toLocaleTimeString() : moment(time);
 }

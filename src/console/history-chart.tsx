@@ -1,22 +1,28 @@
 /** Link quality and battery of a door's lock over the last days, hour by hour. */
+import { useSignal } from '@preact/signals';
 import type { z } from 'zod';
 import type { doorHistory } from '../resources/doors/history-schema.ts';
 import { call, DOORS } from './api.ts';
 import { Chart } from './chart.tsx';
+import { Choice } from './edit-form.tsx';
 import { useRead } from './use-read.ts';
 import { moment, t } from './words.ts';
 
 type History = z.infer<typeof doorHistory>;
 type Sample = History['samples'][number];
 
-const DAYS = 7;
+const RANGES = [1, 7, 90] as const;
+const DEFAULT_DAYS = 7;
 const DAY_MS = 86_400_000;
 const READ_MS = 300_000;
 const LQI_MAX = 255;
+/** dBm: what no lock is heard with, and the strongest. */
+const [RSSI_MIN, RSSI_MAX] = [-110, -20];
 const PERCENT_MAX = 100;
 
 export function HistoryChart({ id }: { id: string }) {
-  const path = `${DOORS}/${encodeURIComponent(id)}/history?days=${DAYS}`;
+  const days = useSignal<number>(DEFAULT_DAYS);
+  const path = `${DOORS}/${encodeURIComponent(id)}/history?days=${days.value}`;
   const { value, fault } = useRead(() => call<History>('GET', path), {
     key: path,
     everyMs: READ_MS,
@@ -25,22 +31,32 @@ export function HistoryChart({ id }: { id: string }) {
   const samples = value?.samples ?? [];
   return (
     <section>
-      <h2>{t('history', { days: DAYS })}</h2>
+      <h2>{t('history')}</h2>
+      <Choice
+        label={t('period')}
+        value={String(days.value)}
+        choices={RANGES.map((each) => ({ id: String(each), name: t('days', { days: each }) }))}
+        change={(chosen) => {
+          days.value = Number(chosen);
+        }}
+      />
       {fault && <p role="alert">{fault}</p>}
       {value && samples.length === 0 && <p class="soft">{t('noHistory')}</p>}
       {samples.length > 0 && (
         <>
           <Chart
             label={t('historyLines')}
-            windowMs={DAYS * DAY_MS}
+            windowMs={days.value * DAY_MS}
             series={[
               { kind: 'first', most: LQI_MAX, points: pointsOf(samples, ({ lqi }) => lqi) },
               { kind: 'second', most: PERCENT_MAX, points: pointsOf(samples, ({ battery }) => battery) },
+              { kind: 'third', most: RSSI_MAX - RSSI_MIN, points: pointsOf(samples, aboveSilence) },
             ]}
           />
           <p class="soft">
             <span class="key" /> {t('radio')} {range(samples, ({ lqi }) => lqi)} · <span class="key second" />{' '}
-            {t('battery')} {range(samples, ({ battery }) => battery, ' %')} ·{' '}
+            {t('battery')} {range(samples, ({ battery }) => battery, ' %')} · <span class="key third" />{' '}
+            {t('signal')} {range(samples, ({ rssi }) => rssi, ' dBm')} ·{' '}
             {t('since', { time: moment(samples[0]?.at ?? 0) })}
           </p>
         </>
@@ -49,6 +65,7 @@ export function HistoryChart({ id }: { id: string }) {
   );
 }
 
+const aboveSilence = ({ rssi }: Sample) => (rssi === null ? null : Math.max(0, rssi - RSSI_MIN));
 const pointsOf = (samples: readonly Sample[], of: (sample: Sample) => number | null) =>
   samples.map((sample) => ({ at: Date.parse(sample.at), value: of(sample) }));
 
@@ -57,5 +74,5 @@ function range(samples: readonly Sample[], of: (sample: Sample) => number | null
   const values = samples.map(of).filter((value) => value !== null);
   if (values.length === 0) return t('notReported');
   const [least, most] = [Math.min(...values), Math.max(...values)];
-  return least === most ? `${least}${unit}` : `${least}–${most}${unit}`;
+  return least === most ? `${least}${unit}` : `${least} … ${most}${unit}`;
 }

@@ -29,6 +29,8 @@ export interface JobButtonProps {
   anyway?: string;
   running(percent: number): string;
   done(job: Job): ComponentChildren;
+  /** It was accepted. */
+  begun?(): void;
   ended(job: Job): void;
 }
 
@@ -43,6 +45,7 @@ export function JobButton({
   anyway,
   running,
   done,
+  begun,
   ended,
 }: JobButtonProps) {
   const job = useSignal<Job | undefined>(undefined);
@@ -90,7 +93,9 @@ export function JobButton({
     fault.value = '';
     isUnconfirmed.value = false;
     try {
-      await follow(await call<Job>('POST', path, { body: order, key: crypto.randomUUID() }));
+      const ordered = await call<Job>('POST', path, { body: order, key: crypto.randomUUID() });
+      begun?.();
+      await follow(ordered);
     } catch (error) {
       fault.value = wordsOf(error);
       isUnconfirmed.value = error instanceof Refused && error.code === 'CONFIRMATION_NEEDED';

@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { Zgate, ZgateState } from '../resources/zgates/schema.ts';
 import { call, DOORS, mayDo } from './api.ts';
+import { Countdown } from './countdown.tsx';
 import { Typed } from './edit-form.tsx';
 import { onEvent } from './live.ts';
 import { ScanCode } from './scan-code.tsx';
@@ -10,7 +11,6 @@ import { wordsOf } from './use-read.ts';
 import { moment, t } from './words.ts';
 
 const SECONDS = 180;
-const TICK_MS = 1_000;
 
 interface JoinWindowProps {
   gateway: Zgate;
@@ -43,7 +43,7 @@ export function JoinWindow({ gateway, state: { joinWindow, failedJoins }, ended 
       <h2>{t('join')}</h2>
       {joinWindow ? (
         <>
-          <Countdown until={joinWindow.until} />
+          <Countdown until={joinWindow.until} text="joinCountdown" />
           <button type="button" onClick={() => permit({ seconds: 0 })}>
             {t('joinStop')}
           </button>
@@ -88,18 +88,6 @@ function printedIn(text: string): { mac: string; code: string } {
   const [, mac = '', code = ''] =
     /^(?:Z:)?([0-9a-f]{16}(?![0-9a-f]))?(?:\$?I:([0-9a-f]+))?/i.exec(text.trim()) ?? [];
   return mac === '' && code === '' ? { mac: '', code: text.trim() } : { mac: mac.toLowerCase(), code };
-}
-
-function Countdown({ until }: { until: string }) {
-  const now = useSignal(Date.now());
-  useEffect(() => {
-    const timer = setInterval(() => {
-      now.value = Date.now();
-    }, TICK_MS);
-    return () => clearInterval(timer);
-  }, []);
-  const seconds = Math.max(0, Math.ceil((Date.parse(until) - now.value) / 1_000));
-  return <p class="next">{t('joinCountdown', { seconds })}</p>;
 }
 
 /** Locks that have joined here since the page was opened, each with the way to its door, which is given its name at once. */

@@ -18,6 +18,10 @@ export interface LiveEvent {
 
 /** What the source of each event begins with. */
 const OF_SYSTEM = /^\/systems\/[^/]+\//;
+export const localEvent = (event: LiveEvent): LiveEvent => ({
+  ...event,
+  source: event.source.replace(OF_SYSTEM, ''),
+});
 /** The gateway sends a heartbeat every 15 s. */
 const STALE_MS = 18_000;
 const LOOK_MS = 1_000;
@@ -73,8 +77,7 @@ export function openLive(): () => void {
     source = new EventSource(`${API}/events${lastId && `?after=${encodeURIComponent(lastId)}`}`);
     source.onmessage = (message) => {
       heard(message);
-      const said = JSON.parse(message.data) as LiveEvent;
-      const event = { ...said, source: said.source.replace(OF_SYSTEM, '') };
+      const event = localEvent(JSON.parse(message.data));
       recent.value = [event, ...recent.value].slice(0, RECENT_MAX);
       for (const listener of listeners) listener(event);
     };

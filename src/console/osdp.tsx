@@ -1,6 +1,8 @@
 /** What only OSDP has: a device is given its key on the bus, and new firmware. */
 import { useSignal } from '@preact/signals';
+import type { BusOverview } from '../resources/rs485/bus-schema.ts';
 import type { Rs485Device } from '../resources/rs485/schema.ts';
+import { Countdown } from './countdown.tsx';
 import { Typed } from './edit-form.tsx';
 import { JobButton } from './job-button.tsx';
 import { t } from './words.ts';
@@ -9,10 +11,13 @@ import { t } from './words.ts';
 const PAIRING_SECONDS = 120;
 
 /** A device at an address gets its key: anyone on the wire could listen in meanwhile, so it is asked for. */
-export function Pairing({ bus, ended }: { bus: string; ended: () => void }) {
+export function Pairing({ bus: { id: bus, pairing }, ended }: { bus: BusOverview; ended: () => void }) {
   const address = useSignal('0');
   return (
     <>
+      {pairing && (
+        <Countdown until={pairing.until} text="pairCountdown" values={{ address: pairing.address }} />
+      )}
       <Typed label={t('pairAddress')} isExact text={address} />
       <JobButton
         label={t('pair')}
@@ -21,6 +26,7 @@ export function Pairing({ bus, ended }: { bus: string; ended: () => void }) {
         path={`/network/rs485/buses/${bus}/pair`}
         body={{ address: address.value === '' ? null : Number(address.value), seconds: PAIRING_SECONDS }}
         running={() => t('pairing')}
+        begun={ended}
         done={({ result }) => t('paired', { device: String(result?.hwId ?? result?.deviceId ?? '') })}
         ended={ended}
       />

@@ -1,4 +1,6 @@
 /** What of the status of the installation a person should look at, worst first. */
+import type { Encoder } from '../resources/encoders/schema.ts';
+import type { Zgate } from '../resources/zgates/schema.ts';
 import type { Status } from '../services/status/schema.ts';
 import { t } from './words.ts';
 
@@ -17,10 +19,20 @@ const BUSES = 'rs485';
 /** A certificate of the site CA is renewed by itself long before. */
 const DAYS_LEFT = 14;
 
-export function problemsOf(status: Status): Problem[] {
-  return [...controller(status), ...wires(status), ...doors(status), ...later(status)].toSorted(
-    (one, other) => Number(one.severity === 'warn') - Number(other.severity === 'warn'),
-  );
+/** Who is not there, the first of them: the status only counts. */
+export interface Absent {
+  encoders: readonly Pick<Encoder, 'id' | 'name' | 'connectionState'>[];
+  zgates: readonly Pick<Zgate, 'deviceId' | 'name' | 'connectionState'>[];
+}
+
+export function problemsOf(status: Status, absent: Absent): Problem[] {
+  return [
+    ...controller(status),
+    ...wires(status),
+    ...away(status, absent),
+    ...doors(status),
+    ...later(status),
+  ].toSorted((one, other) => Number(one.severity === 'warn') - Number(other.severity === 'warn'));
 }
 
 function controller({ database, clock, configuration }: Status): Problem[] {
@@ -42,7 +54,7 @@ function controller({ database, clock, configuration }: Status): Problem[] {
   return problems;
 }
 
-function wires({ field, encoders, zgates, buses, missingDevices, upstream }: Status): Problem[] {
+function wires({ field, zgates, buses, missingDevices, upstream }: Status): Problem[] {
   const problems: Problem[] = field.links
     .filter(({ up }) => !up)
     .map(({ id, host, lastError, since }) => ({
@@ -52,22 +64,6 @@ function wires({ field, encoders, zgates, buses, missingDevices, upstream }: Sta
       since,
       href: host === BUSES ? '#/rs485' : '#/zigbee',
     }));
-  const lost = (registered: number, connected: number) => ({
-    count: registered - connected,
-    all: registered,
-  });
-  if (zgates.connected < zgates.registered)
-    problems.push({
-      severity: 'bad',
-      title: t('zgateDown', lost(zgates.registered, zgates.connected)),
-      href: '#/zigbee',
-    });
-  if (encoders.connected < encoders.registered)
-    problems.push({
-      severity: 'bad',
-      title: t('encodersDown', lost(encoders.registered, encoders.connected)),
-      href: '#/encoders',
-    });
   for (const { deviceId, name, hwId, message } of missingDevices)
     problems.push({
       severity: 'bad',
@@ -97,6 +93,37 @@ function wires({ field, encoders, zgates, buses, missingDevices, upstream }: Sta
       detail: message,
       href: '#/zigbee',
     });
+  return problems;
+}
+
+/** Each by its name; where they are many, the others as a number. */
+function away({ encoders, zgates }: Status, absent: Absent): Problem[] {
+  const problems: Problem[] = absent.encoders.map(({ id, name, connectionState }) => ({
+    severity: 'bad',
+    title: t('encoderDown', { name: name ?? id }),
+    detail: t('encoderDownHelp'),
+    since: connectionState.changedOn,
+    href: `#/encoders/${encodeURIComponent(id)}`,
+  }));
+  for (const { deviceId, name, connectionState } of absent.zgates)
+    problems.push({
+      severity: 'bad',
+      title: t('gatewayDown', { name: name ?? deviceId }),
+      detail: t('gatewayGone'),
+      since: connectionState.changedOn,
+      href: `#/zigbee/${deviceId}`,
+    });
+  const counts = [
+    ['encodersDown', encoders, absent.encoders, '#/encoders'],
+    ['zgateDown', zgates, absent.zgates, '#/zigbee'],
+  ] as const;
+  for (const [text, { registered, connected }, named, href] of counts)
+    if (registered - connected > named.length)
+      problems.push({
+        severity: 'bad',
+        title: t(text, { count: registered - connected, all: registered }),
+        href,
+      });
   return problems;
 }
 
@@ -142,6 +169,10 @@ function later({ certificates, tokens, backup, apply }: Status): Problem[] {
     if (daysLeft < DAYS_LEFT)
       problems.push({ severity: 'warn', title: t('certificateEnds', { name, days: daysLeft }) });
   for (const { label, daysLeft } of tokens)
-    problems.push({ severity: 'warn', title: t('tokenEnds', { name: label, days: daysLeft }) });
+    problems.push({
+      severity: 'warn',
+      title: t(daysLeft < 0 ? 'tokenEnded' : 'tokenEnds', { name: label, days: daysLeft }),
+      href: '#/access',
+    });
   return problems;
 }

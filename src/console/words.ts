@@ -22,14 +22,32 @@ export function chooseLanguage(chosen: Language): void {
   language.value = chosen;
 }
 
-/** The text, with `{name}` replaced by the value of that name. */
+/** The text, with `{name}` replaced by the value of that name, and `{name?one:more}` by the form for one or for any other number. */
 export function t(key: keyof Words, values: Record<string, string | number> = {}): string {
-  return LANGUAGES[language.value][key].replaceAll(/\{(\w+)\}/g, (_, name) => String(values[name] ?? ''));
+  return LANGUAGES[language.value][key]
+    .replaceAll(/\{(\w+)\?([^:]*):((?:[^{}]|\{\w+\})*)\}/g, (_, name, one, more) =>
+      values[name] === 1 ? one : more,
+    )
+    .replaceAll(/\{(\w+)\}/g, (_, name) => String(values[name] ?? ''));
 }
 
 /** Of the language, in the way of the country that the browser is set to: 26 Nov 2026 or Nov 26, 2026. */
 const locale = (): string =>
   navigator.languages.find((tag) => tag.slice(0, 2) === language.value) ?? language.value;
+
+/** Making a format takes a phone milliseconds, and a list has one in each row. */
+function keeping<Format>(make: (locale: string) => Format): () => Format {
+  let kept: { locale: string; format: Format } | undefined;
+  return () => {
+    const wanted = locale();
+    if (kept?.locale !== wanted) kept = { locale: wanted, format: make(wanted) };
+    return kept.format;
+  };
+}
+const ages = keeping((wanted) => new Intl.RelativeTimeFormat(wanted, { numeric: 'auto', style: 'short' }));
+const moments = keeping(
+  (wanted) => new Intl.DateTimeFormat(wanted, { dateStyle: 'medium', timeStyle: 'short' }),
+);
 
 const UNITS = [
   ['day', 86_400],
@@ -42,12 +60,11 @@ const UNITS = [
 export function ago(at: string | number, now: number): string {
   const seconds = Math.max(0, Math.round((now - new Date(at).getTime()) / 1_000));
   const [unit, length] = UNITS.find(([, length]) => seconds >= length) ?? UNITS[3];
-  const format = new Intl.RelativeTimeFormat(locale(), { numeric: 'auto', style: 'short' });
-  return format.format(-Math.floor(seconds / length), unit);
+  return ages().format(-Math.floor(seconds / length), unit);
 }
 
 export function moment(at: string | number): string {
-  return new Date(at).toLocaleString(locale(), { dateStyle: 'medium', timeStyle: 'short' });
+  return moments().format(new Date(at));
 }
 
 const WRITTEN_TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z/g;

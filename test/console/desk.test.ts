@@ -1,10 +1,11 @@
 /** The desk: keys are written from the console, each card followed as the person in front of the encoder sees it; colleagues are let in and out. */
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { encode } from 'uqr';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { buildBody, drawOperationalKey } from '../simulators/encoder/registration.ts';
-import type { SiteEncoder } from '../simulators/site.ts';
-import { drawKeys, openTestSite, type TestSite } from '../simulators/test-site.ts';
+import { buildBody, drawOperationalKey, openAnswer } from '../simulators/encoder/registration.ts';
+import { openSiteEncoder, type SiteEncoder } from '../simulators/site.ts';
+import { drawKeys, openTestSite, type TestSite, VENDOR_KEY } from '../simulators/test-site.ts';
 import { waitFor } from '../zigbee-site.ts';
 import { expectUsable, NO_CHROMIUM, openVisitors, picture, type Visitors } from './browser.ts';
 
@@ -42,6 +43,7 @@ describe.skipIf(NO_CHROMIUM)('a desk', () => {
     await page.getByRole('textbox', { name: 'Write request' }).fill(request(KEYS));
     await page.getByRole('button', { name: 'Write', exact: true }).press('Enter');
     await page.getByText('Put card 1 of 2 on the encoder.').first().waitFor();
+    await page.getByText('Write requests that wait or run: 1').waitFor();
     await expectUsable(page);
     await picture(page, 'keys-desk');
     encoder.command({ do: 'card' });
@@ -76,6 +78,10 @@ describe.skipIf(NO_CHROMIUM)('a desk', () => {
     await page.getByText('Not connected').waitFor();
     await picture(page, 'encoders-phone');
     await expectUsable(page);
+    const technician = await visitors.open('phone');
+    await visitors.signIn(technician.page, 'service-tool');
+    await technician.page.getByRole('link', { name: 'Encoder desk-1 is not connected' }).click();
+    await technician.page.getByRole('heading', { name: 'desk-1' }).waitFor();
     await waitFor(async () => {
       const { items } = (await site.daemon.call('GET', '/encoder', site.tokens['front-desk'])).body as {
         items: { connectionState: { connected: boolean } }[];
@@ -156,6 +162,7 @@ describe.skipIf(NO_CHROMIUM)('a desk', () => {
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByText('<i>Tower</i>', { exact: true }).waitFor();
     await page.getByText('<i>Tower</i>', { exact: true }).click();
+    await page.getByText('Version of the system configuration: none imported').waitFor();
     const part = page.getByRole('region', { name: 'Weekly schedules' });
     await page.getByRole('textbox', { name: 'New id: Weekly schedules' }).fill('pool');
     await page.keyboard.press('Enter');
@@ -289,4 +296,39 @@ describe.skipIf(NO_CHROMIUM)('a desk', () => {
       expect(faults.filter((fault) => !/status of 404/.test(fault))).toEqual([]);
     },
   );
+
+  it('registers an encoder and writes two cards on it, on one phone', async () => {
+    const { page, faults } = await visitors.open('phone', { colorScheme: 'dark' });
+    await visitors.signIn(page, 'service-tool', 'front-desk');
+    await page.getByRole('link', { name: 'Encoders', exact: true }).click();
+    const id = 'bar';
+    const [device, key] = [await site.factory.makeDevice(id), drawOperationalKey()];
+    await page.locator('summary', { hasText: 'Register an encoder' }).click();
+    const buffer = Buffer.from(JSON.stringify({ ...buildBody(id, device, key), id }));
+    await page
+      .getByLabel('Registration message')
+      .setInputFiles({ name: 'bar.json', mimeType: 'application/json', buffer });
+    const download = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Register an encoder' }).click();
+    const answer = JSON.parse(readFileSync(await (await download).path(), 'utf8'));
+    const bundle = openAnswer(answer, id, key, VENDOR_KEY);
+    const directory = join(site.directory, 'encoders', id);
+    const bar = stack.use(await openSiteEncoder({ directory, device, bundle, endlessCards: false }));
+    bar.start();
+    await page
+      .getByRole('link', { name: `${id} ` })
+      .getByText('Connected', { exact: true })
+      .click();
+    await page.getByRole('button', { name: 'Fill in an example: two test cards' }).click();
+    await page.getByRole('button', { name: 'Write', exact: true }).click();
+    for (const card of [1, 2]) {
+      await page.getByText(`Put card ${card} of 2 on the encoder.`).first().waitFor();
+      bar.command({ do: 'card' });
+    }
+    await page.getByText('All 2 cards are written.').first().waitFor();
+    await picture(page, 'registered-and-written-phone');
+    await expectUsable(page);
+    expect(bar.physicalLog().filter(({ what }) => what === 'complete')).toHaveLength(2);
+    expect(faults).toEqual([]);
+  });
 });

@@ -65,6 +65,7 @@ describe.skipIf(NO_CHROMIUM)('a technician', () => {
     await visitors.signIn(page, 'service-tool');
     await page.goto(`${site.daemon.baseUrl}/#/rs485/${deviceId}`);
     await page.getByRole('textbox', { name: 'Name' }).fill('Gate relay');
+    await page.getByRole('spinbutton', { name: 'Seconds that the relay stays on' }).fill('1.5');
     await page.getByRole('combobox', { name: 'Relay', exact: true }).selectOption('2');
     expect((await ask('PUT', `/${deviceId}`, { description: 'Behind the bar' })).status).toBe(200);
     await page.getByRole('button', { name: 'Save' }).click();
@@ -77,6 +78,7 @@ describe.skipIf(NO_CHROMIUM)('a technician', () => {
       name: 'Gate relay',
       description: 'Behind the bar',
       relayIndex: 2,
+      unlockDurationMilliseconds: 1_500,
     });
     await page.getByText('The device has the settings that are wanted.').waitFor();
     await page.getByRole('button', { name: 'Fire the relay' }).click();

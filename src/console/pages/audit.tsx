@@ -1,39 +1,42 @@
-/** Who did what: the audit, the newest first, by who and by action. */
+/** Who did what: the audit, the newest first, by who, by action and of a time. */
 import { useSignal } from '@preact/signals';
 import type { z } from 'zod';
 import type { auditPage } from '../../services/audit/schema.ts';
-import { call } from '../api.ts';
-import { AuditExport } from '../audit-export.tsx';
+import { call, readAll } from '../api.ts';
+import { ChainCheck } from '../chain-check.tsx';
+import { Export } from '../export.tsx';
+import { TimeFields, type TimeRange, timeQuery } from '../time-range.tsx';
 import { useRead, wordsOf } from '../use-read.ts';
 import { moment, t } from '../words.ts';
 
 type Page = z.infer<typeof auditPage>;
+type Entry = Page['items'][number];
 const PAGE = 50;
 const READ_MS = 10_000;
 
 export function AuditPage() {
   const who = useSignal('');
   const what = useSignal('');
-  const older = useSignal<Page>({ items: [], next: null });
+  const range = useSignal<TimeRange>({ from: '', to: '' });
+  const older = useSignal<{ path: string } & Page>({ path: '', items: [], next: null });
   const refusal = useSignal('');
-  const query = new URLSearchParams({ limit: String(PAGE) });
-  if (who.value) query.set('actor', who.value);
-  if (what.value) query.set('action', what.value);
-  const path = `/audit?${query}`;
+  const query = new URLSearchParams({
+    ...(who.value && { actor: who.value }),
+    ...(what.value && { action: what.value }),
+    ...timeQuery(range.value),
+  });
+  const path = `/audit?${query}&limit=${PAGE}`;
   const { value, fault } = useRead(() => call<Page>('GET', path), {
     key: path,
     everyMs: READ_MS,
     isMine: () => false,
   });
-  const narrow = (field: typeof who, text: string) => {
-    field.value = text;
-    older.value = { items: [], next: null };
-  };
+  const before = older.value.path === path ? older.value : { items: [], next: null };
   const more = async () => {
-    const cursor = older.value.next ?? value?.next;
+    const cursor = before.next ?? value?.next;
     try {
       const page = await call<Page>('GET', `${path}&cursor=${cursor}`);
-      older.value = { items: [...older.value.items, ...page.items], next: page.next };
+      older.value = { path, items: [...before.items, ...page.items], next: page.next };
       refusal.value = '';
     } catch (error) {
       refusal.value = wordsOf(error);
@@ -41,8 +44,8 @@ export function AuditPage() {
   };
   // The newest page is read again meanwhile: what has moved on from it is in the older ones, or is not shown twice.
   const last = value?.items.at(-1)?.seq ?? 0;
-  const items = [...(value?.items ?? []), ...older.value.items.filter(({ seq }) => seq < last)];
-  const hasMore = older.value.items.length > 0 ? older.value.next !== null : Boolean(value?.next);
+  const items = [...(value?.items ?? []), ...before.items.filter(({ seq }) => seq < last)];
+  const hasMore = before.items.length > 0 ? before.next !== null : Boolean(value?.next);
   return (
     <>
       <h1>{t('audit')}</h1>
@@ -52,16 +55,33 @@ export function AuditPage() {
           type="search"
           aria-label={t('who')}
           placeholder={t('who')}
-          onChange={({ currentTarget }) => narrow(who, currentTarget.value)}
+          onChange={({ currentTarget }) => {
+            who.value = currentTarget.value;
+          }}
         />
         <input
           type="search"
           aria-label={t('what')}
           placeholder={t('what')}
-          onChange={({ currentTarget }) => narrow(what, currentTarget.value)}
+          onChange={({ currentTarget }) => {
+            what.value = currentTarget.value;
+          }}
         />
       </search>
-      <AuditExport query={query} />
+      <details>
+        <summary>{t('periodAndExport')}</summary>
+        <form onSubmit={(event) => event.preventDefault()}>
+          <TimeFields range={range} />
+          <Export
+            name="audit"
+            read={async () => (await readAll<Entry>(`/audit?${query}`)).toReversed()}
+            row={({ seq, at, principal, action, object, outcome, correlationId, detail }: Entry) => ({
+              ...{ seq, at, principal: principal.label, action, object, outcome, correlationId, detail },
+            })}
+          />
+        </form>
+        <ChainCheck />
+      </details>
       {(fault || refusal.value) && <p role="alert">{fault || refusal.value}</p>}
       {!value && !fault && <p role="status">{t('loading')}</p>}
       {value && items.length === 0 && <p>{t('noAudit')}</p>}

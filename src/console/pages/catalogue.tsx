@@ -39,6 +39,9 @@ export function Catalogue() {
       {!value && !fault && <p role="status">{t('loading')}</p>}
       {value && (
         <>
+          <p class="soft">
+            {t('systemConfig')}: {value.systemConfigVersion || t('notImported')}
+          </p>
           <Part kind="groups" title={t('groups')} items={value.groups} ended={again}>
             {(group) => <GroupForm group={group} ended={again} />}
           </Part>

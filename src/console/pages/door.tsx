@@ -4,10 +4,10 @@ import { call, DOORS, exchange, mayDo } from '../api.ts';
 import { DoorActions } from '../door-actions.tsx';
 import { DoorSettings } from '../door-settings.tsx';
 import { doorName, placeNames, readPlaceNames } from '../doors-list.ts';
-import { EventList } from '../event-list.tsx';
+import { EventLog } from '../event-log.tsx';
 import { Fact } from '../fact.tsx';
 import { HistoryChart } from '../history-chart.tsx';
-import { type LiveEvent, recent } from '../live.ts';
+import type { LiveEvent } from '../live.ts';
 import { Presence } from '../presence.tsx';
 import { useRead } from '../use-read.ts';
 import type { Words } from '../words.en.ts';
@@ -15,7 +15,6 @@ import { ago, moment, sentence, t } from '../words.ts';
 
 /** Ages grow, and what is reported every few seconds comes without an event. */
 const READ_MS = 5_000;
-const EVENTS_SHOWN = 20;
 /** Gateways are renamed rarely. */
 const NAMES_READ_MS = 300_000;
 
@@ -63,7 +62,12 @@ export function Door({ id }: { id: string }) {
       </p>
       {fault && <p role="alert">{fault}</p>}
       {known ? <Shown {...known} ended={again} /> : !fault && <p role="status">{t('loading')}</p>}
-      {known && <Events isMine={isMine} />}
+      {known && (
+        <section>
+          <h2>{t('events')}</h2>
+          <EventLog query={{ subject: id }} isMine={isMine} />
+        </section>
+      )}
     </>
   );
 }
@@ -136,16 +140,6 @@ function Facts({ door, state }: Omit<Known, 'etag'>) {
         <Fact name={t('schedule')}>{state.effective.schedule?.id ?? '–'}</Fact>
         <Fact name={t('template')}>{state.effective.template?.id ?? '–'}</Fact>
       </dl>
-    </section>
-  );
-}
-
-/** Apart from the page, which is not drawn again at each event of another door. */
-function Events({ isMine }: { isMine: (event: LiveEvent) => boolean }) {
-  return (
-    <section>
-      <h2>{t('events')}</h2>
-      <EventList events={recent.value.filter(isMine).slice(0, EVENTS_SHOWN)} />
     </section>
   );
 }

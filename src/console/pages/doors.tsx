@@ -16,6 +16,7 @@ import {
   placeNames,
   placesOf,
   readPlaceNames,
+  readWorst,
 } from '../doors-list.ts';
 import { epoch } from '../live.ts';
 import { NewDoor } from '../new-door.tsx';
@@ -40,6 +41,7 @@ const ORDERS: Record<Order, keyof Words> = {
   presence: 'byPresence',
   number: 'byNumber',
   name: 'byName',
+  battery: 'byBattery',
   lqi: 'byLqi',
   seen: 'bySeen',
 };
@@ -66,6 +68,10 @@ export function Doors() {
     ),
   );
   const { groups, gateways } = placeNames.value;
+  useEffect(() => {
+    // What is wrong with it the reading of all says.
+    readWorst().catch(() => undefined);
+  }, []);
   useEffect(() => {
     if (epoch.value === 0) return;
     return followDoors((error) => {
@@ -195,6 +201,7 @@ function Row({ door, now }: { door: ListedDoor; now: number }) {
             `${t('number')} ${accessPointId}`,
             pmsId,
             lqi !== null && `LQI ${lqi}`,
+            state.batteryPercent !== null && `${t('battery')} ${state.batteryPercent} %`,
             lastSeen !== null && ago(lastSeen, now),
           ]
             .filter(Boolean)

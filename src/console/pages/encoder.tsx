@@ -1,7 +1,7 @@
 /** One encoder: whether it is there, what runs on it, its write requests, and the writing of keys. */
 
 import { useSignal } from '@preact/signals';
-import type { Encoder as EncoderFields } from '../../resources/encoders/schema.ts';
+import type { Encoder as EncoderFields, EncoderState } from '../../resources/encoders/schema.ts';
 import type { WriteRequestPage } from '../../resources/writes/schema.ts';
 import { call, mayDo } from '../api.ts';
 import { Ask } from '../ask.tsx';
@@ -16,11 +16,12 @@ const REQUESTS_SHOWN = 10;
 export function Encoder({ id }: { id: string }) {
   const path = `/encoder/${encodeURIComponent(id)}`;
   const read = async () => {
-    const [encoder, requests] = await Promise.all([
+    const [encoder, state, requests] = await Promise.all([
       call<EncoderFields>('GET', path),
+      call<EncoderState>('GET', `${path}/state`),
       call<WriteRequestPage>('GET', `${path}/write-request?limit=${REQUESTS_SHOWN}`),
     ]);
-    return { encoder, requests: requests.items };
+    return { encoder, queue: state.openRequests, requests: requests.items };
   };
   const { value, fault, again } = useRead(read, {
     key: id,
@@ -46,7 +47,7 @@ export function Encoder({ id }: { id: string }) {
           </p>
           <p class="soft">{softwareOf(value.encoder)}</p>
           {mayDo('front-desk', 'front-desk-admin', 'pms') && <WriteKeys encoderId={id} ended={again} />}
-          <Requests items={value.requests} />
+          <Requests items={value.requests} queue={value.queue} />
           {mayDo('service-tool', 'front-desk-admin') && <CutOff id={id} path={path} ended={again} />}
         </>
       )}
@@ -64,10 +65,11 @@ function softwareOf({ ipAddress, versions, apps }: EncoderFields): string {
     .join(' · ');
 }
 
-function Requests({ items }: { items: WriteRequestPage['items'] }) {
+function Requests({ items, queue }: { items: WriteRequestPage['items']; queue: number }) {
   return (
     <section>
       <h2>{t('requests')}</h2>
+      <p>{t('queue', { count: queue })}</p>
       {items.length === 0 && <p class="soft">{t('noRequests')}</p>}
       <ul class="cards">
         {items.map((request) => (

@@ -89,7 +89,7 @@ function Bus({ bus, samples, ended }: BusProps) {
         />
       )}
       {up && mayDo('service-tool') && <BusDoctor bus={id} ended={ended} />}
-      {up && bus.protocol === 'osdp' && mayDo('service-tool') && <Pairing bus={id} ended={ended} />}
+      {up && bus.protocol === 'osdp' && mayDo('service-tool') && <Pairing bus={bus} ended={ended} />}
     </section>
   );
 }

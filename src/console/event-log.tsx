@@ -1,0 +1,93 @@
+/** Events that the gateway keeps, the newest first, with those that come meanwhile on top. */
+import { useSignal } from '@preact/signals';
+import { call, PAGE } from './api.ts';
+import { EventList } from './event-list.tsx';
+import { type LiveEvent, localEvent, recent } from './live.ts';
+import { useRead, wordsOf } from './use-read.ts';
+import { t } from './words.ts';
+
+interface Page {
+  items: LiveEvent[];
+  next: string | null;
+}
+
+const SHOWN = 30;
+const READ_MS = 60_000;
+
+interface EventLogProps {
+  /** Of GET /events/log. */
+  query: Record<string, string>;
+  /** Which of what was read is shown; of what comes meanwhile too. */
+  isMine(event: LiveEvent): boolean;
+  /** Whether what comes meanwhile belongs to it. */
+  isLive?: boolean;
+  withSource?: boolean;
+}
+
+export function EventLog({ query, isMine, isLive = true, withSource = false }: EventLogProps) {
+  const path = `/events/log?${new URLSearchParams({ ...query, limit: String(SHOWN) })}`;
+  const older = useSignal<{ path: string } & Page>({ path, items: [], next: null });
+  const fault = useSignal('');
+  const { value, fault: unread } = useRead(() => readPage(path), {
+    key: path,
+    everyMs: READ_MS,
+    isMine: () => false,
+  });
+  const more = older.value.path === path ? older.value : { items: [], next: null };
+  const next = more.items.length > 0 ? more.next : (value?.next ?? null);
+  const events = new Map(
+    [...(isLive ? recent.value : []), ...(value?.items ?? []), ...more.items].map((event) => [
+      event.id,
+      event,
+    ]),
+  );
+  const shown = [...events.values()].filter(isMine);
+  const readMore = async () => {
+    try {
+      let items = more.items;
+      let cursor = next;
+      // A page may have none of what is searched for.
+      do {
+        const page = await readPage(`${path}&cursor=${cursor}`);
+        items = [...items, ...page.items];
+        cursor = page.next;
+      } while (cursor !== null && items.filter(isMine).length === more.items.filter(isMine).length);
+      older.value = { path, items, next: cursor };
+      fault.value = '';
+    } catch (error) {
+      fault.value = wordsOf(error);
+    }
+  };
+  return (
+    <>
+      {(unread || fault.value) && <p role="alert">{unread || fault.value}</p>}
+      {!value && !unread && <p role="status">{t('loading')}</p>}
+      {(value || shown.length > 0) && <EventList events={shown} withSource={withSource} />}
+      {next !== null && (
+        <button type="button" onClick={readMore}>
+          {t('more')}
+        </button>
+      )}
+    </>
+  );
+}
+
+async function readPage(path: string): Promise<Page> {
+  const { items, next } = await call<Page>('GET', path);
+  return { items: items.map(localEvent), next };
+}
+
+/** All that is kept, the oldest first. */
+export async function readEvents(
+  query: Record<string, string>,
+  isMine: (event: LiveEvent) => boolean,
+): Promise<LiveEvent[]> {
+  const path = `/events/log?${new URLSearchParams({ ...query, limit: String(PAGE) })}`;
+  const found: LiveEvent[] = [];
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const page: Page = await readPage(`${path}${cursor && `&cursor=${cursor}`}`);
+    found.push(...page.items.filter(isMine));
+    cursor = page.next;
+  }
+  return found.toReversed();
+}
