@@ -321,7 +321,7 @@ describe.skipIf(NO_CHROMIUM)('the console', () => {
     await site.gateways[1].simulated.hangUp();
     await page.getByText('Verbindung zb-2 ist unterbrochen').waitFor();
     // Once for all doors behind it, and in words: no path of the interface, no time of a machine.
-    await page.getByText('1 Türen sind nicht erreichbar, weil ihr Zigbee-Gateway fehlt').waitFor();
+    await page.getByText('1 Tür ist nicht erreichbar, weil ihr Zigbee-Gateway fehlt').waitFor();
     expect(await page.getByRole('main').textContent()).not.toMatch(/\/network\/|\dT\d\d:/);
     await picture(page, 'now-desk');
     await expectUsable(page);
