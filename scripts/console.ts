@@ -19,6 +19,15 @@ const yamlDocuments: Plugin = {
   },
 };
 
+/** All styles are in one file, so that a part that is loaded later needs nothing before it: what Vite would load is left out. */
+const noPreloads: Plugin = {
+  name: 'no-preloads',
+  transform: {
+    filter: { id: /vite\/preload-helper/ },
+    handler: () => ({ code: 'export const __vitePreload = (load) => load();', map: null }),
+  },
+};
+
 export function consoleSettings(root: string): InlineConfig {
   return {
     configFile: false,
@@ -26,13 +35,14 @@ export function consoleSettings(root: string): InlineConfig {
     // Pages and files are served at the root whatever the base path of the interface is.
     base: '/',
     logLevel: 'warn',
-    plugins: [yamlDocuments],
+    plugins: [yamlDocuments, noPreloads],
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
     // The map names the libraries for the package's copyright file; browsers do not ask for it.
     build: {
       sourcemap: 'hidden',
       target: 'es2022',
       modulePreload: false,
+      cssCodeSplit: false,
       emptyOutDir: true,
       assetsInlineLimit: 0,
     },

@@ -8,6 +8,9 @@ export const API = place?.api ?? '';
 /** Path of the doors, by http.productSegment. */
 export const DOORS = `/${place?.doors ?? 'access'}/doors`;
 
+/** Paths of groups, schedules and templates begin as those of doors do. */
+export const CATALOGUE = DOORS.slice(0, DOORS.lastIndexOf('/'));
+
 /** undefined: not asked yet; null: no one is signed in. */
 export const session = signal<Session | null | undefined>(undefined);
 

@@ -1,11 +1,8 @@
 /** The groups, schedules and templates of the site. */
 import type { Group, Schedule, Template } from '../services/catalogue/schema.ts';
-import { call, DOORS, Refused, readAll } from './api.ts';
+import { CATALOGUE, call, Refused, readAll } from './api.ts';
 import type { Stored } from './edit-form.tsx';
 import { t } from './words.ts';
-
-/** Their paths begin as those of doors do. */
-export const CATALOGUE = DOORS.slice(0, DOORS.lastIndexOf('/'));
 
 export async function readCatalogue() {
   const [{ systemConfigVersion }, groups, schedules, templates] = await Promise.all([

@@ -10,11 +10,11 @@ export function ChainCheck() {
   const busy = useSignal(false);
   const check = async () => {
     busy.value = true;
+    said.value = t('loading');
     try {
       let page: VerifiedPage | undefined;
       do {
         page = await call<VerifiedPage>('GET', `/audit/verify?after=${page?.through ?? 0}`);
-        said.value = t('chainChecking', { count: page.through });
       } while (!page.complete && page.fault === null);
       said.value = page.fault
         ? t('chainFault', { entry: page.fault.firstBad, reason: page.fault.reason })

@@ -1,5 +1,4 @@
 /** Lines over time, without a library: one for each series, the newest at the right. */
-import './chart.css';
 
 export interface Point {
   /** Epoch milliseconds. */

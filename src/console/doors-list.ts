@@ -4,8 +4,7 @@ import type { z } from 'zod';
 import type { doorPage } from '../resources/doors/list-schema.ts';
 import type { Zgate } from '../resources/zgates/schema.ts';
 import type { Group } from '../services/catalogue/schema.ts';
-import { call, DOORS, mayDo, PAGE, readAll } from './api.ts';
-import { CATALOGUE } from './catalogue.ts';
+import { CATALOGUE, call, DOORS, mayDo, PAGE, readAll } from './api.ts';
 import { onEvent } from './live.ts';
 
 type DoorPage = z.infer<typeof doorPage>;
@@ -25,20 +24,50 @@ export const isPartial = signal(false);
 export const doorName = ({ name, accessPointId }: Pick<ListedDoor, 'name' | 'accessPointId'>) =>
   name ?? `#${accessPointId}`;
 
+let readingWorst: Promise<void> | undefined;
+
 /**
- * The worst, which are shown while the stream of events is still being opened. All are read after that, since what changes in
- * between comes with no event.
+ * The worst, once, which are shown while the stream of events is still being opened. All are read after that, since what
+ * changes in between comes with no event.
  */
-export async function readWorst(): Promise<void> {
-  if (doors.value !== undefined) return;
-  const { items }: DoorPage = await call('GET', `${DOORS}?sort=presence&limit=${PAGE}`);
-  if (doors.value !== undefined) return;
-  isPartial.value = true;
-  doors.value = items;
+export function readWorst(): Promise<void> {
+  readingWorst ??= call<DoorPage>('GET', `${DOORS}?sort=presence&limit=${PAGE}`).then(({ items }) => {
+    if (doors.value !== undefined) return;
+    isPartial.value = true;
+    doors.value = items;
+  });
+  return readingWorst;
+}
+
+/** Beside the stream of events a browser has five connections to a gateway. */
+const PAGES_TOGETHER = 4;
+
+/**
+ * By their numbers. So many numbers after a place are those of a page at most, so that pages which are asked for together leave
+ * none out; where numbers are missing they would have doors twice, and one is asked for after the other.
+ */
+async function readAllDoors(): Promise<ListedDoor[]> {
+  const found = new Map<number, ListedDoor>();
+  let after = 0;
+  let together = 1;
+  for (;;) {
+    const places = Array.from({ length: together }, (_, index) => after + index * PAGE);
+    const pages = await Promise.all(
+      places.map((place) =>
+        call<DoorPage>('GET', `${DOORS}?limit=${PAGE}${place > 0 ? `&cursor=${place}` : ''}`),
+      ),
+    );
+    for (const { items } of pages) for (const door of items) found.set(door.accessPointId, door);
+    if (pages.some(({ next }) => next === null)) break;
+    const reached = Number(pages.at(-1)?.next);
+    together = reached - after === together * PAGE ? PAGES_TOGETHER : 1;
+    after = reached;
+  }
+  return [...found.values()].toSorted((one, other) => one.accessPointId - other.accessPointId);
 }
 
 async function readDoors(): Promise<void> {
-  doors.value = await readAll<ListedDoor>(DOORS);
+  doors.value = await readAllDoors();
   isPartial.value = false;
 }
 

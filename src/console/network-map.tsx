@@ -2,7 +2,6 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import type { Graph, PlacedNode } from './map-layout.ts';
-import './network-map.css';
 import { t } from './words.ts';
 
 interface NetworkPictureProps {

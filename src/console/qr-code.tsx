@@ -1,6 +1,5 @@
 /** A text for a phone's camera (ISO/IEC 18004), dark on light in both colour schemes: some cameras read nothing else. */
 import { encode } from 'uqr';
-import './qr-code.css';
 
 /** ISO/IEC 18004, 9.1: light modules around it. */
 const QUIET_ZONE = 4;

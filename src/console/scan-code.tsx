@@ -4,7 +4,6 @@
  */
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import './scan-code.css';
 import { t } from './words.ts';
 
 interface Detector {

@@ -3,7 +3,6 @@ import { useSignal } from '@preact/signals';
 import type { ImportResult } from '../resources/site-import/schema.ts';
 import { ShowMore } from './show-more.tsx';
 import { t } from './words.ts';
-import './site-diff.css';
 
 type Change = ImportResult['changes'][number];
 

@@ -136,7 +136,7 @@ export const de: Words = {
   settingsApplied: 'Das Schloss hat alle Einstellungen.',
   settingsWaiting: 'Einstellungen sind unterwegs zum Schloss.',
   events: 'Ereignisse',
-  noEvents: 'Nichts davon ist in den letzten 7 Tagen geschehen; so lange werden Ereignisse aufbewahrt.',
+  noEvents: 'Nichts davon ist in den letzten 7 Tagen geschehen.',
   lastUnlock: 'Zuletzt geöffnet',
   never: 'nie',
   notReported: 'nicht gemeldet',

@@ -133,7 +133,7 @@ export const en = {
   settingsApplied: 'The lock has all of its settings.',
   settingsWaiting: 'Settings are on their way to the lock.',
   events: 'Events',
-  noEvents: 'Nothing of this kind has happened in the last 7 days, for which events are kept.',
+  noEvents: 'Nothing of this kind has happened in the last 7 days.',
   lastUnlock: 'Last unlock',
   never: 'never',
   notReported: 'not reported',

@@ -120,7 +120,6 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
   days: '{days?Ein Tag:{days} Tage}',
   periodAndExport: 'Zeitraum und Export',
   chainCheck: 'Prüfen, ob etwas verändert wurde',
-  chainChecking: '{count} Einträge sind geprüft …',
   chainSound: '{count?Der Eintrag ist:Alle {count} Einträge sind} wie geschrieben, einer nach dem anderen.',
   chainFault:
     'Eintrag {entry} ist nicht, wie er geschrieben wurde ({reason}): eine Kopie der Datenbank aufbewahren und klären, wer Zugang hatte.',

@@ -95,12 +95,12 @@ export const serviceEn = {
   backupNever: 'There is no archive yet.',
   backupNewest: 'The newest is of {time}, {ago}.',
   backupHelp:
-    'Made by itself ({schedule}), on the controller, in {folder}. Only the secret key, which is kept elsewhere, opens an archive.',
+    'Made by itself ({schedule}), on the controller, in {folder}. Only the secret key, kept elsewhere, opens an archive.',
   backupMake: 'Make a backup now',
   backupAsk: 'Make a backup of this gateway now? It may take some minutes; the doors do not notice.',
   backupYes: 'Yes, make it',
   backupMaking: 'The backup is being made: {percent} %',
-  backupMade: 'The backup is made: {file} on the controller. Copy it to another place.',
+  backupMade: 'The backup is made: {file} on the controller. Copy it elsewhere.',
   backupLeftOut: 'Not in the archive, keep a copy of it yourself: {files}.',
   pairCountdown: 'The device at address {address} may take its key for {seconds} s more.',
   encoderDown: 'Encoder {name} is not connected',
@@ -116,7 +116,6 @@ export const serviceEn = {
   days: '{days?One day:{days} days}',
   periodAndExport: 'Period and export',
   chainCheck: 'Check that nothing was changed',
-  chainChecking: '{count} entries are checked …',
   chainSound: '{count?The entry is:All {count} entries are} as written, one after the other.',
   chainFault:
     'Entry {entry} is not as it was written ({reason}): keep a copy of the database, and ask who had access.',

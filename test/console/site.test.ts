@@ -185,6 +185,7 @@ describe.skipIf(NO_CHROMIUM)('a site', () => {
       ),
     });
     expect(files).toEqual(files.map(() => 'public, max-age=31536000, immutable'));
-    expect(files).toHaveLength(2);
+    // What begins, its style, and the pages.
+    expect(files).toHaveLength(3);
   });
 });

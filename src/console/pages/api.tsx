@@ -8,7 +8,6 @@ import { SearchField } from '../search-field.tsx';
 import { TryIt } from '../try-it.tsx';
 import { useRead } from '../use-read.ts';
 import { t } from '../words.ts';
-import './api.css';
 
 type Role = Parameters<typeof mayDo>[0];
 const DAY_MS = 86_400_000;

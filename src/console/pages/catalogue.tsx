@@ -2,9 +2,9 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import type { Group, Schedule, Template } from '../../services/catalogue/schema.ts';
-import { call, mayDo } from '../api.ts';
+import { CATALOGUE, call, mayDo } from '../api.ts';
 import { Ask } from '../ask.tsx';
-import { CATALOGUE, etagOf, present, readCatalogue } from '../catalogue.ts';
+import { etagOf, present, readCatalogue } from '../catalogue.ts';
 import { Choice, EditForm, TextField } from '../edit-form.tsx';
 import { ScheduleGrid } from '../schedule-grid.tsx';
 import { useRead, wordsOf } from '../use-read.ts';

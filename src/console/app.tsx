@@ -1,11 +1,12 @@
-/** The console: signs in, keeps the stream of events open, and shows the page that the address names (#/now, #/doors/ID). */
+/** The pages: signs in, and shows the page that the address names (#/now, #/doors/ID). Loaded while main.ts asks for what it shows. */
 import { signal } from '@preact/signals';
 import { render } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { Session } from '../services/auth/schema.ts';
-import { call, mayDo, readSession, session } from './api.ts';
+import { call, mayDo, session } from './api.ts';
+import { begin, failed } from './begin.ts';
 import { LazyPage } from './lazy-page.tsx';
-import { openLive, stale } from './live.ts';
+import { stale } from './live.ts';
 import { Access } from './pages/access.tsx';
 import { AuditPage } from './pages/audit.tsx';
 import { Catalogue } from './pages/catalogue.tsx';
@@ -22,21 +23,12 @@ import { Site } from './pages/site.tsx';
 import { System } from './pages/system.tsx';
 import { Zigbee } from './pages/zigbee.tsx';
 import { ZigbeeGateway } from './pages/zigbee-gateway.tsx';
-import './style.css';
 import { chooseLanguage, language, t } from './words.ts';
 
 const route = signal(location.hash);
 addEventListener('hashchange', () => {
   route.value = location.hash;
 });
-
-const failed = signal(false);
-function begin(): void {
-  failed.value = false;
-  readSession().catch(() => {
-    failed.value = true;
-  });
-}
 
 const PAGES = [
   'now',
@@ -93,7 +85,6 @@ function LanguageButton() {
 }
 
 function Frame() {
-  useEffect(openLive, []);
   const pages = PAGES.filter(isOpenTo);
   const shown = pages.find((name) => route.value.startsWith(`#/${name}`)) ?? pages[0];
   const nav = useRef<HTMLElement>(null);
@@ -160,6 +151,5 @@ function Console() {
   );
 }
 
-begin();
 const root = document.getElementById('app');
 if (root) render(<Console />, root);
