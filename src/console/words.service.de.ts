@@ -114,7 +114,6 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
   queue: 'Schreibaufträge, die warten oder laufen: {count}',
   byBattery: 'Schwächste Batterie',
   systemConfig: 'Version der Systemkonfiguration',
-  notImported: 'keine importiert',
   signal: 'Signal (RSSI)',
   period: 'Zeitraum',
   days: '{days?Ein Tag:{days} Tage}',

@@ -110,7 +110,6 @@ export const serviceEn = {
   queue: 'Write requests that wait or run: {count}',
   byBattery: 'Weakest battery',
   systemConfig: 'Version of the system configuration',
-  notImported: 'none imported',
   signal: 'Signal (RSSI)',
   period: 'Period',
   days: '{days?One day:{days} days}',

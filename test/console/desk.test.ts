@@ -162,7 +162,7 @@ describe.skipIf(NO_CHROMIUM)('a desk', () => {
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByText('<i>Tower</i>', { exact: true }).waitFor();
     await page.getByText('<i>Tower</i>', { exact: true }).click();
-    await page.getByText('Version of the system configuration: none imported').waitFor();
+    await page.getByText('Version of the system configuration: none').waitFor();
     const part = page.getByRole('region', { name: 'Weekly schedules' });
     await page.getByRole('textbox', { name: 'New id: Weekly schedules' }).fill('pool');
     await page.keyboard.press('Enter');

@@ -40,7 +40,7 @@ export function Catalogue() {
       {value && (
         <>
           <p class="soft">
-            {t('systemConfig')}: {value.systemConfigVersion || t('notImported')}
+            {t('systemConfig')}: {value.systemConfigVersion || t('noneChosen')}
           </p>
           <Part kind="groups" title={t('groups')} items={value.groups} ended={again}>
             {(group) => <GroupForm group={group} ended={again} />}
