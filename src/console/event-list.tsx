@@ -1,6 +1,6 @@
 /** Events, the newest first. */
 import type { LiveEvent } from './live.ts';
-import { moment, t } from './words.ts';
+import { moment, t, withTimes } from './words.ts';
 
 interface EventListProps {
   events: readonly LiveEvent[];
@@ -24,11 +24,13 @@ export function EventList({ events, withSource = false }: EventListProps) {
   );
 }
 
-/** The plain values of an event. */
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-/;
+
+/** The plain values of an event that say something to a person. */
 function wordsOf(data: Record<string, unknown>): string {
   return Object.entries(data)
-    .filter(([name, value]) => name !== 'doorId' && typeof value !== 'object')
-    .map(([name, value]) => `${name} ${value}`)
+    .filter(([, value]) => typeof value !== 'object' && !UUID.test(String(value)))
+    .map(([name, value]) => `${name} ${withTimes(String(value))}`)
     .join(' · ');
 }
 

@@ -32,14 +32,16 @@ export function HistoryChart({ id }: { id: string }) {
   return (
     <section>
       <h2>{t('history')}</h2>
-      <Choice
-        label={t('period')}
-        value={String(days.value)}
-        choices={RANGES.map((each) => ({ id: String(each), name: t('days', { days: each }) }))}
-        change={(chosen) => {
-          days.value = Number(chosen);
-        }}
-      />
+      <form>
+        <Choice
+          label={t('period')}
+          value={String(days.value)}
+          choices={RANGES.map((each) => ({ id: String(each), name: t('days', { days: each }) }))}
+          change={(chosen) => {
+            days.value = Number(chosen);
+          }}
+        />
+      </form>
       {fault && <p role="alert">{fault}</p>}
       {value && samples.length === 0 && <p class="soft">{t('noHistory')}</p>}
       {samples.length > 0 && (

@@ -69,9 +69,12 @@ export function moment(at: string | number): string {
 
 const WRITTEN_TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z/g;
 
-/** A message of the gateway as a sentence of its own, with the times in it as people write them. */
+/** With the times in it as people write them. */
+export const withTimes = (text: string): string => text.replaceAll(WRITTEN_TIME, moment);
+
+/** A message of the gateway as a sentence of its own. */
 export function sentence(message: string): string {
-  const text = message.replaceAll(WRITTEN_TIME, moment).trim();
+  const text = withTimes(message).trim();
   const begun = text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?…]$/.test(begun) ? begun : `${begun}.`;
 }

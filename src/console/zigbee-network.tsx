@@ -45,7 +45,11 @@ export function ChannelMove({ gateway, ended }: { gateway: Zgate; ended(): void 
           body={{ channel }}
           running={(percent) => t('moving', { percent })}
           done={movedIn}
-          ended={ended}
+          ended={() => {
+            // It is on that channel now, which is no choice any more.
+            chosen.value = undefined;
+            ended();
+          }}
         />
       </form>
     </section>

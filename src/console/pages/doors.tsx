@@ -111,7 +111,7 @@ export function Doors() {
                 ? t('none')
                 : t('shown', { shown: chosen.value.length, all: doors.value.length })}
           </p>
-          <Rows items={chosen.value} />
+          <Rows items={chosen.value} order={order.value} />
         </>
       )}
     </>
@@ -158,7 +158,7 @@ function Places({ label, any, places, chosen }: PlacesProps) {
   return <Choice label={label} choices={[{ id: '', name: any }, ...places]} chosen={chosen} />;
 }
 
-function Rows({ items }: { items: ListedDoor[] }) {
+function Rows({ items, order }: { items: ListedDoor[]; order: Order }) {
   const list = useRef<HTMLUListElement>(null);
   const first = useSignal(0);
   const visible = Math.ceil(innerHeight / ROW_PX) + 2 * SPARE_ROWS;
@@ -182,14 +182,15 @@ function Rows({ items }: { items: ListedDoor[] }) {
           aria-setsize={items.length}
           aria-posinset={from + index + 1}
         >
-          <Row door={door} now={now} />
+          <Row door={door} now={now} order={order} />
         </li>
       ))}
     </ul>
   );
 }
 
-function Row({ door, now }: { door: ListedDoor; now: number }) {
+/** A phone has room for little: the battery where the list is sorted by it. */
+function Row({ door, now, order }: { door: ListedDoor; now: number; order: Order }) {
   const { state, connectionState, accessPointId, pmsId } = door;
   const { lqi, lastSeen } = connectionState;
   return (
@@ -198,10 +199,12 @@ function Row({ door, now }: { door: ListedDoor; now: number }) {
         <strong dir="auto">{doorName(door)}</strong>
         <span class="soft">
           {[
+            order === 'battery' &&
+              state.batteryPercent !== null &&
+              `${t('battery')} ${state.batteryPercent} %`,
             `${t('number')} ${accessPointId}`,
             pmsId,
             lqi !== null && `LQI ${lqi}`,
-            state.batteryPercent !== null && `${t('battery')} ${state.batteryPercent} %`,
             lastSeen !== null && ago(lastSeen, now),
           ]
             .filter(Boolean)

@@ -234,6 +234,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
                 'The lock was last heard at 2026-03-01T07:58:00.000Z, its battery low (7 %): change the battery.',
             },
             battery: 'low',
+            batteryPercent: 12,
             pending: false,
             applied: true,
           },
