@@ -172,6 +172,7 @@ describe.skipIf(NO_CHROMIUM)('a site', () => {
 
   it('is served with a strict policy, and its files for good', async () => {
     const { page } = await visitors.open('phone');
+    await page.getByRole('textbox').waitFor();
     const files: (string | undefined)[] = [];
     page.on('response', (response) => {
       if (response.url().includes('/assets/')) files.push(response.headers()['cache-control']);
