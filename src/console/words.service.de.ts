@@ -94,7 +94,7 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
   newHere: 'Geräte an diesem Bus, die noch keinen Namen haben',
   backups: 'Backups',
   backupNone:
-    'Kein Backup ist konfiguriert. Einen Schlüssel erzeugen (gatehouse backup key) und seinen öffentlichen Teil unter backup.recipients eintragen.',
+    'Kein Backup ist konfiguriert: den öffentlichen Teil eines Schlüssels (gatehouse backup key) unter backup.recipients eintragen.',
   backupNever: 'Es gibt noch kein Archiv.',
   backupNewest: 'Das neueste ist vom {time}, {ago}.',
   backupHelp:

@@ -91,7 +91,7 @@ export const serviceEn = {
   newHere: 'Devices on this bus that have no name yet',
   backups: 'Backups',
   backupNone:
-    'No backup is configured. Draw a key (gatehouse backup key), and put its public half into backup.recipients of the configuration.',
+    'No backup is configured: put the public half of a key (gatehouse backup key) into backup.recipients.',
   backupNever: 'There is no archive yet.',
   backupNewest: 'The newest is of {time}, {ago}.',
   backupHelp:
