@@ -108,7 +108,7 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
   backupLeftOut: 'Nicht im Archiv, davon selbst eine Kopie aufbewahren: {files}.',
   pairCountdown: 'Das Gerät an Adresse {address} darf seinen Schlüssel noch {seconds} s lang nehmen.',
   encoderDown: 'Encoder {name} ist nicht verbunden',
-  encoderDownHelp: 'Stromversorgung und Netzwerk prüfen: Dort wird solange kein Schlüssel geschrieben.',
+  encoderDownHelp: 'Stromversorgung und Netzwerk prüfen.',
   gatewayDown: 'Zigbee-Gateway {name} ist nicht verbunden',
   tokenEnded: 'Das Token {name} ist abgelaufen: erneuern',
   queue: 'Schreibaufträge, die warten oder laufen: {count}',

@@ -104,7 +104,7 @@ export const serviceEn = {
   backupLeftOut: 'Not in the archive, keep a copy of it yourself: {files}.',
   pairCountdown: 'The device at address {address} may take its key for {seconds} s more.',
   encoderDown: 'Encoder {name} is not connected',
-  encoderDownHelp: 'Check its power and its network: no key is written there meanwhile.',
+  encoderDownHelp: 'Check its power and its network.',
   gatewayDown: 'Zigbee gateway {name} is not connected',
   tokenEnded: 'The token {name} has ended: renew it',
   queue: 'Write requests that wait or run: {count}',
