@@ -61,10 +61,11 @@ function locksOf(index: number, locks: number) {
 
 const hex = (value: number, digits: number) => value.toString(16).padStart(digits, '0');
 
-/** Resolves when every lock is a door whose configuration is in force. `more`: links beside those of the gateways. */
+/** Resolves when every lock is a door whose configuration is in force. `more`: links beside those of the gateways. `environment`: of the daemon. */
 export async function openBenchSite(
   plans: readonly GatewayPlan[],
   more: readonly object[] = [],
+  environment: Record<string, string> = {},
 ): Promise<BenchSite> {
   await using stack = new AsyncDisposableStack();
   const simulated = await Promise.all(plans.map((plan) => openSimulatedGateway(plan)));
@@ -78,7 +79,10 @@ export async function openBenchSite(
   }));
   const zgates = links.map(({ id }, index) => ({ deviceId: idOf(index), link: id, networkId: NETWORK }));
   const site = stack.use(
-    await openTestSite({ more: { links: [...links, ...more], zgates, networks: [{ id: NETWORK }] } }),
+    await openTestSite({
+      environment,
+      more: { links: [...links, ...more], zgates, networks: [{ id: NETWORK }] },
+    }),
   );
   const macs = plans.map(({ locks = [] }) => locks.map(({ ieee }) => ieee));
   // Not all at once: a machine that plays a thousand locks as well would keep them waiting for their answers.
