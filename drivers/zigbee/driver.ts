@@ -120,8 +120,8 @@ async function openGateway(
   const link = { lost, ended: ended.signal };
   const recovery = openRecovery({ radio, locks, context, signal: ended.signal });
   const isMoving = () => commands.isMoving();
-  const states = openStateReader({ radio, locks, clock, isMoving, signal: ended.signal });
   const addresses = openSharedAddresses({ radio, locks, context });
+  const states = openStateReader({ radio, locks, addresses, clock, isMoving, signal: ended.signal });
   const parts = { locks, joining, firmware, recovery, states, addresses };
   const gateway: Gateway = { options, context, network: opened, link, ...parts };
   const commands = commandsOf(gateway, snapshots, reportGateway);

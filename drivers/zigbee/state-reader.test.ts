@@ -37,7 +37,7 @@ it('a start reads the bolt, the door and the relock time again', { timeout: 60_0
   );
 });
 
-function open(ieees: string[]) {
+function open(ieees: string[], doubt?: string) {
   const clock = manualClock();
   const sent: { request: ZclRequest; answer: (reply: ZclReply) => void }[] = [];
   const reader = openStateReader({
@@ -53,6 +53,7 @@ function open(ieees: string[]) {
       all: () => ieees.map((ieee) => ({ ieee, endpoint: 1, hasOwnCluster: false })),
       exchange: () => () => undefined,
     },
+    addresses: { reason: () => doubt },
     clock,
     isMoving: () => false,
     signal: new AbortController().signal,
@@ -83,15 +84,18 @@ it('an actuation does not wait for a read, which is sent again when the lock spe
   expect(asked()).toEqual([LOCK, LOCK]);
 });
 
-it('a lock that does not answer is read again in time, and less often each time', async () => {
-  const { clock, sent, reader, asked } = open([LOCK]);
+it.each<[string, ZclReply, string | undefined]>([
+  ['does not answer', { kind: 'unanswered', reason: 'no answer in time' }, undefined],
+  ['has an address that another one may have', { kind: 'answered', payload: [] }, 'two have it'],
+])('a lock that %s is read again in time, and less often each time', async (_, reply, doubt) => {
+  const { clock, sent, reader, asked } = open([LOCK], doubt);
   reader.readAll();
   for (const [waitMs, count] of [
     [60_000, 2],
     [60_000, 2],
     [60_000, 3],
   ] as const) {
-    sent.at(-1)?.answer({ kind: 'unanswered', reason: 'no answer in time' });
+    sent.at(-1)?.answer(reply);
     await clock.advance(waitMs);
     reader.review();
     expect(asked()).toHaveLength(count);

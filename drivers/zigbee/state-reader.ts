@@ -6,6 +6,7 @@ import type { DriverContext } from '../contract/driver.ts';
 import { HELD_FRAME_MS } from '../contract/zgate.ts';
 import type { Locks } from './locks.ts';
 import { KNOWN, type Radio } from './radio.ts';
+import type { SharedAddresses } from './shared-addresses.ts';
 import { DOOR_LOCK_ATTRIBUTE, readingOf } from './standard-lock.ts';
 
 const { lockState, doorState, autoRelockTime } = DOOR_LOCK_ATTRIBUTE;
@@ -33,6 +34,7 @@ export interface StateReader {
 export interface StateReaderOptions {
   radio(): Pick<Radio, 'send'>;
   locks: Pick<Locks, 'find' | 'all' | 'exchange'>;
+  addresses: Pick<SharedAddresses, 'reason'>;
   clock: DriverContext['clock'];
   /** The network is moving: nothing can be sent. */
   isMoving(): boolean;
@@ -49,7 +51,7 @@ interface Due {
 }
 
 export function openStateReader(options: StateReaderOptions): StateReader {
-  const { radio, locks, clock, isMoving, signal } = options;
+  const { radio, locks, addresses, clock, isMoving, signal } = options;
   const due = new Map<string, Due>();
   const reading = new Map<string, AbortController>();
 
@@ -66,7 +68,8 @@ export function openStateReader(options: StateReaderOptions): StateReader {
       withdrawn: over,
       known: over,
     });
-    return reply.kind === 'answered';
+    // What another lock may have answered is not taken in (driver.ts).
+    return reply.kind === 'answered' && addresses.reason(ieee) === undefined;
   }
 
   async function readOne(ieee: string, one: Due): Promise<void> {
