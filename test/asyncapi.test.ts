@@ -197,7 +197,8 @@ describe('what is really said', () => {
 
   it('of gaps is as the document has it', () => {
     const recorded = { systemId: '3c8f7a52-6a25-4be8-9f0a-0a2d6c1b7e11', at: 0, clockSynchronised: true };
-    const { topic, body } = gapEvent({ encoderId: 'desk-1', first: 3, last: 9, reason: 'AGE' }, recorded);
+    const gap = { encoderId: 'desk-1', first: 3, last: 9, reason: 'AGE' } as const;
+    const { topic, body } = gapEvent(gap, 'upstream', recorded);
     const event = JSON.parse(withReplayed(body, false)) as unknown;
     expect(validatorOf(topic).safeParse(event).error?.message).toBeUndefined();
   });

@@ -5,10 +5,12 @@ import { type AddressInfo, createServer } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { openConnection } from '../drivers/zigbee/herdsman/connection.ts';
-import { checkUpstream } from '../src/cli/doctor/network.ts';
+import { checkSinks } from '../src/cli/doctor/network.ts';
 import { systemClock } from '../src/platform/clock.ts';
+import { configSchema } from '../src/platform/config/config.ts';
+import { sinksOf } from '../src/platform/config/sinks.ts';
 import { fetchKeySet } from '../src/services/auth/key-set.ts';
-import { connectUpstream } from '../src/services/events/upstream.ts';
+import { openTransport } from '../src/services/events/transports.ts';
 import { hasOpenssl } from '../src/services/pki/test-openssl.ts';
 import { openTestGateway } from './gateway.ts';
 
@@ -66,16 +68,15 @@ async function listenForSuites(): Promise<{ port: number; offered: Promise<numbe
 }
 
 const signal = new AbortController().signal;
-const upstream = (port: number) => ({ url: `mqtts://127.0.0.1:${port}`, protocolVersion: 5 as const });
+const configured = (port: number) => configSchema.parse({ upstream: { url: `mqtts://127.0.0.1:${port}` } });
+const connections = (port: number) =>
+  sinksOf(configured(port)).map((sink) => openTransport(sink, 'g').connect(() => {}, signal));
 
 it.each<[string, (port: number) => Promise<unknown>]>([
-  [
-    'the notification service',
-    (port) => connectUpstream({ ...upstream(port), clientId: 'g' }, () => {}, signal),
-  ],
+  ['the notification service', (port) => Promise.all(connections(port))],
   [
     'doctor asking for it',
-    (port) => checkUpstream({ config: { upstream: upstream(port) }, shell: { clock: systemClock } } as never),
+    (port) => checkSinks({ config: configured(port), shell: { clock: systemClock } } as never),
   ],
   [
     'the identity provider',

@@ -6,8 +6,10 @@
  * Closing runs backwards: first the ports, so that nothing new comes in; last the database, so that all that was
  * promised is on the disk.
  */
+
 import { randomUUID } from 'node:crypto';
 import { adminSocketOf } from '../platform/config/config.ts';
+import { sinksOf } from '../platform/config/sinks.ts';
 import { type Checker, openChecker } from '../platform/database/checker.ts';
 import { certificateNames } from '../platform/host/host-names.ts';
 import { vitalsOf } from '../platform/host/vitals.ts';
@@ -202,7 +204,7 @@ function answeringParts(
 ): AnsweringParts {
   const { config, clock, log, logControl } = options;
   const { services, field, encoders, backups, configuration } = parts;
-  const { database, audit, auth, streams, events, meters } = services;
+  const { database, audit, auth, streams, meters } = services;
   const { doors, rs485, zgates } = field;
   const status = statusOf(options, parts);
   const metrics = openExposition({
@@ -212,7 +214,6 @@ function answeringParts(
     streams,
     locks: doors.listing.lockCounts,
     buses: rs485.buses.reports,
-    events,
   });
   const { overview: buses } = rs485.buses;
   return {
@@ -276,8 +277,8 @@ function statusOf(
     encoderUrl: () => encoders.encoderUrl,
     encoders: () => encoders.connections.counts(),
     openWrites: () => encoders.writes.openCount(),
-    upstreamUrl: config.upstream?.url,
-    backlog: events.backlog,
+    sinks: sinkSources(config, events),
+    fillRate: events.fillRate.bytesPerSecond,
     commits: database.figures,
     space: database.space.state,
     databaseFile,
@@ -295,4 +296,12 @@ function statusOf(
 function ownDates(own: OwnCertificate | undefined) {
   const { notBefore = null, notAfter = null } = own?.state() ?? {};
   return notBefore === null || notAfter === null ? [] : [{ name: 'own', notBefore, notAfter }];
+}
+
+/** What the status shows of each sink. */
+function sinkSources(config: GatewayOptions['config'], { sinks }: Services['events']) {
+  return sinksOf(config).flatMap(({ name, kind, urls }, index) => {
+    const sink = sinks[index];
+    return sink ? [{ name, kind, urls, backlog: sink.backlog }] : [];
+  });
 }

@@ -7,6 +7,7 @@ import { rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config/config.ts';
+import { type SinkConfig, sinksOf } from '../platform/config/sinks.ts';
 import { type Database, openDatabase } from '../platform/database/database.ts';
 import type { Loss } from '../platform/database/losses.ts';
 import type { SpaceState } from '../platform/database/space.ts';
@@ -24,6 +25,7 @@ import { type Auth, openAuth } from '../services/auth/auth.ts';
 import { type EventLog, openEvents } from '../services/events/events.ts';
 import { openForwarder } from '../services/events/forward.ts';
 import { type LiveStreams, openLiveStreams } from '../services/events/live.ts';
+import { openTransport } from '../services/events/transports.ts';
 import { type Meters, openMeters } from '../services/metrics/meters.ts';
 import type { ServerIdentity } from '../services/pki/server-identity.ts';
 import { openSiteCa, type SiteCa } from '../services/pki/site-ca.ts';
@@ -116,16 +118,12 @@ export async function openServices(
     }),
   );
   if (auth.issuerKeys) tasks.start('identity provider', auth.issuerKeys.run, ISSUER_BACKOFF);
-  const { upstream } = config;
-  const bounds = upstream && { maxAgeMs: upstream.maxAge, maxBytes: upstream.maxBytes };
-  const events: EventLog = openEvents({ database, clock, systemId, time, log, bounds });
+  const sinks = sinksOf(config);
+  const events: EventLog = await openEvents({ database, clock, systemId, time, log, sinks });
   tasks.start('event retention', events.keep);
   const streams: LiveStreams = openLiveStreams({ events, database, clock, log });
   tasks.start('event streams', streams.keep);
-  if (upstream) {
-    const forwarder = openForwarder({ database, events, clock, time, log, systemId, upstream });
-    tasks.start('notification service', forwarder.run);
-  }
+  startForwarders(sinks, { database, events, clock, time, log }, systemId, tasks);
   return {
     time,
     kernelClock,
@@ -143,6 +141,23 @@ export async function openServices(
     events,
     streams,
   };
+}
+
+/** Each sink has a task of its own: one that is down holds up no other. */
+function startForwarders(
+  configured: readonly SinkConfig[],
+  parts: Pick<Services, 'database' | 'events' | 'time'> & Pick<ServicesOptions, 'clock' | 'log'>,
+  systemId: string,
+  tasks: Tasks,
+): void {
+  for (const [index, sink] of parts.events.sinks.entries()) {
+    const settings = configured[index];
+    if (!settings) continue;
+    const { name, window } = settings;
+    const transport = openTransport(settings, systemId);
+    const { run } = openForwarder({ ...parts, sink, transport, window });
+    tasks.start(name === 'upstream' ? 'notification service' : `sink ${name}`, run);
+  }
 }
 
 /** Recorded in the log and in the audit, so that lost work can be done again. */

@@ -190,7 +190,7 @@ function addStatus(parent: Command, { example, addressed, atDaemon }: Kit): void
       .action(atDaemon(async () => (await import('./status.ts')).printStatus)),
     'gatehouse status',
     'gatehouse status --watch',
-    'gatehouse status --json | jq .upstream.waiting',
+    'gatehouse status --json | jq .sinks',
   );
 }
 

@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { testShell } from '../../test/shell.ts';
-import { VERSION } from '../app/version.ts';
 import type { Status } from '../services/status/schema.ts';
 import { absentOf } from './absent.ts';
 import type { Client } from './client.ts';
 import { run } from './program.ts';
 import { findingsOf } from './status.ts';
+import { SINK, WELL } from './test-status.ts';
 
 const OFFLINE = {
   doorId: '0c7c2c52-1a6f-4c5e-9d3e-2b8f1f0d6a41',
@@ -25,98 +25,6 @@ const LEFT_BEHIND = {
   locks: [{ doorId: 'd', name: 'Suite', mac: '00124b0001a2b3c4', lastSeen: 0, heardOn: 11 }],
   message: 'Operate it.',
 };
-const NEWEST = '2026-01-04T03:20:00.000Z';
-const BACKUP = { schedule: '03:20', folder: '/b', newest: NEWEST, ageSeconds: 3_600, error: null };
-const WELL: Status = {
-  version: VERSION,
-  systemId: '5c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e',
-  startedAt: '2026-01-01T00:00:00.000Z',
-  uptimeSeconds: 3 * 86_400 + 4 * 3_600 + 5,
-  clock: { now: '2026-01-04T04:00:05.000Z', synchronised: true, jump: null },
-  tokens: [],
-  configuration: {
-    file: '/etc/gatehouse/gatehouse.yaml',
-    readAt: '2026-01-01T00:00:00.000Z',
-    error: null,
-    needsRestart: [],
-  },
-  http: { ownCertificate: null, url: 'https://127.0.0.1:8443' },
-  encoders: { url: 'mqtts://127.0.0.1:8883', registered: 2, connected: 2, revoked: 1 },
-  writes: { open: 1 },
-  upstream: {
-    url: 'mqtts://n:8883',
-    connected: true,
-    since: '2026-01-01T00:00:01.000Z',
-    waiting: 0,
-    waitingBytes: 0,
-    oldestSeconds: null,
-    deadLetters: 0,
-    gaps: 0,
-    lastError: null,
-  },
-  database: {
-    bytes: 4_096_000,
-    batches: 7,
-    jobs: 9,
-    failures: 0,
-    failing: false,
-    outcomeUnknown: 0,
-    damaged: [],
-    damagedRows: [],
-    check: { verdict: 'sound', endedAt: '2026-11-22T08:00:00.000Z', ageSeconds: 7_200, findings: [] },
-    queued: 0,
-    lastCommitMilliseconds: 0.26,
-    freeBytes: 2_000_000_000,
-    plentyBytes: 50_331_648,
-    space: 'plenty',
-  },
-  backup: BACKUP,
-  audit: { oldest: '2025-03-01T00:00:00.000Z', retentionDays: 400 },
-  field: {
-    hosts: [{ id: 'field', pid: 7, restarts: 0, heartbeatAgeMs: 12 }],
-    links: [{ id: 'check', host: 'field', up: true, since: '2026-01-01T00:00:02.000Z', lastError: null }],
-  },
-  doors: {
-    registered: 5,
-    connected: 3,
-    disconnected: 0,
-    unknown: 0,
-    batteryLow: 0,
-    notLocked: 0,
-    standingOpen: 0,
-    offline: [],
-  },
-  zgates: { registered: 1, connected: 1, stayedBehind: [] },
-  apply: {
-    doors: { waiting: 0, refused: 0 },
-    rs485: { waiting: 0, refused: 0 },
-    zgates: { waiting: 0, refused: 0 },
-  },
-  buses: [
-    {
-      id: 'bus-1',
-      utilisation: 0.344,
-      pollsPerSecond: 12.34,
-      devices: 6,
-      silent: 0,
-      exchanges: { replies: 1_000, timeouts: 0, crc: 0, framing: 0, refusals: 0, collisions: 0, late: 0 },
-      strayBytes: 0,
-      warnings: [],
-    },
-  ],
-  missingDevices: [],
-  jobs: [],
-  identityProvider: {
-    issuer: 'https://login.example',
-    keys: 2,
-    fetchedAt: '2026-01-04T04:00:00.000Z',
-    ageSeconds: 5,
-    usableUntil: '2026-07-01T00:00:00.000Z',
-    isUsable: true,
-    lastError: null,
-  },
-  certificates: [{ name: 'https', notBefore: '2025-01-01T00:00:00.000Z', daysLeft: 60 }],
-};
 
 const [certificate] = WELL.certificates as [Status['certificates'][number]];
 const [bus] = WELL.buses as [Status['buses'][number]];
@@ -128,7 +36,7 @@ const provider = (changes: Partial<NonNullable<Status['identityProvider']>>) =>
 
 it('finds nothing wrong with an installation that is well', () => {
   expect(findingsOf(WELL).filter(({ severity }) => severity !== 'good')).toEqual([]);
-  expect(said({ upstream: null }, 'upstream')).toMatchObject({ severity: 'good' });
+  expect(said({ sinks: [] }, 'upstream')).toMatchObject({ severity: 'good' });
 });
 
 it.each<[Partial<Status>, string, string, RegExp]>([
@@ -171,24 +79,28 @@ it.each<[Partial<Status>, string, string, RegExp]>([
   ],
   [
     {
-      upstream: {
-        ...(WELL.upstream as NonNullable<Status['upstream']>),
-        connected: false,
-        lastError: 'refused',
-        waiting: 1,
-        waitingBytes: 1_500,
-        oldestSeconds: 90,
-      },
+      sinks: [
+        {
+          ...SINK,
+          connected: false,
+          lastError: 'refused',
+          waiting: 1,
+          waitingBytes: 1_500,
+          oldestSeconds: 90,
+          autonomyHours: 48,
+        },
+      ],
     },
     'upstream',
     'bad',
-    /not connected since .*; refused; 1 event waiting \(1\.5 kB\), the oldest for 1 min 30 s/,
+    /not connected since .*; refused; 1 event waiting \(1\.5 kB\), the oldest for 1 min 30 s; the first is dropped in 2 d/,
   ],
+  [{ sinks: [{ ...SINK, gaps: 2 }] }, 'upstream', 'doubtful', /2 gaps/],
   [
-    { upstream: { ...(WELL.upstream as NonNullable<Status['upstream']>), gaps: 2 } },
-    'upstream',
-    'doubtful',
-    /2 gaps/,
+    { sinks: [SINK, { ...SINK, name: 'cloud', waiting: 1, oldestSeconds: 1, autonomyHours: 23 }] },
+    'sink cloud',
+    'bad',
+    /, connected since .*; the first is dropped in 23 h/,
   ],
   [
     { database: { ...WELL.database, failures: 1, failing: true } },

@@ -82,7 +82,7 @@ export function findingsOf(status: Status, absent = NONE_ABSENT): Finding[] {
             subject: 'clock',
             text: `${clock.now}, not synchronised: see timedatectl`,
           },
-    upstreamFinding(status.upstream),
+    ...sinkFindings(status.sinks),
     databaseFinding(status.database),
     backupFinding(status.backup),
     ...auditFindings(status.audit, clock.now),
@@ -128,20 +128,32 @@ function jumpFinding(
   return { severity: 'bad', subject: 'clock', text };
 }
 
-function upstreamFinding(upstream: Status['upstream']): Finding {
-  const subject = 'upstream';
-  if (!upstream) return { severity: 'good', subject, text: 'not configured: events stay on this host' };
-  const { url, connected, since, waiting, waitingBytes, oldestSeconds, deadLetters, gaps, lastError } =
-    upstream;
-  const parts = [`${url}, ${connected ? 'connected' : 'not connected'}${since ? ` since ${since}` : ''}`];
+/** Less than a day before the first event is dropped: time for a person to act. */
+const AUTONOMY_LOW_HOURS = 24;
+
+function sinkFindings(sinks: Status['sinks']): Finding[] {
+  if (sinks.length === 0)
+    return [{ severity: 'good', subject: 'upstream', text: 'not configured: events stay on this host' }];
+  return sinks.map(sinkFinding);
+}
+
+function sinkFinding(sink: Status['sinks'][number]): Finding {
+  const { name, urls, connected, since, waiting, deadLetters, gaps, autonomyHours, lastError } = sink;
+  const parts = [
+    `${urls.join(', ')}, ${connected ? 'connected' : 'not connected'}${since ? ` since ${since}` : ''}`,
+  ];
   if (!connected && lastError) parts.push(lastError);
   if (waiting > 0)
     parts.push(
-      `${plural(waiting, 'event')} waiting (${size(waitingBytes)}), the oldest for ${duration(oldestSeconds ?? 0)}`,
+      `${plural(waiting, 'event')} waiting (${size(sink.waitingBytes)}), the oldest for ${duration(sink.oldestSeconds ?? 0)}`,
     );
+  const isLow = waiting > 0 && autonomyHours !== null && autonomyHours < AUTONOMY_LOW_HOURS;
+  if (waiting > 0 && autonomyHours !== null)
+    parts.push(`the first is dropped in ${duration(autonomyHours * 3_600)} if nothing changes`);
   if (deadLetters > 0) parts.push(plural(deadLetters, 'dead letter'));
   if (gaps > 0) parts.push(plural(gaps, 'gap'));
-  const severity = !connected ? 'bad' : deadLetters > 0 || gaps > 0 ? 'doubtful' : 'good';
+  const severity = !connected || isLow ? 'bad' : deadLetters > 0 || gaps > 0 ? 'doubtful' : 'good';
+  const subject = name === 'upstream' ? name : `sink ${name}`;
   return { severity, subject, text: parts.join('; ') };
 }
 

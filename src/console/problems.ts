@@ -54,7 +54,7 @@ function controller({ database, clock, configuration }: Status): Problem[] {
   return problems;
 }
 
-function wires({ field, zgates, buses, missingDevices, upstream }: Status): Problem[] {
+function wires({ field, zgates, buses, missingDevices, sinks }: Status): Problem[] {
   const problems: Problem[] = field.links
     .filter(({ up }) => !up)
     .map(({ id, host, lastError, since }) => ({
@@ -79,13 +79,14 @@ function wires({ field, zgates, buses, missingDevices, upstream }: Status): Prob
         detail: warnings[0] ?? null,
         href: '#/rs485',
       });
-  if (upstream && !upstream.connected)
-    problems.push({
-      severity: 'warn',
-      title: t('upstreamDown', { count: upstream.waiting }),
-      detail: upstream.lastError,
-      since: upstream.since,
-    });
+  for (const { name, connected, waiting, lastError, since } of sinks)
+    if (!connected)
+      problems.push({
+        severity: 'warn',
+        title: t('upstreamDown', { name, count: waiting }),
+        detail: lastError,
+        since,
+      });
   for (const { name, zigbeeChannel, message } of zgates.stayedBehind)
     problems.push({
       severity: 'bad',

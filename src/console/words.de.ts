@@ -207,7 +207,7 @@ export const de: Words = {
   moreOffline: '{count} weitere {count?Tür ist:Türen sind} nicht erreichbar',
   deviceMissing: '{name} antwortet nicht',
   upstreamDown:
-    'Der Benachrichtigungsdienst ist nicht verbunden; {count} {count?Ereignis wartet:Ereignisse warten}',
+    'Der Benachrichtigungsdienst {name} ist nicht verbunden; {count} {count?Ereignis wartet:Ereignisse warten}',
   clockWrong: 'Die Uhr des Controllers ist nicht synchronisiert. Zeitserver prüfen.',
   diskShort: 'Der Datenträger ist fast voll. Platz auf dem Controller schaffen.',
   databaseFailing: 'Die Datenbank kann nicht geschrieben werden. Datenträger des Controllers prüfen.',

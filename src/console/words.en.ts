@@ -201,7 +201,7 @@ export const en = {
   notLocked: '{count} {count?door was:doors were} not seen locked after an unlock. Go and look.',
   moreOffline: '{count} more {count?door is:doors are} not reached',
   deviceMissing: '{name} does not answer',
-  upstreamDown: 'The notification service is not connected; {count} {count?event waits:events wait}',
+  upstreamDown: 'The notification service {name} is not connected; {count} {count?event waits:events wait}',
   clockWrong: 'The clock of the controller is not synchronised. Check the time server.',
   diskShort: 'The disk is nearly full. Free some space on the controller.',
   databaseFailing: 'The database cannot be written. Look at the disk of the controller.',

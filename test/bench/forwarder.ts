@@ -8,12 +8,16 @@
  */
 import { createInterface } from 'node:readline';
 import { systemClock } from '../../src/platform/clock.ts';
+import { configSchema } from '../../src/platform/config/config.ts';
+import { type SinkConfig, sinksOf } from '../../src/platform/config/sinks.ts';
 import { openDatabase } from '../../src/platform/database/database.ts';
 import { silentLog } from '../../src/platform/log.ts';
 import { supervise } from '../../src/platform/supervise.ts';
 import type { WriteProgress } from '../../src/services/events/cloud-event.ts';
 import { openEvents } from '../../src/services/events/events.ts';
 import { openForwarder } from '../../src/services/events/forward.ts';
+import type { Sink } from '../../src/services/events/sink.ts';
+import { openTransport } from '../../src/services/events/transports.ts';
 
 const ENCODERS = 50;
 const WINDOW = 256;
@@ -36,9 +40,11 @@ async function main(file: string, url: string): Promise<void> {
     log: silentLog,
   };
   const systemId = FORWARDER_SYSTEM_ID;
-  const events = openEvents({ ...common, systemId });
-  const upstream = { url, protocolVersion: 5 as const, window: WINDOW, maxAge: 30 * 86_400_000 };
-  const { run } = openForwarder({ ...common, events, systemId, upstream });
+  const sinks = sinksOf(configSchema.parse({ upstream: { url, window: WINDOW } }));
+  const events = await openEvents({ ...common, systemId, sinks });
+  const sink = events.sinks[0] as Sink;
+  const transport = openTransport(sinks[0] as SinkConfig, systemId);
+  const { run } = openForwarder({ ...common, events, sink, transport, window: WINDOW });
 
   async function record([from, to]: [number, number]): Promise<void> {
     await database.commit(() => {
@@ -55,15 +61,15 @@ async function main(file: string, url: string): Promise<void> {
 
   function forward(): void {
     const started = performance.now();
-    const last = events.table.newest();
+    const last = sink.table.newest();
     void supervise({ name: 'upstream', run, signal: ending.signal, clock: systemClock, log: silentLog });
     const look = setInterval(() => {
-      if (events.link.sentThrough >= last) {
+      if (sink.link.sentThrough >= last) {
         report({ sent: last, milliseconds: performance.now() - started });
         clearInterval(look);
       }
     }, 1);
-    setInterval(() => report({ waiting: events.backlog().waiting }), 200);
+    setInterval(() => report({ waiting: sink.backlog().waiting }), 200);
   }
 
   for await (const line of createInterface({ input: process.stdin })) {

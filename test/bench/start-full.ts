@@ -4,6 +4,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/platform/database/database.ts';
 import { silentLog } from '../../src/platform/log.ts';
 import { type EventLog, openEvents } from '../../src/services/events/events.ts';
+import type { Sink } from '../../src/services/events/sink.ts';
 import { openTestSite } from '../simulators/test-site.ts';
 import { progress } from './forwarder.ts';
 import { medianStart } from './start.ts';
@@ -27,7 +28,8 @@ export async function benchStartFull({ events }: { events: number }): Promise<Be
     }
   });
   rows.push(await startRow(`${events} events stored, all of them waiting`));
-  await withLog(file, async ({ table }, commit) => {
+  await withLog(file, async ({ sinks }, commit) => {
+    const { table } = sinks[0] as Sink;
     await commit(() => {
       table.countAll();
       table.countDown(table.waiting());
@@ -65,6 +67,8 @@ async function withLog(
     time: { now: systemClock.now, synchronised: () => true },
     log: silentLog,
   };
-  const log = openEvents({ ...common, systemId: '3c8f7a52-6a25-4be8-9f0a-0a2d6c1b7e11' });
+  const systemId = '3c8f7a52-6a25-4be8-9f0a-0a2d6c1b7e11';
+  const sinks = [{ name: 'upstream', maxAge: 30 * 86_400_000, maxBytes: 1e9 }];
+  const log = await openEvents({ ...common, systemId, sinks });
   await work(log, database.commit);
 }

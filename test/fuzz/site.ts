@@ -94,7 +94,7 @@ async function openParts(folder: string, factory: Factory) {
   const options = { config, clock, log: silentLog, processes };
   const opening = untilTestEnds();
   const base = { ...(await openServices(options, opening)), tasks: { start() {} } };
-  const { database, auth, audit, ca, events, streams, systemId, databaseFile } = base;
+  const { database, auth, audit, ca, streams, systemId, databaseFile } = base;
   const identity = await ca.serverIdentity(['127.0.0.1']);
   const desk = await openEncoderResources(options, base as never, identity, opening);
   const estate = await openFieldResources(options, base, opening);
@@ -115,7 +115,8 @@ async function openParts(folder: string, factory: Factory) {
     clock,
     time: base.time,
     tokens: auth.endings,
-    upstreamUrl: undefined,
+    sinks: [],
+    fillRate: () => 0,
     httpUrl: () => 'https://127.0.0.1',
     ownCertificate: () => undefined,
     encoderUrl: () => desk.encoderUrl,
@@ -124,7 +125,6 @@ async function openParts(folder: string, factory: Factory) {
     ...IDLE,
     encoders: () => desk.connections.counts(),
     openWrites: () => desk.writes.openCount(),
-    backlog: events.backlog,
     commits: database.figures,
     space: database.space.state,
     ...figuresOf(estate),

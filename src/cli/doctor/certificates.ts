@@ -3,6 +3,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { existsSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
+import { placedSinks } from '../../platform/config/sinks.ts';
 import { NotRegularFile, readNamedFile } from '../../platform/host/regular-file.ts';
 import { KeyPairFault, keyPairIn } from '../../platform/key-pair.ts';
 import { certificatesIn } from '../../platform/pem.ts';
@@ -16,7 +17,7 @@ const BAD_DAYS = 7;
 const OTHERS = 0o007;
 
 export function checkCertificates({ config, shell: { clock } }: Patient): Diagnosis[] {
-  const { dataDirectory, encoders, http, upstream } = config;
+  const { dataDirectory, encoders, http } = config;
   const now = clock.now();
   const ask = 'ask for a new one where it came from';
   const found: Diagnosis[] = [];
@@ -42,10 +43,13 @@ export function checkCertificates({ config, shell: { clock } }: Patient): Diagno
     const text = 'none is configured: no encoder can be registered';
     found.push({ severity: 'doubtful', subject: 'vendor root', text, remedy });
   }
-  if (upstream?.caFile) found.push(...dates('upstream authority', upstream.caFile, now, ask));
-  if (upstream?.certFile && upstream.keyFile) {
-    found.push(...dates('upstream certificate', upstream.certFile, now, ask));
-    found.push(...keyPair(upstream.certFile, upstream.keyFile));
+  for (const { sink, at } of placedSinks(config)) {
+    const { name, caFile, certFile, keyFile } = sink;
+    if (caFile) found.push(...dates(`${name} authority`, caFile, now, ask));
+    if (!certFile || !keyFile) continue;
+    const subject = `${name} certificate`;
+    found.push(...dates(subject, certFile, now, ask));
+    found.push(...keyPair(subject, at.join('.'), certFile, keyFile));
   }
   return found;
 }
@@ -138,9 +142,9 @@ function dated(subject: string, certificate: X509Certificate, now: number, remed
   return { severity: 'good', subject, text };
 }
 
-function keyPair(certFile: string, keyFile: string): Diagnosis[] {
+function keyPair(subject: string, at: string, certFile: string, keyFile: string): Diagnosis[] {
   const certificate = firstIn(certFile);
   if (certificate.checkPrivateKey(createPrivateKey(readNamedFile(keyFile)))) return [];
-  const remedy = 'correct upstream.certFile or upstream.keyFile';
-  return [{ severity: 'bad', subject: 'upstream certificate', text: `${keyFile} is not its key`, remedy }];
+  const remedy = `correct ${at}.certFile or ${at}.keyFile`;
+  return [{ severity: 'bad', subject, text: `${keyFile} is not its key`, remedy }];
 }

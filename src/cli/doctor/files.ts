@@ -11,6 +11,7 @@ import {
   statSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { filesOfSink, sinksOf } from '../../platform/config/sinks.ts';
 import type { Diagnosis, Patient } from './diagnosis.ts';
 
 /** Of the files that are wrong, so many are named. */
@@ -89,11 +90,12 @@ function filesBelow(folder: string, depth: number): { path: string; stats: Stats
   });
 }
 
-function namedFiles({ http, encoders, upstream, auth }: Patient['config']): string[] {
-  const { caFile, certFile, keyFile, passwordFile } = upstream ?? {};
+function namedFiles(config: Patient['config']): string[] {
+  const { http, encoders, auth } = config;
+  const sinks = sinksOf(config).flatMap((sink) => filesOfSink(sink).map(({ file }) => file));
   const own = [http.certFile, http.keyFile];
   const { jwksFile, caFile: oidcCa } = auth.oidc ?? {};
-  const maybe = [...own, caFile, certFile, keyFile, passwordFile, jwksFile, oidcCa];
+  const maybe = [...own, ...sinks, jwksFile, oidcCa];
   return [...encoders.vendorRoots, ...maybe.filter((file) => file !== undefined)];
 }
 

@@ -1,13 +1,15 @@
-/** The gateway's ports, and the way to the notification service. */
+/** The gateway's ports, and the way to each notification service. */
 import { connect as connectPlain, createServer, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { TLS } from '../../../drivers/contract/tls.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { placedSinks, type SinkConfig } from '../../platform/config/sinks.ts';
 import { readNamedFile } from '../../platform/host/regular-file.ts';
 import type { Diagnosis, Patient } from './diagnosis.ts';
 
 const CONNECT_DEADLINE_MS = 5_000;
-const DEFAULT_PORT = { 'mqtt:': 1883, 'mqtts:': 8883 } as const;
+const DEFAULT_PORT: Record<string, number> = { 'mqtt:': 1883, 'mqtts:': 8883 };
+const SECURE = new Set(['mqtts:']);
 
 export async function checkPorts({ config: { http, encoders }, running }: Patient): Promise<Diagnosis[]> {
   return [
@@ -59,19 +61,21 @@ function failureToListen(address: Address): Promise<string | undefined> {
   });
 }
 
-export async function checkUpstream({
-  config: { upstream },
-  shell: { clock },
-}: Patient): Promise<Diagnosis[]> {
-  if (!upstream) return [];
-  const subject = 'upstream';
-  const url = new URL(upstream.url);
-  const secure = url.protocol === 'mqtts:';
+export async function checkSinks({ config, shell: { clock } }: Patient): Promise<Diagnosis[]> {
+  const found: Diagnosis[] = [];
+  for (const { sink, at } of placedSinks(config))
+    for (const url of sink.urls) found.push(await checkServer(sink, at.join('.'), url, clock));
+  return found;
+}
+
+async function checkServer(sink: SinkConfig, at: string, address: string, clock: Clock): Promise<Diagnosis> {
+  const subject = sink.name === 'upstream' ? sink.name : `sink ${sink.name}`;
+  const url = new URL(address);
+  const secure = SECURE.has(url.protocol);
   const host = url.hostname.replace(/^\[|\]$/g, '');
-  const port = url.port ? Number(url.port) : DEFAULT_PORT[secure ? 'mqtts:' : 'mqtt:'];
-  const { caFile, certFile, keyFile } = upstream;
+  const port = Number(url.port) || (DEFAULT_PORT[url.protocol] ?? 0);
   const contents = (file: string | undefined) => file && readNamedFile(file);
-  const trust = { ca: contents(caFile), cert: contents(certFile), key: contents(keyFile) };
+  const trust = { ca: contents(sink.caFile), cert: contents(sink.certFile), key: contents(sink.keyFile) };
   // An address is no server name (RFC 6066, 3).
   const open = () =>
     secure
@@ -79,15 +83,13 @@ export async function checkUpstream({
       : connectPlain({ host, port });
   const failure = await failureToConnect(open, secure ? 'secureConnect' : 'connect', clock);
   if (failure === undefined) {
-    const text = `${upstream.url} ${secure ? 'is reached, its certificate is good' : 'is reached'}`;
-    return [{ severity: 'good', subject, text }];
+    const text = `${address} ${secure ? 'is reached, its certificate is good' : 'is reached'}`;
+    return { severity: 'good', subject, text };
   }
   const remedy = /certificate|altname|self.signed|issuer/i.test(failure)
-    ? 'correct upstream.caFile or the name in upstream.url'
-    : `check upstream.url, the name server and the firewall: nc -vz ${host} ${port}`;
-  return [
-    { severity: 'bad', subject, text: `${upstream.url} is not reached: ${failure}; events wait`, remedy },
-  ];
+    ? `correct ${at}.caFile or the name in ${at}.url`
+    : `check ${at}.url, the name server and the firewall: nc -vz ${host} ${port}`;
+  return { severity: 'bad', subject, text: `${address} is not reached: ${failure}; events wait`, remedy };
 }
 
 async function failureToConnect(

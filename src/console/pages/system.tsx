@@ -38,7 +38,7 @@ export function System() {
 }
 
 function Facts({ status }: { status: Status }) {
-  const { version, systemId, startedAt, clock, database, upstream, http, certificates, configuration } =
+  const { version, systemId, startedAt, clock, database, sinks, http, certificates, configuration } =
     status;
   const megabytes = (bytes: number | null) => (bytes === null ? '–' : `${Math.round(bytes / MEGABYTE)} MB`);
   return (
@@ -54,9 +54,14 @@ function Facts({ status }: { status: Status }) {
         name={t('disk')}
       >{`${megabytes(database.freeBytes)} · ${t('database')} ${megabytes(database.bytes)}`}</Fact>
       <Fact name={t('upstream')}>
-        {upstream === null
+        {sinks.length === 0
           ? t('noneChosen')
-          : `${t(upstream.connected ? 'connected' : 'disconnected')} · ${upstream.url} · ${t('eventsWaiting', { count: upstream.waiting })}`}
+          : sinks
+              .map(
+                ({ name, connected, urls, waiting }) =>
+                  `${name} · ${t(connected ? 'connected' : 'disconnected')} · ${urls.join(', ')} · ${t('eventsWaiting', { count: waiting })}`,
+              )
+              .join(' — ')}
       </Fact>
       <Fact name={t('certificates')}>
         {certificates.map(({ name, daysLeft }) => `${name} ${t('daysLeft', { days: daysLeft })}`).join(' · ')}

@@ -7,9 +7,10 @@ import type { Problem } from '../yaml/problem.ts';
 import { FileError, parseText, readText, roughlyParsed } from '../yaml/yaml-file.ts';
 import { ADMIN_SOCKET, adminSocketOf, type Config, configJsonSchema, configSchema } from './config.ts';
 import { unfitFiles } from './contents.ts';
-import { type FileChecks, fileProblems, HTTP_FILES, OIDC_FILES, UPSTREAM_FILES } from './named-files.ts';
+import { type FileChecks, fileProblems, HTTP_FILES, OIDC_FILES } from './named-files.ts';
 import { exchangeablePorts, portAt, portsOf, sharedAdapters, twice } from './ports.ts';
 import { isProfilePath } from './profiles.ts';
+import { contradictingSinks, SINK_FILES } from './sinks.ts';
 
 /** A site's file has a few kilobytes; this is not one. */
 const FILE_MAX_BYTES = 256 * 1024;
@@ -103,8 +104,18 @@ export function socketIn(file: string): string | undefined {
 /** With absolute paths. */
 function resolved(config: Config, folder: string): Config {
   const at = (path: string) => resolve(folder, path);
-  const { dataDirectory, adminSocket, firmwareDirectory, http, encoders, auth, upstream, links, backup } =
-    config;
+  const {
+    dataDirectory,
+    adminSocket,
+    firmwareDirectory,
+    http,
+    encoders,
+    auth,
+    upstream,
+    sinks,
+    links,
+    backup,
+  } = config;
   return {
     ...config,
     dataDirectory: at(dataDirectory),
@@ -114,7 +125,8 @@ function resolved(config: Config, folder: string): Config {
     http: { ...http, ...those(http, HTTP_FILES, at) },
     encoders: { ...encoders, vendorRoots: encoders.vendorRoots.map(at) },
     auth: { ...auth, ...(auth.oidc && { oidc: { ...auth.oidc, ...those(auth.oidc, OIDC_FILES, at) } }) },
-    ...(upstream && { upstream: { ...upstream, ...those(upstream, UPSTREAM_FILES, at) } }),
+    ...(upstream && { upstream: { ...upstream, ...those(upstream, SINK_FILES, at) } }),
+    sinks: sinks.map((sink) => ({ ...sink, ...those(sink, SINK_FILES, at) })),
     links: links.map((link) => withProducts(link, at)),
   };
 }
@@ -173,10 +185,15 @@ function contradictions(config: Config): Problem[] {
       `the socket's path ${socket} is longer than ${SOCKET_PATH_MAX_BYTES} bytes: set a shorter adminSocket`,
       ['adminSocket'],
     );
-  return [...problems, ...contradictingCredentials(config), ...contradictingWiring(config)];
+  return [
+    ...problems,
+    ...contradictingCredentials(config),
+    ...contradictingSinks(config),
+    ...contradictingWiring(config),
+  ];
 }
 
-function contradictingCredentials({ http, auth: { oidc }, upstream }: Config): Problem[] {
+function contradictingCredentials({ http, auth: { oidc } }: Config): Problem[] {
   const problems: Problem[] = [];
   const wrong = (path: PropertyKey[], message: string, ...others: PropertyKey[][]) =>
     problems.push({ path, message, others });
@@ -200,17 +217,6 @@ function contradictingCredentials({ http, auth: { oidc }, upstream }: Config): P
       'oidc',
       'jwksUrl',
     ]);
-  if (!upstream) return problems;
-  for (const [name, needed] of [
-    ['certFile', 'keyFile'],
-    ['keyFile', 'certFile'],
-    ['passwordFile', 'username'],
-  ] as const)
-    if (upstream[name] && !upstream[needed])
-      wrong(['upstream', name], `needs ${needed} as well`, ['upstream', needed]);
-  for (const name of ['caFile', 'certFile'] as const)
-    if (upstream[name] && upstream.url.startsWith('mqtt:'))
-      wrong(['upstream', name], 'has no effect without TLS: use mqtts:// in url', ['upstream', 'url']);
   return problems;
 }
 

@@ -13,14 +13,8 @@ import { zigbeeLinkOptions } from '../../../drivers/zigbee/options.ts';
 import { recipient } from '../age.ts';
 import { isAddressOrNetwork } from '../http/address.ts';
 import { duration } from './duration.ts';
-
-/** Absolute, or relative to the folder of the configuration file, which resolves it (config-file.ts). */
-const path = z
-  .string()
-  .min(1, 'expected a path')
-  .max(4_096)
-  .refine((text) => !text.includes('\0'), 'expected a path')
-  .meta({ format: 'path' });
+import { path } from './path.ts';
+import { sink, upstream } from './sinks.ts';
 
 /** "host:port"; port 0 lets the system choose. */
 const listenAddress = z
@@ -132,37 +126,6 @@ const encoders = z.strictObject({
   writeExpiry: duration(1_000, 86_400_000)
     .prefault('15m')
     .describe('How long an accepted write request may take'),
-});
-
-const upstream = z.strictObject({
-  url: z
-    .string()
-    .regex(
-      /^mqtts?:\/\/(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+)(:\d{1,5})?$/,
-      'expected mqtts://host:port or mqtt://host:port',
-    )
-    .refine(portInRange, PORTS)
-    .describe('The notification service'),
-  protocolVersion: z.literal([4, 5]).default(5).describe('MQTT version: 5, or 4 for 3.1.1'),
-  clientId: z.string().min(1).max(64).optional().describe('By default gatehouse-<systemId>'),
-  caFile: path
-    .optional()
-    .describe('PEM of the authority that signed the service; by default the system store'),
-  certFile: path.optional().describe('PEM of the client certificate'),
-  keyFile: path.optional().describe('PEM of its private key'),
-  username: z.string().max(256).optional().describe('User name at the service'),
-  passwordFile: path.optional().describe('File whose first line is the password'),
-  window: z.number().int().min(1).max(1_000).default(256).describe('Events in flight'),
-  maxAge: duration(60_000, 3650 * 86_400_000)
-    .prefault('30d')
-    .describe('Older events are dropped, with a gap record'),
-  maxBytes: z
-    .number()
-    .int()
-    .min(1_000_000)
-    .max(100_000_000_000)
-    .default(1_000_000_000)
-    .describe('Bound on events waiting; the oldest are dropped first, with a gap record'),
 });
 
 const claim = z.string().regex(/^[^\p{Cc}\s]{1,256}$/u, 'expected the name of a claim');
@@ -362,7 +325,14 @@ export const configSchema = z.strictObject({
   backup: backup.optional().describe('Archives that the daemon makes; without it only gatehouse backup does'),
   audit: audit.prefault({}).describe('How long it is kept who did what'),
   encoders: encoders.prefault({}).describe('The link to card encoders'),
-  upstream: upstream.optional().describe('Without it events stay on this host'),
+  upstream: upstream
+    .optional()
+    .describe('The notification service; without it and sinks events stay on this host'),
+  sinks: z
+    .array(sink)
+    .max(16)
+    .default([])
+    .describe('Further places that get all events, each at its own pace'),
   links: z.array(link).max(64).default([]).describe('Field links: what is wired to this host'),
   networks: z.array(network).max(64).default([]).describe('Networks that group Zigbee gateways'),
   zgates: z.array(zgate).max(64).default([]).describe('Zigbee gateways, each on a link of its own'),

@@ -7,6 +7,7 @@ import { dateFault, KeyPairFault, keyIn, keyPairIn, serverCertificatesIn } from 
 import { certificatesIn } from '../pem.ts';
 import type { Problem } from '../yaml/problem.ts';
 import type { Config } from './config.ts';
+import { filesOfSink, placedSinks } from './sinks.ts';
 
 /** What is wrong with the text of a file, as "FILE …"; undefined: nothing. */
 type Fault = (text: string) => string | undefined;
@@ -21,11 +22,9 @@ export interface Judging {
 }
 
 /** `texts`: what is in each file that can be read; of the others more was said before. */
-export function unfitFiles(
-  { http, auth: { oidc }, encoders, upstream }: Config,
-  judging: Judging,
-  texts: ReadonlyMap<string, string>,
-): Problem[] {
+export function unfitFiles(config: Config, judging: Judging, texts: ReadonlyMap<string, string>): Problem[] {
+  const { http, encoders } = config;
+  const { oidc } = config.auth;
   const notRoots: Fault = (text) =>
     notCertificates(text) ?? notAuthorities(text) ?? refusal(judging.vendorRoots, text);
   const notKeySet: Fault = (text) => refusal(judging.keySet, text);
@@ -36,9 +35,7 @@ export function unfitFiles(
     ...roots,
     [['auth', 'oidc', 'caFile'], oidc?.caFile, notCertificates],
     [['auth', 'oidc', 'jwksFile'], oidc?.jwksFile, notKeySet],
-    [['upstream', 'caFile'], upstream?.caFile, notCertificates],
-    [['upstream', 'certFile'], upstream?.certFile, notCertificates],
-    [['upstream', 'keyFile'], upstream?.keyFile, notPrivateKey],
+    ...sinkChecks(config),
   ];
   const others = checks.flatMap(([path, file, fault]) => {
     const text = file === undefined ? undefined : texts.get(file);
@@ -46,6 +43,20 @@ export function unfitFiles(
     return found === undefined ? [] : [{ path, message: `${file} ${found}` }];
   });
   return [...unfitPair(http, judging.now, texts), ...others];
+}
+
+function sinkChecks(config: Config): Check[] {
+  const faults: Record<string, Fault> = {
+    caFile: notCertificates,
+    certFile: notCertificates,
+    keyFile: notPrivateKey,
+  };
+  return placedSinks(config).flatMap(({ sink, at }) =>
+    filesOfSink(sink).flatMap(({ name, file }): Check[] => {
+      const fault = faults[name];
+      return fault ? [[[...at, name], file, fault]] : [];
+    }),
+  );
 }
 
 function unfitPair(

@@ -6,10 +6,10 @@ import type { Config } from './config.ts';
 import type { Judging } from './contents.ts';
 import { portAt, portsOf } from './ports.ts';
 import { isProfilePath, profileFiles, profileProblems } from './profiles.ts';
+import { filesOfSink, placedSinks, sinksOf } from './sinks.ts';
 
 export const OIDC_FILES = ['jwksFile', 'caFile'] as const;
 export const HTTP_FILES = ['certFile', 'keyFile'] as const;
-export const UPSTREAM_FILES = ['caFile', 'certFile', 'keyFile', 'passwordFile'] as const;
 
 /** The user whose rights to files are judged: files are opened with them until it is disposed. */
 export interface FileReader extends Disposable {
@@ -30,7 +30,8 @@ export interface FileChecks {
 }
 
 /** The files that a configuration names, absolute; the folder of firmware, which holds what makers publish, is none. */
-export function filesNamedBy({ http, auth, encoders, upstream, links }: Config): string[] {
+export function filesNamedBy(config: Config): string[] {
+  const { http, auth, encoders, links } = config;
   const profiles = links.flatMap((link) => {
     if (link.protocol === 'dcon') return link.options.moduleTypes;
     return link.protocol === 'modbus'
@@ -41,7 +42,7 @@ export function filesNamedBy({ http, auth, encoders, upstream, links }: Config):
     ...HTTP_FILES.flatMap((name) => http[name] ?? []),
     ...encoders.vendorRoots,
     ...OIDC_FILES.flatMap((name) => auth.oidc?.[name] ?? []),
-    ...UPSTREAM_FILES.flatMap((name) => upstream?.[name] ?? []),
+    ...sinksOf(config).flatMap((sink) => filesOfSink(sink).map(({ file }) => file)),
     ...profiles.filter(isProfilePath),
   ];
 }
@@ -88,9 +89,10 @@ function problem(path: PropertyKey[], message: string | undefined): Problem[] {
 
 /** The pair of HTTPS is no reason not to start (contents.ts), and profileProblems reads profiles for the user who runs this. */
 function filesOf(
-  { http, auth, encoders, upstream, links }: Config,
+  config: Config,
   { reader, checkContents }: FileChecks,
 ): { path: PropertyKey[]; file: string }[] {
+  const { http, auth, encoders, links } = config;
   const files: { path: PropertyKey[]; file: string | undefined }[] = [
     ...(reader ? profileFiles(links) : []),
     ...(reader || checkContents
@@ -98,7 +100,9 @@ function filesOf(
       : []),
     ...encoders.vendorRoots.map((file, index) => ({ path: ['encoders', 'vendorRoots', index], file })),
     ...OIDC_FILES.map((name) => ({ path: ['auth', 'oidc', name], file: auth.oidc?.[name] })),
-    ...UPSTREAM_FILES.map((name) => ({ path: ['upstream', name], file: upstream?.[name] })),
+    ...placedSinks(config).flatMap(({ sink, at }) =>
+      filesOfSink(sink).map(({ name, file }) => ({ path: [...at, name], file })),
+    ),
   ];
   return files.flatMap(({ path, file }) => (file === undefined ? [] : [{ path, file }]));
 }

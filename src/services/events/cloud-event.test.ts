@@ -42,11 +42,15 @@ it('gives each job, key and status an id of its own, always the same', () => {
 });
 
 it('names the encoder and the range in a gap, on the topic for gaps', () => {
-  const { topic, body } = gapEvent({ encoderId: 'desk-1', first: 3, last: 9, reason: 'AGE' }, recorded);
+  const { topic, body } = gapEvent(
+    { encoderId: 'desk-1', first: 3, last: 9, reason: 'AGE' },
+    'upstream',
+    recorded,
+  );
   expect(topic).toBe(`gatehouse/1/${SYSTEM_ID}/gaps`);
   expect(JSON.parse(body)).toMatchObject({
     type: 'gatehouse.events.gap.v1',
     subject: 'desk-1',
-    data: { encoderId: 'desk-1', firstSequence: 3, lastSequence: 9, reason: 'AGE' },
+    data: { encoderId: 'desk-1', firstSequence: 3, lastSequence: 9, count: 7, reason: 'AGE' },
   });
 });

@@ -97,15 +97,19 @@ export function writeProgressEvent(
 
 const GAP_TYPE = 'gatehouse.events.gap.v1';
 
-/** Says which events of an encoder will not come. Its id names its content. */
-export function gapEvent({ encoderId, first, last, reason }: Gap, recorded: Recorded): EncodedEvent {
+/** Says which events of an encoder will not come to this sink. Its id names its content. */
+export function gapEvent(
+  { encoderId, first, last, reason }: Gap,
+  sink: string,
+  recorded: Recorded,
+): EncodedEvent {
   const { systemId } = recorded;
-  const id = uuidV5(EVENT_NAMESPACE, JSON.stringify(['gap', encoderId, first, last, reason]));
+  const id = uuidV5(EVENT_NAMESPACE, JSON.stringify(['gap', sink, encoderId, first, last, reason]));
   const body = JSON.stringify({
     ...envelope(id, GAP_TYPE, recorded),
     source: `/systems/${systemId}`,
     subject: encoderId,
-    data: { encoderId, firstSequence: first, lastSequence: last, reason },
+    data: { encoderId, firstSequence: first, lastSequence: last, count: last - first + 1, reason },
   });
   return { id, topic: `gatehouse/1/${systemId}/gaps`, type: GAP_TYPE, body };
 }
@@ -127,6 +131,17 @@ export function liveEvent(
 /** The stored body with the extension that says whether this event may have been sent before. */
 export function withReplayed(body: string, replayed: boolean): string {
   return `${body.slice(0, -1)},"replayed":${replayed}}`;
+}
+
+/** A whole event in binary content mode: its data, and every other attribute as text. */
+export function binaryOf(body: string): {
+  data: string;
+  contentType: string;
+  attributes: Record<string, string>;
+} {
+  const { data, datacontenttype, ...rest } = JSON.parse(body) as Record<string, unknown>;
+  const attributes = Object.fromEntries(Object.entries(rest).map(([name, value]) => [name, String(value)]));
+  return { data: JSON.stringify(data), contentType: String(datacontenttype), attributes };
 }
 
 function envelope(id: string, type: string, { at, clockSynchronised }: Recorded) {

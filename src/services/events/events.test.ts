@@ -76,6 +76,7 @@ describe('recording', () => {
       deadLetters: 0,
       gaps: 0,
       dropped: 0,
+      autonomyMs: 30 * DAY_MS - 5_000,
       connectedSince: null,
       lastError: null,
     });
@@ -85,7 +86,7 @@ describe('recording', () => {
 describe('bounds of what waits', () => {
   it('drops what is too old and names exactly that, per encoder', async () => {
     const clock = manualClock();
-    const log = await openTestLog({ clock, bounds: { maxAgeMs: DAY_MS, maxBytes: 1e9 } });
+    const log = await openTestLog({ clock, bounds: { maxAge: DAY_MS, maxBytes: 1e9 } });
     await log.record(1, 700, 'a');
     await log.record(1, 3, 'b');
     await clock.advance(DAY_MS + 1);
@@ -94,33 +95,36 @@ describe('bounds of what waits', () => {
     expect(sequences(log, 'a')).toEqual([701, 702]);
     expect(sequences(log, 'b')).toEqual([]);
     expect(gaps(log)).toEqual([
-      { encoderId: 'a', firstSequence: 1, lastSequence: 700, reason: 'AGE' },
-      { encoderId: 'b', firstSequence: 1, lastSequence: 3, reason: 'AGE' },
+      { encoderId: 'a', firstSequence: 1, lastSequence: 700, count: 700, reason: 'AGE' },
+      { encoderId: 'b', firstSequence: 1, lastSequence: 3, count: 3, reason: 'AGE' },
     ]);
     expect(log.events.backlog()).toMatchObject({ waiting: 4, gaps: 2, dropped: 703 });
   });
 
   it('joins what one outage drops into one record', async () => {
     const clock = manualClock();
-    const log = await openTestLog({ clock, bounds: { maxAgeMs: DAY_MS, maxBytes: 1e9 } });
+    const log = await openTestLog({ clock, bounds: { maxAge: DAY_MS, maxBytes: 1e9 } });
     for (let n = 1; n <= 5; n += 1) {
       await log.record(n, n);
       await clock.advance(DAY_MS);
       await keep(log, clock);
     }
-    expect(gaps(log)).toEqual([{ encoderId: 'desk-1', firstSequence: 1, lastSequence: 5, reason: 'AGE' }]);
+    expect(gaps(log)).toEqual([
+      { encoderId: 'desk-1', firstSequence: 1, lastSequence: 5, count: 5, reason: 'AGE' },
+    ]);
     expect(log.events.backlog()).toMatchObject({ waiting: 1, gaps: 1, dropped: 5 });
   });
 
   it('drops the oldest when too many bytes wait, and never a gap record', async () => {
     const clock = manualClock();
-    const log = await openTestLog({ clock, bounds: { maxAgeMs: DAY_MS, maxBytes: 20_000 } });
+    const log = await openTestLog({ clock, bounds: { maxAge: DAY_MS, maxBytes: 20_000 } });
     await log.record(1, 200);
     await keep(log, clock);
     const left = sequences(log);
     expect(left.at(-1)).toBe(200);
+    const dropped = (left[0] ?? 0) - 1;
     expect(gaps(log)).toEqual([
-      { encoderId: 'desk-1', firstSequence: 1, lastSequence: (left[0] ?? 0) - 1, reason: 'SIZE' },
+      { encoderId: 'desk-1', firstSequence: 1, lastSequence: dropped, count: dropped, reason: 'SIZE' },
     ]);
     await keep(log, clock);
     const { waitingBytes } = log.events.backlog();
@@ -134,7 +138,7 @@ describe('bounds of what waits', () => {
 
   it('believes no age while the clock is not synchronised', async () => {
     const clock = manualClock();
-    const log = await openTestLog({ clock, bounds: { maxAgeMs: DAY_MS, maxBytes: 1e9 } });
+    const log = await openTestLog({ clock, bounds: { maxAge: DAY_MS, maxBytes: 1e9 } });
     await log.record(1, 1);
     log.synchronised = false;
     clock.jumpWall(3650 * DAY_MS);
@@ -144,7 +148,7 @@ describe('bounds of what waits', () => {
 
   it('believes no age of an event of an unsynchronised time, until a believable one behind it is too old', async () => {
     const clock = manualClock();
-    const log = await openTestLog({ clock, bounds: { maxAgeMs: DAY_MS, maxBytes: 1e9 } });
+    const log = await openTestLog({ clock, bounds: { maxAge: DAY_MS, maxBytes: 1e9 } });
     log.synchronised = false;
     await log.record(1, 2);
     log.synchronised = true;
@@ -160,7 +164,7 @@ describe('bounds of what waits', () => {
 
   it('leaves what a connection holds', async () => {
     const clock = manualClock();
-    const log = await openTestLog({ clock, bounds: { maxAgeMs: DAY_MS, maxBytes: 1e9 } });
+    const log = await openTestLog({ clock, bounds: { maxAge: DAY_MS, maxBytes: 1e9 } });
     await log.record(1, 5);
     log.events.link.heldThrough = 3;
     await clock.advance(2 * DAY_MS);

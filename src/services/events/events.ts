@@ -1,12 +1,15 @@
-/** The log of events: recorded in the transaction of the fact, forwarded upstream by forward.ts, streamed by live.ts. */
+/** The log of events: recorded in the transaction of the fact, forwarded to each sink by forward.ts, streamed by live.ts. */
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { KnownTime } from '../../platform/known-time.ts';
 import type { Log } from '../../platform/log.ts';
 import type { LiveEvent, WriteProgress } from './cloud-event.ts';
-import { openRecorder, type Recorder } from './recorder.ts';
-import { openRetention, type Retention, type WaitingBounds } from './retention.ts';
-import { type EventTable, type LinkState, openEventTable } from './table.ts';
+import { type FillRate, openFillRate } from './fill-rate.ts';
+import { openRecorder } from './recorder.ts';
+import { openRetention, type Retention } from './retention.ts';
+import { openSink, type Sink, type SinkBounds } from './sink.ts';
+import { openSinkNames, openSinkTable, type SinkTable } from './sink-table.ts';
+import { type EventTable, openEventTable } from './table.ts';
 
 export interface Events {
   /**
@@ -14,7 +17,7 @@ export interface Events {
    * (jobId, keyId, status).
    */
   writeProgress(progress: WriteProgress): void;
-  /** After the commit: wakes the forwarder. */
+  /** After the commit: wakes the forwarders. */
   wake(): void;
 }
 
@@ -25,32 +28,15 @@ export interface LiveEvents {
   wake(): void;
 }
 
-/** What waits for the notification service, and what never reached it. */
-export interface Backlog {
-  waiting: number;
-  waitingBytes: number;
-  /** Milliseconds since the oldest waiting event was recorded; null when none waits. */
-  oldestAgeMs: number | null;
-  /** Events the service would not take; kept on this host. */
-  deadLetters: number;
-  /** Records of what was not delivered. */
-  gaps: number;
-  /** Events that will never be delivered, since this start. */
-  dropped: number;
-  /** Epoch milliseconds; null while there is no connection. */
-  connectedSince: number | null;
-  lastError: string | null;
-}
-
 export interface EventLog extends Events, LiveEvents {
-  backlog(): Backlog;
+  /** In the order of the configuration. */
+  readonly sinks: readonly Sink[];
+  readonly fillRate: FillRate;
   /** Keeps the log within its bounds; for supervise. Ends only by its signal or a failing disk. */
   keep: Retention['keep'];
   /** Calls `listener` at every wake(), until disposed. */
   listen(listener: () => void): Disposable;
   readonly table: EventTable;
-  readonly recorder: Recorder;
-  readonly link: LinkState;
 }
 
 export interface EventLogOptions {
@@ -60,27 +46,34 @@ export interface EventLogOptions {
   /** Of ages; `synchronised`: whether the wall clock can be trusted. */
   time: Pick<KnownTime, 'now' | 'synchronised'>;
   log: Log;
-  /** Of what waits for the notification service; by default those of the configuration. */
-  bounds?: WaitingBounds | undefined;
+  sinks: readonly SinkBounds[];
 }
 
-export function openEvents(options: EventLogOptions): EventLog {
-  const { database, time } = options;
+export async function openEvents(options: EventLogOptions): Promise<EventLog> {
+  const { database, clock, time } = options;
   const table = openEventTable(database);
-  const link: LinkState = {
-    heldThrough: 0,
-    sentThrough: Math.min(table.cursor().sent, table.newest()),
-    ahead: new Set(),
-    aheadThrough: 0,
-    unsaved: { events: 0, bytes: 0, through: 0 },
-    connectedSince: null,
-    lastError: null,
-  };
   const listeners = new Set<() => void>();
   const wake = () => {
     for (const listener of listeners) listener();
   };
-  const recorder = openRecorder({ ...options, table, link });
+  const numbers = await numberSinks(options);
+  const tables = options.sinks.map(({ name }) => openSinkTable(database, numbers.get(name) ?? 0));
+  const fillRate = openFillRate(clock, longestBacklog(tables, time.now()));
+  const recorder = openRecorder({
+    ...options,
+    table,
+    recorded(seq, bytes) {
+      fillRate.add(bytes);
+      for (const sink of sinks) sink.table.countUp(seq);
+    },
+  });
+  const sinks = tables.map((table, index): Sink => {
+    const bounds = options.sinks[index] as SinkBounds;
+    const { name } = bounds;
+    const id = numbers.get(name) ?? 0;
+    const recordGap: Parameters<typeof openSink>[0]['recordGap'] = (gap) => recorder.gap(gap, { id, name });
+    return openSink({ bounds, time, fillRate, recordGap, table });
+  });
   return {
     writeProgress: recorder.writeProgress,
     publish: recorder.publish,
@@ -89,23 +82,39 @@ export function openEvents(options: EventLogOptions): EventLog {
       listeners.add(listener);
       return { [Symbol.dispose]: () => void listeners.delete(listener) };
     },
-    keep: openRetention({ ...options, table, recorder, link, wake }).keep,
-    backlog() {
-      const waiting = table.waiting();
-      const { events, bytes, through } = link.unsaved;
-      const [oldest] = table.page(Math.max(table.cursor().acked, through), 1);
-      return {
-        waiting: waiting.events - events,
-        waitingBytes: waiting.bytes - bytes,
-        oldestAgeMs: oldest ? Math.max(0, time.now() - oldest.recordedAt) : null,
-        ...table.recordCounts(),
-        dropped: recorder.dropped(),
-        connectedSince: link.connectedSince,
-        lastError: link.lastError,
-      };
-    },
+    keep: openRetention({ ...options, table, sinks, wake }).keep,
+    sinks,
+    fillRate,
     table,
-    recorder,
-    link,
   };
+}
+
+/** What is known of the rate at a start: how much waits for the sink that is behind most, and since when. */
+function longestBacklog(tables: readonly SinkTable[], now: number): { bytes: number; forMs: number } {
+  const backlogs = tables.map((table) => {
+    const [oldest] = table.page(table.cursor().acked, 1);
+    return { bytes: table.waiting().bytes, forMs: oldest ? Math.max(0, now - oldest.recordedAt) : 0 };
+  });
+  return backlogs.toSorted((one, other) => other.forMs - one.forMs)[0] ?? { bytes: 0, forMs: 0 };
+}
+
+/** Removes the sinks that are not configured any more, adds the new ones, and returns their numbers by name. */
+async function numberSinks({ database, log, sinks }: EventLogOptions): Promise<Map<string, number>> {
+  const names = openSinkNames(database);
+  const stored = names.all();
+  const gone = stored.filter(({ name }) => !sinks.some((sink) => sink.name === name));
+  const added = sinks.filter(({ name }) => !stored.some((sink) => sink.name === name));
+  if (gone.length + added.length > 0)
+    await database.commit(() => {
+      for (const { id } of gone) names.remove(id);
+      for (const { name } of added) names.add(name);
+    });
+  for (const { name } of gone)
+    log.warn(
+      { sink: name },
+      `the sink ${name} is not configured any more: its cursor, its dead letters and its gap records are removed`,
+    );
+  for (const { name } of added)
+    log.info({ sink: name }, `the sink ${name} is new: it begins at the oldest event that is kept`);
+  return new Map(names.all().map(({ name, id }) => [name, id]));
 }

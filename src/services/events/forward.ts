@@ -1,5 +1,5 @@
 /**
- * Sends the log of events to the notification service, each encoder's in order, with a go-back-N window of its own:
+ * Sends the log of events to one sink, each encoder's in order, with a go-back-N window of its own:
  *
  *   event rows ─ queue ─► window ─ publish ─► service
  *                          ▲                    │
@@ -16,8 +16,9 @@ import { withReplayed } from './cloud-event.ts';
 import type { EventLog } from './events.ts';
 import { FAILURES_BEFORE_ALONE, type HeadFailure, type Outbox, openOutbox } from './outbox.ts';
 import { type Next, openQueue, type Queue } from './queue.ts';
+import type { Sink } from './sink.ts';
 import type { EventRow } from './table.ts';
-import { connectUpstream, hex, type Publish, type Upstream, type UpstreamSettings } from './upstream.ts';
+import type { Answer, Connection, Message, Transport } from './transport.ts';
 import { ACKNOWLEDGEMENT_DEADLINE_MS, openWindow, type Sent, type Window } from './window.ts';
 
 /** The cursor goes to the disk at most this often: losing the last step only repeats what it covers. */
@@ -36,20 +37,16 @@ const SLICE_EVENTS = 64;
 const LIVE_SHARE = 1 / 4;
 /** An event at the end of its age still has time to be delivered. */
 const EXPIRY_LEAST_S = 60;
-/** Reason codes that concern the message: Not authorized, Topic Name invalid, Packet too large, Payload format invalid. */
-const AT_FAULT = new Set([0x87, 0x90, 0x95, 0x99]);
-/** Says nothing about the message: the service wants a pause. */
-const QUOTA_EXCEEDED = 0x97;
-
 export interface ForwarderOptions {
   database: Database;
-  events: EventLog;
+  events: Pick<EventLog, 'listen' | 'wake'>;
+  sink: Sink;
+  transport: Transport;
+  /** Most messages in flight; the service may want fewer. */
+  window: number;
   clock: Clock;
   time: Pick<KnownTime, 'now' | 'synchronised'>;
   log: Log;
-  systemId: string;
-  /** The configuration's upstream (config.ts): ages in milliseconds. */
-  upstream: UpstreamSettings & { window: number; maxAge: number };
 }
 
 export interface Forwarder {
@@ -58,8 +55,8 @@ export interface Forwarder {
 }
 
 /** The state of one connection. */
-interface Delivery extends ForwarderOptions {
-  connection: Upstream;
+interface Delivery extends Omit<ForwarderOptions, 'window'> {
+  connection: Connection;
   outbox: Outbox;
   window: Window;
   /** Most messages in flight. */
@@ -78,7 +75,7 @@ interface Delivery extends ForwarderOptions {
   /** A repeat of what was delivered before, whose answer is waited for before anything else is sent. */
   witness: { row: EventRow; sentAt: number | undefined } | undefined;
   /** A refusal that ends the connection. */
-  refusal: { sent: Sent; reasonCode: number } | undefined;
+  refusal: { sent: Sent; answer: Answer } | undefined;
   notify: () => void;
 }
 
@@ -94,51 +91,51 @@ class Broken extends Error {
 }
 
 export function openForwarder(options: ForwarderOptions): Forwarder {
-  const { events, systemId, upstream } = options;
-  const outbox = openOutbox(options);
-  const settings = { ...upstream, clientId: upstream.clientId ?? `gatehouse-${systemId}` };
+  const { events, sink, transport } = options;
+  const { link } = sink;
+  const outbox = openOutbox({ ...options, wake: events.wake });
   return {
     async run(signal) {
       const notifier = openNotifier();
       try {
-        using connection = await connectUpstream(settings, notifier.notify, signal);
+        using connection = await transport.connect(notifier.notify, signal);
         await outbox.opened();
         return await forward(openDelivery(options, outbox, connection, notifier.notify), notifier, signal);
       } catch (error) {
-        if (!signal.aborted) events.link.lastError = error instanceof Error ? error.message : String(error);
+        if (!signal.aborted) link.lastError = error instanceof Error ? error.message : String(error);
         throw error;
       } finally {
-        events.link.connectedSince = null;
-        events.link.heldThrough = 0;
+        link.connectedSince = null;
+        link.heldThrough = 0;
         // What is acknowledged is on the disk, or is sent again.
-        events.link.ahead.clear();
+        link.ahead.clear();
       }
     },
   };
 }
 
-function openDelivery(options: ForwarderOptions, outbox: Outbox, connection: Upstream, notify: () => void) {
-  const { clock, upstream, events, log } = options;
+function openDelivery(options: ForwarderOptions, outbox: Outbox, connection: Connection, notify: () => void) {
+  const { clock, window, sink, log } = options;
   const now = clock.monotonic();
   const delivery: Delivery = {
     ...options,
     connection,
     outbox,
     window: openWindow(),
-    limit: Math.min(upstream.window, connection.receiveMaximum),
-    queue: openQueue(events.table, events.link, outbox.acked),
-    oldThrough: events.table.newest(),
+    limit: Math.min(window, connection.limit),
+    queue: openQueue(sink.table, sink.link, outbox.acked),
+    oldThrough: sink.table.newest(),
     heardAt: now,
     savedAt: now,
     saving: undefined,
     saveFault: undefined,
     heard: false,
-    witness: witnessOf(outbox, events),
+    witness: witnessOf(outbox, sink),
     refusal: undefined,
     notify,
   };
-  events.link.connectedSince = clock.now();
-  log.info({ url: upstream.url, window: delivery.limit }, 'connected to the notification service');
+  sink.link.connectedSince = clock.now();
+  log.info({ sink: sink.bounds.name, window: delivery.limit }, `connected to ${sink.bounds.name}`);
   return delivery;
 }
 
@@ -147,7 +144,7 @@ function openDelivery(options: ForwarderOptions, outbox: Outbox, connection: Ups
  * begins with a message the service has taken before: only who takes that one and then hangs up means the next. On the
  * connections in between the next goes first, for a service that takes one message before each crash.
  */
-function witnessOf(outbox: Outbox, { table, link }: EventLog): Delivery['witness'] {
+function witnessOf(outbox: Outbox, { table, link }: Sink): Delivery['witness'] {
   const [head] = table.page(outbox.acked, 1);
   const isRepeat = head !== undefined && head.seq <= link.sentThrough;
   const row = outbox.wantsWitness(isRepeat) ? table.delivered(outbox.acked) : undefined;
@@ -198,7 +195,7 @@ async function step(delivery: Delivery): Promise<void> {
   const witnessAt = delivery.witness?.sentAt ?? Number.POSITIVE_INFINITY;
   const isWitnessOverdue = clock.monotonic() - witnessAt >= ACKNOWLEDGEMENT_DEADLINE_MS;
   if (isWitnessOverdue || window.overdue(clock.monotonic(), delivery.heardAt)) {
-    const silence = `no acknowledgement from the notification service for ${ACKNOWLEDGEMENT_DEADLINE_MS} ms`;
+    const silence = `no acknowledgement for ${ACKNOWLEDGEMENT_DEADLINE_MS} ms`;
     throw new Broken(new Error(silence), window.overtaken());
   }
   if (delivery.witness) sendWitness(delivery, delivery.witness);
@@ -207,7 +204,7 @@ async function step(delivery: Delivery): Promise<void> {
     await fill(delivery);
     settle(delivery);
   }
-  const isFew = delivery.events.link.unsaved.events < FEW_EVENTS;
+  const isFew = delivery.sink.link.unsaved.events < FEW_EVENTS;
   const saveAt = delivery.savedAt + (isFew ? SAVE_FEW_INTERVAL_MS : SAVE_INTERVAL_MS);
   if (!delivery.saving && clock.monotonic() >= saveAt) {
     delivery.savedAt = clock.monotonic();
@@ -231,9 +228,9 @@ function settle({ outbox, window, queue }: Delivery): void {
   if (window.sent.length === 0) outbox.acked = queue.position();
 }
 
-function broken({ sent, reasonCode }: { sent: Sent; reasonCode: number }, window: Window): Broken {
-  const error = new Error(`the notification service refused an event (${hex(reasonCode)})`);
-  return new Broken(error, reasonCode !== QUOTA_EXCEEDED && window.sent[0] === sent);
+function broken({ sent, answer }: { sent: Sent; answer: Answer }, window: Window): Broken {
+  const error = new Error(`the service refused an event (${answer.reason})`);
+  return new Broken(error, answer.verdict === 'failed' && window.sent[0] === sent);
 }
 
 /** Sends what was refused again, at last alone; gives up what fails even then. */
@@ -246,9 +243,9 @@ async function settleRefused(delivery: Delivery): Promise<void> {
   }
   const suspect = refused.find(({ failures }) => failures >= FAILURES_BEFORE_ALONE);
   if (!suspect || window.inFlight() > 0) return;
-  const { row, failures, reasonCode } = suspect;
+  const { row, failures, reason } = suspect;
   if (failures === FAILURES_BEFORE_ALONE) return publish(delivery, suspect, packetOf(delivery, row, true));
-  const refusal = `the notification service refuses events on ${row.topic} (${hex(reasonCode)})`;
+  const refusal = `the service refuses events of ${row.encoderId} (${reason})`;
   if (!outbox.mayBury()) throw new Error(`${refusal}: check the rights of this client there`);
   await outbox.bury(row, 'REJECTED', refusal);
   suspect.state = 'buried';
@@ -259,9 +256,9 @@ function sendWitness(delivery: Delivery, witness: NonNullable<Delivery['witness'
   if (witness.sentAt !== undefined) return;
   const { connection, clock } = delivery;
   witness.sentAt = clock.monotonic();
-  connection.publish(packetOf(delivery, witness.row, true), (reasonCode) => {
+  connection.publish(packetOf(delivery, witness.row, true), ({ verdict }) => {
     delivery.heardAt = clock.monotonic();
-    delivery.heard ||= reasonCode < 0x80;
+    delivery.heard ||= verdict === 'taken';
     delivery.witness = undefined;
     delivery.notify();
   });
@@ -282,12 +279,12 @@ async function fill(delivery: Delivery): Promise<void> {
       sentAt: clock.monotonic(),
       state: 'in flight',
       failures: outbox.failures(row.seq),
-      reasonCode: 0,
+      reason: '',
     };
     const packet = packetOf(delivery, row, row.seq <= delivery.oldThrough);
-    const bytes = connection.packetBytes(packet);
-    if (bytes > connection.maximumPacketSize) {
-      const limits = `${bytes} bytes; the notification service takes ${connection.maximumPacketSize}`;
+    const bytes = connection.bytes(packet);
+    if (bytes > connection.maximumBytes) {
+      const limits = `${bytes} bytes; the service takes ${connection.maximumBytes}`;
       if (!outbox.mayBury()) throw new Error(`events are too large: ${limits}`);
       await outbox.bury(row, 'TOO_LARGE', limits);
       message.state = 'buried';
@@ -310,37 +307,37 @@ function limit({ window, outbox, limit: most }: Delivery, { row, isAhead }: Next
   return isAhead ? most : most - Math.floor(most * LIVE_SHARE);
 }
 
-function publish(delivery: Delivery, message: Sent, packet: Publish): void {
-  const { connection, clock, events, outbox } = delivery;
+function publish(delivery: Delivery, message: Sent, packet: Message): void {
+  const { connection, clock, sink, outbox } = delivery;
   message.sentAt = clock.monotonic();
   message.state = 'in flight';
-  connection.publish(packet, (reasonCode) => {
+  connection.publish(packet, (answer) => {
     delivery.heardAt = clock.monotonic();
-    message.reasonCode = reasonCode;
-    if (reasonCode < 0x80) {
+    message.reason = answer.reason;
+    if (answer.verdict === 'taken') {
       message.state = 'acknowledged';
       delivery.heard = true;
       outbox.acknowledged();
-    } else if (AT_FAULT.has(reasonCode)) {
+    } else if (answer.verdict === 'refused') {
       message.state = 'refused';
       message.failures += 1;
     } else {
-      delivery.refusal ??= { sent: message, reasonCode };
+      delivery.refusal ??= { sent: message, answer };
     }
     delivery.notify();
   });
-  const { link } = events;
+  const { link } = sink;
   if (message.isAhead) link.aheadThrough = Math.max(link.aheadThrough, message.row.seq);
   else link.sentThrough = Math.max(link.sentThrough, message.row.seq);
 }
 
-function packetOf({ time, upstream }: Delivery, row: EventRow, isReplayed: boolean): Publish {
+function packetOf({ time, sink }: Delivery, row: EventRow, isReplayed: boolean): Message {
   // Between two times of which one is not trusted there is no age.
   const age = time.synchronised() && row.clockSynchronised === 1 ? time.now() - row.recordedAt : 0;
   return {
-    topic: row.topic,
-    payload: withReplayed(row.body, isReplayed),
-    expirySeconds: Math.max(EXPIRY_LEAST_S, Math.floor((upstream.maxAge - Math.max(0, age)) / 1_000)),
+    row,
+    body: withReplayed(row.body, isReplayed),
+    expirySeconds: Math.max(EXPIRY_LEAST_S, Math.floor((sink.bounds.maxAge - Math.max(0, age)) / 1_000)),
   };
 }
 

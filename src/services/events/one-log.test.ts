@@ -118,7 +118,7 @@ describe('a database from before', () => {
 describe('the one log', () => {
   it('shows live readers what was dropped for the notification service', async () => {
     const clock = manualClock();
-    const log = await openTestLog({ clock, bounds: { maxAgeMs: DAY_MS, maxBytes: 1e9 } });
+    const log = await openTestLog({ clock, bounds: { maxAge: DAY_MS, maxBytes: 1e9 } });
     await log.record(1, 3);
     await log.database.commit(() => log.events.publish(doorEvent));
     const before = log.events.table.livePage(0, 100);
@@ -144,7 +144,7 @@ describe('the one log', () => {
     jump(days * DAY_MS);
     await log.database.commit(() => {
       log.events.publish(doorEvent);
-      log.events.recorder.gap({ encoderId: 'desk-1', first: 1, last: 2, reason: 'REJECTED' });
+      log.events.gap({ encoderId: 'desk-1', first: 1, last: 2, reason: 'REJECTED' });
     });
     expect(log.events.backlog().oldestAgeMs).toBe(0);
     jump(-days * DAY_MS);

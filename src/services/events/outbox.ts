@@ -3,8 +3,9 @@ import type { Database } from '../../platform/database/database.ts';
 import type { KnownTime } from '../../platform/known-time.ts';
 import type { Log } from '../../platform/log.ts';
 import type { GapReason } from './cloud-event.ts';
-import type { EventLog } from './events.ts';
-import type { EventRow, Waiting } from './table.ts';
+import type { Sink } from './sink.ts';
+import type { Waiting } from './sink-table.ts';
+import type { EventRow } from './table.ts';
 import type { Sent } from './window.ts';
 
 /** After so many failures at the head a message is sent alone; failing once more it is a dead letter. */
@@ -48,7 +49,8 @@ export interface Outbox {
 
 export interface OutboxOptions {
   database: Database;
-  events: EventLog;
+  sink: Sink;
+  wake: () => void;
   time: Pick<KnownTime, 'now'>;
   log: Log;
 }
@@ -85,8 +87,8 @@ function openUnsaved(total: Waiting) {
   };
 }
 
-export function openOutbox({ database, events, time, log }: OutboxOptions): Outbox {
-  const { table, recorder, link } = events;
+export function openOutbox({ database, sink, wake, time, log }: OutboxOptions): Outbox {
+  const { table, link } = sink;
   const stored = table.cursor();
   const suspect = { seq: stored.suspect, failures: stored.suspectFailures };
   let caution = suspect.failures >= FAILURES_BEFORE_ALONE ? suspect.seq : 0;
@@ -167,14 +169,23 @@ export function openOutbox({ database, events, time, log }: OutboxOptions): Outb
         table.bury(row.seq, `${reason}: ${explanation}`, time.now());
         table.setBuriedInARow(buriedInARow);
         const { encoderId, sequence } = row;
-        if (sequence !== null) recorder.gap({ encoderId, first: sequence, last: sequence, reason });
+        if (sequence !== null) sink.gap({ encoderId, first: sequence, last: sequence, reason });
       });
-      log.error(
-        { event: row.id, encoderId: row.encoderId, sequence: row.sequence, reason, explanation },
-        'the notification service does not take an event: it is kept as a dead letter',
-      );
-      events.wake();
+      logDeadLetter(log, sink, row, { reason, explanation });
+      wake();
     },
   };
   return outbox;
+}
+
+function logDeadLetter(
+  log: Log,
+  { bounds }: Sink,
+  { id, encoderId, sequence }: EventRow,
+  why: { reason: GapReason; explanation: string },
+): void {
+  log.error(
+    { sink: bounds.name, event: id, encoderId, sequence, ...why },
+    `${bounds.name} does not take an event: it is kept as a dead letter`,
+  );
 }

@@ -136,7 +136,7 @@ describe('an event that happens now', () => {
   it('is not named in a gap when what it has overtaken is dropped', async () => {
     const clock = manualClock();
     const broker = await closedBroker();
-    const log = await openTestLog({ clock, bounds: { maxAgeMs: 1, maxBytes: 1e9 } });
+    const log = await openTestLog({ clock, bounds: { maxAge: 1, maxBytes: 1e9 } });
     await log.record(1, 1_000, 'desk-1');
     log.forward({ url: broker.url, window: WINDOW });
     await until(() => broker.received.length === OF_BACKLOG);

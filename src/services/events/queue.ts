@@ -9,7 +9,9 @@
  *
  * So everything before an event of the backlog that is sent was sent before it, on a lane or as backlog.
  */
-import type { EventRow, EventTable, LinkState } from './table.ts';
+import type { LinkState } from './sink.ts';
+import type { SinkTable } from './sink-table.ts';
+import type { EventRow } from './table.ts';
 
 /** Rows of the backlog read at a time: bounds memory, and how long one read holds the event loop. */
 const PAGE_ROWS = 64;
@@ -39,7 +41,7 @@ interface Lane {
 }
 
 export function openQueue(
-  table: Pick<EventTable, 'page' | 'pageOf' | 'newcomers' | 'newest'>,
+  table: Pick<SinkTable, 'page' | 'pageOf' | 'newcomers' | 'newest'>,
   link: LinkState,
   after: number,
 ): Queue {

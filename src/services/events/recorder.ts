@@ -10,15 +10,13 @@ import {
   type Recorded,
   writeProgressEvent,
 } from './cloud-event.ts';
-import type { EventTable, LinkState } from './table.ts';
+import type { EventTable } from './table.ts';
 
 export interface Recorder {
   writeProgress(progress: WriteProgress): void;
   publish(event: LiveEvent): void;
-  /** Joins the encoder's latest gap when the two are one and that one is not sent yet. */
-  gap(gap: Gap): void;
-  /** Events that gaps stand for, since this start; once more where a commit has to be repeated. */
-  dropped(): number;
+  /** What was not delivered, as an event for the sink of that number alone; returns its seq. */
+  gap(gap: Gap, sink: { id: number; name: string }): number;
 }
 
 export interface RecorderOptions {
@@ -26,65 +24,44 @@ export interface RecorderOptions {
   clock: Clock;
   systemId: string;
   time: Pick<KnownTime, 'now' | 'synchronised'>;
-  link: LinkState;
+  /** After each event, which may be for all sinks. */
+  recorded: (seq: number, bytes: number) => void;
 }
 
-export function openRecorder({ table, clock, systemId, time, link }: RecorderOptions): Recorder {
+export function openRecorder({ table, clock, systemId, time, recorded }: RecorderOptions): Recorder {
   function append(
     event: EncodedEvent,
-    recorded: Recorded,
-    encoderId: string,
-    sequence: number | null,
+    { clockSynchronised }: Recorded,
+    whose: { encoderId: string; sequence: number | null; sink: number | null },
   ): number {
-    const bytes = Buffer.byteLength(event.body);
-    const seq = table.insert(event, {
+    const { encoderId, sequence, sink } = whose;
+    const head = {
       encoderId,
       sequence,
       recordedAt: time.now(),
-      clockSynchronised: recorded.clockSynchronised ? 1 : 0,
-      bytes,
-    });
-    table.countUp(seq);
+      clockSynchronised: clockSynchronised ? 1 : 0,
+      bytes: Buffer.byteLength(event.body),
+    };
+    const seq = table.insert(event, head, sink);
+    recorded(seq, head.bytes);
     return seq;
   }
 
-  /** Takes back the encoder's latest gap if `gap` continues it and no one can have seen it; returns where it began. */
-  function takeBack({ encoderId, first, reason }: Gap): number | undefined {
-    const latest = table.latestGap(
-      encoderId,
-      Math.max(link.heldThrough, link.sentThrough, link.aheadThrough),
-    );
-    if (latest?.last !== first - 1 || link.ahead.has(latest.seq) || latest.reason !== reason)
-      return undefined;
-    table.countAll();
-    table.countDown(table.between(latest.seq - 1, latest.seq));
-    table.removeGap(latest.seq);
-    return latest.first;
-  }
-
-  let dropped = 0;
   const now = (): Recorded => ({ systemId, at: clock.now(), clockSynchronised: time.synchronised() });
 
   return {
     writeProgress(progress) {
-      const recorded = now();
-      const sequence = table.nextSequence(progress.encoderId);
-      const event = writeProgressEvent(progress, sequence, recorded);
-      append(event, recorded, progress.encoderId, sequence);
+      const { encoderId } = progress;
+      const at = now();
+      const sequence = table.nextSequence(encoderId);
+      append(writeProgressEvent(progress, sequence, at), at, { encoderId, sequence, sink: null });
     },
     publish(event) {
-      const recorded = now();
-      table.insertLive(event.type, time.now(), liveEvent(event, recorded));
+      table.insertLive(event.type, time.now(), liveEvent(event, now()));
     },
-    gap(gap) {
-      const recorded = now();
-      const whole = { ...gap, first: takeBack(gap) ?? gap.first };
-      if (table.hasGap(whole)) return;
-      dropped += gap.last - gap.first + 1;
-      const event = gapEvent(whole, recorded);
-      const seq = append(event, recorded, gap.encoderId, null);
-      table.insertGap(seq, whole, time.now());
+    gap(gap, { id, name }) {
+      const at = now();
+      return append(gapEvent(gap, name, at), at, { encoderId: gap.encoderId, sequence: null, sink: id });
     },
-    dropped: () => dropped,
   };
 }

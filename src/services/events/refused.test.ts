@@ -26,7 +26,7 @@ describe('a message the service does not take', () => {
     const forwarding = log.forward({ url: broker.url });
     await until(() => gapsSent(broker).length === 1);
     expect(gapsSent(broker)).toEqual([
-      { encoderId: 'desk-1', firstSequence: 5, lastSequence: 5, reason: 'REJECTED' },
+      { encoderId: 'desk-1', firstSequence: 5, lastSequence: 5, count: 1, reason: 'REJECTED' },
     ]);
     expect(firstArrivals(broker).filter((n) => !Number.isNaN(n))).toEqual(numbers(1, 30));
     expectExactRepeats(broker);
@@ -63,7 +63,9 @@ describe('a message the service does not take', () => {
     await log.record(1, 30);
     const forwarding = log.forward({ url: broker.url });
     await until(() => gapsSent(broker).length === 1);
-    expect(gapsSent(broker)).toMatchObject([{ firstSequence: 5, lastSequence: 5, reason: 'REJECTED' }]);
+    expect(gapsSent(broker)).toMatchObject([
+      { firstSequence: 5, lastSequence: 5, count: 1, reason: 'REJECTED' },
+    ]);
     const tries = arrivals(broker).filter(({ sequence }) => sequence === poison);
     expect(tries).toHaveLength(FAILURES_BEFORE_ALONE + 1);
     expect(broker.connections()).toBe(1);
@@ -79,7 +81,9 @@ describe('a message the service does not take', () => {
     await log.record(1, 30);
     const forwarding = log.forward({ url: broker.url });
     await until(() => gapsSent(broker).length === 1);
-    expect(gapsSent(broker)).toMatchObject([{ firstSequence: 5, lastSequence: 5, reason: 'REJECTED' }]);
+    expect(gapsSent(broker)).toMatchObject([
+      { firstSequence: 5, lastSequence: 5, count: 1, reason: 'REJECTED' },
+    ]);
     expect(firstArrivals(broker).filter((n) => n > 0)).toEqual(numbers(1, 30));
     expect(await settled(log, forwarding)).toMatchObject({ deadLetters: 1, gaps: 1 });
   });
@@ -152,7 +156,12 @@ describe('a message the service does not take', () => {
     await log.record(5, 6);
     const forwarding = log.forward({ url: broker.url });
     await until(() => gapsSent(broker).length === 1);
-    expect(gapsSent(broker)[0]).toMatchObject({ firstSequence: 4, lastSequence: 4, reason: 'TOO_LARGE' });
+    expect(gapsSent(broker)[0]).toMatchObject({
+      firstSequence: 4,
+      lastSequence: 4,
+      count: 1,
+      reason: 'TOO_LARGE',
+    });
     expect(Math.max(...broker.received.map(({ bytes }) => bytes))).toBeLessThanOrEqual(1_500);
     expect(firstArrivals(broker).slice(0, 5)).toEqual([1, 2, 3, 5, 6]);
     expect(broker.connections()).toBe(1);

@@ -1,6 +1,6 @@
 /**
- * Keeps the log of events within its bounds: what waits for too long or is too much is dropped, oldest first, and
- * named in a gap record; what is forwarded, and what live readers see, stays for a while. In small batches, so that the
+ * Keeps the log of events within its bounds: what waits for a sink for too long or is too much is dropped for that sink,
+ * oldest first, and named in a gap record; what is forwarded, and what live readers see, stays for a while. In small batches, so that the
  * disk is shared with those at the desk.
  */
 import type { Clock } from '../../platform/clock.ts';
@@ -8,8 +8,8 @@ import type { Database } from '../../platform/database/database.ts';
 import type { KnownTime } from '../../platform/known-time.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Gap, GapReason } from './cloud-event.ts';
-import type { Recorder } from './recorder.ts';
-import type { EventHead, EventTable, LinkState } from './table.ts';
+import type { Sink } from './sink.ts';
+import type { EventHead, EventTable } from './table.ts';
 
 const DAY_MS = 86_400_000;
 /** A burst may exceed the bounds for this long. */
@@ -24,15 +24,6 @@ const LIVE_ROWS = 100_000;
 const RECORD_AGE_MS = 180 * DAY_MS;
 const RECORD_ROWS = 10_000;
 
-/** Bounds of what waits for the notification service. */
-export interface WaitingBounds {
-  maxAgeMs: number;
-  maxBytes: number;
-}
-
-/** As the defaults of the configuration (config.ts, upstream), for a site without a notification service. */
-const DEFAULT_BOUNDS: WaitingBounds = { maxAgeMs: 30 * DAY_MS, maxBytes: 1_000_000_000 };
-
 export interface Retention {
   keep(signal: AbortSignal): Promise<never>;
 }
@@ -40,33 +31,34 @@ export interface Retention {
 export interface RetentionOptions {
   database: Database;
   table: EventTable;
-  recorder: Recorder;
-  link: LinkState;
+  sinks: readonly Sink[];
   clock: Clock;
   time: Pick<KnownTime, 'now' | 'synchronised'>;
   log: Log;
   wake: () => void;
-  bounds?: WaitingBounds | undefined;
 }
 
 export function openRetention(options: RetentionOptions): Retention {
-  const { database, table, clock, time, log, wake } = options;
+  const { database, table, sinks, clock, time, log, wake } = options;
   return {
     async keep(signal) {
       for (;;) {
         await clock.sleep(KEEP_INTERVAL_MS, signal);
-        const dropped = await inBatches(database, signal, () => dropBatch(options));
-        if (dropped > 0) {
-          log.warn({ dropped }, `${dropped} events were dropped before they could be sent upstream`);
+        for (const sink of sinks) {
+          const dropped = await inBatches(database, signal, () => dropBatch(sink, options));
+          if (dropped === 0) continue;
+          const { name } = sink.bounds;
+          log.warn({ sink: name, dropped }, `${dropped} events were dropped before ${name} could get them`);
           wake();
         }
         // A clock that is not synchronised may be years ahead; then only the counts bound the log.
         const now = time.synchronised() ? time.now() : 0;
         await inBatches(database, signal, () => pruneLive(table, now - LIVE_AGE_MS));
-        await inBatches(database, signal, () => pruneForwarded(table));
-        await database.commit(() =>
-          table.pruneRecords(table.cursor().acked, now - RECORD_AGE_MS, RECORD_ROWS, BATCH_ROWS),
-        );
+        await inBatches(database, signal, () => pruneForwarded(options));
+        for (const sink of sinks)
+          await database.commit(() =>
+            sink.table.pruneRecords(sink.table.cursor().acked, now - RECORD_AGE_MS, RECORD_ROWS, BATCH_ROWS),
+          );
       }
     },
   };
@@ -83,12 +75,13 @@ async function inBatches(database: Database, signal: AbortSignal, batch: () => n
 }
 
 /** Drops what is too old, else what is too much; returns how many. What a connection holds may arrive: it stays. */
-function dropBatch({ table, recorder, link, time, bounds }: RetentionOptions): number {
-  const { maxAgeMs, maxBytes } = bounds ?? DEFAULT_BOUNDS;
+function dropBatch(sink: Sink, { table: log, time }: RetentionOptions): number {
+  const { table, link, bounds } = sink;
+  const { maxAge, maxBytes } = bounds;
   const { acked } = table.cursor();
   const after = Math.max(acked, link.heldThrough);
   const oldest = table.droppable(after, BATCH_ROWS).filter(({ seq }) => !link.ahead.has(seq));
-  const old = time.synchronised() ? tooOld(oldest, time.now() - maxAgeMs) : 0;
+  const old = time.synchronised() ? tooOld(oldest, time.now() - maxAge) : 0;
   const [count, reason]: [number, GapReason] =
     old > 0 ? [old, 'AGE'] : [tooMany(oldest, table.waiting().bytes - maxBytes), 'SIZE'];
   const dropped = oldest.slice(0, count);
@@ -98,8 +91,10 @@ function dropBatch({ table, recorder, link, time, bounds }: RetentionOptions): n
     events: dropped.length,
     bytes: dropped.reduce((sum, { bytes }) => sum + bytes, 0),
   });
-  for (const { seq } of dropped) table.drop(seq);
-  for (const gap of ranges(dropped, reason)) recorder.gap(gap);
+  for (const { seq } of dropped)
+    if (table.isNeededElsewhere(seq)) table.addAhead(seq);
+    else log.drop(seq);
+  for (const gap of ranges(dropped, reason)) sink.gap(gap);
   return dropped.length;
 }
 
@@ -138,9 +133,10 @@ function ranges(dropped: EventHead[], reason: GapReason): Gap[] {
   return gaps;
 }
 
-/** What is forwarded and no longer shown to live readers. */
-function pruneForwarded(table: EventTable): number {
-  return table.pruneEvents(Math.min(table.cursor().acked, table.liveFrom()), BATCH_ROWS);
+/** What every sink has and live readers no longer see. */
+function pruneForwarded({ table, sinks }: RetentionOptions): number {
+  const acked = sinks.map((sink) => sink.table.cursor().acked);
+  return table.pruneEvents(Math.min(...acked, table.liveFrom()), BATCH_ROWS);
 }
 
 /** Returns how many live readers do not find any more. */

@@ -4,35 +4,59 @@ import { manualClock } from '../../../test/manual-clock.ts';
 import { migratedFile, temporaryFolder } from '../../../test/temporary.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { systemClock } from '../../platform/clock.ts';
+import { configSchema } from '../../platform/config/config.ts';
+import { type SinkConfig, sinksOf } from '../../platform/config/sinks.ts';
 import { type Database, openDatabase } from '../../platform/database/database.ts';
 import { silentLog } from '../../platform/log.ts';
 import { supervise } from '../../platform/supervise.ts';
 import type { WriteProgress } from './cloud-event.ts';
 import { type EventLog, openEvents } from './events.ts';
-import { type Forwarder, type ForwarderOptions, openForwarder } from './forward.ts';
-import type { WaitingBounds } from './retention.ts';
+import { type Forwarder, openForwarder } from './forward.ts';
+import type { Sink, SinkBounds } from './sink.ts';
+import { openTransport } from './transports.ts';
 
 export const SYSTEM_ID = '3c8f7a52-6a25-4be8-9f0a-0a2d6c1b7e11';
 
 export interface TestLog extends AsyncDisposable {
   database: Database;
-  events: EventLog;
+  /** With what is of its first sink. */
+  events: EventLog & Sink;
   clock: Clock;
   synchronised: boolean;
   /** Of the wall clock, before the known time. */
   aheadMs: number;
   /** Records events `from` to `to` of the encoder, in one commit, and wakes. */
   record(from: number, to: number, encoderId?: string): Promise<void>;
-  forwarder(upstream: Partial<ForwarderOptions['upstream']> & { url: string }): Forwarder;
+  forwarder(settings: TestSink): Forwarder;
   /** Forwards under the supervisor, with a short back-off, until stopped or the test ends. */
-  forward(upstream: Partial<ForwarderOptions['upstream']> & { url: string }): { stop(): Promise<void> };
+  forward(settings: TestSink): { stop(): Promise<void> };
 }
 
 export interface TestLogOptions {
   /** A folder opened before: its database is opened again, as after a restart. */
   folder?: string;
   clock?: Clock;
-  bounds?: WaitingBounds;
+  bounds?: Omit<SinkBounds, 'name'>;
+  /** Names of the sinks. */
+  names?: string[];
+}
+
+/** Settings of an MQTT sink, or of another kind; of the first sink unless it is named. */
+export type TestSink = { name?: string; maxAge?: number; window?: number } & (
+  | { url: string; [setting: string]: unknown }
+  | { kind: SinkConfig['kind']; [setting: string]: unknown }
+);
+
+const DAY_MS = 86_400_000;
+
+/** As the configuration has it, with ages in milliseconds. */
+function sinkOf({ name = 'upstream', maxAge = 30 * DAY_MS, ...settings }: TestSink): SinkConfig {
+  const written =
+    'kind' in settings
+      ? { sinks: [{ name, window: 16, ...settings }] }
+      : { upstream: { window: 16, ...settings } };
+  const [sink] = sinksOf(configSchema.parse(written));
+  return { ...(sink as SinkConfig), name, maxAge };
 }
 
 export function progress(n: number, encoderId = 'desk-1'): WriteProgress {
@@ -50,36 +74,51 @@ export function progress(n: number, encoderId = 'desk-1'): WriteProgress {
 }
 
 export async function openTestLog(options: TestLogOptions = {}): Promise<TestLog> {
-  const { folder = temporaryFolder(), clock = manualClock(), bounds } = options;
+  const { folder = temporaryFolder(), clock = manualClock(), names = ['upstream'] } = options;
+  const bounds = { maxAge: 30 * DAY_MS, maxBytes: 1e9, ...options.bounds };
   const file = await migratedFile(folder);
   const database = await openDatabase({ file, monotonic: () => 0, failed: () => {} });
   const common = { database, clock, systemId: SYSTEM_ID, log: silentLog };
-  const time = { now: () => clock.now() - log.aheadMs, synchronised: () => log.synchronised };
-  const events = openEvents({ ...common, time, bounds });
+  const wall = { synchronised: true, aheadMs: 0 };
+  const time = { now: () => clock.now() - wall.aheadMs, synchronised: () => wall.synchronised };
+  const sinks = names.map((name) => ({ name, ...bounds }));
+  const events = await openEvents({ ...common, time, sinks });
+  const first = events.sinks[0] as Sink;
   const stops: (() => Promise<void>)[] = [];
   let closed = false;
   const log: TestLog = {
     database,
-    events,
+    events: { ...events, ...first, table: { ...events.table, ...first.table } },
     clock,
-    synchronised: true,
-    aheadMs: 0,
+    get synchronised() {
+      return wall.synchronised;
+    },
+    set synchronised(is) {
+      wall.synchronised = is;
+    },
+    get aheadMs() {
+      return wall.aheadMs;
+    },
+    set aheadMs(ms) {
+      wall.aheadMs = ms;
+    },
     async record(from, to, encoderId) {
       await database.commit(() => {
         for (let n = from; n <= to; n += 1) events.writeProgress(progress(n, encoderId));
       });
       events.wake();
     },
-    forwarder: (upstream) =>
-      openForwarder({
-        ...common,
-        time,
-        events,
-        upstream: { protocolVersion: 5, window: 16, maxAge: 30 * 86_400_000, ...upstream },
-      }),
-    forward(upstream) {
+    forwarder(settings) {
+      const configured = sinkOf(settings);
+      const sink = events.sinks.find(({ bounds }) => bounds.name === configured.name);
+      if (!sink) throw new Error(`the test has no sink ${configured.name}`);
+      if (settings.maxAge !== undefined) sink.bounds.maxAge = settings.maxAge;
+      const transport = openTransport(configured, SYSTEM_ID);
+      return openForwarder({ ...common, time, events, sink, transport, window: configured.window });
+    },
+    forward(settings) {
       const ending = new AbortController();
-      const { run } = log.forwarder(upstream);
+      const { run } = log.forwarder(settings);
       const backoff = { firstMs: 2, longestMs: 10, healthyMs: 60_000 };
       const { signal } = ending;
       const done = supervise({ name: 'upstream', run, signal, clock: systemClock, log: silentLog, backoff });

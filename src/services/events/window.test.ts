@@ -7,7 +7,7 @@ const message = (seq: number, sentAt = 0): Sent => ({
   sentAt,
   state: 'in flight',
   failures: 0,
-  reasonCode: 0,
+  reason: '',
 });
 
 const settledBy = (window: ReturnType<typeof openWindow>) => window.takeSettled().map(({ row }) => row.seq);

@@ -15,7 +15,7 @@ export interface Sent {
   /** How often it was refused, or a connection broke while it was the oldest in flight. */
   failures: number;
   /** Of the last answer. */
-  reasonCode: number;
+  reason: string;
 }
 
 /** Nothing was acknowledged for this long: the connection is dead or the service stands still. */

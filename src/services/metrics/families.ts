@@ -22,14 +22,12 @@ export interface Sources {
   locks(): Record<'battery' | 'charge' | 'lqi', Record<string, number>>;
   /** The latest report of each bus that is up. */
   buses(): { bus: string; report: { commandSeconds: HistogramReading } }[];
-  /** For the notification service; those that it will never get are counted since this start. */
-  events: { backlog(): { dropped: number } };
 }
 
 const DAY_SECONDS = 86_400;
 
 export function familiesOf(sources: Sources): Family[] {
-  const { meters, status, writeRequests, streams, events } = sources;
+  const { meters, status, writeRequests, streams } = sources;
   const measured = meters.read();
   const { requests, commitSeconds, commitJobs } = measured;
   const now = status();
@@ -52,7 +50,7 @@ export function familiesOf(sources: Sources): Family[] {
     ),
     ...handled(measured),
     gauge('event_streams', 'Readers of live events', streams.count()),
-    ...(now.upstream ? upstream(now.upstream, events.backlog().dropped) : []),
+    ...sinks(now.sinks),
     ...field(now.field),
     ...resourceFamilies(now),
     ...locks(sources.locks()),
@@ -143,18 +141,53 @@ function backup(now: Status['backup']): Family[] {
   ];
 }
 
-function upstream(now: NonNullable<Status['upstream']>, dropped: number): Family[] {
+function sinks(all: Status['sinks']): Family[] {
+  type Sink = Status['sinks'][number];
+  const each = (type: Family['type'], name: string, help: string, value: (sink: Sink) => number | null) =>
+    family(
+      type,
+      `upstream_${name}`,
+      help,
+      all.flatMap((sink) => {
+        const measured = value(sink);
+        return measured === null ? [] : [{ value: measured, labels: { sink: sink.name } }];
+      }),
+    );
+  if (all.length === 0) return [];
   return [
-    gauge('upstream_connected', '1 while connected to the notification service', Number(now.connected)),
-    gauge('upstream_waiting_events', 'Events not delivered yet', now.waiting),
-    gauge('upstream_waiting_bytes', 'Their size', now.waitingBytes),
-    gauge('upstream_oldest_event_seconds', 'Age of the oldest of them', now.oldestSeconds ?? 0),
-    gauge('upstream_dead_letters', 'Events the service would not take, kept here', now.deadLetters),
-    gauge('upstream_gaps', 'Records of events dropped before they were delivered', now.gaps),
-    counter(
-      'upstream_dropped_events_total',
+    each('gauge', 'connected', '1 while connected to the service', ({ connected }) => Number(connected)),
+    each('gauge', 'waiting_events', 'Events not delivered yet', ({ waiting }) => waiting),
+    each('gauge', 'waiting_bytes', 'Their size', ({ waitingBytes }) => waitingBytes),
+    each(
+      'gauge',
+      'oldest_event_seconds',
+      'Age of the oldest of them',
+      ({ oldestSeconds }) => oldestSeconds ?? 0,
+    ),
+    each(
+      'gauge',
+      'fill_bytes_per_second',
+      'How fast events are recorded, on average over about a day',
+      ({ fillBytesPerSecond }) => fillBytesPerSecond,
+    ),
+    each(
+      'gauge',
+      'autonomy_seconds',
+      'How long an outage may last from now on before the first event is dropped; absent while nothing is recorded',
+      ({ autonomyHours }) => autonomyHours && autonomyHours * 3_600,
+    ),
+    each(
+      'gauge',
+      'dead_letters',
+      'Events the service would not take, kept here',
+      ({ deadLetters }) => deadLetters,
+    ),
+    each('gauge', 'gaps', 'Records of events dropped before they were delivered', ({ gaps }) => gaps),
+    each(
+      'counter',
+      'dropped_events_total',
       'Events that were dropped before they were delivered, since the start',
-      dropped,
+      ({ dropped }) => dropped,
     ),
   ];
 }

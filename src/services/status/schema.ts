@@ -68,19 +68,34 @@ export const status = z
       revoked: count,
     }),
     writes: z.object({ open: count.openapi({ description: 'Write requests accepted and not finished' }) }),
-    upstream: z
-      .object({
-        url: z.string(),
-        connected: z.boolean(),
-        since: z.iso.datetime().nullable(),
-        waiting: count,
-        waitingBytes: count,
-        oldestSeconds: age,
-        deadLetters: count,
-        gaps: count,
-        lastError: z.string().nullable(),
-      })
-      .nullable(),
+    sinks: z
+      .array(
+        z.object({
+          name: z.string(),
+          kind: z.enum(['mqtt', 'https', 'nats']),
+          urls: z.array(z.string()),
+          connected: z.boolean(),
+          since: z.iso.datetime().nullable(),
+          waiting: count,
+          waitingBytes: count,
+          oldestSeconds: age,
+          deadLetters: count.openapi({ description: 'Events the service would not take, kept on this host' }),
+          gaps: count.openapi({ description: 'Records of what the service never got' }),
+          dropped: count.openapi({ description: 'Events it will never get, since the start of the daemon' }),
+          fillBytesPerSecond: z
+            .number()
+            .min(0)
+            .openapi({ description: 'How fast events are recorded, on average over about a day' }),
+          autonomyHours: age.openapi({
+            description:
+              'How long an outage that begins now, or goes on, may last before the first event is dropped; null while nothing is recorded',
+          }),
+          lastError: z.string().nullable(),
+        }),
+      )
+      .openapi({
+        description: 'Where events are sent; `upstream` of the configuration is the one of that name',
+      }),
     database: z.object({
       bytes: count,
       batches: count,

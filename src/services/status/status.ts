@@ -4,7 +4,7 @@ import type { BusReport } from '../../../drivers/contract/rs485.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { keptLosses } from '../../platform/database/losses.ts';
 import type { KnownTime } from '../../platform/known-time.ts';
-import type { Backlog } from '../events/events.ts';
+import type { Backlog } from '../events/sink.ts';
 import { EXCHANGE_RESULTS, type Status } from './schema.ts';
 
 const DAY_MS = 86_400_000;
@@ -22,9 +22,15 @@ export interface StatusSources {
   encoderUrl(): string;
   encoders(): { registered: number; connected: number; revoked: number };
   openWrites(): number;
-  /** Undefined without an upstream in the configuration. */
-  upstreamUrl: string | undefined;
-  backlog(): Backlog;
+  /** Those of the configuration. */
+  sinks: readonly {
+    name: string;
+    kind: Status['sinks'][number]['kind'];
+    urls: readonly string[];
+    backlog(): Backlog;
+  }[];
+  /** Of the log of events, per second. */
+  fillRate(): number;
   commits(): Pick<
     Status['database'],
     'batches' | 'jobs' | 'failures' | 'failing' | 'outcomeUnknown' | 'queued'
@@ -102,7 +108,7 @@ export function openStatus(sources: StatusSources): () => Status {
       http: { url: sources.httpUrl(), ownCertificate: ownCertificateOf(sources) },
       encoders: { url: sources.encoderUrl(), ...sources.encoders() },
       writes: { open: sources.openWrites() },
-      upstream: upstreamOf(sources),
+      sinks: sources.sinks.map((sink) => sinkOf(sink, sources.fillRate())),
       database: {
         bytes: sizeOf(sources.databaseFile),
         batches,
@@ -221,19 +227,21 @@ function busOf({ bus, report }: { bus: string; report: BusReport }): Status['bus
   };
 }
 
-function upstreamOf({ upstreamUrl, backlog }: StatusSources): Status['upstream'] {
-  if (upstreamUrl === undefined) return null;
-  const { connectedSince, oldestAgeMs, waiting, waitingBytes, deadLetters, gaps, lastError } = backlog();
+function sinkOf(
+  { name, kind, urls, backlog }: StatusSources['sinks'][number],
+  fillBytesPerSecond: number,
+): Status['sinks'][number] {
+  const { connectedSince, oldestAgeMs, autonomyMs, ...figures } = backlog();
   return {
-    url: upstreamUrl,
+    name,
+    kind,
+    urls: [...urls],
     connected: connectedSince !== null,
     since: connectedSince === null ? null : new Date(connectedSince).toISOString(),
-    waiting,
-    waitingBytes,
     oldestSeconds: oldestAgeMs === null ? null : oldestAgeMs / 1_000,
-    deadLetters,
-    gaps,
-    lastError,
+    fillBytesPerSecond,
+    autonomyHours: autonomyMs === null ? null : autonomyMs / 3_600_000,
+    ...figures,
   };
 }
 

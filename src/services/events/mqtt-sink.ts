@@ -1,15 +1,27 @@
 /**
- * One connection to the notification service, and the only importer of mqtt in src. A new client for each connection:
+ * Connections to a notification service that speaks MQTT, and the only importer of mqtt in src. A new client for each connection:
  * MQTT.js never reconnects, queues or repeats anything here, because its queue is in memory, loses messages beyond
  * 65 535 in flight and ignores the server's limits. What is sent, and sent again, is forward.ts's business.
  */
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
-import { connect as connectTls, getCACertificates } from 'node:tls';
+import { connect as connectTls } from 'node:tls';
 import type { IConnackPacket, MqttClient } from 'mqtt';
-import { TLS } from '../../../drivers/contract/tls.ts';
-import { readNamedFile } from '../../platform/host/regular-file.ts';
 import { ANSWER_BYTES_MAX, guardAnswers } from './answer-guard.ts';
-import { CONTENT_TYPE } from './cloud-event.ts';
+import { binaryOf, CONTENT_TYPE } from './cloud-event.ts';
+import type { EventRow } from './table.ts';
+import {
+  type Answer,
+  type Connection,
+  ConnectionFailure,
+  isPeersClose,
+  type Loss,
+  readSecret,
+  reasonOf,
+  type TlsFiles,
+  type Transport,
+  trustOf,
+  withFailover,
+} from './transport.ts';
 
 /** TCP, TLS and CONNACK together. */
 const CONNECT_DEADLINE_MS = 10_000;
@@ -20,61 +32,41 @@ const DEFAULT_PORT = { 'mqtt:': 1883, 'mqtts:': 8883 } as const;
 const PACKET_BYTES_MAX = 268_435_460;
 const RECEIVE_MAXIMUM_DEFAULT = 65_535;
 
-/** The part of the configuration a connection needs (config.ts, upstream). */
-export interface UpstreamSettings {
-  url: string;
+/** The part of the configuration that a connection needs (src/platform/config/sinks.ts). */
+export interface MqttSettings extends TlsFiles {
+  urls: readonly string[];
   protocolVersion: 4 | 5;
-  clientId?: string | undefined;
-  caFile?: string | undefined;
-  certFile?: string | undefined;
-  keyFile?: string | undefined;
+  clientId: string;
   username?: string | undefined;
   passwordFile?: string | undefined;
+  /** `binary`: the data alone as payload, the rest as user properties (MQTT 5 only). */
+  format: 'structured' | 'binary';
+  /** Where an event is published. */
+  topic: (row: EventRow) => string;
 }
 
-export interface Publish {
-  topic: string;
-  payload: string;
-  /** How long the service may keep it for a subscriber; whole seconds (MQTT 5 only). */
-  expirySeconds: number;
-}
-
-export interface Loss {
-  error: Error;
-  /** The peer closed or reset the connection and gave no reason: what was in flight may have been the reason. */
-  unexplained: boolean;
-}
-
-export interface Upstream extends Disposable {
-  /** Unacknowledged publishes the service takes at once. */
-  readonly receiveMaximum: number;
-  /** Bytes of the longest packet the service takes. */
-  readonly maximumPacketSize: number;
-  /** QoS 1, not retained. `settled` gets the reason code of the PUBACK; it is never called once the connection is lost. */
-  publish(message: Publish, settled: (reasonCode: number) => void): void;
-  /** Bytes of the packet that publish() would send. */
-  packetBytes(message: Publish): number;
-  /** Why the connection has ended; undefined while it lives. */
-  loss(): Loss | undefined;
-}
-
+/** Reason codes that concern the message: Not authorized, Topic Name invalid, Packet too large, Payload format invalid. */
+const AT_FAULT = new Set([0x87, 0x90, 0x95, 0x99]);
+/** Says nothing about the message: the service wants a pause. */
+const QUOTA_EXCEEDED = 0x97;
 /** Server DISCONNECT reasons that concern the server or this client as a whole, never a message (MQTT 5, 3.14.2.1). */
 const SERVER_REASONS = new Set([0x89, 0x8b, 0x8d, 0x8e, 0x97, 0x98, 0x9c, 0x9d, 0x9f, 0xa0]);
-/** How a peer's close looks when it comes as an error. Others, such as ETIMEDOUT, are of the network. */
-const PEER_CLOSED = new Set(['ECONNRESET', 'EPIPE']);
 
-/**
- * Resolves once the service has accepted the connection; rejects with what the operator should read. Certificates and
- * the password are read at each connection, so that a renewed file is used. `changed` is called when the connection is lost.
- */
-export async function connectUpstream(
-  settings: UpstreamSettings & { clientId: string },
+export function openMqttSink(settings: MqttSettings): Transport {
+  return withFailover(settings.urls, (url) => ({
+    connect: (changed, signal) => connect(settings, url, changed, signal),
+  }));
+}
+
+async function connect(
+  settings: MqttSettings,
+  url: string,
   changed: () => void,
   signal: AbortSignal,
-): Promise<Upstream> {
-  const { url, protocolVersion } = settings;
-  const openSocket = socketOpener(settings);
-  const password = read(settings.passwordFile)?.split(/\r?\n/, 1)[0];
+): Promise<Connection> {
+  const { protocolVersion } = settings;
+  const openSocket = socketOpener(url, settings);
+  const password = readSecret(settings.passwordFile);
   // Loaded when it is needed: it takes 19 MB, which a site without a notification service shall not pay for.
   const mqtt = await import('mqtt');
   signal.throwIfAborted();
@@ -110,7 +102,7 @@ export async function connectUpstream(
     log: () => undefined,
   });
   client.on('error', (error) =>
-    lose(new ConnectionFailure(`${url}: ${reasonOf(error, url)}`), PEER_CLOSED.has(codeOf(error))),
+    lose(new ConnectionFailure(`${url}: ${reasonOf(error, url)}`), isPeersClose(error)),
   );
   client.on('disconnect', ({ reasonCode = 0 }) =>
     lose(
@@ -123,7 +115,7 @@ export async function connectUpstream(
     const connack = await accepted(client, () => loss, signal);
     return {
       ...limits(connack),
-      ...publisher(client, protocolVersion),
+      ...publisher(client, settings),
       loss: () => loss,
       ...disposer(client),
     };
@@ -152,46 +144,74 @@ function accepted(
   });
 }
 
-function limits({ properties }: IConnackPacket): Pick<Upstream, 'receiveMaximum' | 'maximumPacketSize'> {
+function limits({ properties }: IConnackPacket): Pick<Connection, 'limit' | 'maximumBytes'> {
   if (properties?.maximumQoS === 0) {
     throw new Error('the notification service does not take QoS 1, without which events would be lost');
   }
   return {
-    receiveMaximum: properties?.receiveMaximum ?? RECEIVE_MAXIMUM_DEFAULT,
-    maximumPacketSize: properties?.maximumPacketSize ?? PACKET_BYTES_MAX,
+    limit: properties?.receiveMaximum ?? RECEIVE_MAXIMUM_DEFAULT,
+    maximumBytes: properties?.maximumPacketSize ?? PACKET_BYTES_MAX,
   };
 }
 
-function publisher(client: MqttClient, protocolVersion: 4 | 5): Pick<Upstream, 'publish' | 'packetBytes'> {
+function publisher(client: MqttClient, settings: MqttSettings): Pick<Connection, 'publish' | 'bytes'> {
+  const { protocolVersion, topic } = settings;
+  const isBinary = settings.format === 'binary';
+  const contentOf = (body: string): Content =>
+    isBinary ? binaryContent(body) : { payload: body, contentType: CONTENT_TYPE };
   return {
-    publish({ topic, payload, expirySeconds }, settled) {
+    publish({ row, body, expirySeconds }, settled) {
+      const { payload, contentType, attributes } = contentOf(body);
       const properties = {
         payloadFormatIndicator: true,
         messageExpiryInterval: expirySeconds,
-        contentType: CONTENT_TYPE,
+        contentType,
+        ...(attributes && { userProperties: attributes }),
       };
       const options = { qos: 1 as const, ...(protocolVersion === 5 && { properties }) };
-      client.publish(topic, payload, options, (error) => {
-        if (!error) return settled(0);
+      client.publish(topic(row), payload, options, (error) => {
+        if (!error) return settled({ verdict: 'taken', reason: '' });
         // An error without a number is the end of the connection, which loss() reports.
         const { code } = error as { code?: unknown };
-        if (typeof code === 'number') settled(code);
+        if (typeof code === 'number') settled({ verdict: verdictOf(code), reason: hex(code) });
       });
     },
-    packetBytes({ topic, payload }) {
-      // MQTT 5, 3.3: properties are 2 + 5 bytes and the content type with 3 before it.
-      const properties = protocolVersion === 5 ? 10 + CONTENT_TYPE.length : 0;
+    bytes({ row, body }) {
+      const { payload, contentType, attributes = {} } = contentOf(body);
+      // MQTT 5, 3.3: properties are 2 + 5 bytes, the content type with 3 before it, and each user property with 5.
+      const user = Object.entries(attributes).map(
+        ([name, value]) => 5 + Buffer.byteLength(name) + Buffer.byteLength(value),
+      );
+      const properties = protocolVersion === 5 ? user.reduce((a, b) => a + b, 10 + contentType.length) : 0;
       const propertiesLength = protocolVersion === 5 ? variableBytes(properties) : 0;
       const remaining =
-        2 + Buffer.byteLength(topic) + 2 + propertiesLength + properties + Buffer.byteLength(payload);
+        2 + Buffer.byteLength(topic(row)) + 2 + propertiesLength + properties + Buffer.byteLength(payload);
       return 1 + variableBytes(remaining) + remaining;
     },
   };
 }
 
+interface Content {
+  payload: string;
+  contentType: string;
+  attributes?: Record<string, string>;
+}
+
+/** CloudEvents 1.0.2, MQTT binding, 3.1: the data alone, every other attribute a user property. */
+function binaryContent(body: string): Content {
+  const { data, contentType, attributes } = binaryOf(body);
+  return { payload: data, contentType, attributes };
+}
+
 /** Length of a Variable Byte Integer (MQTT 5, 1.5.5). */
 function variableBytes(value: number): number {
   return value < 128 ? 1 : value < 16_384 ? 2 : value < 2_097_152 ? 3 : 4;
+}
+
+function verdictOf(code: number): Answer['verdict'] {
+  if (code < 0x80) return 'taken';
+  if (AT_FAULT.has(code)) return 'refused';
+  return code === QUOTA_EXCEEDED ? 'later' : 'failed';
 }
 
 function disposer(client: MqttClient): Disposable {
@@ -200,47 +220,16 @@ function disposer(client: MqttClient): Disposable {
 }
 
 /** Without the delay of Nagle's algorithm a small window waits for the peer's delayed ACK at every turn. */
-function socketOpener(settings: UpstreamSettings): () => Socket {
-  const { protocol, hostname, port: given } = new URL(settings.url);
+function socketOpener(url: string, files: TlsFiles): () => Socket {
+  const { protocol, hostname, port: given } = new URL(url);
   const host = hostname.replace(/^\[|\]$/g, '');
   const port = Number(given) || DEFAULT_PORT[protocol as keyof typeof DEFAULT_PORT];
   if (protocol === 'mqtt:') return () => connectTcp({ host, port, noDelay: true });
-  const [ca, cert, key] = [read(settings.caFile), read(settings.certFile), read(settings.keyFile)];
-  return () => {
-    const socket = connectTls({
-      host,
-      port,
-      ...(isIP(host) === 0 && { servername: host }),
-      ca: ca ?? getCACertificates('system'),
-      ...(cert && { cert }),
-      ...(key && { key }),
-      ...TLS,
-    });
-    return socket.setNoDelay(true);
-  };
+  const trust = trustOf(files);
+  return () =>
+    connectTls({ host, port, ...(isIP(host) === 0 && { servername: host }), ...trust }).setNoDelay(true);
 }
 
-function read(file: string | undefined): string | undefined {
-  return file === undefined ? undefined : readNamedFile(file);
-}
-
-/** Of the network or the service, not of this program: where it was noticed says nothing. */
-class ConnectionFailure extends Error {
-  override stack = '';
-}
-
-/** Without the address where that is the one of `url`. */
-function reasonOf(error: Error, url: string): string {
-  const host = new URL(url).hostname.replace(/^\[|\]$/g, '');
-  const message = error.message.replace(/ (\S+):\d+$/, (found, address) => (address === host ? '' : found));
-  return message || codeOf(error);
-}
-
-/** A host with several addresses fails with an error that has a code and no message. */
-function codeOf(error: Error): string {
-  return String((error as { code?: unknown }).code ?? '');
-}
-
-export function hex(reasonCode: number): string {
+function hex(reasonCode: number): string {
   return `reason 0x${reasonCode.toString(16).padStart(2, '0')}`;
 }

@@ -1,0 +1,176 @@
+/** Several sinks over one log of events: each has a cursor, bounds and gap records of its own. */
+import { describe, expect, it } from 'vitest';
+import { manualClock } from '../../../test/manual-clock.ts';
+import { temporaryFolder } from '../../../test/temporary.ts';
+import { KEEP_INTERVAL_MS } from './retention.ts';
+import type { Sink } from './sink.ts';
+import { firstArrivals, gapsSent, numbers, sequenceOf } from './test-arrivals.ts';
+import { openTestBroker } from './test-broker.ts';
+import { openTestLog, type TestLog, until } from './test-log.ts';
+
+const DAY_MS = 86_400_000;
+const NAMES = ['near', 'far'];
+
+function sinkOf({ events }: TestLog, name: string): Sink {
+  const sink = events.sinks.find(({ bounds }) => bounds.name === name);
+  if (!sink) throw new Error(`no sink ${name}`);
+  return sink;
+}
+
+async function keep(log: TestLog, clock: ReturnType<typeof manualClock>) {
+  const ending = new AbortController();
+  const kept = log.events.keep(ending.signal).catch(() => {});
+  await clock.advance(KEEP_INTERVAL_MS);
+  await until(() => clock.sleepers() > 0, 'the keeper sleeps again');
+  ending.abort();
+  await kept;
+}
+
+const waiting = (log: TestLog) => NAMES.map((name) => sinkOf(log, name).backlog().waiting);
+const stored = ({ database }: TestLog) =>
+  database.prepare<[], { count: number }>('SELECT count(*) AS count FROM event').get()?.count;
+
+describe('two sinks', () => {
+  it('hold each other up in nothing, and go on after a restart where each was', async () => {
+    const folder = temporaryFolder();
+    const [near, far] = [await openTestBroker(), await openTestBroker({ answer: () => 'ignore' })];
+    {
+      await using log = await openTestLog({ folder, names: NAMES });
+      await log.record(1, 100);
+      const forwarding = [
+        log.forward({ name: 'near', url: near.url }),
+        log.forward({ name: 'far', url: far.url }),
+      ];
+      await until(() => near.received.length === 100 && far.received.length > 0);
+      await until(() => sinkOf(log, 'near').backlog().waiting === 0);
+      expect(waiting(log)).toEqual([0, 100]);
+      for (const each of forwarding) await each.stop();
+    }
+    await using log = await openTestLog({ folder, names: NAMES });
+    expect(waiting(log)).toEqual([0, 100]);
+    far.answer = () => 0;
+    log.forward({ name: 'near', url: near.url });
+    log.forward({ name: 'far', url: far.url });
+    await log.record(101, 101);
+    await until(() => sinkOf(log, 'far').backlog().waiting === 0 && near.received.length === 101);
+    expect(firstArrivals(far)).toEqual(numbers(1, 101));
+    expect(near.received.map(sequenceOf)).toEqual(numbers(1, 101));
+  });
+
+  it('lose events each by its own bounds, and are informed each of its own gaps', async () => {
+    const clock = manualClock();
+    const log = await openTestLog({ clock, names: NAMES });
+    sinkOf(log, 'near').bounds.maxAge = DAY_MS;
+    sinkOf(log, 'far').bounds.maxAge = 5 * DAY_MS;
+    await log.record(1, 10);
+    await clock.advance(2 * DAY_MS);
+    await log.record(11, 11);
+    await keep(log, clock);
+    // For the far one all eleven, and not the record of the near one.
+    expect(waiting(log)).toEqual([2, 11]);
+    const [near, far] = [await openTestBroker(), await openTestBroker()];
+    const forwarding = log.forward({ name: 'near', url: near.url });
+    await until(() => near.received.length === 2);
+    await forwarding.stop();
+    expect(gapsSent(near)).toEqual([
+      { encoderId: 'desk-1', firstSequence: 1, lastSequence: 10, count: 10, reason: 'AGE' },
+    ]);
+    log.forward({ name: 'far', url: far.url });
+    await until(() => far.received.length === 11);
+    expect(firstArrivals(far)).toEqual(numbers(1, 11));
+    expect(NAMES.map((name) => sinkOf(log, name).backlog().dropped)).toEqual([10, 0]);
+  });
+
+  it('keep no event on the disk that was dropped for the last of them', async () => {
+    const clock = manualClock();
+    const log = await openTestLog({ clock, names: NAMES });
+    for (const name of NAMES) sinkOf(log, name).bounds.maxAge = DAY_MS;
+    await log.record(1, 700);
+    await clock.advance(8 * DAY_MS);
+    await keep(log, clock);
+    // One gap record for each.
+    expect([stored(log), ...waiting(log)]).toEqual([2, 1, 1]);
+  });
+
+  it('are kept by name: a new one gets all that is stored, one that is gone is forgotten', async () => {
+    const folder = temporaryFolder();
+    {
+      await using log = await openTestLog({ folder, names: ['near'] });
+      await log.record(1, 5);
+      await log.database.commit(() => {
+        const { table } = sinkOf(log, 'near');
+        table.countAll();
+        table.countDown(table.waiting());
+        table.setAcked(3);
+      });
+    }
+    {
+      await using log = await openTestLog({ folder, names: ['far'] });
+      expect(sinkOf(log, 'far').backlog()).toMatchObject({ waiting: 5 });
+    }
+    await using log = await openTestLog({ folder, names: NAMES });
+    expect(waiting(log)).toEqual([5, 5]);
+    expect(sinkOf(log, 'near').table.page(0, 9)).toHaveLength(5);
+  });
+});
+
+describe('a sink with several servers', () => {
+  const sink = (...urls: string[]) => ({ kind: 'mqtt', name: 'upstream', urls }) as const;
+
+  it('asks the next one when one is away', async () => {
+    const [away, there] = [await openTestBroker(), await openTestBroker()];
+    await away.goAway();
+    const log = await openTestLog();
+    await log.record(1, 3);
+    log.forward(sink(away.url, there.url));
+    await until(() => there.received.length === 3);
+  });
+
+  it('leaves one that accepts and never acknowledges', async () => {
+    const clock = manualClock();
+    const [silent, there] = [await openTestBroker({ answer: () => 'ignore' }), await openTestBroker()];
+    const log = await openTestLog({ clock });
+    await log.record(1, 3);
+    log.forward(sink(silent.url, there.url));
+    await until(() => silent.received.length === 3);
+    while (there.received.length < 3) await clock.advance(1_000);
+    expect(firstArrivals(there)).toEqual([1, 2, 3]);
+  });
+
+  it('names every failure when none is there', async () => {
+    const brokers = [await openTestBroker(), await openTestBroker()];
+    for (const broker of brokers) await broker.goAway();
+    const log = await openTestLog();
+    const [one, other] = brokers.map(({ url }) => url);
+    log.forward(sink(one ?? '', other ?? ''));
+    const error = () => log.events.backlog().lastError ?? '';
+    await until(() => error().includes(`${one}: connect`) && error().includes(`${other}: connect`));
+  });
+});
+
+it('publishes in binary mode where the sink is set to, on the topics it is given', async () => {
+  const broker = await openTestBroker();
+  const log = await openTestLog();
+  await log.record(1, 1);
+  await log.database.commit(() =>
+    log.events.gap({ encoderId: 'desk-1', first: 7, last: 8, reason: 'REJECTED' }),
+  );
+  log.forward({
+    kind: 'mqtt',
+    urls: [broker.url],
+    format: 'binary',
+    topic: 'site/{encoderId}',
+    gapTopic: 'site-gaps',
+  });
+  await until(() => broker.received.length === 2);
+  const [event, gap] = broker.received;
+  expect([event?.topic, gap?.topic]).toEqual(['site/desk-1', 'site-gaps']);
+  expect(JSON.parse(event?.payload ?? '')).toEqual({
+    requestId: 'r-1',
+    keyId: 'k-1',
+    entryIndex: 0,
+    entryCount: 1,
+    status: 'written',
+    totals: { written: 1, open: 0 },
+  });
+});

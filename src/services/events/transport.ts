@@ -1,0 +1,126 @@
+/** The contract between the forwarder of a sink and the wire below it: MQTT (mqtt-sink.ts), HTTPS (https-sink.ts), NATS (nats-sink.ts). */
+import { getCACertificates } from 'node:tls';
+import { TLS } from '../../../drivers/contract/tls.ts';
+import { readNamedFile } from '../../platform/host/regular-file.ts';
+import type { EventRow } from './table.ts';
+
+/** One event as it is sent now. */
+export interface Message {
+  row: EventRow;
+  /** CloudEvents 1.0 in structured JSON, with `replayed`. */
+  body: string;
+  /** How long the service may keep it for a subscriber; whole seconds. */
+  expirySeconds: number;
+}
+
+/** What the service says of one event. */
+export interface Answer {
+  /**
+   * `refused`: this event is at fault, and would be tomorrow. `later`: it says nothing of the event, the service wants a pause.
+   * `failed`: neither is known; the connection ends, and only a repeated failure of the same event speaks against it.
+   */
+  verdict: 'taken' | 'refused' | 'later' | 'failed';
+  /** For the operator, such as `reason 0x87` or `HTTP 413`. */
+  reason: string;
+}
+
+export interface Loss {
+  error: Error;
+  /** The peer closed or reset the connection and gave no reason: what was in flight may have been the reason. */
+  unexplained: boolean;
+}
+
+/** One connection. Whatever it has not answered when it ends is sent again on the next. */
+export interface Connection extends Disposable {
+  /** Events without an answer that the service takes at once. */
+  readonly limit: number;
+  /** Bytes of the longest message the service takes. */
+  readonly maximumBytes: number;
+  /** Bytes that publish() would send. */
+  bytes(message: Message): number;
+  /** `settled` is called once, or never when the connection is lost before. */
+  publish(message: Message, settled: (answer: Answer) => void): void;
+  /** Why the connection has ended; undefined while it lives. */
+  loss(): Loss | undefined;
+}
+
+export interface Transport {
+  /**
+   * Resolves once the service has accepted the connection; rejects with what the operator should read. Certificates and
+   * secrets are read each time, so that a renewed file is used. `changed` is called when the connection is lost.
+   */
+  connect(changed: () => void, signal: AbortSignal): Promise<Connection>;
+}
+
+/** Of the network or the service, not of this program: where it was noticed says nothing. */
+export class ConnectionFailure extends Error {
+  override stack = '';
+}
+
+/** How a peer's close looks when it comes as an error. Others, such as ETIMEDOUT, are of the network. */
+const PEER_CLOSED = new Set(['ECONNRESET', 'EPIPE']);
+
+export function isPeersClose(error: Error): boolean {
+  return PEER_CLOSED.has(codeOf(error));
+}
+
+/** Without the address where that is the one of `url`. */
+export function reasonOf(error: Error, url: string): string {
+  const host = new URL(url).hostname.replace(/^\[|\]$/g, '');
+  const message = error.message.replace(/ (\S+):\d+$/, (found, address) => (address === host ? '' : found));
+  return message || codeOf(error);
+}
+
+/** A host with several addresses fails with an error that has a code and no message. */
+function codeOf(error: Error): string {
+  return String((error as { code?: unknown }).code ?? '');
+}
+
+/** The files of a client's side of TLS. */
+export interface TlsFiles {
+  caFile?: string | undefined;
+  certFile?: string | undefined;
+  keyFile?: string | undefined;
+}
+
+/** What TLS takes of them; without caFile the authorities of the system count. */
+export function trustOf({ caFile, certFile, keyFile }: TlsFiles) {
+  const [ca, cert, key] = [caFile, certFile, keyFile].map(read);
+  return { ca: ca ?? getCACertificates('system'), ...(cert && { cert }), ...(key && { key }), ...TLS };
+}
+
+/** The first line of a file that holds a secret. */
+export function readSecret(file: string | undefined): string | undefined {
+  return read(file)?.split(/\r?\n/, 1)[0];
+}
+
+function read(file: string | undefined): string | undefined {
+  return file === undefined ? undefined : readNamedFile(file);
+}
+
+/**
+ * Asks one address after the other. The first is the one after that whose connection ended last, so that a service which
+ * accepts connections and then does nothing costs one deadline and no more.
+ */
+export function withFailover(urls: readonly string[], to: (url: string) => Transport): Transport {
+  const transports = urls.map(to);
+  let turn = -1;
+  return {
+    async connect(changed, signal) {
+      const failures: string[] = [];
+      for (const _ of transports) {
+        turn = (turn + 1) % transports.length;
+        const transport = transports[turn];
+        if (!transport) break;
+        try {
+          return await transport.connect(changed, signal);
+        } catch (error) {
+          signal.throwIfAborted();
+          if (transports.length === 1) throw error;
+          failures.push(error instanceof Error ? error.message : String(error));
+        }
+      }
+      throw new ConnectionFailure(failures.join('; '));
+    },
+  };
+}
