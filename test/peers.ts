@@ -6,6 +6,7 @@ const PEERS: Record<string, string> = {
   chromium: 'test -x /usr/bin/chromium',
   mosquitto: 'PATH=$PATH:/usr/sbin command -v mosquitto',
   'mosquitto-clients': 'command -v mosquitto_sub',
+  'nats-server': 'PATH=$PATH:/usr/sbin command -v nats-server',
   openssl: 'command -v openssl',
   'python3-paho-mqtt': '/usr/bin/python3 -c "import paho.mqtt.client"',
   ser2net: 'PATH=$PATH:/usr/sbin command -v ser2net',

@@ -70,7 +70,7 @@ async function listenForSuites(): Promise<{ port: number; offered: Promise<numbe
 const signal = new AbortController().signal;
 const configured = (port: number) => configSchema.parse({ upstream: { url: `mqtts://127.0.0.1:${port}` } });
 const connections = (port: number) =>
-  sinksOf(configured(port)).map((sink) => openTransport(sink, 'g').connect(() => {}, signal));
+  sinksOf(configured(port)).map((sink) => openTransport(sink, 'g', systemClock).connect(() => {}, signal));
 
 it.each<[string, (port: number) => Promise<unknown>]>([
   ['the notification service', (port) => Promise.all(connections(port))],

@@ -153,8 +153,9 @@ function startForwarders(
   for (const [index, sink] of parts.events.sinks.entries()) {
     const settings = configured[index];
     if (!settings) continue;
-    const { name, window } = settings;
-    const transport = openTransport(settings, systemId);
+    const { name } = settings;
+    const window = settings.kind === 'https' ? settings.batch : settings.window;
+    const transport = openTransport(settings, systemId, parts.clock);
     const { run } = openForwarder({ ...parts, sink, transport, window });
     tasks.start(name === 'upstream' ? 'notification service' : `sink ${name}`, run);
   }

@@ -43,7 +43,7 @@ async function main(file: string, url: string): Promise<void> {
   const sinks = sinksOf(configSchema.parse({ upstream: { url, window: WINDOW } }));
   const events = await openEvents({ ...common, systemId, sinks });
   const sink = events.sinks[0] as Sink;
-  const transport = openTransport(sinks[0] as SinkConfig, systemId);
+  const transport = openTransport(sinks[0] as SinkConfig, systemId, systemClock);
   const { run } = openForwarder({ ...common, events, sink, transport, window: WINDOW });
 
   async function record([from, to]: [number, number]): Promise<void> {

@@ -8,8 +8,14 @@ import { readNamedFile } from '../../platform/host/regular-file.ts';
 import type { Diagnosis, Patient } from './diagnosis.ts';
 
 const CONNECT_DEADLINE_MS = 5_000;
-const DEFAULT_PORT: Record<string, number> = { 'mqtt:': 1883, 'mqtts:': 8883 };
-const SECURE = new Set(['mqtts:']);
+const DEFAULT_PORT: Record<string, number> = {
+  'mqtt:': 1883,
+  'mqtts:': 8883,
+  'nats:': 4222,
+  'tls:': 4222,
+  'http:': 80,
+  'https:': 443,
+};
 
 export async function checkPorts({ config: { http, encoders }, running }: Patient): Promise<Diagnosis[]> {
   return [
@@ -71,7 +77,8 @@ export async function checkSinks({ config, shell: { clock } }: Patient): Promise
 async function checkServer(sink: SinkConfig, at: string, address: string, clock: Clock): Promise<Diagnosis> {
   const subject = sink.name === 'upstream' ? sink.name : `sink ${sink.name}`;
   const url = new URL(address);
-  const secure = SECURE.has(url.protocol);
+  // A NATS server speaks first, and TLS begins after that: the connection alone is tried.
+  const secure = url.protocol === 'mqtts:' || url.protocol === 'https:';
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const port = Number(url.port) || (DEFAULT_PORT[url.protocol] ?? 0);
   const contents = (file: string | undefined) => file && readNamedFile(file);

@@ -38,8 +38,7 @@ export function System() {
 }
 
 function Facts({ status }: { status: Status }) {
-  const { version, systemId, startedAt, clock, database, sinks, http, certificates, configuration } =
-    status;
+  const { version, systemId, startedAt, clock, database, sinks, http, certificates, configuration } = status;
   const megabytes = (bytes: number | null) => (bytes === null ? '–' : `${Math.round(bytes / MEGABYTE)} MB`);
   return (
     <dl class="facts">

@@ -79,6 +79,18 @@ upstream: { url: mqtts://n, caFile: ca.pem, certFile: c.pem, keyFile: k.pem, use
       '/etc/x',
     );
     expect(auth.oidc?.jwksFile).toBe('/etc/k.json');
+    const names = ['caFile', 'certFile', 'keyFile', 'passwordFile', 'tokenFile', 'signingKeyFile'];
+    const files = names.map((name) => `${name}: ${name}`).join(', ');
+    const { sinks } = parseConfig(
+      `sinks:
+  - { name: m, kind: mqtt, urls: [mqtts://n], username: u, ${files.replace(/, token.*/, '')} }
+  - { name: h, kind: https, urls: [https://n], username: u, ${files} }
+  - { name: n, kind: nats, urls: [tls://n], username: u, ${files.replace(/, signing.*/, '')} }`,
+      '/etc/gatehouse/x.yaml',
+    );
+    const settings = sinks.flatMap((sink) => Object.entries(sink).filter(([name]) => name.endsWith('File')));
+    expect(settings).toHaveLength(15);
+    for (const [, file] of settings) expect(file).toMatch(/^\/etc\/gatehouse\//);
     const devices = '[{ unitId: 1, profile: b.yml }, { unitId: 2, profile: gatehouse-io }, { unitId: 3 }]';
     const [link] = parseConfig(
       `links: [{ id: a, protocol: modbus, options: { port: /dev/a, profile: p/a.yaml, devices: ${devices} } }]`,
@@ -89,7 +101,7 @@ upstream: { url: mqtts://n, caFile: ca.pem, certFile: c.pem, keyFile: k.pem, use
       devices: [{ profile: '/etc/b.yml' }, { profile: 'gatehouse-io' }, {}],
     });
     // The settings above are all there are: a new one must be added to resolvePaths and here.
-    expect(JSON.stringify(configJsonSchema()).split('"format":"path"')).toHaveLength(1 + 13);
+    expect(JSON.stringify(configJsonSchema()).split('"format":"path"')).toHaveLength(1 + 13 + 15);
   });
 
   it('reads addresses, durations and IPv6', () => {

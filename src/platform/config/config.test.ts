@@ -74,12 +74,13 @@ interface Schema {
   oneOf?: Schema[];
 }
 
-/** The dotted names of all settings of a schema; those that a protocol decides on begin with links(modbus). */
+/** The dotted names of all settings of a schema; those that a protocol or kind decides on begin with links(modbus). */
 function namesOf(schema: Schema, wanted: (schema: Schema) => boolean = () => true, prefix = ''): string[] {
   const { properties = {}, oneOf } = schema.items ?? schema;
   if (oneOf)
     return oneOf.flatMap((one) => {
-      const protocol = (one.properties?.protocol as { const?: string } | undefined)?.const;
+      const { protocol: by = one.properties?.kind } = one.properties ?? {};
+      const protocol = (by as { const?: string } | undefined)?.const;
       return namesOf(one, wanted, prefix.replace(/\.$/, `(${protocol}).`));
     });
   return Object.entries(properties).flatMap(([name, inner]) => [
@@ -88,11 +89,14 @@ function namesOf(schema: Schema, wanted: (schema: Schema) => boolean = () => tru
   ]);
 }
 
+/** What the settings of an entry depend on. */
+const decides = (entry?: { protocol?: string; kind?: string }) => entry?.protocol ?? entry?.kind;
+
 /** The same for a value. */
 function namesIn(value: unknown, prefix = ''): string[] {
   if (Array.isArray(value)) {
     const names = value.flatMap((entry) =>
-      namesIn(entry, entry?.protocol ? prefix.replace(/\.$/, `(${entry.protocol}).`) : prefix),
+      namesIn(entry, decides(entry) ? prefix.replace(/\.$/, `(${decides(entry)}).`) : prefix),
     );
     return [...new Set(names)];
   }

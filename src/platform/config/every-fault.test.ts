@@ -26,7 +26,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 /** The example with every setting, a second gateway, and files that are there. */
 function readSound(): Section {
   const text = readFileSync(EXAMPLE, 'utf8')
-    .replaceAll(/^(links|networks|zgates): \[\]$/gm, '')
+    .replaceAll(/^(links|networks|zgates|sinks): \[\]$/gm, '')
     .replace(/^( *)# ( *(?:- )?[a-z][A-Za-z0-9]*:(?: .*)?)$/gm, '$1$2')
     .replaceAll('/etc/gatehouse', folder);
   const document = parse(text);
@@ -88,6 +88,13 @@ const FAULTS: Fault[] = [
   set(['upstream', 'username'], undefined),
   set(['upstream', 'certFile'], undefined),
   set(['upstream', 'caFile'], 'gone.pem'),
+  set(['sinks', 0, 'urls', 0], 'http://a'),
+  set(['sinks', 0, 'topic'], 'a/#'),
+  set(['sinks', 1, 'name'], 'campus', [['sinks', 0, 'name']]),
+  set(['sinks', 1, 'signingKeyFile'], 'gone'),
+  set(['sinks', 1, 'batch'], 0),
+  set(['sinks', 2, 'kind'], 'kafka', [['sinks', 2, 'subject']]),
+  set(['sinks', 2, 'subject'], 'a.>'),
   set(['links', 0, 'id'], 'BUS 1'),
   set(['links', 0, 'protocol'], 'modbuss', [bus(0)]),
   set(['links', 0, 'baudRate'], 9_600),

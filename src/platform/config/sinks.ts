@@ -38,8 +38,7 @@ const mqtt = {
     .optional()
     .describe('By default gatehouse-<systemId>, and of one in sinks -<name> behind it'),
 };
-const bounds = {
-  window: z.number().int().min(1).max(1_000).default(256).describe('Events in flight'),
+const keeping = {
   maxAge: duration(60_000, 3650 * 86_400_000)
     .prefault('30d')
     .describe('Older events are dropped, with a gap record'),
@@ -50,6 +49,11 @@ const bounds = {
     .max(100_000_000_000)
     .default(1_000_000_000)
     .describe('Bound on events waiting; the oldest are dropped first, with a gap record'),
+};
+
+const bounds = {
+  window: z.number().int().min(1).max(1_000).default(256).describe('Events in flight'),
+  ...keeping,
 };
 
 export const upstream = z.strictObject({
@@ -103,9 +107,59 @@ const mqttSink = z.strictObject({
   ...bounds,
 });
 
-export const sink = z.discriminatedUnion('kind', [mqttSink]);
+const tokenFile = path
+  .optional()
+  .describe('File whose first line is a token; with it user name and password are not sent');
+
+const httpsSink = z.strictObject({
+  kind: z.literal('https').describe('POST over HTTPS'),
+  ...common,
+  urls: urls(
+    z
+      .string()
+      .max(2_048)
+      .regex(
+        /^(https:\/\/|http:\/\/(127(\.\d{1,3}){3}|\[::1\]|localhost)[:/])[^@\s]*$/,
+        'expected https://host/path; http:// on a loopback address only',
+      )
+      .refine((url) => URL.canParse(url), 'expected a URL'),
+  ),
+  ...tlsFiles,
+  ...signIn,
+  tokenFile,
+  signingKeyFile: path
+    .optional()
+    .describe('File whose first line is the key of the HMAC in webhook-signature (Standard Webhooks)'),
+  batch: z
+    .number()
+    .int()
+    .min(1)
+    .max(256)
+    .default(1)
+    .describe('Most events of one POST; with more than 1 the body is a CloudEvents batch'),
+  ...keeping,
+});
+
+const subject = (byDefault: string) =>
+  template(byDefault, /[*>{}\s\p{Cc}]|^\.|\.$|\.\./u, 'expected a subject without wildcards and spaces');
+
+const natsSink = z.strictObject({
+  kind: z.literal('nats').describe('NATS JetStream; its stream must be there'),
+  ...common,
+  urls: urls(urlOf('tls|nats', 'expected tls://host:port, or nats://host:port without TLS')),
+  ...tlsFiles,
+  ...signIn,
+  tokenFile,
+  subject: subject('gatehouse.1.{systemId}.encoders.{encoderId}.events').describe('Of events'),
+  gapSubject: subject('gatehouse.1.{systemId}.gaps').describe('Of gap records'),
+  ...bounds,
+});
+
+export const sink = z.discriminatedUnion('kind', [mqttSink, httpsSink, natsSink]);
 
 export type SinkConfig = z.output<typeof sink>;
+
+const SECURE = { mqtt: 'mqtts', https: 'https', nats: 'tls' } as const;
 
 interface Sections {
   upstream?: z.output<typeof upstream> | undefined;
@@ -133,7 +187,14 @@ export function placedSinks({ upstream, sinks }: Sections): PlacedSink[] {
 export const sinksOf = (sections: Sections): SinkConfig[] => placedSinks(sections).map(({ sink }) => sink);
 
 /** The settings that name files. */
-export const SINK_FILES = ['caFile', 'certFile', 'keyFile', 'passwordFile'] as const;
+export const SINK_FILES = [
+  'caFile',
+  'certFile',
+  'keyFile',
+  'passwordFile',
+  'tokenFile',
+  'signingKeyFile',
+] as const;
 
 /** The files that a sink names, with the setting of each. */
 export function filesOfSink(sink: SinkConfig): { name: string; file: string }[] {
@@ -167,9 +228,14 @@ export function contradictingSinks(sections: Sections): Problem[] {
       ...alone.map(([name, needed]) => problem(name, `needs ${needed} as well`, needed)),
       ...(['caFile', 'certFile'] as const)
         .filter((name) => isPlain && settings[name])
-        .map((name) => problem(name, `has no effect without TLS: use mqtts:// in ${urlsName}`, urlsName)),
+        .map((name) =>
+          problem(name, `has no effect without TLS: use ${SECURE[sink.kind]}:// in ${urlsName}`, urlsName),
+        ),
       ...(sink.kind === 'mqtt' && sink.format === 'binary' && sink.protocolVersion === 4
         ? [problem('format', 'binary needs MQTT 5', 'protocolVersion')]
+        : []),
+      ...(sink.kind === 'https' && sink.format === 'binary' && sink.batch > 1
+        ? [problem('format', 'a batch is always structured', 'batch')]
         : []),
       ...(twice ? [problem('name', 'another sink has this name')] : []),
     ];

@@ -50,6 +50,7 @@ const DATA = {
     encoderId,
     firstSequence: z.int().min(1),
     lastSequence: z.int().min(1),
+    count: z.int().min(1),
     reason: z.enum(['AGE', 'SIZE', 'REJECTED', 'TOO_LARGE']),
   }),
   'rs485.connection': z.object({ deviceId, connected: z.boolean(), ...changed }),

@@ -3,8 +3,6 @@
  * MQTT.js never reconnects, queues or repeats anything here, because its queue is in memory, loses messages beyond
  * 65 535 in flight and ignores the server's limits. What is sent, and sent again, is forward.ts's business.
  */
-import { connect as connectTcp, isIP, type Socket } from 'node:net';
-import { connect as connectTls } from 'node:tls';
 import type { IConnackPacket, MqttClient } from 'mqtt';
 import { ANSWER_BYTES_MAX, guardAnswers } from './answer-guard.ts';
 import { binaryOf, CONTENT_TYPE } from './cloud-event.ts';
@@ -17,9 +15,9 @@ import {
   type Loss,
   readSecret,
   reasonOf,
+  socketOpener,
   type TlsFiles,
   type Transport,
-  trustOf,
   withFailover,
 } from './transport.ts';
 
@@ -65,7 +63,7 @@ async function connect(
   signal: AbortSignal,
 ): Promise<Connection> {
   const { protocolVersion } = settings;
-  const openSocket = socketOpener(url, settings);
+  const openSocket = socketOpener(url, settings, DEFAULT_PORT);
   const password = readSecret(settings.passwordFile);
   // Loaded when it is needed: it takes 19 MB, which a site without a notification service shall not pay for.
   const mqtt = await import('mqtt');
@@ -217,17 +215,6 @@ function verdictOf(code: number): Answer['verdict'] {
 function disposer(client: MqttClient): Disposable {
   // Forced: a graceful end() waits for acknowledgements, for ever on a dead link.
   return { [Symbol.dispose]: () => void client.end(true) };
-}
-
-/** Without the delay of Nagle's algorithm a small window waits for the peer's delayed ACK at every turn. */
-function socketOpener(url: string, files: TlsFiles): () => Socket {
-  const { protocol, hostname, port: given } = new URL(url);
-  const host = hostname.replace(/^\[|\]$/g, '');
-  const port = Number(given) || DEFAULT_PORT[protocol as keyof typeof DEFAULT_PORT];
-  if (protocol === 'mqtt:') return () => connectTcp({ host, port, noDelay: true });
-  const trust = trustOf(files);
-  return () =>
-    connectTls({ host, port, ...(isIP(host) === 0 && { servername: host }), ...trust }).setNoDelay(true);
 }
 
 function hex(reasonCode: number): string {

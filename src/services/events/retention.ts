@@ -14,6 +14,9 @@ import type { EventHead, EventTable } from './table.ts';
 const DAY_MS = 86_400_000;
 /** A burst may exceed the bounds for this long. */
 export const KEEP_INTERVAL_MS = 10_000;
+const HOUR_MS = 3_600_000;
+/** Less than this before the first event is dropped: time for a person to act. */
+const AUTONOMY_LOW_MS = 24 * HOUR_MS;
 /** Rows of one transaction: a few milliseconds. */
 const BATCH_ROWS = 500;
 /** For live readers: one that was away over a long weekend misses nothing. */
@@ -40,11 +43,13 @@ export interface RetentionOptions {
 
 export function openRetention(options: RetentionOptions): Retention {
   const { database, table, sinks, clock, time, log, wake } = options;
+  const warnOfDrops = openWarning(log);
   return {
     async keep(signal) {
       for (;;) {
         await clock.sleep(KEEP_INTERVAL_MS, signal);
         for (const sink of sinks) {
+          warnOfDrops(sink);
           const dropped = await inBatches(database, signal, () => dropBatch(sink, options));
           if (dropped === 0) continue;
           const { name } = sink.bounds;
@@ -61,6 +66,23 @@ export function openRetention(options: RetentionOptions): Retention {
           );
       }
     },
+  };
+}
+
+/** Says once in an outage that the first events will soon be dropped, while there is time to act. */
+function openWarning(log: Log): (sink: Sink) => void {
+  const warned = new Set<Sink>();
+  return (sink) => {
+    const { waiting, autonomyMs } = sink.backlog();
+    if (waiting === 0) warned.delete(sink);
+    if (waiting === 0 || autonomyMs === null || autonomyMs >= AUTONOMY_LOW_MS || warned.has(sink)) return;
+    warned.add(sink);
+    const { name } = sink.bounds;
+    const hours = Math.floor(autonomyMs / HOUR_MS);
+    log.warn(
+      { sink: name, waiting, autonomyMs },
+      `${waiting} events wait for ${name}; the first is dropped in ${hours} hours: bring the service back, or raise maxAge or maxBytes`,
+    );
   };
 }
 

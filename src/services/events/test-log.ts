@@ -7,7 +7,7 @@ import { systemClock } from '../../platform/clock.ts';
 import { configSchema } from '../../platform/config/config.ts';
 import { type SinkConfig, sinksOf } from '../../platform/config/sinks.ts';
 import { type Database, openDatabase } from '../../platform/database/database.ts';
-import { silentLog } from '../../platform/log.ts';
+import { type Log, silentLog } from '../../platform/log.ts';
 import { supervise } from '../../platform/supervise.ts';
 import type { WriteProgress } from './cloud-event.ts';
 import { type EventLog, openEvents } from './events.ts';
@@ -36,6 +36,8 @@ export interface TestLogOptions {
   /** A folder opened before: its database is opened again, as after a restart. */
   folder?: string;
   clock?: Clock;
+  /** silentLog when absent. */
+  log?: Log;
   bounds?: Omit<SinkBounds, 'name'>;
   /** Names of the sinks. */
   names?: string[];
@@ -52,9 +54,7 @@ const DAY_MS = 86_400_000;
 /** As the configuration has it, with ages in milliseconds. */
 function sinkOf({ name = 'upstream', maxAge = 30 * DAY_MS, ...settings }: TestSink): SinkConfig {
   const written =
-    'kind' in settings
-      ? { sinks: [{ name, window: 16, ...settings }] }
-      : { upstream: { window: 16, ...settings } };
+    'kind' in settings ? { sinks: [{ name, ...settings }] } : { upstream: { window: 16, ...settings } };
   const [sink] = sinksOf(configSchema.parse(written));
   return { ...(sink as SinkConfig), name, maxAge };
 }
@@ -74,11 +74,16 @@ export function progress(n: number, encoderId = 'desk-1'): WriteProgress {
 }
 
 export async function openTestLog(options: TestLogOptions = {}): Promise<TestLog> {
-  const { folder = temporaryFolder(), clock = manualClock(), names = ['upstream'] } = options;
+  const {
+    folder = temporaryFolder(),
+    clock = manualClock(),
+    names = ['upstream'],
+    log: written = silentLog,
+  } = options;
   const bounds = { maxAge: 30 * DAY_MS, maxBytes: 1e9, ...options.bounds };
   const file = await migratedFile(folder);
   const database = await openDatabase({ file, monotonic: () => 0, failed: () => {} });
-  const common = { database, clock, systemId: SYSTEM_ID, log: silentLog };
+  const common = { database, clock, systemId: SYSTEM_ID, log: written };
   const wall = { synchronised: true, aheadMs: 0 };
   const time = { now: () => clock.now() - wall.aheadMs, synchronised: () => wall.synchronised };
   const sinks = names.map((name) => ({ name, ...bounds }));
@@ -113,8 +118,15 @@ export async function openTestLog(options: TestLogOptions = {}): Promise<TestLog
       const sink = events.sinks.find(({ bounds }) => bounds.name === configured.name);
       if (!sink) throw new Error(`the test has no sink ${configured.name}`);
       if (settings.maxAge !== undefined) sink.bounds.maxAge = settings.maxAge;
-      const transport = openTransport(configured, SYSTEM_ID);
-      return openForwarder({ ...common, time, events, sink, transport, window: configured.window });
+      const transport = openTransport(configured, SYSTEM_ID, clock);
+      return openForwarder({
+        ...common,
+        time,
+        events,
+        sink,
+        transport,
+        window: 'window' in configured ? configured.window : configured.batch,
+      });
     },
     forward(settings) {
       const ending = new AbortController();

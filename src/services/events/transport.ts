@@ -1,6 +1,9 @@
 /** The contract between the forwarder of a sink and the wire below it: MQTT (mqtt-sink.ts), HTTPS (https-sink.ts), NATS (nats-sink.ts). */
-import { getCACertificates } from 'node:tls';
+import { once } from 'node:events';
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { connect as connectTls, getCACertificates } from 'node:tls';
 import { TLS } from '../../../drivers/contract/tls.ts';
+import type { Clock } from '../../platform/clock.ts';
 import { readNamedFile } from '../../platform/host/regular-file.ts';
 import type { EventRow } from './table.ts';
 
@@ -57,6 +60,7 @@ export class ConnectionFailure extends Error {
   override stack = '';
 }
 
+const PROBE_DEADLINE_MS = 10_000;
 /** How a peer's close looks when it comes as an error. Others, such as ETIMEDOUT, are of the network. */
 const PEER_CLOSED = new Set(['ECONNRESET', 'EPIPE']);
 
@@ -85,16 +89,56 @@ export interface TlsFiles {
 
 /** What TLS takes of them; without caFile the authorities of the system count. */
 export function trustOf({ caFile, certFile, keyFile }: TlsFiles) {
-  const [ca, cert, key] = [caFile, certFile, keyFile].map(read);
+  const [ca, cert, key] = [caFile, certFile, keyFile].map(readText);
   return { ca: ca ?? getCACertificates('system'), ...(cert && { cert }), ...(key && { key }), ...TLS };
+}
+
+/** By the scheme: mqtt, nats and http are without TLS. Without the delay of Nagle's algorithm a small window waits at every turn. */
+export function socketOpener(
+  url: string,
+  files: TlsFiles,
+  defaultPorts: Readonly<Record<string, number>>,
+): () => Socket {
+  const { protocol, hostname, port: given } = new URL(url);
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const port = Number(given) || (defaultPorts[protocol] ?? 0);
+  if (!isSecure(url)) return () => connectTcp({ host, port, noDelay: true });
+  const trust = trustOf(files);
+  return () =>
+    connectTls({ host, port, ...(isIP(host) === 0 && { servername: host }), ...trust }).setNoDelay(true);
+}
+
+const isSecure = (url: string) => /^(mqtts|https|tls):/.test(url);
+
+/** Whether the service can be reached and shows a good certificate; for a protocol that has no connection of its own. */
+export async function probe(
+  open: () => Socket,
+  url: string,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  const over = new AbortController();
+  const socket = open();
+  try {
+    const late = clock.sleep(PROBE_DEADLINE_MS, AbortSignal.any([signal, over.signal])).then(() => {
+      throw new Error(`no answer within ${PROBE_DEADLINE_MS} ms`);
+    });
+    await Promise.race([once(socket, isSecure(url) ? 'secureConnect' : 'connect'), late]);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw new ConnectionFailure(`${new URL(url).origin}: ${reasonOf(error as Error, url)}`);
+  } finally {
+    over.abort();
+    socket.destroy();
+  }
 }
 
 /** The first line of a file that holds a secret. */
 export function readSecret(file: string | undefined): string | undefined {
-  return read(file)?.split(/\r?\n/, 1)[0];
+  return readText(file)?.split(/\r?\n/, 1)[0];
 }
 
-function read(file: string | undefined): string | undefined {
+function readText(file: string | undefined): string | undefined {
   return file === undefined ? undefined : readNamedFile(file);
 }
 

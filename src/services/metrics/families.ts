@@ -146,7 +146,7 @@ function sinks(all: Status['sinks']): Family[] {
   const each = (type: Family['type'], name: string, help: string, value: (sink: Sink) => number | null) =>
     family(
       type,
-      `upstream_${name}`,
+      name,
       help,
       all.flatMap((sink) => {
         const measured = value(sink);
@@ -155,37 +155,44 @@ function sinks(all: Status['sinks']): Family[] {
     );
   if (all.length === 0) return [];
   return [
-    each('gauge', 'connected', '1 while connected to the service', ({ connected }) => Number(connected)),
-    each('gauge', 'waiting_events', 'Events not delivered yet', ({ waiting }) => waiting),
-    each('gauge', 'waiting_bytes', 'Their size', ({ waitingBytes }) => waitingBytes),
+    each('gauge', 'upstream_connected', '1 while connected to the service', ({ connected }) =>
+      Number(connected),
+    ),
+    each('gauge', 'upstream_waiting_events', 'Events not delivered yet', ({ waiting }) => waiting),
+    each('gauge', 'upstream_waiting_bytes', 'Their size', ({ waitingBytes }) => waitingBytes),
     each(
       'gauge',
-      'oldest_event_seconds',
+      'upstream_oldest_event_seconds',
       'Age of the oldest of them',
       ({ oldestSeconds }) => oldestSeconds ?? 0,
     ),
     each(
       'gauge',
-      'fill_bytes_per_second',
+      'upstream_fill_bytes_per_second',
       'How fast events are recorded, on average over about a day',
       ({ fillBytesPerSecond }) => fillBytesPerSecond,
     ),
     each(
       'gauge',
-      'autonomy_seconds',
+      'upstream_autonomy_seconds',
       'How long an outage may last from now on before the first event is dropped; absent while nothing is recorded',
       ({ autonomyHours }) => autonomyHours && autonomyHours * 3_600,
     ),
     each(
       'gauge',
-      'dead_letters',
+      'upstream_dead_letters',
       'Events the service would not take, kept here',
       ({ deadLetters }) => deadLetters,
     ),
-    each('gauge', 'gaps', 'Records of events dropped before they were delivered', ({ gaps }) => gaps),
+    each(
+      'gauge',
+      'upstream_gaps',
+      'Records of events dropped before they were delivered',
+      ({ gaps }) => gaps,
+    ),
     each(
       'counter',
-      'dropped_events_total',
+      'upstream_dropped_events_total',
       'Events that were dropped before they were delivered, since the start',
       ({ dropped }) => dropped,
     ),

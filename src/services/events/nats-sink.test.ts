@@ -1,0 +1,113 @@
+/** Events into a NATS JetStream of the server from Debian. */
+import { connect } from 'node:net';
+import { expect, it } from 'vitest';
+import { temporaryFolder } from '../../../test/temporary.ts';
+import { numbers } from './test-arrivals.ts';
+import { openTestLog, SYSTEM_ID, type TestLog, until } from './test-log.ts';
+import { natsMissing, openNats, type TestNats } from './test-nats.ts';
+
+const STREAM = { name: 'events', subjects: ['gatehouse.>'] };
+const sink = (...urls: string[]) => ({ kind: 'nats' as const, urls, window: 64 });
+const waiting = ({ events }: TestLog) => events.backlog().waiting;
+
+interface StoredMessage {
+  message?: { subject: string; data: string; hdrs?: string };
+}
+
+async function stored(nats: TestNats) {
+  const { state } = (await nats.ask('STREAM.INFO.events')) as {
+    state: { first_seq: number; last_seq: number; messages: number };
+  };
+  const found: { subject: string; sequence: number; headers: string }[] = [];
+  for (let seq = state.first_seq; state.messages > 0 && seq <= state.last_seq; seq += 1) {
+    const { message } = (await nats.ask('STREAM.MSG.GET.events', { seq })) as StoredMessage;
+    if (!message) continue;
+    const { sequence } = JSON.parse(Buffer.from(message.data, 'base64').toString()) as { sequence: string };
+    const headers = Buffer.from(message.hdrs ?? '', 'base64').toString();
+    found.push({ subject: message.subject, sequence: Number(sequence), headers });
+  }
+  return found;
+}
+
+async function addStream(nats: TestNats, changes: object = {}): Promise<void> {
+  const answer = await nats.ask('STREAM.CREATE.events', { ...STREAM, storage: 'file', ...changes });
+  if (answer.error) throw new Error(JSON.stringify(answer.error));
+}
+
+it.skipIf(natsMissing)('are stored in order, each once, however often they are sent', async () => {
+  await using nats = await openNats(temporaryFolder());
+  await addStream(nats);
+  const folder = temporaryFolder();
+  {
+    await using log = await openTestLog({ folder });
+    await log.record(1, 200, 'desk.1');
+    const forwarding = log.forward(sink(nats.url));
+    await until(() => waiting(log) === 0);
+    await forwarding.stop();
+    // As after a crash before the cursor was saved.
+    await log.database.commit(() => log.events.table.setAcked(100));
+  }
+  await using log = await openTestLog({ folder });
+  await log.record(201, 210, 'desk.1');
+  log.forward(sink(nats.url));
+  await until(() => log.events.link.sentThrough >= 210);
+  await until(() => log.events.link.unsaved.through >= 210);
+  const messages = await stored(nats);
+  expect(messages.map(({ sequence }) => sequence)).toEqual(numbers(1, 210));
+  expect(messages[0]?.subject).toBe(`gatehouse.1.${SYSTEM_ID}.encoders.desk%2E1.events`);
+  const ids = messages.map(({ headers }) => /^Nats-Msg-Id: (.*)\r$/m.exec(headers)?.[1]);
+  expect(new Set(ids).size).toBe(210);
+});
+
+it.skipIf(natsMissing)(
+  'wait for the stream, and lose nothing when the server is killed and comes back',
+  async () => {
+    const folder = temporaryFolder();
+    const first = await openNats(folder);
+    const log = await openTestLog();
+    await log.record(1, 50);
+    log.forward(sink(first.url));
+    await until(() => log.events.backlog().lastError?.includes('no stream takes gatehouse.1.') === true);
+    expect(log.events.backlog()).toMatchObject({ waiting: 50, deadLetters: 0 });
+    await addStream(first);
+    await until(() => waiting(log) === 0);
+    await first.kill();
+    await log.record(51, 80);
+    await until(() => log.events.link.connectedSince === null);
+    await using again = await openNats(folder, { port: first.port });
+    await until(() => waiting(log) === 0);
+    expect((await stored(again)).map(({ sequence }) => sequence)).toEqual(numbers(1, 80));
+  },
+);
+
+it.skipIf(natsMissing)('go on when the stream is full or purged behind our back', async () => {
+  await using nats = await openNats(temporaryFolder());
+  await addStream(nats, { max_msgs: 10, discard: 'new' });
+  const log = await openTestLog();
+  await log.record(1, 30);
+  log.forward(sink(nats.url));
+  await until(() => /maximum messages exceeded/.test(log.events.backlog().lastError ?? ''));
+  expect(log.events.backlog().deadLetters).toBe(0);
+  const seen: number[] = [];
+  while (waiting(log) > 0) {
+    seen.push(...(await stored(nats)).map(({ sequence }) => sequence));
+    await nats.ask('STREAM.PURGE.events');
+  }
+  expect([...new Set(seen)].length).toBeGreaterThan(10);
+});
+
+it.skipIf(natsMissing)('are not taken by what else answers on the subject', async () => {
+  await using nats = await openNats(temporaryFolder());
+  const impostor = connect(nats.port, '127.0.0.1');
+  impostor.write('CONNECT {"verbose":false}\r\nSUB gatehouse.> 1\r\n');
+  impostor.on('data', (chunk) => {
+    for (const [, reply] of String(chunk).matchAll(/^MSG \S+ 1 (\S+) \d+\r$/gm))
+      impostor.write(`PUB ${reply} 12\r\n{"ok": true}\r\n`);
+  });
+  const log = await openTestLog();
+  await log.record(1, 3);
+  log.forward(sink(nats.url));
+  await until(() => log.events.backlog().lastError?.includes('what answered is no stream') === true);
+  expect(waiting(log)).toBe(3);
+  impostor.destroy();
+});

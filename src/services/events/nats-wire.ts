@@ -1,0 +1,107 @@
+/** What a NATS server sends to a client that publishes (NATS client protocol; ADR-4 for headers). Pure: bytes in, messages out. */
+
+/** INFO names all servers of a cluster; an acknowledgement has a hundred bytes. */
+const MESSAGE_BYTES_MAX = 64 * 1_024;
+const CRLF = '\r\n';
+
+export interface ServerInfo {
+  max_payload?: number;
+  tls_required?: boolean;
+  tls_available?: boolean;
+  headers?: boolean;
+}
+
+export type ServerMessage =
+  | { kind: 'info'; info: ServerInfo }
+  | { kind: 'ping' }
+  | { kind: 'pong' }
+  | { kind: 'ok' }
+  | { kind: 'error'; text: string }
+  /** `status`: of its headers, such as 503 without a subscriber. */
+  | { kind: 'message'; subject: string; status: number | undefined; payload: string };
+
+/** It is no NATS server, or one that sends more than a publisher has asked for. */
+class WireFault extends Error {}
+
+/** Takes chunks as they come; what is not whole yet waits for the next. Throws WireFault. */
+export function openNatsReader(): (chunk: Buffer) => ServerMessage[] {
+  let buffer = Buffer.alloc(0);
+  return (chunk) => {
+    buffer = Buffer.concat([buffer, chunk]);
+    const found: ServerMessage[] = [];
+    for (let next = take(buffer); next; next = take(buffer)) {
+      found.push(next.message);
+      buffer = buffer.subarray(next.bytes);
+    }
+    if (buffer.length > MESSAGE_BYTES_MAX) throw new WireFault('it sends more than an acknowledgement');
+    return found;
+  };
+}
+
+function take(buffer: Buffer): { message: ServerMessage; bytes: number } | undefined {
+  const end = buffer.indexOf(CRLF);
+  if (end === -1) return undefined;
+  const line = buffer.toString('utf8', 0, end);
+  const bytes = end + CRLF.length;
+  const [, operation = '', rest = ''] = /^(\S+)\s*(.*)$/s.exec(line) ?? [];
+  switch (operation.toUpperCase()) {
+    case 'INFO':
+      return { message: { kind: 'info', info: infoIn(rest) }, bytes };
+    case 'PING':
+      return { message: { kind: 'ping' }, bytes };
+    case 'PONG':
+      return { message: { kind: 'pong' }, bytes };
+    case '+OK':
+      return { message: { kind: 'ok' }, bytes };
+    case '-ERR':
+      return { message: { kind: 'error', text: rest.replace(/^'|'$/g, '') }, bytes };
+    case 'MSG':
+      return takeMessage(buffer, bytes, rest.split(/\s+/), false);
+    case 'HMSG':
+      return takeMessage(buffer, bytes, rest.split(/\s+/), true);
+    default:
+      throw new WireFault('it does not speak NATS');
+  }
+}
+
+function infoIn(text: string): ServerInfo {
+  try {
+    return JSON.parse(text) as ServerInfo;
+  } catch {
+    throw new WireFault('its INFO is no JSON');
+  }
+}
+
+/** MSG subject sid [reply-to] #bytes, HMSG subject sid [reply-to] #header bytes #total bytes. */
+function takeMessage(buffer: Buffer, at: number, words: readonly string[], hasHeaders: boolean) {
+  const total = Number(words.at(-1));
+  const headers = hasHeaders ? Number(words.at(-2)) : 0;
+  const isSound = Number.isInteger(total) && Number.isInteger(headers) && headers >= 0 && headers <= total;
+  if (!isSound || total > MESSAGE_BYTES_MAX) throw new WireFault('it sends more than an acknowledgement');
+  if (buffer.length < at + total + CRLF.length) return undefined;
+  const status = /^NATS\/1\.0 (\d{3})/.exec(buffer.toString('utf8', at, at + headers))?.[1];
+  const message: ServerMessage = {
+    kind: 'message',
+    subject: words[0] ?? '',
+    status: status === undefined ? undefined : Number(status),
+    payload: buffer.toString('utf8', at + headers, at + total),
+  };
+  return { message, bytes: at + total + CRLF.length };
+}
+
+export interface Outgoing {
+  subject: string;
+  reply: string;
+  headers: Readonly<Record<string, string>>;
+  payload: string;
+}
+
+/** HPUB subject reply-to #header bytes #total bytes. */
+export function encodePublish({ subject, reply, headers, payload }: Outgoing): Buffer {
+  // A value ends with its line.
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value.replace(/[\r\n]/g, ' ')}`);
+  const head = Buffer.from(['NATS/1.0', ...lines, '', ''].join(CRLF));
+  const body = Buffer.from(payload);
+  const control = `HPUB ${subject} ${reply} ${head.length} ${head.length + body.length}${CRLF}`;
+  return Buffer.concat([Buffer.from(control), head, body, Buffer.from(CRLF)]);
+}
