@@ -87,3 +87,24 @@ it('a caller who guesses has to wait, and a caller with the right code comes in'
   const [code = ''] = (await cli(site, 'login-code', '--role', 'pms')).split('\n');
   expect((await call(site, 'POST', '/session', {}, { code })).status).toBe(200);
 });
+
+it('callers behind a proxy are distinguished by what it has added, and not by what they have written', async () => {
+  const site = await openTestGateway();
+  const guess = (forwardedFor: string, code = '0000-0000') =>
+    call(site, 'POST', '/session', { ...OWN_PAGE, 'X-Forwarded-For': forwardedFor }, { code });
+  for (let n = 0; n < 10; n += 1)
+    expect(await guess(`198.51.100.${n}, 2001:db8::9`)).toMatchObject({ body: { error: 'UNAUTHORIZED' } });
+  expect(await guess('203.0.113.1, [2001:DB8::9]:4711')).toMatchObject({ body: { error: 'RATE_LIMITED' } });
+  expect(await guess('2001:db8::9, 2001:db8::10')).toMatchObject({ body: { error: 'UNAUTHORIZED' } });
+  const codeOf = async (role: string) => (await cli(site, 'login-code', '--role', role)).split('\n')[0] ?? '';
+  expect((await guess('2001:db8::9, 2001:db8::10', await codeOf('pms'))).status).toBe(200);
+
+  // No trusted proxy is on this host here: all of its callers are one.
+  const other = await openTestGateway({
+    http: { listen: '127.0.0.1:0', plain: true, trustedProxies: ['192.0.2.1'] },
+  });
+  const forging = (n: number) =>
+    call(other, 'POST', '/session', { ...OWN_PAGE, 'X-Forwarded-For': `198.51.100.${n}` }, { code: '0' });
+  for (let n = 0; n < 10; n += 1) expect((await forging(n)).status).toBe(401);
+  expect((await forging(10)).status).toBe(429);
+});
