@@ -1,9 +1,10 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { copyFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { temporaryFolder } from '../../../test/temporary.ts';
 import { numbers } from './test-arrivals.ts';
+import { makeCertificates } from './test-certificates.ts';
 import { openTestLog, SYSTEM_ID, until } from './test-log.ts';
 import { mosquittoMissing, openMosquitto, openSubscriber, type Subscriber } from './test-mosquitto.ts';
 
@@ -123,42 +124,3 @@ describe.skipIf(mosquittoMissing || opensslMissing)('TLS', () => {
     expect(log.events.link.sentThrough).toBe(1);
   });
 });
-
-/** Two authorities; of the first a server for localhost, one for elsewhere.example, and a client. */
-function makeCertificates(folder: string): void {
-  const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: folder, stdio: 'ignore' });
-  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'];
-  for (const name of ['ca', 'other-ca']) {
-    openssl(
-      'req',
-      '-x509',
-      ...key,
-      '-subj',
-      '/CN=Authority',
-      '-keyout',
-      `${name}.key`,
-      '-out',
-      `${name}.pem`,
-    );
-  }
-  const leaves = { server: 'DNS:localhost', elsewhere: 'DNS:elsewhere.example', client: 'DNS:gatehouse' };
-  for (const [name, san] of Object.entries(leaves)) {
-    openssl(
-      'req',
-      '-x509',
-      ...key,
-      '-CA',
-      'ca.pem',
-      '-CAkey',
-      'ca.key',
-      '-subj',
-      `/CN=${name}`,
-      '-addext',
-      `subjectAltName=${san}`,
-      '-keyout',
-      `${name}.key`,
-      '-out',
-      `${name}.pem`,
-    );
-  }
-}

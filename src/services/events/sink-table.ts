@@ -46,7 +46,9 @@ function conditions(sink: number) {
 
 /** The numbers of the sinks by their names. */
 export function openSinkNames(database: Prepare) {
-  const all = database.prepare<[], { id: number; name: string }>('SELECT id, name FROM sink');
+  const all = database.prepare<[], { id: number; name: string; isUsed: number }>(
+    'SELECT id, name, acked_seq + sent_seq + waiting > 0 AS isUsed FROM sink',
+  );
   const insert = database.prepare<[string]>(
     `INSERT INTO sink (name, counted_seq, waiting, waiting_bytes)
      SELECT ?, coalesce(max(seq), 0), count(*), coalesce(sum(bytes), 0) FROM event WHERE sink IS NULL`,

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { manualClock } from '../../../test/manual-clock.ts';
 import { temporaryFolder } from '../../../test/temporary.ts';
+import { silentLog } from '../../platform/log.ts';
 import { KEEP_INTERVAL_MS } from './retention.ts';
 import type { Sink } from './sink.ts';
 import { firstArrivals, gapsSent, numbers, sequenceOf } from './test-arrivals.ts';
@@ -79,6 +80,47 @@ describe('two sinks', () => {
     await until(() => far.received.length === 11);
     expect(firstArrivals(far)).toEqual(numbers(1, 11));
     expect(NAMES.map((name) => sinkOf(log, name).backlog().dropped)).toEqual([10, 0]);
+  });
+
+  it('are warned of before the first event is dropped, and once', async () => {
+    const clock = manualClock();
+    const warnings: unknown[][] = [];
+    const log = await openTestLog({
+      clock,
+      names: NAMES,
+      log: { ...silentLog, warn: (...args: unknown[]) => void warnings.push(args) },
+    });
+    sinkOf(log, 'near').bounds.maxAge = 2 * DAY_MS;
+    await log.record(1, 3);
+    await keep(log, clock);
+    expect(warnings).toEqual([]);
+    await clock.advance(DAY_MS);
+    await keep(log, clock);
+    await keep(log, clock);
+    expect(warnings.map(([, text]) => text)).toEqual([
+      expect.stringMatching(/^3 events wait for near; the first is dropped in 23 hours: /),
+    ]);
+    expect(sinkOf(log, 'near').backlog().dropped).toBe(0);
+  });
+
+  it('show how long an outage may last, by what is recorded in a day', async () => {
+    const clock = manualClock();
+    const folder = temporaryFolder();
+    const bounds = { maxAge: 3650 * DAY_MS, maxBytes: 2_000_000 };
+    const rate = 1_000_000 / (10 * DAY_MS);
+    {
+      await using log = await openTestLog({ folder, clock, names: NAMES, bounds });
+      expect(sinkOf(log, 'near').backlog().autonomyMs).toBeNull();
+      for (let day = 0; day < 10; day += 1) {
+        await log.record(1 + 200 * day, 200 * (day + 1));
+        await clock.advance(DAY_MS);
+      }
+    }
+    await using log = await openTestLog({ folder, clock, names: NAMES, bounds });
+    const { waitingBytes, autonomyMs } = sinkOf(log, 'near').backlog();
+    const expected = (2_000_000 - waitingBytes) / ((rate * waitingBytes) / 1_000_000);
+    expect(Math.abs((autonomyMs ?? 0) / expected - 1)).toBeLessThan(0.01);
+    expect(log.events.fillRate.bytesPerSecond()).toBeCloseTo(waitingBytes / 864_000, 3);
   });
 
   it('keep no event on the disk that was dropped for the last of them', async () => {
@@ -172,5 +214,58 @@ it('publishes in binary mode where the sink is set to, on the topics it is given
     entryCount: 1,
     status: 'written',
     totals: { written: 1, open: 0 },
+  });
+});
+
+describe('a broker that behaves badly', () => {
+  // MQTT 5, 3.2.2.2: Bad User Name or Password, Not authorized, Server busy, Banned, Quota exceeded; 3.1.1, 3.2.2.3: 3 and 5.
+  it.each([
+    [5, 0x86],
+    [5, 0x87],
+    [5, 0x89],
+    [5, 0x8a],
+    [5, 0x97],
+    [4, 3],
+    [4, 5],
+  ] as const)(
+    'is asked again when it refuses the connection (MQTT version %d, code %d)',
+    async (protocolVersion, code) => {
+      const broker = await openTestBroker({ connackCode: (connection) => (connection < 8 ? code : 0) });
+      const log = await openTestLog();
+      await log.record(1, 3);
+      log.forward({ url: broker.url, protocolVersion });
+      await until(() => broker.received.length === 3);
+      expect(broker.connections()).toBe(8);
+      expect(log.events.backlog().deadLetters).toBe(0);
+    },
+  );
+
+  it('loses no event by an acknowledgement of what was never sent', async () => {
+    // PUBACK of packet 0x7fff (MQTT 5, 3.4).
+    const broker = await openTestBroker({
+      connected: (socket) => void socket.write(Buffer.from([0x40, 2, 0x7f, 0xff])),
+      answer: () => 'hold',
+    });
+    const log = await openTestLog();
+    await log.record(1, 3);
+    log.forward({ url: broker.url });
+    await until(() => broker.received.length >= 3);
+    expect(log.events.backlog()).toMatchObject({ waiting: 3 });
+    broker.answer = () => 0;
+    broker.release();
+    await until(() => log.events.backlog().waiting === 0);
+    expect(firstArrivals(broker)).toEqual([1, 2, 3]);
+  });
+
+  it('gets one event at a time where it takes no more, live ones too', async () => {
+    const broker = await openTestBroker({ receiveMaximum: 1 });
+    const log = await openTestLog();
+    await log.record(1, 70);
+    log.forward({ url: broker.url });
+    await until(() => broker.received.length > 0);
+    await log.record(1, 5, 'desk-2');
+    await until(() => log.events.backlog().waiting === 0);
+    expect(Math.max(...broker.received.map(({ inFlight }) => inFlight))).toBe(1);
+    expect(broker.received).toHaveLength(75);
   });
 });

@@ -50,6 +50,8 @@ export interface TestBrokerOptions {
   receiveMaximum?: number;
   maximumPacketSize?: number;
   answer?: (received: Received) => Answer;
+  /** Reason code of the CONNACK; the connection is closed behind one that is not 0. */
+  connackCode?: (connection: number) => number;
   /** Runs after the CONNACK of each connection. */
   connected?: (socket: Socket) => void;
 }
@@ -122,8 +124,10 @@ function serve(socket: Socket, connection: number, broker: TestBroker, options: 
   function handle({ type, body, bytes }: { type: number; body: Buffer; bytes: number }): void {
     if (type === CONNECT) {
       version = body[6] ?? 4;
-      socket.write(connack(version, options));
-      options.connected?.(socket);
+      const code = options.connackCode?.(connection) ?? 0;
+      socket.write(connack(version, code, options));
+      if (code !== 0) socket.end();
+      else options.connected?.(socket);
     } else if (type === PINGREQ) {
       socket.write(Buffer.from([0xd0, 0]));
     } else if (type === PUBLISH) {
@@ -169,14 +173,18 @@ function serve(socket: Socket, connection: number, broker: TestBroker, options: 
 }
 
 /** MQTT 5, section 3.2; MQTT 3.1.1, section 3.2. */
-function connack(version: number, { receiveMaximum, maximumPacketSize }: TestBrokerOptions): Buffer {
-  if (version !== 5) return Buffer.from([0x20, 2, 0, 0]);
+function connack(
+  version: number,
+  code: number,
+  { receiveMaximum, maximumPacketSize }: TestBrokerOptions,
+): Buffer {
+  if (version !== 5) return Buffer.from([0x20, 2, 0, code]);
   const properties: number[] = [];
   if (receiveMaximum !== undefined) properties.push(0x21, receiveMaximum >> 8, receiveMaximum & 0xff);
   if (maximumPacketSize !== undefined) {
     properties.push(0x27, 0, 0, maximumPacketSize >> 8, maximumPacketSize & 0xff);
   }
-  return Buffer.from([0x20, 3 + properties.length, 0, 0, properties.length, ...properties]);
+  return Buffer.from([0x20, 3 + properties.length, 0, code, properties.length, ...properties]);
 }
 
 /** MQTT 5, section 3.3; 3.1.1 has no properties. */
