@@ -96,7 +96,7 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
   backupNone:
     'Kein Backup ist konfiguriert: den öffentlichen Teil eines Schlüssels (gatehouse backup key) unter backup.recipients eintragen.',
   backupNever: 'Es gibt noch kein Archiv.',
-  backupNewest: 'Das neueste ist vom {time}, {ago}.',
+  backupNewest: 'Das neueste: {time} ({ago}).',
   backupHelp:
     'Entsteht von selbst ({schedule}), auf dem Controller, in {folder}. Nur der geheime Schlüssel, der anderswo liegt, öffnet ein Archiv.',
   backupMake: 'Jetzt ein Backup machen',

@@ -93,7 +93,7 @@ export const serviceEn = {
   backupNone:
     'No backup is configured: put the public half of a key (gatehouse backup key) into backup.recipients.',
   backupNever: 'There is no archive yet.',
-  backupNewest: 'The newest is of {time}, {ago}.',
+  backupNewest: 'The newest: {time} ({ago}).',
   backupHelp:
     'Made by itself ({schedule}), on the controller, in {folder}. Only the secret key, kept elsewhere, opens an archive.',
   backupMake: 'Make a backup now',
