@@ -13,6 +13,7 @@ import { openVault, type Vault } from '../src/platform/vault.ts';
 import type { Configuration } from '../src/resources/doors/configuration.ts';
 import { doorOperations } from '../src/resources/doors/operations.ts';
 import { type DoorSlice, openDoorSlice } from '../src/resources/doors/slice.ts';
+import type { LockWork } from '../src/resources/doors/user-apply.ts';
 import type { Relay, WiredRelay } from '../src/resources/rs485/relays.ts';
 import { openSiteImport } from '../src/resources/site-import/import.ts';
 import { siteImportOperations } from '../src/resources/site-import/operations.ts';
@@ -76,7 +77,7 @@ export async function openEstate(database?: Database, restart: Restart = {}) {
   const meters = openMeters();
   const actuations = await openActuations({ database: opened, audit, clock, log: silentLog, meter: meters });
   const common = { database: opened, audit, actuations, clock, played, catalogue };
-  const { doors, configuration } = openPlayedDoors(common);
+  const { doors, configuration, work } = openPlayedDoors(common);
   // Jobs have audit rows of their own, which are not those of what they do.
   const jobs = openJobs({ database: opened, audit: { record() {} }, clock, log: silentLog });
   onTestFinished(() => jobs[Symbol.asyncDispose]());
@@ -120,6 +121,14 @@ export async function openEstate(database?: Database, restart: Restart = {}) {
     async applyAll(signal = new AbortController().signal) {
       for (const one of configuration.due()) await configuration.apply(one, signal);
     },
+    /** The same for the users of locks, and for their settings. */
+    async applyUsers(signal = new AbortController().signal) {
+      for (const one of work('users of locks').due()) await work('users of locks').apply(one, signal);
+    },
+    async applySettings(signal = new AbortController().signal) {
+      for (const one of work('settings of locks').due()) await work('settings of locks').apply(one, signal);
+    },
+    due: (name: string) => work(name).due(),
     /** What a lock reports over the gateway. */
     report: (mac: string, more: Record<string, Plain> = {}, link = LINK) =>
       doors.report(link, { subject: `device:${mac}`, state: { connected: true, hwId: mac, ...more } }),
@@ -182,6 +191,7 @@ interface Common {
 
 function openPlayedDoors({ played, ...common }: Common) {
   let made: Configuration | undefined;
+  const works = new Map<string, LockWork>();
   const doors = openDoorSlice({
     ...common,
     log: notingLog(played.lines),
@@ -212,8 +222,23 @@ function openPlayedDoors({ played, ...common }: Common) {
         run: () => Promise.reject(new Error('the test does what the reconciler would')),
       };
     },
+    openWorkReconciler(name, work) {
+      works.set(name, work);
+      return {
+        wake: (id) => void played.worksWoken.push(id),
+        returned() {},
+        failure: (id) => played.failures.get(`${name}/${id}`),
+        nextAttempt: () => undefined,
+        summary: () => ({ waiting: 0, refused: 0 }),
+        run: () => Promise.reject(new Error('the test does what the reconciler would')),
+      };
+    },
   });
-  return { doors, configuration: made as unknown as Configuration };
+  return {
+    doors,
+    configuration: made as unknown as Configuration,
+    work: (name: string) => works.get(name) as LockWork,
+  };
 }
 
 function openInterface({ database, audit, clock, played, catalogue }: Common, doors: DoorSlice, jobs: Jobs) {

@@ -39,6 +39,8 @@ export function playedParts(clock: ManualClock) {
     audits: [] as AuditEntry[],
     /** Doors that the reconciler was woken for. */
     woken: [] as string[],
+    /** The same for what is in the memory of their locks. */
+    worksWoken: [] as string[],
     published: [] as LiveEvent[],
     /** Of the log. */
     lines: [] as string[],
@@ -87,7 +89,8 @@ export function playedParts(clock: ManualClock) {
     jobs: [] as PlayedJob[],
     failedQueued: [] as { kind: string; object: string; code: string }[],
     commands: [] as { kind: string; data: Plain }[],
-    command: async (kind: string): Promise<Plain> => (kind === 'removeLock' ? { outcome: 'left' } : null),
+    command: async (kind: string, _data: Plain): Promise<Plain> =>
+      kind === 'removeLock' ? { outcome: 'left' } : null,
     rs485: (() => ({ changes: [], write() {} })) as MakeImportPlan<Rs485Entry>,
   };
 }
@@ -116,7 +119,7 @@ export function playedLockLinks(played: Played, clock: ManualClock): LockLinks {
     unreachable: () => played.unreachable,
     async command(_, { kind, data }) {
       played.commands.push({ kind, data });
-      return played.command(kind);
+      return played.command(kind, data);
     },
     async unlock(lock, unlock, timeoutMs, released) {
       played.prepared.push({ gatewayId: lock.gatewayId, intents: played.audits.length });

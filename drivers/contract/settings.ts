@@ -240,6 +240,38 @@ const epochMs = z.int().min(0);
 export const relockWay = z.enum(['timedUnlock', 'autoRelock', 'gateway']);
 export type RelockWay = z.infer<typeof relockWay>;
 
+const count = z.int().min(0).max(0xff_fe);
+const length = z.int().min(0).max(0xfe);
+/** What a lock says that it can keep of users (lock-users.ts); absent: it has not said so. */
+const userLimits = z.object({
+  pins: count.optional(),
+  cards: count.optional(),
+  pinMin: length.optional(),
+  pinMax: length.optional(),
+  /** Bytes. */
+  cardMin: length.optional(),
+  cardMax: length.optional(),
+  /** For each user. */
+  weekDays: count.optional(),
+  yearDays: count.optional(),
+  holidays: count.optional(),
+});
+export type UserLimits = z.infer<typeof userLimits>;
+
+const byte = z.int().min(0).max(0xfe);
+/** What a standard lock lets be set (lock-settings.ts), and has; absent: it is left as it is, or was not reported. */
+export const lockSettings = z.strictObject({
+  /** It locks again by itself after so long. 0 is not to be set: the lock would stay open after an unlock at its keypad. */
+  autoRelockSeconds: z.int().min(0).max(0xff_ff_ff_fe).optional(),
+  /** 0 silent, 1 low, 2 high. */
+  soundVolume: byte.optional(),
+  oneTouchLocking: z.boolean().optional(),
+  /** Wrong codes before it takes none for a while. */
+  wrongCodeLimit: byte.optional(),
+  wrongCodeLockoutSeconds: byte.optional(),
+});
+export type LockSettings = z.infer<typeof lockSettings>;
+
 /** Absent: the lock has not reported it yet, or cannot. */
 export const lockReport = z.object({
   connected: z.boolean(),
@@ -296,6 +328,8 @@ export const lockReport = z.object({
     .optional(),
   /** Of standard locks that deviate in the same way (drivers/zigbee/locks), by what the lock claims to be. */
   family: text.optional(),
+  users: userLimits.optional(),
+  settings: lockSettings.optional(),
   /** Of the configuration it took last (lockApplied). */
   unsupported: z.array(text).max(APPS_MAX).optional(),
   /** Other devices that are taken to have its network address: nothing that opens a door is sent to it. */

@@ -5,7 +5,7 @@ import { HELD_FRAME_MS } from '../contract/zgate.ts';
 import { commandFrame, type TransferFrame, transferOf, transferStatus } from './lock-cluster.ts';
 import type { Lock } from './locks.ts';
 import { LOCK_CLUSTER, type Radio, type ZclReply } from './radio.ts';
-import { unsupportedOf } from './standard-lock.ts';
+import { limitsOf, unsupportedOf } from './standard-lock.ts';
 import { field } from './values.ts';
 import { statusName } from './zcl-status.ts';
 
@@ -14,7 +14,7 @@ const STEP_MS = HELD_FRAME_MS;
 const TRANSFER_IDS = 0xff;
 
 export interface ApplyOptions {
-  radio: Pick<Radio, 'send'>;
+  radio: Pick<Radio, 'send' | 'attribute' | 'memory'>;
   clock: Clock;
   lock: Lock;
   manufacturerCode: number | undefined;
@@ -30,10 +30,14 @@ export interface ApplyOptions {
 
 /** Rejects with a DriverError. */
 export async function applyConfiguration(apply: LockApply, options: ApplyOptions): Promise<LockApplied> {
-  const { lock, manufacturerCode } = options;
+  const { lock, manufacturerCode, radio } = options;
   return lock.hasOwnCluster && manufacturerCode !== undefined
     ? transfer(apply, manufacturerCode, options)
-    : { ...versionsOf(apply), payloads: [], unsupported: unsupportedOf(apply.configuration) };
+    : {
+        ...versionsOf(apply),
+        payloads: [],
+        unsupported: unsupportedOf(apply.configuration, limitsOf(lock, radio)),
+      };
 }
 
 async function transfer(

@@ -8,6 +8,8 @@ import { cancelUpdate, moveChannel, permitJoin, removeLock, updateLock } from '.
 import { applyConfiguration } from './apply.ts';
 import { openBoltCommands } from './bolt-commands.ts';
 import type { Gateway } from './gateway.ts';
+import { openLockSettings } from './lock-settings.ts';
+import { openLockUsers } from './lock-users.ts';
 import { mapNetwork } from './map.ts';
 import { lost as lostOf } from './network.ts';
 import { KNOWN, type Radio, type ZclReply, type ZclRequest } from './radio.ts';
@@ -37,7 +39,9 @@ export function commandsOf(
   reportGateway: () => void,
 ): Commands {
   let moving = false;
-  const sender = openSender(gateway);
+  const sender = openSender(gateway, (ieee) => users.yield(ieee));
+  const { context, locks, link } = gateway;
+  const users = openLockUsers({ radio: sender.radio, clock: context.clock, locks, ended: link.ended });
 
   async function move(channel: number, signal: AbortSignal): Promise<ChannelsApplied> {
     const { network, locks, joining } = gateway;
@@ -66,6 +70,9 @@ export function commandsOf(
   const handlers: Handlers = {
     ...lockHandlers(gateway, sender.radio),
     ...networkHandlers(gateway),
+    applyUser: users.applyUser,
+    readUsers: users.readUsers,
+    applyLockSettings: openLockSettings({ radio: sender.radio, clock: context.clock, locks }),
     moveChannel: (data, _, signal) => move(valid(moveChannel, data, 'INVALID_COMMAND').channel, signal),
   };
   return {
@@ -91,7 +98,10 @@ export function commandsOf(
 type Sender = Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember' | 'rememberFirst'>;
 
 /** Sends for people; a request that the library sits on ends the link, and with it the process. */
-function openSender(gateway: Gateway): { radio: Sender; isHanging(): boolean } {
+function openSender(
+  gateway: Gateway,
+  yieldTo: (ieee: string) => void,
+): { radio: Sender; isHanging(): boolean } {
   const { context, network, locks, link, recovery, states, addresses } = gateway;
   let hanging = false;
   async function send(request: ZclRequest): Promise<ZclReply> {
@@ -99,6 +109,7 @@ function openSender(gateway: Gateway): { radio: Sender; isHanging(): boolean } {
     if (request.actuates) {
       recovery.yield(request.ieee);
       states.yield(request.ieee);
+      yieldTo(request.ieee);
     }
     const parent = request.opens && (await unfitParent(request.ieee, gateway));
     if (parent) return { kind: 'unsent', reason: parent };

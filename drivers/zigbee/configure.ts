@@ -6,6 +6,8 @@ import { DOOR_LOCK, type Radio, type ZclReply } from './radio.ts';
 import {
   type AttributeWrite,
   DOOR_LOCK_ATTRIBUTE,
+  SET_PIN_CODE,
+  SET_RFID_CODE,
   UNLOCK_DOOR,
   UNLOCK_WITH_TIMEOUT,
 } from './standard-lock.ts';
@@ -139,9 +141,14 @@ function openExchanges(radio: () => ConfigurerRadio, clock: Clock): Exchanges {
       const reply = await foundation(target, DOOR_LOCK, 'discoverCommands', payload);
       if (reply.kind !== 'answered') return SILENT;
       const ids = field(reply.payload, 'commandIds');
+      const isWhole = field(reply.payload, 'discComplete') === 1;
       // Without this answer the first unlock shows it.
       if (Array.isArray(ids) && ids.includes(UNLOCK_DOOR))
-        radio().remember(target.ieee, { timedUnlock: ids.includes(UNLOCK_WITH_TIMEOUT) });
+        radio().remember(target.ieee, {
+          timedUnlock: ids.includes(UNLOCK_WITH_TIMEOUT),
+          lacksPins: isWhole && !ids.includes(SET_PIN_CODE),
+          lacksCards: isWhole && !ids.includes(SET_RFID_CODE),
+        });
       return undefined;
     },
   };

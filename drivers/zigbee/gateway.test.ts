@@ -130,7 +130,7 @@ describe('a gateway', () => {
       const before = await writes(ieee);
       const applied = lockApplied.parse(await apply(ieee, 1));
       expect(applied).toMatchObject({ configVersion: 1, payloads: [] });
-      expect(applied.unsupported).toEqual(['accessInternal', 'schedule', 'number', 'name']);
+      expect(applied.unsupported).toEqual(['accessInternal', 'number', 'name']);
       expect(report(ieee)).toMatchObject({ unsupported: applied.unsupported });
       await apply(ieee, 2, { standOpenEnabled: false });
       expect(await writes(ieee)).toEqual(before);

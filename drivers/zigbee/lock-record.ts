@@ -9,7 +9,7 @@ import { doorEvent, type EventDetail, type Facts, factsOf, isAttributes } from '
 import type { ZigbeeOptions } from './options.ts';
 import { DOOR_LOCK, LOCK_CLUSTER, type Radio, type RadioDevice, type RadioEvent } from './radio.ts';
 import { relockOf } from './relocking.ts';
-import { capabilitiesOf, offersPassage, requiresPin } from './standard-lock.ts';
+import { capabilitiesOf, limitsOf, offersPassage, requiresPin, settingsOf } from './standard-lock.ts';
 import { field, rssiOfLqi, text } from './values.ts';
 
 /** A lock that missed two reports is not there. */
@@ -120,13 +120,15 @@ function silentMs({ heardAt, report: { lastSeen } }: LockRecord, clock: Clock): 
   return lastSeen === undefined ? Number.POSITIVE_INFINITY : clock.now() - lastSeen;
 }
 
-/** How it relocks and stands open, and whether it needs a PIN; absent: not reported yet. */
+/** How it relocks and stands open, whether it needs a PIN, and what it keeps of users; absent: not reported yet. */
 function optionsOf(
   { ieee, endpoint }: LockRecord,
   radio: Pick<Radio, 'attribute' | 'memory'>,
-): Pick<LockReport, 'relock' | 'standOpen' | 'requiresPin'> {
+): Pick<LockReport, 'relock' | 'standOpen' | 'requiresPin' | 'users' | 'settings'> {
   const reported = (name: string) => radio.attribute(ieee, endpoint, DOOR_LOCK, name);
   const { timedUnlock, standOpenRefused } = radio.memory(ieee);
+  const settings = settingsOf(reported);
+  const users = limitsOf({ ieee, endpoint }, radio);
   const relock = relockOf({ timedUnlock, autoRelockTime: reported('autoRelockTime') });
   const needsPin = requiresPin(reported('requirePinForRfOperation'));
   const passage = offersPassage(reported('supportedOperatingModes')) ? 'passage' : 'unlocked';
@@ -135,6 +137,8 @@ function optionsOf(
     ...(relock && { relock }),
     ...(reported('lockState') !== undefined && { standOpen }),
     ...(needsPin !== undefined && { requiresPin: needsPin }),
+    ...(Object.keys(users).length > 0 && { users }),
+    ...(Object.keys(settings).length > 0 && { settings }),
   };
 }
 

@@ -24,12 +24,17 @@ describe('a standard lock', () => {
       schedule: [{ weekdays: 1, start: 0, end: 1 }],
     };
     // The permission is the gateway's to keep.
-    expect(unsupportedOf(all)).toEqual([
+    expect(unsupportedOf(all, {})).toEqual([
       ...['onlineEnabled', 'accessInternal', 'outputs', 'schedule', 'relaySetup', 'type', 'number', 'name'],
     ]);
-    expect(unsupportedOf(PLAIN)).toEqual([]);
+    expect(unsupportedOf(PLAIN, {})).toEqual([]);
     // Of no one, at no time: nothing is asked for.
-    expect(unsupportedOf({ ...PLAIN, accessInternal: { doors: [], interval: null } })).toEqual([]);
+    expect(unsupportedOf({ ...PLAIN, accessInternal: { doors: [], interval: null } }, {})).toEqual([]);
+    // One over midnight takes two of its week-day schedules, one until midnight takes one.
+    const night = { weekdays: 1, start: 1_320, end: 360 };
+    const schedule = [night, { ...night, end: 0 }];
+    expect(unsupportedOf({ ...PLAIN, schedule }, { weekDays: 3 })).toEqual([]);
+    expect(unsupportedOf({ ...PLAIN, schedule }, { weekDays: 2 })).toEqual(['schedule']);
   });
 
   it('has the capabilities that it reported', () => {

@@ -1,5 +1,5 @@
 /** What of a configuration a standard lock can carry (ZCL rev. 8, 7.3), and what it cannot. Pure. */
-import type { LockConfiguration } from '../contract/settings.ts';
+import type { LockConfiguration, LockSettings, UserLimits } from '../contract/settings.ts';
 import { DOOR_LOCK } from './radio.ts';
 import { hex, integer, UINT32_LAST } from './values.ts';
 
@@ -11,9 +11,19 @@ export const DOOR_LOCK_ATTRIBUTE = {
   pinUsers: 0x00_12,
   rfidUsers: 0x00_13,
   weekDaySchedules: 0x00_14,
+  yearDaySchedules: 0x00_15,
+  holidaySchedules: 0x00_16,
+  pinMax: 0x00_17,
+  pinMin: 0x00_18,
+  cardMax: 0x00_19,
+  cardMin: 0x00_1a,
   autoRelockTime: 0x00_23,
+  soundVolume: 0x00_24,
   operatingMode: 0x00_25,
   supportedOperatingModes: 0x00_26,
+  oneTouchLocking: 0x00_29,
+  wrongCodeLimit: 0x00_30,
+  wrongCodeLockout: 0x00_31,
   requirePin: 0x00_33,
 } as const;
 
@@ -26,6 +36,8 @@ export function readingOf(attributes: readonly number[]) {
 /** Commands of the Door Lock cluster that it receives. */
 export const UNLOCK_DOOR = 0x01;
 export const UNLOCK_WITH_TIMEOUT = 0x03;
+export const SET_PIN_CODE = 0x05;
+export const SET_RFID_CODE = 0x16;
 
 /** Such as `operatingMode (attribute 0x0025)`; of anything else what can be said of it. */
 export function attributeName(id: unknown): string {
@@ -65,7 +77,10 @@ export function requiresPin(reported: unknown): boolean | undefined {
  * What of a configuration holds something that the lock cannot carry. A permission to stand open is the gateway's to keep,
  * and no setting of the lock is changed by it.
  */
-export function unsupportedOf(wanted: LockConfiguration): (keyof LockConfiguration)[] {
+export function unsupportedOf(
+  wanted: LockConfiguration,
+  { weekDays = 0 }: UserLimits,
+): (keyof LockConfiguration)[] {
   const { accessInternal } = wanted;
   const opensToOthers =
     accessInternal !== null && (accessInternal.doors.length > 0 || accessInternal.interval !== null);
@@ -73,14 +88,74 @@ export function unsupportedOf(wanted: LockConfiguration): (keyof LockConfigurati
     ['onlineEnabled', wanted.onlineEnabled],
     ['accessInternal', opensToOthers],
     ['outputs', wanted.outputs.length > 0],
-    // Its week-day schedules are of single users, not of the door.
-    ['schedule', wanted.schedule.length > 0],
+    // Its week-day schedules are of single users: each user of the door is given those of the door (lock-users.ts).
+    ['schedule', weekDaysNeeded(wanted.schedule) > weekDays],
     ['relaySetup', wanted.relaySetup !== null],
     ['type', wanted.type !== null],
     ['number', wanted.number !== null],
     ['name', wanted.name !== null],
   ];
   return holds.flatMap(([name, isHeld]) => (isHeld ? [name] : []));
+}
+
+/** A week-day schedule is within one day (7.3.2.17.13): an interval over midnight is two. */
+function weekDaysNeeded(schedule: LockConfiguration['schedule']): number {
+  return schedule.reduce((count, { start, end }) => count + (end > start || end === 0 ? 1 : 2), 0);
+}
+
+/** What of the limits of users each attribute says, by its name in the library. */
+const USER_LIMITS = {
+  numOfPinUsersSupported: 'pins',
+  numOfRfidUsersSupported: 'cards',
+  minPinLen: 'pinMin',
+  maxPinLen: 'pinMax',
+  minRfidLen: 'cardMin',
+  maxRfidLen: 'cardMax',
+  numOfWeekDaySchedulesSupportedPerUser: 'weekDays',
+  numOfYearDaySchedulesSupportedPerUser: 'yearDays',
+  numOfHolidayScheduledsSupported: 'holidays',
+} as const satisfies Record<string, keyof UserLimits>;
+
+/** Of what the radio keeps of the lock. */
+export function limitsOf(
+  { ieee, endpoint }: { ieee: string; endpoint: number },
+  radio: {
+    attribute(ieee: string, endpoint: number, cluster: string, name: string): unknown;
+    memory(ieee: string): Readonly<Record<string, unknown>>;
+  },
+): UserLimits {
+  return userLimitsOf((name) => radio.attribute(ieee, endpoint, DOOR_LOCK, name), radio.memory(ieee));
+}
+
+/** Of what the lock reported. */
+export function settingsOf(attribute: (name: string) => unknown): LockSettings {
+  const numbers = {
+    autoRelockSeconds: integer(attribute('autoRelockTime'), 0, UINT32_LAST),
+    soundVolume: integer(attribute('soundVolume'), 0, 0xfe),
+    wrongCodeLimit: integer(attribute('wrongCodeEntryLimit'), 0, 0xfe),
+    wrongCodeLockoutSeconds: integer(attribute('userCodeTemporaryDisableTime'), 0, 0xfe),
+  };
+  const oneTouch = attribute('enableOneTouchLocking');
+  const oneTouchLocking = typeof oneTouch === 'boolean' ? Number(oneTouch) : integer(oneTouch, 0, 1);
+  return {
+    ...Object.fromEntries(Object.entries(numbers).filter(([, value]) => value !== undefined)),
+    ...(oneTouchLocking !== undefined && { oneTouchLocking: oneTouchLocking === 1 }),
+  };
+}
+
+/** `lacksPins`, `lacksCards`: the lock has listed its commands, and what stores them is not one (configure.ts). */
+function userLimitsOf(
+  attribute: (name: string) => unknown,
+  { lacksPins, lacksCards }: Readonly<Record<string, unknown>>,
+): UserLimits {
+  const limits: UserLimits = {};
+  for (const [name, limit] of Object.entries(USER_LIMITS)) {
+    const value = integer(attribute(name), 0, limit === 'pins' || limit === 'cards' ? 0xff_fe : 0xfe);
+    if (value !== undefined) limits[limit] = value;
+  }
+  if (lacksPins === true) limits.pins = 0;
+  if (lacksCards === true) limits.cards = 0;
+  return limits;
 }
 
 /** The commands that the door supports, derived from the attributes of the lock; beside those of the lock's own cluster. */

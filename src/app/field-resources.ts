@@ -196,6 +196,7 @@ async function openSlices(
     firmwareDirectory,
     openReconciler: (configuration) =>
       openReconciler({ ...configuration, name: 'door configurations', clock, log }),
+    openWorkReconciler: (name, work) => openReconciler({ ...work, name, clock, log }),
   });
   return { rs485, zgates, doors };
 }
@@ -228,6 +229,8 @@ function startTasks(tasks: Pick<Tasks, 'start'>, { rs485, zgates, doors }: Slice
   tasks.start('Zigbee reports', zgates.channels.reported.run);
   tasks.start('Zigbee join windows', zgates.joining.run);
   tasks.start('door configurations', doors.reconciler.run);
+  tasks.start('users of locks', doors.users.reconciler.run);
+  tasks.start('settings of locks', doors.lockSettings.reconciler.run);
   tasks.start('doors that follow the catalogue', doors.catalogueChanges.run);
   tasks.start('lock reports', doors.locks.keepReports);
   tasks.start('lock times', doors.locks.keepTimes);

@@ -58,6 +58,44 @@ function addDoors(doors: Command, kit: Kit): void {
       .action(ofKind('doors', async () => (await import('./resources.ts')).addDoor, kit)),
     'gatehouse doors add "Room 101"',
   );
+  addUsers(doors, kit);
+}
+
+function addUsers(doors: Command, kit: Kit): void {
+  const load = () => import('./door-users.ts');
+  kit.example(
+    kit
+      .addressed(doors.command('users'))
+      .description('List who has a PIN or a card on the lock of a door')
+      .argument('<door>', 'its id or name')
+      .option(...JSON_OPTION)
+      .action(ofKind('doors', async () => (await load()).listUsers, kit)),
+    'gatehouse doors users 214',
+  );
+  kit.example(
+    kit
+      .addressed(doors.command('set-user'))
+      .description('Give a user of the lock of a door a PIN or a card, or have the lock not take them')
+      .argument('<door>', 'its id or name')
+      .argument('<user>', 'its number on the lock')
+      .option('--pin', 'take a PIN from standard input')
+      .option('--card', 'take the code of a card from standard input, in hex')
+      .option('--disable', 'the lock keeps the codes, and does not open for them')
+      .option('--enable', 'it opens for them')
+      .option(...JSON_OPTION)
+      .action(ofKind('doors', async () => (await load()).setUser, kit)),
+    'gatehouse doors set-user 214 7 --pin < pin.txt',
+  );
+  kit.example(
+    kit
+      .addressed(doors.command('remove-user'))
+      .description('Remove a user from the lock of a door')
+      .argument('<door>', 'its id or name')
+      .argument('<user>', 'its number on the lock')
+      .option(...JSON_OPTION)
+      .action(ofKind('doors', async () => (await load()).removeUser, kit)),
+    'gatehouse doors remove-user 214 7',
+  );
 }
 
 function addOne(command: Command, name: Name, sample: string, change: string, kit: Kit): void {

@@ -16,6 +16,7 @@ import { parseConfig, readConfig } from '../platform/config/config-file.ts';
 import type { Database } from '../platform/database/database.ts';
 import { makeFolder } from '../platform/host/durable-file.ts';
 import { LOCAL_ADMINISTRATOR } from '../platform/principal.ts';
+import { openLockMemoryDoubt } from '../resources/doors/users-table.ts';
 import type { OpenAudit } from '../services/audit/audit.ts';
 import type { Manifest } from '../services/backup/manifest.ts';
 import { type DecryptionOptions, decryptionKey } from './backup-key.ts';
@@ -244,9 +245,11 @@ async function renew(
     'UPDATE system SET database_id = ?, epoch = ? WHERE id = 1',
   );
   const setSequenceFloor = openSequenceFloor(database);
+  const doubtLocks = openLockMemoryDoubt(database);
   await database.commit(() => {
     rename.run(databaseId, epoch);
     setSequenceFloor(sequence);
+    doubtLocks();
     audit?.record({
       principal: LOCAL_ADMINISTRATOR,
       action: 'database.restore',

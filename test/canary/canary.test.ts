@@ -26,6 +26,7 @@ import {
   waitFor,
   ZGATE,
 } from './site.ts';
+import { storeUsers } from './users.ts';
 
 const TIMINGS = { ...INSTANT, cardTimeoutMs: 600_000 };
 
@@ -185,16 +186,9 @@ async function pairReader(all: CanarySite): Promise<void> {
   places.push({ name: file, content: readFileSync(file) });
 }
 
-/** With its install code; its PIN for the radio is needed to unlock it, another one is typed, and a card is held to it. */
-async function joinLock({
-  ask,
-  site,
-  zigbee,
-  hide,
-  installCode,
-  radioPin,
-  typedPin,
-}: CanarySite): Promise<void> {
+/** With its install code; its PIN for the radio is needed to unlock it, it has users, another PIN is typed, and a card is held to it. */
+async function joinLock(all: CanarySite): Promise<void> {
+  const { ask, site, zigbee, hide, installCode, radioPin, typedPin } = all;
   const bearer = site.tokens['service-tool'];
   const zgate = `/network/zgate/${ZGATE}`;
   const open = (code: string) =>
@@ -222,6 +216,7 @@ async function joinLock({
   expect((await setPin(radioPin)).status).toBe(200);
   const unlocked = await ask('POST', `${path}/unlock`, { bearer, body: {} });
   expect(unlocked.body).toMatchObject({ outcome: 'confirmed' });
+  await storeUsers(all, path);
   const lastEvent = async () => (await ask('GET', path, { bearer })).body.connectionState.lastEvent;
   for (const change of [
     { pin: typedPin },

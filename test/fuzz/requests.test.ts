@@ -51,6 +51,8 @@ function found(operation: Described, name: string, site: FuzzSite): readonly str
       if (operation.id === 'retireDoor') return [TO_BE_RETIRED.door];
       if (operation.id === 'retireLock') return [TO_BE_RETIRED.lockOf];
       return DOORS;
+    case 'userId':
+      return ['0', '7'];
     case 'deviceId':
       if (operation.id === 'retireRs485Device') return [TO_BE_RETIRED.device];
       return operation.path.includes('zgate') ? [ZGATE] : DEVICES;

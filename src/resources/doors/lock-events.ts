@@ -22,6 +22,8 @@ import type { Locks } from './locks.ts';
 import type { PresenceEvents } from './presence.ts';
 import type { LateRelocks } from './relocking.ts';
 import type { DoorRow } from './table.ts';
+import { takeProgrammed } from './user-events.ts';
+import type { LockUsers } from './users.ts';
 
 /** Ids remembered, over all gateways: far more than 64 links can have on their way (src/platform/field/ipc.ts, EVENT_CREDITS). */
 const REMEMBERED_MAX = 10_000;
@@ -33,6 +35,7 @@ export interface LockEventsOptions extends Pick<LateOutcomeOptions, 'actuations'
   locks: Pick<Locks, 'since' | 'joined' | 'left' | 'forget' | 'happened'>;
   lateRelocks: LateRelocks;
   presence: Pick<PresenceEvents, 'mark'>;
+  users: Pick<LockUsers, 'changed'>;
   /** After the commit: the door has a lock, or has it elsewhere. */
   bound(doorId: string): void;
 }
@@ -112,6 +115,8 @@ function joined(
   const doorId = before?.id ?? create(parsed.hwId, options);
   table.setPlace.run(gatewayId, options.zgates.networkOf(gatewayId), doorId);
   if (before) configureAnew(before, options);
+  table.forgetApplied.run(parsed.hwId);
+  table.forgetAppliedSetting.run(parsed.hwId);
   const { manufacturer, model } = parsed;
   const detail = { mac: parsed.hwId, gatewayId, isNew: !before, manufacturer, model };
   record(options, 'door.lock-joined', doorId, detail);
@@ -176,7 +181,9 @@ function happened(
   options.events.publish(happenedAt(row.id, parsed));
   const late = takeLateOutcome(row, parsed, options);
   const relock = options.lateRelocks.relock(row, parsed, key);
+  const isProgrammed = takeProgrammed(parsed, options);
   return () => {
+    if (isProgrammed) options.users.changed(row.id);
     late?.();
     relock?.();
     options.locks.happened({ mac: parsed.hwId, gatewayId }, parsed.at);

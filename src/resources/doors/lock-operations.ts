@@ -70,8 +70,9 @@ function retirement(doors: DoorSlice, path: string): Operation[] {
       async handler({ params, query, principal, correlationId, ifMatch }) {
         const caller = { principal, correlationId, ifMatch };
         const isConfirmed = query.confirm === 'true';
-        const { door, version, leave } = await doors.retireLock(params.doorId, isConfirmed, caller);
-        return { body: { ...door, leave }, etag: String(version) };
+        const retired = await doors.retireLock(params.doorId, isConfirmed, caller);
+        const { door, version, leave, usersLeft } = retired;
+        return { body: { ...door, leave, usersLeft }, etag: String(version) };
       },
     }),
   ];

@@ -93,6 +93,10 @@ export const retireLockQuery = z.strictObject({
 
 export const retiredLock = door
   .extend({
+    usersLeft: z.int().openapi({
+      description:
+        'Users whose PINs and cards are in the memory of the lock still, as far as is known: it opens for them. DELETE …/users removes them before the lock is retired',
+    }),
     leave: z
       .object({
         outcome: z.enum(['confirmed', 'unconfirmed', 'notSent']),

@@ -55,6 +55,8 @@ export const relockState = z.object({
 const aged = <Value extends z.ZodType>(value: Value) =>
   z.object({ value, at: dateTime, age: z.int().openapi({ description: 'Milliseconds' }) }).nullable();
 
+const limit = z.int().nullable();
+
 export const lockConditions = {
   lockState: aged(z.enum(LOCK_STATES)).openapi({
     description: 'The bolt, as the lock reported; null: it has not',
@@ -87,6 +89,23 @@ export const lockConditions = {
   setupFaults: z.array(z.object({ step: z.string(), reason: z.string(), at: dateTime })).openapi({
     description: 'Steps of the first configuration of the lock that failed; they are tried again',
   }),
+  users: z
+    .object({
+      pins: limit,
+      cards: limit,
+      pinMin: limit,
+      pinMax: limit,
+      cardMin: limit,
+      cardMax: limit,
+      weekDays: limit,
+      yearDays: limit,
+      holidays: limit,
+    })
+    .nullable()
+    .openapi({
+      description:
+        'What the lock says that it keeps of users: how many PINs and cards, their lengths (digits, bytes), and schedules for each user; a null is not reported. null: it has reported none of it',
+    }),
   rfPin: z.object({ required: z.boolean().nullable(), isStored: z.boolean() }).openapi({
     description:
       'The PIN for operations by radio: whether the lock requires one (null: it has not reported), and whether it is stored',

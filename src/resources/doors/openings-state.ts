@@ -1,4 +1,5 @@
 /** How a door stands open and who locks it again, as …/state shows it. */
+import type { UserLimits } from '../../../drivers/contract/settings.ts';
 import type { Closings } from './closing.ts';
 import type { PendingClosing } from './closing-orders.ts';
 import type { DoorContext } from './context.ts';
@@ -19,7 +20,7 @@ export interface OpeningsShown extends DoorContext {
 export function openingsOf(
   row: DoorRow,
   options: OpeningsShown,
-): Pick<DoorState, 'standingOpen' | 'relock' | 'lockFamily' | 'rfPin'> {
+): Pick<DoorState, 'standingOpen' | 'relock' | 'lockFamily' | 'rfPin' | 'users'> {
   const report = options.locks.report(row);
   const pending = options.closings.pendingOf(row.id);
   return {
@@ -37,6 +38,7 @@ export function openingsOf(
             })),
           },
     lockFamily: report?.family ?? null,
+    users: limitsOf(report?.users),
     rfPin: { required: report?.requiresPin ?? null, isStored: options.rfPins.has(row.mac) },
   };
 }
@@ -84,4 +86,19 @@ function endingOf({ failure }: PendingClosing): StandingOpenState {
 
 function iso(at: number): string {
   return new Date(at).toISOString();
+}
+
+function limitsOf(limits: UserLimits | undefined): DoorState['users'] {
+  if (!limits) return null;
+  return {
+    pins: limits.pins ?? null,
+    cards: limits.cards ?? null,
+    pinMin: limits.pinMin ?? null,
+    pinMax: limits.pinMax ?? null,
+    cardMin: limits.cardMin ?? null,
+    cardMax: limits.cardMax ?? null,
+    weekDays: limits.weekDays ?? null,
+    yearDays: limits.yearDays ?? null,
+    holidays: limits.holidays ?? null,
+  };
 }

@@ -7,7 +7,9 @@ import { doorHistory, historyQuery } from './history-schema.ts';
 import { doorPage, listQuery } from './list-schema.ts';
 import { lockOperations } from './lock-operations.ts';
 import { createBody, door, doorId, doorOptionsResult, doorPending, doorState, updateBody } from './schema.ts';
+import { settingsOperations } from './settings-operations.ts';
 import type { DoorSlice } from './slice.ts';
+import { userOperations } from './user-operations.ts';
 
 const params = z.object({ doorId });
 const tag = 'Doors';
@@ -20,6 +22,8 @@ export function doorOperations(doors: DoorSlice, segment: string, job: z.ZodType
     ...reads(doors, path),
     ...pending(doors, `${path}/{doorId}/pending`),
     ...lockOperations(doors, path, job),
+    ...userOperations(doors, path, job),
+    ...settingsOperations(doors, path),
   ];
 }
 

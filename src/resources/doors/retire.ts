@@ -36,7 +36,7 @@ export interface Retirements {
     doorId: string,
     isConfirmed: boolean,
     caller: Change,
-  ): Promise<ReturnType<Doors['get']> & { leave: LeaveResult }>;
+  ): Promise<ReturnType<Doors['get']> & { leave: LeaveResult; usersLeft: number }>;
 }
 
 export function openRetirements(options: RetireOptions): Retirements {
@@ -86,7 +86,7 @@ export function openRetirements(options: RetireOptions): Retirements {
     },
 
     async retireLock(doorId, isConfirmed, caller) {
-      const { row, mac } = await change(doorId, caller, (row) => {
+      const { row, mac, usersLeft } = await change(doorId, caller, (row) => {
         const { mac, gateway_id: gatewayId } = row;
         if (mac === null) throw new GatehouseError('NO_LOCK', `Door ${doorId} has no lock to remove.`);
         if (table.standOpen.get(doorId))
@@ -94,22 +94,24 @@ export function openRetirements(options: RetireOptions): Retirements {
         const hasLeft = row.lock_left_at !== null;
         const isPending = table.closing.get(mac) !== undefined;
         if (isPending && !hasLeft && !isConfirmed) throw unconfirmed(mac, closings.lockedInWords(mac));
-        retired('door.retire-lock', row, caller, { notLocked: isPending });
+        const usersLeft = table.countLockUsers.get(mac)?.count ?? 0;
+        retired('door.retire-lock', row, caller, { notLocked: isPending, usersLeft });
         table.setWiring.run(null, null, null, null, null, doorId);
         table.setLockLeft.run(null, doorId);
         closings.abandon(mac, caller, hasLeft ? LEFT : CONFIRMED);
         table.forgetPins.run();
+        table.pruneLockUsers.run();
         leaving.store(mac, doorId);
         options.conditions.lockChanged(row);
         // No lock has what is in force now: the next one gets all of it.
         options.deliveries.changed(doorId, { fields: ['lock'], now: clock.now(), caller });
         events.publish(lockChanged(doorId, 'retired', { mac, gatewayId }));
-        return { row, mac };
+        return { row, mac, usersLeft };
       });
       closings.schedule(mac, 0);
       options.bound(doorId);
       const leave = await leaving.leave(addressOf(row), mac, caller);
-      return { ...doors.get(doorId), leave };
+      return { ...doors.get(doorId), leave, usersLeft };
     },
   };
 }

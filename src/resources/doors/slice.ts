@@ -17,6 +17,7 @@ import { type DoorImport, importDoors } from './import.ts';
 import { openLeaving } from './leaving.ts';
 import { type Listing, openListing } from './listing.ts';
 import type { LockDoor } from './lock.ts';
+import { type LockMemory, openLockMemory } from './lock-memory.ts';
 import { type LockPlace, type Locks, openLocks } from './locks.ts';
 import { openOffline } from './offline.ts';
 import { type Openings, openOpenings } from './openings.ts';
@@ -26,10 +27,13 @@ import { openRetirements, type Retirements } from './retire.ts';
 import { type LockSwaps, openLockSwaps } from './swap-lock.ts';
 import { type DoorTable, type DueRow, openDoorTable } from './table.ts';
 import { openUnlocks, type Unlocks } from './unlock.ts';
+import type { LockWork } from './user-apply.ts';
 
 export interface DoorSliceOptions extends Omit<DoorContext, 'table'> {
   /** Of src/services/reconcile/reconcile.ts, for this configuration. */
   openReconciler(configuration: Configuration): Reconciler;
+  /** The same for what is kept in the memory of locks; `name` is for the log. */
+  openWorkReconciler(name: string, work: LockWork): Reconciler;
 }
 
 export interface DoorSlice
@@ -41,7 +45,8 @@ export interface DoorSlice
     Retirements,
     History,
     GatewayLinks,
-    Openings {
+    Openings,
+    LockMemory {
   readonly table: DoorTable;
   readonly locks: Locks;
   readonly presence: PresenceEvents;
@@ -54,7 +59,7 @@ export interface DoorSlice
   wake(doorId: string): void;
 }
 
-export function openDoorSlice({ openReconciler, ...below }: DoorSliceOptions): DoorSlice {
+export function openDoorSlice({ openReconciler, openWorkReconciler, ...below }: DoorSliceOptions): DoorSlice {
   const table = openDoorTable(below.database);
   const context: DoorContext = { ...below, table };
   const deliveries = openDeliveries(table);
@@ -67,6 +72,7 @@ export function openDoorSlice({ openReconciler, ...below }: DoorSliceOptions): D
   const presence = openPresenceEvents({ ...context, locks, offline });
   const configuration = doorConfiguration({ ...context, deliveries, locks });
   const reconciler = openReconciler(configuration);
+  const memory = openLockMemory({ ...context, locks, openWorkReconciler });
   const openings = openOpenings(context, locks);
   const { closings, standOpen, lockDoor } = openings;
   const firmware = openFirmware({ ...context, locks });
@@ -80,9 +86,8 @@ export function openDoorSlice({ openReconciler, ...below }: DoorSliceOptions): D
   const replacements = openLockReplacements({ ...context, ...exchanged });
   const swaps = openLockSwaps({ ...context, ...exchanged });
   const retirements = openRetirements({ ...context, ...exchanged, leaving });
-  const history = openHistory({ ...context, directory, locks });
   const moved = { deliveries, locks, duplicates, leaving, swaps, presence, firmware, bound: stored };
-  const links = openGatewayLinks({ ...context, ...openings, ...moved, wakeWaiting });
+  const links = openGatewayLinks({ ...context, ...openings, ...moved, ...memory, wakeWaiting });
 
   function changed({ mac, gatewayId }: LockPlace, how: { isBack: boolean; configChanged: boolean }): void {
     const rows = table.byLock.all(mac, gatewayId);
@@ -101,16 +106,18 @@ export function openDoorSlice({ openReconciler, ...below }: DoorSliceOptions): D
   }
   function wake(doorId: string): void {
     reconciler.wake(doorId);
+    memory.lockIsBack(doorId);
     standOpen.wake(doorId);
   }
   function wakeWaiting(rows: DueRow[]): void {
-    for (const row of rows) if (configuration.isWaiting(row)) wake(row.id);
+    for (const row of rows) (configuration.isWaiting(row) ? wake : memory.lockIsBack)(row.id);
   }
   /** Something of the door was stored that may have to be sent, or its lock is another. */
   function stored(doorId: string): void {
     // A new door may be of a lock that has been there for long.
     presence.mark(doorId);
     firmware.lockChanged(doorId);
+    memory.lockChanged(doorId);
     wake(doorId);
   }
 
@@ -121,12 +128,13 @@ export function openDoorSlice({ openReconciler, ...below }: DoorSliceOptions): D
     ...replacements,
     ...swaps,
     ...retirements,
-    ...history,
+    ...openHistory({ ...context, directory, locks }),
     ...links,
     table,
     locks,
     presence,
     reconciler,
+    ...memory,
     listing,
     catalogueChanges,
     siteImport,

@@ -20,7 +20,7 @@ const put = (body: object) => estate.desk('PUT', `/doors/${id}`, body);
 const door = async () => (await estate.desk('GET', `/doors/${id}`)).body;
 
 describe('a standard lock', () => {
-  beforeEach(() => estate.report(MAC, { capabilities: ['users', 'pins', 'weekDaySchedules'] }));
+  beforeEach(() => estate.report(MAC, { capabilities: ['users', 'pins'] }));
 
   it('refuses options and schedules, each with its field, and nothing of the body is stored', async () => {
     const { status, body } = await put({ name: 'Gate', options: OPTIONS, scheduleId: 'office' });
@@ -62,6 +62,10 @@ describe('anything is taken', () => {
   it.each([
     ['a lock that has not reported what it can', undefined],
     ['a lock that can', { capabilities: ['accessInternal', 'outputs', 'schedule'] }],
+    [
+      'a lock whose users have schedules',
+      { capabilities: ['accessInternal', 'outputs', 'weekDaySchedules'] },
+    ],
     [
       'a lock of the manufacturer whose capabilities were not read',
       { capabilities: ['pins'], lccVersion: '1' },

@@ -39,7 +39,9 @@ function faultsOf(before: Wanted, after: Wanted, report: Partial<LockReport>): F
     faults.push(['/options/accessInternal', 'it keeps no keys of other doors']);
   if (!capabilities.includes('outputs') && adds(({ options }) => options.outputs, outputs.length > 0))
     faults.push(['/options/outputs', 'it has no outputs']);
-  if (!capabilities.includes('schedule') && adds(({ scheduleId }) => scheduleId, after.scheduleId !== null))
+  // The users of a lock with week-day schedules are given that of the door.
+  const keepsSchedule = ['schedule', 'weekDaySchedules'].some((name) => capabilities.includes(name));
+  if (!keepsSchedule && adds(({ scheduleId }) => scheduleId, after.scheduleId !== null))
     faults.push(['/scheduleId', 'it keeps no schedule of a door']);
   return faults;
 }

@@ -2,6 +2,8 @@
 import type { Prepare, Statement } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { openingStatements } from './openings-table.ts';
+import { settingStatements } from './settings-table.ts';
+import { userStatements } from './users-table.ts';
 
 export interface DoorRow {
   id: string;
@@ -100,6 +102,8 @@ export function openDoorTable({ prepare }: Prepare) {
     ...deliveryStatements(prepare),
     ...lockStatements(prepare, changing),
     ...openingStatements(prepare),
+    ...userStatements(prepare),
+    ...settingStatements(prepare),
     ...catalogueStatements(prepare),
     ...historyStatements(prepare),
     /** Doors of which something was written since the last call. */

@@ -1,7 +1,8 @@
 /**
  * Wanted → applied, once for all who need it: what a client has asked for (a row and its version) is sent to the device
- * until the device reports it in force. The three users (door configuration, RS-485 settings, Zigbee channels) differ
- * in what they send and in what "reported" means; waiting, retrying, superseding and reporting are the same.
+ * until the device reports it in force. Those who need it (door configuration, users and settings of locks, RS-485 settings,
+ * Zigbee channels) differ in what they send and in what "reported" means; waiting, retrying, superseding and reporting are
+ * the same.
  */
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import type { Clock } from '../../platform/clock.ts';

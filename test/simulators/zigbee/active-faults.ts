@@ -10,6 +10,8 @@ export interface ActiveFaults extends DeviceFaults {
   isJammed(): boolean;
   isStuck(): boolean;
   boasts(): boolean;
+  forgetsCodes(): boolean;
+  ignoresUserTypes(): boolean;
   misreported(): number | undefined;
   relocksMs(): number | undefined;
   lagMs(): number;
@@ -51,6 +53,8 @@ export function openActiveFaults(initial: Faults): ActiveFaults {
     isJammed: () => faults.jammed === true,
     isStuck: () => faults.stuck === true,
     boasts: () => faults.boasts === true,
+    forgetsCodes: () => faults.forgetsCodes === true,
+    ignoresUserTypes: () => faults.ignoresUserTypes === true,
     misreported: () => faults.misreports,
     relocksMs: () => faults.relocksMs,
     lagMs: () => faults.lagMs ?? 0,

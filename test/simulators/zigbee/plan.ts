@@ -59,6 +59,10 @@ const faultsSchema = z.strictObject({
   stuck: z.boolean(),
   /** Commands are answered with success and their operation is reported, and nothing moves. */
   boasts: z.boolean(),
+  /** Answers success to PINs and cards that are set, and keeps none. */
+  forgetsCodes: z.boolean(),
+  /** Takes each user for one that may open always, whatever its type. */
+  ignoresUserTypes: z.boolean(),
   /** LockState as it is read and reported, whatever the bolt shows. */
   misreports: u8,
   /** Once unlocked it locks by itself so soon, whatever the command and its settings say. */
@@ -147,6 +151,10 @@ export const lockSchema = z.strictObject({
     .array(z.strictObject({ user: u16, code: hex(4, 10) }))
     .max(250)
     .default([]),
+  /** Users that fit its memory, of each kind, whatever their numbers. */
+  codesMax: z.int().min(0).max(250).default(250),
+  /** SendPINOverTheAir: false masks the digits in what it answers. */
+  sendsPins: z.boolean().default(true),
   battery: batterySchema.prefault({}),
   supportedOperatingModes: u16.default(0x1f),
   /** All event masks and the alarm mask, until they are written. The default of ZCL (07-5123-08, 7.3.2.14) is 0. */
@@ -264,6 +272,8 @@ export const lockChange = z.strictObject({
   card: hex(4, 10).optional(),
   /** A PIN is typed. */
   pin: pin.optional(),
+  /** A PIN is set at its keypad; null: removed. */
+  program: z.strictObject({ user: u16, pin: pin.nullable() }).optional(),
   /** Turned by hand from the inside. */
   manual: z.enum(['lock', 'unlock']).optional(),
   /** Says its last operation once more, which is none. */

@@ -65,7 +65,15 @@ interface Parts {
   schedules: Schedules;
   events: Events;
   masks: Masks;
-  settings: { needsPin: boolean; wrongLimit: number; isLogging: boolean; language: string; volume: number };
+  settings: {
+    needsPin: boolean;
+    wrongLimit: number;
+    lockoutSeconds: number;
+    isLogging: boolean;
+    language: string;
+    volume: number;
+    isOneTouch: boolean;
+  };
 }
 
 export function openDoorLock(options: DoorLockOptions): DoorLock {
@@ -105,9 +113,21 @@ export function openDoorLock(options: DoorLockOptions): DoorLock {
       pin: plan.pins.map(({ user, code }) => ({ user, code: Buffer.from(code) })),
       rfid: plan.rfids.map(({ user, code }) => ({ user, code: Buffer.from(code, 'hex') })),
     },
-    programmed: (_, code, { user, type, status }) => events.programming(code, user, type, status),
+    codesMax: plan.codesMax,
+    masksCodes: !plan.sendsPins,
+    forgets: activeFaults.forgetsCodes,
+    ignoresTypes: activeFaults.ignoresUserTypes,
+    programmed: events.programming,
   });
-  const settings = { needsPin: plan.requirePin, wrongLimit: 5, isLogging: false, language: 'en', volume: 1 };
+  const settings = {
+    needsPin: plan.requirePin,
+    wrongLimit: 5,
+    lockoutSeconds: 30,
+    isLogging: false,
+    language: 'en',
+    volume: 1,
+    isOneTouch: false,
+  };
   const parts: Parts = { options, bolt, users, schedules: openSchedules(), events, masks, settings };
   let wrong = 0;
 
@@ -190,8 +210,10 @@ function attributesOf({ options, bolt, masks, settings }: Parts): Record<number,
       },
     },
     38: constant(TYPE.bitmap16, plan.supportedOperatingModes),
+    41: fieldOf(settings, 'isOneTouch', TYPE.boolean, isWritable),
     48: fieldOf(settings, 'wrongLimit', TYPE.uint8, isWritable),
-    50: constant(TYPE.boolean, false),
+    49: fieldOf(settings, 'lockoutSeconds', TYPE.uint8, isWritable),
+    50: constant(TYPE.boolean, plan.sendsPins),
     51: fieldOf(settings, 'needsPin', TYPE.boolean, isWritable),
     64: masked('alarm'),
     65: masked('keypad'),

@@ -3,7 +3,7 @@ import { bytes, u16, u32 } from '../../bytes.ts';
 import type { Time } from '../../time.ts';
 import type { Executed, Source } from './bolt.ts';
 import { type OperationStyle, openOperations, type Saying } from './operations.ts';
-import type { Kind } from './users.ts';
+import type { Credential, Kind } from './users.ts';
 
 /** OperationEventSource; of what the lock does by itself it is that of the person at it. */
 const SOURCE: Record<Source, number> = { keypad: 0, rf: 1, manual: 2, lock: 2, rfid: 3 };
@@ -19,8 +19,6 @@ export const OPERATION = {
 } as const;
 const NO_USER = 0xffff;
 const PROGRAMMING_EVENT = 0x21;
-/** RF, as the source of a programming event. */
-const RF = 1;
 
 /** By source: bit n lets through the code n. 0x41 to 0x47 of the cluster. */
 export interface Masks {
@@ -49,7 +47,7 @@ export interface Events {
   sayAgain(): void;
   /** A code was taken. */
   typed(kind: Kind, code: Uint8Array): void;
-  programming(code: number, user: number, type: number, status: number): void;
+  programming(source: 'keypad' | 'rf', code: number, credential: Omit<Credential, 'code'>): void;
   log(): Logged[];
 }
 
@@ -85,9 +83,11 @@ export function openEvents(time: Time, masks: Masks, saying: Saying, style: Oper
       const unlock = isManual ? OPERATION.manualUnlock : OPERATION.unlock;
       operation(source, what === 'lock' ? lock : unlock, user);
     },
-    programming(code, user, type, status) {
-      if (passes(masks.rfProgramming, code))
-        notify(PROGRAMMING_EVENT, bytes(RF, code, u16(user), 0, type, status, localTime(), 0));
+    programming(source, code, { user, type, status }) {
+      const mask = source === 'rf' ? masks.rfProgramming : masks.keypadProgramming;
+      if (!passes(mask, code)) return;
+      const head = bytes(SOURCE[source], code, u16(user), 0, type, status);
+      notify(PROGRAMMING_EVENT, bytes(head, localTime(), 0));
     },
     log: () => [...log],
   };

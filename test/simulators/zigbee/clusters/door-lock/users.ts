@@ -16,6 +16,8 @@ export interface Credential {
 export interface Users {
   commands: Cluster['commands'];
   find(kind: Kind, code: Uint8Array): Credential | undefined;
+  /** At its keypad; null: removed. */
+  program(change: { user: number; pin: string | null }): void;
   list(kind: Kind): Credential[];
 }
 
@@ -32,11 +34,17 @@ const PROGRAMMED = { pin: { added: 2, deleted: 3, changed: 4 }, rfid: { added: 5
 
 export interface UsersOptions {
   initial: Record<Kind, { user: number; code: Buffer }[]>;
+  /** Of each kind. */
+  codesMax: number;
+  masksCodes: boolean;
+  /** It says that it took a code, and did not. */
+  forgets(): boolean;
+  ignoresTypes(): boolean;
   /** A programming event. */
-  programmed(kind: Kind, code: number, credential: Credential): void;
+  programmed(source: 'keypad' | 'rf', code: number, credential: Credential): void;
 }
 
-export function openUsers({ initial, programmed }: UsersOptions): Users {
+export function openUsers({ initial, programmed, ...options }: UsersOptions): Users {
   const tableOf = (kind: Kind) =>
     new Map<number, Credential>(
       initial[kind].map(({ user, code }) => [user, { user, code, status: ENABLED, type: 0 }]),
@@ -53,13 +61,20 @@ export function openUsers({ initial, programmed }: UsersOptions): Users {
     const answer = (result: number) => responded(command, Buffer.of(result));
     const isDigits = kind === 'rfid' || code.every((byte) => byte >= 0x30 && byte <= 0x39);
     if (code.length < shortest || code.length > longest || !isDigits) return answer(SET.failure);
-    if (user >= USERS_MAX) return answer(SET.memoryFull);
+    const before = tables[kind].get(user);
+    if (user >= USERS_MAX || (!before && tables[kind].size >= options.codesMax))
+      return answer(SET.memoryFull);
     const same = [...tables[kind].values()].find((one) => one.user !== user && one.code.equals(code));
     if (same) return answer(SET.duplicate);
-    const before = tables[kind].get(user);
-    const credential = { user, status: status === AVAILABLE ? ENABLED : status, type, code };
+    if (options.forgets()) return answer(SET.success);
+    const credential = {
+      user,
+      status: status === AVAILABLE ? ENABLED : status,
+      type: options.ignoresTypes() ? 0 : type,
+      code,
+    };
     tables[kind].set(user, credential);
-    programmed(kind, before ? PROGRAMMED[kind].changed : PROGRAMMED[kind].added, credential);
+    programmed('rf', before ? PROGRAMMED[kind].changed : PROGRAMMED[kind].added, credential);
     return answer(SET.success);
   }
   function get(kind: Kind, input: Reader): Answer {
@@ -67,13 +82,14 @@ export function openUsers({ initial, programmed }: UsersOptions): Users {
     const one = tables[kind].get(user);
     const command = kind === 'pin' ? 0x06 : 0x17;
     if (!one) return responded(command, bytes(u16(user), AVAILABLE, UNSUPPORTED_TYPE, 0));
-    return responded(command, bytes(u16(user), one.status, one.type, one.code.length, one.code));
+    const code = options.masksCodes ? Buffer.alloc(one.code.length, 0xff) : one.code;
+    return responded(command, bytes(u16(user), one.status, one.type, code.length, code));
   }
   function clear(kind: Kind, user: number): void {
     const one = tables[kind].get(user);
     if (!one) return;
     tables[kind].delete(user);
-    programmed(kind, PROGRAMMED[kind].deleted, one);
+    programmed('rf', PROGRAMMED[kind].deleted, one);
   }
   function clearAll(kind: Kind): void {
     for (const user of [...tables[kind].keys()]) clear(kind, user);
@@ -84,43 +100,71 @@ export function openUsers({ initial, programmed }: UsersOptions): Users {
     for (const kind of kinds) Object.assign(tables[kind].get(user) ?? {}, changes);
     return kinds.length > 0;
   };
-  const anyOf = (user: number) => tables.pin.get(user) ?? tables.rfid.get(user);
-  const done = (command: number, isDone = true) => responded(command, Buffer.of(isDone ? 0 : 1));
-
   return {
     find,
     list: (kind) => [...tables[kind].values()],
-    commands: {
-      5: (input) => set('pin', input),
-      6: (input) => get('pin', input),
-      7(input) {
-        clear('pin', input.u16());
-        return done(0x07);
-      },
-      8() {
-        clearAll('pin');
-        return done(0x08);
-      },
-      9: (input) => done(0x09, change(input.u16(), { status: input.u8() })),
-      10(input) {
-        const user = input.u16();
-        return responded(0x0a, bytes(u16(user), anyOf(user)?.status ?? AVAILABLE));
-      },
-      20: (input) => done(0x14, change(input.u16(), { type: input.u8() })),
-      21(input) {
-        const user = input.u16();
-        return responded(0x15, bytes(u16(user), anyOf(user)?.type ?? UNSUPPORTED_TYPE));
-      },
-      22: (input) => set('rfid', input),
-      23: (input) => get('rfid', input),
-      24(input) {
-        clear('rfid', input.u16());
-        return done(0x18);
-      },
-      25() {
-        clearAll('rfid');
-        return done(0x19);
-      },
+    program({ user, pin }) {
+      const before = tables.pin.get(user);
+      const code = pin === null ? before?.code : Buffer.from(pin);
+      if (!code) return;
+      const credential = { user, status: ENABLED, type: 0, code };
+      if (pin === null) tables.pin.delete(user);
+      else tables.pin.set(user, credential);
+      const kind = pin === null ? 'deleted' : before ? 'changed' : 'added';
+      programmed('keypad', PROGRAMMED.pin[kind], credential);
+    },
+    commands: commandsOf({
+      set,
+      get,
+      clear,
+      clearAll,
+      change,
+      anyOf: (user) => tables.pin.get(user) ?? tables.rfid.get(user),
+    }),
+  };
+}
+
+interface Deeds {
+  set(kind: Kind, input: Reader): Answer;
+  get(kind: Kind, input: Reader): Answer;
+  clear(kind: Kind, user: number): void;
+  clearAll(kind: Kind): void;
+  change(user: number, changes: Partial<Credential>): boolean;
+  anyOf(user: number): Credential | undefined;
+}
+
+function commandsOf({ set, get, clear, clearAll, change, anyOf }: Deeds): Cluster['commands'] {
+  const done = (command: number, isDone = true) => responded(command, Buffer.of(isDone ? 0 : 1));
+  return {
+    5: (input) => set('pin', input),
+    6: (input) => get('pin', input),
+    7(input) {
+      clear('pin', input.u16());
+      return done(0x07);
+    },
+    8() {
+      clearAll('pin');
+      return done(0x08);
+    },
+    9: (input) => done(0x09, change(input.u16(), { status: input.u8() })),
+    10(input) {
+      const user = input.u16();
+      return responded(0x0a, bytes(u16(user), anyOf(user)?.status ?? AVAILABLE));
+    },
+    20: (input) => done(0x14, change(input.u16(), { type: input.u8() })),
+    21(input) {
+      const user = input.u16();
+      return responded(0x15, bytes(u16(user), anyOf(user)?.type ?? UNSUPPORTED_TYPE));
+    },
+    22: (input) => set('rfid', input),
+    23: (input) => get('rfid', input),
+    24(input) {
+      clear('rfid', input.u16());
+      return done(0x18);
+    },
+    25() {
+      clearAll('rfid');
+      return done(0x19);
     },
   };
 }

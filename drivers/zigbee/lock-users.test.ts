@@ -1,0 +1,232 @@
+/** Users of locks against a simulated network, whose locks have a codec of their own (test/simulators/zigbee/clusters/door-lock). */
+import { inspect } from 'node:util';
+import { beforeAll, expect, it, vi } from 'vitest';
+import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
+import type { LockReport } from '../contract/settings.ts';
+import { afterAllTests, joined, opened, simulated, type TestGateway, unlockOf } from './test-gateway.ts';
+
+const KIND = '00158d0001000031';
+const MASKING = '00158d0001000032';
+const BARE = '00158d0001000034';
+const SLEEPER = '00158d0001000035';
+const PIN = '86420975';
+const OTHER_PIN = '97531086';
+const CARD = '04a2b3c4d5e6f7';
+
+let site: SimulatedGateway;
+let gateway: TestGateway;
+
+beforeAll(async () => {
+  const cleanup = afterAllTests();
+  const plain = { vendorCluster: false, mains: true };
+  const { mains: _, ...asleep } = plain;
+  const locks = [
+    { ieee: KIND, ...plain },
+    { ieee: MASKING, ...plain, sendsPins: false, codesMax: 1 },
+    { ieee: BARE, ...plain, lacksCommands: [5, 6, 7, 0x16, 0x17, 0x18], lacksAttributes: [0x24] },
+    { ieee: SLEEPER, ...asleep, sleepy: { pollMs: 400, awakeMs: 0 } },
+  ];
+  site = await simulated({ pace: 1, locks }, cleanup);
+  gateway = await opened(site, {}, { cleanup });
+  for (const { ieee } of locks) await joined(gateway, site, ieee);
+}, 60_000);
+
+const ALWAYS = { kind: 'always' };
+const apply = (hwId: string, userId: number, change: object = {}) =>
+  gateway.execute('applyUser', {
+    hwId,
+    userId,
+    isEnabled: true,
+    pin: null,
+    card: null,
+    access: ALWAYS,
+    ...change,
+  });
+const refusal = (reason: string) => ({ code: 'REFUSED', message: expect.stringContaining(reason) });
+const fresh = (ieee: string) => site.set(ieee, { faults: null, clearLog: true });
+const sent = async (ieee: string) =>
+  (await site.state(ieee)).received
+    .filter(({ cluster, isFoundation }) => cluster === 0x0101 && !isFoundation)
+    .map(({ command }) => command);
+const codes = async (ieee: string) => {
+  const { pins, rfids } = await site.state(ieee);
+  return { pins, rfids };
+};
+
+it('says what the lock keeps of users', () => {
+  const users = (ieee: string) => (gateway.reports.get(`device:${ieee}`) as LockReport).users;
+  expect(users(KIND)).toEqual({
+    pins: 250,
+    cards: 250,
+    pinMin: 4,
+    pinMax: 8,
+    cardMin: 4,
+    cardMax: 10,
+    weekDays: 4,
+    yearDays: 2,
+    holidays: 8,
+  });
+  expect(users(BARE)).toMatchObject({ pins: 0, cards: 0 });
+});
+
+it('stores a PIN and a card, changes what differs alone, and removes them', async () => {
+  await fresh(KIND);
+  expect(await apply(KIND, 7, { pin: PIN, card: CARD })).toEqual({ isShown: true });
+  expect(await codes(KIND)).toEqual({
+    pins: [{ user: 7, status: 1, type: 0, code: PIN }],
+    rfids: [{ user: 7, status: 1, type: 0, code: CARD }],
+  });
+  // Get, set and get again, of each (ZCL rev. 8, table 7-17).
+  expect(await sent(KIND)).toEqual([0x06, 0x05, 0x06, 0x17, 0x16, 0x17]);
+  await fresh(KIND);
+  expect(await apply(KIND, 7, { pin: PIN, card: CARD })).toEqual({ isShown: true });
+  expect(await sent(KIND)).toEqual([0x06, 0x17]);
+  await fresh(KIND);
+  expect(await apply(KIND, 7, { pin: PIN, card: CARD, isEnabled: false })).toEqual({ isShown: true });
+  // Set User Status is of the user, and so of the card as well.
+  expect(await sent(KIND)).toEqual([0x06, 0x09, 0x06, 0x17]);
+  expect((await codes(KIND)).pins).toMatchObject([{ status: 3 }]);
+  expect(await apply(KIND, 7, { pin: OTHER_PIN })).toEqual({ isShown: true });
+  expect(await codes(KIND)).toEqual({ pins: [{ user: 7, status: 1, type: 0, code: OTHER_PIN }], rfids: [] });
+  expect(await apply(KIND, 7)).toEqual({ isShown: true });
+  expect(await codes(KIND)).toEqual({ pins: [], rfids: [] });
+});
+
+it('gives a user its schedules, and takes those of before', async () => {
+  await fresh(KIND);
+  const day = { daysMask: 0b0111110, startHour: 8, startMinute: 0, endHour: 17, endMinute: 30 };
+  const weekDays = (...schedules: object[]) => ({ pin: PIN, access: { kind: 'weekDays', schedules } });
+  await apply(KIND, 9, weekDays(day, { ...day, daysMask: 1 }));
+  expect((await site.state(KIND)).schedules).toMatchObject({
+    weekDays: [
+      { id: 0, user: 9, fields: [62, 8, 0, 17, 30] },
+      { id: 1, user: 9, fields: [1, 8, 0, 17, 30] },
+    ],
+  });
+  await apply(KIND, 9, weekDays(day));
+  expect((await site.state(KIND)).schedules).toMatchObject({ weekDays: [{ id: 0 }] });
+  expect((await codes(KIND)).pins).toMatchObject([{ type: 2 }]);
+  const span = { start: 700_000_000, end: 700_086_400 };
+  await apply(KIND, 9, { pin: PIN, access: { kind: 'yearDays', schedules: [span] } });
+  expect((await site.state(KIND)).schedules).toMatchObject({
+    yearDays: [{ id: 0, user: 9, fields: [span.start, span.end] }],
+  });
+  expect((await codes(KIND)).pins).toMatchObject([{ type: 1 }]);
+  await expect(apply(KIND, 9, weekDays(day, day, day, day, day))).rejects.toMatchObject(
+    refusal('weekDays: the lock keeps 4 schedules for a user, and 5 are wanted'),
+  );
+  await apply(KIND, 9);
+});
+
+it('removes a code that the lock would take always, whatever its schedule', async () => {
+  await fresh(KIND);
+  await site.set(KIND, { faults: { ignoresUserTypes: true } });
+  await expect(
+    apply(KIND, 5, { pin: PIN, access: { kind: 'weekDays', schedules: [] } }),
+  ).rejects.toMatchObject(refusal('does not show type'));
+  expect((await codes(KIND)).pins).toEqual([]);
+});
+
+it('believes a lock that shows no digits, and does not say that it was shown', async () => {
+  await fresh(MASKING);
+  expect(await apply(MASKING, 0, { pin: PIN })).toEqual({ isShown: false });
+  expect((await codes(MASKING)).pins).toMatchObject([{ user: 0, code: PIN }]);
+  // By its digits it may be another one: it is set again.
+  await fresh(MASKING);
+  await apply(MASKING, 0, { pin: OTHER_PIN });
+  expect((await codes(MASKING)).pins).toMatchObject([{ user: 0, code: OTHER_PIN }]);
+});
+
+it.each([
+  ['memory full', MASKING, 2, { pin: OTHER_PIN }, 'pin: the lock has no room for another PIN (memory full)'],
+  ['duplicate code', KIND, 2, { pin: PIN }, 'pin: another user of the lock has this PIN (duplicate code)'],
+  ['general failure', KIND, 2, { card: '0102' }, 'card: the lock refused the card (general failure)'],
+  [
+    'no such command',
+    BARE,
+    2,
+    { pin: PIN },
+    'pin: the lock does not have this command (UNSUP_COMMAND (0x81))',
+  ],
+])('says what the lock refuses: %s', async (_, ieee, userId, change, reason) => {
+  await fresh(ieee);
+  if (ieee === KIND) await apply(ieee, 1, { pin: PIN });
+  await expect(apply(ieee, userId, change)).rejects.toMatchObject(refusal(reason));
+  await apply(ieee, 1);
+});
+
+it('finds a lock that says yes and keeps nothing', async () => {
+  await fresh(KIND);
+  await site.set(KIND, { faults: { forgetsCodes: true } });
+  await expect(apply(KIND, 3, { pin: PIN })).rejects.toMatchObject(
+    refusal('pin: the lock said that it took it, and does not show it'),
+  );
+});
+
+it('yields to an unlock of the same lock, which sleeps', async () => {
+  await fresh(SLEEPER);
+  const writing = apply(SLEEPER, 4, { pin: PIN, card: CARD }).then(
+    () => 'whole',
+    (error: { code: string }) => error.code,
+  );
+  await vi.waitFor(async () => expect(await sent(SLEEPER)).not.toEqual([]));
+  expect(await gateway.execute('unlock', unlockOf(SLEEPER))).toMatchObject({ outcome: 'confirmed' });
+  expect(await writing).toBe('NO_REPLY');
+});
+
+it('reports what a hand changes at the keypad, without its digits', async () => {
+  const programmed = () =>
+    gateway.events
+      .filter(({ data }) => JSON.stringify(data).includes('"programming"'))
+      .map(({ data }) => data);
+  const before = programmed().length;
+  await site.set(MASKING, { program: { user: 8, pin: PIN } });
+  await vi.waitFor(() =>
+    expect(programmed().slice(before)).toMatchObject([{ what: 'pinAdded', source: 'keypad', userId: 8 }]),
+  );
+});
+
+it('says which places are taken, and by what', async () => {
+  await fresh(KIND);
+  await apply(KIND, 1, { pin: PIN, isEnabled: false });
+  await apply(KIND, 3, { pin: OTHER_PIN, card: CARD });
+  expect(await gateway.execute('readUsers', { hwId: KIND, from: 0, count: 8 })).toEqual({
+    users: [
+      { userId: 1, hasPin: true, hasCard: false },
+      { userId: 3, hasPin: true, hasCard: true },
+    ],
+  });
+  expect(await gateway.execute('readUsers', { hwId: BARE, from: 0, count: 8 })).toEqual({ users: [] });
+  for (const userId of [1, 3]) await apply(KIND, userId);
+});
+
+it('takes settings, and names what it does not have', async () => {
+  const settings = { soundVolume: 0, oneTouchLocking: true, wrongCodeLimit: 3, autoRelockSeconds: 40 };
+  const set = (hwId: string, more: object) =>
+    gateway.execute('applyLockSettings', { hwId, settings: { ...more } });
+  expect(await set(KIND, settings)).toBeNull();
+  await vi.waitFor(() =>
+    expect((gateway.reports.get(`device:${KIND}`) as LockReport).settings).toEqual({
+      ...settings,
+      wrongCodeLockoutSeconds: 30,
+    }),
+  );
+  await expect(set(BARE, { soundVolume: 2, wrongCodeLimit: 4 })).rejects.toMatchObject(
+    refusal('soundVolume: the lock refused it (UNSUPPORTED_ATTRIBUTE (0x86))'),
+  );
+  await vi.waitFor(() =>
+    expect((gateway.reports.get(`device:${BARE}`) as LockReport).settings).toMatchObject({
+      wrongCodeLimit: 4,
+    }),
+  );
+});
+
+it('never says the digits', () => {
+  const said = inspect([gateway.logged, gateway.events, [...gateway.reports]], { depth: null });
+  const forms = [PIN, OTHER_PIN, CARD].flatMap((code) => [
+    code,
+    Buffer.from(code).toString('hex'),
+    [...Buffer.from(code)].join(','),
+  ]);
+  for (const form of forms) expect(said).not.toContain(form);
+});

@@ -1,0 +1,154 @@
+/**
+ * Settings of the lock of a door, wanted → applied: sound, auto-relock, one touch, wrong codes. Written once to each lock that
+ * the door gets, and when it joins again; what somebody sets at the lock afterwards is shown, and stays.
+ */
+import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import { DriverError, type Plain } from '../../../drivers/contract/driver.ts';
+import type { LockSettingsApply } from '../../../drivers/contract/lock-settings.ts';
+import type { LockSettings as Reported } from '../../../drivers/contract/settings.ts';
+import { storedJson } from '../../platform/database/damaged-rows.ts';
+import { type Caller, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
+import type { Reconciler } from '../../services/reconcile/reconcile.ts';
+import type { DoorContext } from './context.ts';
+import { addressOf } from './lock-links.ts';
+import type { Locks } from './locks.ts';
+import {
+  type SettingsBody,
+  type SettingsResult,
+  storedSettings,
+  type WantedSettings,
+} from './settings-schema.ts';
+import type { DoorSettingRow } from './settings-table.ts';
+import { type DoorRow, existing } from './table.ts';
+import type { LockWork } from './user-apply.ts';
+
+export interface LockSettingsOptions extends DoorContext {
+  locks: Pick<Locks, 'report'>;
+  openWorkReconciler(name: string, work: LockWork): Reconciler;
+}
+
+export interface LockSettings {
+  get(doorId: string): SettingsResult;
+  set(doorId: string, body: SettingsBody, caller: Caller): Promise<SettingsResult>;
+  /** Its lock is another, or joined again: what was refused is tried again. */
+  changed(doorId: string): void;
+  /** Its lock is back. */
+  wake(doorId: string): void;
+  readonly reconciler: Reconciler;
+}
+
+/** A sleeping lock fetches two frames for each. */
+const TIMEOUT_MS = 120_000;
+
+export function openLockSettings(options: LockSettingsOptions): LockSettings {
+  const { database, table, audit, locks, openWorkReconciler } = options;
+  /** By door: counts changes in this run. */
+  const versions = new Map<string, number>();
+  const versionOf = (doorId: string) => versions.get(doorId) ?? 1;
+  const reconciler = openWorkReconciler('settings of locks', workOf(options, versionOf));
+
+  function get(doorId: string): SettingsResult {
+    const row = existing(table, doorId);
+    const kept = table.doorSetting.get(doorId);
+    const failure = reconciler.failure(doorId);
+    const isRefused = failure?.permanent === true;
+    const state = isApplied(row, kept) ? 'applied' : isRefused ? 'refused' : 'waiting';
+    return {
+      doorId,
+      wanted: shown(wantedIn(doorId, kept)),
+      reported: shown(locks.report(row)?.settings ?? {}),
+      state,
+      failure: state === 'applied' ? null : (failure?.message ?? null),
+    };
+  }
+  function changed(doorId: string): void {
+    versions.set(doorId, versionOf(doorId) + 1);
+    reconciler.wake(doorId);
+  }
+
+  return {
+    get,
+    changed,
+    wake: reconciler.wake,
+    reconciler,
+    async set(doorId, body, caller) {
+      const isNews = await database.commit(() => {
+        existing(table, doorId);
+        const before = wantedIn(doorId, table.doorSetting.get(doorId));
+        const after = edited(before, body);
+        if (isDeepStrictEqual(before, after)) return false;
+        if (Object.keys(after).length === 0) table.deleteDoorSetting.run(doorId);
+        else table.setDoorSetting.run(doorId, JSON.stringify(after));
+        const { principal, correlationId } = caller;
+        const entry = { principal, correlationId, object: `door/${doorId}`, outcome: 'done' };
+        audit.record({ ...entry, action: 'door.set-lock-settings', detail: { ...body } });
+        return true;
+      });
+      if (isNews) changed(doorId);
+      return get(doorId);
+    },
+  };
+}
+
+function shown(settings: Reported): SettingsResult['reported'] {
+  return {
+    autoRelockSeconds: settings.autoRelockSeconds ?? null,
+    soundVolume: settings.soundVolume ?? null,
+    oneTouchLocking: settings.oneTouchLocking ?? null,
+    wrongCodeLimit: settings.wrongCodeLimit ?? null,
+    wrongCodeLockoutSeconds: settings.wrongCodeLockoutSeconds ?? null,
+  };
+}
+
+function wantedIn(doorId: string, kept: DoorSettingRow | undefined): WantedSettings {
+  return kept ? storedJson(`door/${doorId}`, storedSettings, kept.wanted) : {};
+}
+
+/** Absent stays, null leaves it to the lock. */
+function edited(before: WantedSettings, body: SettingsBody): WantedSettings {
+  const given = Object.entries(body).filter(([, value]) => value !== undefined);
+  const all = Object.entries({ ...before, ...Object.fromEntries(given) });
+  return Object.fromEntries(all.filter(([, value]) => value !== null).toSorted()) as WantedSettings;
+}
+
+const isApplied = ({ mac }: DoorRow, kept: DoorSettingRow | undefined) =>
+  !kept || (kept.applied === kept.wanted && kept.applied_mac === mac);
+
+function workOf(options: LockSettingsOptions, versionOf: (doorId: string) => number): LockWork {
+  const { database, table, audit, lockLinks } = options;
+  const waits = (doorId: string): boolean => {
+    const row = table.door.get(doorId);
+    return row !== undefined && row.mac !== null && !isApplied(row, table.doorSetting.get(doorId));
+  };
+  return {
+    due(doorId) {
+      const ids = doorId === undefined ? table.doorSettings.all().map((row) => row.door_id) : [doorId];
+      return ids.filter(waits).map((id) => ({ id, version: versionOf(id) }));
+    },
+    unreachable(doorId) {
+      const row = table.door.get(doorId);
+      return row ? lockLinks.unreachable(addressOf(row)) : undefined;
+    },
+    async apply({ id }, signal) {
+      const row = table.door.get(id);
+      const kept = table.doorSetting.get(id);
+      if (!row || row.mac === null || !kept || isApplied(row, kept)) return;
+      const { mac } = row;
+      // The relock time of a lock that stands open is put aside, and given back at the end.
+      if (table.standOpen.get(id) || table.closing.get(mac))
+        throw new DriverError(
+          'BUSY',
+          'the door stands open, or has to be locked: its settings are sent then',
+        );
+      const data: LockSettingsApply = { hwId: mac, settings: wantedIn(id, kept) };
+      const command = { kind: 'applyLockSettings', data: data as Plain, timeoutMs: TIMEOUT_MS };
+      await lockLinks.command(addressOf(row), command, signal);
+      await database.commit(() => {
+        table.setAppliedSetting.run(kept.wanted, mac, id);
+        const entry = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID(), object: `door/${id}` };
+        audit.record({ ...entry, action: 'door.apply-lock-settings', outcome: 'done', detail: { mac } });
+      });
+    },
+  };
+}

@@ -1,0 +1,187 @@
+/**
+ * Users of locks, wanted → applied: one by one over the gateway of the lock, each stored when the lock has it. What the lock
+ * refuses holds up no other user, and is sent again when something of the door's users changes, and after a start.
+ */
+import { randomUUID } from 'node:crypto';
+import { DriverError, type Plain } from '../../../drivers/contract/driver.ts';
+import { type UserApply, userApplied } from '../../../drivers/contract/lock-users.ts';
+import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
+import type { Schedule } from '../../services/catalogue/schema.ts';
+import type { DoorContext } from './context.ts';
+import { addressOf } from './lock-links.ts';
+import type { Locks } from './locks.ts';
+import type { DoorRow } from './table.ts';
+import { accessOf } from './user-access.ts';
+import { changesOf, doorScheduleOf, scheduleName, type UserChange } from './user-changes.ts';
+import { wantedUserOf } from './user-wanted.ts';
+
+export interface UserApplyOptions extends DoorContext {
+  locks: Pick<Locks, 'report'>;
+}
+
+/** A sleeping lock fetches each of some frames when it polls. */
+const USER_TIMEOUT_MS = 60_000;
+/** After so long the next attempt goes on: one that takes longer is ended (src/services/reconcile/reconcile.ts). */
+const ATTEMPT_MS = 50_000;
+
+/** What src/services/reconcile/reconcile.ts asks for. */
+export interface LockWork {
+  due(doorId?: string): { id: string; version: number }[];
+  unreachable(doorId: string): string | undefined;
+  apply(door: { id: string; version: number }, signal: AbortSignal): Promise<void>;
+}
+
+type LockedDoor = DoorRow & { mac: string };
+
+export interface UserApplying extends LockWork {
+  /** Something of the door's users, or its lock, is another: what was refused is tried again. */
+  changed(doorId: string): void;
+}
+
+export function openUserApplying(options: UserApplyOptions): UserApplying {
+  const { table, catalogue, clock } = options;
+  const send = sendBy(options);
+  /** By door: counts changes in this run. A later one supersedes an attempt, and forgets what was refused. */
+  const versions = new Map<string, number>();
+  const versionOf = (doorId: string) => versions.get(doorId) ?? 1;
+
+  const locked = (doorId: string): LockedDoor | undefined => {
+    const row = table.door.get(doorId);
+    return row && row.mac !== null ? { ...row, mac: row.mac } : undefined;
+  };
+  const changes = (doorId: string): UserChange[] => {
+    const row = locked(doorId);
+    return row ? changesOf(row, table, catalogue) : [];
+  };
+
+  return {
+    changed: (doorId) => void versions.set(doorId, versionOf(doorId) + 1),
+
+    due(doorId) {
+      const ids = doorId === undefined ? table.doorsWithUsers.all().map(({ id }) => id) : [doorId];
+      return ids.filter((id) => changes(id).length > 0).map((id) => ({ id, version: versionOf(id) }));
+    },
+
+    unreachable(doorId) {
+      const row = table.door.get(doorId);
+      return row ? options.lockLinks.unreachable(addressOf(row)) : undefined;
+    },
+
+    async apply({ id }, signal) {
+      const until = clock.monotonic() + ATTEMPT_MS;
+      const refused = new Map<number, string>();
+      for (let isProgress = true; isProgress; ) {
+        isProgress = false;
+        for (const change of changes(id)) {
+          signal.throwIfAborted();
+          if (clock.monotonic() >= until)
+            throw new DriverError('BUSY', 'the users of the lock that are left are written next');
+          const row = locked(id);
+          if (!row) return;
+          const reason = await send(row, change, signal);
+          if (reason !== undefined) refused.set(change.userId, reason);
+          else {
+            refused.delete(change.userId);
+            isProgress = true;
+          }
+        }
+        // A refusal may have had its cause in a user that is another by now.
+        if (refused.size === 0) return;
+      }
+      const [first = ''] = refused.values();
+      throw new DriverError(
+        'REFUSED',
+        `${refused.size} of the users of the lock are refused, one for: ${first}`,
+      );
+    },
+  };
+}
+
+/** Sends one user. Resolves with why the lock refused it; rejects with a DriverError when it is to be sent again. */
+function sendBy(options: UserApplyOptions) {
+  const { database, table, clock, audit, lockLinks } = options;
+
+  function record(row: LockedDoor, userId: number, outcome: string, detail: object): void {
+    const entry = { principal: SYSTEM_PRINCIPAL, action: 'door.apply-user', object: `door/${row.id}` };
+    audit.record({
+      ...entry,
+      outcome,
+      correlationId: randomUUID(),
+      detail: { userId, mac: row.mac, ...detail },
+    });
+  }
+
+  async function refuse(row: LockedDoor, userId: number, reason: string): Promise<string> {
+    await database.commit(() => {
+      // Each start tries again what was refused: the same answer is no news.
+      if (table.lockUser.get(row.mac, userId)?.failure === reason) return;
+      table.setLockUserFailure.run(reason, row.mac, userId);
+      record(row, userId, 'refused', { reason });
+    });
+    return reason;
+  }
+
+  async function keep(
+    row: LockedDoor,
+    { userId, wanted, schedule }: UserChange & { schedule: Schedule | undefined },
+    isShown: boolean,
+  ): Promise<void> {
+    const { mac } = row;
+    await database.commit(() => {
+      if (!wanted) table.deleteLockUser.run(mac, userId);
+      else {
+        const name = scheduleName(schedule);
+        table.setLockUser.run(wanted.version, name, isShown ? 1 : 0, clock.now(), mac, userId);
+      }
+      const has = { pin: wanted?.pin != null, card: wanted?.card != null };
+      record(row, userId, 'done', { ...has, isShown });
+    });
+  }
+
+  return async (row: LockedDoor, change: UserChange, signal: AbortSignal): Promise<string | undefined> => {
+    const { userId } = change;
+    const lock = addressOf(row);
+    const unreachable = lockLinks.unreachable(lock);
+    if (unreachable !== undefined) throw new DriverError('LINK_LOST', unreachable);
+    // Before it goes: from then on no one can say that the lock does not have it.
+    await database.commit(() => table.beginLockUser.run(row.mac, userId, clock.now()));
+    const { wanted } = change;
+    // It may be another one when the lock has answered.
+    const schedule = wanted && doorScheduleOf(wanted, row, options.catalogue);
+    const data = orderOf(row, change, schedule, options);
+    if (typeof data === 'string') return refuse(row, userId, data);
+    signal.throwIfAborted();
+    try {
+      const command = { kind: 'applyUser', data: data as Plain, timeoutMs: USER_TIMEOUT_MS };
+      const answer = userApplied.safeParse(await lockLinks.command(lock, command, signal));
+      if (!answer.data) throw new DriverError('BAD_REPLY', 'the gateway did not report what the lock has');
+      await keep(row, { ...change, schedule }, answer.data.isShown);
+      return undefined;
+    } catch (error) {
+      if (error instanceof DriverError && PERMANENT.includes(error.code))
+        return refuse(row, userId, error.message);
+      throw error;
+    }
+  };
+}
+
+const PERMANENT = ['REFUSED', 'INVALID_COMMAND'];
+
+/** What the driver is sent, or why nothing is. */
+function orderOf(
+  row: LockedDoor,
+  { userId, wanted }: UserChange,
+  ofDoor: Schedule | undefined,
+  { vault, locks }: UserApplyOptions,
+): UserApply | string {
+  const empty = { hwId: row.mac, userId, isEnabled: false, pin: null, card: null };
+  if (!wanted) return { ...empty, access: { kind: 'always' } };
+  const user = wantedUserOf(wanted, vault);
+  if (!user) return 'pin: what is stored cannot be opened any more: set the user again';
+  const { isEnabled, pin, card } = user;
+  const access = accessOf(user, ofDoor?.intervals);
+  // What the lock would let in always is not stored in it at all.
+  if (access.kind === 'weekDays' && locks.report(row)?.users?.weekDays === 0)
+    return 'weekDays: the lock keeps no schedules, and the door or the user has one: take it away, or leave the user out';
+  return { ...empty, isEnabled, pin, card, access };
+}

@@ -1,0 +1,112 @@
+/** Users of the lock of a door: PINs and cards. */
+import { z } from '@hono/zod-openapi';
+import { type Operation, operation } from '../../platform/http/operation.ts';
+import { jobPath } from '../../services/jobs/job-order.ts';
+import { doorId } from './schema.ts';
+import type { DoorSlice } from './slice.ts';
+import { ADMINISTRATORS } from './user-reading.ts';
+import { lockUser, userBody, userPage, userParams, userQuery, usersCleared } from './user-schema.ts';
+
+type Doors = Pick<DoorSlice, 'users'>;
+
+const common = { tag: 'Doors', access: ADMINISTRATORS } as const;
+
+/** `path` is that of the doors; `job` the schema of a job. */
+export function userOperations(doors: Doors, path: string, job: z.ZodType): Operation[] {
+  return [
+    ...ofLock(doors, `${path}/{doorId}/users`, job),
+    ...ofUser(doors, `${path}/{doorId}/users/{userId}`),
+  ];
+}
+
+function ofLock(doors: Doors, path: string, job: z.ZodType): Operation[] {
+  const params = z.object({ doorId });
+  return [
+    operation({
+      ...common,
+      path,
+      params,
+      id: 'listLockUsers',
+      method: 'get',
+      summary: 'List the users of the lock of a door, in the order of their numbers',
+      description:
+        'Users that are wanted, that are to be removed, and that the lock has reported somebody to have stored at it. Digits are never returned.',
+      query: userQuery,
+      result: userPage,
+      errors: ['NOT_FOUND'],
+      handler: ({ params, query }) => ({ body: doors.users.list(params.doorId, query) }),
+    }),
+    operation({
+      ...common,
+      path,
+      params,
+      id: 'clearLockUsers',
+      method: 'delete',
+      summary: 'Remove all users that are known from the lock of a door',
+      description:
+        'Before a lock is retired or given away: it keeps its PINs and cards when it leaves its network. They are `removing` until the lock has confirmed each; the list is empty then.',
+      result: usersCleared,
+      errors: ['NOT_FOUND'],
+      async handler({ params: { doorId }, principal, correlationId }) {
+        const removing = await doors.users.clear(doorId, { principal, correlationId });
+        return { body: { doorId, removing } };
+      },
+    }),
+    operation({
+      ...common,
+      path: `${path}/read`,
+      params,
+      id: 'readLockUsers',
+      method: 'post',
+      summary: 'Ask the lock of a door which of its users are taken',
+      description:
+        'As a job: two frames for each user, `progress` in users. Those that somebody stored at the lock are listed as `foreign` then, and those that it has lost are written again. `result`: {doorId, mac, places, taken}.',
+      status: 202,
+      result: job,
+      location: jobPath,
+      errors: ['NOT_FOUND', 'NO_LOCK', 'IN_PROGRESS', 'DEVICE_OFFLINE'],
+      handler: async ({ params: { doorId }, principal, correlationId }) => ({
+        body: await doors.users.read(doorId, { principal, correlationId }),
+      }),
+    }),
+  ];
+}
+
+function ofUser(doors: Doors, path: string): Operation[] {
+  const ofOne = { ...common, path, params: userParams, result: lockUser } as const;
+  return [
+    operation({
+      ...ofOne,
+      id: 'getLockUser',
+      method: 'get',
+      summary: 'Read a user of the lock of a door',
+      errors: ['NOT_FOUND'],
+      handler: ({ params }) => ({ body: doors.users.get(params.doorId, params.userId) }),
+    }),
+    operation({
+      ...ofOne,
+      id: 'setLockUser',
+      method: 'put',
+      summary: 'Set the PIN, the card and the times of a user of the lock of a door',
+      description:
+        'A field that is absent stays as it is; null clears it. It is stored, sealed, and sent until the lock has it: `state`. A user without times of its own may open as the schedule of the door says, or always. NOT_SUPPORTED: the lock is known not to keep it. A door that has no lock yet takes anything.',
+      body: userBody,
+      errors: ['NOT_FOUND', 'NO_LOCK', 'NOT_SUPPORTED'],
+      async handler({ params: { doorId, userId }, body, principal, correlationId }) {
+        return { body: await doors.users.set(doorId, userId, body, { principal, correlationId }) };
+      },
+    }),
+    operation({
+      ...ofOne,
+      id: 'removeLockUser',
+      method: 'delete',
+      summary: 'Remove a user from the lock of a door',
+      description:
+        'Also one that somebody stored at the lock. It stays `removing` until the lock has confirmed it: until then it may open.',
+      errors: ['NOT_FOUND'],
+      async handler({ params: { doorId, userId }, principal, correlationId }) {
+        return { body: await doors.users.remove(doorId, userId, { principal, correlationId }) };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,112 @@
+/** Users of the lock of a door, as the interface shows them. */
+import { z } from '@hono/zod-openapi';
+import { USER_ID_MAX } from '../../../drivers/contract/lock-users.ts';
+import { numberCursor, pageLimit, pageOf } from '../../platform/http/fields.ts';
+import { dateTime, doorId } from './schema.ts';
+
+const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
+const LISTS_MAX = 16;
+
+const minute = z.int().min(0).max(1_439);
+const weekDays = z
+  .array(z.strictObject({ days: z.array(z.enum(DAYS)).min(1).max(DAYS.length), start: minute, end: minute }))
+  .min(1)
+  .max(LISTS_MAX)
+  .openapi({
+    description:
+      'Minutes of the day in the local time of the lock, as the intervals of a schedule. A lock may keep fewer of them',
+  });
+
+const YEARS = /^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]$/;
+const localTime = z
+  .string()
+  .regex(YEARS, 'expected a local time such as 2027-01-31T14:00')
+  .refine((time) => new Date(`${time}Z`).toJSON()?.startsWith(time) === true, 'is no day of the calendar');
+const yearDays = z
+  .array(
+    z
+      .strictObject({ start: localTime, end: localTime })
+      .refine(({ start, end }) => start < end, 'expected an end after the start'),
+  )
+  .min(1)
+  .max(LISTS_MAX)
+  .openapi({ description: 'In the local time of the lock, without a zone' });
+
+/** As they are stored. */
+export const storedWeekDays = weekDays.nullable();
+export const storedYearDays = yearDays.nullable();
+
+export const userParams = z.object({
+  doorId,
+  userId: z
+    .string()
+    .regex(/^(0|[1-9][0-9]{0,4})$/, `expected a number from 0 to ${USER_ID_MAX}`)
+    .transform(Number)
+    .refine((id) => id <= USER_ID_MAX, `expected a number from 0 to ${USER_ID_MAX}`)
+    .openapi({
+      type: 'integer',
+      minimum: 0,
+      maximum: USER_ID_MAX,
+      description: 'The place in the memory of the lock, as its keypad and its events number it',
+    }),
+});
+
+export const userBody = z
+  .strictObject({
+    status: z.enum(['enabled', 'disabled']).optional(),
+    pin: z
+      .string()
+      .regex(/^[0-9]{1,16}$/, 'expected 1 to 16 digits')
+      .nullable()
+      .optional()
+      .openapi({ description: 'Never returned, logged or audited; null removes it' }),
+    card: z
+      .string()
+      .regex(/^([0-9a-fA-F]{2}){1,20}$/, 'expected 1 to 20 bytes in hex')
+      .toLowerCase()
+      .nullable()
+      .optional()
+      .openapi({ description: 'The RFID code as the lock reads it. As secret as the PIN; null removes it' }),
+    weekDays: weekDays.nullable().optional(),
+    yearDays: yearDays.nullable().optional(),
+  })
+  .openapi('LockUserUpdate');
+export type UserBody = z.output<typeof userBody>;
+
+const USER_STATES = ['applied', 'waiting', 'refused', 'removing', 'foreign'] as const;
+
+export const lockUser = z
+  .object({
+    userId: z.int(),
+    status: z.enum(['enabled', 'disabled']).nullable().openapi({
+      description: 'As it is wanted; null: nothing is wanted of it',
+    }),
+    hasPin: z.boolean(),
+    hasCard: z.boolean(),
+    weekDays: weekDays.nullable(),
+    yearDays: yearDays.nullable(),
+    state: z.enum(USER_STATES).openapi({
+      description:
+        'applied: the lock has it as it is wanted · waiting: it is to be sent · refused: the lock said no; `failure` says why · removing: it is to be removed from the lock · foreign: somebody stored it at the lock; Gatehouse leaves it there until it is set or deleted here',
+    }),
+    isShown: z.boolean().openapi({
+      description: 'Of what is applied: the lock has shown it, digits included; else it has only said yes',
+    }),
+    failure: z.string().nullable().openapi({ description: 'Begins with the field' }),
+    at: dateTime
+      .nullable()
+      .openapi({ description: 'When it was last written to the lock, or changed at it; null: never' }),
+  })
+  .openapi('LockUser', { description: 'Without the digits, which are never returned.' });
+export type LockUser = z.infer<typeof lockUser>;
+
+export const userPage = pageOf(lockUser).openapi('LockUserPage');
+export const userQuery = z.strictObject({ cursor: numberCursor, limit: pageLimit });
+export type UserQuery = z.output<typeof userQuery>;
+
+export const usersCleared = z
+  .object({
+    doorId: z.guid(),
+    removing: z.int().openapi({ description: 'How many users are to be removed' }),
+  })
+  .openapi('LockUsersCleared');

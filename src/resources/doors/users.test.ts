@@ -1,0 +1,382 @@
+/** Users of the lock of a door: what is wanted, what is sent to the lock, and what is shown of it. */
+import { beforeEach, describe, expect, it } from 'vitest';
+import { DriverError } from '../../../drivers/contract/driver.ts';
+import { type UserApply, userApply, usersRead } from '../../../drivers/contract/lock-users.ts';
+import { type Estate, openEstate } from '../../../test/estate.ts';
+import { errorOf, MAC, openEstateWithLock } from './test-doors.ts';
+import { openLockMemoryDoubt } from './users-table.ts';
+
+const PIN = '86420975';
+const OTHER_MAC = '00124b0001a2b3c5';
+
+let estate: Estate;
+let id: string;
+beforeEach(async () => {
+  ({ estate, id } = await openEstateWithLock());
+  answers(() => ({ isShown: true }));
+});
+
+const path = (userId?: number) => `/doors/${id}/users${userId === undefined ? '' : `/${userId}`}`;
+const put = (userId: number, body: object) => estate.desk('PUT', path(userId), body);
+const list = async () => (await estate.desk('GET', path())).body.items as Record<string, unknown>[];
+const states = async () => (await list()).map(({ userId, state }) => [userId, state]);
+/** What the gateway is sent, checked as a driver does. */
+const sent = (): UserApply[] =>
+  estate.played.commands.filter(({ kind }) => kind === 'applyUser').map(({ data }) => userApply.parse(data));
+function answers(answer: (user: UserApply) => { isShown: boolean }): void {
+  estate.played.commands.length = 0;
+  estate.played.command = async (_, data) => answer(userApply.parse(data));
+}
+const refuses = (reason: string) => () => {
+  throw new DriverError('REFUSED', reason);
+};
+const audited = (action: string) => estate.played.audits.filter((entry) => entry.action === action);
+const applied = () => estate.applyUsers().catch(() => undefined);
+const programmed = (what: string, userId: number, source = 'keypad', mac = MAC) =>
+  estate.emit('lockEvent', { hwId: mac, kind: 'programming', what, source, userId, at: estate.clock.now() });
+
+describe('a user', () => {
+  it('is sent to the lock until that has it, and its codes are never shown', async () => {
+    const { status, body } = await put(7, { pin: PIN, card: '04A2B3C4' });
+    expect([status, body]).toEqual([
+      200,
+      {
+        userId: 7,
+        status: 'enabled',
+        hasPin: true,
+        hasCard: true,
+        weekDays: null,
+        yearDays: null,
+        state: 'waiting',
+        isShown: false,
+        failure: null,
+        at: null,
+      },
+    ]);
+    estate.played.command = () => Promise.reject(new DriverError('NO_REPLY', 'the lock did not answer'));
+    await applied();
+    expect(await states()).toEqual([[7, 'waiting']]);
+    answers(() => ({ isShown: true }));
+    await estate.applyUsers();
+    const user = { hwId: MAC, userId: 7, isEnabled: true, pin: PIN, card: '04a2b3c4' };
+    expect(sent()).toEqual([{ ...user, access: { kind: 'always' } }]);
+    expect(await list()).toMatchObject([{ state: 'applied', isShown: true }]);
+    expect(estate.due('users of locks')).toEqual([]);
+    const stored = JSON.stringify(estate.database.prepare('SELECT * FROM door_user').all());
+    const said = JSON.stringify([
+      estate.played.audits,
+      estate.played.published,
+      estate.played.lines,
+      await list(),
+    ]);
+    expect(stored + said).not.toContain(PIN);
+    expect(audited('door.set-user')).toMatchObject([
+      { detail: { userId: 7, fields: ['card', 'pin'], mac: MAC } },
+    ]);
+    expect(audited('door.apply-user')).toMatchObject([{ outcome: 'done', detail: { userId: 7, pin: true } }]);
+  });
+
+  it('is changed field by field, and what is the same writes nothing', async () => {
+    await put(7, { pin: PIN });
+    await estate.applyUsers();
+    const version = () => estate.database.prepare('SELECT version FROM door_user').all();
+    const before = version();
+    expect(await put(7, { pin: PIN, status: 'enabled' })).toMatchObject({ body: { state: 'applied' } });
+    expect(version()).toEqual(before);
+    expect(await put(7, { status: 'disabled' })).toMatchObject({ body: { state: 'waiting', hasPin: true } });
+    answers(() => ({ isShown: false }));
+    await estate.applyUsers();
+    expect(sent()).toMatchObject([{ isEnabled: false, pin: PIN }]);
+    expect(await list()).toMatchObject([{ status: 'disabled', state: 'applied', isShown: false }]);
+  });
+
+  it('is removed, and shown until the lock has confirmed that', async () => {
+    await put(7, { pin: PIN });
+    await estate.applyUsers();
+    expect(await estate.desk('DELETE', path(7))).toMatchObject({ status: 200, body: { state: 'removing' } });
+    expect(await list()).toMatchObject([{ userId: 7, state: 'removing', hasPin: false, status: null }]);
+    answers(() => ({ isShown: true }));
+    await estate.applyUsers();
+    expect(sent()).toMatchObject([{ userId: 7, pin: null, card: null }]);
+    expect(await list()).toEqual([]);
+    expect(errorOf(await estate.desk('DELETE', path(7)))).toEqual([404, 'NOT_FOUND']);
+  });
+
+  it('that may have reached the lock is removed from it although it never answered', async () => {
+    await put(7, { pin: PIN });
+    estate.played.command = () => Promise.reject(new DriverError('NO_REPLY', 'the lock did not answer'));
+    await applied();
+    await estate.desk('DELETE', path(7));
+    expect(await states()).toEqual([[7, 'removing']]);
+  });
+
+  it('that the lock refuses is shown with why, holds up no other, and is tried again after a change', async () => {
+    for (const userId of [1, 2]) await put(userId, { pin: `${PIN}${userId}` });
+    const full = 'pin: the lock has no room for another PIN (memory full): remove a user';
+    answers(({ userId }) => (userId === 1 ? refuses(full)() : { isShown: true }));
+    await expect(estate.applyUsers()).rejects.toMatchObject({ code: 'REFUSED' });
+    expect(await list()).toMatchObject([
+      { userId: 1, state: 'refused', failure: full },
+      { userId: 2, state: 'applied', failure: null },
+    ]);
+    const [{ version } = { version: 0 }] = estate.due('users of locks');
+    await estate.desk('DELETE', path(2));
+    expect(estate.due('users of locks')).toMatchObject([{ version: version + 1 }]);
+    answers(() => ({ isShown: true }));
+    await estate.applyUsers();
+    // Room is made first.
+    expect(sent()).toMatchObject([{ userId: 2, pin: null }, { userId: 1 }]);
+    expect(await states()).toEqual([[1, 'applied']]);
+    expect(audited('door.apply-user').map(({ outcome }) => outcome)).toEqual([
+      'refused',
+      'done',
+      'done',
+      'done',
+    ]);
+  });
+
+  it.each([
+    [{}, 'VALIDATION_FAILED'],
+    [{ pin: '12a4' }, 'VALIDATION_FAILED'],
+    [{ card: '0a0' }, 'VALIDATION_FAILED'],
+    [{ pin: PIN, yearDays: [{ start: '2027-02-30T10:00', end: '2027-03-01T10:00' }] }, 'VALIDATION_FAILED'],
+    [{ pin: PIN, yearDays: [{ start: '2027-03-01T10:00', end: '2027-03-01T10:00' }] }, 'VALIDATION_FAILED'],
+    [
+      {
+        pin: PIN,
+        weekDays: [{ days: ['mon'], start: 0, end: 60 }],
+        yearDays: [{ start: '2027-02-28T10:00', end: '2027-03-01T10:00' }],
+      },
+      'VALIDATION_FAILED',
+    ],
+    [{ pin: PIN, name: 'x' }, 'UNKNOWN_FIELD'],
+  ])('is refused: %j', async (body, error) => {
+    expect(errorOf(await put(7, body))).toEqual([400, error]);
+    expect(await list()).toEqual([]);
+  });
+
+  it('is listed page by page, with holes', async () => {
+    for (const userId of [0, 3, 65_534]) await put(userId, { pin: `${PIN}${userId}` });
+    const first = (await estate.desk('GET', `${path()}?limit=2`)).body;
+    expect([(first.items as { userId: number }[]).map(({ userId }) => userId), first.next]).toEqual([
+      [0, 3],
+      '4',
+    ]);
+    const rest = (await estate.desk('GET', `${path()}?limit=2&cursor=4`)).body;
+    expect([(rest.items as { userId: number }[]).map(({ userId }) => userId), rest.next]).toEqual([
+      [65_534],
+      null,
+    ]);
+    expect(errorOf(await put(65_535, { pin: PIN }))).toEqual([400, 'VALIDATION_FAILED']);
+  });
+});
+
+describe('what the lock says that it keeps', () => {
+  beforeEach(() =>
+    estate.report(MAC, {
+      users: { pins: 20, cards: 0, pinMin: 4, pinMax: 8, weekDays: 2, yearDays: 0 },
+    }),
+  );
+  const MORNING = { days: ['mon'], start: 480, end: 720 };
+
+  it.each([
+    [3, { pin: '123' }, 400, '/pin'],
+    [3, { pin: '123456789' }, 400, '/pin'],
+    [21, { pin: PIN }, 400, '/userId'],
+    [3, { card: '04a2b3c4' }, 422, '/card'],
+    [3, { pin: PIN, weekDays: [MORNING, MORNING, MORNING] }, 422, '/weekDays'],
+    [3, { pin: PIN, weekDays: [{ ...MORNING, end: 60 }, MORNING] }, 422, '/weekDays'],
+    [3, { pin: PIN, yearDays: [{ start: '2027-02-28T10:00', end: '2027-03-01T10:00' }] }, 422, '/yearDays'],
+  ])('bounds what is taken: user %d %j', async (userId, body, status, field) => {
+    expect(await put(userId, body)).toMatchObject({ status, body: { details: [{ path: field }] } });
+  });
+
+  it('does not bound a door without a lock', async () => {
+    const { body } = await estate.desk('POST', '/doors', {});
+    expect((await estate.desk('PUT', `/doors/${body.id}/users/900`, { card: '04a2b3c4' })).status).toBe(200);
+  });
+});
+
+describe('another lock', () => {
+  beforeEach(async () => {
+    await put(7, { pin: PIN });
+    await estate.applyUsers();
+    answers(() => ({ isShown: true }));
+  });
+
+  it('gets the users of the door when it takes the place of the one before', async () => {
+    await estate.desk('POST', `/doors/${id}/replace-lock`, { mac: OTHER_MAC });
+    expect(await states()).toEqual([[7, 'waiting']]);
+    await estate.applyUsers();
+    expect(sent()).toMatchObject([{ hwId: OTHER_MAC, userId: 7, pin: PIN }]);
+  });
+
+  it('loses those of the door where it was, and gets those of the door where it is', async () => {
+    const { body } = await estate.desk('POST', '/doors', { mac: OTHER_MAC, gatewayId: 'g' });
+    await estate.desk('PUT', `/doors/${body.id}/users/4`, { pin: '9753' });
+    await estate.applyUsers();
+    answers(() => ({ isShown: true }));
+    await estate.desk('POST', `/doors/${id}/swap-lock`, { doorId: body.id });
+    await estate.applyUsers();
+    const orders = sent().map(({ hwId, userId, pin }) => [hwId, userId, pin]);
+    expect(orders.sort()).toEqual(
+      [
+        [OTHER_MAC, 4, null],
+        [OTHER_MAC, 7, PIN],
+        [MAC, 7, null],
+        [MAC, 4, '9753'],
+      ].sort(),
+    );
+    expect(estate.due('users of locks')).toEqual([]);
+  });
+
+  it('that joins again is sent all again, and so after a restart', async () => {
+    const joined = {
+      hwId: MAC,
+      manufacturer: null,
+      model: null,
+      zigbeeFirmwareVersion: null,
+      capabilities: [],
+    };
+    await estate.emit('lockJoined', joined);
+    expect(estate.played.worksWoken).toContain(id);
+    estate = await openEstate(estate.database, { now: estate.clock.now() });
+    answers(() => ({ isShown: true }));
+    expect(await states()).toEqual([[7, 'waiting']]);
+    await estate.applyUsers();
+    expect(sent()).toMatchObject([{ hwId: MAC, userId: 7, pin: PIN }]);
+  });
+
+  it('keeps its codes when it is retired, and loses them when it is at a door again', async () => {
+    const { body } = await estate.desk('DELETE', `/doors/${id}/zigbee-lock`);
+    expect(body).toMatchObject({ mac: null, usersLeft: 1 });
+    expect(await states()).toEqual([[7, 'waiting']]);
+    expect(estate.due('users of locks')).toEqual([]);
+    await estate.desk('POST', '/doors', { mac: MAC, gatewayId: 'g' });
+    await estate.applyUsers();
+    expect(sent()).toMatchObject([{ hwId: MAC, userId: 7, pin: null }]);
+  });
+
+  it('may have other codes than a database that was restored says', async () => {
+    await estate.database.commit(openLockMemoryDoubt(estate.database));
+    expect(await states()).toEqual([[7, 'waiting']]);
+  });
+
+  it('is emptied before it is retired', async () => {
+    await put(8, { card: '04a2b3c4' });
+    expect(await estate.desk('DELETE', path())).toMatchObject({ status: 200, body: { removing: 1 } });
+    await estate.applyUsers();
+    expect(sent()).toMatchObject([{ userId: 7, pin: null, card: null }]);
+    expect([await list(), audited('door.clear-users').length]).toEqual([[], 1]);
+  });
+});
+
+describe('what somebody stores at the lock', () => {
+  it('is shown, left there, and removed when that is asked for', async () => {
+    await programmed('pinAdded', 12);
+    expect(await list()).toMatchObject([{ userId: 12, state: 'foreign', status: null }]);
+    expect(estate.due('users of locks')).toEqual([]);
+    await estate.desk('DELETE', path(12));
+    await estate.applyUsers();
+    expect(sent()).toMatchObject([{ userId: 12, pin: null }]);
+    await programmed('pinAdded', 13);
+    await programmed('pinDeleted', 13);
+    expect(await list()).toEqual([]);
+  });
+
+  it('in the place of a user of ours is put right', async () => {
+    await put(7, { pin: PIN });
+    await estate.applyUsers();
+    // The lock names our own write, some as if a hand had done it.
+    await programmed('pinChanged', 7, 'rf');
+    await programmed('pinChanged', 7);
+    expect(await states()).toEqual([[7, 'applied']]);
+    await estate.clock.advance(60_000);
+    await programmed('pinChanged', 7);
+    expect(await states()).toEqual([[7, 'waiting']]);
+    await estate.applyUsers();
+    expect(sent().at(-1)).toMatchObject({ userId: 7, pin: PIN });
+  });
+});
+
+describe('a lock that is asked which places are taken', () => {
+  const read = async (taken: number[]) => {
+    const { command } = estate.played;
+    estate.played.command = async (kind, data) => {
+      if (kind !== 'readUsers') return command(kind, data);
+      const { from, count } = usersRead.parse(data);
+      const here = taken.filter((userId) => userId >= from && userId < from + count);
+      return { users: here.map((userId) => ({ userId, hasPin: true, hasCard: false })) };
+    };
+    const started = await estate.desk('POST', `${path()}/read`);
+    const ended = await estate.played.jobs.at(-1)?.ended;
+    estate.played.command = command;
+    return { status: started.status, ended };
+  };
+
+  it('shows what somebody stored, and gets again what it has lost', async () => {
+    estate.report(MAC, { users: { pins: 20, cards: 0 } });
+    for (const userId of [1, 2]) await put(userId, { pin: `${PIN}${userId}` });
+    await estate.applyUsers();
+    await programmed('pinAdded', 3);
+    expect(await read([2, 20])).toEqual({
+      status: 202,
+      ended: { doorId: id, mac: MAC, places: 21, taken: 2 },
+    });
+    expect(await states()).toEqual([
+      [1, 'waiting'],
+      [2, 'applied'],
+      [20, 'foreign'],
+    ]);
+    answers(() => ({ isShown: true }));
+    await estate.applyUsers();
+    expect(sent()).toMatchObject([{ userId: 1, pin: `${PIN}1` }]);
+  });
+
+  it('has to be there', async () => {
+    estate.played.unreachable = 'link zb-1 is down';
+    expect(errorOf(await estate.desk('POST', `${path()}/read`))).toEqual([503, 'DEVICE_OFFLINE']);
+    const { body } = await estate.desk('POST', '/doors', {});
+    expect(errorOf(await estate.desk('POST', `/doors/${body.id}/users/read`))).toEqual([409, 'NO_LOCK']);
+  });
+});
+
+describe('the times of a user', () => {
+  const NIGHT = { days: ['sat', 'sun'], start: 1_320, end: 360 };
+  const access = () => sent().at(-1)?.access;
+
+  it('are those of the door where the user has none, also when they change', async () => {
+    const schedule = (end: number) =>
+      estate.desk('PUT', '/schedules/day', { intervals: [{ days: ['mon'], start: 480, end }] });
+    await schedule(720);
+    await estate.desk('PUT', `/doors/${id}`, { scheduleId: 'day' });
+    await put(7, { pin: PIN });
+    await put(8, { card: '04a2b3c4', weekDays: [{ days: ['tue'], start: 0, end: 60 }] });
+    await estate.applyUsers();
+    expect(sent().map(({ access }) => access)).toMatchObject([
+      { schedules: [{ daysMask: 2, startHour: 8, endHour: 12 }] },
+      { schedules: [{ daysMask: 4 }] },
+    ]);
+    await schedule(780);
+    answers(() => ({ isShown: true }));
+    expect(await states()).toEqual([
+      [7, 'waiting'],
+      [8, 'applied'],
+    ]);
+    await estate.applyUsers();
+    expect(sent()).toMatchObject([{ userId: 7, access: { schedules: [{ endHour: 13 }] } }]);
+    await estate.desk('PUT', `/doors/${id}`, { scheduleId: null });
+    await estate.applyUsers();
+    expect(access()).toEqual({ kind: 'always' });
+  });
+
+  it('keep a user out of a lock that would let it in always', async () => {
+    await put(7, { pin: PIN, weekDays: [NIGHT] });
+    estate.report(MAC, { users: { pins: 20, weekDays: 0 } });
+    await applied();
+    expect(sent()).toEqual([]);
+    expect(await list()).toMatchObject([
+      { state: 'refused', failure: expect.stringContaining('weekDays: the lock keeps no schedules') },
+    ]);
+  });
+});

@@ -1,0 +1,200 @@
+/**
+ * Users of the lock of a door: PINs and cards, and when they open. What is wanted belongs to the door, sealed; what a lock has
+ * is kept by lock, so that one that is replaced, swapped or joins again gets what it lacks and loses what is not wanted.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import { storedJson, storedTime } from '../../platform/database/damaged-rows.ts';
+import { GatehouseError } from '../../platform/errors.ts';
+import type { Caller } from '../../platform/principal.ts';
+import type { Reconciler } from '../../services/reconcile/reconcile.ts';
+import type { DoorContext } from './context.ts';
+import type { Locks } from './locks.ts';
+import { type DoorRow, existing } from './table.ts';
+import { type LockWork, openUserApplying } from './user-apply.ts';
+import { isAsWanted } from './user-changes.ts';
+import { refuseBeyond } from './user-limits.ts';
+import { openUserReading } from './user-reading.ts';
+import {
+  type LockUser,
+  storedWeekDays,
+  storedYearDays,
+  type UserBody,
+  type UserQuery,
+} from './user-schema.ts';
+import { edited, NOTHING, storeUser, type WantedUser, wantedUserOf } from './user-wanted.ts';
+import type { DoorUserRow, LockUserRow } from './users-table.ts';
+
+export interface LockUsersOptions extends DoorContext {
+  locks: Pick<Locks, 'report'>;
+  /** Of src/services/reconcile/reconcile.ts, for this work; `name` is for the log. */
+  openWorkReconciler(name: string, work: LockWork): Reconciler;
+}
+
+export interface LockUsers {
+  list(doorId: string, query: UserQuery): { items: LockUser[]; next: string | null };
+  /** Throws NOT_FOUND. */
+  get(doorId: string, userId: number): LockUser;
+  /** Throws NO_LOCK, NOT_SUPPORTED, VALIDATION_FAILED. */
+  set(doorId: string, userId: number, body: UserBody, caller: Caller): Promise<LockUser>;
+  /** Throws NOT_FOUND. */
+  remove(doorId: string, userId: number, caller: Caller): Promise<LockUser>;
+  /** Those that are wanted, and those that somebody stored at the lock. Resolves with how many are to be removed. */
+  clear(doorId: string, caller: Caller): Promise<number>;
+  /** Its users, or its lock, are not as they were: what was refused is tried again. */
+  changed(doorId: string): void;
+  /** Its lock is back. */
+  wake(doorId: string): void;
+  /** Asks the lock which of its places are taken. Resolves with the job. Throws NOT_FOUND, NO_LOCK, DEVICE_OFFLINE. */
+  read(doorId: string, caller: Caller): Promise<unknown>;
+  readonly reconciler: Reconciler;
+}
+
+export function openLockUsers(options: LockUsersOptions): LockUsers {
+  const { database, table, vault, locks } = options;
+  const applying = openUserApplying(options);
+  const reconciler = options.openWorkReconciler('users of locks', applying);
+  const shown = (row: DoorRow) => shownUsers(row, options);
+
+  function get(doorId: string, userId: number): LockUser {
+    const user = shown(existing(table, doorId)).find((one) => one.userId === userId);
+    if (user) return user;
+    throw new GatehouseError('NOT_FOUND', `Door ${doorId} has no user ${userId}.`);
+  }
+
+  /** Inside the commit job: nothing is wanted of it, and what the lock may have is to be removed. */
+  function forget({ id, mac }: DoorRow, userId: number): void {
+    table.deleteDoorUser.run(id, userId);
+    if (mac !== null) table.disownLockUser.run(mac, userId);
+  }
+
+  function record(action: string, doorId: string, caller: Caller, detail: object): void {
+    const { principal, correlationId } = caller;
+    const entry = { principal, correlationId, action, object: `door/${doorId}`, outcome: 'done' };
+    options.audit.record({ ...entry, detail: { ...detail } });
+  }
+
+  function changed(doorId: string): void {
+    applying.changed(doorId);
+    reconciler.wake(doorId);
+  }
+
+  return {
+    get,
+    changed,
+    wake: reconciler.wake,
+    read: openUserReading({ ...options, changed }),
+    reconciler,
+    list(doorId, { cursor = 0, limit }) {
+      const rest = shown(existing(table, doorId)).filter(({ userId }) => userId >= cursor);
+      const items = rest.slice(0, limit);
+      const last = items.at(-1);
+      return { items, next: rest.length > limit && last ? String(last.userId + 1) : null };
+    },
+
+    async set(doorId, userId, body, caller) {
+      const isNews = await database.commit(() => {
+        const row = existing(table, doorId);
+        if (row.mac === null && options.rs485.relay(doorId)) throw noLock();
+        const before = table.doorUser.get(doorId, userId);
+        const earlier = before ? wantedUserOf(before, vault) : undefined;
+        const wanted = edited(earlier ?? NOTHING, body);
+        if (earlier && isDeepStrictEqual(earlier, wanted)) return false;
+        assertWhole(wanted);
+        refuseBeyond(locks.report(row)?.users ?? {}, userId, body);
+        storeUser(options, { doorId, userId }, wanted);
+        if (row.mac !== null) table.setLockUserFailure.run(null, row.mac, userId);
+        const fields = Object.keys(body).toSorted();
+        record('door.set-user', doorId, caller, { userId, fields, mac: row.mac });
+        return true;
+      });
+      if (isNews) changed(doorId);
+      return get(doorId, userId);
+    },
+
+    async remove(doorId, userId, caller) {
+      const before = get(doorId, userId);
+      await database.commit(() => {
+        const row = existing(table, doorId);
+        forget(row, userId);
+        record('door.remove-user', doorId, caller, { userId, mac: row.mac });
+      });
+      changed(doorId);
+      const left = shown(existing(table, doorId)).find((one) => one.userId === userId);
+      return left ?? { ...before, state: 'removing' };
+    },
+
+    async clear(doorId, caller) {
+      const removing = await database.commit(() => {
+        const row = existing(table, doorId);
+        const users = shown(row);
+        for (const { userId } of users) forget(row, userId);
+        if (users.length > 0)
+          record('door.clear-users', doorId, caller, { users: users.length, mac: row.mac });
+        return shown(row).length;
+      });
+      changed(doorId);
+      return removing;
+    },
+  };
+}
+
+function shownUsers(row: DoorRow, options: LockUsersOptions): LockUser[] {
+  const { table } = options;
+  const wanted = new Map(table.doorUsers.all(row.id).map((one) => [one.user_id, one]));
+  const held = new Map(
+    (row.mac === null ? [] : table.lockUsers.all(row.mac)).map((one) => [one.user_id, one]),
+  );
+  const ids = [...new Set([...wanted.keys(), ...held.keys()])].sort((a, b) => a - b);
+  return ids.map((userId) => shownUser(row, userId, wanted.get(userId), held.get(userId), options));
+}
+
+function shownUser(
+  row: DoorRow,
+  userId: number,
+  wanted: DoorUserRow | undefined,
+  held: LockUserRow | undefined,
+  options: LockUsersOptions,
+): LockUser {
+  const state = stateOf(row, wanted, held, options);
+  const object = `door/${row.id}`;
+  return {
+    userId,
+    status: wanted ? (wanted.is_enabled === 1 ? 'enabled' : 'disabled') : null,
+    hasPin: wanted?.pin != null,
+    hasCard: wanted?.card != null,
+    weekDays: storedJson(object, storedWeekDays, wanted?.week_days ?? null),
+    yearDays: storedJson(object, storedYearDays, wanted?.year_days ?? null),
+    state,
+    isShown: state === 'applied' && held?.is_shown === 1,
+    failure: held?.failure ?? null,
+    at: held ? storedTime(object, held.at) : null,
+  };
+}
+
+function stateOf(
+  row: DoorRow,
+  wanted: DoorUserRow | undefined,
+  held: LockUserRow | undefined,
+  { catalogue }: LockUsersOptions,
+): LockUser['state'] {
+  if (!wanted) return held?.origin === 'keypad' ? 'foreign' : 'removing';
+  if (isAsWanted(wanted, held, row, catalogue)) return 'applied';
+  return held?.failure == null ? 'waiting' : 'refused';
+}
+
+/** Throws VALIDATION_FAILED. */
+function assertWhole({ pin, card, weekDays, yearDays }: WantedUser): void {
+  if (pin === null && card === null)
+    throw invalid('/pin', 'is missing, and so is a card: a user has one of them at least, or is deleted');
+  if (weekDays !== null && yearDays !== null)
+    throw invalid('/yearDays', 'cannot stand beside weekDays: a lock has one kind of schedule for a user');
+}
+
+function invalid(path: string, message: string): GatehouseError {
+  const details = [{ path, code: 'NOT_POSSIBLE', message }];
+  return new GatehouseError('VALIDATION_FAILED', `Not valid: ${path} ${message}.`, { details });
+}
+
+function noLock(): GatehouseError {
+  return new GatehouseError('NO_LOCK', 'A relay opens this door: only a lock keeps PINs and cards.');
+}
