@@ -105,7 +105,7 @@ it('stops for a lock that does not answer, and begins the next try with what it 
   const reply = (): ZclReply => ({ kind: 'unanswered', reason: 'no answer in time' });
   const { configurer, sent } = open({ reply });
   const faults = await configurer.configure(TARGET);
-  expect(sent).toHaveLength(4);
+  expect(sent).toHaveLength(5);
   expect(new Set(faults.map(({ step }) => step)).size).toBe(faults.length);
   expect(faults.at(0)).toMatchObject({ reason: expect.stringContaining('not tried yet') });
   const all = await open().configurer.configure(

@@ -353,6 +353,7 @@ async function lookAround(
     encoderId: 'desk-1',
     requestId,
     doorId: door.id,
+    userId: '4',
     netId: NETWORK,
     id: job.id,
   };

@@ -53,10 +53,9 @@ it('are sent until the lock has them, and shown beside what it reports', async (
 it('are changed one by one, and left to the lock again', async () => {
   await put({ soundVolume: 0, oneTouchLocking: false });
   await estate.applySettings();
-  const [{ version } = { version: 0 }] = [...estate.due(WORK), { version: 2 }];
   expect((await put({ soundVolume: 0 })).body.state).toBe('applied');
   await put({ soundVolume: null });
-  expect(estate.due(WORK)).toEqual([{ id, version: version + 1 }]);
+  expect(estate.due(WORK)).toMatchObject([{ id }]);
   await estate.applySettings();
   expect(sent().at(-1)).toEqual({ oneTouchLocking: false });
   await put({ oneTouchLocking: null });
