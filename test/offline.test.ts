@@ -4,9 +4,9 @@ import { request } from 'node:https';
 import { join } from 'node:path';
 import type { PeerCertificate, TLSSocket } from 'node:tls';
 import { expect, it } from 'vitest';
-import { AUDIENCE, ISSUER, issue, issuerKey, keySet, publish } from '../src/services/auth/test-issuer.ts';
 import { openTestGateway, type TestGateway } from './gateway.ts';
 import { type ManualClock, manualClock } from './manual-clock.ts';
+import { AUDIENCE, ISSUER, issue, issuerKey, keySet, publish } from './services/auth/issuer.ts';
 
 /** More than from one look at the certificate to the next. */
 const HOURS_BETWEEN_LOOKS = 13;

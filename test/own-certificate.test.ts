@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { afterAll, expect, it, vi } from 'vitest';
 import { run } from '../src/cli/program.ts';
-import { CA_EXTENSIONS, hasOpenssl, type Minted, openOpenssl } from '../src/services/pki/test-openssl.ts';
 import { openTestGateway } from './gateway.ts';
+import { CA_EXTENSIONS, hasOpenssl, type Minted, openOpenssl } from './services/pki/openssl.ts';
 import { testShell } from './shell.ts';
 import { temporaryFolder } from './temporary.ts';
 

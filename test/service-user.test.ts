@@ -3,8 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
-import { CA_EXTENSIONS, hasOpenssl, openOpenssl } from '../src/services/pki/test-openssl.ts';
 import { AS_THE_SUITE } from './as-the-suite.ts';
+import { CA_EXTENSIONS, hasOpenssl, openOpenssl } from './services/pki/openssl.ts';
 import { temporaryFolder } from './temporary.ts';
 
 vi.setConfig({ testTimeout: 120_000 });

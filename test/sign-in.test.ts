@@ -1,8 +1,8 @@
 /** People and programs at a whole gateway: by code and cookie, by token, and by a token of an identity provider. */
 import { expect, it, vi } from 'vitest';
 import { run } from '../src/cli/program.ts';
-import { issue, issuerKey, keySet, publish } from '../src/services/auth/test-issuer.ts';
 import { openTestGateway, type TestGateway } from './gateway.ts';
+import { issue, issuerKey, keySet, publish } from './services/auth/issuer.ts';
 import { testShell } from './shell.ts';
 
 const OWN_PAGE = { 'Sec-Fetch-Site': 'same-origin' };

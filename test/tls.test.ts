@@ -11,8 +11,8 @@ import { configSchema } from '../src/platform/config/config.ts';
 import { sinksOf } from '../src/platform/config/sinks.ts';
 import { fetchKeySet } from '../src/services/auth/key-set.ts';
 import { openTransport } from '../src/services/events/transports.ts';
-import { hasOpenssl } from '../src/services/pki/test-openssl.ts';
 import { openTestGateway } from './gateway.ts';
+import { hasOpenssl } from './services/pki/openssl.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 

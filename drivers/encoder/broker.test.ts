@@ -3,11 +3,15 @@ import type { AddressInfo } from 'node:net';
 import { createServer, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
+import {
+  opensslIsMissing,
+  openTestAuthority,
+  type TestAuthority,
+} from '../../test/drivers/encoder/certificates.ts';
+import { up } from '../../test/drivers/encoder/embedded.ts';
+import { PINGREQ, subscribePacket, type TestPeer, TYPE, WAIT } from '../../test/drivers/encoder/peer.ts';
 import { openBroker } from './broker.ts';
 import { openSite, type Site } from './link.contract.ts';
-import { opensslIsMissing, openTestAuthority, type TestAuthority } from './test-certificates.ts';
-import { up } from './test-embedded.ts';
-import { PINGREQ, subscribePacket, type TestPeer, TYPE, WAIT } from './test-peer.ts';
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { openTestAuthority } from './test-certificates.ts';
-import { describeEmbedded, up } from './test-embedded.ts';
+import { openTestAuthority } from '../../test/drivers/encoder/certificates.ts';
+import { describeEmbedded, up } from '../../test/drivers/encoder/embedded.ts';
 import {
   connectPacket,
   identifierOf,
@@ -10,7 +10,7 @@ import {
   subscribePacket,
   TYPE,
   unsubscribePacket,
-} from './test-peer.ts';
+} from '../../test/drivers/encoder/peer.ts';
 
 const SESSION = '3f8c0f6e-8f0a-4a0e-9a53-0f3f0c1d2e3f';
 

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import fc from 'fast-check';
 import { expect, it, vi } from 'vitest';
-import type { TestIdentity } from './test-certificates.ts';
-import { describeEmbedded, notes, up, warnings } from './test-embedded.ts';
+import type { TestIdentity } from '../../test/drivers/encoder/certificates.ts';
+import { describeEmbedded, notes, up, warnings } from '../../test/drivers/encoder/embedded.ts';
 import {
   connectPacket,
   openTestPeer,
@@ -13,7 +13,7 @@ import {
   subscribePacket,
   TYPE,
   WAIT,
-} from './test-peer.ts';
+} from '../../test/drivers/encoder/peer.ts';
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 

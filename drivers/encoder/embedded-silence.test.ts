@@ -4,10 +4,14 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  opensslIsMissing,
+  openTestAuthority,
+  type TestAuthority,
+} from '../../test/drivers/encoder/certificates.ts';
+import { openEmbeddedSite, up } from '../../test/drivers/encoder/embedded.ts';
+import { identifierOf, TYPE } from '../../test/drivers/encoder/peer.ts';
 import type { Site } from './link.contract.ts';
-import { opensslIsMissing, openTestAuthority, type TestAuthority } from './test-certificates.ts';
-import { openEmbeddedSite, up } from './test-embedded.ts';
-import { identifierOf, TYPE } from './test-peer.ts';
 
 /** What a TLS client says first. */
 async function clientHello(): Promise<Buffer> {

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { encoderLinkContract } from './link.contract.ts';
-import { BadMessage } from './link.ts';
-import { opensslIsMissing, openTestAuthority, type TestAuthority } from './test-certificates.ts';
-import { describeEmbedded, openEmbeddedSite, up, warnings } from './test-embedded.ts';
+import {
+  opensslIsMissing,
+  openTestAuthority,
+  type TestAuthority,
+} from '../../test/drivers/encoder/certificates.ts';
+import { describeEmbedded, openEmbeddedSite, up, warnings } from '../../test/drivers/encoder/embedded.ts';
 import {
   connectPacket,
   DISCONNECT,
@@ -13,7 +15,9 @@ import {
   readPublish,
   TYPE,
   WAIT,
-} from './test-peer.ts';
+} from '../../test/drivers/encoder/peer.ts';
+import { encoderLinkContract } from './link.contract.ts';
+import { BadMessage } from './link.ts';
 
 describe.skipIf(opensslIsMissing)('embedded broker', () => {
   let authority: TestAuthority;

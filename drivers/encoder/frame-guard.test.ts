@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { packet } from '../../test/drivers/encoder/peer.ts';
 import { openFrameWalk } from './frame-guard.ts';
-import { packet } from './test-peer.ts';
 
 const frames = fc.array(
   fc.uint8Array({ maxLength: 400 }).map((body) => packet(0x30, Buffer.from(body))),

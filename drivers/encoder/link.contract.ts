@@ -1,9 +1,7 @@
 /** What every EncoderLink must do, whichever broker stands behind it. Registers vitest tests. */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { DriverError } from '../contract/driver.ts';
-import type { EncoderLink, EncoderLinkHost } from './link.ts';
-import type { TestAuthority, TestIdentity } from './test-certificates.ts';
-import { openTestHost, type TestHost } from './test-host.ts';
+import type { TestAuthority, TestIdentity } from '../../test/drivers/encoder/certificates.ts';
+import { openTestHost, type TestHost } from '../../test/drivers/encoder/host.ts';
 import {
   type ConnectOptions,
   connectPacket,
@@ -17,7 +15,9 @@ import {
   type TestPeer,
   TYPE,
   WAIT,
-} from './test-peer.ts';
+} from '../../test/drivers/encoder/peer.ts';
+import { DriverError } from '../contract/driver.ts';
+import type { EncoderLink, EncoderLinkHost } from './link.ts';
 
 /** A link with its host and a way to be an encoder on it. */
 export interface Site extends AsyncDisposable {

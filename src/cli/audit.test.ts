@@ -2,10 +2,10 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { openLocalDaemon } from '../../test/local-daemon.ts';
+import { openTestAudit, type TestAudit } from '../../test/services/audit/audit.ts';
 import { type TestShell, testShell } from '../../test/shell.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
 import { auditOperations } from '../services/audit/operations.ts';
-import { openTestAudit, type TestAudit } from '../services/audit/test-audit.ts';
 import { run } from './program.ts';
 
 let opened: TestAudit;

@@ -1,16 +1,6 @@
 import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import { openTestGateway } from '../../test/gateway.ts';
-import { manualClock } from '../../test/manual-clock.ts';
-import { canMount, smallDisk } from '../../test/small-disk.ts';
-import { temporaryFolder } from '../../test/temporary.ts';
-import { openDatabase } from '../platform/database/database.ts';
-import { silentLog } from '../platform/log.ts';
-import { LOCAL_ADMINISTRATOR } from '../platform/principal.ts';
-import { openVault } from '../platform/vault.ts';
-import { openAudit } from '../services/audit/audit.ts';
-import type { Manifest } from '../services/backup/manifest.ts';
 import {
   alter,
   backedUp,
@@ -22,7 +12,17 @@ import {
   rowsIn,
   shell,
   tokensIn,
-} from './test-archives.ts';
+} from '../../test/cli/archives.ts';
+import { openTestGateway } from '../../test/gateway.ts';
+import { manualClock } from '../../test/manual-clock.ts';
+import { canMount, smallDisk } from '../../test/small-disk.ts';
+import { temporaryFolder } from '../../test/temporary.ts';
+import { openDatabase } from '../platform/database/database.ts';
+import { silentLog } from '../platform/log.ts';
+import { LOCAL_ADMINISTRATOR } from '../platform/principal.ts';
+import { openVault } from '../platform/vault.ts';
+import { openAudit } from '../services/audit/audit.ts';
+import type { Manifest } from '../services/backup/manifest.ts';
 
 vi.setConfig({ testTimeout: 240_000 });
 

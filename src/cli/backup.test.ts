@@ -11,10 +11,20 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
+import {
+  backUp,
+  command,
+  identity,
+  PUBLIC,
+  plain,
+  restore,
+  rowsIn,
+  SECRET,
+  shell,
+} from '../../test/cli/archives.ts';
 import { openTestGateway } from '../../test/gateway.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
 import { openConnection } from '../platform/database/connection.ts';
-import { backUp, command, identity, PUBLIC, plain, restore, rowsIn, SECRET, shell } from './test-archives.ts';
 
 vi.setConfig({ testTimeout: 240_000 });
 

@@ -17,11 +17,11 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it, vi } from 'vitest';
+import { backedUp, PUBLIC, restore, SECRET, shell } from '../../test/cli/archives.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
 import { encrypted } from '../platform/age.ts';
 import { piecesOf, unpackArchive } from '../services/backup/archive.ts';
 import { MANIFEST } from '../services/backup/manifest.ts';
-import { backedUp, PUBLIC, restore, SECRET, shell } from './test-archives.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 

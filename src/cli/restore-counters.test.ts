@@ -2,11 +2,11 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
+import { backUp, restore, rowsIn, shell, systemOf } from '../../test/cli/archives.ts';
 import { openTestGateway, type TestGateway } from '../../test/gateway.ts';
 import { EARLIEST_MS } from '../platform/known-time.ts';
 import { openTestLog } from '../services/events/test-log.ts';
 import { countersFrom } from './restore-counters.ts';
-import { backUp, restore, rowsIn, shell, systemOf } from './test-archives.ts';
 
 vi.setConfig({ testTimeout: 240_000 });
 

@@ -3,10 +3,10 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
+import { backedUp, restore, rowsIn, tokensIn } from '../../test/cli/archives.ts';
 import { openTestGateway } from '../../test/gateway.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
 import { assertFinished } from './leftovers.ts';
-import { backedUp, restore, rowsIn, tokensIn } from './test-archives.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 

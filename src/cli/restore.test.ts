@@ -11,8 +11,6 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import { openTestGateway, type TestGateway } from '../../test/gateway.ts';
-import { temporaryFolder } from '../../test/temporary.ts';
 import {
   alter,
   auditOf,
@@ -25,7 +23,9 @@ import {
   shell,
   systemOf,
   tokensIn,
-} from './test-archives.ts';
+} from '../../test/cli/archives.ts';
+import { openTestGateway, type TestGateway } from '../../test/gateway.ts';
+import { temporaryFolder } from '../../test/temporary.ts';
 
 vi.setConfig({ testTimeout: 240_000 });
 

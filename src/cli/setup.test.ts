@@ -2,12 +2,12 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { beforeEach, expect, it, vi } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
+import { openOpenssl } from '../../test/services/pki/openssl.ts';
+import { mintVendor } from '../../test/services/pki/vendor.ts';
 import { type TestShell, testShell } from '../../test/shell.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
 import { systemClock } from '../platform/clock.ts';
 import { readConfig } from '../platform/config/config-file.ts';
-import { openOpenssl } from '../services/pki/test-openssl.ts';
-import { mintVendor } from '../services/pki/test-vendor.ts';
 import { type Client, openClient, Refused } from './client.ts';
 import { run } from './program.ts';
 import { type Machine, type SetupOptions, setUp } from './setup.ts';

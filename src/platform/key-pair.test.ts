@@ -6,7 +6,7 @@ import {
   type KeyAlgorithm,
   type Minted,
   openOpenssl,
-} from '../services/pki/test-openssl.ts';
+} from '../../test/services/pki/openssl.ts';
 import { dateFault, isFor, KeyPairFault, keyPairIn } from './key-pair.ts';
 
 const openssl = openOpenssl();

@@ -11,7 +11,7 @@ import openapi from '../../docs/openapi.json' with { type: 'json' };
 import { decrypted } from '../../src/platform/age.ts';
 import { openReader } from '../../src/platform/database/connection.ts';
 import { openVault } from '../../src/platform/vault.ts';
-import { issue } from '../../src/services/auth/test-issuer.ts';
+import { issue } from '../services/auth/issuer.ts';
 import { INSTANT } from '../simulators/encoder/commands.ts';
 import { found, secret } from './search.ts';
 import {

@@ -8,7 +8,7 @@ import { onTestFinished, vi } from 'vitest';
 import { run } from '../../src/cli/program.ts';
 import { drawKey } from '../../src/platform/age.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { issuerKey, keySet } from '../../src/services/auth/test-issuer.ts';
+import { issuerKey, keySet } from '../services/auth/issuer.ts';
 import { type TestShell, testShell } from '../shell.ts';
 import { openSimulatedBus } from '../simulators/bus/bus.ts';
 import { openTestSite, type TestSite } from '../simulators/test-site.ts';

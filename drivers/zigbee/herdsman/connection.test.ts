@@ -3,8 +3,12 @@ import { connect, createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/platform/clock.ts';
+import {
+  opensslIsMissing,
+  openTestAuthority,
+  type TestAuthority,
+} from '../../../test/drivers/encoder/certificates.ts';
 import { manualClock } from '../../../test/manual-clock.ts';
-import { opensslIsMissing, openTestAuthority, type TestAuthority } from '../../encoder/test-certificates.ts';
 import { opened, simulated } from '../test-gateway.ts';
 import { connectionOptionsOf, openConnection } from './connection.ts';
 

@@ -18,7 +18,7 @@ import { type Service, takeBack, tryOut } from './trial.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
-const FIXTURE = join(import.meta.dirname, 'fixtures/killed-update.ts');
+const FIXTURE = join(import.meta.dirname, '../../../test/cli/killed-update.ts');
 const PLAN: Plan = {
   from: 'base',
   to: 'releases/2.0.0',

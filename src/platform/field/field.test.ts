@@ -7,7 +7,7 @@ import { systemClock } from '../clock.ts';
 import type { Log } from '../log.ts';
 import { type Field, type FieldOptions, type LinkSpec, openField } from './field.ts';
 
-const FIXTURES = join(import.meta.dirname, 'fixtures');
+const FIXTURES = join(import.meta.dirname, '../../../test/platform/field');
 const FAULTY = join(FIXTURES, 'faulty-host.ts');
 /** Its loopback links have further commands: fail, hang, break and emit. */
 const SIMULATED = join(import.meta.dirname, '../../../test/simulators/loopback/host.ts');

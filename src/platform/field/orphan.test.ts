@@ -11,7 +11,7 @@ import { systemClock } from '../clock.ts';
 import { silentLog } from '../log.ts';
 import { forgetProcess, ORPHAN_EXIT_MS, predecessorGone, recordProcess } from './pid-file.ts';
 
-const DAEMON = join(import.meta.dirname, 'fixtures', 'daemon.ts');
+const DAEMON = join(import.meta.dirname, '../../../test/platform/field/daemon.ts');
 
 function temporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'gatehouse-orphan-'));

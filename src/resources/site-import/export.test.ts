@@ -3,11 +3,11 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { z } from 'zod';
 import { openEstate } from '../../../test/estate.ts';
+import { everythingOn } from '../../../test/resources/site-import/testbed.ts';
 import { send } from '../../../test/things-app.ts';
 import { yamlText } from '../../platform/yaml/yaml-file.ts';
 import { siteSchema } from './site-document.ts';
 import { parseSite } from './site-file.ts';
-import { everythingOn } from './testbed.ts';
 
 type Document = z.input<typeof siteSchema>;
 

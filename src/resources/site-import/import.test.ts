@@ -1,9 +1,17 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type Estate, openEstate, SYSTEM } from '../../../test/estate.ts';
+import {
+  A,
+  B,
+  everythingOn,
+  faultsOn,
+  listed,
+  MAC,
+  SITE,
+} from '../../../test/resources/site-import/testbed.ts';
 import type { Role } from '../../platform/principal.ts';
 import { uuidV5 } from '../../platform/uuid.ts';
 import { readSite } from './site-file.ts';
-import { A, B, everythingOn, faultsOn, listed, MAC, SITE } from './testbed.ts';
 
 /** UUIDv5 of access point 9 in the namespace of the system. */
 const DRAWN = uuidV5(SYSTEM, '["door","9",0]');

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type Estate, NOWHERE, openEstate } from '../../../test/estate.ts';
+import { A, B, faultsOn, MAC, SITE } from '../../../test/resources/site-import/testbed.ts';
 import { GatehouseError } from '../../platform/errors.ts';
-import { A, B, faultsOn, MAC, SITE } from './testbed.ts';
 
 const doors = (...entries: object[]) => ({ doors: entries });
 

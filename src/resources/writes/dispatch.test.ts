@@ -1,5 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { brief, CALLER, EXPIRY_MS, JOURNAL, key, OTHER_JOURNAL, openTestbed, sending } from './testbed.ts';
+import {
+  brief,
+  CALLER,
+  EXPIRY_MS,
+  JOURNAL,
+  key,
+  OTHER_JOURNAL,
+  openTestbed,
+  sending,
+} from '../../../test/resources/writes/testbed.ts';
 
 const GRACE_MS = 60_000;
 const YEARS_MS = 10 * 365 * 86_400_000;

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { body, CALLER, key, openTestbed } from '../../../test/resources/writes/testbed.ts';
 import type { Operation } from '../../platform/http/operation.ts';
 import { ROLES } from '../../platform/principal.ts';
 import { writeOperations } from './operations.ts';
@@ -9,7 +10,6 @@ import {
   writeRequestPage,
   writeRequestStatus,
 } from './schema.ts';
-import { body, CALLER, key, openTestbed } from './testbed.ts';
 
 const valid = body(key(1));
 const block = (blocks: unknown) => ({ data: [{ keyId: key(1), blocks }] });

@@ -1,8 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { measuredKeys } from '../../../test/measured.ts';
+import {
+  brief,
+  EXPIRY_MS,
+  key,
+  MESSAGE,
+  openTestbed,
+  sending,
+} from '../../../test/resources/writes/testbed.ts';
 import { LEAVE_KEY_DATA_OUT } from '../../services/backup/snapshot.ts';
 import { OPEN_STATUSES } from './machine.ts';
-import { brief, EXPIRY_MS, key, MESSAGE, openTestbed, sending } from './testbed.ts';
 
 const GRACE_MS = 60_000;
 const DAY_MS = 86_400_000;

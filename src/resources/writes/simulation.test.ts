@@ -10,14 +10,14 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { type ManualClock, manualClock } from '../../../test/manual-clock.ts';
+import { type Down, ModelEncoder } from '../../../test/resources/writes/encoder.ts';
+import { body, CALLER, EXPIRY_MS, openRecords, testTime } from '../../../test/resources/writes/testbed.ts';
 import { temporaryFolder } from '../../../test/temporary.ts';
 import { openConnection } from '../../platform/database/connection.ts';
 import { type Database, openDatabase, type Statement } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { silentLog } from '../../platform/log.ts';
 import type { Vault } from '../../platform/vault.ts';
-import { type Down, ModelEncoder } from './test-encoder.ts';
-import { body, CALLER, EXPIRY_MS, openRecords, testTime } from './testbed.ts';
 import { openWrites, type Writes } from './writes.ts';
 
 const RUNS = Number(process.env.SIMULATION_RUNS ?? 3_000);

@@ -2,8 +2,15 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { encodeDown } from '../../../drivers/encoder/messages.ts';
+import {
+  body,
+  CALLER,
+  EXPIRY_MS,
+  JOURNAL,
+  key,
+  openTestbed,
+} from '../../../test/resources/writes/testbed.ts';
 import { BODY_LIMIT_BYTES } from './schema.ts';
-import { body, CALLER, EXPIRY_MS, JOURNAL, key, openTestbed } from './testbed.ts';
 
 const R1 = { encoderId: 'desk-1', requestId: 'R1' };
 const code = (expected: string) => expect.objectContaining({ code: expected });
@@ -46,9 +53,8 @@ describe('accepting', () => {
   it('names each repeated keyId', async () => {
     const bed = await openTestbed();
     const failure = await bed.accept('desk-1', 'R1', key(1), key(2), key(1)).catch((error) => error);
-    expect(failure.details).toEqual([
-      { path: '/data/2/keyId', code: 'DUPLICATE_KEY_ID', message: expect.stringContaining(key(1)) },
-    ]);
+    const message = expect.stringContaining(key(1));
+    expect(failure.details).toEqual([{ path: '/data/2/keyId', code: 'DUPLICATE_KEY_ID', message }]);
   });
 
   it('of a repeat answers with the current status, also offline, and writes nothing twice', async () => {
@@ -372,9 +378,8 @@ describe('what encoders report', () => {
   it('of a job that was never sent is ignored: only a restored backup can know less than the encoder', async () => {
     const { bed } = await underWay(key(1));
     await bed.accept('desk-1', 'R2', key(2));
-    const row = bed.database
-      .prepare<[string], { job_id: string }>('SELECT job_id FROM write_request WHERE request_id = ?')
-      .get('R2');
+    const select = 'SELECT job_id FROM write_request WHERE request_id = ?';
+    const row = bed.database.prepare<[string], { job_id: string }>(select).get('R2');
     await bed.progress('desk-1', { jobId: row?.job_id ?? '', keyId: key(2), status: 'written' });
     expect(bed.statuses('desk-1', 'R2')).toEqual(['queued']);
     expect(bed.warnings).toMatchObject([{ reason: 'never sent' }]);

@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { failingDatabase } from '../../../test/failing-database.ts';
+import { A, B, CALLER, openTestbed } from '../../../test/resources/zgates/testbed.ts';
 import { GatehouseError } from '../../platform/errors.ts';
-import { A, B, CALLER, openTestbed } from './testbed.ts';
 
 const MAC = '00124b0001a2b3c4';
 const CODE = '83fed3407a939723a5c639b26916d505c3b5';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { A, openTestbed } from './testbed.ts';
+import { A, openTestbed } from '../../../test/resources/zgates/testbed.ts';
 
 const MAC = '00124b0001a2b3c4';
 const OTHER = '00124b0001a2b3c5';

@@ -1,8 +1,8 @@
 /** Moves of a network to another channel: who confirms them, when they begin by themselves, and who is left behind. */
 import { describe, expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
+import { A, B, openTestbed } from '../../../test/resources/zgates/testbed.ts';
 import type { GatewayLock } from './gateway-locks.ts';
-import { A, B, openTestbed } from './testbed.ts';
 
 const MAC = '00124b0001a2b3c4';
 const START = Date.UTC(2026, 0, 1);

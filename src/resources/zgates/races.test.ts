@@ -2,9 +2,9 @@
 import { expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { heldCommits } from '../../../test/held-commits.ts';
+import { A, openTestbed } from '../../../test/resources/zgates/testbed.ts';
 import { temporaryDatabase } from '../../../test/temporary.ts';
 import { LOCAL_ADMINISTRATOR } from '../../platform/principal.ts';
-import { A, openTestbed } from './testbed.ts';
 
 const CALLER = { principal: LOCAL_ADMINISTRATOR, correlationId: 'test' };
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { A, B, openTestbed } from '../../../test/resources/zgates/testbed.ts';
 import { LOCAL_ADMINISTRATOR } from '../../platform/principal.ts';
-import { A, B, openTestbed } from './testbed.ts';
 
 const CALLER = { principal: LOCAL_ADMINISTRATOR, correlationId: 'test' };
 const HW_ID = '00124b0001020304';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
-import { A, B, GATEWAY, NETWORK, openTestbed } from './testbed.ts';
+import { A, B, GATEWAY, NETWORK, openTestbed } from '../../../test/resources/zgates/testbed.ts';
 
 describe('a Zigbee gateway', () => {
   it('comes from the configuration with exactly the fields of the specification, and nothing set', async () => {

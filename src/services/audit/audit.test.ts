@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { entry, openTestAudit, type TestAudit } from '../../../test/services/audit/audit.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { OpenAudit } from './audit.ts';
-import { entry, openTestAudit, type TestAudit } from './test-audit.ts';
 
 let opened: TestAudit;
 let database: Database;

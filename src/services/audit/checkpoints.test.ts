@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { openTestAudit, type TestAudit, testAuthority } from '../../../test/services/audit/audit.ts';
 import { CHECKPOINT_AGE_MS, CHECKPOINT_ROWS } from './checkpoints.ts';
-import { openTestAudit, type TestAudit, testAuthority } from './test-audit.ts';
 
 let opened: TestAudit;
 beforeEach(async () => {

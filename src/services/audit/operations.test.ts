@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { principalWith } from '../../../test/access-matrix.ts';
+import { openTestAudit, type TestAudit } from '../../../test/services/audit/audit.ts';
 import { createApp } from '../../platform/http/app.ts';
 import { silentLog } from '../../platform/log.ts';
 import { auditOperations } from './operations.ts';
-import { openTestAudit, type TestAudit } from './test-audit.ts';
 
 let opened: TestAudit;
 beforeEach(async () => {

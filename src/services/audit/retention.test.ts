@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { openTestAudit, type TestAudit } from './test-audit.ts';
+import { openTestAudit, type TestAudit } from '../../../test/services/audit/audit.ts';
 
 const DAY = 86_400_000;
 const RETENTION_DAYS = 400;

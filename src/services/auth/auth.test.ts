@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { type ManualClock, manualClock } from '../../../test/manual-clock.ts';
+import { bearer, cookie, openTestAuth, pass } from '../../../test/services/auth/testbed.ts';
 import { temporaryDatabase, temporaryFolder } from '../../../test/temporary.ts';
 import { type Database, openDatabase } from '../../platform/database/database.ts';
 import { createApp } from '../../platform/http/app.ts';
@@ -10,7 +11,6 @@ import { LOCAL_ADMINISTRATOR, type Role } from '../../platform/principal.ts';
 import type { AuditEntry } from '../audit/entry.ts';
 import type { Auth } from './auth.ts';
 import { authOperations } from './operations.ts';
-import { bearer, cookie, openTestAuth, pass } from './testbed.ts';
 import { check } from './token.ts';
 
 const DAY_MS = 86_400_000;

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type ManualClock, manualClock } from '../../../test/manual-clock.ts';
+import { bearer, openTestAuth } from '../../../test/services/auth/testbed.ts';
 import { temporaryDatabase } from '../../../test/temporary.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
@@ -9,7 +10,6 @@ import type { Audit } from '../audit/audit.ts';
 import type { AuditEntry } from '../audit/entry.ts';
 import type { Auth } from './auth.ts';
 import { openFailures } from './failures.ts';
-import { bearer, openTestAuth } from './testbed.ts';
 
 const caller = { principal: LOCAL_ADMINISTRATOR, correlationId: 'c1' };
 let database: Database;

@@ -5,13 +5,21 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type ManualClock, manualClock } from '../../../test/manual-clock.ts';
+import {
+  AUDIENCE,
+  ISSUER,
+  type IssuerKey,
+  issue,
+  issuerKey,
+  keySet,
+  publish,
+} from '../../../test/services/auth/issuer.ts';
+import { bearer, openTestAuth, pass } from '../../../test/services/auth/testbed.ts';
 import { temporaryDatabase, temporaryFolder } from '../../../test/temporary.ts';
 import { silentLog } from '../../platform/log.ts';
 import { supervise } from '../../platform/supervise.ts';
 import type { Auth } from './auth.ts';
 import { loadKeySet, readKeySet } from './key-set.ts';
-import { AUDIENCE, ISSUER, type IssuerKey, issue, issuerKey, keySet, publish } from './test-issuer.ts';
-import { bearer, openTestAuth, pass } from './testbed.ts';
 
 const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;

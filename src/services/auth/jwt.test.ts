@@ -3,13 +3,20 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type ManualClock, manualClock } from '../../../test/manual-clock.ts';
+import {
+  AUDIENCE,
+  ISSUER,
+  type IssuerKey,
+  issue,
+  issuerKey,
+  keySet,
+} from '../../../test/services/auth/issuer.ts';
+import { bearer, openTestAuth, SYSTEM_ID } from '../../../test/services/auth/testbed.ts';
 import { temporaryDatabase, temporaryFolder } from '../../../test/temporary.ts';
 import type { ConfigInput } from '../../platform/config/config.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { AuditEntry } from '../audit/entry.ts';
 import type { Auth } from './auth.ts';
-import { AUDIENCE, ISSUER, type IssuerKey, issue, issuerKey, keySet } from './test-issuer.ts';
-import { bearer, openTestAuth, SYSTEM_ID } from './testbed.ts';
 
 type Oidc = NonNullable<NonNullable<ConfigInput['auth']>['oidc']>;
 const HOUR_MS = 3_600_000;

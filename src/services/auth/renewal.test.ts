@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type ManualClock, manualClock } from '../../../test/manual-clock.ts';
+import { bearer, openTestAuth, pass } from '../../../test/services/auth/testbed.ts';
 import { temporaryDatabase } from '../../../test/temporary.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { LOCAL_ADMINISTRATOR, type Role } from '../../platform/principal.ts';
 import type { AuditEntry } from '../audit/entry.ts';
 import type { LiveEvent } from '../events/cloud-event.ts';
 import type { Auth } from './auth.ts';
-import { bearer, openTestAuth, pass } from './testbed.ts';
 
 const DAY_MS = 86_400_000;
 const caller = { principal: LOCAL_ADMINISTRATOR, correlationId: 'c1' };

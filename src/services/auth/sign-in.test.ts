@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type ManualClock, manualClock } from '../../../test/manual-clock.ts';
+import { bearer, cookie, openTestAuth, pass } from '../../../test/services/auth/testbed.ts';
 import { temporaryDatabase } from '../../../test/temporary.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { createApp } from '../../platform/http/app.ts';
@@ -9,7 +10,6 @@ import type { AuditEntry } from '../audit/entry.ts';
 import type { Auth } from './auth.ts';
 import { drawCode, readCode } from './login-code.ts';
 import { authOperations } from './operations.ts';
-import { bearer, cookie, openTestAuth, pass } from './testbed.ts';
 import { check } from './token.ts';
 
 const MINUTE_MS = 60_000;

@@ -2,11 +2,11 @@
 import { createPrivateKey, sign, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { hasOpenssl, type Minted, openOpenssl } from '../../../test/services/pki/openssl.ts';
+import { derToPem, mintVendor, toPem, type Vendor } from '../../../test/services/pki/vendor.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { fieldsOf, TAG } from './der.ts';
 import { checkVendorRoots, type DeviceIdentity, verifyDeviceChain } from './device-chain.ts';
-import { hasOpenssl, type Minted, openOpenssl } from './test-openssl.ts';
-import { derToPem, mintVendor, toPem, type Vendor } from './test-vendor.ts';
 
 const NOW = Date.UTC(2026, 5, 1);
 const MUTATIONS = 10_000;

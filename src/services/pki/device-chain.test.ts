@@ -4,10 +4,16 @@
  */
 import { X509Certificate } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  CA_EXTENSIONS,
+  hasOpenssl,
+  LEAF_EXTENSIONS,
+  type MintRequest,
+  openOpenssl,
+} from '../../../test/services/pki/openssl.ts';
+import { derToPem, mintVendor, toPem, type Vendor } from '../../../test/services/pki/vendor.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { verifyDeviceChain } from './device-chain.ts';
-import { CA_EXTENSIONS, hasOpenssl, LEAF_EXTENSIONS, type MintRequest, openOpenssl } from './test-openssl.ts';
-import { derToPem, mintVendor, toPem, type Vendor } from './test-vendor.ts';
 
 const NOW = Date.UTC(2026, 5, 1);
 const EXPIRED = { from: '20250101000000Z', to: '20260101000000Z' };

@@ -2,12 +2,12 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { type ManualClock, manualClock } from '../../../test/manual-clock.ts';
+import { hasOpenssl, type Minted, openOpenssl } from '../../../test/services/pki/openssl.ts';
 import { temporaryFolder } from '../../../test/temporary.ts';
 import { runUntilTestEnds } from '../../../test/until-test-ends.ts';
 import { type Log, silentLog } from '../../platform/log.ts';
 import type { LiveEvent } from '../events/cloud-event.ts';
 import { openOwnCertificate } from './own-certificate.ts';
-import { hasOpenssl, type Minted, openOpenssl } from './test-openssl.ts';
 
 const openssl = openOpenssl();
 afterAll(() => openssl[Symbol.dispose]());

@@ -2,9 +2,15 @@
 import { createHash, createPublicKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  hasOpenssl,
+  type KeyAlgorithm,
+  type Minted,
+  type Openssl,
+  openOpenssl,
+} from '../../../test/services/pki/openssl.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { parseOperationalKey, possessionMessage, verifyPossession } from './possession.ts';
-import { hasOpenssl, type KeyAlgorithm, type Minted, type Openssl, openOpenssl } from './test-openssl.ts';
 
 describe.skipIf(!hasOpenssl)('registration keys', () => {
   let openssl: Openssl;

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { connect, createServer, type TLSSocket } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { manualClock } from '../../../test/manual-clock.ts';
+import { hasOpenssl, openOpenssl } from '../../../test/services/pki/openssl.ts';
 import { silentLog } from '../../platform/log.ts';
 import { openSiteCa } from './site-ca.ts';
-import { hasOpenssl, openOpenssl } from './test-openssl.ts';
 
 const SYSTEM_ID = '11111111-2222-4333-8444-555555555555';
 const START = Date.UTC(2026, 5, 1);

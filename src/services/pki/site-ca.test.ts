@@ -18,9 +18,9 @@ import { join } from 'node:path';
 import { compactVerify } from 'jose/jws/compact/verify';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { manualClock } from '../../../test/manual-clock.ts';
+import { hasOpenssl } from '../../../test/services/pki/openssl.ts';
 import { silentLog } from '../../platform/log.ts';
 import { openSiteCa, type SiteCa } from './site-ca.ts';
-import { hasOpenssl } from './test-openssl.ts';
 
 const SYSTEM_ID = '11111111-2222-4333-8444-555555555555';
 const START = Date.UTC(2026, 5, 1);

@@ -1,6 +1,6 @@
 /** How much a reconciler does in one turn of the event loop. */
 import { expect, it, vi } from 'vitest';
-import { estate } from './test-reconciler.ts';
+import { estate } from '../../../test/services/reconcile/reconciler.ts';
 
 /** What a look at one takes. */
 const LOOK_MS = 0.03125;

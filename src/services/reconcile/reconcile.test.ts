@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { estate, refusal } from '../../../test/services/reconcile/reconciler.ts';
 import { silentLog } from '../../platform/log.ts';
-import { estate, refusal } from './test-reconciler.ts';
 
 /** Its one device, `a`, takes at once what it is sent. */
 function obedient() {

@@ -1,11 +1,5 @@
 /** A vendor's certificate authorities and the usual ways to get a device certificate from them, for tests. */
-import {
-  CA_EXTENSIONS,
-  LEAF_EXTENSIONS,
-  type Minted,
-  type MintRequest,
-  type Openssl,
-} from './test-openssl.ts';
+import { CA_EXTENSIONS, LEAF_EXTENSIONS, type Minted, type MintRequest, type Openssl } from './openssl.ts';
 
 export function mintVendor(openssl: Openssl) {
   const ca = (request: MintRequest = {}) =>

@@ -1,10 +1,10 @@
 /** An embedded link for the tests of this folder. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe } from 'vitest';
-import { systemClock } from '../../src/platform/clock.ts';
-import { openEmbeddedLink } from './embedded.ts';
-import { openSite, type Site } from './link.contract.ts';
-import { opensslIsMissing, openTestAuthority, type TestAuthority } from './test-certificates.ts';
-import { publishPacket } from './test-peer.ts';
+import { openEmbeddedLink } from '../../../drivers/encoder/embedded.ts';
+import { openSite, type Site } from '../../../drivers/encoder/link.contract.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
+import { opensslIsMissing, openTestAuthority, type TestAuthority } from './certificates.ts';
+import { publishPacket } from './peer.ts';
 
 /** What the link warned of since the test began. */
 export const warnings: string[] = [];

@@ -2,16 +2,16 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { ManualClock } from '../../../test/manual-clock.ts';
-import { temporaryFolder } from '../../../test/temporary.ts';
-import { type Config, type ConfigInput, configSchema } from '../../platform/config/config.ts';
-import type { Database } from '../../platform/database/database.ts';
-import type { Credentials } from '../../platform/http/app.ts';
-import { CONFIRM_MS, knownTimeTable, openKnownTime } from '../../platform/known-time.ts';
-import { silentLog } from '../../platform/log.ts';
-import type { AuditEntry } from '../audit/entry.ts';
-import type { LiveEvent } from '../events/cloud-event.ts';
-import { type Auth, openAuth } from './auth.ts';
+import { type Config, type ConfigInput, configSchema } from '../../../src/platform/config/config.ts';
+import type { Database } from '../../../src/platform/database/database.ts';
+import type { Credentials } from '../../../src/platform/http/app.ts';
+import { CONFIRM_MS, knownTimeTable, openKnownTime } from '../../../src/platform/known-time.ts';
+import { silentLog } from '../../../src/platform/log.ts';
+import type { AuditEntry } from '../../../src/services/audit/entry.ts';
+import { type Auth, openAuth } from '../../../src/services/auth/auth.ts';
+import type { LiveEvent } from '../../../src/services/events/cloud-event.ts';
+import type { ManualClock } from '../../manual-clock.ts';
+import { temporaryFolder } from '../../temporary.ts';
 
 export const SYSTEM_ID = '5c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e';
 

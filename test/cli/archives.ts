@@ -2,14 +2,14 @@
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect } from 'vitest';
-import { openTestGateway, type TestGateway } from '../../test/gateway.ts';
-import { type TestShell, testShell } from '../../test/shell.ts';
-import { temporaryFolder } from '../../test/temporary.ts';
-import { systemClock } from '../platform/clock.ts';
-import { openConnection } from '../platform/database/connection.ts';
-import { piecesOf, unpackArchive, writeArchive } from '../services/backup/archive.ts';
-import type { Manifest } from '../services/backup/manifest.ts';
-import { run } from './program.ts';
+import { run } from '../../src/cli/program.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { openConnection } from '../../src/platform/database/connection.ts';
+import { piecesOf, unpackArchive, writeArchive } from '../../src/services/backup/archive.ts';
+import type { Manifest } from '../../src/services/backup/manifest.ts';
+import { openTestGateway, type TestGateway } from '../gateway.ts';
+import { type TestShell, testShell } from '../shell.ts';
+import { temporaryFolder } from '../temporary.ts';
 
 /** Of `gatehouse backup key`, for tests alone. */
 export const SECRET = 'AGE-SECRET-KEY-1YNY5P8GSYD2FQ4N5NKJVAQSU49JMWYH7VNWES2UL7CSUSQMPMNCSQ260XN';

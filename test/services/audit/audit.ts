@@ -1,12 +1,12 @@
 /** An audit with its database and a signing authority, for tests of this slice. */
 import { createHmac } from 'node:crypto';
-import { manualClock } from '../../../test/manual-clock.ts';
-import { temporaryDatabase, temporaryFolder, temporarySystem } from '../../../test/temporary.ts';
-import type { Database } from '../../platform/database/database.ts';
-import { silentLog } from '../../platform/log.ts';
-import { openSiteCa } from '../pki/site-ca.ts';
-import { type AuditOptions, type OpenAudit, openAudit } from './audit.ts';
-import type { AuditEntry } from './entry.ts';
+import type { Database } from '../../../src/platform/database/database.ts';
+import { silentLog } from '../../../src/platform/log.ts';
+import { type AuditOptions, type OpenAudit, openAudit } from '../../../src/services/audit/audit.ts';
+import type { AuditEntry } from '../../../src/services/audit/entry.ts';
+import { openSiteCa } from '../../../src/services/pki/site-ca.ts';
+import { manualClock } from '../../manual-clock.ts';
+import { temporaryDatabase, temporaryFolder, temporarySystem } from '../../temporary.ts';
 
 const SYSTEM_ID = '3c8f7a52-6a25-4be8-9f0a-0a2d6c1b7e11';
 

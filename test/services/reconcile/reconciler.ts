@@ -1,8 +1,12 @@
 import { onTestFinished } from 'vitest';
 import { DriverError, type DriverErrorCode } from '../../../drivers/contract/driver.ts';
-import { manualClock } from '../../../test/manual-clock.ts';
-import { silentLog } from '../../platform/log.ts';
-import { type Due, openReconciler, type ReconcilerOptions } from './reconcile.ts';
+import { silentLog } from '../../../src/platform/log.ts';
+import {
+  type Due,
+  openReconciler,
+  type ReconcilerOptions,
+} from '../../../src/services/reconcile/reconcile.ts';
+import { manualClock } from '../../manual-clock.ts';
 
 /** A table of wanted and applied versions, and devices that settle an attempt only when the test says so. */
 export function estate(overrides: Partial<ReconcilerOptions> = {}) {

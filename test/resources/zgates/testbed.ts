@@ -2,22 +2,22 @@
 import { z } from 'zod';
 import type { Plain } from '../../../drivers/contract/driver.ts';
 import type { GatewayReport } from '../../../drivers/contract/settings.ts';
-import { clientOf } from '../../../test/client.ts';
-import { manualClock } from '../../../test/manual-clock.ts';
-import { temporaryDatabase } from '../../../test/temporary.ts';
-import { authenticate, lanApp } from '../../../test/things-app.ts';
-import { runUntilTestEnds } from '../../../test/until-test-ends.ts';
-import { silentLog } from '../../platform/log.ts';
-import type { Vault } from '../../platform/vault.ts';
-import type { AuditEntry } from '../../services/audit/entry.ts';
-import type { LiveEvent } from '../../services/events/cloud-event.ts';
-import type { JobOrder, Progress } from '../../services/jobs/job-order.ts';
-import type { Jobs } from '../../services/jobs/jobs.ts';
-import type { Job } from '../../services/jobs/schema.ts';
-import type { DeclaredGateway } from './context.ts';
-import type { GatewayLock } from './gateway-locks.ts';
-import { zgateOperations } from './operations.ts';
-import { openZgates, type Zgates } from './zgates.ts';
+import { silentLog } from '../../../src/platform/log.ts';
+import type { Vault } from '../../../src/platform/vault.ts';
+import type { DeclaredGateway } from '../../../src/resources/zgates/context.ts';
+import type { GatewayLock } from '../../../src/resources/zgates/gateway-locks.ts';
+import { zgateOperations } from '../../../src/resources/zgates/operations.ts';
+import { openZgates, type Zgates } from '../../../src/resources/zgates/zgates.ts';
+import type { AuditEntry } from '../../../src/services/audit/entry.ts';
+import type { LiveEvent } from '../../../src/services/events/cloud-event.ts';
+import type { JobOrder, Progress } from '../../../src/services/jobs/job-order.ts';
+import type { Jobs } from '../../../src/services/jobs/jobs.ts';
+import type { Job } from '../../../src/services/jobs/schema.ts';
+import { clientOf } from '../../client.ts';
+import { manualClock } from '../../manual-clock.ts';
+import { temporaryDatabase } from '../../temporary.ts';
+import { authenticate, lanApp } from '../../things-app.ts';
+import { runUntilTestEnds } from '../../until-test-ends.ts';
 
 const SEAL = Buffer.from('sealed ');
 /** Shows what is sealed, and where it may be opened. */

@@ -1,7 +1,12 @@
 /** A host for tests of encoder links: admits what a test allows, and remembers every call. */
 import { vi } from 'vitest';
-import type { CredentialVerdict, EncoderConnection, EncoderLinkHost, UpChannel } from './link.ts';
-import { WAIT } from './test-peer.ts';
+import type {
+  CredentialVerdict,
+  EncoderConnection,
+  EncoderLinkHost,
+  UpChannel,
+} from '../../../drivers/encoder/link.ts';
+import { WAIT } from './peer.ts';
 
 export type HostCall =
   | { what: 'subscribed'; connection: EncoderConnection }

@@ -1,6 +1,6 @@
 /** A site with one of everything, and what an import does to it. */
 import { expect } from 'vitest';
-import type { Estate } from '../../../test/estate.ts';
+import type { Estate } from '../../estate.ts';
 
 export const A = '6f1c2a9e-58d4-4a39-9d41-0c5f7a1f3b2d';
 export const B = '0a4b7f52-6c1e-4d0b-9a57-5d1f6f0c8e21';
