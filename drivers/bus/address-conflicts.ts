@@ -24,12 +24,6 @@ export interface AddressConflicts {
   warnings(): string[];
 }
 
-export interface AddressConflictsOptions {
-  stations: ReadonlyMap<number, Station>;
-  clock: Clock;
-  turnaroundMaxMs: number;
-}
-
 /** Listening on holds the wire for a whole turnaround: a tenth of its time at most. */
 const LISTENING_SHARE = 0.1;
 /** Of a suspected address; often enough to notice soon that it has been repaired. */
@@ -39,7 +33,11 @@ export function openAddressConflicts({
   stations,
   clock,
   turnaroundMaxMs,
-}: AddressConflictsOptions): AddressConflicts {
+}: {
+  stations: ReadonlyMap<number, Station>;
+  clock: Clock;
+  turnaroundMaxMs: number;
+}): AddressConflicts {
   const listeningEveryMs = turnaroundMaxMs / LISTENING_SHARE;
   let last: { station: Station; endedAt: number } | undefined;
   let listensFrom = Number.NEGATIVE_INFINITY;

@@ -20,16 +20,18 @@ export interface EventQueue {
 
 type Waiting = DeviceEvent & { at: number };
 
-export interface EventQueueOptions {
-  emit: DriverContext['emit'];
-  clock: Clock;
-  log: DriverLog;
-}
-
 /** Of all readers of a bus: more than people can show while the disk is slow. The oldest is dropped. */
 const CREDENTIALS_MAX = 64;
 
-export function openEventQueue({ emit, clock, log }: EventQueueOptions): EventQueue {
+export function openEventQueue({
+  emit,
+  clock,
+  log,
+}: {
+  emit: DriverContext['emit'];
+  clock: Clock;
+  log: DriverLog;
+}): EventQueue {
   const waiting: Waiting[] = [];
   const notifier = openNotifier(clock);
   let credentials = 0;

@@ -4,15 +4,9 @@ import type { LoginCode } from '../services/auth/schema.ts';
 import type { Client } from './client.ts';
 import { printJson, type Shell } from './shell.ts';
 
-export interface LoginCodeOptions {
-  role: Role[];
-  label?: string;
-  json?: boolean;
-}
-
 /** The code goes to standard output, so that a script can take it; what a person should know goes to stderr. */
 export async function createLoginCode(
-  options: LoginCodeOptions,
+  options: { role: Role[]; label?: string; json?: boolean },
   client: Client,
   shell: Shell,
 ): Promise<void> {

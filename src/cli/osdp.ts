@@ -3,16 +3,11 @@ import { type Client, runJob } from './client.ts';
 import { deviceNamed, plain } from './device.ts';
 import { askFirst, CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 
-export interface PairOptions {
-  seconds?: number;
-  json?: boolean;
-}
-
 /** While somebody stands at it. Runs the job to its end; a signal closes the window. */
 export async function pairDevice(
   bus: string,
   address: number,
-  { seconds = 60, json = false }: PairOptions,
+  { seconds = 60, json = false }: { seconds?: number; json?: boolean },
   client: Client,
   shell: Shell,
 ): Promise<void> {

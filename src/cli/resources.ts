@@ -81,14 +81,9 @@ function part(item: Item, field: string, name: string): unknown {
   return (item[field] as Item | null | undefined)?.[name];
 }
 
-export interface ListOptions {
-  where?: string[];
-  json?: boolean;
-}
-
 export async function listItems(
   kind: Kind,
-  options: ListOptions,
+  options: { where?: string[]; json?: boolean },
   client: Client,
   shell: Shell,
 ): Promise<void> {

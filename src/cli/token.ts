@@ -26,15 +26,9 @@ export async function createToken(options: CreateOptions, client: Client, shell:
   );
 }
 
-export interface RenewOptions {
-  days?: number;
-  overlapHours?: number;
-  json?: boolean;
-}
-
 export async function renewToken(
   id: string,
-  options: RenewOptions,
+  options: { days?: number; overlapHours?: number; json?: boolean },
   client: Client,
   shell: Shell,
 ): Promise<void> {

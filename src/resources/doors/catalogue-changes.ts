@@ -20,12 +20,6 @@ const DOORS_PER_COMMIT = 100;
 /** Nothing is stored without a wake: a look costs a query, and forgives a wake forgotten. */
 const RECHECK_MS = 900_000;
 
-export interface CatalogueChangesOptions extends DoorContext {
-  deliveries: Deliveries;
-  directory: Directory;
-  wake(doorId: string): void;
-}
-
 export interface CatalogueChanges {
   /** Inside the commit job that stores the changes in the catalogue. */
   store(changes: readonly Change[], { principal, correlationId }: Caller): void;
@@ -38,7 +32,9 @@ export interface CatalogueChanges {
   run(signal: AbortSignal): Promise<never>;
 }
 
-export function openCatalogueChanges(options: CatalogueChangesOptions): CatalogueChanges {
+export function openCatalogueChanges(
+  options: DoorContext & { deliveries: Deliveries; directory: Directory; wake(doorId: string): void },
+): CatalogueChanges {
   const { database, table, audit, deliveries, directory, wake } = options;
   const waking = openWaking(options.clock);
 

@@ -35,10 +35,6 @@ function alarmReason({ battery, batteryLow }: LockReport, isLow: boolean): strin
     : `the lock reports ${percent} and no battery alarm`;
 }
 
-export interface ConditionOptions extends DoorContext {
-  locks: Pick<Locks, 'report'>;
-}
-
 export interface Conditions {
   /**
    * Inside a commit job, after a door got another lock or lost its lock: what the former lock showed is not shown any more.
@@ -58,7 +54,14 @@ export interface Conditions {
   shown(row: DoorRow): Pick<DoorState, 'lockState' | 'doorState' | 'battery' | 'setupFaults'>;
 }
 
-export function openConditions({ database, table, events, clock, log, locks }: ConditionOptions): Conditions {
+export function openConditions({
+  database,
+  table,
+  events,
+  clock,
+  log,
+  locks,
+}: DoorContext & { locks: Pick<Locks, 'report'> }): Conditions {
   const openedAt = clock.monotonic();
   const levelOf = (row: Pick<DoorRow, 'mac' | 'gateway_id' | 'battery_low_told'>) =>
     batteryLevelOf(locks.report(row), row.battery_low_told === 1);

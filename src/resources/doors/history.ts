@@ -17,11 +17,6 @@ const SAMPLED_AT_MS = HOUR_MS / 2;
 const BATCH_MAX = 200;
 const PAUSE_MS = 500;
 
-export interface HistoryOptions extends DoorContext {
-  directory: Pick<Directory, 'entries'>;
-  locks: Pick<Locks, 'connection' | 'report'>;
-}
-
 export interface History {
   /** The oldest first, of so many days until now. Throws NOT_FOUND. */
   history(doorId: string, query: { days: number }): { doorId: string; samples: HistorySample[] };
@@ -29,7 +24,16 @@ export interface History {
   keepHistory(signal: AbortSignal): Promise<never>;
 }
 
-export function openHistory({ database, table, directory, locks, clock }: HistoryOptions): History {
+export function openHistory({
+  database,
+  table,
+  directory,
+  locks,
+  clock,
+}: DoorContext & {
+  directory: Pick<Directory, 'entries'>;
+  locks: Pick<Locks, 'connection' | 'report'>;
+}): History {
   function sampleOf(entry: Entry): Values | undefined {
     const { ageMs = Number.POSITIVE_INFINITY } = locks.connection(entry) ?? {};
     const report = locks.report(entry);

@@ -41,12 +41,6 @@ interface Item {
   change: Change;
 }
 
-export interface DoorImportOptions extends DoorContext {
-  deliveries: Deliveries;
-  directory: Directory;
-  stored(doorId: string): void;
-}
-
 export interface DoorImport {
   /** Access points for doors that are new and say none: the lowest that neither the site nor the file has. */
   freeAccessPoints(entries: readonly DoorEntry[]): () => number;
@@ -59,7 +53,9 @@ export interface DoorImport {
 }
 
 /** Everything reads, but `write`; that runs inside a commit job together with the plan it belongs to. */
-export function importDoors(options: DoorImportOptions): DoorImport {
+export function importDoors(
+  options: DoorContext & { deliveries: Deliveries; directory: Directory; stored(doorId: string): void },
+): DoorImport {
   const { table, audit, events, clock, deliveries, directory, stored } = options;
   const store = storeWith(table, deliveries);
   return {

@@ -18,10 +18,6 @@ const AGAIN_MS = 5 * 60_000;
 /** Kept, the newest: more than the locks of a large site. */
 const RETIRED_MAX = 8_192;
 
-export interface LeavingOptions extends DoorContext {
-  locks: Pick<Locks, 'forget'>;
-}
-
 export interface Leaving {
   /** Inside a commit job: it is to leave its network. */
   store(mac: string, doorId: string): void;
@@ -30,7 +26,7 @@ export interface Leaving {
   heard(mac: string, gatewayId: string): boolean;
 }
 
-export function openLeaving(options: LeavingOptions): Leaving {
+export function openLeaving(options: DoorContext & { locks: Pick<Locks, 'forget'> }): Leaving {
   const { database, table, audit, clock, log, locks, lockLinks } = options;
   /** When each lock was asked last, monotonic milliseconds. */
   const asked = new Map<string, number>();

@@ -18,11 +18,12 @@ export interface LockTimes {
   run(signal: AbortSignal): Promise<never>;
 }
 
-export interface LockTimesOptions extends DoorContext {
-  report(gatewayId: string, mac: string): LockReport | undefined;
-}
-
-export function openLockTimes({ database, table, clock, report }: LockTimesOptions): LockTimes {
+export function openLockTimes({
+  database,
+  table,
+  clock,
+  report,
+}: DoorContext & { report(gatewayId: string, mac: string): LockReport | undefined }): LockTimes {
   /** Since they were written last: keys of the table, in one text. */
   let moved = new Set<string>();
   let dueAt = clock.monotonic() + FIRST_MS;

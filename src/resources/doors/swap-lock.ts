@@ -10,10 +10,6 @@ import type { LockSwap } from './lock-schema.ts';
 import { type ReplaceLockOptions, versionBefore } from './replace-lock.ts';
 import { type DoorRow, existing } from './table.ts';
 
-export interface SwapLockOptions extends ReplaceLockOptions {
-  busy: Busy;
-}
-
 export interface LockSwaps {
   /** Resolves with both doors as they are then. */
   swapLock(
@@ -27,7 +23,7 @@ export interface LockSwaps {
 
 type LockedDoor = DoorRow & { mac: string };
 
-export function openLockSwaps(options: SwapLockOptions): LockSwaps {
+export function openLockSwaps(options: ReplaceLockOptions & { busy: Busy }): LockSwaps {
   const { database, table, events, busy, closings, clock, doors } = options;
   const swapped = new Map<string, number>();
 

@@ -24,10 +24,6 @@ export interface LineSettings {
   stopBits: number;
 }
 
-export interface BusesOptions extends Rs485Context {
-  declared: readonly Bus[];
-}
-
 export interface Buses {
   /** The buses of the configuration from now on. A link must be closed before its bus is another or none. */
   declare(buses: readonly Bus[]): void;
@@ -53,7 +49,13 @@ export interface Buses {
   device(bus: string, address: number | null): Wire | undefined;
 }
 
-export function openBuses({ declared, table, clock, log, field }: BusesOptions): Buses {
+export function openBuses({
+  declared,
+  table,
+  clock,
+  log,
+  field,
+}: Rs485Context & { declared: readonly Bus[] }): Buses {
   let byId = new Map(declared.map((bus) => [bus.id, bus]));
   const reports = new Map<string, { report: BusReport; at: number }>();
   const pairings = new Map<string, PairingWindow>();

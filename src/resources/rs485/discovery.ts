@@ -19,11 +19,6 @@ const WAITING_MAX = 1_024;
 /** Between two batches: soon enough for a person who has just wired a device. */
 const BATCH_MS = 1_000;
 
-export interface DiscoveryOptions extends Rs485Context {
-  settings: Pick<Settings, 'reported' | 'take'>;
-  polled: Pick<PolledAddresses, 'changed'>;
-}
-
 export interface Discovery {
   /** A device without a row said this. */
   unknown(bus: string, report: Rs485Report): void;
@@ -37,7 +32,12 @@ export interface Discovery {
   run(signal: AbortSignal): Promise<never>;
 }
 
-export function openDiscovery(options: DiscoveryOptions): Discovery {
+export function openDiscovery(
+  options: Rs485Context & {
+    settings: Pick<Settings, 'reported' | 'take'>;
+    polled: Pick<PolledAddresses, 'changed'>;
+  },
+): Discovery {
   const { database, table, audit, clock, log, settings, polled } = options;
   const waiting = new Map<string, { bus: string; report: Rs485Report }>();
   /** Buses that were named in the log. */

@@ -19,11 +19,6 @@ import { alarmChanged, credentialShown, inputActivated } from './live-events.ts'
 /** Ids remembered, over all buses: far more than 64 links can have on their way (src/platform/field/ipc.ts, EVENT_CREDITS). */
 const REMEMBERED_MAX = 10_000;
 
-export interface FieldEventsOptions extends Rs485Context {
-  discovery: Pick<Discovery, 'row'>;
-  buses: Pick<Buses, 'has'>;
-}
-
 export type LastCredential = Pick<CredentialEvent, 'reader' | 'format' | 'count' | 'at'> & {
   doorId: string | null;
 };
@@ -35,7 +30,9 @@ export interface FieldEvents {
   lastCredential(deviceId: string): LastCredential | undefined;
 }
 
-export function openFieldEvents(options: FieldEventsOptions): FieldEvents {
+export function openFieldEvents(
+  options: Rs485Context & { discovery: Pick<Discovery, 'row'>; buses: Pick<Buses, 'has'> },
+): FieldEvents {
   const { database, table, audit, events, discovery, buses, log } = options;
   const credentials = new Map<string, LastCredential>();
 

@@ -24,12 +24,16 @@ export interface MissingDevice {
   message: string;
 }
 
-export interface MissingOptions extends Rs485Context {
+export function openMissing({
+  table,
+  clock,
+  buses,
+  field,
+  reported,
+}: Rs485Context & {
   buses: Pick<Buses, 'device'>;
   reported: Pick<Reported<Rs485Report>, 'get'>;
-}
-
-export function openMissing({ table, clock, buses, field, reported }: MissingOptions): () => MissingDevice[] {
+}): () => MissingDevice[] {
   const isConnected = ({ device_id }: Rs485Row) => reported.get(device_id)?.connected ?? false;
   /** It answers, and is not in service yet: a warning of its bus says what to do. */
   const isUnpaired = ({ device_id }: Rs485Row) => reported.get(device_id)?.state?.security === 'unpaired';

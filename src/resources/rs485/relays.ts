@@ -11,12 +11,6 @@ export type { WiredRelay } from './context.ts';
 import { shownRelay } from './relay.ts';
 import type { Rs485Row } from './table.ts';
 
-export interface RelaysOptions extends Rs485Context {
-  buses: Pick<Buses, 'isUp'>;
-  reported: Pick<Reported<Rs485Report>, 'get'>;
-  settings: Pick<Settings, 'isInForce'>;
-}
-
 /** Of the device whose doorId is a door; `settled`: it has reported the settings that are wanted. */
 export interface Relay extends Omit<WiredRelay, 'relayIndex'> {
   /** As it is wanted; null: no relay. */
@@ -44,7 +38,17 @@ export interface Relays {
   facts(deviceId: string): DeviceFacts | undefined;
 }
 
-export function openRelays({ table, buses, reported, settings, relayReported }: RelaysOptions): Relays {
+export function openRelays({
+  table,
+  buses,
+  reported,
+  settings,
+  relayReported,
+}: Rs485Context & {
+  buses: Pick<Buses, 'isUp'>;
+  reported: Pick<Reported<Rs485Report>, 'get'>;
+  settings: Pick<Settings, 'isInForce'>;
+}): Relays {
   const shown = (row: Rs485Row): Relay => ({
     deviceId: row.device_id,
     bus: row.bus,

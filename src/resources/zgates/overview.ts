@@ -5,11 +5,6 @@ import type { ZgateContext } from './context.ts';
 import { type Moves, shownStayedBehind } from './moves.ts';
 import { linkOf } from './reach.ts';
 
-export interface OverviewOptions extends ZgateContext {
-  channels: Channels;
-  moves: Moves;
-}
-
 /** Of a gateway, for anyone who asks why a door behind it is not reached. */
 export interface GatewayFacts {
   name: string | null;
@@ -32,7 +27,7 @@ export interface Overview {
   facts(deviceId: string): GatewayFacts | undefined;
 }
 
-export function overviewOf(options: OverviewOptions): Overview {
+export function overviewOf(options: ZgateContext & { channels: Channels; moves: Moves }): Overview {
   const { table, channels, moves } = options;
   const isConnected = (deviceId: string) => channels.reported.get(deviceId)?.connected === true;
   return {

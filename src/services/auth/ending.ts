@@ -26,13 +26,15 @@ export interface Endings {
   collect: Collect;
 }
 
-export interface EndingsOptions {
+export function openEndings({
+  table,
+  time,
+  events,
+}: {
   table: Pick<TokenTable, 'endingBetween' | 'warned'>;
   time: Pick<KnownTime, 'now'>;
   events: LiveEvents;
-}
-
-export function openEndings({ table, time, events }: EndingsOptions): Endings {
+}): Endings {
   const daysLeft = ({ expires_at }: TokenRow) => Math.floor((expires_at - time.now()) / DAY_MS);
   const ending = () => {
     const now = time.now();

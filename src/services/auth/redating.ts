@@ -7,13 +7,15 @@ import type { Collect } from './upkeep.ts';
 /** A clock may be corrected by so much without any harm to lives that are counted in days. */
 const SLACK_MS = 3_600_000;
 
-export interface RedatingOptions {
+export function redating({
+  table,
+  time,
+  log,
+}: {
   table: Pick<TokenTable, 'areCreatedAfter' | 'redate'>;
   time: Pick<KnownTime, 'now' | 'doubt'>;
   log: Log;
-}
-
-export function redating({ table, time, log }: RedatingOptions): Collect {
+}): Collect {
   return () => {
     // While the clock is in doubt, its time may turn out to be right.
     if (time.doubt() || !table.areCreatedAfter(time.now() + SLACK_MS)) return undefined;

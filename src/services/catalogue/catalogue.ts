@@ -14,12 +14,6 @@ interface PageQuery {
   limit: number;
 }
 
-export interface CatalogueOptions {
-  database: Database;
-  audit: Audit;
-  followers(): CatalogueFollowers;
-}
-
 export interface Catalogue extends CatalogueEditing {
   groupName(id: string): string | undefined;
   schedule(id: string): Schedule | undefined;
@@ -41,7 +35,15 @@ export interface Catalogue extends CatalogueEditing {
   sections(): CatalogueSections;
 }
 
-export function openCatalogue({ database, audit, followers }: CatalogueOptions): Catalogue {
+export function openCatalogue({
+  database,
+  audit,
+  followers,
+}: {
+  database: Database;
+  audit: Audit;
+  followers(): CatalogueFollowers;
+}): Catalogue {
   const table = openCatalogueTable(database);
   const systemConfigVersion = () => table.system.get()?.version ?? 0;
   const groups = keepRows<Group>(database, (id) => table.group.get(id));
