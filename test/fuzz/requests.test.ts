@@ -82,6 +82,7 @@ const NEVER_SUCCEEDS = [
     'unlockDoor',
     'lockDoor',
     'updateLockFirmware',
+    'readLockUsers',
     'scanRs485Bus',
     'pairOsdpDevice',
     'pulseRs485Device',
