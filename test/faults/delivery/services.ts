@@ -1,0 +1,138 @@
+/** The three kinds of notification services of a campaign, with what can happen to each. */
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { openTestBroker } from '../../../src/services/events/test-broker.ts';
+import { openNats, type TestNats } from '../../../src/services/events/test-nats.ts';
+import { temporaryFolder } from '../../temporary.ts';
+
+export interface Service {
+  /** Of the configuration. */
+  settings: object;
+  faults: Record<string, () => Promise<void> | void>;
+  /** Ends every fault. */
+  heal(): Promise<void>;
+  /** What it took, in order. */
+  delivered(): Promise<string[]>;
+}
+
+export async function openBroker(): Promise<Service> {
+  const taken: string[] = [];
+  let mood: 'well' | 'ignore' | 'reset' | number = 'well';
+  const broker = await openTestBroker({ receiveMaximum: 32 });
+  broker.answer = ({ payload }) => {
+    if (typeof mood === 'number') return mood;
+    // Half-open: it arrives, and nothing comes back.
+    taken.push(payload);
+    if (mood === 'reset') mood = 'well';
+    else return mood === 'well' ? 0 : 'ignore';
+    return 'reset';
+  };
+  let isAway = false;
+  return {
+    settings: { kind: 'mqtt', name: 'mqtt', urls: [broker.url] },
+    faults: {
+      'mqtt: the broker is restarted': async () => {
+        if (isAway) return;
+        isAway = true;
+        await broker.goAway();
+      },
+      'mqtt: the link is cut in the middle': () => {
+        mood = 'reset';
+      },
+      'mqtt: the link is half open': () => {
+        mood = 'ignore';
+      },
+      'mqtt: the quota is exceeded': () => {
+        mood = 0x97;
+      },
+    },
+    async heal() {
+      mood = 'well';
+      if (isAway) await broker.comeBack();
+      isAway = false;
+    },
+    delivered: async () => taken,
+  };
+}
+
+export async function openWebhook(): Promise<Service> {
+  const taken: string[] = [];
+  const sockets = new Set<Socket>();
+  type Mood = 'well' | 'silent' | 'taken and cut' | number;
+  let mood: Mood = 'well';
+  function reply(body: string, response: ServerResponse): void {
+    if (typeof mood === 'number') return void response.writeHead(mood).end();
+    if (mood === 'silent') return;
+    for (const event of JSON.parse(body) as object[]) taken.push(JSON.stringify(event));
+    if (mood === 'well') return void response.writeHead(204).end();
+    response.socket?.resetAndDestroy();
+    mood = 'well';
+  }
+  const server = createServer(async (request, response) => {
+    const body = await text(request).catch(() => undefined);
+    if (body !== undefined) reply(body, response);
+  });
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket)).on('error', () => undefined);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  server.unref();
+  const { port } = server.address() as AddressInfo;
+  const to = (next: Mood) => () => {
+    mood = next;
+  };
+  return {
+    settings: { kind: 'https', name: 'https', batch: 16, urls: [`http://127.0.0.1:${port}/`] },
+    faults: {
+      'https: 503': to(503),
+      'https: 500': to(500),
+      'https: it never answers': to('silent'),
+      'https: taken, and the answer is lost': to('taken and cut'),
+      'https: connections are cut': () => {
+        for (const socket of sockets) socket.resetAndDestroy();
+      },
+    },
+    async heal() {
+      const wasSilent = mood === 'silent';
+      mood = 'well';
+      if (wasSilent) for (const socket of sockets) socket.destroy();
+    },
+    delivered: async () => taken,
+  };
+}
+
+export async function openStream(): Promise<Service & AsyncDisposable> {
+  const folder = temporaryFolder();
+  let nats: TestNats = await openNats(folder);
+  const { port, url } = nats;
+  let isAway = false;
+  await nats.ask('STREAM.CREATE.events', { name: 'events', subjects: ['gatehouse.>'], storage: 'file' });
+  return {
+    settings: { kind: 'nats', name: 'nats', urls: [url] },
+    faults: {
+      'nats: the server is killed': async () => {
+        if (isAway) return;
+        isAway = true;
+        await nats.kill();
+      },
+    },
+    async heal() {
+      if (isAway) nats = await openNats(folder, { port });
+      isAway = false;
+    },
+    async delivered() {
+      const { state } = (await nats.ask('STREAM.INFO.events')) as { state: { last_seq: number } };
+      const found: string[] = [];
+      for (let seq = 1; seq <= state.last_seq; seq += 1) {
+        const { message } = (await nats.ask('STREAM.MSG.GET.events', { seq })) as {
+          message: { data: string };
+        };
+        found.push(Buffer.from(message.data, 'base64').toString());
+      }
+      return found;
+    },
+    [Symbol.asyncDispose]: () => nats[Symbol.asyncDispose](),
+  };
+}
