@@ -11,7 +11,7 @@ import { assertFinished } from './leftovers.ts';
 vi.setConfig({ testTimeout: 120_000 });
 
 /** What a kill lets happen: so many more of these calls, and nothing after them, not even to clear up. */
-const life = vi.hoisted(() => ({ left: Number.POSITIVE_INFINITY }));
+const life = vi.hoisted(() => ({ left: Number.POSITIVE_INFINITY, renamesLeft: Number.POSITIVE_INFINITY }));
 vi.mock('node:fs', async (original) => {
   const fs = await original<typeof import('node:fs')>();
   const mortal = <Args extends unknown[], Result>(call: (...args: Args) => Result) =>
@@ -22,7 +22,11 @@ vi.mock('node:fs', async (original) => {
     });
   return {
     ...fs,
-    renameSync: mortal(fs.renameSync),
+    renameSync: mortal((...args: Parameters<typeof fs.renameSync>) => {
+      life.renamesLeft -= 1;
+      if (life.renamesLeft < 0) throw new Error('the disk fails');
+      fs.renameSync(...args);
+    }),
     linkSync: mortal(fs.linkSync),
     rmSync: mortal(fs.rmSync),
     mkdtempSync: mortal(fs.mkdtempSync),
@@ -123,5 +127,32 @@ describe('a restore that is killed', () => {
       return code;
     });
     expect([...seen].sort()).toEqual(['blank', 'new', 'refused']);
+  });
+});
+
+describe('a restore on a disk that moves nothing any more from a step on', () => {
+  it('is taken back, or lets no start pass and says what to do', async () => {
+    const { gateway, archive } = await backedUp();
+    await gateway.close();
+    const other = await openTestGateway();
+    await other.token('service-tool');
+    await other.close();
+    const seen = new Set<string>();
+    await atEachStep(async (calls) => {
+      const folder = temporaryFolder();
+      copyFolder(other.folder, folder);
+      const data = join(folder, 'data');
+      const key = () => readFileSync(join(data, 'keys', 'vault.key'));
+      const before = key();
+      life.renamesLeft = calls;
+      const code = await restore({ configFile: join(folder, 'gatehouse.yaml') }, archive).catch(() => 1);
+      life.renamesLeft = Number.POSITIVE_INFINITY;
+      const refused = refusal(data);
+      seen.add(code === 0 ? 'new' : refused ? 'refused' : 'old');
+      if (code !== 0 && !refused) expect(key()).toEqual(before);
+      if (refused) expect(await restore({ configFile: join(folder, 'gatehouse.yaml') }, archive)).toBe(0);
+      return code;
+    });
+    expect([...seen].sort()).toEqual(['new', 'old', 'refused']);
   });
 });

@@ -28,19 +28,26 @@ import { makeFolder } from '../platform/host/durable-file.ts';
 /** Takes back what was done, the last first. */
 export class Undo implements Disposable {
   #steps: (() => void)[] = [];
+  #isComplete = true;
+  /** False when something was not taken back: what is there may be of two systems. */
+  get isComplete(): boolean {
+    return this.#isComplete;
+  }
   add(step: () => void): void {
     this.#steps.push(step);
   }
-  /** All is done. */
+  /** All is done, and is not taken back any more. */
   keep(): void {
     this.#steps = [];
+    this.#isComplete = false;
   }
   [Symbol.dispose](): void {
     for (const step of this.#steps.toReversed()) {
       try {
         step();
       } catch {
-        // The next steps are taken back all the same; what is left is in the folder that was named.
+        // The next steps are taken back all the same.
+        this.#isComplete = false;
       }
     }
   }

@@ -269,42 +269,45 @@ async function renew(
 
 /** All of it, or nothing. Returns where what was there is kept. No start comes between (leftovers.ts). */
 function place(plan: Plan, prepared: Prepared, folder: string): string | undefined {
-  const { copy, shell } = plan;
+  const { copy, file, shell } = plan;
   const { dataDirectory } = plan.config;
   const asOwner = <T>(work: () => T) => asUserOf(dataDirectory, shell, work);
   const isSecondAttempt = asOwner(() => isUnfinished(dataDirectory));
   asOwner(() => markUnfinished(dataDirectory, resolve(copy)));
+  const undo = { configuration: new Undo(), data: new Undo() };
   try {
-    const replaced = placeAll(plan, prepared, folder);
+    const replaced = placeAll(plan, prepared, folder, undo);
     asOwner(() => markFinished(dataDirectory));
     return replaced;
   } catch (error) {
-    if (!isSecondAttempt) asOwner(() => markFinished(dataDirectory));
-    throw error;
+    asOwner(() => undo.data[Symbol.dispose]());
+    asUserOf(dirname(file), shell, () => undo.configuration[Symbol.dispose]());
+    const isTakenBack = undo.data.isComplete && undo.configuration.isComplete;
+    if (isTakenBack && !isSecondAttempt) asOwner(() => markFinished(dataDirectory));
+    const outcome = isTakenBack
+      ? 'Nothing was restored'
+      : 'The restore was cut short, and what it had put in place could not all be taken back. Mend the cause and run it again; until then the daemon does not start';
+    throw new CommandFailed(`${outcome}: ${(error as Error).message}`, EXIT.failed, { cause: error });
   }
 }
 
-function placeAll(plan: Plan, { configuration }: Prepared, folder: string): string | undefined {
-  const { config, file, shell } = plan;
+function placeAll(
+  { config, file, shell }: Plan,
+  { configuration }: Prepared,
+  folder: string,
+  undo: { configuration: Undo; data: Undo },
+): string | undefined {
   const day = new Date(shell.clock.now()).toISOString().slice(0, 10);
-  const undo = new Undo();
   const to = dirname(file);
-  try {
-    asUserOf(to, shell, () => {
-      makeFolder(to);
-      const { uid, gid } = statSync(to);
-      placeConfiguration(to, configuration, { day, owner: shell.become && { uid, gid }, undo });
-    });
-    return asUserOf(config.dataDirectory, shell, () => {
-      using data = new Undo();
-      return placeData(config.dataDirectory, join(folder, 'data'), day, data);
-    });
-  } catch (error) {
-    asUserOf(to, shell, () => undo[Symbol.dispose]());
-    throw new CommandFailed(`Nothing was restored: ${(error as Error).message}`, EXIT.failed, {
-      cause: error,
-    });
-  }
+  asUserOf(to, shell, () => {
+    makeFolder(to);
+    const { uid, gid } = statSync(to);
+    const owner = shell.become && { uid, gid };
+    placeConfiguration(to, configuration, { day, owner, undo: undo.configuration });
+  });
+  return asUserOf(config.dataDirectory, shell, () =>
+    placeData(config.dataDirectory, join(folder, 'data'), day, undo.data),
+  );
 }
 
 function report(
