@@ -175,6 +175,7 @@ async function pairReader(all: CanarySite): Promise<void> {
     'card at a reader',
     randomBytes(8),
     'events tail',
+    'answer to GET /events/log',
     'gatehouse.db',
     'gatehouse.db-wal',
     'archive',
