@@ -130,10 +130,13 @@ describeEmbedded('hostile peers', (site) => {
   it('accepts 128 connections of one address at once, and still serves another address', async () => {
     const identity = site().register('e1');
     const tls = { address: site().link.address, ca: site().authority.root, ...identity };
+    const begun = performance.now();
     const flood = await Promise.all(Array.from({ length: 200 }, () => openTestPeer(tls)));
+    const seconds = (performance.now() - begun) / 1_000;
     const served = flood.filter(({ socket }) => socket.authorized).length;
     expect(served).toBeGreaterThanOrEqual(128);
-    expect(served).toBeLessThan(200);
+    // 32 more each second (accept-rate.ts), for a machine that is busy takes long over 200 handshakes.
+    expect(served).toBeLessThanOrEqual(128 + Math.ceil(32 * seconds));
     await using other = await openTestPeer({ ...tls, localAddress: '127.0.0.2' });
     expect(await site().ask(other, { clientId: 'e1' })).toBe(0);
     for (const peer of flood) peer.socket.destroy();

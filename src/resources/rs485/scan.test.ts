@@ -200,6 +200,7 @@ describe('the buses', () => {
           lastError: null,
           since: '2026-01-01T00:00:00.000Z',
           reportAge: 250,
+          pairing: null,
           ...report(true),
           devices: [{ ...wire(true), hwId: 'io-1', deviceId: row?.deviceId }],
         },
