@@ -132,8 +132,9 @@ function coherent(
   site: FuzzSite,
 ): unknown {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
-  // What else fits the schema names a group, a template or a network that is not there.
+  // What else fits the schema names a group or a template that is not there, or a time that is not to come.
   if (operation.id === 'importSite') return { document: {} };
+  if (operation.id === 'standDoorOpen') return { seconds: 60 };
   const { id: _, deviceId: __, version: ___, ...rest } = body as Record<string, unknown>;
   if (operation.id === 'addEncoder')
     return { ...rest, ...site.registrations.get(parameters.encoderId ?? '') };
