@@ -21,8 +21,8 @@ export default defineConfig(({ mode }) => ({
     // As test/patience.ts has it for vi.waitFor.
     expect: { poll: { timeout: 20_000 } },
     setupFiles: ['test/patience.ts'],
-    // Two thirds of the time a test waits, for a link that comes up or a lock that wakes: two cores have room for four.
-    maxWorkers: 4,
+    // A test mostly waits, for a link that comes up or a lock that wakes: two cores have room for three. Four make replies late.
+    maxWorkers: 3,
     execArgv: ['--disable-warning=ExperimentalWarning'],
     // .ci/run counts what is in the report.
     reporters: TEST_REPORT ? ['default', ['json', { outputFile: TEST_REPORT }]] : ['default'],

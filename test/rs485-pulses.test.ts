@@ -7,6 +7,8 @@ const WATCHDOG_MS = 2_000;
 const SHORT_MS = 200;
 const IN_THE_MIDDLE_MS = 60_000;
 const FAULTS = [
+  // Twice: on a busy machine the reply to one may be late, and is truly `unknown`.
+  {},
   {},
   { silent: 1 },
   { silent: 2 },
@@ -57,7 +59,7 @@ it.each([
       await waitFor(async () => expect((await bus.state(1)).outputs[output]).toBe(false));
       expect((await closings(bus)).length - before).toBe(closed);
     }
-    expect(outcomes[0]).toBe('confirmed');
+    expect(outcomes.slice(0, 2)).toContain('confirmed');
     expect(outcomes).toContain('unknown');
     expect(new Set((await closings(bus)).slice(wellBefore))).toEqual(new Set([Number(output.at(-1))]));
   },
