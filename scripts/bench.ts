@@ -34,11 +34,11 @@ import { benchBusStall } from '../test/bench/rs485/stall.ts';
 import { benchSimulatedBus } from '../test/bench/sim-bus.ts';
 import { benchSlowDisk } from '../test/bench/slow-disk.ts';
 import { benchSoak, SOAK_MINUTES } from '../test/bench/soak.ts';
-import { benchEstate, benchStart } from '../test/bench/start.ts';
+import { benchStart, benchStoredSite } from '../test/bench/start.ts';
 import { benchStartFull } from '../test/bench/start-full.ts';
 import { type BenchTable, printTable } from '../test/bench/table.ts';
-import { benchZigbeeEstate } from '../test/bench/zigbee/estate.ts';
 import { benchZigbeeMemory } from '../test/bench/zigbee/memory.ts';
+import { benchZigbeeNetwork } from '../test/bench/zigbee/network.ts';
 import { benchDrop, benchRestart } from '../test/bench/zigbee/restart.ts';
 import { benchUnlock, benchUnlockAir } from '../test/bench/zigbee/unlock.ts';
 import { defaultCache } from '../test/bench/zigbee/zigbee2mqtt.ts';
@@ -56,7 +56,7 @@ const PROJECT = join(import.meta.dirname, '..');
 const BENCHES: Record<string, (options: Options) => Promise<BenchTable>> = {
   start: benchStart,
   'start-full': benchStartFull,
-  estate: benchEstate,
+  'stored-site': benchStoredSite,
   desk: benchDesk,
   console: benchConsole,
   api: benchApi,
@@ -88,7 +88,7 @@ const BENCHES: Record<string, (options: Options) => Promise<BenchTable>> = {
   'zigbee-restart': benchRestart,
   'zigbee-drop': benchDrop,
   'zigbee-memory': benchZigbeeMemory,
-  'zigbee-estate': benchZigbeeEstate,
+  'zigbee-network': benchZigbeeNetwork,
 };
 
 const write = (text: string) => void process.stdout.write(text);

@@ -5,8 +5,8 @@ import { openDaemon } from './simulators/daemon.ts';
 import { temporaryFolder } from './temporary.ts';
 
 const waitFor = (condition: () => void) => vi.waitFor(condition, { timeout: 15_000, interval: 10 });
-type Estate = Awaited<ReturnType<Awaited<ReturnType<typeof openFieldSite>>['open']>>;
-const inForce = ({ rs485 }: Estate) => waitFor(() => expect(rs485.state(DEVICE).inForce).toBe(true));
+type DoorSite = Awaited<ReturnType<Awaited<ReturnType<typeof openFieldSite>>['open']>>;
+const inForce = ({ rs485 }: DoorSite) => waitFor(() => expect(rs485.state(DEVICE).inForce).toBe(true));
 
 describe('what is wanted', () => {
   it('reaches an RS-485 device, a Zigbee gateway and a lock', async () => {

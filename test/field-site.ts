@@ -1,4 +1,4 @@
-/** An estate whose links are played by host processes of their own, on a database that outlives it. */
+/** A site whose links are played by host processes of their own, on a database that outlives it. */
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Plain } from '../drivers/contract/driver.ts';
@@ -85,25 +85,25 @@ export async function openFieldSite(onBus: Plain[] = [{ kind: 'rs485', hwId: 'io
       },
     };
     const options = { config, clock: systemClock, log: silentLog, processes: PROCESSES };
-    const estate = await openFieldResources(options, services, opening);
-    estate.begin();
+    const site = await openFieldResources(options, services, opening);
+    site.begin();
     const close = () => opening.disposeAsync();
     onTestFinished(close);
     const { signal } = new AbortController();
     return {
-      ...estate,
+      ...site,
       close,
       published,
       audits,
       behave: (link: string, hwId: string, more: Record<string, Plain>) =>
-        estate.field.execute(link, { kind: 'behave', data: { hwId, ...more }, timeoutMs: 5_000 }, signal),
+        site.field.execute(link, { kind: 'behave', data: { hwId, ...more }, timeoutMs: 5_000 }, signal),
       /** Has what plays the gateway do something, such as have a lock join. */
       play: (kind: string, data: Plain = {}) =>
-        estate.field.execute('zb-1', { kind, data, timeoutMs: 5_000 }, signal),
-      isConnected: () => estate.rs485.get(DEVICE).device.connectionState.connected,
-      change: (relayIndex: number) => estate.rs485.update(DEVICE, { relayIndex }, CALLER),
+        site.field.execute('zb-1', { kind, data, timeoutMs: 5_000 }, signal),
+      isConnected: () => site.rs485.get(DEVICE).device.connectionState.connected,
+      change: (relayIndex: number) => site.rs485.update(DEVICE, { relayIndex }, CALLER),
       killHost(name: string) {
-        const pid = estate.field.state().hosts.find((host) => host.name === name)?.pid;
+        const pid = site.field.state().hosts.find((host) => host.name === name)?.pid;
         if (pid === undefined) throw new Error(`host ${name} does not run`);
         process.kill(pid, 'SIGKILL');
       },

@@ -3,17 +3,17 @@ import { expect, it, vi } from 'vitest';
 import { CALLER, DOOR, LOCK, openFieldSite, ZGATE } from './field-site.ts';
 
 const waitFor = <T>(condition: () => T) => vi.waitFor(condition, { timeout: 15_000, interval: 10 });
-type Estate = Awaited<ReturnType<typeof openFieldSite>>['first'];
+type FieldSite = Awaited<ReturnType<typeof openFieldSite>>['first'];
 
-const state = ({ doors }: Estate) => doors.state(DOOR);
-const inForce = (estate: Estate) =>
+const state = ({ doors }: FieldSite) => doors.state(DOOR);
+const inForce = (site: FieldSite) =>
   waitFor(() => {
-    const { connection, configuration } = state(estate);
+    const { connection, configuration } = state(site);
     expect(connection).toMatchObject({ status: 'connected' });
     expect(configuration).toMatchObject({ inForce: true, reported: configuration.wanted });
   });
-const statuses = ({ doors }: Estate) => doors.pending(DOOR).items.map(({ status }) => status);
-const configured = ({ audits }: Estate) =>
+const statuses = ({ doors }: FieldSite) => doors.pending(DOOR).items.map(({ status }) => status);
+const configured = ({ audits }: FieldSite) =>
   audits.filter(({ action, outcome }) => action === 'door.configure' && outcome === 'done').length;
 
 it('a lock is configured, published to live readers, and configured again when it has forgotten all', async () => {

@@ -6,14 +6,14 @@ import { CALLER, DEVICE, openFieldSite } from './field-site.ts';
 const ioPins = Object.fromEntries(PINS.map((pin) => [pin, false]));
 const FIRED = { ioPins, relayIndex: 2, unlockDurationMilliseconds: 1_250, useInputPinMemory: false };
 const waitFor = <T>(condition: () => T) => vi.waitFor(condition, { timeout: 15_000, interval: 10 });
-type Estate = Awaited<ReturnType<typeof openFieldSite>>['first'];
+type FieldSite = Awaited<ReturnType<typeof openFieldSite>>['first'];
 
-const rows = ({ rs485 }: Estate) => rs485.list({ limit: 100 }).items;
-const idOf = (estate: Estate, hwId: string) =>
-  rows(estate).find((device) => device.hwId === hwId)?.deviceId ?? '';
-const scan = async ({ rs485 }: Estate, body: object) =>
+const rows = ({ rs485 }: FieldSite) => rs485.list({ limit: 100 }).items;
+const idOf = (site: FieldSite, hwId: string) =>
+  rows(site).find((device) => device.hwId === hwId)?.deviceId ?? '';
+const scan = async ({ rs485 }: FieldSite, body: object) =>
   (await rs485.scan({ repeats: 1, ...body }, CALLER)) as { id: string };
-const job = ({ jobs }: Estate, id: string) => jobs.get(id, CALLER.principal);
+const job = ({ jobs }: FieldSite, id: string) => jobs.get(id, CALLER.principal);
 
 it('devices are found by what they say, by a scan, and polled from then on, also in a new host', async () => {
   const { first } = await openFieldSite([
@@ -123,13 +123,13 @@ it('a pulse fires once: confirmed, refused, or unknown when the host dies in the
 
 it('inputs and alarms are published once, and a restart of the gateway is no change of a device', async () => {
   const { first, open } = await openFieldSite([{ kind: 'rs485', hwId: 'io-1', address: 1 }]);
-  const connection = (estate: Estate) => estate.rs485.get(DEVICE).device.connectionState;
-  const eventsOf = ({ published }: Estate) => published.filter(({ subject }) => subject === DEVICE);
+  const connection = (site: FieldSite) => site.rs485.get(DEVICE).device.connectionState;
+  const eventsOf = ({ published }: FieldSite) => published.filter(({ subject }) => subject === DEVICE);
   await waitFor(() => expect(eventsOf(first)).toMatchObject([{ data: { connected: true } }]));
   const since = connection(first);
   const { signal } = new AbortController();
-  const emit = (estate: Estate, kind: string, data: object) =>
-    estate.field.execute('bus-1', { kind, data: { hwId: 'io-1', ...data }, timeoutMs: 5_000 }, signal);
+  const emit = (site: FieldSite, kind: string, data: object) =>
+    site.field.execute('bus-1', { kind, data: { hwId: 'io-1', ...data }, timeoutMs: 5_000 }, signal);
   await emit(first, 'press', { input: 'input1', times: 3 });
   await emit(first, 'alarm', { alarm: 'tamper', raised: true, id: 'opened' });
   await emit(first, 'alarm', { alarm: 'tamper', raised: true, id: 'opened' });

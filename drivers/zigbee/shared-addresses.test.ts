@@ -26,7 +26,7 @@ const PAIR = [
 ];
 
 /** A site of two locks that have joined, and what is done at it. */
-async function estate(
+async function pairedNetwork(
   locks: { ieee: string; mains: boolean; nwk?: number }[],
   adapter: SimulatedGateway['adapter'] = 'zstack',
 ) {
@@ -51,7 +51,7 @@ const tooShort = (gateway: TestGateway) =>
 const field = (report: unknown) => (report as { sharesAddressWith?: string[] }).sharesAddressWith;
 
 it('opens neither door of two that share an address, and closes them', { timeout: 60_000 }, async () => {
-  const { site, gateway, unlock, moved, sharing } = await estate(
+  const { site, gateway, unlock, moved, sharing } = await pairedNetwork(
     PAIR.map((lock) => ({ ...lock, nwk: 0x11_11 })),
   );
   for (const ieee of [LOCK, OTHER_LOCK]) {
@@ -80,7 +80,7 @@ it('opens neither door of two that share an address, and closes them', { timeout
 it('opens no door whose lock another one claims to be, until it has spoken itself', {
   timeout: 60_000,
 }, async () => {
-  const { site, unlock, moved, sharing } = await estate(PAIR);
+  const { site, unlock, moved, sharing } = await pairedNetwork(PAIR);
   await site.set(LOCK, { faults: { offline: true } });
   await site.set(OTHER_LOCK, { announceAs: LOCK });
   await vi.waitFor(() => expect(sharing()).toEqual([[OTHER_LOCK], [LOCK]]));
@@ -97,7 +97,7 @@ it('opens no door whose lock another one claims to be, until it has spoken itsel
 it('finds by itself who has the address when the lock that was claimed is there', {
   timeout: 60_000,
 }, async () => {
-  const { site, gateway, unlock, moved, sharing } = await estate(PAIR);
+  const { site, gateway, unlock, moved, sharing } = await pairedNetwork(PAIR);
   await site.set(OTHER_LOCK, { announceAs: LOCK });
   await vi.waitFor(() => expect(gateway.logged.join('\n')).toContain('is its own again'));
   await vi.waitFor(() => expect(sharing()).toEqual([[], []]));
@@ -108,7 +108,7 @@ it('finds by itself who has the address when the lock that was claimed is there'
 it('opens no door whose lock another one claims to be before the command is released', {
   timeout: 60_000,
 }, async () => {
-  const { site, gateway, moved, sharing } = await estate(PAIR);
+  const { site, gateway, moved, sharing } = await pairedNetwork(PAIR);
   await site.set(LOCK, { faults: { offline: true } });
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   const deadline = systemClock.monotonic() + 20_000;
@@ -126,7 +126,7 @@ it.each(ADAPTERS)(
   'opens no door whose lock is said to have joined again until its address is certain, and does not take it for connected, by $adapter',
   { timeout: 60_000 },
   async ({ adapter }) => {
-    const { site, gateway, unlock, moved } = await estate(PAIR, adapter);
+    const { site, gateway, unlock, moved } = await pairedNetwork(PAIR, adapter);
     const connected = () => (gateway.reports.get(`device:${LOCK}`) as { connected: boolean }).connected;
     await site.set(LOCK, { faults: { offline: true } });
     await expect(gateway.execute('lock', { hwId: LOCK, pin: null }, 9_000)).rejects.toMatchObject({
@@ -147,7 +147,7 @@ it.each(ADAPTERS)(
   'opens no door by a forged request to join that has the address of another lock, by $adapter',
   { timeout: 60_000 },
   async ({ adapter }) => {
-    const { site, gateway, unlock, moved } = await estate(PAIR, adapter);
+    const { site, gateway, unlock, moved } = await pairedNetwork(PAIR, adapter);
     const shown = () => gateway.reports.get(`device:${LOCK}`) as { lockState?: unknown };
     // It stands open.
     await site.set(LOCK, { manual: 'unlock' });

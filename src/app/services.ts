@@ -29,7 +29,7 @@ import { openTransport } from '../services/events/transports.ts';
 import { type Meters, openMeters } from '../services/metrics/meters.ts';
 import type { ServerIdentity } from '../services/pki/server-identity.ts';
 import { openSiteCa, type SiteCa } from '../services/pki/site-ca.ts';
-import { openEstate } from './estate.ts';
+import { openInventory } from './inventory.ts';
 import { firstStartMark, isFirstStart, openSystem } from './system.ts';
 
 /** An identity provider may be away for weeks; the keys at hand serve meanwhile. */
@@ -98,7 +98,7 @@ export async function openServices(
   // Below the tasks: the last checkpoint covers what they recorded.
   opening.use(audit.checkpoints);
   const tasks = opening.use(openTasks(clock, log));
-  tasks.start('estate', openEstate({ database, databaseId, file: path('estate.json'), clock }).keep);
+  tasks.start('inventory', openInventory({ database, databaseId, file: path('inventory.json'), clock }).keep);
   tasks.start('audit checkpoints', audit.checkpoints.keep);
   tasks.start('audit retention', audit.retention({ time, ...config.audit }).keep);
   const auth = opening.use(

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { type Estate, NOWHERE, openEstate, SYSTEM } from '../../test/estate.ts';
+import { type DoorSite, NOWHERE, openDoorSite, SYSTEM } from '../../test/door-site.ts';
 import { type TestShell, testShell } from '../../test/shell.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
 import { systemClock } from '../platform/clock.ts';
@@ -21,18 +21,18 @@ doors:
 /** UUIDv5 of access point 7 in the namespace of the system. */
 const DRAWN = uuidV5(SYSTEM, '["door","7",0]');
 
-let estate: Estate;
+let site: DoorSite;
 let shell: TestShell;
 let folder: string;
 let socket: string;
 beforeEach(async () => {
-  estate = await openEstate();
+  site = await openDoorSite();
   folder = temporaryFolder();
   socket = join(folder, 'admin.sock');
   shell = testShell({ clock: systemClock as TestShell['clock'] });
   const server = await listenUnix({
-    app: estate.local,
-    clock: estate.clock,
+    app: site.local,
+    clock: site.clock,
     log: silentLog,
     path: socket,
   });
@@ -48,7 +48,7 @@ function imported(text: string, ...options: string[]): Promise<number> {
   return run(['import', file, '--socket', socket, ...options], shell);
 }
 const doorNames = async () => {
-  const { body } = await estate.desk('GET', '/doors');
+  const { body } = await site.desk('GET', '/doors');
   return (body.items as { name: string }[]).map(({ name }) => name);
 };
 
@@ -116,7 +116,7 @@ describe('gatehouse import', () => {
     shell.stdin.isTTY = true;
     const running = imported(SITE.replace('name: Gate', 'name: Main gate'));
     await vi.waitFor(() => expect(shell.written.stderr).toContain('Write this change? [y/N]'));
-    await estate.desk('PUT', `/doors/${DRAWN}`, { name: 'Side gate' });
+    await site.desk('PUT', `/doors/${DRAWN}`, { name: 'Side gate' });
     shell.stdin.write('y\n');
     expect(await running).toBe(1);
     expect(shell.written.stderr).toContain(
@@ -142,7 +142,7 @@ describe('gatehouse import', () => {
     expect(shell.written.stdout).toBe(stdout);
     expect(stdout).toContain(`+ door ${DRAWN} (Gate)`);
     await imported(SITE, '--yes');
-    expect((await estate.desk('GET', `/doors/${DRAWN}`)).body).toMatchObject({ accessPointId: 7 });
+    expect((await site.desk('GET', `/doors/${DRAWN}`)).body).toMatchObject({ accessPointId: 7 });
   });
 
   it('stores what no one knows, and says so at its place', async () => {

@@ -89,7 +89,7 @@ export function findingsOf(status: Status, absent = NONE_ABSENT): Finding[] {
     ...status.field.hosts.map(hostFinding),
     ...status.field.links.map(linkFinding),
     ...status.buses.map((bus) => busFinding(bus, absent.buses[bus.id])),
-    ...estateFindings(status, absent),
+    ...siteFindings(status, absent),
     ...status.jobs.map(jobFinding),
     ...(status.identityProvider ? [identityProviderFinding(status.identityProvider)] : []),
     ...status.tokens.map(tokenFinding),
@@ -253,7 +253,7 @@ function busFinding(bus: Status['buses'][number], quiet: readonly number[] = [])
 }
 
 /** What a site does not have needs no line. */
-function estateFindings({ doors, zgates, apply, missingDevices }: Status, absent: Absent): Finding[] {
+function siteFindings({ doors, zgates, apply, missingDevices }: Status, absent: Absent): Finding[] {
   const { registered, connected, disconnected, unknown } = doors;
   const locks = connected + disconnected + unknown;
   const finding = (

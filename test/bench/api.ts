@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { openChild } from '../simulators/child.ts';
 import { NODE_FLAGS } from '../simulators/daemon-process.ts';
 import { openTestSite } from '../simulators/test-site.ts';
-import { bringEstate, DOORS, WIRING } from './estate.ts';
 import { sendInTurn, type Target } from './load.ts';
+import { DOORS, storeSite, WIRING } from './stored-site.ts';
 import { type BenchTable, quantile } from './table.ts';
 
 const ROUNDS = 5;
@@ -23,7 +23,7 @@ const TICK_MS = 10;
 
 export async function benchApi(): Promise<BenchTable> {
   await using site = await openTestSite({ config: { http: { plain: true } }, more: WIRING });
-  const paths = await bringEstate(site.daemon);
+  const paths = await storeSite(site.daemon);
   await using bare = openChild<{ port: number }>({
     args: [...NODE_FLAGS, join(import.meta.dirname, 'bare-hono.ts')],
   });

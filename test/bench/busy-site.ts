@@ -6,9 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { SimulatedBus } from '../simulators/bus/bus.ts';
 import type { Role } from '../simulators/daemon.ts';
 import { connectEncoders } from './desk.ts';
-import { bringEstate, WIRING } from './estate.ts';
 import { openRequests, type Requests } from './requests.ts';
 import { FORMAT, openBenchBus, unitsTo } from './rs485/site.ts';
+import { storeSite, WIRING } from './stored-site.ts';
 import { type BenchSite, openBenchSite, planOf } from './zigbee/site.ts';
 
 export const BUSY = { encoders: 10, locks: 20, doors: 500, units: unitsTo(8) };
@@ -59,7 +59,7 @@ export async function openBusySite(
     await openBenchSite([planOf(0, BUSY.locks)], [...WIRING.links, floor], environment),
   );
   const { site } = bench;
-  const doors = await bringEstate(site.daemon, { doors: BUSY.doors, accessPointId: ACCESS_POINT });
+  const doors = await storeSite(site.daemon, { doors: BUSY.doors, accessPointId: ACCESS_POINT });
   stack.use(await connectEncoders(site, () => {}, BUSY.encoders));
   const requests = stack.use(openRequests(site));
   for (let reader = 0; reader < READERS; reader += 1) requests.readEvents('front-desk-admin');

@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
 import { type BrowserSession, openBrowser } from '../console/browser.ts';
 import { openTestSite, type TestSite } from '../simulators/test-site.ts';
-import { bringEstate, DOORS, WIRING } from './estate.ts';
 import { cpuSeconds } from './processes.ts';
+import { DOORS, storeSite, WIRING } from './stored-site.ts';
 import { type BenchTable, quantile, type Row } from './table.ts';
 
 /** Of the processor, as Chromium's own tools slow it down. */
@@ -38,7 +38,7 @@ export async function benchConsole(): Promise<BenchTable> {
 
 async function onThousandDoors(browser: BrowserSession): Promise<Row[]> {
   await using site = await openTestSite({ more: WIRING });
-  const doors = await bringEstate(site.daemon);
+  const doors = await storeSite(site.daemon);
   const signIn = async () => {
     const signedIn = await browser.visitor(site.daemon, 'front-desk-admin');
     const state = await signedIn.context().storageState();

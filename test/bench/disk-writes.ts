@@ -7,8 +7,8 @@ import { readFileSync } from 'node:fs';
 import { LIFELIKE } from '../simulators/encoder/commands.ts';
 import { drawKeys, openTestSite, type TestSite } from '../simulators/test-site.ts';
 import { isTerminalEvent } from '../simulators/upstream.ts';
-import { bringEstate, WIRING } from './estate.ts';
 import { sendInTurn } from './load.ts';
+import { storeSite, WIRING } from './stored-site.ts';
 import type { BenchTable, Row } from './table.ts';
 
 const DESKS = 4;
@@ -21,7 +21,7 @@ const CHANGE_TARGET_BYTES = 12_000;
 
 export async function benchDiskWrites(): Promise<BenchTable> {
   await using site = await openTestSite({ config: { http: { plain: true } }, more: WIRING });
-  const paths = await bringEstate(site.daemon);
+  const paths = await storeSite(site.daemon);
   const desks = await openDesks(site);
   await writeKeys(site, desks, 1, 1);
   const written = async (work: () => Promise<number>) => {

@@ -8,10 +8,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Daemon } from '../simulators/daemon.ts';
 import { openTestSite } from '../simulators/test-site.ts';
 import { connectEncoders, residentMegabytes } from './desk.ts';
-import { bringEstate, WIRING } from './estate.ts';
 import { cpuSeconds } from './processes.ts';
 import { openRequests, type Requests } from './requests.ts';
 import { medianStart, STARTS } from './start.ts';
+import { storeSite, WIRING } from './stored-site.ts';
 import { type BenchTable, quantile, type Row } from './table.ts';
 import { until } from './zigbee/waiting.ts';
 
@@ -112,7 +112,7 @@ async function measure({ doors, encoders }: (typeof SITES)[number]): Promise<Sit
   const paths: string[] = [];
   for (let from = 0; from < doors; from += IMPORT_MAX) {
     const part = { doors: Math.min(doors, IMPORT_MAX), accessPointId: from + 1 };
-    paths.push(...(await bringEstate(daemon, from === 0 ? part : { ...part, devices: 0 })));
+    paths.push(...(await storeSite(daemon, from === 0 ? part : { ...part, devices: 0 })));
   }
   const { median: startMs } = await medianStart(daemon);
   const delivered = new Map<string, () => void>();

@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openTestSite } from '../simulators/test-site.ts';
 import { connectEncoders, residentMegabytes } from './desk.ts';
-import { bringEstate, drawEstate, WIRING } from './estate.ts';
 import { openRequests, type Requests } from './requests.ts';
+import { drawSite, storeSite, WIRING } from './stored-site.ts';
 import { type BenchTable, quantile, type Row } from './table.ts';
 
 const ENCODERS = 50;
@@ -24,12 +24,12 @@ interface Samples {
 
 export async function benchImport(): Promise<BenchTable> {
   await using site = await openTestSite({ more: WIRING });
-  const paths = await bringEstate(site.daemon);
+  const paths = await storeSite(site.daemon);
   // The first start of a new version fills Node's code cache.
   await site.daemon.kill();
   await site.daemon.start();
   // Before anything is measured: the measuring process stands still meanwhile.
-  const { document } = drawEstate({ doors: DOORS, accessPointId: ACCESS_POINT, devices: 0 });
+  const { document } = drawSite({ doors: DOORS, accessPointId: ACCESS_POINT, devices: 0 });
   const asked = new Map<string, number>();
   let samples: Samples = { delivered: [], read: [] };
   await using _encoders = await connectEncoders(

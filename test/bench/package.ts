@@ -43,11 +43,11 @@ export async function benchPackage(): Promise<BenchTable> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-bench-package-'));
   try {
     return {
-      title: 'The package, and the estate of the demo',
-      rows: [...(await packageRows(folder)), ...(await estateRows(join(folder, 'demo')))],
+      title: 'The package, and the site of the demo',
+      rows: [...(await packageRows(folder)), ...(await siteRows(join(folder, 'demo')))],
       notes: [
         'Installed by dpkg into an empty folder, and started there as the unit does, without systemd, an encoder and a link.',
-        'The estate: two encoders, two gateways with forty locks, three buses that are polled; a fourth for the memory. No client asks anything.',
+        'The site: two encoders, two gateways with forty locks, three buses that are polled; a fourth for the memory. No client asks anything.',
         'In brackets each process: the daemon first.',
       ],
     };
@@ -103,7 +103,7 @@ async function packageRows(folder: string): Promise<Row[]> {
   ];
 }
 
-async function estateRows(directory: string): Promise<Row[]> {
+async function siteRows(directory: string): Promise<Row[]> {
   await using stack = new AsyncDisposableStack();
   const address = { host: '127.0.0.1', port: 0 };
   const site = await openSite(

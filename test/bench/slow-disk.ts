@@ -7,8 +7,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openTestSite, type TestSite } from '../simulators/test-site.ts';
-import { bringEstate, WIRING } from './estate.ts';
 import { type Answered, latencies, sendAtPace, type Target } from './load.ts';
+import { storeSite, WIRING } from './stored-site.ts';
 import { type BenchTable, quantile, type Row } from './table.ts';
 
 const PER_SECOND = 200;
@@ -111,7 +111,7 @@ async function overload(target: Target, disk: string, p99Target: number): Promis
 }
 
 async function prepare({ daemon }: TestSite): Promise<Target> {
-  const paths = await bringEstate(daemon);
+  const paths = await storeSite(daemon);
   const tokens: string[] = [];
   for (let caller = 0; caller < CALLERS; caller += 1)
     tokens.push(await daemon.createToken('front-desk-admin'));

@@ -3,12 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Daemon } from '../simulators/daemon.ts';
 import { openTestSite } from '../simulators/test-site.ts';
 import { connectEncoders, ENCODERS, residentMegabytes } from './desk.ts';
-import { bringEstate, DOORS, WIRING } from './estate.ts';
+import { DOORS, storeSite, WIRING } from './stored-site.ts';
 import { type BenchTable, quantile, type Row } from './table.ts';
 
 export const STARTS = 7;
 const START_TARGET_MS = 600;
-const START_WITH_ESTATE_TARGET_MS = 800;
+const START_WITH_SITE_TARGET_MS = 800;
 const RSS_TARGET_MB = 150;
 /** Of the memory, each after a start of its own. */
 const SAMPLES = 3;
@@ -34,9 +34,9 @@ export async function benchStart(): Promise<BenchTable> {
 }
 
 /** The same with doors and encoders, which then connect. */
-export async function benchEstate(): Promise<BenchTable> {
+export async function benchStoredSite(): Promise<BenchTable> {
   await using site = await openTestSite({ more: WIRING });
-  await bringEstate(site.daemon);
+  await storeSite(site.daemon);
   const resident: number[] = [];
   await using encoders = new AsyncDisposableStack();
   encoders.use(await connectEncoders(site));
@@ -50,9 +50,9 @@ export async function benchEstate(): Promise<BenchTable> {
   await encoders.disposeAsync();
   const megabytes = quantile(resident, 0.5);
   return {
-    title: `The estate: ${DOORS} doors stored, ${ENCODERS} encoders registered`,
+    title: `The site: ${DOORS} doors stored, ${ENCODERS} encoders registered`,
     rows: [
-      await startRow(site.daemon, START_WITH_ESTATE_TARGET_MS),
+      await startRow(site.daemon, START_WITH_SITE_TARGET_MS),
       {
         what: 'memory of the daemon, all encoders connected',
         figure: `median ${megabytes} MB (${resident.join(', ')})`,

@@ -1,5 +1,5 @@
 /**
- * The whole gateway without its ports: every slice over a real database, an estate, and one encoder that is connected.
+ * The whole gateway without its ports: every slice over a real database, a site, and one encoder that is connected.
  * Nothing works in the background, so that whatever is stored was stored by a request.
  */
 import { writeFileSync } from 'node:fs';
@@ -97,11 +97,11 @@ async function openParts(folder: string, factory: Factory) {
   const { database, auth, audit, ca, streams, systemId, databaseFile } = base;
   const identity = await ca.serverIdentity(['127.0.0.1']);
   const desk = await openEncoderResources(options, base as never, identity, opening);
-  const estate = await openFieldResources(options, base, opening);
+  const site = await openFieldResources(options, base, opening);
   const configuration = openReload({
     source: { file: 'gatehouse.yaml', read: () => config },
     started: config,
-    rewire: estate.rewire,
+    rewire: site.rewire,
     reread() {},
     database,
     audit,
@@ -127,15 +127,15 @@ async function openParts(folder: string, factory: Factory) {
     openWrites: () => desk.writes.openCount(),
     commits: database.figures,
     space: database.space.state,
-    ...figuresOf(estate),
+    ...figuresOf(site),
     field: () => ({ hosts: [], links: [] }),
   });
-  const { overview: buses } = estate.rs485.buses;
+  const { overview: buses } = site.rs485.buses;
   const writeRequests = () => desk.writes.counts(0);
-  const metrics = openExposition({ ...base, ...figuresOf(estate), status, writeRequests });
+  const metrics = openExposition({ ...base, ...figuresOf(site), status, writeRequests });
   const operations = interfaceOperations({
     ...desk,
-    ...estate,
+    ...site,
     configuration,
     audit,
     streams,
@@ -145,14 +145,14 @@ async function openParts(folder: string, factory: Factory) {
     ready: [() => database.commit(() => {})],
     metrics,
     support: opening.use(supportOf({ ...options, ...base, status, metrics, buses })),
-    backups: backupsOf(estate),
+    backups: backupsOf(site),
   });
   const common = { operations, version: '1.2.3', clock, log: silentLog, checkResponses: true };
   const local = createApp({ ...common, surface: { kind: 'local' } });
   const rate = () => ({ perSecond: 1e9, burst: 1e9 });
   const surface = { kind: 'lan', basePath: '', authenticate: auth.authenticate, rate } as const;
   const lan = createApp({ ...common, surface });
-  return { clock, database, auth, desk, jobs: estate.jobs, local, lan };
+  return { clock, database, auth, desk, jobs: site.jobs, local, lan };
 }
 
 function backupsOf({ jobs }: Pick<FieldResources, 'jobs'>) {

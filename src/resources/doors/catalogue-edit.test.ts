@@ -1,28 +1,28 @@
 /** Groups, schedules and templates over the interface, and the doors that follow. */
 import { expect, it } from 'vitest';
-import { openEstate } from '../../../test/estate.ts';
+import { openDoorSite } from '../../../test/door-site.ts';
 
 const DOOR = '11111111-1111-4111-8111-111111111111';
 const INTERVALS = [{ days: ['mon', 'fri'], start: 480, end: 0 }];
 
 async function open() {
-  const estate = await openEstate();
-  estate.run();
-  const as = estate.as('front-desk-admin');
+  const site = await openDoorSite();
+  site.run();
+  const as = site.as('front-desk-admin');
   const door = async () => (await as('GET', `/doors/${DOOR}`)).body;
   const followed = (version: number) =>
     expect
       .poll(async () => {
-        await estate.clock.advance(0);
+        await site.clock.advance(0);
         return (await door()).configVersion;
       })
       .toBe(version);
-  return { estate, as, door, followed };
+  return { site, as, door, followed };
 }
 
 it('are made and changed, and the doors that have them get another configuration', async () => {
-  const { estate, as, door, followed } = await open();
-  await estate.siteImport({
+  const { site, as, door, followed } = await open();
+  await site.siteImport({
     doors: [{ id: DOOR, accessPointId: 1, scheduleId: 's', templateId: 't', groupId: 'g' }],
   });
   const made = await as('PUT', '/schedules/s', { intervals: INTERVALS });
@@ -30,9 +30,9 @@ it('are made and changed, and the doors that have them get another configuration
   expect(made.headers.get('etag')).toBe('"1"');
   await followed(2);
   // What changes nothing writes nothing.
-  const rows = estate.played.audits.length;
+  const rows = site.played.audits.length;
   expect((await as('PUT', '/schedules/s', { version: 1, ...made.body })).body).toEqual(made.body);
-  expect(estate.played.audits.length).toBe(rows);
+  expect(site.played.audits.length).toBe(rows);
   expect((await as('PUT', '/schedules/s', { intervals: [] })).body.version).toBe(2);
   await followed(3);
   expect((await as('PUT', '/templates/t', { type: 'lift' })).body).toEqual({
@@ -56,7 +56,7 @@ it('are made and changed, and the doors that have them get another configuration
     name: 'Ground floor',
   });
   expect((await door()).configVersion).toBe(5);
-  const changed = estate.played.audits.filter(({ action }) => action === 'catalogue.change');
+  const changed = site.played.audits.filter(({ action }) => action === 'catalogue.change');
   expect(changed.map(({ object }) => object)).toEqual([
     'schedule/s',
     'schedule/s',
@@ -83,12 +83,12 @@ it.each([
 });
 
 it('are not removed while a door has them, and begin above what they were when they are made again', async () => {
-  const { estate, as } = await open();
+  const { site, as } = await open();
   await as('PUT', '/groups/g', { name: 'Floor' });
   await as('PUT', '/schedules/s', { intervals: [] });
   await as('PUT', '/schedules/s', { intervals: INTERVALS });
   await as('PUT', '/templates/t', {});
-  await estate.siteImport({
+  await site.siteImport({
     doors: [{ id: DOOR, name: '214', accessPointId: 1, scheduleId: 's', templateId: 't', groupId: 'g' }],
   });
   for (const entry of ['/groups/g', '/schedules/s', '/templates/t']) {
@@ -104,6 +104,6 @@ it('are not removed while a door has them, and begin above what they were when t
   expect((await as('DELETE', '/templates/t')).body).toMatchObject({ id: 't', version: 1 });
   expect((await as('PUT', '/schedules/s', { intervals: [] })).body.version).toBe(3);
   expect((await as('PUT', '/templates/new', {})).body.version).toBe(3);
-  const retired = estate.played.audits.filter(({ action }) => action === 'catalogue.retire');
+  const retired = site.played.audits.filter(({ action }) => action === 'catalogue.retire');
   expect(retired.map(({ object }) => object)).toEqual(['schedule/s', 'group/g', 'template/t']);
 });

@@ -1,36 +1,36 @@
 /** What a lock shows of its bolt, its door and its battery: in …/state with its age, as filters, live, and counted. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type Estate, GATEWAY, openEstate } from '../../../test/estate.ts';
+import { type DoorSite, GATEWAY, openDoorSite } from '../../../test/door-site.ts';
 
 const MAC = '00124b0001a2b3c4';
 const OTHER = '00124b0001a2b3c5';
 const AT = Date.UTC(2026, 0, 1);
 
-let estate: Estate;
+let site: DoorSite;
 let id: string;
 let other: string;
 beforeEach(async () => {
-  estate = await openEstate();
+  site = await openDoorSite();
   id = await create(MAC);
   other = await create(OTHER);
 });
 
 async function create(mac: string): Promise<string> {
   const body = { mac, gatewayId: GATEWAY, networkId: 'n' };
-  return (await estate.desk('POST', '/doors', body)).body.id as string;
+  return (await site.desk('POST', '/doors', body)).body.id as string;
 }
 /** With all that follows from it stored. */
-async function report(mac: string, state: Parameters<Estate['report']>[1]): Promise<void> {
-  estate.report(mac, state);
-  await estate.clock.advance(0);
+async function report(mac: string, state: Parameters<DoorSite['report']>[1]): Promise<void> {
+  site.report(mac, state);
+  await site.clock.advance(0);
 }
-const state = async () => (await estate.desk('GET', `/doors/${id}/state`)).body;
+const state = async () => (await site.desk('GET', `/doors/${id}/state`)).body;
 const list = async (query: string) => {
-  const { body } = await estate.desk('GET', `/doors?${query}`);
+  const { body } = await site.desk('GET', `/doors?${query}`);
   return [(body.items as { id: string }[]).map((door) => door.id), body.next];
 };
 const published = (what: string) =>
-  estate.played.published.filter(({ type }) => type === `gatehouse.door.${what}.v1`).map(({ data }) => data);
+  site.played.published.filter(({ type }) => type === `gatehouse.door.${what}.v1`).map(({ data }) => data);
 
 describe('bolt and door', () => {
   it('are shown with their ages, and are null until they were reported', async () => {
@@ -41,7 +41,7 @@ describe('bolt and door', () => {
       doorState: { value: 'closed', at: AT },
       setupFaults: [fault],
     });
-    await estate.clock.advance(5_000);
+    await site.clock.advance(5_000);
     const shown = { at: '2026-01-01T00:00:00.000Z', age: 5_000 };
     expect(await state()).toMatchObject({
       lockState: { value: 'locked', ...shown },
@@ -51,8 +51,8 @@ describe('bolt and door', () => {
   });
 
   it('keep their ages when the wall clock is set, also those of before a restart', async () => {
-    const stop = estate.run();
-    const heardAt = estate.clock.monotonic();
+    const stop = site.run();
+    const heardAt = site.clock.monotonic();
     const all = {
       lockState: { value: 'locked', at: AT, heardAt },
       doorState: { value: 'closed', at: AT, heardAt },
@@ -61,15 +61,15 @@ describe('bolt and door', () => {
       batteryHeardAt: heardAt,
     };
     await report(MAC, all);
-    await estate.clock.advance(5_000);
+    await site.clock.advance(5_000);
     const shown = { lockState: { age: 5_000 }, doorState: { age: 5_000 }, battery: { age: 5_000 } };
     for (const hours of [-72, 2]) {
-      estate.clock.jumpWall(hours * 3_600_000);
+      site.clock.jumpWall(hours * 3_600_000);
       expect(await state()).toMatchObject(shown);
     }
 
     await stop();
-    const later = await openEstate(estate.database, { now: AT - 3_600_000 });
+    const later = await openDoorSite(site.database, { now: AT - 3_600_000 });
     await later.clock.advance(7_000);
     const { body } = await later.desk('GET', `/doors/${id}/state`);
     expect(body).toMatchObject({
@@ -118,7 +118,7 @@ describe('the battery of a lock', () => {
   it('is shown as a percentage with its age; the readings in millivolts stay null', async () => {
     expect((await state()).battery).toBeNull();
     await report(MAC, { battery: 80, batteryAt: AT });
-    await estate.clock.advance(1_000);
+    await site.clock.advance(1_000);
     expect((await state()).battery).toEqual({
       percent: 80,
       low: false,
@@ -126,7 +126,7 @@ describe('the battery of a lock', () => {
       age: 1_000,
       alarmAt: null,
     });
-    const { body } = await estate.desk('GET', `/doors/${id}`);
+    const { body } = await site.desk('GET', `/doors/${id}`);
     expect(body).toMatchObject({ dueBatteryUnderLoad: null, dueBatteryWithoutLoad: null });
   });
 
@@ -135,8 +135,8 @@ describe('the battery of a lock', () => {
     expect(published('alarm')).toEqual([
       { doorId: id, alarm: 'batteryLow', raised: true, reason: 'the lock reports 19 %' },
     ]);
-    expect([await list('battery=low'), estate.doors.counts().batteryLow]).toEqual([[[id], null], 1]);
-    estate = await openEstate(estate.database, { now: estate.clock.now() });
+    expect([await list('battery=low'), site.doors.counts().batteryLow]).toEqual([[[id], null], 1]);
+    site = await openDoorSite(site.database, { now: site.clock.now() });
     await report(MAC, { battery: 15 });
     expect(published('alarm')).toEqual([]);
     await report(MAC, { battery: 25 });
@@ -174,20 +174,20 @@ describe('what a lock has shown', () => {
   const LOW = { battery: 15, batteryAt: AT };
   const alarms = () =>
     published('alarm').map(({ doorId, alarm, raised, reason }) => [doorId, alarm, raised, reason]);
-  const retire = () => estate.desk('DELETE', `/doors/${id}/zigbee-lock`);
+  const retire = () => site.desk('DELETE', `/doors/${id}/zigbee-lock`);
 
   beforeEach(async () => {
     await report(MAC, { ...LOW, doorState: { value: 'forcedOpen', at: AT } });
     await report(OTHER, { battery: 90, batteryAt: AT, doorState: { value: 'closed', at: AT } });
-    estate.played.published.length = 0;
+    site.played.published.length = 0;
   });
 
   it('ends with a lock that is replaced by one that has shown nothing', async () => {
-    await estate.desk('POST', `/doors/${id}/replace-lock`, { mac: '00124b0001a2b3c6' });
+    await site.desk('POST', `/doors/${id}/replace-lock`, { mac: '00124b0001a2b3c6' });
     expect(alarms()).toEqual([[id, 'batteryLow', false, 'the door has another lock']]);
     expect(published('state')).toEqual([{ doorId: id, lockState: null, doorState: null }]);
     expect(await state()).toMatchObject({ battery: null, doorState: null });
-    expect(estate.doors.counts().batteryLow).toBe(0);
+    expect(site.doors.counts().batteryLow).toBe(0);
   });
 
   it('ends with a lock that is retired, at the door that it leaves', async () => {
@@ -195,12 +195,12 @@ describe('what a lock has shown', () => {
     expect((await retire()).status).toBe(200);
     expect(alarms()).toEqual([[id, 'batteryLow', false, 'the door has no lock any more']]);
     expect(published('state')).toEqual([{ doorId: id, lockState: null, doorState: null }]);
-    expect(estate.doors.counts().batteryLow).toBe(0);
+    expect(site.doors.counts().batteryLow).toBe(0);
     expect((await state()).configuration).toMatchObject({ inForce: false, waiting: false });
   });
 
   it('goes with the lock when two doors exchange theirs', async () => {
-    await estate.desk('POST', `/doors/${id}/swap-lock`, { doorId: other });
+    await site.desk('POST', `/doors/${id}/swap-lock`, { doorId: other });
     expect(alarms()).toEqual([
       [id, 'batteryLow', false, 'the door has another lock'],
       [other, 'batteryLow', true, 'the lock reports 15 %'],
@@ -215,10 +215,10 @@ describe('what a lock has shown', () => {
   it('ends at a door that another one takes the lock of', async () => {
     const mac = '00124b0001a2b3c7';
     const joined = { hwId: mac, manufacturer: null, model: null, zigbeeFirmwareVersion: null };
-    await estate.emit('lockJoined', { ...joined, capabilities: [] });
+    await site.emit('lockJoined', { ...joined, capabilities: [] });
     await report(mac, LOW);
-    estate.played.published.length = 0;
-    await estate.desk('POST', `/doors/${other}/replace-lock`, { mac });
+    site.played.published.length = 0;
+    await site.desk('POST', `/doors/${other}/replace-lock`, { mac });
     expect(alarms()).toMatchObject([
       [expect.not.stringContaining(other), 'batteryLow', false, 'the door was removed'],
       [other, 'batteryLow', true, 'the lock reports 15 %'],
@@ -226,11 +226,11 @@ describe('what a lock has shown', () => {
   });
 
   it('and its presence are not published for a door that has lost its lock', async () => {
-    const run = estate.run();
-    await estate.clock.advance(2_000);
+    const run = site.run();
+    await site.clock.advance(2_000);
     await report(MAC, { connected: false });
     expect((await retire()).status).toBe(200);
-    await estate.clock.advance(14_000);
+    await site.clock.advance(14_000);
     const shown = published('connection').filter(({ doorId }) => doorId === id);
     expect(shown.map(({ status, reason }) => [status, reason])).toEqual([
       ['connected', null],

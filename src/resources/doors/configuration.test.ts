@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { lockApply } from '../../../drivers/contract/settings.ts';
-import { CALLER, type Estate, openEstate, playedRelay } from '../../../test/estate.ts';
+import { CALLER, type DoorSite, openDoorSite, playedRelay } from '../../../test/door-site.ts';
 import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 
 const OTHER = '0a4b7f52-6c1e-4d0b-9a57-5d1f6f0c8e21';
@@ -25,23 +25,23 @@ const CATALOGUE = {
   ],
 };
 
-let estate: Estate;
+let site: DoorSite;
 beforeEach(async () => {
-  estate = await openEstate();
+  site = await openDoorSite();
 });
 
 async function create(body: object = { mac: MAC, gatewayId: 'g', networkId: 'n' }): Promise<string> {
-  return (await estate.desk('POST', '/doors', body)).body.id as string;
+  return (await site.desk('POST', '/doors', body)).body.id as string;
 }
-const put = (id: string, body: unknown, headers = {}) => estate.desk('PUT', `/doors/${id}`, body, headers);
-const get = async (id: string) => (await estate.desk('GET', `/doors/${id}`)).body;
+const put = (id: string, body: unknown, headers = {}) => site.desk('PUT', `/doors/${id}`, body, headers);
+const get = async (id: string) => (await site.desk('GET', `/doors/${id}`)).body;
 const configuration = async (id: string) =>
-  (await estate.desk('GET', `/doors/${id}/state`)).body.configuration as Record<string, unknown>;
+  (await site.desk('GET', `/doors/${id}/state`)).body.configuration as Record<string, unknown>;
 
 describe('what travels to a lock', () => {
   it('is all of it, with the catalogue resolved and stand-open only where the template allows it', async () => {
     const id = await create();
-    expect((await estate.siteImport(CATALOGUE)).status).toBe(200);
+    expect((await site.siteImport(CATALOGUE)).status).toBe(200);
     await put(id, {
       name: 'Room 1',
       number: 1,
@@ -57,8 +57,8 @@ describe('what travels to a lock', () => {
         outputs: [{ doorId: 'Lift A', access: { doors: [{ id }, { id: 'Lift B' }] } }],
       },
     });
-    await estate.applyAll();
-    expect(estate.played.sent).toEqual([
+    await site.applyAll();
+    expect(site.played.sent).toEqual([
       {
         lock: { doorId: id, gatewayId: 'g', networkId: 'n' },
         apply: {
@@ -82,8 +82,8 @@ describe('what travels to a lock', () => {
         },
       },
     ]);
-    expect(() => lockApply.parse(estate.played.sent[0]?.apply)).not.toThrow();
-    expect((await estate.desk('GET', `/doors/${id}/state`)).body.unknown).toEqual([
+    expect(() => lockApply.parse(site.played.sent[0]?.apply)).not.toThrow();
+    expect((await site.desk('GET', `/doors/${id}/state`)).body.unknown).toEqual([
       { field: 'options.accessInternal.doors', id: OTHER },
       { field: 'options.accessInternal.doors', id: 'Lift A' },
       { field: 'options.outputs.doorId', id: 'Lift A' },
@@ -106,7 +106,7 @@ describe('what travels to a lock', () => {
         },
       },
     });
-    expect((await estate.desk('GET', `/doors/${id}/state`)).body).toMatchObject({
+    expect((await site.desk('GET', `/doors/${id}/state`)).body).toMatchObject({
       effective: {
         standOpenEnabled: false,
         schedule: { id: 'office', version: 3 },
@@ -119,8 +119,8 @@ describe('what travels to a lock', () => {
   it('says 0 and null for what the door does not have or the site does not know', async () => {
     const id = await create();
     await put(id, { scheduleId: 'gone' });
-    await estate.applyAll();
-    expect(estate.played.sent[0]?.apply).toMatchObject({
+    await site.applyAll();
+    expect(site.played.sent[0]?.apply).toMatchObject({
       scheduleVersion: 0,
       templateVersion: 0,
       systemConfigVersion: 0,
@@ -159,19 +159,19 @@ describe('a change', () => {
     const after = await get(id);
     const changes = { pmsId: '102', version: 3, updatedAt: after.updatedAt };
     expect(after).toEqual({ ...whole, ...changes });
-    expect((await estate.desk('GET', `/doors/${id}/options`)).body).toMatchObject({ number: 1 });
+    expect((await site.desk('GET', `/doors/${id}/options`)).body).toMatchObject({ number: 1 });
   });
 
   it('of the catalogue shows in a door that was read before', async () => {
     const id = await create();
-    await estate.siteImport(CATALOGUE);
+    await site.siteImport(CATALOGUE);
     await put(id, { templateId: 'room', groupId: 'floor-1' });
     expect(await get(id)).toMatchObject({ type: 'room', relaySetup: 'pulse' });
     const templates = [{ id: 'room', version: 3, type: 'suite' }];
     const groups = [{ id: 'floor-1', name: 'Ground floor' }];
-    expect((await estate.siteImport({ templates, groups })).status).toBe(200);
+    expect((await site.siteImport({ templates, groups })).status).toBe(200);
     expect(await get(id)).toMatchObject({ type: 'suite', relaySetup: null });
-    expect((await estate.desk('GET', `/doors/${id}/state`)).body.group).toBe('Ground floor');
+    expect((await site.desk('GET', `/doors/${id}/state`)).body.group).toBe('Ground floor');
   });
 });
 
@@ -179,62 +179,62 @@ describe('a door', () => {
   it('is due while its lock has another configuration, and not at all without a lock', async () => {
     const id = await create();
     await create({});
-    expect(estate.configuration.due()).toEqual([{ id, version: 1 }]);
-    await estate.applyAll();
-    expect(estate.configuration.due()).toEqual([]);
+    expect(site.configuration.due()).toEqual([{ id, version: 1 }]);
+    await site.applyAll();
+    expect(site.configuration.due()).toEqual([]);
     await put(id, { pmsId: '7' });
-    expect(estate.configuration.due()).toEqual([]);
+    expect(site.configuration.due()).toEqual([]);
     await put(id, { name: 'a' });
-    expect(estate.configuration.due()).toEqual([{ id, version: 2 }]);
+    expect(site.configuration.due()).toEqual([{ id, version: 2 }]);
   });
 
   it('stays due when it is changed while its configuration is on the way', async () => {
     const id = await create();
-    estate.played.lock = async ({ hwId: _, configuration: __, ...versions }) => {
+    site.played.lock = async ({ hwId: _, configuration: __, ...versions }) => {
       await put(id, { name: 'changed meanwhile' });
       return { ...versions, payloads: [] };
     };
-    await estate.applyAll();
+    await site.applyAll();
     expect(await get(id)).toMatchObject({ configVersion: 2, applied: { versions: { doorVersion: 1 } } });
-    expect(estate.configuration.due()).toEqual([{ id, version: 2 }]);
+    expect(site.configuration.due()).toEqual([{ id, version: 2 }]);
   });
 
   it('is not sent what is superseded already, nor goes back to it', async () => {
     const id = await create();
     await put(id, { name: 'a' });
     const signal = new AbortController().signal;
-    await estate.configuration.apply({ id, version: 1 }, signal);
-    expect(estate.played.sent).toEqual([]);
-    await estate.applyAll();
-    estate.table.setApplied.run(1, '{}', '{}', 1, id);
+    await site.configuration.apply({ id, version: 1 }, signal);
+    expect(site.played.sent).toEqual([]);
+    await site.applyAll();
+    site.table.setApplied.run(1, '{}', '{}', 1, id);
     expect((await get(id)).applied).toMatchObject({ versions: { doorVersion: 2 } });
   });
 
   it('reports a refusal once, however often it is tried again: another one, or of another version, is news', async () => {
     const id = await create();
     const refusals: unknown[] = [];
-    const tryFor = async (reason: string, { database }: Estate) => {
-      const next = await openEstate(database);
+    const tryFor = async (reason: string, { database }: DoorSite) => {
+      const next = await openDoorSite(database);
       next.played.lock = () => Promise.reject(new DriverError('REFUSED', reason));
       await expect(next.applyAll()).rejects.toMatchObject({ code: 'REFUSED' });
       const counts = [next.played.audits, next.played.published].map(({ length }) => length);
       refusals.push(counts.join(' and '));
     };
-    for (const reason of ['no clock', 'no clock', 'no room', 'no room']) await tryFor(reason, estate);
+    for (const reason of ['no clock', 'no clock', 'no room', 'no room']) await tryFor(reason, site);
     await put(id, { name: 'a' });
-    await tryFor('no room', estate);
+    await tryFor('no room', site);
     expect(refusals).toEqual(['1 and 1', '0 and 0', '1 and 1', '0 and 0', '1 and 1']);
   });
 
   it('keeps what was applied when the lock refuses the next, with the reason in the audit', async () => {
     const id = await create();
-    await estate.applyAll();
+    await site.applyAll();
     await put(id, { name: 'a' }, { 'X-Request-Id': 'request-7' });
-    estate.played.audits.length = 0;
-    estate.played.lock = () => Promise.reject(new DriverError('REFUSED', 'not supported'));
-    await expect(estate.applyAll()).rejects.toMatchObject({ code: 'REFUSED' });
+    site.played.audits.length = 0;
+    site.played.lock = () => Promise.reject(new DriverError('REFUSED', 'not supported'));
+    await expect(site.applyAll()).rejects.toMatchObject({ code: 'REFUSED' });
     expect((await get(id)).applied).toMatchObject({ versions: { doorVersion: 1 } });
-    expect(estate.played.audits).toEqual([
+    expect(site.played.audits).toEqual([
       {
         principal: SYSTEM_PRINCIPAL,
         action: 'door.configure',
@@ -248,14 +248,14 @@ describe('a door', () => {
 
   it('names no schedule as applied to a lock that cannot carry one', async () => {
     const id = await create();
-    expect((await estate.siteImport(CATALOGUE)).status).toBe(200);
+    expect((await site.siteImport(CATALOGUE)).status).toBe(200);
     await put(id, { scheduleId: 'office', templateId: 'room' });
-    estate.played.lock = async ({ hwId: _, configuration: __, ...versions }) => ({
+    site.played.lock = async ({ hwId: _, configuration: __, ...versions }) => ({
       ...versions,
       payloads: [],
       unsupported: ['schedule'],
     });
-    await estate.applyAll();
+    await site.applyAll();
     expect((await get(id)).applied).toMatchObject({
       versions: { schedule: null, template: { id: 'room', version: 2 } },
     });
@@ -263,21 +263,21 @@ describe('a door', () => {
 
   it('does not believe a lock that acknowledges another version', async () => {
     const id = await create();
-    estate.played.lock = async ({ hwId: _, configuration: __, ...versions }) => ({
+    site.played.lock = async ({ hwId: _, configuration: __, ...versions }) => ({
       ...versions,
       configVersion: 9,
       payloads: [],
     });
-    await expect(estate.applyAll()).rejects.toMatchObject({ code: 'BAD_REPLY' });
+    await expect(site.applyAll()).rejects.toMatchObject({ code: 'BAD_REPLY' });
     expect((await get(id)).applied).toBeNull();
   });
 
   it('shows in its state what waits, why it failed and when it is tried again', async () => {
     const id = await create();
-    const at = estate.clock.now();
+    const at = site.clock.now();
     const failure = { version: 1, code: 'NO_REPLY', message: 'silence', permanent: false };
-    estate.played.failures.set(id, { ...failure, at });
-    estate.played.attempts.set(id, at + 60_000);
+    site.played.failures.set(id, { ...failure, at });
+    site.played.attempts.set(id, at + 60_000);
     expect(await configuration(id)).toEqual({
       wanted: 1,
       applied: null,
@@ -295,15 +295,15 @@ describe('a door on a relay', () => {
   it('waits for the settings of its device, and is in force with them, by the gateway itself', async () => {
     const id = await create({});
     expect((await configuration(id)).waiting).toBe(false);
-    estate.played.relays.set(id, { ...playedRelay(DEVICE), settled: false });
+    site.played.relays.set(id, { ...playedRelay(DEVICE), settled: false });
     expect((await get(id)).connectionType).toBe('rs485');
     expect((await configuration(id)).waiting).toBe(true);
-    await expect(estate.applyAll()).rejects.toMatchObject({ code: 'NO_REPLY' });
-    estate.played.relays.set(id, playedRelay(DEVICE));
-    await estate.applyAll();
-    expect(estate.played.sent).toEqual([]);
+    await expect(site.applyAll()).rejects.toMatchObject({ code: 'NO_REPLY' });
+    site.played.relays.set(id, playedRelay(DEVICE));
+    await site.applyAll();
+    expect(site.played.sent).toEqual([]);
     expect(await get(id)).toMatchObject({ applied: { payloads: [], versions: { doorVersion: 1 } } });
-    expect((await estate.desk('GET', `/doors/${id}/state`)).body.relay).toEqual({
+    expect((await site.desk('GET', `/doors/${id}/state`)).body.relay).toEqual({
       deviceId: DEVICE,
       settled: true,
     });

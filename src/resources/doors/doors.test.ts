@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { accessMatrix } from '../../../test/access-matrix.ts';
-import { CALLER, type Estate, openEstate } from '../../../test/estate.ts';
+import { CALLER, type DoorSite, openDoorSite } from '../../../test/door-site.ts';
 import { send } from '../../../test/things-app.ts';
 import { door } from './schema.ts';
 import { deskOf, errorOf } from './test-doors.ts';
@@ -9,21 +9,21 @@ const UNKNOWN = '6f1c2a9e-58d4-4a39-9d41-0c5f7a1f3b2d';
 const OTHER = '0a4b7f52-6c1e-4d0b-9a57-5d1f6f0c8e21';
 const MAC = '00124b0001a2b3c4';
 
-let estate: Estate;
+let site: DoorSite;
 beforeEach(async () => {
-  estate = await openEstate();
+  site = await openDoorSite();
 });
-const { create, put, get } = deskOf(() => estate);
+const { create, put, get } = deskOf(() => site);
 
 it('is published as made and as edited, with what changed, and not when nothing did', async () => {
   const published = () =>
-    estate.played.published
+    site.played.published
       .filter(({ type }) => type === 'gatehouse.door.changed.v1')
       .map(({ data, correlationId }) => ({ ...data, correlationId }));
   const doorId = await create({ name: 'Cellar' });
   await put(doorId, { name: 'Cellar' });
   await put(doorId, { pmsId: 'P-1' });
-  const { correlationId } = estate.played.audits.at(-1) ?? {};
+  const { correlationId } = site.played.audits.at(-1) ?? {};
   expect(published()).toEqual([
     { doorId, change: 'created', fields: ['name'], correlationId: expect.any(String) },
     { doorId, change: 'edited', fields: ['pmsId'], correlationId },
@@ -32,7 +32,7 @@ it('is published as made and as edited, with what changed, and not when nothing 
 
 describe('a new door', () => {
   it('has exactly the fields of the specification, with nothing set', async () => {
-    const { body } = await estate.desk('POST', '/doors', {});
+    const { body } = await site.desk('POST', '/doors', {});
     expect(Object.keys(body).toSorted()).toEqual(Object.keys(door.shape).toSorted());
     expect(body).toEqual({
       id: expect.stringMatching(/^[0-9a-f-]{36}$/),
@@ -76,18 +76,18 @@ describe('a new door', () => {
       version: 1,
       zigbeeFirmwareVersion: null,
     });
-    expect(estate.played.audits).toMatchObject([
+    expect(site.played.audits).toMatchObject([
       { action: 'door.create', object: `door/${body.id}`, outcome: 'done', detail: { accessPointId: 1 } },
     ]);
   });
 
   it('takes what is said of its lock, and binds it under an id of its own', async () => {
     const wiring = { gatewayId: 'g', networkId: 'n', accessPointId: 7, name: 'Room 7' };
-    const { body, headers } = await estate.desk('POST', '/doors', { ...wiring, mac: MAC.toUpperCase() });
+    const { body, headers } = await site.desk('POST', '/doors', { ...wiring, mac: MAC.toUpperCase() });
     expect(body).toMatchObject({ ...wiring, mac: MAC, connectionType: 'zigbee' });
     expect(body.lockId).toMatch(/^[0-9a-f-]{36}$/);
     expect(headers.get('etag')).toBe('"1"');
-    expect(estate.played.woken).toEqual([body.id]);
+    expect(site.played.woken).toEqual([body.id]);
   });
 
   it('is given the lowest access point that is free', async () => {
@@ -103,11 +103,11 @@ describe('a new door', () => {
       [{ accessPointId: 3 }, '/accessPointId'],
       [{ mac: MAC.toUpperCase() }, '/mac'],
     ] as const) {
-      const answer = await estate.desk('POST', '/doors', body);
+      const answer = await site.desk('POST', '/doors', body);
       expect(errorOf(answer)).toEqual([409, 'ALREADY_EXISTS']);
       expect(answer.body.details).toMatchObject([{ path, message: expect.stringContaining(first) }]);
     }
-    expect((await estate.desk('GET', '/doors')).body.items).toHaveLength(1);
+    expect((await site.desk('GET', '/doors')).body.items).toHaveLength(1);
   });
 
   it.each([
@@ -120,7 +120,7 @@ describe('a new door', () => {
     ['gatewayId', 'a\u0000b'],
     ['id', UNKNOWN],
   ])('is refused with %s = %j', async (field, value) => {
-    expect((await estate.desk('POST', '/doors', { [field]: value })).status).toBe(400);
+    expect((await site.desk('POST', '/doors', { [field]: value })).status).toBe(400);
   });
 });
 
@@ -129,8 +129,8 @@ describe('reads', () => {
     const id = await create();
     expect((await get(id.toUpperCase())).id).toBe(id);
     for (const part of ['', '/options', '/state']) {
-      expect(errorOf(await estate.desk('GET', `/doors/room-1${part}`))).toEqual([400, 'VALIDATION_FAILED']);
-      expect(errorOf(await estate.desk('GET', `/doors/${UNKNOWN}${part}`))).toEqual([404, 'NOT_FOUND']);
+      expect(errorOf(await site.desk('GET', `/doors/room-1${part}`))).toEqual([400, 'VALIDATION_FAILED']);
+      expect(errorOf(await site.desk('GET', `/doors/${UNKNOWN}${part}`))).toEqual([404, 'NOT_FOUND']);
     }
     expect(errorOf(await put('room-1', {}))).toEqual([400, 'VALIDATION_FAILED']);
   });
@@ -140,7 +140,7 @@ describe('reads', () => {
     const seen: unknown[] = [];
     let cursor: unknown = '';
     do {
-      const { body } = await estate.desk('GET', `/doors?limit=2${cursor}`);
+      const { body } = await site.desk('GET', `/doors?limit=2${cursor}`);
       seen.push(...(body.items as { accessPointId: number }[]).map(({ accessPointId }) => accessPointId));
       cursor = body.next === null ? undefined : `&cursor=${body.next}`;
     } while (cursor !== undefined);
@@ -152,7 +152,7 @@ describe('reads', () => {
     const b = await create({ name: 'Suite', gatewayId: 'g2', networkId: 'n1' });
     await put(a, { groupId: 'x', pmsId: '1' });
     const ids = async (query: string) => {
-      const { body } = await estate.desk('GET', `/doors?${query}`);
+      const { body } = await site.desk('GET', `/doors?${query}`);
       return (body.items as { id: string }[]).map(({ id }) => id);
     };
     expect(await ids('groupId=x')).toEqual([a]);
@@ -171,9 +171,9 @@ describe('reads', () => {
     const d = await create({ name: 'ÄPFEL' });
     expect(await ids('name=%C3%A4pfel')).toEqual([d]);
     expect(await ids(`name=${b.slice(0, 8)}`)).toEqual([b]);
-    expect(errorOf(await estate.desk('GET', '/doors?colour=red'))).toEqual([400, 'UNKNOWN_FIELD']);
+    expect(errorOf(await site.desk('GET', '/doors?colour=red'))).toEqual([400, 'UNKNOWN_FIELD']);
     for (const query of ['limit=0', 'limit=101', 'cursor=x', 'name='])
-      expect((await estate.desk('GET', `/doors?${query}`)).status).toBe(400);
+      expect((await site.desk('GET', `/doors?${query}`)).status).toBe(400);
   });
 
   it('name what the door refers to and no one knows', async () => {
@@ -202,10 +202,10 @@ describe('reads', () => {
 });
 
 it('lets in the roles of each operation and no one else', async () => {
-  const cases = accessMatrix(estate.operations);
+  const cases = accessMatrix(site.operations);
   for (const { method, path, role, allowed } of cases) {
     const body = method === 'GET' ? {} : { body: '{"none": 1}' };
-    const { status } = await send(method, path, { as: role, app: estate.lan, ...body });
+    const { status } = await send(method, path, { as: role, app: site.lan, ...body });
     expect([method, path, role, status !== 403]).toEqual([method, path, role, allowed]);
   }
   const may = (id: string) =>

@@ -1,25 +1,25 @@
 /** Two locks with one address. */
 import { beforeEach, expect, it } from 'vitest';
-import { type Estate, GATEWAY, LINK, OTHER_GATEWAY, OTHER_LINK } from '../../../test/estate.ts';
-import { MAC, openEstateWithLock } from './test-doors.ts';
+import { type DoorSite, GATEWAY, LINK, OTHER_GATEWAY, OTHER_LINK } from '../../../test/door-site.ts';
+import { MAC, openDoorSiteWithLock } from './test-doors.ts';
 
 const MINUTE = 60_000;
 
-let estate: Estate;
+let site: DoorSite;
 let id: string;
 beforeEach(async () => {
-  ({ estate, id } = await openEstateWithLock());
+  ({ site, id } = await openDoorSiteWithLock());
 });
 
-const state = async () => (await estate.desk('GET', `/doors/${id}/state`)).body;
-const gatewayId = () => estate.doors.get(id).door.gatewayId;
-const audited = (action: string) => estate.played.audits.filter((entry) => entry.action === action);
+const state = async () => (await site.desk('GET', `/doors/${id}/state`)).body;
+const gatewayId = () => site.doors.get(id).door.gatewayId;
+const audited = (action: string) => site.played.audits.filter((entry) => entry.action === action);
 
 async function heardThrough(link: string): Promise<void> {
-  await estate.clock.advance(20 * MINUTE);
-  const { now, monotonic } = estate.clock;
-  estate.report(MAC, { lastSeen: now(), heardAt: monotonic() }, link);
-  await estate.clock.advance(1);
+  await site.clock.advance(20 * MINUTE);
+  const { now, monotonic } = site.clock;
+  site.report(MAC, { lastSeen: now(), heardAt: monotonic() }, link);
+  await site.clock.advance(1);
 }
 
 it('are reported once, with what to do, and the door stays where it is until one of them is gone', async () => {
@@ -45,7 +45,7 @@ it.each([-24, 24])('stay two when the wall clock is set by %i h', async (hours) 
   for (const link of [LINK, OTHER_LINK, LINK, OTHER_LINK]) await heardThrough(link);
   const { doubled } = await state();
   expect(doubled).toMatchObject({ gatewayIds: [GATEWAY, OTHER_GATEWAY] });
-  estate.clock.jumpWall(hours * 60 * MINUTE);
+  site.clock.jumpWall(hours * 60 * MINUTE);
   expect([gatewayId(), (await state()).doubled]).toEqual([GATEWAY, doubled]);
   for (const link of [LINK, OTHER_LINK]) await heardThrough(link);
   expect([gatewayId(), (await state()).doubled]).toEqual([GATEWAY, doubled]);
@@ -54,7 +54,7 @@ it.each([-24, 24])('stay two when the wall clock is set by %i h', async (hours) 
 it('are one again when that of the door is gone: it follows the other', async () => {
   for (const link of [LINK, OTHER_LINK, LINK, OTHER_LINK]) await heardThrough(link);
   expect(await state()).toMatchObject({ doubled: { gatewayIds: [GATEWAY, OTHER_GATEWAY] } });
-  await estate.emit('lockLeft', { hwId: MAC });
+  await site.emit('lockLeft', { hwId: MAC });
   await heardThrough(OTHER_LINK);
   expect([gatewayId(), (await state()).doubled]).toEqual([OTHER_GATEWAY, null]);
 });
@@ -68,7 +68,7 @@ it('are not suspected where one lock is let join here, and carried there, again 
     capabilities: [],
   };
   for (let round = 0; round < 4; round += 1) {
-    await estate.emit('lockJoined', joined);
+    await site.emit('lockJoined', joined);
     await heardThrough(OTHER_LINK);
   }
   expect([gatewayId(), (await state()).doubled]).toEqual([OTHER_GATEWAY, null]);
@@ -76,10 +76,10 @@ it('are not suspected where one lock is let join here, and carried there, again 
 
 it('are reported where one shares its network address with another of its network, until it does not', async () => {
   const report = (sharesAddressWith: string[]) => {
-    const { now, monotonic } = estate.clock;
+    const { now, monotonic } = site.clock;
     const heard = { lastSeen: now(), heardAt: monotonic() };
-    estate.report(MAC, { ...heard, sharesAddressWith }, LINK);
-    return estate.clock.advance(1);
+    site.report(MAC, { ...heard, sharesAddressWith }, LINK);
+    return site.clock.advance(1);
   };
   await report([]);
   expect((await state()).doubled).toBe(null);

@@ -1,7 +1,7 @@
 /** An update of a door (4.4). */
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type Estate, openEstate } from '../../../test/estate.ts';
+import { type DoorSite, openDoorSite } from '../../../test/door-site.ts';
 import { send } from '../../../test/things-app.ts';
 import { deskOf, errorOf } from './test-doors.ts';
 
@@ -9,11 +9,11 @@ const UNKNOWN = '6f1c2a9e-58d4-4a39-9d41-0c5f7a1f3b2d';
 const OTHER = '0a4b7f52-6c1e-4d0b-9a57-5d1f6f0c8e21';
 const MAC = '00124b0001a2b3c4';
 
-let estate: Estate;
+let site: DoorSite;
 beforeEach(async () => {
-  estate = await openEstate();
+  site = await openDoorSite();
 });
-const { create, put, get } = deskOf(() => estate);
+const { create, put, get } = deskOf(() => site);
 
 describe('an update', () => {
   const WANTED = {
@@ -32,7 +32,7 @@ describe('an update', () => {
 
   it('stores every field of 4.4 and names what changed in the audit', async () => {
     const id = await create();
-    await estate.clock.advance(60_000);
+    await site.clock.advance(60_000);
     const { status, body, headers } = await put(id, { id: id.toUpperCase(), version: 1, ...WANTED });
     const { options, number, ...shown } = WANTED;
     expect(status).toBe(200);
@@ -46,8 +46,8 @@ describe('an update', () => {
     expect(body.createdAt).toBe('2026-01-01T00:00:00.000Z');
     expect(headers.get('etag')).toBe('"2"');
     expect(await get(id, '/options')).toEqual({ id, number, options });
-    expect(estate.played.woken).toEqual([id]);
-    expect(estate.played.audits).toMatchObject([
+    expect(site.played.woken).toEqual([id]);
+    expect(site.played.audits).toMatchObject([
       {
         action: 'door.update',
         object: `door/${id}`,
@@ -69,8 +69,8 @@ describe('an update', () => {
     const id = await create();
     const { body } = await put(id, { [field]: WANTED[field] });
     expect([body.version, body.configVersion]).toEqual([2, travels ? 2 : 1]);
-    expect(estate.played.woken).toEqual(travels ? [id] : []);
-    expect(estate.played.audits[0]?.detail).toEqual({ fields: [field] });
+    expect(site.played.woken).toEqual(travels ? [id] : []);
+    expect(site.played.audits[0]?.detail).toEqual({ fields: [field] });
   });
 
   it('with null clears, with absence keeps, inside options too', async () => {
@@ -105,10 +105,10 @@ describe('an update', () => {
     async (body) => {
       const id = await create();
       await put(id, WANTED);
-      estate.played.audits.length = 0;
+      site.played.audits.length = 0;
       const before = await get(id);
       expect(await put(id, body)).toMatchObject({ status: 200, body: before });
-      expect(estate.played.audits).toEqual([]);
+      expect(site.played.audits).toEqual([]);
     },
   );
 
@@ -218,7 +218,7 @@ describe('an update', () => {
     const path = `/access/doors/${id}`;
     const wrong = JSON.stringify({ id: OTHER, version: 9 });
     const ask = (as: string | undefined, body: string, headers = {}, to = path) =>
-      send('PUT', to, { app: estate.lan, body, headers, ...(as !== undefined && { as }) });
+      send('PUT', to, { app: site.lan, body, headers, ...(as !== undefined && { as }) });
     const admin = 'front-desk-admin';
     expect((await ask(undefined, wrong)).status).toBe(401);
     expect((await ask('pms', 'not json', { 'content-type': 'text/plain' })).status).toBe(403);

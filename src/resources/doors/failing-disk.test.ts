@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { principalWith } from '../../../test/access-matrix.ts';
-import { type Estate, GATEWAY, openEstate, playedRelay } from '../../../test/estate.ts';
+import { type DoorSite, GATEWAY, openDoorSite, playedRelay } from '../../../test/door-site.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { errorOf } from './test-doors.ts';
 
@@ -10,37 +10,37 @@ const MAC = '00124b0001a2b3c4';
 const DEVICE = '80000000-0000-4000-8000-000000000008';
 const MINUTE = 60_000;
 
-let estate: Estate;
+let site: DoorSite;
 let id: string;
 let end: () => Promise<void>;
 beforeEach(async () => {
-  estate = await openEstate();
-  end = estate.run();
+  site = await openDoorSite();
+  end = site.run();
 });
 
-const post = (part: string, body?: object) => estate.desk('POST', `/doors/${id}/${part}`, body);
+const post = (part: string, body?: object) => site.desk('POST', `/doors/${id}/${part}`, body);
 const standOpen = (seconds = 600) => post('stand-open', { seconds });
-const remove = () => estate.desk('DELETE', `/doors/${id}/stand-open`);
-const kinds = () => estate.played.actuated.map(({ kind }) => kind);
-const audited = () => estate.played.audits.map(({ action, outcome }) => `${action} ${outcome}`);
+const remove = () => site.desk('DELETE', `/doors/${id}/stand-open`);
+const kinds = () => site.played.actuated.map(({ kind }) => kind);
+const audited = () => site.played.audits.map(({ action, outcome }) => `${action} ${outcome}`);
 
 async function door(hasLock: boolean): Promise<void> {
   const body = hasLock ? { mac: MAC, gatewayId: GATEWAY, networkId: 'n' } : {};
-  id = (await estate.desk('POST', '/doors', body)).body.id as string;
-  if (!hasLock) estate.played.relays.set(id, playedRelay(DEVICE));
-  await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
+  id = (await site.desk('POST', '/doors', body)).body.id as string;
+  if (!hasLock) site.played.relays.set(id, playedRelay(DEVICE));
+  await site.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
 }
 
 /** Nothing can be stored until it is called. */
 function failDisk(): () => void {
-  estate.played.audits.length = 0;
+  site.played.audits.length = 0;
   const failing = vi
-    .spyOn(estate.database, 'commit')
+    .spyOn(site.database, 'commit')
     .mockImplementation(() => Promise.reject(new GatehouseError('STORAGE_UNAVAILABLE', 'the disk is full')));
   return () => failing.mockRestore();
 }
 
-const storedOf = () => [estate.table.standOpen.get(id), estate.table.closing.get(MAC)];
+const storedOf = () => [site.table.standOpen.get(id), site.table.closing.get(MAC)];
 const ENDED = ['door.stand-open ending', 'door.relock done', 'door.stand-open ended'];
 
 describe('a lock that stands open while the disk fails', () => {
@@ -49,11 +49,11 @@ describe('a lock that stands open while the disk fails', () => {
   it('is locked once at its time, and the end is stored when the disk is well', async () => {
     await standOpen(60);
     const heal = failDisk();
-    await estate.clock.advance(MINUTE);
+    await site.clock.advance(MINUTE);
     expect([kinds(), audited()]).toEqual([['standOpen', 'endStandOpen'], []]);
-    await estate.clock.advance(20 * MINUTE);
+    await site.clock.advance(20 * MINUTE);
     heal();
-    await estate.clock.advance(2 * MINUTE);
+    await site.clock.advance(2 * MINUTE);
     expect([kinds(), audited()]).toEqual([['standOpen', 'endStandOpen'], ENDED]);
     expect(storedOf()).toEqual([undefined, undefined]);
   });
@@ -61,14 +61,14 @@ describe('a lock that stands open while the disk fails', () => {
   it('is sent the command again until it was seen locked, also when the disk is well before that', async () => {
     await standOpen(60);
     const heal = failDisk();
-    estate.played.actuate = async () => ({ outcome: 'accepted' });
-    await estate.clock.advance(2 * MINUTE);
+    site.played.actuate = async () => ({ outcome: 'accepted' });
+    await site.clock.advance(2 * MINUTE);
     expect(kinds().filter((kind) => kind === 'endStandOpen').length).toBeGreaterThan(1);
     heal();
-    await estate.clock.advance(2 * MINUTE);
-    expect(estate.table.closing.get(MAC)).toMatchObject({ purpose: 'standOpen' });
-    estate.played.actuate = async () => ({ outcome: 'confirmed' });
-    await estate.clock.advance(20 * MINUTE);
+    await site.clock.advance(2 * MINUTE);
+    expect(site.table.closing.get(MAC)).toMatchObject({ purpose: 'standOpen' });
+    site.played.actuate = async () => ({ outcome: 'confirmed' });
+    await site.clock.advance(20 * MINUTE);
     expect(storedOf()).toEqual([undefined, undefined]);
     expect(audited().slice(-2)).toEqual(ENDED.slice(-2));
   });
@@ -89,12 +89,12 @@ describe('a lock that stands open while the disk fails', () => {
     expect(answer.body.message).toContain('The lock command was sent');
     expect(kinds()).toEqual(['standOpen', 'endStandOpen']);
     expect(errorOf(await remove())).toEqual([503, 'STORAGE_UNAVAILABLE']);
-    await estate.clock.advance(5 * MINUTE);
+    await site.clock.advance(5 * MINUTE);
     heal();
-    await estate.clock.advance(2 * MINUTE);
+    await site.clock.advance(2 * MINUTE);
     expect(kinds()).toEqual(['standOpen', 'endStandOpen']);
     expect(audited().toSorted()).toEqual(entries.toSorted());
-    expect(estate.played.audits.find(({ outcome }) => outcome === 'ending')?.detail).toMatchObject({
+    expect(site.played.audits.find(({ outcome }) => outcome === 'ending')?.detail).toMatchObject({
       reason,
     });
     expect([storedOf(), (await remove()).status]).toEqual([[undefined, undefined], 200]);
@@ -106,10 +106,10 @@ describe('a lock that stands open while the disk fails', () => {
     await remove();
     heal();
     await standOpen(300);
-    await estate.clock.advance(2 * MINUTE);
+    await site.clock.advance(2 * MINUTE);
     expect(kinds()).toEqual(['standOpen', 'endStandOpen', 'standOpen']);
-    expect(estate.table.standOpen.get(id)).toMatchObject({ phase: 'open' });
-    await estate.clock.advance(5 * MINUTE);
+    expect(site.table.standOpen.get(id)).toMatchObject({ phase: 'open' });
+    await site.clock.advance(5 * MINUTE);
     expect([kinds().at(-1), storedOf()]).toEqual(['endStandOpen', [undefined, undefined]]);
   });
 });
@@ -120,7 +120,7 @@ it('a lock that is closed is locked by POST …/lock while the disk fails, and t
   expect(errorOf(await post('lock'))).toEqual([503, 'STORAGE_UNAVAILABLE']);
   expect([kinds(), audited()]).toEqual([['lock'], []]);
   heal();
-  await estate.clock.advance(MINUTE);
+  await site.clock.advance(MINUTE);
   expect([kinds(), audited()]).toEqual([['lock'], ['door.lock accepted', 'door.lock done']]);
 });
 
@@ -138,48 +138,48 @@ describe('a request for standing open that is withdrawn while the disk fails', (
         return true;
       },
     };
-    await expect(estate.doors.standOpen.begin(id, { seconds }, caller)).rejects.toMatchObject({
+    await expect(site.doors.standOpen.begin(id, { seconds }, caller)).rejects.toMatchObject({
       code: 'DEVICE_OFFLINE',
     });
     return () => heal();
   }
 
   it('keeps no lock from being locked after an unlock', async () => {
-    estate.played.unlock = async () => ({ outcome: 'confirmed', relock: 'gateway' });
+    site.played.unlock = async () => ({ outcome: 'confirmed', relock: 'gateway' });
     const heal = await withdrawn(600);
-    expect(estate.table.standOpen.get(id)).toMatchObject({ phase: 'sent' });
+    expect(site.table.standOpen.get(id)).toMatchObject({ phase: 'sent' });
     heal();
     expect((await post('unlock')).status).toBe(200);
-    await estate.clock.advance(MINUTE);
+    await site.clock.advance(MINUTE);
     expect(kinds()).toEqual(['lock']);
     expect(storedOf()).toEqual([undefined, undefined]);
   });
 
   it('keeps a lock that was seen locked from waiting long once the disk is well', async () => {
-    estate.report(MAC, { relock: { by: 'autoRelock', seconds: 30 } });
+    site.report(MAC, { relock: { by: 'autoRelock', seconds: 30 } });
     await post('unlock');
     const heal = failDisk();
-    estate.report(MAC, { lockState: { value: 'locked', at: estate.clock.now() } });
-    await estate.clock.advance(MINUTE);
-    const { body } = await estate.desk('GET', `/doors/${id}/state`);
+    site.report(MAC, { lockState: { value: 'locked', at: site.clock.now() } });
+    await site.clock.advance(MINUTE);
+    const { body } = await site.desk('GET', `/doors/${id}/state`);
     expect(body).toMatchObject({ relock: { pending: [] } });
     expect(storedOf()[1]).toBeDefined();
     heal();
-    await estate.clock.advance(10_000);
+    await site.clock.advance(10_000);
     expect(storedOf()[1]).toBe(undefined);
   });
 
   it('leaves what stood open before, which ends at its own time and is locked', async () => {
     await standOpen(60);
     const heal = await withdrawn(6_000);
-    await estate.clock.advance(MINUTE / 2);
+    await site.clock.advance(MINUTE / 2);
     heal();
-    await estate.clock.advance(MINUTE / 4);
-    expect(estate.table.standOpen.get(id)).toMatchObject({
+    await site.clock.advance(MINUTE / 4);
+    expect(site.table.standOpen.get(id)).toMatchObject({
       phase: 'open',
       correlation_id: expect.anything(),
     });
-    await estate.clock.advance(MINUTE);
+    await site.clock.advance(MINUTE);
     expect([kinds(), storedOf()]).toEqual([
       ['standOpen', 'endStandOpen'],
       [undefined, undefined],
@@ -189,7 +189,7 @@ describe('a request for standing open that is withdrawn while the disk fails', (
   it('is withdrawn with the end of what stood open before', async () => {
     await standOpen(60);
     const heal = await withdrawn(6_000);
-    await estate.clock.advance(MINUTE / 2);
+    await site.clock.advance(MINUTE / 2);
     heal();
     expect((await remove()).status).toBe(200);
     expect([kinds(), storedOf()]).toEqual([
@@ -203,7 +203,7 @@ describe('a request for standing open that is withdrawn while the disk fails', (
     for (const answer of [await remove(), await post('lock')])
       expect(errorOf(answer)).toEqual([503, 'STORAGE_UNAVAILABLE']);
     heal();
-    await estate.clock.advance(MINUTE);
+    await site.clock.advance(MINUTE);
     expect([(await remove()).status, storedOf()]).toEqual([200, [undefined, undefined]]);
   });
 });
@@ -212,23 +212,23 @@ it('a lock that was locked while it stood open is locked after an unlock, althou
   await door(true);
   await standOpen();
   const heal = failDisk();
-  await estate.clock.advance(1_000);
-  const shown = { value: 'locked', at: estate.clock.now(), heardAt: estate.clock.monotonic() };
-  estate.report(MAC, { lockState: shown });
-  await estate.clock.advance(1_000);
+  await site.clock.advance(1_000);
+  const shown = { value: 'locked', at: site.clock.now(), heardAt: site.clock.monotonic() };
+  site.report(MAC, { lockState: shown });
+  await site.clock.advance(1_000);
   heal();
   // That the lock was locked is not stored.
-  expect(estate.table.standOpen.get(id)).toMatchObject({ phase: 'open' });
-  estate.played.unlock = async () => ({ outcome: 'confirmed', relock: 'gateway' });
+  expect(site.table.standOpen.get(id)).toMatchObject({ phase: 'open' });
+  site.played.unlock = async () => ({ outcome: 'confirmed', relock: 'gateway' });
   expect((await post('unlock')).status).toBe(200);
-  await estate.clock.advance(MINUTE);
+  await site.clock.advance(MINUTE);
   expect(kinds()).toEqual(['standOpen', 'lock']);
 });
 
 describe('with an Idempotency-Key, while the disk fails', () => {
   beforeEach(() => door(true));
   const keyed = (part: string, body?: object) =>
-    estate.desk('POST', `/doors/${id}/${part}`, body, { 'idempotency-key': 'k1' });
+    site.desk('POST', `/doors/${id}/${part}`, body, { 'idempotency-key': 'k1' });
 
   it('a lock is locked, the key is not stored, and a repetition locks it once more', async () => {
     const heal = failDisk();
@@ -241,10 +241,10 @@ describe('with an Idempotency-Key, while the disk fails', () => {
   });
 
   it('a lock that was locked by a request that was cut short is locked once more', async () => {
-    const { commit } = estate.database;
+    const { commit } = site.database;
     let commits = 0;
     const failing = vi
-      .spyOn(estate.database, 'commit')
+      .spyOn(site.database, 'commit')
       .mockImplementation((...[job, urgency]: Parameters<typeof commit>) => {
         commits += 1;
         if (commits > 1) return Promise.reject(new GatehouseError('STORAGE_UNAVAILABLE', 'the disk is full'));
@@ -262,11 +262,11 @@ describe('with an Idempotency-Key, while the disk fails', () => {
     const heal = failDisk();
     expect(errorOf(await keyed(part, body))).toEqual([503, 'STORAGE_UNAVAILABLE']);
     heal();
-    expect([kinds(), estate.played.unlocks]).toEqual([[], []]);
+    expect([kinds(), site.played.unlocks]).toEqual([[], []]);
   });
 
   it('nothing but locking a door may run twice', () => {
-    const twice = estate.operations.filter(({ mayRunTwice }) => mayRunTwice);
+    const twice = site.operations.filter(({ mayRunTwice }) => mayRunTwice);
     expect(twice.map(({ id }) => id)).toEqual(['lockDoor']);
   });
 });
@@ -276,62 +276,62 @@ describe('a relay that is held while the disk fails', () => {
 
   it('is stored as open when the disk is well', async () => {
     let heal = () => {};
-    estate.played.hold = async () => {
-      if (estate.played.held.length === 1) heal = failDisk();
+    site.played.hold = async () => {
+      if (site.played.held.length === 1) heal = failDisk();
       return { outcome: 'confirmed' };
     };
     expect((await standOpen()).body).toMatchObject({ outcome: 'confirmed' });
-    expect(estate.table.standOpen.get(id)).toMatchObject({ phase: 'waiting' });
+    expect(site.table.standOpen.get(id)).toMatchObject({ phase: 'waiting' });
     heal();
-    await estate.clock.advance(5_000);
-    expect(estate.table.standOpen.get(id)).toMatchObject({ phase: 'open' });
+    await site.clock.advance(5_000);
+    expect(site.table.standOpen.get(id)).toMatchObject({ phase: 'open' });
     expect(audited()).toContain('door.stand-open begun');
   });
 
   it('lets go after a kill before that could be stored, and what is recorded of it is true', async () => {
     let heal = () => {};
-    estate.played.hold = async () => {
+    site.played.hold = async () => {
       heal = failDisk();
       return { outcome: 'confirmed' };
     };
     expect((await standOpen()).body).toMatchObject({ outcome: 'confirmed' });
     await end();
     heal();
-    estate = await openEstate(estate.database, {
-      now: estate.clock.now(),
-      monotonic: estate.clock.monotonic(),
-      bootId: estate.played.bootId,
+    site = await openDoorSite(site.database, {
+      now: site.clock.now(),
+      monotonic: site.clock.monotonic(),
+      bootId: site.played.bootId,
     });
-    estate.played.relays.set(id, playedRelay(DEVICE));
+    site.played.relays.set(id, playedRelay(DEVICE));
     const reason = expect.stringContaining('the relay lets go');
-    expect((await estate.desk('GET', `/doors/${id}/state`)).body.standingOpen).toMatchObject({
+    expect((await site.desk('GET', `/doors/${id}/state`)).body.standingOpen).toMatchObject({
       state: 'waiting',
       on: false,
       failure: { message: reason },
     });
-    estate.run();
-    await estate.clock.advance(0);
-    expect(estate.played.audits.at(-1)).toMatchObject({ outcome: 'expired', detail: { reason } });
+    site.run();
+    await site.clock.advance(0);
+    expect(site.played.audits.at(-1)).toMatchObject({ outcome: 'expired', detail: { reason } });
     // Its last pulse may go on.
     expect((await remove()).body).toMatchObject({ outcome: 'accepted' });
-    await estate.clock.advance(20 * MINUTE);
-    expect([estate.played.held, storedOf()]).toEqual([[], [undefined, undefined]]);
+    await site.clock.advance(20 * MINUTE);
+    expect([site.played.held, storedOf()]).toEqual([[], [undefined, undefined]]);
   });
 
   it.each([
-    ['its time', 60, () => estate.clock.advance(MINUTE)],
+    ['its time', 60, () => site.clock.advance(MINUTE)],
     ['DELETE', 600, async () => expect(errorOf(await remove())).toEqual([503, 'STORAGE_UNAVAILABLE'])],
     ['POST …/lock', 600, async () => expect(errorOf(await post('lock'))[0]).toBe(503)],
   ])('is held no more after %s', async (_name, seconds, close) => {
     await standOpen(seconds);
     const heal = failDisk();
     await close();
-    const pulses = estate.played.held.length;
-    await estate.clock.advance(MINUTE);
-    expect([estate.played.held.length, audited()]).toEqual([pulses, []]);
+    const pulses = site.played.held.length;
+    await site.clock.advance(MINUTE);
+    expect([site.played.held.length, audited()]).toEqual([pulses, []]);
     heal();
-    await estate.clock.advance(2 * MINUTE);
+    await site.clock.advance(2 * MINUTE);
     expect(audited()).toContain('door.stand-open ended');
-    expect([estate.played.held.length, estate.table.standOpen.get(id)]).toEqual([pulses, undefined]);
+    expect([site.played.held.length, site.table.standOpen.get(id)]).toEqual([pulses, undefined]);
   });
 });

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
-import { type Estate, GATEWAY, openEstate } from '../../../test/estate.ts';
+import { type DoorSite, GATEWAY, openDoorSite } from '../../../test/door-site.ts';
 import { failCommits } from '../../../test/failing-database.ts';
 import { measuredActuations } from '../../../test/measured.ts';
 
@@ -8,44 +8,44 @@ const MAC = '00124b0001a2b3c4';
 /** As src/resources/doors/unlock.ts has it. */
 const DEADLINE_MS = 10_000;
 
-let estate: Estate;
+let site: DoorSite;
 let id: string;
 beforeEach(async () => {
-  estate = await openEstate();
-  id = (await estate.desk('POST', '/doors', { mac: MAC, gatewayId: GATEWAY, networkId: 'n' })).body
+  site = await openDoorSite();
+  id = (await site.desk('POST', '/doors', { mac: MAC, gatewayId: GATEWAY, networkId: 'n' })).body
     .id as string;
 });
 
 /** Sent, and without an outcome at the deadline. */
 async function unlockUnknown(): Promise<void> {
-  estate.played.unlock = async () => {
-    await estate.clock.advance(DEADLINE_MS);
+  site.played.unlock = async () => {
+    await site.clock.advance(DEADLINE_MS);
     throw new DriverError('OUTCOME_UNKNOWN', 'no answer');
   };
-  expect((await estate.desk('POST', `/doors/${id}/unlock`)).body).toMatchObject({ outcome: 'unknown' });
-  estate.played.audits.length = 0;
+  expect((await site.desk('POST', `/doors/${id}/unlock`)).body).toMatchObject({ outcome: 'unknown' });
+  site.played.audits.length = 0;
 }
 const emit = (more: object = {}) => {
   const event = { kind: 'operation', what: 'unlocked', source: 'rf', userId: null };
-  const heardAt = estate.clock.monotonic();
-  return estate.emit('lockEvent', { hwId: MAC, ...event, at: estate.clock.now(), heardAt, ...more });
+  const heardAt = site.clock.monotonic();
+  return site.emit('lockEvent', { hwId: MAC, ...event, at: site.clock.now(), heardAt, ...more });
 };
-const lastUnlock = async () => (await estate.desk('GET', `/doors/${id}/state`)).body.lastUnlock;
+const lastUnlock = async () => (await site.desk('GET', `/doors/${id}/state`)).body.lastUnlock;
 const published = () =>
-  estate.played.published
+  site.played.published
     .filter(({ type }) => type === 'gatehouse.door.late-outcome.v1')
     .map(({ data }) => data);
 const audited = () =>
-  estate.played.audits
+  site.played.audits
     .filter(({ action }) => action === 'door.unlock')
     .map(({ outcome, detail, principal }) => ({ outcome, detail, by: principal.label }));
 
 describe('the late outcome of an unlock', () => {
   it('is shown by the event of the lock that names the radio', async () => {
     await unlockUnknown();
-    await estate.clock.advance(2_000);
+    await site.clock.advance(2_000);
     await emit();
-    const at = new Date(estate.clock.now()).toISOString();
+    const at = new Date(site.clock.now()).toISOString();
     expect(await lastUnlock()).toMatchObject({
       outcome: 'unknown',
       lateOutcome: { outcome: 'confirmed', at },
@@ -58,7 +58,7 @@ describe('the late outcome of an unlock', () => {
     ]);
     // Repeated by the lock, it is published once.
     await emit();
-    expect(measuredActuations(estate.meters)).toMatchObject({
+    expect(measuredActuations(site.meters)).toMatchObject({
       'door.unlock zigbee late': { count: 1, sum: 12 },
     });
     expect([published(), audited()]).toMatchObject([{ length: 1 }, { length: 1 }]);
@@ -66,17 +66,17 @@ describe('the late outcome of an unlock', () => {
 
   it('is that of the request that was sent, and not of one that could not be stored since', async () => {
     await unlockUnknown();
-    const healed = failCommits(estate.database);
-    expect((await estate.desk('POST', `/doors/${id}/unlock`)).status).toBe(503);
+    const healed = failCommits(site.database);
+    expect((await site.desk('POST', `/doors/${id}/unlock`)).status).toBe(503);
     healed();
-    await estate.clock.advance(2_000);
+    await site.clock.advance(2_000);
     await emit();
     expect(published()).toMatchObject([{ isLate: true, delayMilliseconds: DEADLINE_MS + 2_000 }]);
   });
 
   it('was in time where the lock said so before the deadline', async () => {
     await unlockUnknown();
-    await emit({ at: estate.clock.now() - 1_000, heardAt: estate.clock.monotonic() - 1_000 });
+    await emit({ at: site.clock.now() - 1_000, heardAt: site.clock.monotonic() - 1_000 });
     expect(published()).toMatchObject([{ isLate: false, delayMilliseconds: DEADLINE_MS - 1_000 }]);
     expect(audited()).toMatchObject([{ outcome: 'done' }]);
   });
@@ -86,16 +86,16 @@ describe('the late outcome of an unlock', () => {
     ['forward', 3_600_000],
   ])('has its delay by the monotonic clock when the wall clock is set %s', async (_, jump) => {
     await unlockUnknown();
-    estate.clock.jumpWall(jump);
-    await estate.clock.advance(2_000);
+    site.clock.jumpWall(jump);
+    await site.clock.advance(2_000);
     await emit();
     expect(published()).toMatchObject([{ isLate: true, delayMilliseconds: DEADLINE_MS + 2_000 }]);
   });
 
   it('is not published when the door was put into stand-open since', async () => {
     await unlockUnknown();
-    await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
-    expect((await estate.desk('POST', `/doors/${id}/stand-open`, { seconds: 60 })).status).toBe(200);
+    await site.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
+    expect((await site.desk('POST', `/doors/${id}/stand-open`, { seconds: 60 })).status).toBe(200);
     await emit();
     expect([published(), await lastUnlock()]).toMatchObject([[], { lateOutcome: null }]);
   });
@@ -105,7 +105,7 @@ describe('the late outcome of an unlock', () => {
     await unlockUnknown();
     await emit();
     expect([published(), await lastUnlock()]).toMatchObject([[], { lateOutcome: null }]);
-    await estate.clock.advance(120_000);
+    await site.clock.advance(120_000);
     await unlockUnknown();
     await emit();
     expect(published()).toHaveLength(1);
@@ -125,10 +125,10 @@ describe('the late outcome of an unlock', () => {
   });
 
   it('is not published for an unlock whose outcome was certain, nor where nothing was sent', async () => {
-    await estate.desk('POST', `/doors/${id}/unlock`);
+    await site.desk('POST', `/doors/${id}/unlock`);
     await emit();
-    estate.played.unlock = () => Promise.reject(new DriverError('DEVICE_OFFLINE', 'not sent'));
-    await estate.desk('POST', `/doors/${id}/unlock`);
+    site.played.unlock = () => Promise.reject(new DriverError('DEVICE_OFFLINE', 'not sent'));
+    await site.desk('POST', `/doors/${id}/unlock`);
     await emit();
     expect(published()).toEqual([]);
   });
@@ -136,11 +136,11 @@ describe('the late outcome of an unlock', () => {
   it('is published although nothing of later requests was sent', async () => {
     await unlockUnknown();
     const nothingSent = () => Promise.reject(new DriverError('DEVICE_OFFLINE', 'not sent'));
-    estate.played.unlock = nothingSent;
-    for (let request = 0; request < 2; request += 1) await estate.desk('POST', `/doors/${id}/unlock`);
+    site.played.unlock = nothingSent;
+    for (let request = 0; request < 2; request += 1) await site.desk('POST', `/doors/${id}/unlock`);
     expect(await lastUnlock()).toMatchObject({ outcome: 'failed' });
-    estate.played.audits.length = 0;
-    await estate.clock.advance(2_000);
+    site.played.audits.length = 0;
+    await site.clock.advance(2_000);
     await emit();
     await emit();
     expect(published()).toMatchObject([{ isLate: true, delayMilliseconds: DEADLINE_MS + 2_000 }]);
@@ -151,32 +151,32 @@ describe('the late outcome of an unlock', () => {
   it('is published once the disk is well, when it could not be stored before', async () => {
     await unlockUnknown();
     const notSent = () => Promise.reject(new DriverError('DEVICE_OFFLINE', 'not sent'));
-    estate.played.unlock = notSent;
-    await estate.desk('POST', `/doors/${id}/unlock`);
-    const healed = failCommits(estate.database);
+    site.played.unlock = notSent;
+    await site.desk('POST', `/doors/${id}/unlock`);
+    const healed = failCommits(site.database);
     await expect(emit()).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' });
     healed();
-    estate.played.published.length = 0;
+    site.played.published.length = 0;
     await emit();
     expect(published()).toMatchObject([{ outcome: 'confirmed' }]);
   });
 
   it('is published after a restart of the gateway, too', async () => {
     await unlockUnknown();
-    const before = estate;
-    estate = await openEstate(before.database, { now: before.clock.now() + 5_000 });
+    const before = site;
+    site = await openDoorSite(before.database, { now: before.clock.now() + 5_000 });
     await emit();
     expect(await lastUnlock()).toMatchObject({ outcome: 'unknown', lateOutcome: { outcome: 'confirmed' } });
     expect(published()).toMatchObject([{ isLate: null, delayMilliseconds: null }]);
   });
 
   it('is not published after a restart when the door was put into stand-open since, the clock set back', async () => {
-    await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
+    await site.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
     await unlockUnknown();
-    estate.clock.jumpWall(-3_600_000);
-    expect((await estate.desk('POST', `/doors/${id}/stand-open`, { seconds: 60 })).status).toBe(200);
-    const before = estate;
-    estate = await openEstate(before.database, { now: before.clock.now() + 5_000 });
+    site.clock.jumpWall(-3_600_000);
+    expect((await site.desk('POST', `/doors/${id}/stand-open`, { seconds: 60 })).status).toBe(200);
+    const before = site;
+    site = await openDoorSite(before.database, { now: before.clock.now() + 5_000 });
     await emit();
     expect([published(), await lastUnlock()]).toMatchObject([[], { lateOutcome: null }]);
   });

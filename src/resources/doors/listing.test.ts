@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type Estate, GATEWAY, openEstate, playedRelay } from '../../../test/estate.ts';
+import { type DoorSite, GATEWAY, openDoorSite, playedRelay } from '../../../test/door-site.ts';
 import { failingDatabase } from '../../../test/failing-database.ts';
 import { deskOf, errorOf } from './test-doors.ts';
 
@@ -7,11 +7,11 @@ const START = Date.UTC(2026, 0, 1);
 const DEVICE = 'aaaaaaaa-0000-4000-8000-00000000000a';
 const macOf = (number: number) => `00124b${String(number).padStart(10, '0')}`;
 
-let estate: Estate;
+let site: DoorSite;
 beforeEach(async () => {
-  estate = await openEstate();
+  site = await openDoorSite();
 });
-const { create, put, get } = deskOf(() => estate);
+const { create, put, get } = deskOf(() => site);
 
 const withLock = (accessPointId: number) =>
   create({ accessPointId, name: `Room ${accessPointId}`, mac: macOf(accessPointId), gatewayId: GATEWAY });
@@ -22,7 +22,7 @@ interface Row {
 }
 
 async function rows(query = ''): Promise<Row[]> {
-  const { status, body } = await estate.desk('GET', `/doors?${query}`);
+  const { status, body } = await site.desk('GET', `/doors?${query}`);
   expect(status).toBe(200);
   return body.items as Row[];
 }
@@ -31,7 +31,7 @@ const numbers = async (query: string) => (await rows(query)).map(({ accessPointI
 async function everyPage(query: string): Promise<number[]> {
   const seen: number[] = [];
   for (let cursor = ''; ; ) {
-    const { body } = await estate.desk('GET', `/doors?limit=1&${query}${cursor}`);
+    const { body } = await site.desk('GET', `/doors?limit=1&${query}${cursor}`);
     seen.push(...(body.items as Row[]).map(({ accessPointId }) => accessPointId));
     if (body.next === null) return seen;
     cursor = `&cursor=${body.next}`;
@@ -40,12 +40,12 @@ async function everyPage(query: string): Promise<number[]> {
 
 it('shows what was changed before a list that could not be read', async () => {
   const disk = await failingDatabase();
-  estate = await openEstate(disk.database);
+  site = await openDoorSite(disk.database);
   const [first, second] = [await withLock(1), await withLock(2)];
   await rows();
   for (const id of [first, second]) await put(id, { name: 'Suite' });
   disk.fail('reads and commits');
-  expect(errorOf(await estate.desk('GET', '/doors'))).toEqual([503, 'STORAGE_UNAVAILABLE']);
+  expect(errorOf(await site.desk('GET', '/doors'))).toEqual([503, 'STORAGE_UNAVAILABLE']);
   disk.heal();
   expect(await numbers('name=suite')).toEqual([1, 2]);
 });
@@ -61,24 +61,24 @@ describe('why a door is not reached', () => {
   it('is said by the row of the list and by the state: the first cause that explains it', async () => {
     const id = await withLock(214);
     expect((await reasonOf(id))?.code).toBe('NOT_REPORTED');
-    estate.report(macOf(214), { lastSeen: START, lqi: 120, heardOn: 15 });
+    site.report(macOf(214), { lastSeen: START, lqi: 120, heardOn: 15 });
     expect(await reasonOf(id)).toBeNull();
-    const cases: [more: Parameters<Estate['report']>[1], code: string][] = [
+    const cases: [more: Parameters<DoorSite['report']>[1], code: string][] = [
       [{}, 'NOT_ANSWERING'],
       [{ lqi: 21 }, 'WEAK_LINK'],
       [{ battery: 7 }, 'BATTERY_LOW'],
       [{ heardOn: 20 }, 'STAYED_BEHIND'],
     ];
     for (const [more, code] of cases) {
-      estate.report(macOf(214), { ...more, connected: false });
+      site.report(macOf(214), { ...more, connected: false });
       const reason = await reasonOf(id);
       expect(reason?.code).toBe(code);
       expect(reason?.message).toMatch(/^The lock was last heard (at 2026-01-01T00:00:00.000Z|on channel 20)/);
     }
-    await estate.emit('lockLeft', { hwId: macOf(214) });
+    await site.emit('lockLeft', { hwId: macOf(214) });
     expect((await reasonOf(id))?.code).toBe('LOCK_LEFT');
-    estate.played.gatewayFacts = { ...estate.played.gatewayFacts, lastError: 'NO_REPLY: no answer' };
-    estate.connectGateway(false);
+    site.played.gatewayFacts = { ...site.played.gatewayFacts, lastError: 'NO_REPLY: no answer' };
+    site.connectGateway(false);
     expect(await reasonOf(id)).toEqual({
       code: 'GATEWAY_LOST',
       message: 'Zigbee gateway Lobby is not connected since 2026-01-01T00:00:00.000Z (NO_REPLY: no answer).',
@@ -89,36 +89,36 @@ describe('why a door is not reached', () => {
 
   it('is taken from the device and the bus for a door on a relay', async () => {
     const id = await create();
-    estate.played.relays.set(id, playedRelay(DEVICE));
+    site.played.relays.set(id, playedRelay(DEVICE));
     const device = { name: 'Lift', bus: 'cellar', isBusUp: true, connected: false, changedAt: START };
-    estate.played.devices.set(DEVICE, device);
+    site.played.devices.set(DEVICE, device);
     expect(await reasonOf(id)).toEqual({
       code: 'NOT_ANSWERING',
       message:
         'The RS-485 device Lift on bus cellar does not answer since 2026-01-01T00:00:00.000Z: check its power and wiring.',
     });
-    estate.played.devices.set(DEVICE, { ...device, isBusUp: false });
+    site.played.devices.set(DEVICE, { ...device, isBusUp: false });
     expect((await reasonOf(id))?.code).toBe('BUS_DOWN');
-    expect(estate.doors.counts().offline).toMatchObject([{ doorId: id, accessPointId: 1, code: 'BUS_DOWN' }]);
-    estate.played.devices.set(DEVICE, { ...device, connected: true });
+    expect(site.doors.counts().offline).toMatchObject([{ doorId: id, accessPointId: 1, code: 'BUS_DOWN' }]);
+    site.played.devices.set(DEVICE, { ...device, connected: true });
     expect(await reasonOf(id)).toBeNull();
     expect((await rows())[0]?.state).toMatchObject({ presence: 'connected' });
   });
 
   it('stands in the log and in the event, with the name of the door', async () => {
     const id = await withLock(214);
-    estate.run();
-    estate.report(macOf(214));
-    await estate.clock.advance(2_000);
-    estate.report(macOf(214), { connected: false, lqi: 21, lastSeen: START });
-    await estate.clock.advance(2_000);
+    site.run();
+    site.report(macOf(214));
+    await site.clock.advance(2_000);
+    site.report(macOf(214), { connected: false, lqi: 21, lastSeen: START });
+    await site.clock.advance(2_000);
     const message =
       'The lock was last heard at 2026-01-01T00:00:00.000Z, with a link quality of 21: bring a router or the gateway nearer.';
-    expect(estate.played.lines).toEqual([
+    expect(site.played.lines).toEqual([
       'door 214 (Room 214) is connected',
       `door 214 (Room 214) is disconnected: ${message}`,
     ]);
-    expect(estate.played.published.at(-1)).toMatchObject({
+    expect(site.played.published.at(-1)).toMatchObject({
       type: 'gatehouse.door.connection.v1',
       data: {
         doorId: id,
@@ -135,8 +135,8 @@ describe('the list of doors', () => {
   beforeEach(async () => {
     for (const number of [1, 2, 3]) await withLock(number);
     await create({ accessPointId: 4, name: 'Store' });
-    estate.report(macOf(1), { lqi: 200, battery: 80, lastSeen: START });
-    estate.report(macOf(2), { connected: false, lqi: 30, battery: 5, lastSeen: START - 1 });
+    site.report(macOf(1), { lqi: 200, battery: 80, lastSeen: START });
+    site.report(macOf(2), { connected: false, lqi: 30, battery: 5, lastSeen: START - 1 });
   });
 
   it('is filtered by presence, link quality, and what is pending or applied', async () => {
@@ -145,12 +145,12 @@ describe('the list of doors', () => {
     expect(await numbers('connected=unknown')).toEqual([3]);
     expect(await numbers('lqiBelow=60')).toEqual([2]);
     expect(await numbers('pending=true')).toEqual([1, 2, 3]);
-    await estate.applyAll();
+    await site.applyAll();
     expect(await numbers('pending=true')).toEqual([]);
     expect(await numbers('applied=false')).toEqual([4]);
     expect(await numbers('applied=true&connected=false')).toEqual([2, 3]);
     for (const query of ['connected=maybe', 'lqiBelow=256', 'sort=colour', 'sort=lqi&cursor=3', 'cursor=0.3'])
-      expect(errorOf(await estate.desk('GET', `/doors?${query}`))).toEqual([400, 'VALIDATION_FAILED']);
+      expect(errorOf(await site.desk('GET', `/doors?${query}`))).toEqual([400, 'VALIDATION_FAILED']);
   });
 
   it.each([
@@ -177,7 +177,7 @@ describe('the list of doors', () => {
     await put(id, { name: 'Suite', groupId: 'g-1', pmsId: 'p-1' });
     for (const query of ['name=SUITE', 'groupId=g-1', 'pmsId=p-1']) expect(await numbers(query)).toEqual([1]);
     expect(await numbers('name=Room')).toEqual([2, 3]);
-    estate.table.delete.run(id);
+    site.table.delete.run(id);
     expect(await numbers('')).toEqual([2, 3, 4]);
     await create({ accessPointId: 1 });
     expect(await numbers('')).toEqual([1, 2, 3, 4]);
@@ -185,8 +185,8 @@ describe('the list of doors', () => {
 
   it('shows nothing of a change that was rolled back', async () => {
     const id = await create({ accessPointId: 5 });
-    const change = estate.database.commit(() => {
-      estate.table.setWanted.name.run('Ghost', id);
+    const change = site.database.commit(() => {
+      site.table.setWanted.name.run('Ghost', id);
       throw new Error('no');
     });
     await expect(change).rejects.toThrow('no');
@@ -203,12 +203,12 @@ it('counts locks by battery, charge and link quality, for the metrics', async ()
   ];
   for (const [index, report] of reports.entries()) {
     await withLock(index + 1);
-    estate.report(macOf(index + 1), report);
+    site.report(macOf(index + 1), report);
   }
   // Without a lock, and with one that was never heard.
   await create({ accessPointId: 8 });
   await withLock(9);
-  const { battery, charge, lqi } = estate.doors.listing.lockCounts();
+  const { battery, charge, lqi } = site.doors.listing.lockCounts();
   expect(battery).toEqual({ low: 2, ok: 1, unknown: 2 });
   expect(charge).toEqual({
     '0-10': 0,

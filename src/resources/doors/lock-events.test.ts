@@ -2,25 +2,25 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Plain } from '../../../drivers/contract/driver.ts';
-import { type Estate, GATEWAY, OTHER_GATEWAY, OTHER_LINK, openEstate } from '../../../test/estate.ts';
+import { type DoorSite, GATEWAY, OTHER_GATEWAY, OTHER_LINK, openDoorSite } from '../../../test/door-site.ts';
 
 const MAC = '00124b0001a2b3c4';
 const OTHER = '00124b0001a2b3c5';
 const START = Date.UTC(2026, 0, 1);
 
-let estate: Estate;
+let site: DoorSite;
 beforeEach(async () => {
-  estate = await openEstate();
+  site = await openDoorSite();
 });
 
 type Body = Record<string, unknown>;
-const create = async (body: object) => (await estate.desk('POST', '/doors', body)).body;
-const door = async (id: unknown) => (await estate.desk('GET', `/doors/${id}`)).body;
-const doors = async () => (await estate.desk('GET', '/doors')).body.items as Body[];
+const create = async (body: object) => (await site.desk('POST', '/doors', body)).body;
+const door = async (id: unknown) => (await site.desk('GET', `/doors/${id}`)).body;
+const doors = async () => (await site.desk('GET', '/doors')).body.items as Body[];
 const connection = async (id: unknown) =>
-  (await estate.desk('GET', `/doors/${id}/state`)).body.connection as Body;
+  (await site.desk('GET', `/doors/${id}/state`)).body.connection as Body;
 const joined = (hwId = MAC, more: Record<string, Plain> = {}, id: string = randomUUID(), link?: string) =>
-  estate.emit(
+  site.emit(
     'lockJoined',
     {
       hwId,
@@ -34,8 +34,8 @@ const joined = (hwId = MAC, more: Record<string, Plain> = {}, id: string = rando
     link,
   );
 const published = (type = 'gatehouse.door.lock.v1') =>
-  estate.played.published.filter((event) => event.type === type).map(({ data }) => data);
-const actions = () => estate.played.audits.map(({ action }) => action);
+  site.played.published.filter((event) => event.type === type).map(({ data }) => data);
+const actions = () => site.played.audits.map(({ action }) => action);
 
 describe('a lock that joins', () => {
   it('becomes a door, with what it reported, and its configuration due', async () => {
@@ -56,16 +56,16 @@ describe('a lock that joins', () => {
     expect(await connection(only?.id)).toMatchObject({ status: 'connected', leftAt: null });
     expect(actions()).toEqual(['door.lock-joined']);
     expect(published()).toEqual([{ doorId: only?.id, change: 'joined', mac: MAC, gatewayId: GATEWAY }]);
-    expect(estate.played.woken).toContain(only?.id);
-    await estate.applyAll();
-    expect(estate.played.sent).toMatchObject([{ lock: { gatewayId: GATEWAY }, apply: { hwId: MAC } }]);
+    expect(site.played.woken).toContain(only?.id);
+    await site.applyAll();
+    expect(site.played.sent).toMatchObject([{ lock: { gatewayId: GATEWAY }, apply: { hwId: MAC } }]);
   });
 
   it('is taken in once, however often it is sent', async () => {
     await joined(MAC, {}, 'event-1');
     await joined(MAC, {}, 'event-1');
     expect(actions()).toEqual(['door.lock-joined']);
-    const again = await openEstate(estate.database);
+    const again = await openDoorSite(site.database);
     expect(await again.emit('lockJoined', lockData(MAC), 'event-1')).toBe(true);
     expect(again.played.published).toEqual([]);
   });
@@ -87,13 +87,13 @@ describe('a lock that joins', () => {
 
   it('is sent all again when it joins again, for it may have been reset', async () => {
     await joined();
-    await estate.applyAll();
-    expect(estate.played.sent).toHaveLength(1);
-    await estate.applyAll();
-    expect(estate.played.sent).toHaveLength(1);
+    await site.applyAll();
+    expect(site.played.sent).toHaveLength(1);
+    await site.applyAll();
+    expect(site.played.sent).toHaveLength(1);
     await joined();
-    await estate.applyAll();
-    expect(estate.played.sent).toHaveLength(2);
+    await site.applyAll();
+    expect(site.played.sent).toHaveLength(2);
   });
 
   it.each([
@@ -106,7 +106,7 @@ describe('a lock that joins', () => {
 
   it('is none of ours on a link that is no gateway, nor is an event of another kind', async () => {
     expect(await joined(MAC, {}, 'x', 'bus-1')).toBe(false);
-    expect(await estate.emit('snapshot', {})).toBe(false);
+    expect(await site.emit('snapshot', {})).toBe(false);
   });
 });
 
@@ -114,7 +114,7 @@ describe('a lock that leaves', () => {
   it('is disconnected and stays that of its door, until it joins again', async () => {
     await joined();
     const [{ id, lockId } = {}] = await doors();
-    await estate.emit('lockLeft', { hwId: MAC });
+    await site.emit('lockLeft', { hwId: MAC });
     expect(await door(id)).toMatchObject({ mac: MAC, lockId, gatewayId: GATEWAY });
     expect(await connection(id)).toMatchObject({
       status: 'disconnected',
@@ -122,7 +122,7 @@ describe('a lock that leaves', () => {
     });
     expect(published().at(-1)).toMatchObject({ change: 'left' });
     // What the driver still says of it is older.
-    estate.report(MAC, { lastSeen: START + 1, heardAt: -1 });
+    site.report(MAC, { lastSeen: START + 1, heardAt: -1 });
     expect(await connection(id)).toMatchObject({
       status: 'disconnected',
       leftAt: expect.any(String),
@@ -134,15 +134,15 @@ describe('a lock that leaves', () => {
 
   it('a gateway that lost it to another one changes nothing', async () => {
     await create({ mac: MAC, gatewayId: 'another', networkId: 'n' });
-    await estate.emit('lockLeft', { hwId: MAC });
+    await site.emit('lockLeft', { hwId: MAC });
     expect(published()).toEqual([]);
   });
 
   it('is there again when it is heard of later, joined or not', async () => {
     await joined();
     const [{ id } = {}] = await doors();
-    await estate.emit('lockLeft', { hwId: MAC });
-    estate.report(MAC, { lastSeen: START + 1, heardAt: 1 });
+    await site.emit('lockLeft', { hwId: MAC });
+    site.report(MAC, { lastSeen: START + 1, heardAt: 1 });
     await expect.poll(() => connection(id)).toMatchObject({ status: 'connected', leftAt: null });
   });
 
@@ -151,14 +151,14 @@ describe('a lock that leaves', () => {
     async (jump) => {
       await joined();
       const [{ id } = {}] = await doors();
-      await estate.clock.advance(1_000);
-      await estate.emit('lockLeft', { hwId: MAC });
-      estate.clock.jumpWall(jump);
+      await site.clock.advance(1_000);
+      await site.emit('lockLeft', { hwId: MAC });
+      site.clock.jumpWall(jump);
       // An event that its gateway still had to send, and a report from before it left.
-      await estate.emit('lockEvent', { hwId: MAC, kind: 'bolt', what: 'locked', source: null, at: START });
-      estate.report(MAC, { lastSeen: estate.clock.now(), heardAt: 999 });
+      await site.emit('lockEvent', { hwId: MAC, kind: 'bolt', what: 'locked', source: null, at: START });
+      site.report(MAC, { lastSeen: site.clock.now(), heardAt: 999 });
       expect(await connection(id)).toMatchObject({ status: 'disconnected', leftAt: expect.any(String) });
-      estate.report(MAC, { lastSeen: estate.clock.now(), heardAt: 1_001 });
+      site.report(MAC, { lastSeen: site.clock.now(), heardAt: 1_001 });
       await expect.poll(() => connection(id)).toMatchObject({ status: 'connected', leftAt: null });
     },
   );
@@ -167,7 +167,7 @@ describe('a lock that leaves', () => {
 describe('a lock that is heard through another gateway', () => {
   it('takes its door there', async () => {
     const { id } = await create({ mac: MAC, gatewayId: 'another', networkId: 'm' });
-    estate.report(MAC, { lastSeen: START, heardAt: 0 });
+    site.report(MAC, { lastSeen: START, heardAt: 0 });
     await expect.poll(() => door(id)).toMatchObject({ gatewayId: GATEWAY, networkId: 'n' });
     expect(published()).toEqual([{ doorId: id, change: 'moved', mac: MAC, gatewayId: GATEWAY }]);
     expect(actions()).toContain('door.lock-moved');
@@ -176,21 +176,19 @@ describe('a lock that is heard through another gateway', () => {
   it('does not when the other gateway has heard it later', async () => {
     const { id } = await create({ mac: MAC, gatewayId: OTHER_GATEWAY, networkId: 'n' });
     // Whatever the wall clock said meanwhile.
-    estate.report(MAC, { lastSeen: START, heardAt: 5 }, OTHER_LINK);
-    estate.report(MAC, { lastSeen: START + 9_000, heardAt: 4 });
-    await estate.database.commit(() => undefined);
+    site.report(MAC, { lastSeen: START, heardAt: 5 }, OTHER_LINK);
+    site.report(MAC, { lastSeen: START + 9_000, heardAt: 4 });
+    await site.database.commit(() => undefined);
     expect(await door(id)).toMatchObject({ gatewayId: OTHER_GATEWAY });
-    estate.report(MAC, { lastSeen: START - 9_000, heardAt: 6 });
+    site.report(MAC, { lastSeen: START - 9_000, heardAt: 6 });
     await expect.poll(() => door(id)).toMatchObject({ gatewayId: GATEWAY });
   });
 
   it('does not before the gateway has heard it in this run', async () => {
     const { id } = await create({ mac: MAC, gatewayId: OTHER_GATEWAY, networkId: 'n' });
     const report = { connected: true, hwId: MAC, lastSeen: START, heardAt: 7_000 };
-    await estate.database.commit(() =>
-      estate.table.setReport.run(OTHER_GATEWAY, MAC, JSON.stringify(report)),
-    );
-    const again = await openEstate(estate.database);
+    await site.database.commit(() => site.table.setReport.run(OTHER_GATEWAY, MAC, JSON.stringify(report)));
+    const again = await openDoorSite(site.database);
     again.report(MAC, { lastSeen: START + 1 });
     await again.database.commit(() => undefined);
     expect(again.doors.get(String(id)).door.gatewayId).toBe(OTHER_GATEWAY);
@@ -206,7 +204,7 @@ describe('what happens at a lock', () => {
   it('is published, and shows as the last event of its door', async () => {
     await joined();
     const [{ id } = {}] = await doors();
-    expect(await estate.emit('lockEvent', event)).toBe(true);
+    expect(await site.emit('lockEvent', event)).toBe(true);
     expect(published('gatehouse.door.event.v1')).toEqual([
       {
         doorId: id,
@@ -231,13 +229,13 @@ describe('what happens at a lock', () => {
     ['a date there is not', { at: 8.65e15 }],
   ])('is dropped with %s', async (_name, more) => {
     await joined();
-    expect(await estate.emit('lockEvent', { ...event, ...more })).toBe(true);
+    expect(await site.emit('lockEvent', { ...event, ...more })).toBe(true);
     expect(published('gatehouse.door.event.v1')).toEqual([]);
   });
 
   it('says nothing about the presence of a lock not heard of since the start', async () => {
     const { id } = await create({ mac: MAC, gatewayId: GATEWAY, networkId: 'n' });
-    await estate.emit('lockEvent', event);
+    await site.emit('lockEvent', event);
     expect(await connection(id)).toMatchObject({ status: 'unknown' });
   });
 });

@@ -2,20 +2,20 @@
 import { beforeEach, expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { lockSettingsApply } from '../../../drivers/contract/lock-settings.ts';
-import type { Estate } from '../../../test/estate.ts';
-import { errorOf, MAC, openEstateWithLock } from './test-doors.ts';
+import type { DoorSite } from '../../../test/door-site.ts';
+import { errorOf, MAC, openDoorSiteWithLock } from './test-doors.ts';
 
-let estate: Estate;
+let site: DoorSite;
 let id: string;
 beforeEach(async () => {
-  ({ estate, id } = await openEstateWithLock());
+  ({ site, id } = await openDoorSiteWithLock());
 });
 
 const WORK = 'settings of locks';
-const put = (body: object) => estate.desk('PUT', `/doors/${id}/lock-settings`, body);
-const get = async () => (await estate.desk('GET', `/doors/${id}/lock-settings`)).body;
+const put = (body: object) => site.desk('PUT', `/doors/${id}/lock-settings`, body);
+const get = async () => (await site.desk('GET', `/doors/${id}/lock-settings`)).body;
 const sent = () =>
-  estate.played.commands
+  site.played.commands
     .filter(({ kind }) => kind === 'applyLockSettings')
     .map(({ data }) => lockSettingsApply.parse(data).settings);
 const NOTHING = {
@@ -38,37 +38,37 @@ it('are sent until the lock has them, and shown beside what it reports', async (
     status: 200,
     body: { state: 'waiting', wanted: { ...NOTHING, soundVolume: 0, autoRelockSeconds: 30 } },
   });
-  await estate.applySettings();
+  await site.applySettings();
   expect(sent()).toEqual([{ soundVolume: 0, autoRelockSeconds: 30 }]);
-  estate.report(MAC, { settings: { soundVolume: 0, autoRelockSeconds: 30 } });
+  site.report(MAC, { settings: { soundVolume: 0, autoRelockSeconds: 30 } });
   expect(await get()).toMatchObject({
     state: 'applied',
     reported: { soundVolume: 0, oneTouchLocking: null },
   });
-  expect(estate.due(WORK)).toEqual([]);
-  const actions = estate.played.audits.map(({ action }) => action);
+  expect(site.due(WORK)).toEqual([]);
+  const actions = site.played.audits.map(({ action }) => action);
   expect(actions).toEqual(expect.arrayContaining(['door.set-lock-settings', 'door.apply-lock-settings']));
 });
 
 it('are changed one by one, and left to the lock again', async () => {
   await put({ soundVolume: 0, oneTouchLocking: false });
-  await estate.applySettings();
+  await site.applySettings();
   expect((await put({ soundVolume: 0 })).body.state).toBe('applied');
   await put({ soundVolume: null });
-  expect(estate.due(WORK)).toMatchObject([{ id }]);
-  await estate.applySettings();
+  expect(site.due(WORK)).toMatchObject([{ id }]);
+  await site.applySettings();
   expect(sent().at(-1)).toEqual({ oneTouchLocking: false });
   await put({ oneTouchLocking: null });
-  expect([await get(), estate.due(WORK)]).toMatchObject([{ state: 'applied', wanted: NOTHING }, []]);
+  expect([await get(), site.due(WORK)]).toMatchObject([{ state: 'applied', wanted: NOTHING }, []]);
 });
 
 it('are sent to another lock, and to one that joins again', async () => {
   await put({ wrongCodeLimit: 3 });
-  await estate.applySettings();
-  await estate.desk('POST', `/doors/${id}/replace-lock`, { mac: '00124b0001a2b3c5' });
+  await site.applySettings();
+  await site.desk('POST', `/doors/${id}/replace-lock`, { mac: '00124b0001a2b3c5' });
   expect((await get()).state).toBe('waiting');
-  await estate.desk('POST', `/doors/${id}/replace-lock`, { mac: MAC });
-  await estate.applySettings();
+  await site.desk('POST', `/doors/${id}/replace-lock`, { mac: MAC });
+  await site.applySettings();
   const joined = {
     hwId: MAC,
     manufacturer: null,
@@ -76,16 +76,16 @@ it('are sent to another lock, and to one that joins again', async () => {
     zigbeeFirmwareVersion: null,
     capabilities: [],
   };
-  await estate.emit('lockJoined', joined);
+  await site.emit('lockJoined', joined);
   expect((await get()).state).toBe('waiting');
 });
 
 it('wait while the door stands open, whose relock time is put aside', async () => {
-  const end = estate.run();
-  await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
-  await estate.desk('POST', `/doors/${id}/stand-open`, { seconds: 60 });
+  const end = site.run();
+  await site.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
+  await site.desk('POST', `/doors/${id}/stand-open`, { seconds: 60 });
   await put({ autoRelockSeconds: 30 });
-  await expect(estate.applySettings()).rejects.toMatchObject({ code: 'BUSY' });
+  await expect(site.applySettings()).rejects.toMatchObject({ code: 'BUSY' });
   expect(sent()).toEqual([]);
   await end();
 });
@@ -93,10 +93,10 @@ it('wait while the door stands open, whose relock time is put aside', async () =
 it('that the lock refuses are shown with why', async () => {
   await put({ soundVolume: 1 });
   const message = 'soundVolume: the lock refused it (UNSUPPORTED_ATTRIBUTE (0x86))';
-  estate.played.command = () => Promise.reject(new DriverError('REFUSED', message));
-  await expect(estate.applySettings()).rejects.toMatchObject({ code: 'REFUSED' });
+  site.played.command = () => Promise.reject(new DriverError('REFUSED', message));
+  await expect(site.applySettings()).rejects.toMatchObject({ code: 'REFUSED' });
   const failure = { version: 2, code: 'REFUSED', message, at: 0, permanent: true };
-  estate.played.failures.set(`${WORK}/${id}`, failure);
+  site.played.failures.set(`${WORK}/${id}`, failure);
   expect(await get()).toMatchObject({ state: 'refused', failure: message });
 });
 

@@ -1,34 +1,34 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import type { LockApplied, LockApply } from '../../../drivers/contract/settings.ts';
-import { CALLER, type Estate, GATEWAY, openEstate, refused } from '../../../test/estate.ts';
+import { CALLER, type DoorSite, GATEWAY, openDoorSite, refused } from '../../../test/door-site.ts';
 
 const MAC = '00124b0001a2b3c4';
 const START = Date.UTC(2026, 0, 1);
 const MINUTE = 60_000;
 const SIGNAL = new AbortController().signal;
 
-let estate: Estate;
+let site: DoorSite;
 let id: string;
 beforeEach(async () => {
-  estate = await openEstate();
-  const { body } = await estate.desk('POST', '/doors', { mac: MAC, gatewayId: GATEWAY });
+  site = await openDoorSite();
+  const { body } = await site.desk('POST', '/doors', { mac: MAC, gatewayId: GATEWAY });
   id = body.id as string;
 });
 
-const put = (body: unknown) => estate.desk('PUT', `/doors/${id}`, body);
-const door = async () => (await estate.desk('GET', `/doors/${id}`)).body;
-const pending = async () => (await estate.desk('GET', `/doors/${id}/pending`)).body;
+const put = (body: unknown) => site.desk('PUT', `/doors/${id}`, body);
+const door = async () => (await site.desk('GET', `/doors/${id}`)).body;
+const pending = async () => (await site.desk('GET', `/doors/${id}/pending`)).body;
 const items = async () => (await pending()).items as Record<string, unknown>[];
 const statuses = async () => (await items()).map(({ configVersion, status }) => `${configVersion} ${status}`);
-const cancel = () => estate.desk('DELETE', `/doors/${id}/pending`);
+const cancel = () => site.desk('DELETE', `/doors/${id}/pending`);
 const silent = () => Promise.reject(new DriverError('NO_REPLY', 'silence'));
-const ended = () => estate.played.published.filter(({ type }) => type === 'gatehouse.door.applied.v1');
+const ended = () => site.played.published.filter(({ type }) => type === 'gatehouse.door.applied.v1');
 
 describe('what waits for a lock', () => {
   it('is shown from queued to acknowledged, the newest first', async () => {
-    estate.played.unreachable = 'link zb-1 is down';
-    await expect(estate.applyAll()).rejects.toMatchObject({ code: 'LINK_LOST' });
+    site.played.unreachable = 'link zb-1 is down';
+    await expect(site.applyAll()).rejects.toMatchObject({ code: 'LINK_LOST' });
     expect(await pending()).toEqual({
       id,
       waiting: true,
@@ -46,10 +46,10 @@ describe('what waits for a lock', () => {
         },
       ],
     });
-    estate.played.unreachable = undefined;
-    estate.played.lock = silent;
-    await estate.clock.advance(MINUTE);
-    await expect(estate.applyAll()).rejects.toMatchObject({ code: 'NO_REPLY' });
+    site.played.unreachable = undefined;
+    site.played.lock = silent;
+    await site.clock.advance(MINUTE);
+    await expect(site.applyAll()).rejects.toMatchObject({ code: 'NO_REPLY' });
     expect(await items()).toMatchObject([{ status: 'sent', sentAt: '2026-01-01T00:01:00.000Z' }]);
     await put({ name: 'a', pmsId: '1' });
     expect(await items()).toMatchObject([
@@ -57,14 +57,14 @@ describe('what waits for a lock', () => {
       { status: 'superseded', endedAt: '2026-01-01T00:01:00.000Z' },
     ]);
     const failure = { version: 2, code: 'REFUSED', message: 'no', at: START, permanent: true };
-    estate.played.failures.set(id, failure);
+    site.played.failures.set(id, failure);
     expect(await items()).toMatchObject([
       { status: 'refused', failure: { code: 'REFUSED' } },
       { failure: null },
     ]);
-    estate.played.failures.clear();
+    site.played.failures.clear();
     await put({ number: 3 });
-    estate.played.lock = async ({
+    site.played.lock = async ({
       hwId: _,
       configuration: __,
       ...versions
@@ -72,19 +72,19 @@ describe('what waits for a lock', () => {
       ...versions,
       payloads: [],
     });
-    await estate.applyAll();
+    await site.applyAll();
     expect(await statuses()).toEqual(['3 acknowledged', '2 superseded', '1 superseded']);
     expect(await pending()).toMatchObject({ waiting: false });
     expect(ended().map(({ data }) => data)).toEqual([
       { doorId: id, configVersion: 3, outcome: 'applied', reason: null },
     ]);
-    estate.report(MAC, { configVersion: 0 });
+    site.report(MAC, { configVersion: 0 });
     expect(await statuses()).toEqual(['3 queued', '2 superseded', '1 superseded']);
   });
 
   it('is published when the lock refuses it', async () => {
-    estate.played.lock = refused;
-    await expect(estate.applyAll()).rejects.toMatchObject({ code: 'REFUSED' });
+    site.played.lock = refused;
+    await expect(site.applyAll()).rejects.toMatchObject({ code: 'REFUSED' });
     expect(ended()).toMatchObject([
       { subject: id, data: { configVersion: 1, outcome: 'refused', reason: 'the lock said no' } },
     ]);
@@ -99,11 +99,11 @@ describe('what waits for a lock', () => {
   it('is for those who may create doors, and of a door that exists', async () => {
     for (const role of ['front-desk', 'pms'])
       for (const method of ['GET', 'DELETE'])
-        expect((await estate.as(role)(method, `/doors/${id}/pending`)).status).toBe(403);
-    expect((await estate.as('service-tool')('GET', `/doors/${id}/pending`)).status).toBe(200);
+        expect((await site.as(role)(method, `/doors/${id}/pending`)).status).toBe(403);
+    expect((await site.as('service-tool')('GET', `/doors/${id}/pending`)).status).toBe(200);
     const unknown = '6f1c2a9e-58d4-4a39-9d41-0c5f7a1f3b2d';
     for (const method of ['GET', 'DELETE'])
-      expect((await estate.desk(method, `/doors/${unknown}/pending`)).status).toBe(404);
+      expect((await site.desk(method, `/doors/${unknown}/pending`)).status).toBe(404);
   });
 });
 
@@ -112,7 +112,7 @@ describe('cancelling what waits', () => {
 
   it('wants again what the lock acknowledged last, as a change of its own', async () => {
     await put({ ...APPLIED, standOpenEnabled: true });
-    await estate.applyAll();
+    await site.applyAll();
     await put({
       name: 'b',
       number: 2,
@@ -125,17 +125,17 @@ describe('cancelling what waits', () => {
     expect(await statuses()).toEqual(['4 queued', '3 cancelled', '2 acknowledged', '1 superseded']);
     const { number, ...shown } = APPLIED;
     expect(await door()).toMatchObject({ ...shown, standOpenEnabled: true, pmsId: '7', version: 4 });
-    expect((await estate.desk('GET', `/doors/${id}/options`)).body).toMatchObject({
+    expect((await site.desk('GET', `/doors/${id}/options`)).body).toMatchObject({
       number,
       options: { outputs: [] },
     });
-    expect(estate.played.audits.at(-1)).toMatchObject({
+    expect(site.played.audits.at(-1)).toMatchObject({
       action: 'door.cancel',
       object: `door/${id}`,
       outcome: 'done',
       detail: { configVersion: 3, fields: ['name', 'number', 'options', 'standOpenEnabled'] },
     });
-    await estate.applyAll();
+    await site.applyAll();
     expect(await statuses()).toMatchObject([
       '4 acknowledged',
       '3 cancelled',
@@ -145,10 +145,10 @@ describe('cancelling what waits', () => {
   });
 
   it('says when it was on its way already', async () => {
-    await estate.applyAll();
-    estate.played.lock = silent;
+    await site.applyAll();
+    site.played.lock = silent;
     await put({ name: 'b' });
-    await estate.applyAll().catch(() => {});
+    await site.applyAll().catch(() => {});
     await cancel();
     expect(await items()).toMatchObject([
       { status: 'queued', sentAt: null },
@@ -158,12 +158,12 @@ describe('cancelling what waits', () => {
   });
 
   it('changes nothing when nothing waits, or the lock has only lost what it had', async () => {
-    await estate.applyAll();
-    const audits = estate.played.audits.length;
+    await site.applyAll();
+    const audits = site.played.audits.length;
     expect((await cancel()).status).toBe(200);
-    estate.report(MAC, { configVersion: 0 });
+    site.report(MAC, { configVersion: 0 });
     expect((await cancel()).body).toMatchObject({ waiting: true, items: [{ configVersion: 1 }] });
-    expect(estate.played.audits).toHaveLength(audits);
+    expect(site.played.audits).toHaveLength(audits);
   });
 
   it('is refused, with advice, before the lock has acknowledged anything', async () => {
@@ -174,8 +174,8 @@ describe('cancelling what waits', () => {
 
   it('cannot cancel a change of the catalogue, which travels on beside what is cancelled', async () => {
     await put(APPLIED);
-    await estate.applyAll();
-    await estate.siteImport({ systemConfigVersion: 5 });
+    await site.applyAll();
+    await site.siteImport({ systemConfigVersion: 5 });
     const refused = { status: 409, body: { error: 'CATALOGUE_PENDING' } };
     expect(await cancel()).toMatchObject(refused);
     await put({ name: 'b' });
@@ -183,22 +183,22 @@ describe('cancelling what waits', () => {
     expect([status, (body.items as unknown[])[0]]).toMatchObject([200, { fields: ['name', 'catalogue'] }]);
     expect(await door()).toMatchObject({ name: 'a' });
     expect(await cancel()).toMatchObject(refused);
-    await estate.applyAll();
+    await site.applyAll();
     expect((await cancel()).status).toBe(200);
   });
 
   it('wins over an answer that was on its way', async () => {
     await put(APPLIED);
-    await estate.applyAll();
+    await site.applyAll();
     await put({ name: 'b' });
-    const answer = estate.played.lock;
-    estate.played.lock = async (apply) => {
+    const answer = site.played.lock;
+    site.played.lock = async (apply) => {
       await cancel();
       return answer(apply);
     };
-    await estate.configuration.apply({ id, version: 3 }, SIGNAL);
+    await site.configuration.apply({ id, version: 3 }, SIGNAL);
     expect(await door()).toMatchObject({ name: 'a', configVersion: 4 });
-    expect(estate.configuration.due()).toEqual([{ id, version: 4 }]);
+    expect(site.configuration.due()).toEqual([{ id, version: 4 }]);
     expect(await statuses()).toEqual(['4 queued', '3 acknowledged', '2 acknowledged', '1 superseded']);
   });
 });

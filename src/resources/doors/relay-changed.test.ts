@@ -1,6 +1,6 @@
 /** A stand-open was ordered for one relay of one device: it never goes over to what takes its place. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type Estate, openEstate, openRelayDoor, playedRelay } from '../../../test/estate.ts';
+import { type DoorSite, openDoorSite, openRelayDoor, playedRelay } from '../../../test/door-site.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 
 const DEVICE = '80000000-0000-4000-8000-000000000008';
@@ -21,19 +21,19 @@ const CHANGES: [string, object, string][] = [
   ],
 ];
 
-let estate: Estate;
+let site: DoorSite;
 let id: string;
 let end: () => Promise<void>;
 beforeEach(async () => {
-  ({ estate, id, end } = await openRelayDoor(RELAY));
+  ({ site, id, end } = await openRelayDoor(RELAY));
 });
 
-const change = (more: object) => void estate.played.relays.set(id, { ...RELAY, ...more });
-const stand = () => estate.desk('POST', `/doors/${id}/stand-open`, { seconds: 3_600 });
-const held = () => estate.played.held.map(({ hwId, bus, relayIndex }) => ({ hwId, bus, relayIndex }));
-const state = async () => (await estate.desk('GET', `/doors/${id}/state`)).body.standingOpen;
+const change = (more: object) => void site.played.relays.set(id, { ...RELAY, ...more });
+const stand = () => site.desk('POST', `/doors/${id}/stand-open`, { seconds: 3_600 });
+const held = () => site.played.held.map(({ hwId, bus, relayIndex }) => ({ hwId, bus, relayIndex }));
+const state = async () => (await site.desk('GET', `/doors/${id}/state`)).body.standingOpen;
 const ends = () =>
-  estate.played.audits
+  site.played.audits
     .filter(({ action, outcome }) => action === 'door.stand-open' && outcome === 'ended')
     .map(({ detail }) => detail);
 const ORDERED = { hwId: RELAY.hwId, bus: 'b', relayIndex: 0 };
@@ -42,31 +42,31 @@ describe.each(CHANGES)('when the %s', (_name, more, reason) => {
   it('it ends at once, and nothing is closed without another order', async () => {
     await stand();
     change(more);
-    estate.doors.wake(id);
-    await estate.clock.advance(0);
+    site.doors.wake(id);
+    await site.clock.advance(0);
     expect([await state(), ends()]).toEqual([null, [{ deviceId: DEVICE, ...ORDERED, reason }]]);
     change({ ...more, relayIndex: 5 });
-    await estate.clock.advance(MINUTE);
+    await site.clock.advance(MINUTE);
     expect(held()).toEqual([ORDERED]);
   });
 
   it('it ends also where the gateway was stopped in between', async () => {
     await stand();
     await end();
-    estate = await openEstate(estate.database, { now: estate.clock.now() });
+    site = await openDoorSite(site.database, { now: site.clock.now() });
     change(more);
-    estate.run();
-    await estate.clock.advance(MINUTE);
+    site.run();
+    await site.clock.advance(MINUTE);
     expect([held(), await state(), ends()]).toMatchObject([[], null, [{ reason }]]);
   });
 });
 
 it('a request that waits for its device is not carried out by another relay', async () => {
-  estate.played.hold = () => Promise.reject(new GatehouseError('DEVICE_OFFLINE', 'it does not answer'));
+  site.played.hold = () => Promise.reject(new GatehouseError('DEVICE_OFFLINE', 'it does not answer'));
   await stand();
   change({ relayIndex: 3 });
-  estate.played.hold = async () => ({ outcome: 'confirmed' });
-  await estate.clock.advance(MINUTE);
+  site.played.hold = async () => ({ outcome: 'confirmed' });
+  await site.clock.advance(MINUTE);
   expect([held(), await state()]).toEqual([[ORDERED], null]);
 });
 
@@ -75,15 +75,15 @@ it('another order is for the relay of the door then', async () => {
   change({ relayIndex: 3 });
   expect((await stand()).body).toMatchObject({ outcome: 'confirmed' });
   expect(held()).toEqual([ORDERED, { ...ORDERED, relayIndex: 3 }]);
-  const accepted = estate.played.audits.filter(({ outcome }) => outcome === 'accepted');
+  const accepted = site.played.audits.filter(({ outcome }) => outcome === 'accepted');
   expect(accepted.map(({ detail }) => detail)).toMatchObject([{ relayIndex: 0 }, { relayIndex: 3 }]);
 });
 
 it('what another relay shows says nothing of the one that is held', async () => {
   await stand();
-  estate.doors.standOpen.relayReported(id, RELAY, true);
-  estate.doors.standOpen.relayReported(id, { ...RELAY, relayIndex: 3 }, false);
-  await estate.clock.advance(0);
+  site.doors.standOpen.relayReported(id, RELAY, true);
+  site.doors.standOpen.relayReported(id, { ...RELAY, relayIndex: 3 }, false);
+  await site.clock.advance(0);
   expect(await state()).toMatchObject({ state: 'open', on: true });
 });
 

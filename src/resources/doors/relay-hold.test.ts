@@ -1,7 +1,7 @@
 /** Doors on a relay that stand open: begun, renewed, ended and lost, and held by pulses that end by themselves. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { HOLD_MS } from '../../../drivers/contract/rs485.ts';
-import { type Estate, openEstate, openRelayDoor, playedRelay } from '../../../test/estate.ts';
+import { type DoorSite, openDoorSite, openRelayDoor, playedRelay } from '../../../test/door-site.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { RENEW_EVERY_MS } from './relay-hold.ts';
 
@@ -11,39 +11,39 @@ const START = Date.UTC(2026, 0, 1);
 const MINUTE = 60_000;
 const away = () => Promise.reject(new GatehouseError('DEVICE_OFFLINE', 'it does not answer'));
 
-let estate: Estate;
+let site: DoorSite;
 let id: string;
 let end: () => Promise<void>;
 beforeEach(async () => {
-  ({ estate, id, end } = await openRelayDoor(playedRelay(DEVICE)));
+  ({ site, id, end } = await openRelayDoor(playedRelay(DEVICE)));
 });
 
-const put = (body: object) => estate.desk('PUT', `/doors/${id}`, body);
-const stand = (body: object = { seconds: 3_600 }) => estate.desk('POST', `/doors/${id}/stand-open`, body);
-const remove = () => estate.desk('DELETE', `/doors/${id}/stand-open`);
-const pulses = () => estate.played.held.length;
-const state = async () => (await estate.desk('GET', `/doors/${id}/state`)).body.standingOpen;
+const put = (body: object) => site.desk('PUT', `/doors/${id}`, body);
+const stand = (body: object = { seconds: 3_600 }) => site.desk('POST', `/doors/${id}/stand-open`, body);
+const remove = () => site.desk('DELETE', `/doors/${id}/stand-open`);
+const pulses = () => site.played.held.length;
+const state = async () => (await site.desk('GET', `/doors/${id}/state`)).body.standingOpen;
 const CHANGES = ['begun', 'lost', 'ending', 'ended', 'expired'];
 /** What was audited and published, which is the same. */
 function recorded() {
-  const audited = estate.played.audits.filter(
+  const audited = site.played.audits.filter(
     ({ action, outcome }) => action === 'door.stand-open' && CHANGES.includes(outcome),
   );
-  const published = estate.played.published.filter(({ type }) => type === 'gatehouse.door.standing-open.v1');
+  const published = site.played.published.filter(({ type }) => type === 'gatehouse.door.standing-open.v1');
   expect(published.map(({ data }) => data.change)).toEqual(audited.map(({ outcome }) => outcome));
   return published.map(({ data: { change, reason } }) => (reason === null ? change : `${change}: ${reason}`));
 }
 
 it('the permission alone holds nothing', async () => {
-  await estate.applyAll();
-  await estate.clock.advance(20 * MINUTE);
+  await site.applyAll();
+  await site.clock.advance(20 * MINUTE);
   expect([pulses(), await state(), recorded()]).toEqual([0, null, []]);
 });
 
 describe('a door on a relay that is to stand open', () => {
   it('is held at once, and renewed well before each pulse is over', async () => {
     expect((await stand()).body).toMatchObject({ outcome: 'confirmed', standingOpen: { via: 'rs485' } });
-    expect(estate.played.held).toEqual([
+    expect(site.played.held).toEqual([
       {
         deviceId: DEVICE,
         bus: 'b',
@@ -54,22 +54,22 @@ describe('a door on a relay that is to stand open', () => {
         at: 0,
       },
     ]);
-    const { timeoutMs = 0 } = estate.played.held[0] ?? {};
+    const { timeoutMs = 0 } = site.played.held[0] ?? {};
     expect(timeoutMs).toBeLessThan(RENEW_EVERY_MS);
     expect(2 * RENEW_EVERY_MS).toBeLessThan(HOLD_MS);
     const since = new Date(START).toISOString();
     expect(await state()).toMatchObject({ state: 'open', on: true, since, failure: null });
-    await estate.clock.advance(3 * RENEW_EVERY_MS);
-    expect(estate.played.held.map(({ at }) => at)).toEqual([0, 8_000, 16_000, 24_000]);
+    await site.clock.advance(3 * RENEW_EVERY_MS);
+    expect(site.played.held.map(({ at }) => at)).toEqual([0, 8_000, 16_000, 24_000]);
     expect(await state()).toMatchObject({ on: true, since, failure: null });
     expect(recorded()).toEqual(['begun']);
   });
 
   it('ends at its time, by nothing being sent', async () => {
     await stand({ seconds: 60 });
-    await estate.clock.advance(MINUTE);
+    await site.clock.advance(MINUTE);
     const before = pulses();
-    await estate.clock.advance(MINUTE);
+    await site.clock.advance(MINUTE);
     expect([pulses(), await state(), recorded()]).toEqual([
       before,
       null,
@@ -81,51 +81,51 @@ describe('a door on a relay that is to stand open', () => {
     await stand();
     expect((await remove()).body).toMatchObject({ outcome: 'accepted', standingOpen: null });
     await stand();
-    expect((await estate.desk('POST', `/doors/${id}/lock`)).body).toMatchObject({
+    expect((await site.desk('POST', `/doors/${id}/lock`)).body).toMatchObject({
       outcome: 'accepted',
       via: 'rs485',
     });
     const before = pulses();
-    await estate.clock.advance(MINUTE);
+    await site.clock.advance(MINUTE);
     expect([pulses(), await state()]).toEqual([before, null]);
     expect(recorded()).toEqual([
       ...['begun', 'ended: ended by request'],
       ...['begun', 'ended: the door was locked'],
     ]);
-    expect(await estate.desk('POST', `/doors/${id}/lock`)).toMatchObject({ body: { error: 'NO_LOCK' } });
+    expect(await site.desk('POST', `/doors/${id}/lock`)).toMatchObject({ body: { error: 'NO_LOCK' } });
   });
 
   it('has a renewal that is on its way called off with it', async () => {
     await stand();
     const stopped = Promise.withResolvers<void>();
-    estate.played.hold = (signal) => {
+    site.played.hold = (signal) => {
       signal.addEventListener('abort', () => stopped.resolve());
       return stopped.promise.then(away);
     };
-    await estate.clock.advance(RENEW_EVERY_MS);
+    await site.clock.advance(RENEW_EVERY_MS);
     await remove();
     await stopped.promise;
-    await estate.clock.advance(MINUTE);
+    await site.clock.advance(MINUTE);
     expect([pulses(), recorded()]).toEqual([2, ['begun', 'ended: ended by request']]);
   });
 
   it.each<[string, () => unknown]>([
-    ['no RS-485 device opens the door', () => estate.played.relays.clear()],
-    ['another device opens the door now', () => estate.played.relays.set(id, playedRelay(OTHER))],
+    ['no RS-485 device opens the door', () => site.played.relays.clear()],
+    ['another device opens the door now', () => site.played.relays.set(id, playedRelay(OTHER))],
     ['its standOpenEnabled is false', () => put({ standOpenEnabled: false })],
   ])('ends because %s', async (reason, lose) => {
     await stand();
     await lose();
-    estate.doors.wake(id);
-    await estate.clock.advance(MINUTE);
+    site.doors.wake(id);
+    await site.clock.advance(MINUTE);
     expect([pulses(), await state(), recorded()]).toEqual([1, null, ['begun', `ended: ${reason}`]]);
   });
 
   it('does not keep an unlock from firing', async () => {
     await stand();
-    expect((await estate.desk('POST', `/doors/${id}/unlock`)).body).toMatchObject({ outcome: 'confirmed' });
-    expect(estate.played.pulses).toEqual([DEVICE]);
-    await estate.clock.advance(RENEW_EVERY_MS);
+    expect((await site.desk('POST', `/doors/${id}/unlock`)).body).toMatchObject({ outcome: 'confirmed' });
+    expect(site.played.pulses).toEqual([DEVICE]);
+    await site.clock.advance(RENEW_EVERY_MS);
     expect(pulses()).toBe(2);
   });
 });
@@ -133,7 +133,7 @@ describe('a door on a relay that is to stand open', () => {
 it('a relay whose watchdog no one proved is not held: it is refused, and nothing waits', async () => {
   const message = 'run: gatehouse bus watchdog-test io-1';
   const unproven = new GatehouseError('WATCHDOG_NOT_PROVEN', message);
-  estate.played.assertRelayProven = () => {
+  site.played.assertRelayProven = () => {
     throw unproven;
   };
   const { status, body } = await stand();
@@ -147,7 +147,7 @@ describe.each([
 ] as const)('a relay is held no more when %s', (_, code) => {
   const message = 'the words of the refusal';
   const refuse = () => {
-    estate.played.assertRelayProven = () => {
+    site.played.assertRelayProven = () => {
       throw new GatehouseError(code, message);
     };
   };
@@ -155,28 +155,28 @@ describe.each([
   it('and a door that stood open ends', async () => {
     await stand();
     refuse();
-    await estate.clock.advance(RENEW_EVERY_MS);
+    await site.clock.advance(RENEW_EVERY_MS);
     expect([pulses(), await state(), recorded()]).toEqual([1, null, ['begun', `ended: ${message}`]]);
-    estate.played.assertRelayProven = () => undefined;
-    await estate.clock.advance(MINUTE);
+    site.played.assertRelayProven = () => undefined;
+    await site.clock.advance(MINUTE);
     expect(pulses()).toBe(1);
   });
 
   it('and one that waited for its device expires', async () => {
-    estate.played.hold = away;
+    site.played.hold = away;
     await stand();
     refuse();
-    await estate.clock.advance(RENEW_EVERY_MS);
+    await site.clock.advance(RENEW_EVERY_MS);
     expect([pulses(), await state(), recorded()]).toEqual([1, null, [`expired: ${message}`]]);
   });
 });
 
 it('a relay without settings in force for a while is tried on', async () => {
   await stand();
-  estate.played.assertRelayProven = () => {
+  site.played.assertRelayProven = () => {
     throw new GatehouseError('NO_RELAY', 'its settings are on their way');
   };
-  await estate.clock.advance(RENEW_EVERY_MS);
+  await site.clock.advance(RENEW_EVERY_MS);
   expect([pulses(), recorded()]).toEqual([2, ['begun']]);
 });
 
@@ -192,22 +192,22 @@ describe('DELETE of a door on a relay', () => {
   it('is accepted until the last pulse is over, and says afterwards that nothing stood open', async () => {
     await stand();
     expect(await ended()).toEqual(['accepted', LETS_GO]);
-    await estate.clock.advance(HOLD_MS - 1);
+    await site.clock.advance(HOLD_MS - 1);
     expect(await ended()).toEqual(['accepted', LETS_GO]);
-    await estate.clock.advance(1);
+    await site.clock.advance(1);
     expect(await ended()).toEqual(['confirmed', NOTHING]);
   });
 
   it('is accepted also where nothing confirmed the last pulse', async () => {
-    estate.played.hold = async () => ({ outcome: 'unknown' });
+    site.played.hold = async () => ({ outcome: 'unknown' });
     await stand();
     expect(await ended()).toEqual(['accepted', LETS_GO]);
-    await estate.clock.advance(HOLD_MS);
+    await site.clock.advance(HOLD_MS);
     expect(await ended()).toEqual(['confirmed', NOTHING]);
   });
 
   it('says that it never began, and records no end', async () => {
-    estate.played.hold = away;
+    site.played.hold = away;
     expect((await stand()).body).toMatchObject({ outcome: 'waiting' });
     const reason = 'the door did not stand open yet: the waiting request was withdrawn';
     expect(await ended()).toEqual(['confirmed', reason]);
@@ -217,10 +217,10 @@ describe('DELETE of a door on a relay', () => {
   it('is accepted after a restart too, while the pulse of the former run may go on', async () => {
     await stand();
     await end();
-    estate = await openEstate(estate.database, { now: estate.clock.now() });
-    estate.played.relays.set(id, playedRelay(DEVICE));
+    site = await openDoorSite(site.database, { now: site.clock.now() });
+    site.played.relays.set(id, playedRelay(DEVICE));
     expect(await ended()).toEqual(['accepted', LETS_GO]);
-    await estate.clock.advance(HOLD_MS);
+    await site.clock.advance(HOLD_MS);
     expect(await ended()).toEqual(['confirmed', NOTHING]);
   });
 });
@@ -228,16 +228,16 @@ describe('DELETE of a door on a relay', () => {
 describe('a renewal that fails', () => {
   it('shows in the state; the second in a row is recorded once as lost, and the door is tried on', async () => {
     await stand();
-    estate.played.hold = away;
-    await estate.clock.advance(RENEW_EVERY_MS);
+    site.played.hold = away;
+    await site.clock.advance(RENEW_EVERY_MS);
     const failure = { code: 'DEVICE_OFFLINE', message: 'it does not answer' };
     expect(await state()).toMatchObject({ on: true, since: expect.any(String), failure });
     expect(recorded()).toEqual(['begun']);
-    await estate.clock.advance(5 * RENEW_EVERY_MS);
+    await site.clock.advance(5 * RENEW_EVERY_MS);
     expect([pulses(), recorded()]).toEqual([7, ['begun', 'lost: it does not answer']]);
     expect(await state()).toMatchObject({ state: 'lost', on: false, since: null, failure });
-    estate.played.hold = async () => ({ outcome: 'confirmed' });
-    await estate.clock.advance(RENEW_EVERY_MS);
+    site.played.hold = async () => ({ outcome: 'confirmed' });
+    await site.clock.advance(RENEW_EVERY_MS);
     expect(recorded()).toEqual(['begun', 'lost: it does not answer', 'begun']);
     expect(await state()).toMatchObject({ on: true, failure: null });
   });
@@ -245,41 +245,41 @@ describe('a renewal that fails', () => {
   it('once is not recorded', async () => {
     await stand();
     for (const hold of [away, async () => ({ outcome: 'confirmed' }) as const, away]) {
-      estate.played.hold = hold;
-      await estate.clock.advance(RENEW_EVERY_MS);
+      site.played.hold = hold;
+      await site.clock.advance(RENEW_EVERY_MS);
     }
     expect(recorded()).toEqual(['begun']);
   });
 
   it('is one whose outcome no one knows, or that broke here, too; the begin expires after 15 minutes', async () => {
-    estate.played.hold = async () => ({ outcome: 'unknown' });
+    site.played.hold = async () => ({ outcome: 'unknown' });
     expect((await stand()).body).toMatchObject({ outcome: 'waiting' });
     expect(await state()).toMatchObject({ on: false, failure: { code: 'OUTCOME_UNKNOWN' } });
-    estate.played.hold = () => Promise.reject(new Error('secret detail'));
-    await estate.clock.advance(RENEW_EVERY_MS);
+    site.played.hold = () => Promise.reject(new Error('secret detail'));
+    await site.clock.advance(RENEW_EVERY_MS);
     const message = 'the gateway itself failed; its log says why';
     expect(await state()).toMatchObject({ on: false, failure: { code: 'INTERNAL', message } });
-    await estate.clock.advance(15 * MINUTE);
+    await site.clock.advance(15 * MINUTE);
     expect([await state(), recorded()]).toEqual([null, [`expired: ${message}`]]);
     const before = pulses();
-    await estate.clock.advance(MINUTE);
+    await site.clock.advance(MINUTE);
     expect(pulses()).toBe(before);
   });
 
   it('goes on, unrecorded, while the disk takes nothing', async () => {
-    const { commit } = estate.database;
+    const { commit } = site.database;
     await stand();
-    estate.database.commit = () => Promise.reject(new GatehouseError('STORAGE_UNAVAILABLE', 'full'));
-    await estate.clock.advance(RENEW_EVERY_MS);
-    estate.database.commit = commit;
+    site.database.commit = () => Promise.reject(new GatehouseError('STORAGE_UNAVAILABLE', 'full'));
+    await site.clock.advance(RENEW_EVERY_MS);
+    site.database.commit = commit;
     expect([pulses(), recorded()]).toEqual([2, ['begun']]);
   });
 });
 
 describe('what the device reports of its relay', () => {
   const report = async (isClosed: boolean) => {
-    estate.doors.standOpen.relayReported(id, playedRelay(DEVICE), isClosed);
-    await estate.clock.advance(0);
+    site.doors.standOpen.relayReported(id, playedRelay(DEVICE), isClosed);
+    await site.clock.advance(0);
   };
   const LOST =
     'the device reports that its relay is open; the gateway closes it again at the next renewal, within 8 s';
@@ -292,8 +292,8 @@ describe('what the device reports of its relay', () => {
     expect(await state()).toMatchObject({ state: 'lost', on: false, since: null, failure });
     expect((await stand()).body).toMatchObject({ outcome: 'waiting', reason: LOST });
     expect(pulses()).toBe(1);
-    await estate.clock.advance(RENEW_EVERY_MS);
-    const since = new Date(estate.clock.now()).toISOString();
+    await site.clock.advance(RENEW_EVERY_MS);
+    const since = new Date(site.clock.now()).toISOString();
     expect(await state()).toMatchObject({ state: 'open', on: true, since, failure: null });
     expect([pulses(), recorded()]).toEqual([2, ['begun', `lost: ${LOST}`, 'begun']]);
   });
@@ -302,17 +302,17 @@ describe('what the device reports of its relay', () => {
     await stand();
     await report(false);
     expect(await state()).toMatchObject({ state: 'open', on: true });
-    await estate.clock.advance(6_000);
+    await site.clock.advance(6_000);
     await report(false);
     expect(await state()).toMatchObject({ state: 'lost', on: false, failure });
   });
 
   it('shows that a pulse of unknown outcome has closed it', async () => {
-    estate.played.hold = async () => ({ outcome: 'unknown' });
+    site.played.hold = async () => ({ outcome: 'unknown' });
     await stand();
     await report(true);
     expect(await state()).toMatchObject({ state: 'open', on: true, failure: null });
-    await estate.clock.advance(RENEW_EVERY_MS);
+    await site.clock.advance(RENEW_EVERY_MS);
     await report(false);
     expect(await state()).toMatchObject({ state: 'lost', on: false });
     await report(true);
@@ -328,14 +328,14 @@ describe('what the device reports of its relay', () => {
   it('counts also when a request for another end is being stored', async () => {
     await stand();
     await report(true);
-    const { commit } = estate.database;
-    estate.database.commit = (job, urgency) => {
-      estate.database.commit = commit;
-      estate.doors.standOpen.relayReported(id, playedRelay(DEVICE), false);
+    const { commit } = site.database;
+    site.database.commit = (job, urgency) => {
+      site.database.commit = commit;
+      site.doors.standOpen.relayReported(id, playedRelay(DEVICE), false);
       return commit(job, urgency);
     };
     expect((await stand()).body).toMatchObject({ outcome: 'unknown', reason: LOST });
-    await estate.clock.advance(0);
+    await site.clock.advance(0);
     expect(await state()).toMatchObject({ state: 'lost', on: false, failure });
   });
 });
@@ -344,22 +344,22 @@ it('after a restart what stood open goes on until its time', async () => {
   await stand({ seconds: 600 });
   await end();
   const before = pulses();
-  await estate.clock.advance(MINUTE);
+  await site.clock.advance(MINUTE);
   expect([before, pulses(), recorded()]).toEqual([1, 1, ['begun']]);
-  estate = await openEstate(estate.database, { now: estate.clock.now() });
-  estate.played.relays.set(id, playedRelay(DEVICE));
+  site = await openDoorSite(site.database, { now: site.clock.now() });
+  site.played.relays.set(id, playedRelay(DEVICE));
   const interrupted = 'lost: the gateway was restarted, and has not closed the relay again yet';
   expect(await state()).toMatchObject({ state: 'lost', on: false, since: null });
-  estate.played.hold = away;
-  estate.run();
-  await estate.clock.advance(0);
+  site.played.hold = away;
+  site.run();
+  await site.clock.advance(0);
   expect(await state()).toMatchObject({ state: 'lost', on: false, since: null });
   expect(recorded()).toEqual([interrupted]);
-  estate.played.hold = async () => ({ outcome: 'confirmed' });
-  await estate.clock.advance(RENEW_EVERY_MS);
-  const since = new Date(estate.clock.now()).toISOString();
+  site.played.hold = async () => ({ outcome: 'confirmed' });
+  await site.clock.advance(RENEW_EVERY_MS);
+  const since = new Date(site.clock.now()).toISOString();
   expect(await state()).toMatchObject({ state: 'open', on: true, since });
   expect([pulses(), recorded()]).toEqual([2, [interrupted, 'begun']]);
-  await estate.clock.advance(10 * MINUTE);
+  await site.clock.advance(10 * MINUTE);
   expect([await state(), recorded()]).toEqual([null, [interrupted, 'begun', 'ended: its time is over']]);
 });

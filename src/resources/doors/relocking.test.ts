@@ -2,66 +2,66 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import type { Unlocked } from '../../../drivers/contract/zgate.ts';
-import { type Estate, GATEWAY, openEstate } from '../../../test/estate.ts';
-import { errorOf, MAC, openEstateWithLock } from './test-doors.ts';
+import { type DoorSite, GATEWAY, openDoorSite } from '../../../test/door-site.ts';
+import { errorOf, MAC, openDoorSiteWithLock } from './test-doors.ts';
 
 const MINUTE = 60_000;
 
-let estate: Estate;
+let site: DoorSite;
 let id: string;
 let end: () => Promise<void>;
 beforeEach(async () => {
-  ({ estate, id } = await openEstateWithLock());
-  end = estate.run();
+  ({ site, id } = await openDoorSiteWithLock());
+  end = site.run();
   answer('gateway');
 });
 
 function answer(relock: Unlocked['relock']): void {
-  estate.played.unlock = async () => ({ outcome: 'confirmed', relock });
+  site.played.unlock = async () => ({ outcome: 'confirmed', relock });
 }
-const unlock = () => estate.desk('POST', `/doors/${id}/unlock`);
-const lock = () => estate.desk('POST', `/doors/${id}/lock`);
-const state = async () => (await estate.desk('GET', `/doors/${id}/state`)).body;
+const unlock = () => site.desk('POST', `/doors/${id}/unlock`);
+const lock = () => site.desk('POST', `/doors/${id}/lock`);
+const state = async () => (await site.desk('GET', `/doors/${id}/state`)).body;
 const relock = async () => (await state()).relock as { by: string | null; pending: unknown[] };
-const kinds = () => estate.played.actuated.map(({ kind }) => kind);
-const times = () => estate.played.actuated.map(({ at }) => at);
+const kinds = () => site.played.actuated.map(({ kind }) => kind);
+const times = () => site.played.actuated.map(({ at }) => at);
 const alarms = () =>
-  estate.played.published
+  site.played.published
     .filter(({ type }) => type === 'gatehouse.door.alarm.v1')
     .map(({ data }) => [data.alarm, data.raised]);
 const audited = (action: string) =>
-  estate.played.audits.filter((entry) => entry.action === action).map(({ outcome }) => outcome);
+  site.played.audits.filter((entry) => entry.action === action).map(({ outcome }) => outcome);
 const offline = () => Promise.reject(new DriverError('DEVICE_OFFLINE', 'it sleeps'));
 async function restart() {
   await end();
-  estate = await openEstate(estate.database, { now: estate.clock.now() });
-  end = estate.run();
-  await estate.clock.advance(0);
+  site = await openDoorSite(site.database, { now: site.clock.now() });
+  end = site.run();
+  await site.clock.advance(0);
 }
 
 describe('a lock that does not lock again by itself', () => {
   it('is locked by the gateway, after its time and until it was seen locked', async () => {
     await unlock();
-    expect(estate.played.unlocks[0]?.unlock).toMatchObject({ relockSeconds: 5, gatewayRelocks: true });
+    expect(site.played.unlocks[0]?.unlock).toMatchObject({ relockSeconds: 5, gatewayRelocks: true });
     expect(await relock()).toMatchObject({ by: null, pending: [{ mac: MAC, purpose: 'unlock' }] });
-    estate.played.actuate = async () => ({ outcome: 'accepted' });
-    await estate.clock.advance(4_999);
+    site.played.actuate = async () => ({ outcome: 'accepted' });
+    await site.clock.advance(4_999);
     expect(kinds()).toEqual([]);
-    await estate.clock.advance(1);
+    await site.clock.advance(1);
     expect([kinds(), times()]).toEqual([['lock'], [5_000]]);
-    await estate.clock.advance(1_000);
-    estate.played.actuate = async () => ({ outcome: 'confirmed' });
-    await estate.clock.advance(2_000);
+    await site.clock.advance(1_000);
+    site.played.actuate = async () => ({ outcome: 'confirmed' });
+    await site.clock.advance(2_000);
     expect([times(), (await relock()).pending]).toEqual([[5_000, 6_000, 8_000], []]);
     expect(audited('door.relock')).toEqual(['done']);
-    await estate.clock.advance(10 * MINUTE);
+    await site.clock.advance(10 * MINUTE);
     expect(kinds()).toHaveLength(3);
   });
 
   it('raises an alarm when it cannot be seen locked, and clears it when it is', async () => {
     await unlock();
-    estate.played.actuate = offline;
-    await estate.clock.advance(MINUTE);
+    site.played.actuate = offline;
+    await site.clock.advance(MINUTE);
     expect(alarms()).toEqual([['notLocked', true]]);
     expect(await relock()).toMatchObject({ pending: [{ alarm: true }] });
     await restart();
@@ -73,118 +73,118 @@ describe('a lock that does not lock again by itself', () => {
     await unlock();
     await reportBolt('locked');
     expect((await relock()).pending).toHaveLength(1);
-    estate.played.actuate = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
-    await estate.clock.advance(MINUTE);
+    site.played.actuate = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
+    await site.clock.advance(MINUTE);
     expect([kinds().length > 2, alarms()]).toEqual([true, [['notLocked', true]]]);
     const sent = kinds().length;
     await reportBolt('locked');
-    await estate.clock.advance(0);
+    await site.clock.advance(0);
     expect([alarms().at(-1), (await relock()).pending]).toEqual([['notLocked', false], []]);
-    await estate.clock.advance(10 * MINUTE);
+    await site.clock.advance(10 * MINUTE);
     expect(kinds()).toHaveLength(sent);
   });
 
   it('raises no alarm while its link comes up after a restart, for a minute', async () => {
     await unlock();
     await end();
-    estate = await openEstate(estate.database, { now: estate.clock.now() });
-    estate.played.unreachable = 'link zb-1 is down';
-    end = estate.run();
-    await estate.clock.advance(30_000);
+    site = await openDoorSite(site.database, { now: site.clock.now() });
+    site.played.unreachable = 'link zb-1 is down';
+    end = site.run();
+    await site.clock.advance(30_000);
     expect([kinds(), alarms()]).toEqual([[], []]);
-    estate.played.unreachable = undefined;
-    estate.doors.gatewayChanged(GATEWAY, true);
-    await estate.clock.advance(0);
+    site.played.unreachable = undefined;
+    site.doors.gatewayChanged(GATEWAY, true);
+    await site.clock.advance(0);
     expect([kinds(), (await relock()).pending]).toEqual([['lock'], []]);
   });
 
   it('raises the alarm when its link is down for longer than that', async () => {
     await unlock();
     await end();
-    estate = await openEstate(estate.database, { now: estate.clock.now() });
-    estate.played.unreachable = 'link zb-1 is down';
-    end = estate.run();
-    await estate.clock.advance(2 * MINUTE);
+    site = await openDoorSite(site.database, { now: site.clock.now() });
+    site.played.unreachable = 'link zb-1 is down';
+    end = site.run();
+    await site.clock.advance(2 * MINUTE);
     expect(alarms()).toEqual([['notLocked', true]]);
   });
 
   it('is locked as soon as it is back, and not at the end of a pause', async () => {
     await unlock();
-    estate.played.actuate = offline;
-    await estate.clock.advance(10 * MINUTE);
-    estate.report(MAC, { connected: false });
+    site.played.actuate = offline;
+    await site.clock.advance(10 * MINUTE);
+    site.report(MAC, { connected: false });
     const before = kinds().length;
-    estate.played.actuate = async () => ({ outcome: 'confirmed' });
-    estate.report(MAC);
-    await estate.clock.advance(0);
+    site.played.actuate = async () => ({ outcome: 'confirmed' });
+    site.report(MAC);
+    await site.clock.advance(0);
     expect([kinds().length, (await relock()).pending]).toEqual([before + 1, []]);
   });
 
   it('is locked after a restart, at once', async () => {
-    estate.played.unlock = () => new Promise(() => {});
+    site.played.unlock = () => new Promise(() => {});
     void unlock();
-    await expect.poll(() => estate.played.unlocks.length).toBe(1);
+    await expect.poll(() => site.played.unlocks.length).toBe(1);
     await restart();
     expect(kinds()).toEqual(['lock']);
     // The unlock may still be held by the parent of the lock: what was seen so soon does not count.
     expect((await relock()).pending).toHaveLength(1);
-    await estate.clock.advance(35_000);
+    await site.clock.advance(35_000);
     expect([kinds(), (await relock()).pending]).toEqual([['lock', 'lock'], []]);
   });
 
   it('whose outcome no one knows is locked, and once more when the frame can be held no longer', async () => {
-    estate.played.unlock = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
+    site.played.unlock = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
     await unlock();
-    await estate.clock.advance(MINUTE);
+    await site.clock.advance(MINUTE);
     expect([times(), (await relock()).pending]).toEqual([[5_000, 35_000], []]);
   });
 
   it('whose outcome no one knows, and which shows itself open later, is locked soon after that', async () => {
-    estate.played.unlock = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
+    site.played.unlock = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
     await unlock();
-    await estate.clock.advance(7_000);
+    await site.clock.advance(7_000);
     await reportBolt('unlocked');
-    await estate.clock.advance(MINUTE);
+    await site.clock.advance(MINUTE);
     expect([times(), (await relock()).pending]).toEqual([[5_000, 15_000, 35_000], []]);
   });
 
   it('is given its time again by another unlock, also while it is being locked', async () => {
     await unlock();
     const { promise, resolve } = Promise.withResolvers<{ outcome: 'confirmed' }>();
-    estate.played.actuate = () => promise;
-    await estate.clock.advance(5_000);
+    site.played.actuate = () => promise;
+    await site.clock.advance(5_000);
     await unlock();
-    estate.played.actuate = async () => ({ outcome: 'confirmed' });
+    site.played.actuate = async () => ({ outcome: 'confirmed' });
     resolve({ outcome: 'confirmed' });
-    await estate.clock.advance(4_999);
+    await site.clock.advance(4_999);
     expect(times()).toEqual([5_000]);
-    await estate.clock.advance(1);
+    await site.clock.advance(1);
     expect([times(), (await relock()).pending]).toEqual([[5_000, 10_000], []]);
   });
 
   it('still has to be locked when another unlock was not sent', async () => {
     await unlock();
-    estate.played.unlock = offline;
+    site.played.unlock = offline;
     expect(errorOf(await unlock())).toEqual([503, 'DEVICE_OFFLINE']);
-    await estate.clock.advance(0);
+    await site.clock.advance(0);
     expect([kinds(), (await relock()).pending]).toEqual([['lock'], []]);
   });
 });
 
 describe('an unlock by radio that comes when nothing waits for it', () => {
   const happens = (source: string, what = 'unlocked') =>
-    estate.emit('lockEvent', {
+    site.emit('lockEvent', {
       hwId: MAC,
       kind: 'operation',
       what,
       source,
       userId: null,
-      at: estate.clock.now(),
+      at: site.clock.now(),
     });
 
   it('is undone, for its parent may have held it for minutes', async () => {
     await happens('rf');
-    await estate.clock.advance(5_000);
+    await site.clock.advance(5_000);
     expect([kinds(), (await relock()).pending]).toEqual([['lock'], []]);
   });
 
@@ -193,37 +193,37 @@ describe('an unlock by radio that comes when nothing waits for it', () => {
     ['rf', 'locked'],
   ])('is none by %s, %s', async (source, what) => {
     await happens(source, what);
-    await estate.clock.advance(5_000);
+    await site.clock.advance(5_000);
     expect(kinds()).toEqual([]);
   });
 
   it('is left to a lock that locks again by itself, which is watched', async () => {
-    estate.report(MAC, { relock: { by: 'autoRelock', seconds: 30 } });
+    site.report(MAC, { relock: { by: 'autoRelock', seconds: 30 } });
     await happens('rf');
-    await estate.clock.advance(39_999);
+    await site.clock.advance(39_999);
     expect(kinds()).toEqual([]);
-    await estate.clock.advance(1);
+    await site.clock.advance(1);
     expect(kinds()).toEqual(['lock']);
   });
 
   it('is that of standing open', async () => {
-    await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
-    await estate.desk('POST', `/doors/${id}/stand-open`, { seconds: 60 });
+    await site.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
+    await site.desk('POST', `/doors/${id}/stand-open`, { seconds: 60 });
     await happens('rf');
-    await estate.clock.advance(30_000);
+    await site.clock.advance(30_000);
     expect(kinds()).toEqual(['standOpen']);
   });
 });
 
 /** Three seconds later. */
 async function reportBolt(value: string): Promise<void> {
-  await estate.clock.advance(3_000);
-  estate.report(MAC, { lockState: { value, at: estate.clock.now() } });
+  await site.clock.advance(3_000);
+  site.report(MAC, { lockState: { value, at: site.clock.now() } });
 }
 
 describe('a lock that relocks by itself', () => {
   const relocksItself = (by = 'timedUnlock', seconds: number | null = null) =>
-    estate.report(MAC, { relock: { by, seconds } });
+    site.report(MAC, { relock: { by, seconds } });
   beforeEach(() => {
     relocksItself();
     answer('timedUnlock');
@@ -239,60 +239,60 @@ describe('a lock that relocks by itself', () => {
       answer(by);
       await unlock();
       await reportBolt('unlocked');
-      await estate.clock.advance(at - 3_001);
+      await site.clock.advance(at - 3_001);
       expect(kinds()).toEqual([]);
-      await estate.clock.advance(1);
+      await site.clock.advance(1);
       expect([kinds(), times(), (await relock()).pending]).toEqual([['lock'], [at], []]);
       expect(audited('door.relock')).toEqual(['done']);
     },
   );
 
   it('and cannot be locked raises the alarm, until it reports that it is locked', async () => {
-    estate.played.actuate = async () => ({ outcome: 'jammed' });
+    site.played.actuate = async () => ({ outcome: 'jammed' });
     await unlock();
     await reportBolt('unlocked');
-    await estate.clock.advance(MINUTE);
+    await site.clock.advance(MINUTE);
     expect(alarms()).toEqual([['notLocked', true]]);
     await reportBolt('locked');
-    await estate.clock.advance(0);
+    await site.clock.advance(0);
     expect([alarms().at(-1), (await relock()).pending]).toEqual([['notLocked', false], []]);
   });
 
   it('is believed only by a report that came after the unlock, and by the last one', async () => {
     await reportBolt('locked');
     await unlock();
-    estate.report(MAC);
-    await estate.clock.advance(15_000);
+    site.report(MAC);
+    await site.clock.advance(15_000);
     expect(kinds()).toEqual(['lock']);
     await unlock();
     await reportBolt('locked');
     await reportBolt('notFullyLocked');
-    await estate.clock.advance(9_000);
+    await site.clock.advance(9_000);
     expect(kinds()).toEqual(['lock', 'lock']);
   });
 
   it('and whose unlock has no known outcome is locked when the frame can be held no longer', async () => {
-    estate.played.unlock = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
+    site.played.unlock = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
     await unlock();
     await reportBolt('locked');
-    await estate.clock.advance(MINUTE);
+    await site.clock.advance(MINUTE);
     expect([times(), (await relock()).pending]).toEqual([[50_000], []]);
   });
 
   it('and whose unlock has no known outcome, and which shows itself open, has the time for a relock from then', async () => {
-    estate.played.unlock = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
+    site.played.unlock = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
     await unlock();
     await reportBolt('notFullyLocked');
-    await estate.clock.advance(MINUTE);
+    await site.clock.advance(MINUTE);
     expect([times(), (await relock()).pending]).toEqual([[18_000, 35_000], []]);
   });
 
   it('is watched on when another unlock was not sent', async () => {
     await unlock();
-    estate.played.unlock = offline;
+    site.played.unlock = offline;
     await unlock();
     await reportBolt('locked');
-    await estate.clock.advance(MINUTE);
+    await site.clock.advance(MINUTE);
     expect([kinds(), (await relock()).pending]).toEqual([[], []]);
   });
 
@@ -308,25 +308,25 @@ describe('nothing is left to do for the gateway', () => {
     answer(way);
     await unlock();
     await reportBolt('locked');
-    await estate.clock.advance(MINUTE);
+    await site.clock.advance(MINUTE);
     expect([kinds(), (await relock()).pending, audited('door.relock')]).toEqual([[], [], []]);
   });
 
   it.each(['timedUnlock', 'autoRelock'] as const)('when the lock is known for %s', async (by) => {
-    estate.report(MAC, { relock: { by, seconds: 5 } });
+    site.report(MAC, { relock: { by, seconds: 5 } });
     answer(by);
     await unlock();
-    expect(estate.played.unlocks[0]?.unlock.gatewayRelocks).toBe(false);
+    expect(site.played.unlocks[0]?.unlock.gatewayRelocks).toBe(false);
     expect(await relock()).toMatchObject({ by, seconds: 5, pending: [{ mac: MAC, purpose: 'unlock' }] });
     await reportBolt('locked');
-    await estate.clock.advance(MINUTE);
+    await site.clock.advance(MINUTE);
     expect([kinds(), (await relock()).pending]).toEqual([[], []]);
   });
 
   it.each(['DEVICE_OFFLINE', 'REFUSED', 'BUSY'] as const)('when nothing opened: %s', async (code) => {
-    estate.played.unlock = () => Promise.reject(new DriverError(code, 'because'));
+    site.played.unlock = () => Promise.reject(new DriverError(code, 'because'));
     await unlock();
-    await estate.clock.advance(MINUTE);
+    await site.clock.advance(MINUTE);
     expect([kinds(), (await relock()).pending]).toEqual([[], []]);
   });
 });
@@ -337,7 +337,7 @@ describe('locking a door', () => {
       status: 200,
       body: { doorId: id, outcome: 'confirmed', via: 'zigbee', reason: null },
     });
-    expect(estate.played.actuated).toMatchObject([{ kind: 'lock', hwId: MAC, gatewayId: GATEWAY }]);
+    expect(site.played.actuated).toMatchObject([{ kind: 'lock', hwId: MAC, gatewayId: GATEWAY }]);
     expect(audited('door.lock')).toEqual(['accepted', 'done']);
     expect((await state()).lastLock).toMatchObject({ outcome: 'confirmed', via: 'zigbee' });
   });
@@ -345,45 +345,45 @@ describe('locking a door', () => {
   it('is the relock, where one waits', async () => {
     await unlock();
     expect((await lock()).body).toMatchObject({ outcome: 'confirmed' });
-    await estate.clock.advance(MINUTE);
+    await site.clock.advance(MINUTE);
     expect([kinds(), (await relock()).pending]).toEqual([['lock'], []]);
   });
 
   it('is not refused while the door is being unlocked', async () => {
     const { promise, resolve } = Promise.withResolvers<Unlocked>();
-    estate.played.unlock = () => promise;
+    site.played.unlock = () => promise;
     const unlocking = unlock();
-    await expect.poll(() => estate.played.unlocks.length).toBe(1);
+    await expect.poll(() => site.played.unlocks.length).toBe(1);
     expect((await lock()).status).toBe(200);
     resolve({ outcome: 'confirmed', relock: 'gateway' });
     expect((await unlocking).status).toBe(200);
-    await estate.clock.advance(5_000);
+    await site.clock.advance(5_000);
     expect(kinds()).toEqual(['lock', 'lock']);
   });
 
   it('that waits for its lock is shown so', async () => {
     await unlock();
-    estate.played.actuate = offline;
+    site.played.actuate = offline;
     expect((await lock()).body).toMatchObject({ outcome: 'waiting' });
     expect((await state()).lastLock).toMatchObject({ via: 'zigbee', outcome: 'waiting' });
   });
 
   it('has its lock lock also where standing open waits, of which nothing was sent', async () => {
-    await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
-    estate.played.actuate = offline;
-    await estate.desk('POST', `/doors/${id}/stand-open`, { seconds: 600 });
-    estate.played.actuate = async () => ({ outcome: 'jammed' });
+    await site.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
+    site.played.actuate = offline;
+    await site.desk('POST', `/doors/${id}/stand-open`, { seconds: 600 });
+    site.played.actuate = async () => ({ outcome: 'jammed' });
     expect((await lock()).body).toMatchObject({ outcome: 'jammed' });
     expect([kinds(), (await state()).standingOpen]).toEqual([['standOpen', 'lock'], null]);
   });
 
   it('says that nothing was sent', async () => {
-    estate.played.actuate = offline;
+    site.played.actuate = offline;
     expect(errorOf(await lock())).toEqual([503, 'DEVICE_OFFLINE']);
     expect(audited('door.lock')).toEqual(['accepted', 'failed']);
-    estate.played.unreachable = 'link zb-1 is down';
+    site.played.unreachable = 'link zb-1 is down';
     expect(errorOf(await lock())).toEqual([503, 'DEVICE_OFFLINE']);
     expect(audited('door.lock')).toHaveLength(2);
-    expect(errorOf(await estate.as('front-desk')('POST', `/doors/${id}/lock`))).toEqual([403, 'FORBIDDEN']);
+    expect(errorOf(await site.as('front-desk')('POST', `/doors/${id}/lock`))).toEqual([403, 'FORBIDDEN']);
   });
 });

@@ -1,21 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type Estate, GATEWAY, openEstate, playedRelay } from '../../../test/estate.ts';
+import { type DoorSite, GATEWAY, openDoorSite, playedRelay } from '../../../test/door-site.ts';
 
 const MAC = '00124b0001a2b3c4';
 const OTHER = '00124b0001a2b3c5';
 
-let estate: Estate;
+let site: DoorSite;
 beforeEach(async () => {
-  estate = await openEstate();
+  site = await openDoorSite();
 });
 
-const create = async (body: object) => (await estate.desk('POST', '/doors', body)).body;
-const door = async (id: unknown) => (await estate.desk('GET', `/doors/${id}`)).body;
-const doors = async () => (await estate.desk('GET', '/doors')).body.items as Record<string, unknown>[];
-const connection = async (id: unknown) => (await estate.desk('GET', `/doors/${id}/state`)).body.connection;
+const create = async (body: object) => (await site.desk('POST', '/doors', body)).body;
+const door = async (id: unknown) => (await site.desk('GET', `/doors/${id}`)).body;
+const doors = async () => (await site.desk('GET', '/doors')).body.items as Record<string, unknown>[];
+const connection = async (id: unknown) => (await site.desk('GET', `/doors/${id}/state`)).body.connection;
 const joined = (hwId: string) =>
-  estate.emit('lockJoined', {
+  site.emit('lockJoined', {
     hwId,
     manufacturer: 'Acme',
     model: 'L1',
@@ -23,11 +23,11 @@ const joined = (hwId: string) =>
     capabilities: [],
   });
 const published = () =>
-  estate.played.published.filter(({ type }) => type === 'gatehouse.door.lock.v1').map(({ data }) => data);
+  site.played.published.filter(({ type }) => type === 'gatehouse.door.lock.v1').map(({ data }) => data);
 
 describe('replacing a lock', () => {
   const replace = (id: unknown, mac: string, headers: object = {}) =>
-    estate.desk('POST', `/doors/${id}/replace-lock`, { mac }, headers);
+    site.desk('POST', `/doors/${id}/replace-lock`, { mac }, headers);
 
   it('keeps the door and its settings, draws a new lockId, and sends all to the new lock', async () => {
     const { id, lockId, accessPointId } = await create({
@@ -36,8 +36,8 @@ describe('replacing a lock', () => {
       gatewayId: GATEWAY,
       networkId: 'n',
     });
-    await estate.desk('PUT', `/doors/${id}`, { number: 12 });
-    await estate.applyAll();
+    await site.desk('PUT', `/doors/${id}`, { number: 12 });
+    await site.applyAll();
     const { configVersion } = await door(id);
     await joined(OTHER);
     const found = (await doors()).find(({ mac }) => mac === OTHER)?.id;
@@ -57,12 +57,12 @@ describe('replacing a lock', () => {
       { doorId: found, change: 'merged' },
       { doorId: id, change: 'replaced', mac: OTHER },
     ]);
-    expect(estate.played.audits.at(-1)).toMatchObject({
+    expect(site.played.audits.at(-1)).toMatchObject({
       action: 'door.replace-lock',
       detail: { from: MAC, to: OTHER, merged: found },
     });
-    await estate.applyAll();
-    expect(estate.played.sent.at(-1)).toMatchObject({
+    await site.applyAll();
+    expect(site.played.sent.at(-1)).toMatchObject({
       apply: { hwId: OTHER, configuration: { number: 12 } },
     });
     // The old one, put in elsewhere, is another door.
@@ -80,15 +80,15 @@ describe('replacing a lock', () => {
   });
 
   it('keeps the permission to stand open, and sends it to the new lock', async () => {
-    estate.run();
+    site.run();
     const { id } = await create({ mac: MAC, gatewayId: GATEWAY, networkId: 'n' });
-    await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
-    await estate.applyAll();
+    await site.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
+    await site.applyAll();
     await replace(id, OTHER);
-    await estate.clock.advance(16 * 60_000);
-    await estate.applyAll();
+    await site.clock.advance(16 * 60_000);
+    await site.applyAll();
     expect(await door(id)).toMatchObject({ standOpenEnabled: true });
-    const { apply } = estate.played.sent.at(-1) ?? {};
+    const { apply } = site.played.sent.at(-1) ?? {};
     expect(apply).toMatchObject({ hwId: OTHER, configuration: { standOpenEnabled: true } });
   });
 
@@ -101,14 +101,14 @@ describe('replacing a lock', () => {
     });
     await joined('00124b0000000001');
     const [, , found] = await doors();
-    await estate.desk('PUT', `/doors/${found?.id}`, { name: 'Cellar' });
+    await site.desk('PUT', `/doors/${found?.id}`, { name: 'Cellar' });
     expect(await replace(id, '00124b0000000001')).toMatchObject({ status: 409 });
-    await estate.desk('PUT', `/doors/${found?.id}`, { name: null });
-    estate.played.relays.set(String(found?.id), playedRelay(id as string));
+    await site.desk('PUT', `/doors/${found?.id}`, { name: null });
+    site.played.relays.set(String(found?.id), playedRelay(id as string));
     expect(await replace(id, '00124b0000000001')).toMatchObject({ status: 409 });
-    estate.played.relays.clear();
+    site.played.relays.clear();
     const keys = { options: { accessInternal: { doors: [{ id: found?.id }] } } };
-    await estate.desk('PUT', `/doors/${id}`, keys);
+    await site.desk('PUT', `/doors/${id}`, keys);
     expect(await replace(id, '00124b0000000001')).toMatchObject({ status: 409 });
     expect(await door(id)).toMatchObject({ mac: MAC });
   });
@@ -125,10 +125,10 @@ it('a lock that was unlocked and has not shown that it is locked is refused unti
   const { id } = await create({ mac: MAC, gatewayId: GATEWAY, networkId: 'n' });
   await joined(OTHER);
   const found = (await doors()).find(({ mac }) => mac === OTHER)?.id;
-  await estate.desk('POST', `/doors/${found}/unlock`);
-  const replace = () => estate.desk('POST', `/doors/${id}/replace-lock`, { mac: OTHER });
+  await site.desk('POST', `/doors/${found}/unlock`);
+  const replace = () => site.desk('POST', `/doors/${id}/replace-lock`, { mac: OTHER });
   const { status, body } = await replace();
   expect([status, body.error, await door(found)]).toMatchObject([409, 'IN_PROGRESS', { mac: OTHER }]);
-  await estate.desk('POST', `/doors/${found}/lock`);
+  await site.desk('POST', `/doors/${found}/lock`);
   expect((await replace()).body).toMatchObject({ id, mac: OTHER });
 });

@@ -1,31 +1,30 @@
 /** Locks that sleep: each frame to them takes seconds, and the caller is answered before all of them were sent. */
 import { beforeEach, expect, it } from 'vitest';
 import type { Locked } from '../../../drivers/contract/zgate.ts';
-import { type Estate, GATEWAY, openEstate } from '../../../test/estate.ts';
+import { type DoorSite, GATEWAY, openDoorSite } from '../../../test/door-site.ts';
 
 const MAC = '00124b0001a2b3c4';
 
-let estate: Estate;
+let site: DoorSite;
 let id: string;
 beforeEach(async () => {
-  estate = await openEstate();
+  site = await openDoorSite();
   const body = { mac: MAC, gatewayId: GATEWAY, networkId: 'n' };
-  id = (await estate.desk('POST', '/doors', body)).body.id as string;
-  await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
-  estate.run();
+  id = (await site.desk('POST', '/doors', body)).body.id as string;
+  await site.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
+  site.run();
 });
 
-const call = (method: string, what: string, body?: object) =>
-  estate.desk(method, `/doors/${id}/${what}`, body);
+const call = (method: string, what: string, body?: object) => site.desk(method, `/doors/${id}/${what}`, body);
 const standOpen = (seconds: number) => call('POST', 'stand-open', { seconds });
 const state = async () => (await call('GET', 'state')).body;
-const timeouts = () => estate.played.actuated.map(({ kind, timeoutMs }) => [kind, timeoutMs]);
+const timeouts = () => site.played.actuated.map(({ kind, timeoutMs }) => [kind, timeoutMs]);
 const sent = (kind: string) =>
-  expect.poll(() => estate.played.actuated.at(-1)?.kind, { interval: 1 }).toBe(kind);
+  expect.poll(() => site.played.actuated.at(-1)?.kind, { interval: 1 }).toBe(kind);
 /** Its lock does it so late. */
 function takes(milliseconds: number): void {
-  estate.played.actuate = async (): Promise<Locked> => {
-    await estate.clock.sleep(milliseconds);
+  site.played.actuate = async (): Promise<Locked> => {
+    await site.clock.sleep(milliseconds);
     return { outcome: 'confirmed' };
   };
 }
@@ -34,15 +33,15 @@ it('a stand-open that takes 40 s is answered before, and shown when it is done',
   takes(40_000);
   const asking = standOpen(600);
   await sent('standOpen');
-  await estate.clock.advance(9_000);
+  await site.clock.advance(9_000);
   expect(await asking).toMatchObject({
     status: 200,
     body: { outcome: 'unknown', standingOpen: { state: 'sent', on: false } },
   });
   expect((await call('POST', 'unlock')).body).toMatchObject({ error: 'IN_PROGRESS' });
-  await estate.clock.advance(31_000);
+  await site.clock.advance(31_000);
   expect((await state()).standingOpen).toMatchObject({ state: 'open', on: true });
-  const audited = estate.played.audits.filter(({ action }) => action === 'door.stand-open');
+  const audited = site.played.audits.filter(({ action }) => action === 'door.stand-open');
   expect(audited.map(({ outcome }) => outcome)).toEqual(['accepted', 'begun', 'done']);
 });
 
@@ -51,12 +50,12 @@ it('its end that takes 40 s is answered before, and shown when it is done', asyn
   takes(40_000);
   const ending = call('DELETE', 'stand-open');
   await sent('endStandOpen');
-  await estate.clock.advance(9_000);
+  await site.clock.advance(9_000);
   expect(await ending).toMatchObject({
     status: 200,
     body: { outcome: 'unknown', standingOpen: { state: 'ending', on: false } },
   });
-  await estate.clock.advance(31_000);
+  await site.clock.advance(31_000);
   expect((await state()).standingOpen).toBeNull();
 });
 
@@ -64,10 +63,10 @@ it('a lock command that takes 15 s is answered before, and shown when it is done
   takes(15_000);
   const locking = call('POST', 'lock');
   await sent('lock');
-  await estate.clock.advance(9_000);
+  await site.clock.advance(9_000);
   expect(await locking).toMatchObject({ status: 200, body: { outcome: 'unknown' } });
   expect((await state()).lastLock).toMatchObject({ outcome: null });
-  await estate.clock.advance(6_000);
+  await site.clock.advance(6_000);
   await expect.poll(async () => (await state()).lastLock).toMatchObject({ outcome: 'confirmed' });
 });
 

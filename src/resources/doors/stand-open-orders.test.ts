@@ -1,29 +1,29 @@
 /** What closes a door, and what its lock reports, while a request for standing open is being stored. */
 import { beforeEach, expect, it, vi } from 'vitest';
-import type { Estate } from '../../../test/estate.ts';
-import { errorOf, MAC, openEstateWithLock } from './test-doors.ts';
+import type { DoorSite } from '../../../test/door-site.ts';
+import { errorOf, MAC, openDoorSiteWithLock } from './test-doors.ts';
 
 const MINUTE = 60_000;
 
-let estate: Estate;
+let site: DoorSite;
 let id: string;
 beforeEach(async () => {
-  ({ estate, id } = await openEstateWithLock());
-  await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
-  estate.run();
+  ({ site, id } = await openDoorSiteWithLock());
+  await site.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
+  site.run();
 });
 
-const post = (body: object = { seconds: 600 }) => estate.desk('POST', `/doors/${id}/stand-open`, body);
-const remove = () => estate.desk('DELETE', `/doors/${id}/stand-open`);
-const standing = async () => (await estate.desk('GET', `/doors/${id}/state`)).body.standingOpen;
-const kinds = () => estate.played.actuated.map(({ kind }) => kind);
-const shown = (value: string) => ({ value, at: estate.clock.now(), heardAt: estate.clock.monotonic() });
+const post = (body: object = { seconds: 600 }) => site.desk('POST', `/doors/${id}/stand-open`, body);
+const remove = () => site.desk('DELETE', `/doors/${id}/stand-open`);
+const standing = async () => (await site.desk('GET', `/doors/${id}/state`)).body.standingOpen;
+const kinds = () => site.played.actuated.map(({ kind }) => kind);
+const shown = (value: string) => ({ value, at: site.clock.now(), heardAt: site.clock.monotonic() });
 
 /** Runs `order`, and `meanwhile` from the moment that its first commit began; that commit resolves once `meanwhile` is under way. */
 async function whileStored<A, B>(order: () => Promise<A>, meanwhile: () => Promise<B>): Promise<[A, B]> {
   const { promise, resolve } = Promise.withResolvers<B>();
-  vi.spyOn(estate.database, 'commit').mockImplementationOnce(async (...job) => {
-    const stored = await estate.database.commit(...job);
+  vi.spyOn(site.database, 'commit').mockImplementationOnce(async (...job) => {
+    const stored = await site.database.commit(...job);
     void meanwhile().then(resolve);
     for (let turn = 0; turn < 50; turn += 1) await new Promise((next) => setImmediate(next));
     return stored as never;
@@ -33,14 +33,14 @@ async function whileStored<A, B>(order: () => Promise<A>, meanwhile: () => Promi
 
 const CLOSES: [string, () => Promise<{ body: object }>][] = [
   ['DELETE', remove],
-  ['POST …/lock', () => estate.desk('POST', `/doors/${id}/lock`)],
+  ['POST …/lock', () => site.desk('POST', `/doors/${id}/lock`)],
 ];
 
 it.each(CLOSES)('is sent nothing when %s comes while the first order is stored', async (_name, close) => {
   const [answered, closed] = await whileStored(() => post(), close);
   expect(closed.body).toMatchObject({ outcome: 'confirmed' });
   expect(errorOf(answered)).toEqual([503, 'DEVICE_OFFLINE']);
-  await estate.clock.advance(MINUTE);
+  await site.clock.advance(MINUTE);
   expect([kinds().includes('standOpen'), await standing()]).toEqual([false, null]);
 });
 
@@ -48,14 +48,14 @@ it.each(CLOSES)('is closed when %s comes while its extension is stored', async (
   await post();
   const [, closed] = await whileStored(() => post({ seconds: 900 }), close);
   expect(closed.body).toMatchObject({ outcome: 'confirmed' });
-  await estate.clock.advance(MINUTE);
+  await site.clock.advance(MINUTE);
   expect([kinds(), await standing()]).toEqual([['standOpen', 'endStandOpen'], null]);
 });
 
 it('is lost when its lock reports that it is locked while its extension is stored', async () => {
   await post();
-  await estate.clock.advance(1_000);
-  const locked = async () => estate.report(MAC, { lockState: shown('locked') });
+  await site.clock.advance(1_000);
+  const locked = async () => site.report(MAC, { lockState: shown('locked') });
   const [{ body }] = await whileStored(() => post({ seconds: 900 }), locked);
   expect(body).toMatchObject({ outcome: 'unknown', standingOpen: { state: 'lost', on: false } });
   expect(kinds()).toEqual(['standOpen']);

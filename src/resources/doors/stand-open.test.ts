@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import type { Locked } from '../../../drivers/contract/zgate.ts';
-import { CALLER, type Estate, GATEWAY, openEstate } from '../../../test/estate.ts';
+import { CALLER, type DoorSite, GATEWAY, openDoorSite } from '../../../test/door-site.ts';
 import { LOCAL_ADMINISTRATOR } from '../../platform/principal.ts';
 import { errorOf } from './test-doors.ts';
 
@@ -10,54 +10,54 @@ const MAC = '00124b0001a2b3c4';
 const OTHER = '00124b0001a2b3c5';
 const MINUTE = 60_000;
 
-let estate: Estate;
+let site: DoorSite;
 let id: string;
 let end: () => Promise<void>;
 beforeEach(async () => {
-  estate = await openEstate();
+  site = await openDoorSite();
   id = await create({ mac: MAC, gatewayId: GATEWAY, networkId: 'n' });
   await put({ standOpenEnabled: true });
-  end = estate.run();
+  end = site.run();
 });
 
 async function create(body: object): Promise<string> {
-  return (await estate.desk('POST', '/doors', body)).body.id as string;
+  return (await site.desk('POST', '/doors', body)).body.id as string;
 }
-const put = (body: object) => estate.desk('PUT', `/doors/${id}`, body);
-const post = (body: object = { seconds: 600 }) => estate.desk('POST', `/doors/${id}/stand-open`, body);
-const remove = () => estate.desk('DELETE', `/doors/${id}/stand-open`);
-const state = async () => (await estate.desk('GET', `/doors/${id}/state`)).body;
+const put = (body: object) => site.desk('PUT', `/doors/${id}`, body);
+const post = (body: object = { seconds: 600 }) => site.desk('POST', `/doors/${id}/stand-open`, body);
+const remove = () => site.desk('DELETE', `/doors/${id}/stand-open`);
+const state = async () => (await site.desk('GET', `/doors/${id}/state`)).body;
 const standing = async () => (await state()).standingOpen;
-const kinds = () => estate.played.actuated.map(({ kind }) => kind);
+const kinds = () => site.played.actuated.map(({ kind }) => kind);
 const events = (what: string) =>
-  estate.played.published.filter(({ type }) => type === `gatehouse.door.${what}.v1`).map(({ data }) => data);
+  site.played.published.filter(({ type }) => type === `gatehouse.door.${what}.v1`).map(({ data }) => data);
 const changes = () => events('standing-open').map(({ change }) => change);
 const audited = () =>
-  estate.played.audits.filter(({ action }) => action === 'door.stand-open').map(({ outcome }) => outcome);
+  site.played.audits.filter(({ action }) => action === 'door.stand-open').map(({ outcome }) => outcome);
 /** What the lock reports now. */
-const shown = (value: string) => ({ value, at: estate.clock.now(), heardAt: estate.clock.monotonic() });
+const shown = (value: string) => ({ value, at: site.clock.now(), heardAt: site.clock.monotonic() });
 const offline = () => Promise.reject(new DriverError('DEVICE_OFFLINE', 'it sleeps'));
 /** Another start on the same database. */
-async function restart(options: Parameters<typeof openEstate>[1] = {}) {
+async function restart(options: Parameters<typeof openDoorSite>[1] = {}) {
   await end();
-  estate = await openEstate(estate.database, { now: estate.clock.now(), ...options });
-  end = estate.run();
-  await estate.clock.advance(0);
+  site = await openDoorSite(site.database, { now: site.clock.now(), ...options });
+  end = site.run();
+  await site.clock.advance(0);
 }
 
 describe('standOpenEnabled', () => {
   it('is a permission: it is stored, sent to the lock, never withdrawn, and opens nothing', async () => {
-    await estate.applyAll();
-    expect(estate.played.sent.at(-1)?.apply.configuration.standOpenEnabled).toBe(true);
-    await estate.clock.advance(20 * MINUTE);
-    expect((await estate.desk('GET', `/doors/${id}`)).body.standOpenEnabled).toBe(true);
-    expect([estate.played.actuated, await standing()]).toEqual([[], null]);
+    await site.applyAll();
+    expect(site.played.sent.at(-1)?.apply.configuration.standOpenEnabled).toBe(true);
+    await site.clock.advance(20 * MINUTE);
+    expect((await site.desk('GET', `/doors/${id}`)).body.standOpenEnabled).toBe(true);
+    expect([site.played.actuated, await standing()]).toEqual([[], null]);
   });
 
   it('is needed, and a template may forbid it all the same', async () => {
     await put({ standOpenEnabled: false });
     expect(errorOf(await post())).toEqual([409, 'STAND_OPEN_NOT_ALLOWED']);
-    await estate.siteImport({ templates: [{ id: 'room', standOpenAllowed: false }] });
+    await site.siteImport({ templates: [{ id: 'room', standOpenAllowed: false }] });
     await put({ standOpenEnabled: true, templateId: 'room' });
     expect(errorOf(await post())).toEqual([409, 'STAND_OPEN_NOT_ALLOWED']);
     expect([kinds(), audited()]).toEqual([[], []]);
@@ -67,17 +67,17 @@ describe('standOpenEnabled', () => {
 describe('a door that is to stand open', () => {
   it('sends its lock one command, between intent and outcome, and ends at its time', async () => {
     const { status, body } = await post({ seconds: 600 });
-    const until = new Date(estate.clock.now() + 600_000).toISOString();
+    const until = new Date(site.clock.now() + 600_000).toISOString();
     expect([status, body]).toMatchObject([
       200,
       { doorId: id, outcome: 'confirmed', standingOpen: { state: 'open', on: true, by: CALLER, until } },
     ]);
-    expect(estate.played.actuated).toMatchObject([{ kind: 'standOpen', hwId: MAC, gatewayId: GATEWAY }]);
+    expect(site.played.actuated).toMatchObject([{ kind: 'standOpen', hwId: MAC, gatewayId: GATEWAY }]);
     const detail = { mac: MAC, gatewayId: GATEWAY, networkId: 'n', until, extended: false };
-    expect(estate.played.audits.find(({ outcome }) => outcome === 'accepted')?.detail).toEqual(detail);
-    await estate.clock.advance(600_000 - 1);
+    expect(site.played.audits.find(({ outcome }) => outcome === 'accepted')?.detail).toEqual(detail);
+    await site.clock.advance(600_000 - 1);
     expect(kinds()).toEqual(['standOpen']);
-    await estate.clock.advance(1);
+    await site.clock.advance(1);
     expect([kinds(), await standing()]).toEqual([['standOpen', 'endStandOpen'], null]);
     expect(changes()).toEqual(['begun', 'ending', 'ended']);
     expect(audited()).toEqual(['accepted', 'begun', 'done', 'ending', 'ended']);
@@ -109,20 +109,20 @@ describe('a door that is to stand open', () => {
 
   it('asked again it has another end, and its lock is sent nothing', async () => {
     await post({ seconds: 600 });
-    await post({ until: new Date(estate.clock.now() + 60_000).toISOString() });
+    await post({ until: new Date(site.clock.now() + 60_000).toISOString() });
     expect(kinds()).toEqual(['standOpen']);
-    await estate.clock.advance(60_000);
+    await site.clock.advance(60_000);
     expect(kinds()).toEqual(['standOpen', 'endStandOpen']);
     expect(await standing()).toBeNull();
   });
 
   it('is ended by DELETE, with what the lock showed', async () => {
     await post();
-    estate.played.actuate = async () => ({ outcome: 'accepted' });
+    site.played.actuate = async () => ({ outcome: 'accepted' });
     const { status, body } = await remove();
     expect([status, body]).toMatchObject([200, { outcome: 'accepted', standingOpen: { state: 'ending' } }]);
-    estate.played.actuate = async () => ({ outcome: 'confirmed' });
-    await estate.clock.advance(1_000);
+    site.played.actuate = async () => ({ outcome: 'confirmed' });
+    await site.clock.advance(1_000);
     expect([kinds(), await standing()]).toEqual([['standOpen', 'endStandOpen', 'endStandOpen'], null]);
     expect((await remove()).body).toMatchObject({
       outcome: 'confirmed',
@@ -137,32 +137,29 @@ describe('a door that is to stand open', () => {
     [
       'that of its template',
       async () => {
-        await estate.siteImport({ templates: [{ id: 'room', standOpenAllowed: false }] });
+        await site.siteImport({ templates: [{ id: 'room', standOpenAllowed: false }] });
         await put({ templateId: 'room' });
       },
     ],
-    [
-      'its lock, which is another one',
-      () => estate.desk('POST', `/doors/${id}/replace-lock`, { mac: OTHER }),
-    ],
+    ['its lock, which is another one', () => site.desk('POST', `/doors/${id}/replace-lock`, { mac: OTHER })],
   ])('ends when it loses %s', async (_name, lose) => {
     await post();
     await lose();
-    await estate.clock.advance(0);
-    expect(estate.played.actuated.at(-1)).toMatchObject({ kind: 'endStandOpen', hwId: MAC });
+    await site.clock.advance(0);
+    expect(site.played.actuated.at(-1)).toMatchObject({ kind: 'endStandOpen', hwId: MAC });
     expect(await standing()).toBeNull();
   });
 
   it('is not unlocked by itself, which would lock it; a lock that shows it is locked may be', async () => {
     await post();
-    expect(errorOf(await estate.desk('POST', `/doors/${id}/unlock`))).toEqual([409, 'STANDS_OPEN']);
-    await estate.clock.advance(1_000);
-    estate.report(MAC, { lockState: shown('locked') });
-    await estate.clock.advance(0);
+    expect(errorOf(await site.desk('POST', `/doors/${id}/unlock`))).toEqual([409, 'STANDS_OPEN']);
+    await site.clock.advance(1_000);
+    site.report(MAC, { lockState: shown('locked') });
+    await site.clock.advance(0);
     expect(await standing()).toMatchObject({ state: 'lost', on: false });
-    expect((await estate.desk('POST', `/doors/${id}/unlock`)).status).toBe(200);
-    estate.report(MAC, { lockState: shown('unlocked') });
-    await estate.clock.advance(MINUTE);
+    expect((await site.desk('POST', `/doors/${id}/unlock`)).status).toBe(200);
+    site.report(MAC, { lockState: shown('unlocked') });
+    await site.clock.advance(MINUTE);
     // The unlock ends as any other, and does not put the door back into standing open.
     expect([changes(), kinds()]).toEqual([
       ['begun', 'lost'],
@@ -172,53 +169,52 @@ describe('a door that is to stand open', () => {
   });
 
   it('is open only when the lock has shown it', async () => {
-    estate.played.actuate = async () => ({ outcome: 'accepted' });
+    site.played.actuate = async () => ({ outcome: 'accepted' });
     expect((await post()).body).toMatchObject({
       outcome: 'accepted',
       standingOpen: { state: 'sent', on: false },
     });
-    estate.report(MAC, { lockState: { ...shown('unlocked'), heardAt: estate.clock.monotonic() - 1 } });
-    await estate.clock.advance(0);
+    site.report(MAC, { lockState: { ...shown('unlocked'), heardAt: site.clock.monotonic() - 1 } });
+    await site.clock.advance(0);
     expect([await standing(), changes()]).toMatchObject([{ on: false }, []]);
-    estate.report(MAC, { lockState: shown('unlocked') });
-    await estate.clock.advance(0);
+    site.report(MAC, { lockState: shown('unlocked') });
+    await site.clock.advance(0);
     expect([await standing(), changes()]).toMatchObject([{ state: 'open', on: true }, ['begun']]);
   });
 
   it('of unknown outcome shows why, and what the lock reports afterwards', async () => {
-    estate.played.actuate = () =>
-      Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer to the write'));
+    site.played.actuate = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer to the write'));
     await post();
     const failure = { code: 'OUTCOME_UNKNOWN', message: 'no answer to the write' };
     expect(await standing()).toMatchObject({ state: 'sent', on: false, failure });
-    await estate.clock.advance(1_000);
-    estate.report(MAC, { lockState: shown('locked') });
-    await estate.clock.advance(0);
+    await site.clock.advance(1_000);
+    site.report(MAC, { lockState: shown('locked') });
+    await site.clock.advance(0);
     const reported = { code: 'REPORTED_LOCKED', message: 'the lock reported that it is locked' };
     expect(await standing()).toMatchObject({ state: 'sent', on: false, failure: reported });
-    estate.report(MAC, { lockState: shown('unlocked') });
-    await estate.clock.advance(0);
+    site.report(MAC, { lockState: shown('unlocked') });
+    await site.clock.advance(0);
     expect(await standing()).toMatchObject({ state: 'open', on: true, failure: null });
   });
 
   it('is judged by the order of reports when the wall clock is set back', async () => {
     await post();
-    await estate.clock.advance(1_000);
-    estate.clock.jumpWall(-3_600_000);
-    estate.report(MAC, { lockState: shown('locked') });
-    await estate.clock.advance(0);
+    await site.clock.advance(1_000);
+    site.clock.jumpWall(-3_600_000);
+    site.report(MAC, { lockState: shown('locked') });
+    await site.clock.advance(0);
     expect(await standing()).toMatchObject({ state: 'lost', on: false });
-    expect((await estate.desk('POST', `/doors/${id}/unlock`)).status).toBe(200);
+    expect((await site.desk('POST', `/doors/${id}/unlock`)).status).toBe(200);
   });
 
   it('is not judged by what an earlier report showed when the wall clock is set forward', async () => {
-    estate.report(MAC, { lockState: shown('unlocked') });
-    await estate.clock.advance(1_000);
-    estate.played.actuate = async () => ({ outcome: 'accepted' });
+    site.report(MAC, { lockState: shown('unlocked') });
+    await site.clock.advance(1_000);
+    site.played.actuate = async () => ({ outcome: 'accepted' });
     await post();
-    const later = { ...shown('unlocked'), at: estate.clock.now() + 3_600_000, heardAt: 0 };
-    estate.report(MAC, { lockState: later, lqi: 7 });
-    await estate.clock.advance(0);
+    const later = { ...shown('unlocked'), at: site.clock.now() + 3_600_000, heardAt: 0 };
+    site.report(MAC, { lockState: later, lqi: 7 });
+    await site.clock.advance(0);
     expect(await standing()).toMatchObject({ state: 'sent', on: false });
   });
 
@@ -226,10 +222,10 @@ describe('a door that is to stand open', () => {
     ['refuses', () => Promise.reject(new DriverError('REFUSED', 'no'))],
     ['jams', async () => ({ outcome: 'jammed' })],
   ])('does not when its lock %s: that is locked', async (_name, conduct) => {
-    estate.played.actuate = (kind) =>
+    site.played.actuate = (kind) =>
       kind === 'standOpen' ? conduct() : Promise.resolve({ outcome: 'confirmed' });
     await post();
-    await estate.clock.advance(0);
+    await site.clock.advance(0);
     expect([kinds(), await standing()]).toEqual([['standOpen', 'endStandOpen'], null]);
   });
 });
@@ -241,59 +237,59 @@ it.each([
   if (extends_) await post({ seconds: 60 });
   const before = [kinds(), await standing()];
   const caller = { principal: LOCAL_ADMINISTRATOR, correlationId: 'test', isGone: async () => true };
-  const gone = estate.doors.standOpen.begin(id, { seconds: 600 }, caller);
+  const gone = site.doors.standOpen.begin(id, { seconds: 600 }, caller);
   await expect(gone).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
   expect([kinds(), await standing()]).toEqual(before);
   expect(audited().at(-1)).toBe('failed');
 });
 
 it('a lock that is replaced in the commit of the request is not opened', async () => {
-  const replaced = estate.desk('POST', `/doors/${id}/replace-lock`, { mac: OTHER });
+  const replaced = site.desk('POST', `/doors/${id}/replace-lock`, { mac: OTHER });
   const answers = await Promise.all([post(), replaced]);
-  expect(estate.played.actuated.filter(({ kind, hwId }) => kind === 'standOpen' && hwId === MAC)).toEqual([]);
+  expect(site.played.actuated.filter(({ kind, hwId }) => kind === 'standOpen' && hwId === MAC)).toEqual([]);
   expect(answers.map(({ status }) => status)).toEqual([503, 200]);
 });
 
 describe('a begin of which nothing was sent', () => {
   it('is tried again, and expires after 15 minutes', async () => {
-    estate.played.actuate = offline;
+    site.played.actuate = offline;
     expect((await post({ seconds: 7_200 })).body).toMatchObject({
       outcome: 'waiting',
       standingOpen: { state: 'waiting', on: false },
     });
-    await estate.clock.advance(14 * MINUTE);
+    await site.clock.advance(14 * MINUTE);
     expect(kinds().length).toBeGreaterThan(5);
-    await estate.clock.advance(MINUTE);
+    await site.clock.advance(MINUTE);
     expect([changes(), await standing()]).toEqual([['expired'], null]);
     const sent = kinds().length;
-    estate.played.actuate = async () => ({ outcome: 'confirmed' });
-    await estate.clock.advance(30 * MINUTE);
+    site.played.actuate = async () => ({ outcome: 'confirmed' });
+    await site.clock.advance(30 * MINUTE);
     expect(kinds()).toHaveLength(sent);
   });
 
   it('is sent when its gateway is back in time', async () => {
-    estate.played.unreachable = 'link zb-1 is down';
+    site.played.unreachable = 'link zb-1 is down';
     await post();
     expect(kinds()).toEqual([]);
-    estate.played.unreachable = undefined;
-    estate.doors.gatewayChanged(GATEWAY, true);
-    await estate.clock.advance(0);
+    site.played.unreachable = undefined;
+    site.doors.gatewayChanged(GATEWAY, true);
+    await site.clock.advance(0);
     expect([kinds(), changes()]).toEqual([['standOpen'], ['begun']]);
   });
 
   it('is over after a restart', async () => {
-    estate.played.actuate = offline;
+    site.played.actuate = offline;
     await post();
     await restart();
     expect([kinds(), await standing(), changes()]).toEqual([[], null, ['expired']]);
   });
 
   it('whose outcome is unknown is not sent again, and ends at its time', async () => {
-    estate.played.actuate = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
+    site.played.actuate = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
     expect((await post()).body).toMatchObject({ outcome: 'unknown', standingOpen: { state: 'sent' } });
-    await estate.clock.advance(599_000);
+    await site.clock.advance(599_000);
     expect(kinds()).toEqual(['standOpen']);
-    await estate.clock.advance(1_000);
+    await site.clock.advance(1_000);
     expect(kinds()).toEqual(['standOpen', 'endStandOpen']);
   });
 });
@@ -301,26 +297,26 @@ describe('a begin of which nothing was sent', () => {
 describe('the end of standing open', () => {
   it('is tried until the lock was seen locked, and raises an alarm meanwhile', async () => {
     await post({ seconds: 60 });
-    estate.played.actuate = offline;
-    await estate.clock.advance(60_000 + 10 * MINUTE);
+    site.played.actuate = offline;
+    await site.clock.advance(60_000 + 10 * MINUTE);
     expect(kinds().length).toBeGreaterThan(6);
     expect((await state()).relock).toMatchObject({
       pending: [{ mac: MAC, purpose: 'standOpen', alarm: true, failure: { message: expect.any(String) } }],
     });
     expect(events('alarm')).toMatchObject([{ alarm: 'notLocked', raised: true }]);
-    estate.played.actuate = async () => ({ outcome: 'confirmed' });
-    await estate.clock.advance(5 * MINUTE);
+    site.played.actuate = async () => ({ outcome: 'confirmed' });
+    await site.clock.advance(5 * MINUTE);
     expect(events('alarm')).toMatchObject([{ raised: true }, { alarm: 'notLocked', raised: false }]);
     expect([changes().at(-1), await standing()]).toEqual(['ended', null]);
     const sent = kinds().length;
-    await estate.clock.advance(30 * MINUTE);
+    await site.clock.advance(30 * MINUTE);
     expect(kinds()).toHaveLength(sent);
   });
 
   it('comes across a restart and a lost link', async () => {
     await post({ seconds: 60 });
-    estate.played.unreachable = 'link zb-1 is down';
-    await estate.clock.advance(2 * MINUTE);
+    site.played.unreachable = 'link zb-1 is down';
+    await site.clock.advance(2 * MINUTE);
     expect(kinds()).toEqual(['standOpen']);
     await restart();
     expect(kinds()).toEqual(['endStandOpen']);
@@ -329,10 +325,10 @@ describe('the end of standing open', () => {
 
   it('comes by the monotonic clock of the same boot, whatever the wall clock says', async () => {
     await post({ seconds: 600 });
-    await restart({ bootId: estate.played.bootId, monotonic: 60_000, now: 0, isClockSynchronised: false });
-    await estate.clock.advance(539_000);
+    await restart({ bootId: site.played.bootId, monotonic: 60_000, now: 0, isClockSynchronised: false });
+    await site.clock.advance(539_000);
     expect(kinds()).toEqual([]);
-    await estate.clock.advance(1_000);
+    await site.clock.advance(1_000);
     expect(kinds()).toEqual(['endStandOpen']);
   });
 
@@ -348,53 +344,53 @@ describe('the end of standing open', () => {
 
   it('comes at its time after a reboot with a clock that can be believed', async () => {
     await post({ seconds: 600 });
-    await restart({ now: estate.clock.now() + 60_000 });
-    await estate.clock.advance(539_000);
+    await restart({ now: site.clock.now() + 60_000 });
+    await site.clock.advance(539_000);
     expect([kinds(), await standing()]).toMatchObject([[], { on: true }]);
-    await estate.clock.advance(1_000);
+    await site.clock.advance(1_000);
     expect(kinds()).toEqual(['endStandOpen']);
   });
 
   it('is not put off by a wall clock that goes back, also by a reboot after that', async () => {
     await post({ seconds: 600 });
-    estate.clock.jumpWall(-3_600_000);
-    await estate.clock.advance(300_000);
-    await restart({ now: estate.clock.now() + 1_000 });
-    await estate.clock.advance(298_000);
+    site.clock.jumpWall(-3_600_000);
+    await site.clock.advance(300_000);
+    await restart({ now: site.clock.now() + 1_000 });
+    await site.clock.advance(298_000);
     expect(kinds()).toEqual([]);
-    await estate.clock.advance(1_000);
+    await site.clock.advance(1_000);
     expect(kinds()).toEqual(['endStandOpen']);
   });
 
   it('comes early when the wall clock jumps ahead', async () => {
     await post({ seconds: 600 });
-    estate.clock.jumpWall(3_600_000);
-    await estate.clock.advance(1_000);
+    site.clock.jumpWall(3_600_000);
+    await site.clock.advance(1_000);
     expect(kinds()).toEqual(['standOpen', 'endStandOpen']);
   });
 });
 
 it('is for front-desk-admin and service-tool, at a door that is there and has a lock', async () => {
-  expect(errorOf(await estate.as('front-desk')('POST', `/doors/${id}/stand-open`, { seconds: 5 }))).toEqual([
+  expect(errorOf(await site.as('front-desk')('POST', `/doors/${id}/stand-open`, { seconds: 5 }))).toEqual([
     403,
     'FORBIDDEN',
   ]);
   const bare = await create({});
-  await estate.desk('PUT', `/doors/${bare}`, { standOpenEnabled: true });
-  expect(errorOf(await estate.desk('POST', `/doors/${bare}/stand-open`, { seconds: 5 }))).toEqual([
+  await site.desk('PUT', `/doors/${bare}`, { standOpenEnabled: true });
+  expect(errorOf(await site.desk('POST', `/doors/${bare}/stand-open`, { seconds: 5 }))).toEqual([
     409,
     'NO_LOCK',
   ]);
-  estate.report(MAC, { standOpen: 'none' });
+  site.report(MAC, { standOpen: 'none' });
   expect(errorOf(await post())).toEqual([422, 'NOT_SUPPORTED']);
 });
 
 it('what stood open by the former meaning of standOpenEnabled is closed once, and stays permitted', async () => {
-  estate.database.prepare('UPDATE door SET stood_open_by_setting = 1').run();
+  site.database.prepare('UPDATE door SET stood_open_by_setting = 1').run();
   await restart();
-  expect(estate.played.actuated).toMatchObject([{ kind: 'endStandOpen', hwId: MAC }]);
+  expect(site.played.actuated).toMatchObject([{ kind: 'endStandOpen', hwId: MAC }]);
   expect(audited()).toEqual(['ending', 'ended']);
-  expect((await estate.desk('GET', `/doors/${id}`)).body.standOpenEnabled).toBe(true);
+  expect((await site.desk('GET', `/doors/${id}`)).body.standOpenEnabled).toBe(true);
   await restart();
   expect([kinds(), audited()]).toEqual([[], []]);
 });

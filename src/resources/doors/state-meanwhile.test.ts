@@ -1,43 +1,43 @@
 /** What …/state of a door says while its lock or its network is busy with something else. */
 import { beforeEach, expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
-import { type Estate, GATEWAY, openEstate } from '../../../test/estate.ts';
+import { type DoorSite, GATEWAY, openDoorSite } from '../../../test/door-site.ts';
 
 const MAC = '00124b0001a2b3c4';
 
-let estate: Estate;
+let site: DoorSite;
 let id: string;
 beforeEach(async () => {
-  estate = await openEstate();
+  site = await openDoorSite();
   const door = { mac: MAC, gatewayId: GATEWAY, networkId: 'n' };
-  id = (await estate.desk('POST', '/doors', door)).body.id as string;
-  estate.run();
+  id = (await site.desk('POST', '/doors', door)).body.id as string;
+  site.run();
 });
 
-const state = async () => (await estate.desk('GET', `/doors/${id}/state`)).body;
+const state = async () => (await site.desk('GET', `/doors/${id}/state`)).body;
 
 it('waits, and is sent again, when the lock changes its mode already', async () => {
-  await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
-  estate.played.actuate = () => Promise.reject(new DriverError('BUSY', 'the lock changes its mode already'));
-  const { body } = await estate.desk('POST', `/doors/${id}/stand-open`, { seconds: 600 });
+  await site.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
+  site.played.actuate = () => Promise.reject(new DriverError('BUSY', 'the lock changes its mode already'));
+  const { body } = await site.desk('POST', `/doors/${id}/stand-open`, { seconds: 600 });
   expect(body).toMatchObject({ outcome: 'waiting', reason: expect.stringContaining('changes its mode') });
   expect((await state()).standingOpen).toMatchObject({
     state: 'waiting',
     on: false,
     failure: { message: expect.stringContaining('changes its mode') },
   });
-  estate.played.actuate = async () => ({ outcome: 'confirmed' });
-  await estate.clock.advance(4_000);
+  site.played.actuate = async () => ({ outcome: 'confirmed' });
+  await site.clock.advance(4_000);
   expect((await state()).standingOpen).toMatchObject({ state: 'open', on: true, failure: null });
-  expect(estate.played.actuated.map(({ kind }) => kind)).toEqual(['standOpen', 'standOpen']);
+  expect(site.played.actuated.map(({ kind }) => kind)).toEqual(['standOpen', 'standOpen']);
 });
 
 it('shows a lock as disconnected after a channel move until it is heard there, with what it reported before', async () => {
   const report = (more: object) => {
-    const lockState = { value: 'locked', at: estate.clock.now(), heardAt: estate.clock.monotonic() };
-    estate.report(MAC, {
-      lastSeen: estate.clock.now(),
-      heardAt: estate.clock.monotonic(),
+    const lockState = { value: 'locked', at: site.clock.now(), heardAt: site.clock.monotonic() };
+    site.report(MAC, {
+      lastSeen: site.clock.now(),
+      heardAt: site.clock.monotonic(),
       lockState,
       ...more,
     });
@@ -45,9 +45,9 @@ it('shows a lock as disconnected after a channel move until it is heard there, w
   report({ heardOn: 15 });
   const { lockState } = await state();
   expect(lockState).toMatchObject({ value: 'locked', age: 0 });
-  await estate.clock.advance(13_000);
+  await site.clock.advance(13_000);
   // By the driver, which has moved and heard nothing since.
-  estate.report(MAC, { connected: false, heardOn: 15 });
+  site.report(MAC, { connected: false, heardOn: 15 });
   expect(await state()).toMatchObject({
     connection: { status: 'disconnected' },
     lockState: { value: 'locked', age: 13_000 },

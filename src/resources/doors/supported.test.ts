@@ -1,6 +1,6 @@
 /** What a lock that is known cannot carry is refused at PUT (422), with the field; an import stores it. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type Estate, GATEWAY, openEstate, playedRelay } from '../../../test/estate.ts';
+import { type DoorSite, GATEWAY, openDoorSite, playedRelay } from '../../../test/door-site.ts';
 
 const MAC = '00124b0001a2b3c4';
 const DEVICE = '80000000-0000-4000-8000-000000000008';
@@ -9,18 +9,18 @@ const OPTIONS = {
   outputs: [{ doorId: '70000000-0000-4000-8000-000000000001' }],
 };
 
-let estate: Estate;
+let site: DoorSite;
 let id: string;
 beforeEach(async () => {
-  estate = await openEstate();
+  site = await openDoorSite();
   const body = { mac: MAC, gatewayId: GATEWAY, networkId: 'n' };
-  id = (await estate.desk('POST', '/doors', body)).body.id as string;
+  id = (await site.desk('POST', '/doors', body)).body.id as string;
 });
-const put = (body: object) => estate.desk('PUT', `/doors/${id}`, body);
-const door = async () => (await estate.desk('GET', `/doors/${id}`)).body;
+const put = (body: object) => site.desk('PUT', `/doors/${id}`, body);
+const door = async () => (await site.desk('GET', `/doors/${id}`)).body;
 
 describe('a standard lock', () => {
-  beforeEach(() => estate.report(MAC, { capabilities: ['users', 'pins'] }));
+  beforeEach(() => site.report(MAC, { capabilities: ['users', 'pins'] }));
 
   it('refuses options and schedules, each with its field, and nothing of the body is stored', async () => {
     const { status, body } = await put({ name: 'Gate', options: OPTIONS, scheduleId: 'office' });
@@ -36,7 +36,7 @@ describe('a standard lock', () => {
   });
 
   it('refuses the permission to stand open where it cannot', async () => {
-    estate.report(MAC, { standOpen: 'none' });
+    site.report(MAC, { standOpen: 'none' });
     expect(await put({ standOpenEnabled: true })).toMatchObject({
       status: 422,
       body: { error: 'NOT_SUPPORTED', details: [{ path: '/standOpenEnabled' }] },
@@ -45,14 +45,14 @@ describe('a standard lock', () => {
 
   it('keeps what was wanted before, also by an import', async () => {
     const entry = { id, options: OPTIONS, scheduleId: 'office', standOpenEnabled: true };
-    expect((await estate.siteImport({ doors: [entry] })).status).toBe(200);
+    expect((await site.siteImport({ doors: [entry] })).status).toBe(200);
     expect((await put({ name: 'Gate', scheduleId: 'office', options: OPTIONS })).status).toBe(200);
     expect(await door()).toMatchObject({ name: 'Gate', scheduleId: 'office', standOpenEnabled: true });
     expect((await put({ scheduleId: 'other' })).status).toBe(422);
   });
 
   it('limits nothing where a relay opens the door', async () => {
-    estate.played.relays.set(id, playedRelay(DEVICE));
+    site.played.relays.set(id, playedRelay(DEVICE));
     expect((await put({ scheduleId: 'office' })).status).toBe(200);
   });
 });
@@ -71,12 +71,12 @@ describe('anything is taken', () => {
       { capabilities: ['pins'], lccVersion: '1' },
     ],
   ])('by %s', async (_name, report) => {
-    if (report) estate.report(MAC, report);
+    if (report) site.report(MAC, report);
     expect((await put(all)).status).toBe(200);
   });
 
   it('by a door without a lock', async () => {
-    const bare = (await estate.desk('POST', '/doors', {})).body.id;
-    expect((await estate.desk('PUT', `/doors/${bare}`, all)).status).toBe(200);
+    const bare = (await site.desk('POST', '/doors', {})).body.id;
+    expect((await site.desk('PUT', `/doors/${bare}`, all)).status).toBe(200);
   });
 });

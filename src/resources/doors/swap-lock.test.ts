@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
-import { type Estate, GATEWAY, LINK, OTHER_GATEWAY, OTHER_LINK, openEstate } from '../../../test/estate.ts';
+import {
+  type DoorSite,
+  GATEWAY,
+  LINK,
+  OTHER_GATEWAY,
+  OTHER_LINK,
+  openDoorSite,
+} from '../../../test/door-site.ts';
 import { failCommits } from '../../../test/failing-database.ts';
 
 const X = '00124b0001a2b3c4';
@@ -9,28 +16,28 @@ const Y = '00124b0001a2b3c5';
 /** As src/resources/doors/late-outcome.ts has it. */
 const MAY_ARRIVE_MS = 95_000;
 
-let estate: Estate;
+let site: DoorSite;
 let a: string;
 let b: string;
 beforeEach(async () => {
-  estate = await openEstate();
+  site = await openDoorSite();
   a = await create({ name: 'Suite', mac: X, gatewayId: GATEWAY, networkId: 'n' });
   b = await create({ name: 'Cellar', mac: Y, gatewayId: OTHER_GATEWAY, networkId: 'n' });
-  estate.report(X, { configVersion: 1 }, LINK);
-  estate.report(Y, { configVersion: 1 }, OTHER_LINK);
-  await estate.applyAll();
-  estate.played.audits.length = 0;
+  site.report(X, { configVersion: 1 }, LINK);
+  site.report(Y, { configVersion: 1 }, OTHER_LINK);
+  await site.applyAll();
+  site.played.audits.length = 0;
 });
 
-const create = async (body: object) => (await estate.desk('POST', '/doors', body)).body.id as string;
-const door = async (id: string) => (await estate.desk('GET', `/doors/${id}`)).body;
-const state = async (id: string) => (await estate.desk('GET', `/doors/${id}/state`)).body;
+const create = async (body: object) => (await site.desk('POST', '/doors', body)).body.id as string;
+const door = async (id: string) => (await site.desk('GET', `/doors/${id}`)).body;
+const state = async (id: string) => (await site.desk('GET', `/doors/${id}/state`)).body;
 const swap = (other: unknown, headers: object = {}) =>
-  estate.desk('POST', `/doors/${a}/swap-lock`, { doorId: other }, headers);
+  site.desk('POST', `/doors/${a}/swap-lock`, { doorId: other }, headers);
 const errorOf = ({ status, body }: Awaited<ReturnType<typeof swap>>) => [status, body.error];
 const unchanged = async () => {
   expect([await door(a), await door(b)]).toMatchObject([{ mac: X }, { mac: Y }]);
-  expect(estate.played.audits.filter(({ action }) => action === 'door.swap-lock')).toEqual([]);
+  expect(site.played.audits.filter(({ action }) => action === 'door.swap-lock')).toEqual([]);
 };
 
 describe('swapping the locks of two doors', () => {
@@ -49,13 +56,11 @@ describe('swapping the locks of two doors', () => {
     const ids = [...before, ...(answer.body.doors as typeof before)].map(({ lockId }) => lockId);
     expect(new Set(ids).size).toBe(4);
     expect((await state(a)).connection).toMatchObject({ status: 'connected' });
-    expect(estate.played.audits).toMatchObject([
+    expect(site.played.audits).toMatchObject([
       { action: 'door.swap-lock', object: `door/${b}`, outcome: 'done', detail: { from: Y, to: X, with: a } },
       { action: 'door.swap-lock', object: `door/${a}`, outcome: 'done', detail: { from: X, to: Y, with: b } },
     ]);
-    const published = estate.played.published
-      .filter(({ type }) => type === 'gatehouse.door.lock.v1')
-      .slice(-2);
+    const published = site.played.published.filter(({ type }) => type === 'gatehouse.door.lock.v1').slice(-2);
     expect(published.map(({ data }) => data)).toMatchObject([
       { doorId: b, change: 'replaced', mac: X, gatewayId: GATEWAY },
       { doorId: a, change: 'replaced', mac: Y, gatewayId: OTHER_GATEWAY },
@@ -63,15 +68,15 @@ describe('swapping the locks of two doors', () => {
   });
 
   it('sends both configurations again, each with a version that neither lock has', async () => {
-    await estate.desk('PUT', `/doors/${b}`, { number: 7 });
-    await estate.applyAll();
-    estate.report(Y, { configVersion: 9 }, OTHER_LINK);
-    await estate.applyAll();
-    estate.played.sent.length = 0;
+    await site.desk('PUT', `/doors/${b}`, { number: 7 });
+    await site.applyAll();
+    site.report(Y, { configVersion: 9 }, OTHER_LINK);
+    await site.applyAll();
+    site.played.sent.length = 0;
     await swap(b);
     expect((await state(a)).configuration).toMatchObject({ inForce: false });
-    await estate.applyAll();
-    const sent = estate.played.sent.map(({ apply: { hwId, configVersion, configuration }, lock }) => ({
+    await site.applyAll();
+    const sent = site.played.sent.map(({ apply: { hwId, configVersion, configuration }, lock }) => ({
       hwId,
       gatewayId: lock.gatewayId,
       name: configuration.name,
@@ -85,7 +90,7 @@ describe('swapping the locks of two doors', () => {
   });
 
   it('has the PIN of a lock go with the lock', async () => {
-    await estate.desk('PUT', `/doors/${a}/rf-pin`, { pin: '4711' });
+    await site.desk('PUT', `/doors/${a}/rf-pin`, { pin: '4711' });
     await swap(b);
     expect([(await state(a)).rfPin, (await state(b)).rfPin]).toMatchObject([
       { isStored: false },
@@ -95,18 +100,18 @@ describe('swapping the locks of two doors', () => {
 
   it('is refused while a door of the two is being unlocked, and an unlock while they are swapped', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
-    estate.played.unlock = async () => {
+    site.played.unlock = async () => {
       await promise;
       return { outcome: 'confirmed', relock: 'timedUnlock' };
     };
-    const unlocking = estate.desk('POST', `/doors/${b}/unlock`);
-    await expect.poll(() => estate.played.unlocks.length).toBe(1);
+    const unlocking = site.desk('POST', `/doors/${b}/unlock`);
+    await expect.poll(() => site.played.unlocks.length).toBe(1);
     expect(errorOf(await swap(b))).toEqual([409, 'IN_PROGRESS']);
     resolve();
     expect(await unlocking).toMatchObject({ status: 200 });
     await unchanged();
     // Whichever comes first.
-    const both = await Promise.all([swap(b), estate.desk('POST', `/doors/${b}/unlock`)]);
+    const both = await Promise.all([swap(b), site.desk('POST', `/doors/${b}/unlock`)]);
     expect(both.map(errorOf).toSorted()).toEqual([
       [200, undefined],
       [409, 'IN_PROGRESS'],
@@ -114,35 +119,35 @@ describe('swapping the locks of two doors', () => {
   });
 
   it('is refused while a door of the two stands open', async () => {
-    await estate.desk('PUT', `/doors/${b}`, { standOpenEnabled: true });
-    await estate.desk('POST', `/doors/${b}/stand-open`, { seconds: 600 });
+    await site.desk('PUT', `/doors/${b}`, { standOpenEnabled: true });
+    await site.desk('POST', `/doors/${b}/stand-open`, { seconds: 600 });
     expect(errorOf(await swap(b))).toEqual([409, 'STANDS_OPEN']);
     await unchanged();
   });
 
   it('credits no unlock of a former lock with what the present lock reports', async () => {
-    estate.played.unlock = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
-    await estate.desk('POST', `/doors/${a}/unlock`);
-    estate.table.deleteClosing.run(X, 1);
+    site.played.unlock = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
+    await site.desk('POST', `/doors/${a}/unlock`);
+    site.table.deleteClosing.run(X, 1);
     expect((await swap(b)).status).toBe(200);
     const event = { kind: 'operation', what: 'unlocked', source: 'rf', userId: null };
-    await estate.emit('lockEvent', { hwId: Y, ...event, at: estate.clock.now() }, randomUUID(), OTHER_LINK);
+    await site.emit('lockEvent', { hwId: Y, ...event, at: site.clock.now() }, randomUUID(), OTHER_LINK);
     expect((await state(a)).lastUnlock).toMatchObject({ outcome: 'unknown', lateOutcome: null });
   });
 
   describe('after an unlock whose outcome is not known', () => {
     const event = { kind: 'operation', what: 'unlocked', source: 'rf', userId: null };
     const emit = (hwId: string, link: string) => {
-      const at = estate.clock.now();
-      const heardAt = estate.clock.monotonic();
-      return estate.emit('lockEvent', { hwId, ...event, at, heardAt }, randomUUID(), link);
+      const at = site.clock.now();
+      const heardAt = site.clock.monotonic();
+      return site.emit('lockEvent', { hwId, ...event, at, heardAt }, randomUUID(), link);
     };
     const lastUnlocks = async () => [(await state(a)).lastUnlock, (await state(b)).lastUnlock];
     beforeEach(async () => {
-      estate.played.unlock = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
-      await estate.desk('POST', `/doors/${a}/unlock`);
-      estate.table.deleteClosing.run(X, 1);
-      await estate.clock.advance(40_000);
+      site.played.unlock = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
+      await site.desk('POST', `/doors/${a}/unlock`);
+      site.table.deleteClosing.run(X, 1);
+      await site.clock.advance(40_000);
       expect((await swap(b)).status).toBe(200);
     });
 
@@ -152,11 +157,11 @@ describe('swapping the locks of two doors', () => {
     });
 
     it('counts no swap whose commit failed', async () => {
-      const heal = failCommits(estate.database);
-      await estate.clock.advance(MAY_ARRIVE_MS + 1);
+      const heal = failCommits(site.database);
+      await site.clock.advance(MAY_ARRIVE_MS + 1);
       expect(errorOf(await swap(b))).toEqual([503, 'STORAGE_UNAVAILABLE']);
       heal();
-      await estate.desk('POST', `/doors/${b}/unlock`);
+      await site.desk('POST', `/doors/${b}/unlock`);
       await emit(X, LINK);
       expect(await lastUnlocks()).toMatchObject([
         { lateOutcome: null },
@@ -165,14 +170,14 @@ describe('swapping the locks of two doors', () => {
     });
 
     it('does not take that for the outcome of the next one at the other door', async () => {
-      await estate.clock.advance(30_000);
-      await estate.desk('POST', `/doors/${b}/unlock`);
+      await site.clock.advance(30_000);
+      await site.desk('POST', `/doors/${b}/unlock`);
       await emit(X, LINK);
       expect(await lastUnlocks()).toMatchObject([{ lateOutcome: null }, { lateOutcome: null }]);
-      await estate.clock.advance(95_000);
-      await estate.desk('POST', `/doors/${b}/unlock`);
-      await estate.clock.advance(95_001);
-      await estate.desk('POST', `/doors/${b}/unlock`);
+      await site.clock.advance(95_000);
+      await site.desk('POST', `/doors/${b}/unlock`);
+      await site.clock.advance(95_001);
+      await site.desk('POST', `/doors/${b}/unlock`);
       await emit(X, LINK);
       expect(await lastUnlocks()).toMatchObject([
         { lateOutcome: null },
@@ -182,7 +187,7 @@ describe('swapping the locks of two doors', () => {
   });
 
   it('says how long it is to wait for a lock that was unlocked', async () => {
-    await estate.desk('POST', `/doors/${b}/unlock`);
+    await site.desk('POST', `/doors/${b}/unlock`);
     const answer = await swap(b);
     expect([errorOf(answer), answer.body.message]).toEqual([
       [409, 'IN_PROGRESS'],
@@ -196,7 +201,7 @@ describe('swapping the locks of two doors', () => {
     expect(errorOf(await swap(randomUUID()))).toEqual([404, 'NOT_FOUND']);
     expect(await swap(a)).toMatchObject({ status: 400, body: { details: [{ path: '/doorId' }] } });
     expect((await swap(b, { 'If-Match': '"9"' })).status).toBe(412);
-    expect((await estate.as('front-desk')('POST', `/doors/${a}/swap-lock`, { doorId: b })).status).toBe(403);
+    expect((await site.as('front-desk')('POST', `/doors/${a}/swap-lock`, { doorId: b })).status).toBe(403);
     await unchanged();
   });
 });

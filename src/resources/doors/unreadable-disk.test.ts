@@ -1,6 +1,6 @@
 /** What closes a door goes out while nothing can be stored and nothing can be read; the rows follow when the disk is well. */
 import { expect, it } from 'vitest';
-import { type Estate, GATEWAY, openEstate, playedRelay } from '../../../test/estate.ts';
+import { type DoorSite, GATEWAY, openDoorSite, playedRelay } from '../../../test/door-site.ts';
 import { failingDatabase } from '../../../test/failing-database.ts';
 import { errorOf, MAC } from './test-doors.ts';
 
@@ -9,87 +9,88 @@ const MINUTE = 60_000;
 
 async function openDoor({ hasLock = true } = {}) {
   const disk = await failingDatabase();
-  const estate = await openEstate(disk.database);
-  const end = estate.run();
+  const site = await openDoorSite(disk.database);
+  const end = site.run();
   const body = hasLock ? { mac: MAC, gatewayId: GATEWAY, networkId: 'n' } : {};
-  const id = (await estate.desk('POST', '/doors', body)).body.id as string;
-  if (!hasLock) estate.played.relays.set(id, playedRelay(DEVICE));
-  await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
-  const post = (part: string, more?: object) => estate.desk('POST', `/doors/${id}/${part}`, more);
-  return { disk, estate, end, id, post, unread: () => disk.fail('reads and commits') };
+  const id = (await site.desk('POST', '/doors', body)).body.id as string;
+  if (!hasLock) site.played.relays.set(id, playedRelay(DEVICE));
+  await site.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
+  const post = (part: string, more?: object) => site.desk('POST', `/doors/${id}/${part}`, more);
+  return { disk, site, end, id, post, unread: () => disk.fail('reads and commits') };
 }
 
-const kindsOf = ({ played }: Estate) => played.actuated.map(({ kind }) => kind);
-const auditedOf = ({ played }: Estate) => played.audits.map(({ action, outcome }) => `${action} ${outcome}`);
-const storedOf = ({ table }: Estate, id: string) => [table.standOpen.get(id), table.closing.get(MAC)];
+const kindsOf = ({ played }: DoorSite) => played.actuated.map(({ kind }) => kind);
+const auditedOf = ({ played }: DoorSite) =>
+  played.audits.map(({ action, outcome }) => `${action} ${outcome}`);
+const storedOf = ({ table }: DoorSite, id: string) => [table.standOpen.get(id), table.closing.get(MAC)];
 const NONE = [undefined, undefined];
 
 it('a lock that stands open is locked at its time, and the end is stored when the disk is well', async () => {
-  const { disk, estate, id, post, unread } = await openDoor();
+  const { disk, site, id, post, unread } = await openDoor();
   await post('stand-open', { seconds: 60 });
   unread();
-  await estate.clock.advance(MINUTE);
-  expect(kindsOf(estate)).toEqual(['standOpen', 'endStandOpen']);
-  await estate.clock.advance(10 * MINUTE);
+  await site.clock.advance(MINUTE);
+  expect(kindsOf(site)).toEqual(['standOpen', 'endStandOpen']);
+  await site.clock.advance(10 * MINUTE);
   disk.heal();
-  await estate.clock.advance(2 * MINUTE);
-  expect([kindsOf(estate), storedOf(estate, id)]).toEqual([['standOpen', 'endStandOpen'], NONE]);
-  expect(auditedOf(estate).slice(-2)).toEqual(['door.relock done', 'door.stand-open ended']);
+  await site.clock.advance(2 * MINUTE);
+  expect([kindsOf(site), storedOf(site, id)]).toEqual([['standOpen', 'endStandOpen'], NONE]);
+  expect(auditedOf(site).slice(-2)).toEqual(['door.relock done', 'door.stand-open ended']);
 });
 
 it('a lock that does not show that it is locked is sent the command again, and its reports count', async () => {
-  const { disk, estate, id, post, unread } = await openDoor();
+  const { disk, site, id, post, unread } = await openDoor();
   await post('stand-open', { seconds: 60 });
   unread();
-  estate.played.actuate = async () => ({ outcome: 'accepted' });
-  const shown = { value: 'unlocked', at: estate.clock.now(), heardAt: estate.clock.monotonic() };
-  // What stores it cannot; the estate takes that for no fault of the link.
-  expect(() => estate.report(MAC, { lockState: shown })).toThrow('the disk has failed');
-  await estate.clock.advance(3 * MINUTE);
-  expect(kindsOf(estate).length).toBeGreaterThan(4);
-  estate.played.actuate = async () => ({ outcome: 'confirmed' });
-  await estate.clock.advance(5 * MINUTE);
-  const sent = kindsOf(estate).length;
+  site.played.actuate = async () => ({ outcome: 'accepted' });
+  const shown = { value: 'unlocked', at: site.clock.now(), heardAt: site.clock.monotonic() };
+  // What stores it cannot; the site takes that for no fault of the link.
+  expect(() => site.report(MAC, { lockState: shown })).toThrow('the disk has failed');
+  await site.clock.advance(3 * MINUTE);
+  expect(kindsOf(site).length).toBeGreaterThan(4);
+  site.played.actuate = async () => ({ outcome: 'confirmed' });
+  await site.clock.advance(5 * MINUTE);
+  const sent = kindsOf(site).length;
   disk.heal();
-  await estate.clock.advance(10 * MINUTE);
-  expect([kindsOf(estate).length, storedOf(estate, id)]).toEqual([sent, NONE]);
+  await site.clock.advance(10 * MINUTE);
+  expect([kindsOf(site).length, storedOf(site, id)]).toEqual([sent, NONE]);
 });
 
 it.each(['DELETE', 'POST …/lock'])('%s locks a lock that stands open', async (way) => {
-  const { disk, estate, id, post, unread } = await openDoor();
+  const { disk, site, id, post, unread } = await openDoor();
   await post('stand-open', { seconds: 600 });
-  await estate.clock.advance(1_000);
+  await site.clock.advance(1_000);
   unread();
-  const answer = await (way === 'DELETE' ? estate.desk('DELETE', `/doors/${id}/stand-open`) : post('lock'));
+  const answer = await (way === 'DELETE' ? site.desk('DELETE', `/doors/${id}/stand-open`) : post('lock'));
   expect(errorOf(answer)).toEqual([503, 'STORAGE_UNAVAILABLE']);
   expect(answer.body.message).toContain('The lock command was sent');
-  expect(kindsOf(estate)).toEqual(['standOpen', 'endStandOpen']);
+  expect(kindsOf(site)).toEqual(['standOpen', 'endStandOpen']);
   disk.heal();
-  await estate.clock.advance(2 * MINUTE);
-  expect([kindsOf(estate), storedOf(estate, id)]).toEqual([['standOpen', 'endStandOpen'], NONE]);
+  await site.clock.advance(2 * MINUTE);
+  expect([kindsOf(site), storedOf(site, id)]).toEqual([['standOpen', 'endStandOpen'], NONE]);
 });
 
 it('a lock that was unlocked is locked again when the disk fails during the unlock', async () => {
-  const { disk, estate, id, post, unread } = await openDoor();
-  estate.played.unlock = async () => {
+  const { disk, site, id, post, unread } = await openDoor();
+  site.played.unlock = async () => {
     unread();
     return { outcome: 'confirmed', relock: 'gateway' };
   };
   expect((await post('unlock')).status).toBe(200);
-  await estate.clock.advance(5_000);
-  expect(kindsOf(estate)).toEqual(['lock']);
+  await site.clock.advance(5_000);
+  expect(kindsOf(site)).toEqual(['lock']);
   disk.heal();
-  await estate.clock.advance(10 * MINUTE);
-  expect([kindsOf(estate), storedOf(estate, id)]).toEqual([['lock'], NONE]);
+  await site.clock.advance(10 * MINUTE);
+  expect([kindsOf(site), storedOf(site, id)]).toEqual([['lock'], NONE]);
 });
 
 it('a lock that has to be locked since before the start is locked, with its PIN', async () => {
-  const { disk, estate, end, id, post } = await openDoor();
-  await estate.desk('PUT', `/doors/${id}/rf-pin`, { pin: '4711' });
-  estate.played.unlock = async () => ({ outcome: 'confirmed', relock: 'gateway' });
+  const { disk, site, end, id, post } = await openDoor();
+  await site.desk('PUT', `/doors/${id}/rf-pin`, { pin: '4711' });
+  site.played.unlock = async () => ({ outcome: 'confirmed', relock: 'gateway' });
   await post('unlock');
   await end();
-  const next = await openEstate(disk.database, { now: estate.clock.now() });
+  const next = await openDoorSite(disk.database, { now: site.clock.now() });
   disk.fail('reads and commits');
   next.run();
   await next.clock.advance(MINUTE);
@@ -97,7 +98,7 @@ it('a lock that has to be locked since before the start is locked, with its PIN'
 });
 
 it('nothing is sent when the disk fails between the intent of an unlock and its command', async () => {
-  const { disk, estate, id, post, unread } = await openDoor();
+  const { disk, site, id, post, unread } = await openDoor();
   const { commit } = disk.database;
   let commits = 0;
   disk.database.commit = async (job, urgency) => {
@@ -107,28 +108,28 @@ it('nothing is sent when the disk fails between the intent of an unlock and its 
     return result;
   };
   expect(errorOf(await post('unlock'))[0]).toBe(503);
-  expect(estate.played.unlocks).toEqual([]);
+  expect(site.played.unlocks).toEqual([]);
   disk.database.commit = commit;
   disk.heal();
-  await estate.clock.advance(10 * MINUTE);
-  expect(storedOf(estate, id)).toEqual(NONE);
+  await site.clock.advance(10 * MINUTE);
+  expect(storedOf(site, id)).toEqual(NONE);
 });
 
 it('a relay that is held is held on through a short fault, and no more after its time', async () => {
-  const { disk, estate, id, post, unread } = await openDoor({ hasLock: false });
+  const { disk, site, id, post, unread } = await openDoor({ hasLock: false });
   await post('stand-open', { seconds: 60 });
   unread();
-  await estate.clock.advance(20_000);
+  await site.clock.advance(20_000);
   disk.heal();
-  await estate.clock.advance(10_000);
-  expect(estate.table.standOpen.get(id)).toMatchObject({ phase: 'open' });
+  await site.clock.advance(10_000);
+  expect(site.table.standOpen.get(id)).toMatchObject({ phase: 'open' });
   unread();
-  await estate.clock.advance(MINUTE / 2);
-  const pulses = estate.played.held.length;
-  await estate.clock.advance(10 * MINUTE);
+  await site.clock.advance(MINUTE / 2);
+  const pulses = site.played.held.length;
+  await site.clock.advance(10 * MINUTE);
   disk.heal();
-  await estate.clock.advance(2 * MINUTE);
-  expect([estate.played.held.length, estate.table.standOpen.get(id)]).toEqual([pulses, undefined]);
+  await site.clock.advance(2 * MINUTE);
+  expect([site.played.held.length, site.table.standOpen.get(id)]).toEqual([pulses, undefined]);
 });
 
 it.each([
@@ -138,10 +139,10 @@ it.each([
 ] as const)(
   'an unlock by radio that nothing waits for is undone once while %s fail, and its event is stored %s',
   async (fault, _, restMs) => {
-    const { disk, estate, end, id } = await openDoor();
+    const { disk, site, end, id } = await openDoor();
     await end();
     // The door was there at the start.
-    const next = await openEstate(estate.database, { now: estate.clock.now() });
+    const next = await openDoorSite(site.database, { now: site.clock.now() });
     disk.fail(fault);
     next.run();
     const emit = () =>
@@ -165,11 +166,11 @@ it.each([
 );
 
 it('what stood open by the former meaning of standOpenEnabled is closed at a start while the disk fails', async () => {
-  const { disk, estate, end, id } = await openDoor();
-  estate.database.prepare('UPDATE door SET stood_open_by_setting = 1').run();
+  const { disk, site, end, id } = await openDoor();
+  site.database.prepare('UPDATE door SET stood_open_by_setting = 1').run();
   await end();
   disk.fail('commits');
-  const next = await openEstate(disk.database, { now: estate.clock.now() });
+  const next = await openDoorSite(disk.database, { now: site.clock.now() });
   next.run();
   await next.clock.advance(MINUTE);
   expect(kindsOf(next)).toEqual(['endStandOpen']);

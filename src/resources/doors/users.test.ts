@@ -2,38 +2,38 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { type UserApply, userApply, usersRead } from '../../../drivers/contract/lock-users.ts';
-import { type Estate, openEstate } from '../../../test/estate.ts';
-import { errorOf, MAC, openEstateWithLock } from './test-doors.ts';
+import { type DoorSite, openDoorSite } from '../../../test/door-site.ts';
+import { errorOf, MAC, openDoorSiteWithLock } from './test-doors.ts';
 import { openLockMemoryDoubt } from './users-table.ts';
 
 const PIN = '86420975';
 const OTHER_MAC = '00124b0001a2b3c5';
 
-let estate: Estate;
+let site: DoorSite;
 let id: string;
 beforeEach(async () => {
-  ({ estate, id } = await openEstateWithLock());
+  ({ site, id } = await openDoorSiteWithLock());
   answers(() => ({ isShown: true }));
 });
 
 const path = (userId?: number) => `/doors/${id}/users${userId === undefined ? '' : `/${userId}`}`;
-const put = (userId: number, body: object) => estate.desk('PUT', path(userId), body);
-const list = async () => (await estate.desk('GET', path())).body.items as Record<string, unknown>[];
+const put = (userId: number, body: object) => site.desk('PUT', path(userId), body);
+const list = async () => (await site.desk('GET', path())).body.items as Record<string, unknown>[];
 const states = async () => (await list()).map(({ userId, state }) => [userId, state]);
 /** What the gateway is sent, checked as a driver does. */
 const sent = (): UserApply[] =>
-  estate.played.commands.filter(({ kind }) => kind === 'applyUser').map(({ data }) => userApply.parse(data));
+  site.played.commands.filter(({ kind }) => kind === 'applyUser').map(({ data }) => userApply.parse(data));
 function answers(answer: (user: UserApply) => { isShown: boolean }): void {
-  estate.played.commands.length = 0;
-  estate.played.command = async (_, data) => answer(userApply.parse(data));
+  site.played.commands.length = 0;
+  site.played.command = async (_, data) => answer(userApply.parse(data));
 }
 const refuses = (reason: string) => () => {
   throw new DriverError('REFUSED', reason);
 };
-const audited = (action: string) => estate.played.audits.filter((entry) => entry.action === action);
-const applied = () => estate.applyUsers().catch(() => undefined);
+const audited = (action: string) => site.played.audits.filter((entry) => entry.action === action);
+const applied = () => site.applyUsers().catch(() => undefined);
 const programmed = (what: string, userId: number, source = 'keypad', mac = MAC) =>
-  estate.emit('lockEvent', { hwId: mac, kind: 'programming', what, source, userId, at: estate.clock.now() });
+  site.emit('lockEvent', { hwId: mac, kind: 'programming', what, source, userId, at: site.clock.now() });
 
 describe('a user', () => {
   it('is sent to the lock until that has it, and its codes are never shown', async () => {
@@ -53,22 +53,17 @@ describe('a user', () => {
         at: null,
       },
     ]);
-    estate.played.command = () => Promise.reject(new DriverError('NO_REPLY', 'the lock did not answer'));
+    site.played.command = () => Promise.reject(new DriverError('NO_REPLY', 'the lock did not answer'));
     await applied();
     expect(await states()).toEqual([[7, 'waiting']]);
     answers(() => ({ isShown: true }));
-    await estate.applyUsers();
+    await site.applyUsers();
     const user = { hwId: MAC, userId: 7, isEnabled: true, pin: PIN, card: '04a2b3c4' };
     expect(sent()).toEqual([{ ...user, access: { kind: 'always' } }]);
     expect(await list()).toMatchObject([{ state: 'applied', isShown: true }]);
-    expect(estate.due('users of locks')).toEqual([]);
-    const stored = JSON.stringify(estate.database.prepare('SELECT * FROM door_user').all());
-    const said = JSON.stringify([
-      estate.played.audits,
-      estate.played.published,
-      estate.played.lines,
-      await list(),
-    ]);
+    expect(site.due('users of locks')).toEqual([]);
+    const stored = JSON.stringify(site.database.prepare('SELECT * FROM door_user').all());
+    const said = JSON.stringify([site.played.audits, site.played.published, site.played.lines, await list()]);
     expect(stored + said).not.toContain(PIN);
     expect(audited('door.set-user')).toMatchObject([
       { detail: { userId: 7, fields: ['card', 'pin'], mac: MAC } },
@@ -78,35 +73,35 @@ describe('a user', () => {
 
   it('is changed field by field, and what is the same writes nothing', async () => {
     await put(7, { pin: PIN });
-    await estate.applyUsers();
-    const version = () => estate.database.prepare('SELECT version FROM door_user').all();
+    await site.applyUsers();
+    const version = () => site.database.prepare('SELECT version FROM door_user').all();
     const before = version();
     expect(await put(7, { pin: PIN, status: 'enabled' })).toMatchObject({ body: { state: 'applied' } });
     expect(version()).toEqual(before);
     expect(await put(7, { status: 'disabled' })).toMatchObject({ body: { state: 'waiting', hasPin: true } });
     answers(() => ({ isShown: false }));
-    await estate.applyUsers();
+    await site.applyUsers();
     expect(sent()).toMatchObject([{ isEnabled: false, pin: PIN }]);
     expect(await list()).toMatchObject([{ status: 'disabled', state: 'applied', isShown: false }]);
   });
 
   it('is removed, and shown until the lock has confirmed that', async () => {
     await put(7, { pin: PIN });
-    await estate.applyUsers();
-    expect(await estate.desk('DELETE', path(7))).toMatchObject({ status: 200, body: { state: 'removing' } });
+    await site.applyUsers();
+    expect(await site.desk('DELETE', path(7))).toMatchObject({ status: 200, body: { state: 'removing' } });
     expect(await list()).toMatchObject([{ userId: 7, state: 'removing', hasPin: false, status: null }]);
     answers(() => ({ isShown: true }));
-    await estate.applyUsers();
+    await site.applyUsers();
     expect(sent()).toMatchObject([{ userId: 7, pin: null, card: null }]);
     expect(await list()).toEqual([]);
-    expect(errorOf(await estate.desk('DELETE', path(7)))).toEqual([404, 'NOT_FOUND']);
+    expect(errorOf(await site.desk('DELETE', path(7)))).toEqual([404, 'NOT_FOUND']);
   });
 
   it('that may have reached the lock is removed from it although it never answered', async () => {
     await put(7, { pin: PIN });
-    estate.played.command = () => Promise.reject(new DriverError('NO_REPLY', 'the lock did not answer'));
+    site.played.command = () => Promise.reject(new DriverError('NO_REPLY', 'the lock did not answer'));
     await applied();
-    await estate.desk('DELETE', path(7));
+    await site.desk('DELETE', path(7));
     expect(await states()).toEqual([[7, 'removing']]);
   });
 
@@ -114,16 +109,16 @@ describe('a user', () => {
     for (const userId of [1, 2]) await put(userId, { pin: `${PIN}${userId}` });
     const full = 'pin: the lock has no room for another PIN (memory full): remove a user';
     answers(({ userId }) => (userId === 1 ? refuses(full)() : { isShown: true }));
-    await expect(estate.applyUsers()).rejects.toMatchObject({ code: 'REFUSED' });
+    await expect(site.applyUsers()).rejects.toMatchObject({ code: 'REFUSED' });
     expect(await list()).toMatchObject([
       { userId: 1, state: 'refused', failure: full },
       { userId: 2, state: 'applied', failure: null },
     ]);
-    const [{ version } = { version: 0 }] = estate.due('users of locks');
-    await estate.desk('DELETE', path(2));
-    expect(estate.due('users of locks')).toMatchObject([{ version: version + 1 }]);
+    const [{ version } = { version: 0 }] = site.due('users of locks');
+    await site.desk('DELETE', path(2));
+    expect(site.due('users of locks')).toMatchObject([{ version: version + 1 }]);
     answers(() => ({ isShown: true }));
-    await estate.applyUsers();
+    await site.applyUsers();
     // Room is made first.
     expect(sent()).toMatchObject([{ userId: 2, pin: null }, { userId: 1 }]);
     expect(await states()).toEqual([[1, 'applied']]);
@@ -157,12 +152,12 @@ describe('a user', () => {
 
   it('is listed page by page, with holes', async () => {
     for (const userId of [0, 3, 65_534]) await put(userId, { pin: `${PIN}${userId}` });
-    const first = (await estate.desk('GET', `${path()}?limit=2`)).body;
+    const first = (await site.desk('GET', `${path()}?limit=2`)).body;
     expect([(first.items as { userId: number }[]).map(({ userId }) => userId), first.next]).toEqual([
       [0, 3],
       '4',
     ]);
-    const rest = (await estate.desk('GET', `${path()}?limit=2&cursor=4`)).body;
+    const rest = (await site.desk('GET', `${path()}?limit=2&cursor=4`)).body;
     expect([(rest.items as { userId: number }[]).map(({ userId }) => userId), rest.next]).toEqual([
       [65_534],
       null,
@@ -173,7 +168,7 @@ describe('a user', () => {
 
 describe('what the lock says that it keeps', () => {
   beforeEach(() =>
-    estate.report(MAC, {
+    site.report(MAC, {
       users: { pins: 20, cards: 0, pinMin: 4, pinMax: 8, weekDays: 2, yearDays: 0 },
     }),
   );
@@ -192,32 +187,32 @@ describe('what the lock says that it keeps', () => {
   });
 
   it('does not bound a door without a lock', async () => {
-    const { body } = await estate.desk('POST', '/doors', {});
-    expect((await estate.desk('PUT', `/doors/${body.id}/users/900`, { card: '04a2b3c4' })).status).toBe(200);
+    const { body } = await site.desk('POST', '/doors', {});
+    expect((await site.desk('PUT', `/doors/${body.id}/users/900`, { card: '04a2b3c4' })).status).toBe(200);
   });
 });
 
 describe('another lock', () => {
   beforeEach(async () => {
     await put(7, { pin: PIN });
-    await estate.applyUsers();
+    await site.applyUsers();
     answers(() => ({ isShown: true }));
   });
 
   it('gets the users of the door when it takes the place of the one before', async () => {
-    await estate.desk('POST', `/doors/${id}/replace-lock`, { mac: OTHER_MAC });
+    await site.desk('POST', `/doors/${id}/replace-lock`, { mac: OTHER_MAC });
     expect(await states()).toEqual([[7, 'waiting']]);
-    await estate.applyUsers();
+    await site.applyUsers();
     expect(sent()).toMatchObject([{ hwId: OTHER_MAC, userId: 7, pin: PIN }]);
   });
 
   it('loses those of the door where it was, and gets those of the door where it is', async () => {
-    const { body } = await estate.desk('POST', '/doors', { mac: OTHER_MAC, gatewayId: 'g' });
-    await estate.desk('PUT', `/doors/${body.id}/users/4`, { pin: '9753' });
-    await estate.applyUsers();
+    const { body } = await site.desk('POST', '/doors', { mac: OTHER_MAC, gatewayId: 'g' });
+    await site.desk('PUT', `/doors/${body.id}/users/4`, { pin: '9753' });
+    await site.applyUsers();
     answers(() => ({ isShown: true }));
-    await estate.desk('POST', `/doors/${id}/swap-lock`, { doorId: body.id });
-    await estate.applyUsers();
+    await site.desk('POST', `/doors/${id}/swap-lock`, { doorId: body.id });
+    await site.applyUsers();
     const orders = sent().map(({ hwId, userId, pin }) => [hwId, userId, pin]);
     expect(orders.sort()).toEqual(
       [
@@ -227,7 +222,7 @@ describe('another lock', () => {
         [MAC, 4, '9753'],
       ].sort(),
     );
-    expect(estate.due('users of locks')).toEqual([]);
+    expect(site.due('users of locks')).toEqual([]);
   });
 
   it('that joins again is sent all again, and so after a restart', async () => {
@@ -238,34 +233,34 @@ describe('another lock', () => {
       zigbeeFirmwareVersion: null,
       capabilities: [],
     };
-    await estate.emit('lockJoined', joined);
-    expect(estate.played.worksWoken).toContain(id);
-    estate = await openEstate(estate.database, { now: estate.clock.now() });
+    await site.emit('lockJoined', joined);
+    expect(site.played.worksWoken).toContain(id);
+    site = await openDoorSite(site.database, { now: site.clock.now() });
     answers(() => ({ isShown: true }));
     expect(await states()).toEqual([[7, 'waiting']]);
-    await estate.applyUsers();
+    await site.applyUsers();
     expect(sent()).toMatchObject([{ hwId: MAC, userId: 7, pin: PIN }]);
   });
 
   it('keeps its codes when it is retired, and loses them when it is at a door again', async () => {
-    const { body } = await estate.desk('DELETE', `/doors/${id}/zigbee-lock`);
+    const { body } = await site.desk('DELETE', `/doors/${id}/zigbee-lock`);
     expect(body).toMatchObject({ mac: null, usersLeft: 1 });
     expect(await states()).toEqual([[7, 'waiting']]);
-    expect(estate.due('users of locks')).toEqual([]);
-    await estate.desk('POST', '/doors', { mac: MAC, gatewayId: 'g' });
-    await estate.applyUsers();
+    expect(site.due('users of locks')).toEqual([]);
+    await site.desk('POST', '/doors', { mac: MAC, gatewayId: 'g' });
+    await site.applyUsers();
     expect(sent()).toMatchObject([{ hwId: MAC, userId: 7, pin: null }]);
   });
 
   it('may have other codes than a database that was restored says', async () => {
-    await estate.database.commit(openLockMemoryDoubt(estate.database));
+    await site.database.commit(openLockMemoryDoubt(site.database));
     expect(await states()).toEqual([[7, 'waiting']]);
   });
 
   it('is emptied before it is retired', async () => {
     await put(8, { card: '04a2b3c4' });
-    expect(await estate.desk('DELETE', path())).toMatchObject({ status: 200, body: { removing: 1 } });
-    await estate.applyUsers();
+    expect(await site.desk('DELETE', path())).toMatchObject({ status: 200, body: { removing: 1 } });
+    await site.applyUsers();
     expect(sent()).toMatchObject([{ userId: 7, pin: null, card: null }]);
     expect([await list(), audited('door.clear-users').length]).toEqual([[], 1]);
   });
@@ -275,9 +270,9 @@ describe('what somebody stores at the lock', () => {
   it('is shown, left there, and removed when that is asked for', async () => {
     await programmed('pinAdded', 12);
     expect(await list()).toMatchObject([{ userId: 12, state: 'foreign', status: null }]);
-    expect(estate.due('users of locks')).toEqual([]);
-    await estate.desk('DELETE', path(12));
-    await estate.applyUsers();
+    expect(site.due('users of locks')).toEqual([]);
+    await site.desk('DELETE', path(12));
+    await site.applyUsers();
     expect(sent()).toMatchObject([{ userId: 12, pin: null }]);
     await programmed('pinAdded', 13);
     await programmed('pinDeleted', 13);
@@ -286,38 +281,38 @@ describe('what somebody stores at the lock', () => {
 
   it('in the place of a user of ours is put right', async () => {
     await put(7, { pin: PIN });
-    await estate.applyUsers();
+    await site.applyUsers();
     // The lock names our own write, some as if a hand had done it.
     await programmed('pinChanged', 7, 'rf');
     await programmed('pinChanged', 7);
     expect(await states()).toEqual([[7, 'applied']]);
-    await estate.clock.advance(60_000);
+    await site.clock.advance(60_000);
     await programmed('pinChanged', 7);
     expect(await states()).toEqual([[7, 'waiting']]);
-    await estate.applyUsers();
+    await site.applyUsers();
     expect(sent().at(-1)).toMatchObject({ userId: 7, pin: PIN });
   });
 });
 
 describe('a lock that is asked which places are taken', () => {
   const read = async (taken: number[]) => {
-    const { command } = estate.played;
-    estate.played.command = async (kind, data) => {
+    const { command } = site.played;
+    site.played.command = async (kind, data) => {
       if (kind !== 'readUsers') return command(kind, data);
       const { from, count } = usersRead.parse(data);
       const here = taken.filter((userId) => userId >= from && userId < from + count);
       return { users: here.map((userId) => ({ userId, hasPin: true, hasCard: false })) };
     };
-    const started = await estate.desk('POST', `${path()}/read`);
-    const ended = await estate.played.jobs.at(-1)?.ended;
-    estate.played.command = command;
+    const started = await site.desk('POST', `${path()}/read`);
+    const ended = await site.played.jobs.at(-1)?.ended;
+    site.played.command = command;
     return { status: started.status, ended };
   };
 
   it('shows what somebody stored, and gets again what it has lost', async () => {
-    estate.report(MAC, { users: { pins: 20, cards: 0 } });
+    site.report(MAC, { users: { pins: 20, cards: 0 } });
     for (const userId of [1, 2]) await put(userId, { pin: `${PIN}${userId}` });
-    await estate.applyUsers();
+    await site.applyUsers();
     await programmed('pinAdded', 3);
     expect(await read([2, 20])).toEqual({
       status: 202,
@@ -329,15 +324,15 @@ describe('a lock that is asked which places are taken', () => {
       [20, 'foreign'],
     ]);
     answers(() => ({ isShown: true }));
-    await estate.applyUsers();
+    await site.applyUsers();
     expect(sent()).toMatchObject([{ userId: 1, pin: `${PIN}1` }]);
   });
 
   it('has to be there', async () => {
-    estate.played.unreachable = 'link zb-1 is down';
-    expect(errorOf(await estate.desk('POST', `${path()}/read`))).toEqual([503, 'DEVICE_OFFLINE']);
-    const { body } = await estate.desk('POST', '/doors', {});
-    expect(errorOf(await estate.desk('POST', `/doors/${body.id}/users/read`))).toEqual([409, 'NO_LOCK']);
+    site.played.unreachable = 'link zb-1 is down';
+    expect(errorOf(await site.desk('POST', `${path()}/read`))).toEqual([503, 'DEVICE_OFFLINE']);
+    const { body } = await site.desk('POST', '/doors', {});
+    expect(errorOf(await site.desk('POST', `/doors/${body.id}/users/read`))).toEqual([409, 'NO_LOCK']);
   });
 });
 
@@ -347,12 +342,12 @@ describe('the times of a user', () => {
 
   it('are those of the door where the user has none, also when they change', async () => {
     const schedule = (end: number) =>
-      estate.desk('PUT', '/schedules/day', { intervals: [{ days: ['mon'], start: 480, end }] });
+      site.desk('PUT', '/schedules/day', { intervals: [{ days: ['mon'], start: 480, end }] });
     await schedule(720);
-    await estate.desk('PUT', `/doors/${id}`, { scheduleId: 'day' });
+    await site.desk('PUT', `/doors/${id}`, { scheduleId: 'day' });
     await put(7, { pin: PIN });
     await put(8, { card: '04a2b3c4', weekDays: [{ days: ['tue'], start: 0, end: 60 }] });
-    await estate.applyUsers();
+    await site.applyUsers();
     expect(sent().map(({ access }) => access)).toMatchObject([
       { schedules: [{ daysMask: 2, startHour: 8, endHour: 12 }] },
       { schedules: [{ daysMask: 4 }] },
@@ -363,16 +358,16 @@ describe('the times of a user', () => {
       [7, 'waiting'],
       [8, 'applied'],
     ]);
-    await estate.applyUsers();
+    await site.applyUsers();
     expect(sent()).toMatchObject([{ userId: 7, access: { schedules: [{ endHour: 13 }] } }]);
-    await estate.desk('PUT', `/doors/${id}`, { scheduleId: null });
-    await estate.applyUsers();
+    await site.desk('PUT', `/doors/${id}`, { scheduleId: null });
+    await site.applyUsers();
     expect(access()).toEqual({ kind: 'always' });
   });
 
   it('keep a user out of a lock that would let it in always', async () => {
     await put(7, { pin: PIN, weekDays: [NIGHT] });
-    estate.report(MAC, { users: { pins: 20, weekDays: 0 } });
+    site.report(MAC, { users: { pins: 20, weekDays: 0 } });
     await applied();
     expect(sent()).toEqual([]);
     expect(await list()).toMatchObject([

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { z } from 'zod';
-import { openEstate } from '../../../test/estate.ts';
+import { openDoorSite } from '../../../test/door-site.ts';
 import { everythingOn } from '../../../test/resources/site-import/testbed.ts';
 import { send } from '../../../test/things-app.ts';
 import { yamlText } from '../../platform/yaml/yaml-file.ts';
@@ -41,7 +41,7 @@ const keys = fc.array(fc.record({ id, type: or(id) }), { maxLength: 2 });
 const interval = fc.record({ start: fc.nat(1_439), end: fc.nat(1_440) });
 const hex = fc.stringMatching(/^[1-9a-e]{16}$/);
 
-const site = fc.record(
+const sites = fc.record(
   {
     systemConfigVersion: fc.integer({ min: 1, max: 9 }),
     groups: fc.uniqueArray(fc.record({ id, name: text }), { selector: (one) => one.id, maxLength: 3 }),
@@ -96,9 +96,9 @@ const site = fc.record(
 
 it('is taken back unchanged, and makes the same site elsewhere', { timeout: 60_000 }, async () => {
   await fc.assert(
-    fc.asyncProperty(site, async (drawn) => {
+    fc.asyncProperty(sites, async (drawn) => {
       fc.pre(siteSchema.safeParse(drawn).success);
-      const here = await openEstate();
+      const here = await openDoorSite();
       expect((await here.siteImport(drawn)).status).toBe(200);
       const exported = await siteOf(here);
       const file = parseSite(yamlText(exported), 'site.yaml');
@@ -109,7 +109,7 @@ it('is taken back unchanged, and makes the same site elsewhere', { timeout: 60_0
       expect(again.body.counts).toMatchObject({ added: 0, changed: 0, leftAlone: 0 });
       expect(again.body.written).toBe(false);
 
-      const elsewhere = await openEstate();
+      const elsewhere = await openDoorSite();
       expect((await elsewhere.siteImport(file.site)).status).toBe(200);
       expect(await siteOf(elsewhere)).toEqual(exported);
       const [{ doors: _, ...there }, { doors: __, ...catalogue }] = [
@@ -124,11 +124,11 @@ it('is taken back unchanged, and makes the same site elsewhere', { timeout: 60_0
 });
 
 /** Each gateway draws the ids of its locks. */
-const rowsOf = ({ table }: Awaited<ReturnType<typeof openEstate>>) =>
+const rowsOf = ({ table }: Awaited<ReturnType<typeof openDoorSite>>) =>
   table.allDoors.all().map((row) => ({ ...row, lock_id: null, config_correlation_id: null }));
 
-async function siteOf(estate: Awaited<ReturnType<typeof openEstate>>): Promise<Document> {
-  const { status, body } = await send('GET', '/site', { app: estate.local });
+async function siteOf(site: Awaited<ReturnType<typeof openDoorSite>>): Promise<Document> {
+  const { status, body } = await send('GET', '/site', { app: site.local });
   expect(status).toBe(200);
   return body as unknown as Document;
 }

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type Estate, openEstate, SYSTEM } from '../../../test/estate.ts';
+import { type DoorSite, openDoorSite, SYSTEM } from '../../../test/door-site.ts';
 import {
   A,
   B,
@@ -16,17 +16,17 @@ import { readSite } from './site-file.ts';
 /** UUIDv5 of access point 9 in the namespace of the system. */
 const DRAWN = uuidV5(SYSTEM, '["door","9",0]');
 
-let estate: Estate;
+let site: DoorSite;
 beforeEach(async () => {
-  estate = await openEstate();
+  site = await openDoorSite();
 });
 
-const list = (what: string) => listed(estate, what);
-const everything = () => everythingOn(estate);
-const faults = (document: unknown) => faultsOn(estate, document);
+const list = (what: string) => listed(site, what);
+const everything = () => everythingOn(site);
+const faults = (document: unknown) => faultsOn(site, document);
 /** `resource id: change (fields)` of all that is not unchanged. */
 async function changes(document: unknown, dryRun = false) {
-  const { status, body } = await estate.siteImport(document, dryRun);
+  const { status, body } = await site.siteImport(document, dryRun);
   expect(status).toBe(200);
   const all = body.changes as { resource: string; id: string; change: string; fields: { field: string }[] }[];
   return all
@@ -37,7 +37,7 @@ async function changes(document: unknown, dryRun = false) {
 }
 describe('an import', () => {
   it('writes all sections, with what templates inherit and doors refer to', async () => {
-    const { body } = await estate.siteImport(SITE);
+    const { body } = await site.siteImport(SITE);
     expect(body).toMatchObject({
       written: true,
       counts: { added: 7, changed: 1, unchanged: 0, leftAlone: 0 },
@@ -84,8 +84,8 @@ describe('an import', () => {
       },
       { accessPointId: 9, name: null },
     ]);
-    expect(estate.played.woken).toEqual(expect.arrayContaining([A, B]));
-    expect((await estate.desk('GET', `/doors/${A}/state`)).body).toMatchObject({
+    expect(site.played.woken).toEqual(expect.arrayContaining([A, B]));
+    expect((await site.desk('GET', `/doors/${A}/state`)).body).toMatchObject({
       group: 'Lobby',
       unknown: [],
     });
@@ -93,10 +93,10 @@ describe('an import', () => {
 
   it('shows the same before it writes, and writes nothing in a dry run', async () => {
     const before = await everything();
-    const dry = await estate.siteImport(SITE, true);
+    const dry = await site.siteImport(SITE, true);
     expect(await everything()).toEqual(before);
-    expect(estate.played).toMatchObject({ audits: [], woken: [] });
-    const { body } = await estate.siteImport(SITE);
+    expect(site.played).toMatchObject({ audits: [], woken: [] });
+    const { body } = await site.siteImport(SITE);
     expect(dry.body).toEqual({ ...body, written: false });
     expect(body.changes).toContainEqual({
       resource: 'door',
@@ -109,19 +109,19 @@ describe('an import', () => {
   });
 
   it('does nothing the second time', async () => {
-    await estate.siteImport(SITE);
+    await site.siteImport(SITE);
     const before = await everything();
-    estate.played.audits.length = 0;
-    estate.played.woken.length = 0;
-    const { body } = await estate.siteImport(SITE);
+    site.played.audits.length = 0;
+    site.played.woken.length = 0;
+    const { body } = await site.siteImport(SITE);
     expect(body).toMatchObject({ written: false, counts: { added: 0, changed: 0, unchanged: 8 } });
     expect(await everything()).toEqual(before);
-    expect(estate.played).toMatchObject({ audits: [], woken: [] });
+    expect(site.played).toMatchObject({ audits: [], woken: [] });
   });
 
   it('changes what differs, field by field, and leaves alone what the file does not name', async () => {
-    await estate.siteImport(SITE);
-    const { lockId } = (await estate.desk('GET', `/doors/${A}`)).body;
+    await site.siteImport(SITE);
+    const { lockId } = (await site.desk('GET', `/doors/${A}`)).body;
     expect(await changes({ doors: [{ accessPointId: 7, name: null, pmsId: '7', gatewayId: 'z' }] })).toEqual([
       'group g: left alone',
       'schedule s: left alone',
@@ -131,7 +131,7 @@ describe('an import', () => {
       `door ${B}: left alone`,
       expect.stringMatching(/^door .*: left alone$/),
     ]);
-    const door = (await estate.desk('GET', `/doors/${A}`)).body;
+    const door = (await site.desk('GET', `/doors/${A}`)).body;
     expect(door).toMatchObject({
       name: null,
       pmsId: '7',
@@ -145,26 +145,26 @@ describe('an import', () => {
   });
 
   it('leaves an audit row for each thing it changed, and one for all', async () => {
-    await estate.siteImport(SITE);
-    const rows = estate.played.audits.map(({ action, object }) => `${action} ${object}`);
+    await site.siteImport(SITE);
+    const rows = site.played.audits.map(({ action, object }) => `${action} ${object}`);
     expect(rows).toEqual(
       expect.arrayContaining(['catalogue.import group/g', `door.import door/${A}`, 'site.import site']),
     );
     expect(rows).toHaveLength(9);
-    expect(estate.played.audits.at(-1)?.detail).toMatchObject({ added: 7, changed: 1 });
+    expect(site.played.audits.at(-1)?.detail).toMatchObject({ added: 7, changed: 1 });
   });
 
   it('hands the devices to their slice, and says what is wrong with them from the document', async () => {
     const { GatehouseError } = await import('../../platform/errors.ts');
     const device = { hwId: 'io-1', bus: 'b', doorId: A };
     const seen: unknown[] = [];
-    estate.played.rs485 = (entries) => {
+    site.played.rs485 = (entries) => {
       seen.push(...entries);
       throw new GatehouseError('RELAY_IN_USE', 'in use', {
         details: [{ path: '/0/doorId', code: 'RELAY_IN_USE', message: 'another device opens it' }],
       });
     };
-    const { status, body } = await estate.siteImport({ ...SITE, rs485: [device] });
+    const { status, body } = await site.siteImport({ ...SITE, rs485: [device] });
     expect([status, body.error, body.details]).toEqual([
       409,
       'RELAY_IN_USE',
@@ -180,12 +180,12 @@ describe('an import', () => {
   });
 
   it('takes the example', async () => {
-    const { site } = readSite(`${import.meta.dirname}/../../../config/site.example.yaml`);
-    expect((await estate.siteImport(site)).body).toMatchObject({
+    const { site: document } = readSite(`${import.meta.dirname}/../../../config/site.example.yaml`);
+    expect((await site.siteImport(document)).body).toMatchObject({
       written: true,
       counts: { added: 9, changed: 1 },
     });
-    expect(await changes(site)).toEqual([]);
+    expect(await changes(document)).toEqual([]);
   });
 });
 
@@ -193,8 +193,8 @@ describe('doors are configured again', () => {
   const versions = async () =>
     ((await list('doors')) as { configVersion: number }[]).map(({ configVersion }) => configVersion);
   beforeEach(async () => {
-    await estate.siteImport(SITE);
-    estate.played.woken.length = 0;
+    await site.siteImport(SITE);
+    site.played.woken.length = 0;
   });
 
   it.each([
@@ -204,23 +204,23 @@ describe('doors are configured again', () => {
     ['the system configuration', { systemConfigVersion: 3 }, [2, 2, 2]],
     ['the name of their group', { groups: [{ id: 'g', name: 'Hall' }] }, [1, 1, 1]],
   ])('when %s changes, and only then', async (_name, document, expected) => {
-    await estate.siteImport(document);
+    await site.siteImport(document);
     expect(await versions()).toEqual(expected);
     const bumped = ((await list('doors')) as { id: string; configVersion: number; version: number }[]).filter(
       ({ configVersion }) => configVersion === 2,
     );
-    expect(estate.played.woken.toSorted()).toEqual(bumped.map(({ id }) => id).toSorted());
+    expect(site.played.woken.toSorted()).toEqual(bumped.map(({ id }) => id).toSorted());
     for (const door of bumped) expect(door.version).toBe(2);
   });
 
   it('with the catalogue and again with its own change, which may come much later', async () => {
-    await estate.siteImport({ systemConfigVersion: 3, doors: [{ id: A, name: 'New' }] });
+    await site.siteImport({ systemConfigVersion: 3, doors: [{ id: A, name: 'New' }] });
     expect(await versions()).toEqual([2, 3, 2]);
   });
 
   it('when a schedule they name comes to be known', async () => {
-    await estate.desk('PUT', `/doors/${B}`, { scheduleId: 'late' });
-    await estate.siteImport({ schedules: [{ id: 'late', intervals: [] }] });
+    await site.desk('PUT', `/doors/${B}`, { scheduleId: 'late' });
+    await site.siteImport({ schedules: [{ id: 'late', intervals: [] }] });
     expect(await versions()).toEqual([3, 1, 1]);
   });
 });
@@ -235,14 +235,14 @@ describe('versions', () => {
   it('are counted where the file gives none', async () => {
     const seen: number[] = [];
     for (const document of [schedules(undefined), schedules(undefined), schedules(undefined, interval)]) {
-      await estate.siteImport(document);
+      await site.siteImport(document);
       seen.push(await present());
     }
     expect(seen).toEqual([1, 1, 2]);
   });
 
   it('go up with each change, and never down', async () => {
-    await estate.siteImport({ ...schedules(5), systemConfigVersion: 3 });
+    await site.siteImport({ ...schedules(5), systemConfigVersion: 3 });
     expect(await faults(schedules(5, interval))).toEqual([
       '/document/schedules/0/version: the entry was changed: make it 6, or leave it out to have it counted',
     ]);
@@ -254,19 +254,19 @@ describe('versions', () => {
   });
 
   it('of a template count what it inherits', async () => {
-    await estate.siteImport(SITE);
+    await site.siteImport(SITE);
     const base = { id: 'base', onlineEnabled: false, standOpenAllowed: true, type: 'room' };
     const child = { ...SITE.templates[1], version: 1 };
     expect(await faults({ ...SITE, templates: [base, child] })).toEqual([
       expect.stringMatching(/^\/document\/templates\/1\/version: the entry was changed/),
     ]);
-    await estate.siteImport({ ...SITE, templates: [base, { ...child, version: 2 }] });
+    await site.siteImport({ ...SITE, templates: [base, { ...child, version: 2 }] });
     expect(await list('doors')).toMatchObject([{}, { id: A, onlineEnabled: false, configVersion: 2 }, {}]);
   });
 
   it('of a template may build on one that only the site has', async () => {
-    await estate.siteImport(SITE);
-    await estate.siteImport({ templates: [{ id: 'new', extends: 'base', relaySetup: 'x' }] });
+    await site.siteImport(SITE);
+    await site.siteImport({ templates: [{ id: 'new', extends: 'base', relaySetup: 'x' }] });
     expect(await list('templates')).toContainEqual({
       id: 'new',
       version: 1,
@@ -281,7 +281,7 @@ describe('versions', () => {
 it('is planned on the network by who may change each of its sections, and by no one else', async () => {
   const { send } = await import('../../../test/things-app.ts');
   const plan = (as: Role) =>
-    send('POST', '/site/plan', { as, app: estate.lan, body: '{"document":{"doors":[{"accessPointId":9}]}}' });
+    send('POST', '/site/plan', { as, app: site.lan, body: '{"document":{"doors":[{"accessPointId":9}]}}' });
   expect((await plan('service-tool')).status).toBe(403);
   expect(await plan('front-desk-admin')).toMatchObject({ status: 200, body: { counts: { added: 1 } } });
 });
@@ -292,7 +292,7 @@ it('imports a thousand doors, and the same again, well within its deadline', asy
     name: `Room ${index}`,
     mac: `00124b${index.toString(16).padStart(10, '0')}`,
   }));
-  const { body } = await estate.siteImport({ doors });
+  const { body } = await site.siteImport({ doors });
   expect(body.counts).toMatchObject({ added: 1_000 });
-  expect((await estate.siteImport({ doors })).body.counts).toMatchObject({ added: 0, unchanged: 1_000 });
+  expect((await site.siteImport({ doors })).body.counts).toMatchObject({ added: 0, unchanged: 1_000 });
 });

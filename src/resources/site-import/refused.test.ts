@@ -1,13 +1,13 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type Estate, NOWHERE, openEstate } from '../../../test/estate.ts';
+import { type DoorSite, NOWHERE, openDoorSite } from '../../../test/door-site.ts';
 import { A, B, faultsOn, MAC, SITE } from '../../../test/resources/site-import/testbed.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 
 const doors = (...entries: object[]) => ({ doors: entries });
 
-let estate: Estate;
+let site: DoorSite;
 beforeEach(async () => {
-  estate = await openEstate();
+  site = await openDoorSite();
 });
 
 describe('is refused whole', () => {
@@ -57,15 +57,15 @@ describe('is refused whole', () => {
     [doors({ id: A, gatewayId: NOWHERE }), '/doors/0/gatewayId: there is no Zigbee gateway nowhere'],
     [doors({ id: A, networkId: NOWHERE }), '/doors/0/networkId: there is no network nowhere'],
   ])('%j', async (document, expected) => {
-    const faults = await faultsOn(estate, document);
+    const faults = await faultsOn(site, document);
     expect(faults).toHaveLength(1);
     expect(faults[0]).toContain(`/document${expected}`);
   });
 
   it('what contradicts the doors there are', async () => {
-    await estate.siteImport(SITE);
+    await site.siteImport(SITE);
     const faults = await faultsOn(
-      estate,
+      site,
       doors(
         { id: A, accessPointId: 8, mac: '0000000000000001' },
         { id: B, accessPointId: 9 },
@@ -79,26 +79,26 @@ describe('is refused whole', () => {
       `/document/doors/2/mac: is the lock of door ${A}`,
     ]);
     const stranger = { id: '11111111-1111-4111-8111-111111111111', accessPointId: 7 };
-    expect(await faultsOn(estate, doors(stranger))).toEqual([
+    expect(await faultsOn(site, doors(stranger))).toEqual([
       `/document/doors/0/accessPointId: is that of door ${A}: give its id, or another access point`,
     ]);
   });
 
   it('what the schema does not have, over the socket too', async () => {
-    expect((await estate.siteImport({ door: [] })).body.error).toBe('UNKNOWN_FIELD');
-    expect((await estate.siteImport({ doors: [{ name: 'x' }] })).body.details).toMatchObject([
+    expect((await site.siteImport({ door: [] })).body.error).toBe('UNKNOWN_FIELD');
+    expect((await site.siteImport({ doors: [{ name: 'x' }] })).body.details).toMatchObject([
       { path: '/document/doors/0', message: expect.stringContaining('accessPointId') },
     ]);
   });
 
   it('everything that is wrong, whichever section finds it', async () => {
-    await estate.siteImport({ ...SITE, systemConfigVersion: 3 });
-    estate.played.rs485 = () => {
+    await site.siteImport({ ...SITE, systemConfigVersion: 3 });
+    site.played.rs485 = () => {
       throw new GatehouseError('RELAY_IN_USE', 'in use', {
         details: [{ path: '/0/doorId', code: 'RELAY_IN_USE', message: 'another device opens it' }],
       });
     };
-    const faults = await faultsOn(estate, {
+    const faults = await faultsOn(site, {
       systemConfigVersion: 1,
       doors: [
         { id: A, accessPointId: 8, gatewayId: NOWHERE },
@@ -119,7 +119,7 @@ describe('is refused whole', () => {
 
 describe('is stored, and named', () => {
   const warnings = async (document: unknown, dryRun = false) => {
-    const { status, body } = await estate.siteImport(document, dryRun);
+    const { status, body } = await site.siteImport(document, dryRun);
     expect(status).toBe(200);
     return (body.warnings as { path: string; message: string }[]).map(
       ({ path, message }) => `${path}: ${message}`,
@@ -156,7 +156,7 @@ describe('is stored, and named', () => {
 
   it('until it is known', async () => {
     expect(await warnings(doors({ id: A, groupId: 'lobby' }))).toHaveLength(1);
-    const state = async () => (await estate.desk('GET', `/doors/${A}/state`)).body.unknown;
+    const state = async () => (await site.desk('GET', `/doors/${A}/state`)).body.unknown;
     expect(await state()).toEqual([{ field: 'groupId', id: 'lobby' }]);
     expect(await warnings({ groups })).toEqual([]);
     expect(await warnings(doors({ id: A, groupId: 'lobby' }))).toEqual([]);

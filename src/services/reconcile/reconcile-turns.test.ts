@@ -1,6 +1,6 @@
 /** How much a reconciler does in one turn of the event loop. */
 import { expect, it, vi } from 'vitest';
-import { estate } from '../../../test/services/reconcile/reconciler.ts';
+import { openTestReconciler } from '../../../test/services/reconcile/reconciler.ts';
 
 /** What a look at one takes. */
 const LOOK_MS = 0.03125;
@@ -10,7 +10,7 @@ const IN_SLICE = 64;
 it('reads only what was woken, and of a thousand wakes a slice of time in a turn', async () => {
   let inTurn = 0;
   let most = 0;
-  const bed = estate({
+  const bed = openTestReconciler({
     due(id) {
       if (inTurn === 0) {
         setImmediate(() => {
@@ -40,7 +40,7 @@ it('finds a slice of unreachable ones in a turn, however many are woken', async 
   let inTurn = 0;
   let most = 0;
   const asked = new Set<string>();
-  const bed = estate({
+  const bed = openTestReconciler({
     unreachable(id) {
       if (inTurn === 0) {
         setImmediate(() => {

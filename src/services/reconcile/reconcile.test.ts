@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { estate, refusal } from '../../../test/services/reconcile/reconciler.ts';
+import { openTestReconciler, refusal } from '../../../test/services/reconcile/reconciler.ts';
 import { silentLog } from '../../platform/log.ts';
 
 /** Its one device, `a`, takes at once what it is sent. */
 function obedient() {
   let applies = 0;
-  const bed = estate({
+  const bed = openTestReconciler({
     async apply({ id, version }) {
       applies += 1;
       bed.applied.set(id, version);
@@ -18,7 +18,7 @@ function obedient() {
 
 describe('openReconciler', () => {
   it('applies what is due at the start, each once, and then rests', async () => {
-    const { clock, wanted, attempts, run, last, reconciler } = estate();
+    const { clock, wanted, attempts, run, last, reconciler } = openTestReconciler();
     wanted.set('a', 3);
     run();
     await clock.advance(0);
@@ -30,7 +30,7 @@ describe('openReconciler', () => {
   });
 
   it('tries what is wanted from now on at once', async () => {
-    const { clock, attempts, run, want } = estate();
+    const { clock, attempts, run, want } = openTestReconciler();
     run();
     await clock.advance(0);
     expect(attempts).toHaveLength(0);
@@ -40,7 +40,7 @@ describe('openReconciler', () => {
   });
 
   it('waits longer after each failure in a row, up to a ceiling, and shows when it tries again', async () => {
-    const { clock, wanted, attempts, run, last, reconciler } = estate();
+    const { clock, wanted, attempts, run, last, reconciler } = openTestReconciler();
     wanted.set('a', 1);
     run();
     const waits: number[] = [];
@@ -60,7 +60,7 @@ describe('openReconciler', () => {
   });
 
   it('spreads the attempts over the whole of the wait', async () => {
-    const { clock, run, want, last, reconciler } = estate({ random: () => 0.25 });
+    const { clock, run, want, last, reconciler } = openTestReconciler({ random: () => 0.25 });
     run();
     want('a', 1);
     await clock.advance(0);
@@ -70,7 +70,7 @@ describe('openReconciler', () => {
   });
 
   it('keeps the back-off of one id from the others', async () => {
-    const { clock, wanted, attempts, run, want, last } = estate();
+    const { clock, wanted, attempts, run, want, last } = openTestReconciler();
     wanted.set('a', 1);
     run();
     await clock.advance(0);
@@ -82,7 +82,7 @@ describe('openReconciler', () => {
   });
 
   it('shows why the last attempt failed until a newer version is wanted', async () => {
-    const { clock, wanted, run, want, last, reconciler } = estate();
+    const { clock, wanted, run, want, last, reconciler } = openTestReconciler();
     wanted.set('a', 1);
     run();
     await clock.advance(0);
@@ -96,7 +96,7 @@ describe('openReconciler', () => {
   });
 
   it('forgets the failure once the version is applied', async () => {
-    const { clock, wanted, run, last, reconciler } = estate();
+    const { clock, wanted, run, last, reconciler } = openTestReconciler();
     wanted.set('a', 1);
     run();
     await clock.advance(0);
@@ -109,7 +109,7 @@ describe('openReconciler', () => {
   });
 
   it('ends the attempt of a superseded version and tries the newer one at once, never both', async () => {
-    const { clock, wanted, attempts, run, want, last, applied, reconciler } = estate();
+    const { clock, wanted, attempts, run, want, last, applied, reconciler } = openTestReconciler();
     wanted.set('a', 1);
     run();
     await clock.advance(0);
@@ -126,7 +126,7 @@ describe('openReconciler', () => {
   it('waits for the word of the superseded attempt before it tries the newer version', async () => {
     const begun: number[] = [];
     const first = Promise.withResolvers<void>();
-    const { clock, wanted, run, want } = estate({
+    const { clock, wanted, run, want } = openTestReconciler({
       async apply({ version }) {
         begun.push(version);
         if (version === 1) await first.promise;
@@ -144,7 +144,7 @@ describe('openReconciler', () => {
   });
 
   it('tries a newer version at once although the older one is in its back-off', async () => {
-    const { clock, wanted, attempts, run, want, last } = estate();
+    const { clock, wanted, attempts, run, want, last } = openTestReconciler();
     wanted.set('a', 1);
     run();
     await clock.advance(0);
@@ -158,7 +158,7 @@ describe('openReconciler', () => {
   it.each(['REFUSED', 'INVALID_COMMAND'] as const)(
     'after %s tries the version no more, not even when woken',
     async (code) => {
-      const { clock, wanted, attempts, run, want, last, reconciler } = estate();
+      const { clock, wanted, attempts, run, want, last, reconciler } = openTestReconciler();
       wanted.set('a', 1);
       run();
       await clock.advance(0);
@@ -177,7 +177,7 @@ describe('openReconciler', () => {
 
   it('forgets the back-off when woken: the device is back', async () => {
     let attempts = 0;
-    const { clock, wanted, run, reconciler } = estate({
+    const { clock, wanted, run, reconciler } = openTestReconciler({
       async apply() {
         attempts += 1;
         throw refusal('NO_REPLY');
@@ -195,7 +195,7 @@ describe('openReconciler', () => {
   });
 
   it('attempts a bounded number at once, and who waits longest comes next', async () => {
-    const { clock, wanted, attempts, run } = estate();
+    const { clock, wanted, attempts, run } = openTestReconciler();
     for (let index = 0; index < 40; index += 1) wanted.set(`d${index}`, 1);
     run();
     await clock.advance(1);
@@ -214,7 +214,7 @@ describe('openReconciler', () => {
   });
 
   it('counts a version that was sent and is still not in force as a failure', async () => {
-    const { clock, wanted, reconciler, run } = estate({ apply: async () => {} });
+    const { clock, wanted, reconciler, run } = openTestReconciler({ apply: async () => {} });
     wanted.set('a', 1);
     run();
     await clock.advance(0);
@@ -245,7 +245,7 @@ describe('openReconciler', () => {
   });
 
   it('sends at once to a device that lost what it had kept', async () => {
-    const { clock, wanted, applied, attempts, run, last, reconciler } = estate();
+    const { clock, wanted, applied, attempts, run, last, reconciler } = openTestReconciler();
     wanted.set('a', 1);
     run();
     await clock.advance(0);
@@ -260,7 +260,7 @@ describe('openReconciler', () => {
 
   it('warns of a device that is away only when that lasts, and of other faults at once', async () => {
     const lines: string[] = [];
-    const { clock, run, want, last, reconciler } = estate({
+    const { clock, run, want, last, reconciler } = openTestReconciler({
       log: {
         ...silentLog,
         info: () => void lines.push('info'),
@@ -287,7 +287,7 @@ describe('openReconciler', () => {
   it('attempts nothing while nothing can reach the device, shows why, and goes on when it is woken', async () => {
     const away = new Set(['a']);
     const warned: string[] = [];
-    const { clock, attempts, run, want, reconciler } = estate({
+    const { clock, attempts, run, want, reconciler } = openTestReconciler({
       log: { ...silentLog, warn: (_fields, message) => void warned.push(message) },
       unreachable: (id) => (away.has(id) ? 'link zb-1 is down' : undefined),
     });
@@ -307,7 +307,7 @@ describe('openReconciler', () => {
   });
 
   it('asks an attempt that does not end to stop', async () => {
-    const { clock, wanted, attempts, run, reconciler } = estate();
+    const { clock, wanted, attempts, run, reconciler } = openTestReconciler();
     wanted.set('a', 1);
     run();
     await clock.advance(119_999);
@@ -318,7 +318,7 @@ describe('openReconciler', () => {
   });
 
   it('keeps what went wrong inside the gateway in the log and tries again', async () => {
-    const { clock, wanted, attempts, run, last, reconciler } = estate();
+    const { clock, wanted, attempts, run, last, reconciler } = openTestReconciler();
     wanted.set('a', 1);
     run();
     await clock.advance(0);
@@ -331,7 +331,7 @@ describe('openReconciler', () => {
   });
 
   it('drops what is no longer wanted', async () => {
-    const { clock, wanted, attempts, run, last, reconciler } = estate();
+    const { clock, wanted, attempts, run, last, reconciler } = openTestReconciler();
     wanted.set('a', 1);
     run();
     await clock.advance(0);
@@ -344,7 +344,7 @@ describe('openReconciler', () => {
   });
 
   it('reads the table again after a quarter of an hour although no one woke it', async () => {
-    const { clock, wanted, attempts, run } = estate();
+    const { clock, wanted, attempts, run } = openTestReconciler();
     run();
     await clock.advance(0);
     wanted.set('a', 1);
@@ -353,7 +353,7 @@ describe('openReconciler', () => {
   });
 
   it('ends with its attempts, counts none of them as failed, and begins again with what is due', async () => {
-    const { clock, wanted, attempts, run, reconciler } = estate();
+    const { clock, wanted, attempts, run, reconciler } = openTestReconciler();
     wanted.set('a', 1);
     const { end } = run();
     await clock.advance(0);
@@ -369,7 +369,7 @@ describe('openReconciler', () => {
   it('lets the supervisor know when the table cannot be read, and ends its attempts first', async () => {
     let readable = true;
     const begun: AbortSignal[] = [];
-    const { clock, run, reconciler } = estate({
+    const { clock, run, reconciler } = openTestReconciler({
       due() {
         if (!readable) throw new Error('disk');
         return [{ id: 'a', version: 1 }];

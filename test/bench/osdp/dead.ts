@@ -3,11 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { answeredAfter, command } from '../rs485/dead.ts';
 import { closeRelays, delays } from '../rs485/relays.ts';
 import type { BenchTable, Row } from '../table.ts';
-import { addressesTo, type Estate, openBenchBus, openGatewayOn, outWireMs, pollWireMs } from './site.ts';
+import { addressesTo, type OsdpBus, openBenchBus, openGatewayOn, outWireMs, pollWireMs } from './site.ts';
 
-const ESTATE: Estate = { baudRate: 115_200, security: 'secure', addresses: addressesTo(9) };
-const HEALTHY = ESTATE.addresses.filter((address) => address % 2 === 0);
-const DEAD = ESTATE.addresses.filter((address) => address % 2 === 1);
+const PLAN: OsdpBus = { baudRate: 115_200, security: 'secure', addresses: addressesTo(9) };
+const HEALTHY = PLAN.addresses.filter((address) => address % 2 === 0);
+const DEAD = PLAN.addresses.filter((address) => address % 2 === 1);
 /** A relay fired has a reader show it, too: two commands more for each order. */
 const SPACING_MS = 100;
 const ORDERS = 600;
@@ -15,10 +15,10 @@ const ORDERS = 600;
 const SETTLE_MS = 10_000;
 
 export async function benchOsdpDead(): Promise<BenchTable> {
-  await using bus = await openBenchBus(ESTATE);
-  await using gateway = await openGatewayOn(bus, ESTATE);
-  const { heard, answered } = outWireMs(ESTATE.baudRate);
-  const poll = pollWireMs(ESTATE.baudRate, ESTATE.security);
+  await using bus = await openBenchBus(PLAN);
+  await using gateway = await openGatewayOn(bus, PLAN);
+  const { heard, answered } = outWireMs(PLAN.baudRate);
+  const poll = pollWireMs(PLAN.baudRate, PLAN.security);
   const salvo = { units: HEALTHY, count: ORDERS, spacingMs: SPACING_MS };
   const measure = async (what: string): Promise<Row[]> => {
     await sleep(SETTLE_MS);
@@ -32,7 +32,7 @@ export async function benchOsdpDead(): Promise<BenchTable> {
   for (const address of DEAD) await bus.set(address, { faults: { dead: true } });
   const dead = await measure('half of them dead');
   return {
-    title: `OSDP at ${ESTATE.baudRate} baud: ${ESTATE.addresses.length} devices in secure channels, then half of them dead`,
+    title: `OSDP at ${PLAN.baudRate} baud: ${PLAN.addresses.length} devices in secure channels, then half of them dead`,
     rows: [...alive, ...dead],
     notes: [
       `${ORDERS} orders in each row, at irregular times, over ${(1.5 * ORDERS * SPACING_MS) / 1_000} s, polls as fast as the wire lets.`,

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { watchPolls } from '../rs485/site.ts';
 import type { BenchTable, Row } from '../table.ts';
-import { addressesTo, type Estate, openBenchBus, openGatewayOn, pollWireMs, TURNAROUND_MS } from './site.ts';
+import { addressesTo, type OsdpBus, openBenchBus, openGatewayOn, pollWireMs, TURNAROUND_MS } from './site.ts';
 
 const ADDRESSES = addressesTo(9);
 /** Share of the wire limit: a secure poll takes 3.9 ms at 115200 baud, so what a host needs weighs more there. */
@@ -28,10 +28,10 @@ export async function benchOsdpPolls(): Promise<BenchTable> {
   };
 }
 
-async function at(estate: Estate, target: number): Promise<Row> {
-  const { baudRate, security } = estate;
-  await using bus = await openBenchBus(estate);
-  await using _gateway = await openGatewayOn(bus, estate);
+async function at(plan: OsdpBus, target: number): Promise<Row> {
+  const { baudRate, security } = plan;
+  await using bus = await openBenchBus(plan);
+  await using _gateway = await openGatewayOn(bus, plan);
   await sleep(SETTLE_MS);
   const { pollsPerSecond, shortGaps, collisions } = await watchPolls(bus, ADDRESSES, SECONDS);
   const limit = 1_000 / pollWireMs(baudRate, security);

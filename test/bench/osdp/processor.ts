@@ -2,9 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { cpuSeconds } from '../processes.ts';
 import type { BenchTable } from '../table.ts';
-import { addressesTo, type Estate, openBenchBus, openGatewayOn, type Security } from './site.ts';
+import { addressesTo, type OsdpBus, openBenchBus, openGatewayOn, type Security } from './site.ts';
 
-type Wire = Pick<Estate, 'baudRate' | 'pacing'>;
+type Wire = Pick<OsdpBus, 'baudRate' | 'pacing'>;
 
 const ADDRESSES = addressesTo(9);
 /** Replies are there at once and in one piece, so that nearly all the time is work. */
@@ -41,9 +41,9 @@ export async function benchOsdpProcessor(): Promise<BenchTable> {
 }
 
 async function costMs(security: Security, wire: Wire): Promise<number> {
-  const estate = { ...wire, security, addresses: ADDRESSES };
-  await using bus = await openBenchBus(estate);
-  await using gateway = await openGatewayOn(bus, estate);
+  const plan = { ...wire, security, addresses: ADDRESSES };
+  await using bus = await openBenchBus(plan);
+  await using gateway = await openGatewayOn(bus, plan);
   await sleep(SETTLE_MS);
   await bus.setBus({ resetStats: true });
   const before = cpuSeconds(gateway.hostPid());

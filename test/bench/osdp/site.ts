@@ -23,7 +23,7 @@ export type Security = keyof typeof CHARACTERS;
 const OTHER_VENDOR = 0x00_06_8e;
 const FIRST_SERIAL = 4_700;
 
-export interface Estate {
+export interface OsdpBus {
   baudRate: number;
   security: Security;
   addresses: readonly number[];
@@ -47,7 +47,7 @@ export function openBenchBus({
   security,
   addresses,
   pacing = 'exact',
-}: Estate): Promise<SimulatedBus> {
+}: OsdpBus): Promise<SimulatedBus> {
   const isPlain = security === 'plain';
   return openSimulatedBus({
     ...FORMAT,
@@ -70,7 +70,7 @@ export function openBenchBus({
 /** Resolves when every device is connected, in its session. */
 export function openGatewayOn(
   { port }: SimulatedBus,
-  { baudRate, security, addresses, pollEveryMs = 0 }: Estate,
+  { baudRate, security, addresses, pollEveryMs = 0 }: OsdpBus,
 ): Promise<Gateway> {
   const secure = security === 'plain' ? 'off' : 'required';
   return openFieldGateway({

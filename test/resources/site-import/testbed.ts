@@ -1,6 +1,6 @@
 /** A site with one of everything, and what an import does to it. */
 import { expect } from 'vitest';
-import type { Estate } from '../../estate.ts';
+import type { DoorSite } from '../../door-site.ts';
 
 export const A = '6f1c2a9e-58d4-4a39-9d41-0c5f7a1f3b2d';
 export const B = '0a4b7f52-6c1e-4d0b-9a57-5d1f6f0c8e21';
@@ -30,26 +30,26 @@ export const SITE = {
   ],
 };
 
-export async function listed(estate: Estate, what: string): Promise<object[]> {
-  return (await estate.desk('GET', `/${what}`)).body.items as object[];
+export async function listed(site: DoorSite, what: string): Promise<object[]> {
+  return (await site.desk('GET', `/${what}`)).body.items as object[];
 }
 
-export async function everythingOn(estate: Estate) {
+export async function everythingOn(site: DoorSite) {
   return {
-    doors: await listed(estate, 'doors'),
-    groups: await listed(estate, 'groups'),
-    schedules: await listed(estate, 'schedules'),
-    templates: (await estate.desk('GET', '/templates')).body,
+    doors: await listed(site, 'doors'),
+    groups: await listed(site, 'groups'),
+    schedules: await listed(site, 'schedules'),
+    templates: (await site.desk('GET', '/templates')).body,
   };
 }
 
 /** `path: message` of all that is wrong; asserts that nothing is written, and that a dry run says the same. */
-export async function faultsOn(estate: Estate, document: unknown): Promise<string[]> {
-  const before = await everythingOn(estate);
-  const { status, body } = await estate.siteImport(document);
+export async function faultsOn(site: DoorSite, document: unknown): Promise<string[]> {
+  const before = await everythingOn(site);
+  const { status, body } = await site.siteImport(document);
   expect([status, body.error]).toEqual([400, 'VALIDATION_FAILED']);
-  expect(await everythingOn(estate)).toEqual(before);
-  const dry = await estate.siteImport(document, true);
+  expect(await everythingOn(site)).toEqual(before);
+  const dry = await site.siteImport(document, true);
   expect(dry.body.details).toEqual(body.details);
   return ((body.details ?? []) as unknown as { path: string; message: string }[]).map(
     ({ path, message }) => `${path}: ${message}`,

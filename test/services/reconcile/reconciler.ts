@@ -9,7 +9,7 @@ import {
 import { manualClock } from '../../manual-clock.ts';
 
 /** A table of wanted and applied versions, and devices that settle an attempt only when the test says so. */
-export function estate(overrides: Partial<ReconcilerOptions> = {}) {
+export function openTestReconciler(overrides: Partial<ReconcilerOptions> = {}) {
   const clock = manualClock();
   const wanted = new Map<string, number>();
   const applied = new Map<string, number>();

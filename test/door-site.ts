@@ -38,7 +38,7 @@ export type Body = Record<string, unknown> & { details?: { path: string; code: s
 /** Any caller on the network. */
 export const CALLER = '70000000-0000-4000-8000-000000000007';
 
-export type Estate = Awaited<ReturnType<typeof openEstate>>;
+export type DoorSite = Awaited<ReturnType<typeof openDoorSite>>;
 
 /** Of the configuration, for imports; there every gateway and network exists, but this one. */
 const BUSES = ['b', 'x', 'y'];
@@ -67,7 +67,7 @@ interface Restart {
 }
 
 /** With the database of an earlier one it is a restart. */
-export async function openEstate(database?: Database, restart: Restart = {}) {
+export async function openDoorSite(database?: Database, restart: Restart = {}) {
   const { now, isClockSynchronised = true, bootId = randomUUID(), monotonic } = restart;
   const opened = database ?? (await temporaryDatabase());
   const clock = manualClock(now, monotonic);
@@ -158,13 +158,13 @@ export function playedRelay(deviceId: string): Relay & WiredRelay {
   return { deviceId, bus: 'b', hwId: `IO-${deviceId.slice(0, 8)}`, relayIndex: 0, settled: true };
 }
 
-/** An estate that runs, with one door on this relay that may stand open. */
+/** A site that runs, with one door on this relay that may stand open. */
 export async function openRelayDoor(relay: ReturnType<typeof playedRelay>) {
-  const estate = await openEstate();
-  const id = (await estate.desk('POST', '/doors', {})).body.id as string;
-  estate.played.relays.set(id, relay);
-  await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
-  return { estate, id, end: estate.run() };
+  const site = await openDoorSite();
+  const id = (await site.desk('POST', '/doors', {})).body.id as string;
+  site.played.relays.set(id, relay);
+  await site.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
+  return { site, id, end: site.run() };
 }
 
 function notingLog(lines: string[]): Log {

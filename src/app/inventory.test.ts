@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import { temporaryDatabase, temporaryFolder } from '../../test/temporary.ts';
-import { openEstate } from './estate.ts';
+import { openInventory } from './inventory.ts';
 
 const HOUR_MS = 3_600_000;
 const clock = manualClock(Date.UTC(2026, 5, 1));
@@ -11,15 +11,15 @@ const clock = manualClock(Date.UTC(2026, 5, 1));
 async function installation() {
   const folder = temporaryFolder();
   const database = await temporaryDatabase(folder);
-  const file = join(folder, 'estate.json');
+  const file = join(folder, 'inventory.json');
   const sql = (text: string) => database.commit(() => void database.prepare<[]>(text).run());
   return {
     file,
     sql,
-    start: (databaseId = 'one') => openEstate({ database, databaseId, file, clock }),
+    start: (databaseId = 'one') => openInventory({ database, databaseId, file, clock }),
     /** Runs, notes what is there, and ends. */
     async run(databaseId = 'one') {
-      const { keep } = openEstate({ database, databaseId, file, clock });
+      const { keep } = openInventory({ database, databaseId, file, clock });
       await keep(AbortSignal.abort()).catch(() => {});
     },
     addDoors: (count: number) =>
@@ -39,7 +39,7 @@ it('stops the start where doors are gone that no one has removed, until a person
   await run();
   await lose(3);
   expect(start).toThrow(
-    /has 17 doors, and had 20 on 2026-06-01T.*gatehouse restore FILE.*remove .*estate\.json/,
+    /has 17 doors, and had 20 on 2026-06-01T.*gatehouse restore FILE.*remove .*inventory\.json/,
   );
   // It asks again at each start.
   expect(start).toThrow('has 17 doors');
@@ -71,9 +71,9 @@ it('goes on where little is missing', async () => {
 
 it('notes what is there each hour, and does not believe what it cannot read', async () => {
   const { file, start, addDoors, lose } = await installation();
-  const estate = start();
+  const site = start();
   const stop = new AbortController();
-  const keeping = estate.keep(stop.signal).catch(() => {});
+  const keeping = site.keep(stop.signal).catch(() => {});
   await expect.poll(() => clock.sleepers()).toBe(1);
   await addDoors(7);
   await clock.advance(HOUR_MS);

@@ -11,7 +11,7 @@ const NEIGHBOURS = 4;
 /** Configuration of a site that has it. */
 export const WIRING = { links: [{ id: 'bus-1', protocol: 'loopback' as const }] };
 
-export interface EstateOptions {
+export interface StoredSiteOptions {
   doors?: number;
   /** Of the first of the doors, whose access points follow each other. */
   accessPointId?: number;
@@ -20,14 +20,14 @@ export interface EstateOptions {
 }
 
 /** Imports it; returns the paths of the doors. */
-export async function bringEstate(daemon: Daemon, options: EstateOptions = {}): Promise<string[]> {
-  const { doors: ids, document } = drawEstate(options);
+export async function storeSite(daemon: Daemon, options: StoredSiteOptions = {}): Promise<string[]> {
+  const { doors: ids, document } = drawSite(options);
   await daemon.importSite(document);
   return ids.map((id) => `/access/doors/${id}`);
 }
 
 /** The document of its import, and the ids of its doors. */
-export function drawEstate(options: EstateOptions) {
+export function drawSite(options: StoredSiteOptions) {
   const { doors: count = DOORS, accessPointId = 1, devices = DEVICES } = options;
   const ids = Array.from({ length: count }, () => randomUUID());
   const day = { days: ['mon', 'tue', 'wed', 'thu', 'fri'], start: '08:00', end: '18:30' };

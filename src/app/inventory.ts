@@ -30,12 +30,12 @@ const noteSchema = z.object({
 });
 type Note = z.infer<typeof noteSchema>;
 
-export interface Estate {
+export interface Inventory {
   /** Notes how many there are, each hour and at the end. */
   keep(signal: AbortSignal): Promise<never>;
 }
 
-export interface EstateOptions {
+export interface InventoryOptions {
   database: Database;
   databaseId: string;
   /** Where it is noted. */
@@ -43,8 +43,8 @@ export interface EstateOptions {
   clock: Clock;
 }
 
-/** Throws where the estate is implausibly smaller than it was, with what to do. */
-export function openEstate(options: EstateOptions): Estate {
+/** Throws where the site is implausibly smaller than it was, with what to do. */
+export function openInventory(options: InventoryOptions): Inventory {
   const { database, databaseId, file, clock } = options;
   const newest = database.prepare<[], { seq: number | null }>('SELECT max(seq) AS seq FROM audit');
   const removals = database.prepare<[number, string], { rows: number }>(

@@ -31,7 +31,7 @@ const SECONDS_A_DAY = 86_400;
 const VOLTAGE_MV = 6_050;
 const VOLTAGE_SPREAD_MV = 40;
 
-export async function benchZigbeeEstate(): Promise<BenchTable> {
+export async function benchZigbeeNetwork(): Promise<BenchTable> {
   const plans = Array.from({ length: GATEWAYS }, (_, index) => planOf(index, LOCKS));
   const begun = performance.now();
   await using site = await openBenchSite(plans);
