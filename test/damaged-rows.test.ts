@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openConnection } from '../src/platform/database/connection.ts';
-import { openTestStream } from '../src/services/events/test-stream.ts';
 import { openTestGateway } from './gateway.ts';
+import { openTestStream } from './services/events/stream.ts';
 import { temporaryFolder } from './temporary.ts';
 
 interface Listed {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { openTestStream, type Received } from '../src/services/events/test-stream.ts';
+import { openTestStream, type Received } from './services/events/stream.ts';
 import { drawKeys, openTestSite, type TestSite } from './simulators/test-site.ts';
 import { isTerminalEvent } from './simulators/upstream.ts';
 

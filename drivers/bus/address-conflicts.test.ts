@@ -1,10 +1,19 @@
 /** Two devices at one address: found out, reported, and kept from disturbing the others. */
 import { expect, it } from 'vitest';
+import {
+  ask,
+  command,
+  forever,
+  frame,
+  openTestBus,
+  outcomeOf,
+  pollOf,
+  says,
+} from '../../test/drivers/bus/bus.ts';
+import type { Answer } from '../../test/drivers/bus/port.ts';
 import { openRandom } from '../../test/simulators/bus/random.ts';
 import type { Poll } from './exchange.ts';
 import { openMissedRequests } from './outstanding-requests.ts';
-import { ask, command, forever, frame, openTestBus, outcomeOf, pollOf, says } from './test-bus.ts';
-import type { Answer } from './test-port.ts';
 
 const HEALTHY = [1, 2, 3, 4];
 const TWIN = 9;

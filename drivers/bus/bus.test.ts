@@ -1,6 +1,5 @@
 /** Exchanges of a bus on a manual clock and a scripted port. */
 import { expect, it } from 'vitest';
-import { characterMs, rtuGapMs } from './inter-frame-delay.ts';
 import {
   ask,
   BUSY,
@@ -13,7 +12,8 @@ import {
   pollOf,
   REFUSAL,
   says,
-} from './test-bus.ts';
+} from '../../test/drivers/bus/bus.ts';
+import { characterMs, rtuGapMs } from './inter-frame-delay.ts';
 import { MARGIN_MS } from './turnaround.ts';
 
 const TC = characterMs(optionsWith());

@@ -5,9 +5,9 @@ import { connect, createServer, type Socket } from 'node:net';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { silentLog } from '../../src/platform/log.ts';
+import { optionsWith } from '../../test/drivers/bus/bus.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openPort } from './bus.ts';
-import { optionsWith } from './test-bus.ts';
 
 const forever = new AbortController().signal;
 const hasSocat = spawnSync('socat', ['-V']).error === undefined;

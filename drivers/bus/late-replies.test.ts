@@ -1,7 +1,7 @@
 /** Replies that come after their time are neither noise nor collisions. */
 import { expect, it } from 'vitest';
+import { openTestBus, pollOf, says } from '../../test/drivers/bus/bus.ts';
 import { openLateReplies } from './late-replies.ts';
-import { openTestBus, pollOf, says } from './test-bus.ts';
 
 const SLOW = 2;
 

@@ -1,8 +1,8 @@
 /** Exchanges with other characters than the bus is configured with. */
 import { expect, it } from 'vitest';
+import { ask, command, forever, openTestBus, outcomeOf, pollOf, says } from '../../test/drivers/bus/bus.ts';
 import { tuned } from './line-settings.ts';
 import type { LineSettings } from './options.ts';
-import { ask, command, forever, openTestBus, outcomeOf, pollOf, says } from './test-bus.ts';
 
 const SLOW: LineSettings = { baudRate: 9_600, parity: 'none', stopBits: 1 };
 const CONFIGURED: LineSettings = { baudRate: 19_200, parity: 'even', stopBits: 1 };

@@ -1,8 +1,5 @@
 /** What may be believed of what is heard, and when the next one may be asked. */
 import { describe, expect, it } from 'vitest';
-import { manualClock } from '../../test/manual-clock.ts';
-import { openBus } from './bus.ts';
-import { characterMs } from './inter-frame-delay.ts';
 import {
   ask,
   BUSY,
@@ -14,8 +11,11 @@ import {
   outcomeOf,
   pollOf,
   says,
-} from './test-bus.ts';
-import { openTestPort } from './test-port.ts';
+} from '../../test/drivers/bus/bus.ts';
+import { openTestPort } from '../../test/drivers/bus/port.ts';
+import { manualClock } from '../../test/manual-clock.ts';
+import { openBus } from './bus.ts';
+import { characterMs } from './inter-frame-delay.ts';
 import { MARGIN_MS } from './turnaround.ts';
 
 const TC = characterMs(optionsWith());

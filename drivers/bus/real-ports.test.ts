@@ -6,10 +6,10 @@ import type { Duplex } from 'node:stream';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { silentLog } from '../../src/platform/log.ts';
+import { ask, command, forever, optionsWith, outcomeOf, pollOf, says } from '../../test/drivers/bus/bus.ts';
 import { openPty } from '../../test/simulators/bus/pty.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
 import { openBus, openPort } from './bus.ts';
-import { ask, command, forever, optionsWith, outcomeOf, pollOf, says } from './test-bus.ts';
 
 async function open(port: string) {
   const options = optionsWith({ port, baudRate: 115_200, turnaroundMaxMs: 50 });

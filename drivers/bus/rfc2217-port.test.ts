@@ -7,11 +7,11 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { silentLog } from '../../src/platform/log.ts';
+import { optionsWith } from '../../test/drivers/bus/bus.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openPty } from '../../test/simulators/bus/pty.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
 import { openPort } from './bus.ts';
-import { optionsWith } from './test-bus.ts';
 
 const forever = new AbortController().signal;
 const SER2NET = '/usr/sbin/ser2net';

@@ -4,12 +4,12 @@ import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { silentLog } from '../../src/platform/log.ts';
+import { optionsWith } from '../../test/drivers/bus/bus.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openPty } from '../../test/simulators/bus/pty.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
 import { openPort } from './bus.ts';
 import { setRs485Mode } from './rs485-mode.ts';
-import { optionsWith } from './test-bus.ts';
 
 const hasCompiler = spawnSync('cc', ['--version']).error === undefined;
 const MODE = { rtsOnSend: true, rtsAfterSend: false, delayBeforeMs: 1, delayAfterMs: 2 };

@@ -1,6 +1,5 @@
 /** Whose turn it is, seen on the wire. */
 import { describe, expect, it, vi } from 'vitest';
-import { characterMs, rtuGapMs } from './inter-frame-delay.ts';
 import {
   ask,
   command,
@@ -11,8 +10,9 @@ import {
   outcomeOf,
   pollOf,
   says,
-} from './test-bus.ts';
-import type { TestPort } from './test-port.ts';
+} from '../../test/drivers/bus/bus.ts';
+import type { TestPort } from '../../test/drivers/bus/port.ts';
+import { characterMs, rtuGapMs } from './inter-frame-delay.ts';
 
 const TC = characterMs(optionsWith());
 /** Request and reply of four characters, 1 ms between them, and the silence after them. */

@@ -5,11 +5,11 @@ import { SerialPort } from 'serialport';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { silentLog } from '../../src/platform/log.ts';
+import { optionsWith } from '../../test/drivers/bus/bus.ts';
 import { openPty, type Pty } from '../../test/simulators/bus/pty.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
 import type { Port } from './port.ts';
 import { latencyTimer, latencyWarnings, openSerialPort } from './serial-port.ts';
-import { optionsWith } from './test-bus.ts';
 
 const signal = new AbortController().signal;
 const context = { clock: systemClock, log: silentLog };

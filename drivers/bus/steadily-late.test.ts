@@ -1,6 +1,6 @@
 /** A device whose replies come after their time, each of them: none counts as the reply to a later question. */
 import { expect, it } from 'vitest';
-import { ask, command, forever, frame, openTestBus, outcomeOf, pollOf } from './test-bus.ts';
+import { ask, command, forever, frame, openTestBus, outcomeOf, pollOf } from '../../test/drivers/bus/bus.ts';
 
 it.each([150, 215, 250, 300, 400])(
   'a device that is %i ms late is found out, and not believed',

@@ -1,7 +1,7 @@
 /** What a trace shows of what went over a bus. */
 import { expect, it } from 'vitest';
+import { ask, command, forever, frame, openTestBus, outcomeOf, says } from '../../test/drivers/bus/bus.ts';
 import { manualClock } from '../../test/manual-clock.ts';
-import { ask, command, forever, frame, openTestBus, outcomeOf, says } from './test-bus.ts';
 import { type Decrypt, openTap, type Redact } from './trace.ts';
 
 const first = { id: 'first', last: false };

@@ -1,8 +1,8 @@
 /** Waiting to a fraction of a millisecond, and for a notifier. */
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
+import { forever, outcomeOf } from '../../test/drivers/bus/bus.ts';
 import { manualClock } from '../../test/manual-clock.ts';
-import { forever, outcomeOf } from './test-bus.ts';
 import { openNotifier, pauseUntil } from './waiting.ts';
 
 describe('a pause', () => {

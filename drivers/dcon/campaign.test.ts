@@ -6,12 +6,12 @@
  * module at that time.
  */
 import { describe, expect, it } from 'vitest';
+import type { Answer } from '../../test/drivers/bus/port.ts';
+import { openTestDriver, type TestSite } from '../../test/drivers/dcon/driver.ts';
+import { playModules } from '../../test/drivers/dcon/modules.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openRandom } from '../../test/simulators/bus/random.ts';
-import type { Answer } from '../bus/test-port.ts';
 import type { DriverError } from '../contract/driver.ts';
-import { openTestDriver, type TestSite } from './test-driver.ts';
-import { playModules } from './test-modules.ts';
 
 const SEEDS = Array.from({ length: Number(process.env.DCON_CAMPAIGNS ?? 12) }, (_, index) => index + 1);
 const STEPS = 30;

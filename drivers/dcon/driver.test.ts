@@ -1,8 +1,8 @@
 /** What a DCON driver reports, keeps and finds; what it switches is in safety.test.ts. */
 import { describe, expect, it } from 'vitest';
+import { openTestDriver, SETTINGS } from '../../test/drivers/dcon/driver.ts';
 import { busReport, probed } from '../contract/rs485.ts';
 import { openDcon } from './driver.ts';
-import { openTestDriver, SETTINGS } from './test-driver.ts';
 
 const I_7060 = { name: '7060', kind: 'host' } as const;
 const ADAM_4055 = { name: '4055', kind: 'safety' } as const;

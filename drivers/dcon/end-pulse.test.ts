@@ -1,6 +1,6 @@
 /** An output that is to go off before its pulse is over. */
 import { expect, it } from 'vitest';
-import { openTestDriver } from './test-driver.ts';
+import { openTestDriver } from '../../test/drivers/dcon/driver.ts';
 
 it('goes off at once, and on again by the next order', async () => {
   await using bench = await openTestDriver({ 1: { name: '7060', kind: 'host' } });

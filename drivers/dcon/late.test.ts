@@ -1,9 +1,9 @@
 /** A module whose answers come after their time: none of them counts as the answer of another module. */
 import { expect, it } from 'vitest';
-import type { Answer } from '../bus/test-port.ts';
+import type { Answer } from '../../test/drivers/bus/port.ts';
+import { openTestDriver } from '../../test/drivers/dcon/driver.ts';
 import type { DriverError } from '../contract/driver.ts';
 import { probed } from '../contract/rs485.ts';
-import { openTestDriver } from './test-driver.ts';
 
 const I_7060 = { name: '7060', kind: 'host' } as const;
 const LATE_MS = [110, 130, 150, 175, 200, 240, 300, 400];

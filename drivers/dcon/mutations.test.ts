@@ -4,9 +4,9 @@
  */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { sealed } from '../../test/drivers/dcon/modules.ts';
 import * as ask from './messages.ts';
 import { moduleTypeOf } from './module-types.ts';
-import { sealed } from './test-modules.ts';
 import { readAnswer } from './wire.ts';
 
 /** The same in every run, so that a red one says something about the change at hand. */

@@ -1,7 +1,7 @@
 /** What is reported of a pulse, and that it ends in time. On a manual clock. */
 import { expect, it } from 'vitest';
-import { openTestDriver } from './test-driver.ts';
-import { sealed } from './test-modules.ts';
+import { openTestDriver } from '../../test/drivers/dcon/driver.ts';
+import { sealed } from '../../test/drivers/dcon/modules.ts';
 
 const I_7060 = { name: '7060', kind: 'host' } as const;
 /** Less than an answer is waited for: an exchange that is on the wire, and the request. */

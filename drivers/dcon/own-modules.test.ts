@@ -1,7 +1,7 @@
 /** Modules that a site adds by a file: brought up, fired and refused as those that come with Gatehouse. On a manual clock. */
 import { expect, it } from 'vitest';
+import { openTestDriver, SETTINGS } from '../../test/drivers/dcon/driver.ts';
 import type { Plain } from '../contract/driver.ts';
-import { openTestDriver, SETTINGS } from './test-driver.ts';
 
 const ACME: { [key: string]: Plain } = {
   protocol: 'dcon',

@@ -1,6 +1,6 @@
 /** A refusal of a switching command: what it proves, and what it does not. On a manual clock. */
 import { describe, expect, it } from 'vitest';
-import { openTestDriver } from './test-driver.ts';
+import { openTestDriver } from '../../test/drivers/dcon/driver.ts';
 
 const I_7060 = { name: '7060', kind: 'host' } as const;
 const ADAM_4068 = { name: '4068', kind: 'safety' } as const;

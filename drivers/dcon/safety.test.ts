@@ -1,6 +1,6 @@
 /** What opens a door, and what closes it again no matter which process dies. On a manual clock, 9600 baud, watchdog 10 s. */
 import { describe, expect, it } from 'vitest';
-import { openTestDriver } from './test-driver.ts';
+import { openTestDriver } from '../../test/drivers/dcon/driver.ts';
 
 const WATCHDOG_MS = 10_000;
 const I_7060 = { name: '7060', kind: 'host' } as const;

@@ -1,12 +1,12 @@
 /** The driver on a real pty, against modules that were written from the manuals by another hand (test/simulators/bus). */
 import { expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
+import { SETTINGS } from '../../test/drivers/dcon/driver.ts';
 import { openSimulatedBus, type SimulatedBus } from '../../test/simulators/bus/bus.ts';
 import type { Clock, DriverError, DriverEvent, Plain } from '../contract/driver.ts';
 import { probed } from '../contract/rs485.ts';
 import { rs485Report } from '../contract/settings.ts';
 import { openDcon } from './driver.ts';
-import { SETTINGS } from './test-driver.ts';
 
 const never = new AbortController().signal;
 const clock: Clock = systemClock;

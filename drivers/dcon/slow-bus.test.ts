@@ -1,6 +1,6 @@
 /** Many modules on a wire that carries six exchanges a second. */
 import { expect, it } from 'vitest';
-import { openTestDriver } from './test-driver.ts';
+import { openTestDriver } from '../../test/drivers/dcon/driver.ts';
 
 const BAUD = 1_200;
 const MODULES = 12;

@@ -1,7 +1,7 @@
 /** Outputs are switched off at their time, and what is shown while that fails. On a manual clock. */
 import { expect, it } from 'vitest';
-import { openTestDriver } from './test-driver.ts';
-import { sealed } from './test-modules.ts';
+import { openTestDriver } from '../../test/drivers/dcon/driver.ts';
+import { sealed } from '../../test/drivers/dcon/modules.ts';
 
 const I_7060 = { name: '7060', kind: 'host' } as const;
 /** At 1200 baud: the answer from which the time counts, an exchange without an answer that is under way, and the request. */

@@ -1,6 +1,6 @@
 /** A module that is let go while a pulse of it is only beginning. On a manual clock, 9600 baud. */
 import { describe, expect, it } from 'vitest';
-import { openTestDriver } from './test-driver.ts';
+import { openTestDriver } from '../../test/drivers/dcon/driver.ts';
 
 const I_7060 = { name: '7060', kind: 'host' } as const;
 const LOBBY_2 = { address: 2, hwId: 'lobby-02' };

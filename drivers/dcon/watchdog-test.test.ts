@@ -1,6 +1,6 @@
 /** A watchdog is proved by silence: no command to the module, and no `~**` to all. On a manual clock, watchdog 10 s. */
 import { expect, it } from 'vitest';
-import { openTestDriver } from './test-driver.ts';
+import { openTestDriver } from '../../test/drivers/dcon/driver.ts';
 
 const I_7060 = { name: '7060', kind: 'host' } as const;
 const ADAM_4068 = { name: '4068', kind: 'safety', safetyDigits: 4 } as const;

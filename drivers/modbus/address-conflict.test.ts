@@ -1,6 +1,6 @@
 /** Two boards at one address, of which one answers behind the other: an order would close the relays of both. */
 import { expect, it } from 'vitest';
-import { openBoard } from './test-link.ts';
+import { openBoard } from '../../test/drivers/modbus/link.ts';
 
 const PULSE = { hwId: 'bus-1-1', relay: 3, milliseconds: 500 };
 /** Behind the first one, before anybody else is asked. */

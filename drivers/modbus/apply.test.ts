@@ -1,8 +1,8 @@
 /** Settings on their way to simulated devices, on a manual clock. */
 import { describe, expect, it } from 'vitest';
+import { openBoard, openOne, sent, settingsWith } from '../../test/drivers/modbus/link.ts';
 import { framed } from '../../test/simulators/bus/modbus/frame.ts';
 import { OUTPUT_PINS } from '../contract/settings.ts';
-import { openBoard, openOne, sent, settingsWith } from './test-link.ts';
 
 /** Of the block that a write of settings has. */
 const SETTINGS_BYTES = 14;

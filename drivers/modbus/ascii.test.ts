@@ -1,10 +1,10 @@
 /** Modbus ASCII: its frames, and devices that have no other, on a manual clock. */
 import { describe, expect, it } from 'vitest';
+import { io, openTestLink, profileNamed, type TestDevice } from '../../test/drivers/modbus/link.ts';
 import { fromAscii, toAscii } from '../../test/simulators/bus/modbus/ascii.ts';
 import { framed } from '../../test/simulators/bus/modbus/frame.ts';
 import { asciiLength, encodeAscii, rtuOf } from './ascii-frame.ts';
 import { sendersOf } from './frame.ts';
-import { io, openTestLink, profileNamed, type TestDevice } from './test-link.ts';
 
 const characters = (text: string) => Uint8Array.from(Buffer.from(text, 'latin1'));
 /** Registers 108 to 110 of device 6 are read: PI-MBUS-300, figure 7; its LRC by Modbus over serial line 1.02, 6.2.1. */

@@ -5,13 +5,13 @@
  * relay stays closed.
  */
 import { describe, expect, it } from 'vitest';
+import { type CarrierKind, openCarrier } from '../../test/drivers/modbus/carriers.ts';
+import { openTestLink, profileNamed, settingsWith, station } from '../../test/drivers/modbus/link.ts';
 import { type ManualClock, manualClock } from '../../test/manual-clock.ts';
 import { framed } from '../../test/simulators/bus/modbus/frame.ts';
 import type { Switching } from '../../test/simulators/bus/pins.ts';
 import { openRandom } from '../../test/simulators/bus/random.ts';
 import type { DriverError } from '../contract/driver.ts';
-import { type CarrierKind, openCarrier } from './test-carriers.ts';
-import { openTestLink, profileNamed, settingsWith, station } from './test-link.ts';
 
 const hwIdOf = (kind: Board) => (kind === 'gatehouse-io' ? 'GIO-0001' : 'bus-1-1');
 const SEEDS = Array.from({ length: Number(process.env.MODBUS_CAMPAIGNS ?? 12) }, (_, index) => index + 1);

@@ -1,13 +1,5 @@
 /** The driver against simulated devices, on a manual clock: who is where, and what is refused. */
 import { describe, expect, it } from 'vitest';
-import { framed } from '../../test/simulators/bus/modbus/frame.ts';
-import { openRandom } from '../../test/simulators/bus/random.ts';
-import type { Plain } from '../contract/driver.ts';
-import { probed } from '../contract/rs485.ts';
-import { PINS, rs485Report } from '../contract/settings.ts';
-import { DRIVERS } from '../index.ts';
-import { openModbus } from './driver.ts';
-import { crc16 } from './frame.ts';
 import {
   io,
   openOne,
@@ -16,7 +8,15 @@ import {
   settingsWith,
   station,
   type TestDevice,
-} from './test-link.ts';
+} from '../../test/drivers/modbus/link.ts';
+import { framed } from '../../test/simulators/bus/modbus/frame.ts';
+import { openRandom } from '../../test/simulators/bus/random.ts';
+import type { Plain } from '../contract/driver.ts';
+import { probed } from '../contract/rs485.ts';
+import { PINS, rs485Report } from '../contract/settings.ts';
+import { DRIVERS } from '../index.ts';
+import { openModbus } from './driver.ts';
+import { crc16 } from './frame.ts';
 
 const IO = profileNamed('gatehouse-io');
 const pulse = (more: object = {}) => ({ hwId: 'GIO-0001', relay: 2, milliseconds: 3_000, ...more });

@@ -1,6 +1,6 @@
 /** A relay that is to open before its pulse is over. */
 import { expect, it } from 'vitest';
-import { openBoard, openOne } from './test-link.ts';
+import { openBoard, openOne } from '../../test/drivers/modbus/link.ts';
 
 const hwId = 'bus-1-1';
 

@@ -1,6 +1,6 @@
 /** Inputs and alarms of simulated devices, on a manual clock. */
 import { describe, expect, it } from 'vitest';
-import { io, openBoard, openOne } from './test-link.ts';
+import { io, openBoard, openOne } from '../../test/drivers/modbus/link.ts';
 
 describe('inputs and alarms', () => {
   const remembering = () => io('GIO-0001', { settings: { useInputPinMemory: true, ioPins: 0x000f } });

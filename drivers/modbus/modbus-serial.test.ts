@@ -5,11 +5,11 @@
 import modbusSerial from 'modbus-serial';
 import { expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
+import { optionsWith } from '../../test/drivers/bus/bus.ts';
 import { framed } from '../../test/simulators/bus/modbus/frame.ts';
 import { openPty } from '../../test/simulators/bus/pty.ts';
 import { type Bus, openBus, openPort } from '../bus/bus.ts';
 import type { Exchange } from '../bus/exchange.ts';
-import { optionsWith } from '../bus/test-bus.ts';
 import { readIdentification, readRegisters, write } from './exchanges.ts';
 
 const { default: Client } = modbusSerial;

@@ -1,9 +1,9 @@
 /** Watchdogs that are not to be relied on, and what a test makes of them. On a manual clock. */
 import { describe, expect, it } from 'vitest';
+import { openBoard, openTestLink, type TestLink } from '../../test/drivers/modbus/link.ts';
 import { type Habits, openOddWatchdog } from '../../test/simulators/bus/modbus/odd-watchdog.ts';
 import type { Plain } from '../contract/driver.ts';
 import { profileSchema } from './profile.ts';
-import { openBoard, openTestLink, type TestLink } from './test-link.ts';
 
 const hwId = 'bus-1-1';
 const WATCHDOG_MS = 5_000;

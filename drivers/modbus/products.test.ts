@@ -1,9 +1,16 @@
 /** What single products have that others do not, on a manual clock: commands with a time, outputs that are only shown, counters, a name in a register. */
 import { describe, expect, it } from 'vitest';
+import {
+  openBoard,
+  openTestLink,
+  profileNamed,
+  sent,
+  settingsWith,
+  station,
+} from '../../test/drivers/modbus/link.ts';
 import { framed } from '../../test/simulators/bus/modbus/frame.ts';
 import type { Plain } from '../contract/driver.ts';
 import { profileSchema } from './profile.ts';
-import { openBoard, openTestLink, profileNamed, sent, settingsWith, station } from './test-link.ts';
 
 const hwId = 'bus-1-1';
 const WRITES = [5, 6, 15, 16];

@@ -1,9 +1,9 @@
 /** Pulses of simulated devices, on a manual clock. */
 import { describe, expect, it } from 'vitest';
+import { openBoard, openOne, profileNamed, sent } from '../../test/drivers/modbus/link.ts';
 import { framed } from '../../test/simulators/bus/modbus/frame.ts';
 import type { Plain } from '../contract/driver.ts';
 import { profileSchema } from './profile.ts';
-import { openBoard, openOne, profileNamed, sent } from './test-link.ts';
 
 const pulse = (more: object = {}) => ({ hwId: 'GIO-0001', relay: 2, milliseconds: 3_000, ...more });
 

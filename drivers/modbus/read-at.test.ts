@@ -1,6 +1,6 @@
 /** How old the levels may be that are shown of a device. */
 import { expect, it } from 'vitest';
-import { openBoard } from './test-link.ts';
+import { openBoard } from '../../test/drivers/modbus/link.ts';
 
 const hwId = 'bus-1-1';
 const READ_COILS = 1;

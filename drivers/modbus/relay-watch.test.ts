@@ -1,7 +1,5 @@
 /** Relays that do not open at the end of a pulse, on a manual clock. */
 import { describe, expect, it } from 'vitest';
-import { framed } from '../../test/simulators/bus/modbus/frame.ts';
-import { profileSchema } from './profile.ts';
 import {
   io,
   openOne,
@@ -10,7 +8,9 @@ import {
   settingsWith,
   station,
   type TestDevice,
-} from './test-link.ts';
+} from '../../test/drivers/modbus/link.ts';
+import { framed } from '../../test/simulators/bus/modbus/frame.ts';
+import { profileSchema } from './profile.ts';
 
 const hwId = 'bus-1-1';
 const pulse = (more: object = {}) => ({ hwId, relay: 5, milliseconds: 2_000, ...more });

@@ -1,7 +1,7 @@
 /** Which pulse a device with pulse ids is shown to carry out, after others of it were refused or lost. On a manual clock. */
 import { expect, it } from 'vitest';
+import { openOne } from '../../test/drivers/modbus/link.ts';
 import { framed } from '../../test/simulators/bus/modbus/frame.ts';
-import { openOne } from './test-link.ts';
 
 const hwId = 'GIO-0001';
 const WRITE = 16;

@@ -1,12 +1,12 @@
 /** The driver on a real pty, against devices that another hand wrote from the maps (test/simulators/bus). */
 import { expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
+import { profileNamed, settingsWith } from '../../test/drivers/modbus/link.ts';
 import { openSimulatedBus, type SimulatedBus } from '../../test/simulators/bus/bus.ts';
 import type { DriverEvent, Plain } from '../contract/driver.ts';
 import { busReport, probed } from '../contract/rs485.ts';
 import { rs485Report } from '../contract/settings.ts';
 import { openModbus } from './driver.ts';
-import { profileNamed, settingsWith } from './test-link.ts';
 
 const never = new AbortController().signal;
 const patience = { timeout: 20_000, interval: 20 };

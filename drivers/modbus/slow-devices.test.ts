@@ -1,7 +1,7 @@
 /** Devices that take nearly as long for a reply as turnaroundMaxMs lets them, now and then. */
 import { expect, it } from 'vitest';
+import { io, openOne, openTestLink, profileNamed, type TestDevice } from '../../test/drivers/modbus/link.ts';
 import { openRandom } from '../../test/simulators/bus/random.ts';
-import { io, openOne, openTestLink, profileNamed, type TestDevice } from './test-link.ts';
 
 const LONGEST_MS = 250;
 const SELDOM = 20;

@@ -1,8 +1,15 @@
 /** Modbus TCP on a manual clock: devices behind a gateway, and what gateways do to replies. */
 import { describe, expect, it } from 'vitest';
+import {
+  io,
+  openTestLink,
+  profileNamed,
+  station,
+  type TestDevice,
+  type TestLink,
+} from '../../test/drivers/modbus/link.ts';
 import { framed } from '../../test/simulators/bus/modbus/frame.ts';
 import { type Adu, adu, aduReader, throughGateway } from '../../test/simulators/bus/modbus/tcp-gateway.ts';
-import { io, openTestLink, profileNamed, station, type TestDevice, type TestLink } from './test-link.ts';
 
 const PORT = 'modbus-tcp://10.0.0.7:502';
 const WRITE = 16;

@@ -1,7 +1,7 @@
 /** Relays that do not open when they are ordered to, under a watchdog that each request feeds. On a manual clock. */
 import { describe, expect, it } from 'vitest';
+import { openBoard, openTestLink, profileNamed, type TestDevice } from '../../test/drivers/modbus/link.ts';
 import { framed } from '../../test/simulators/bus/modbus/frame.ts';
-import { openBoard, openTestLink, profileNamed, type TestDevice } from './test-link.ts';
 
 const hwId = 'bus-1-1';
 const PULSE_MS = 1_200;

@@ -1,8 +1,8 @@
 /** A product that does not time pulses itself: outputs, watchdog and the end of a pulse, on a manual clock. */
 import { describe, expect, it } from 'vitest';
+import { openTestLink, sent, type TestDevice } from '../../test/drivers/modbus/link.ts';
 import { framed } from '../../test/simulators/bus/modbus/frame.ts';
 import type { Plain } from '../contract/driver.ts';
-import { openTestLink, sent, type TestDevice } from './test-link.ts';
 
 const WATCHDOG = 0x0010;
 const BOOTS = 0x0020;

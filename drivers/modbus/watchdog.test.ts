@@ -1,8 +1,15 @@
 /** Products whose relays a host watchdog opens, against imitations that were written from their manuals. On a manual clock. */
 import { describe, expect, it } from 'vitest';
+import {
+  openBoard,
+  openTestLink,
+  profileNamed,
+  sent,
+  station,
+  type TestLink,
+} from '../../test/drivers/modbus/link.ts';
 import { framed } from '../../test/simulators/bus/modbus/frame.ts';
 import type { Plain } from '../contract/driver.ts';
-import { openBoard, openTestLink, profileNamed, sent, station, type TestLink } from './test-link.ts';
 
 const hwId = 'bus-1-1';
 const WATCHDOG_MS = 5_000;

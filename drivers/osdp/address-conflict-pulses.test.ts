@@ -1,7 +1,7 @@
 /** Two readers in clear text at one address, of which one answers behind the other: an order would close the relays of both. */
 import { expect, it } from 'vitest';
+import { openWireLink, testRandom } from '../../test/drivers/osdp/wire.ts';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
-import { openWireLink, testRandom } from './test-wire.ts';
 
 const PULSE = { hwId: '0a4748-1-1', relay: 1, milliseconds: 500 };
 const BEHIND_MS = 15;

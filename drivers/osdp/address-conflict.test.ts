@@ -1,13 +1,13 @@
 /** Two devices of the factory at one address: neither is believed or given a key, and a warning says so. */
 import { expect, it } from 'vitest';
+import { openTestPort } from '../../test/drivers/bus/port.ts';
+import { KEY } from '../../test/drivers/osdp/protocol/panel.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openRandom } from '../../test/simulators/bus/random.ts';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
-import { openTestPort } from '../bus/test-port.ts';
 import type { DriverError, Plain } from '../contract/driver.ts';
 import { busReport } from '../contract/rs485.ts';
 import { openOsdpOn } from './driver.ts';
-import { KEY } from './protocol/test-panel.ts';
 
 /** Both speak at once · one speaks when the other has ended · now one is heard, now the other. */
 type Manner = 'together' | 'behind' | 'by turns';

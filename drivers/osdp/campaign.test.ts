@@ -5,12 +5,12 @@
  * nothing was fired has not; and nothing but the way into a secure channel goes over the wire in clear text.
  */
 import { describe, expect, it } from 'vitest';
+import { openWireLink } from '../../test/drivers/osdp/wire.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openRandom } from '../../test/simulators/bus/random.ts';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
 import { rechecked, writeReply } from '../../test/simulators/osdp/wire.ts';
 import type { DriverEvent } from '../contract/driver.ts';
-import { openWireLink } from './test-wire.ts';
 
 const SEEDS = Array.from({ length: Number(process.env.OSDP_CAMPAIGNS ?? 12) }, (_, index) => index + 1);
 const STEPS = 30;

@@ -1,8 +1,8 @@
 /** Devices whose answer to osdp_CAP is not as the standard has it (SIA OSDP 2.2, 7.6: records of three bytes). */
 import { expect, it } from 'vitest';
+import { KEY } from '../../test/drivers/osdp/protocol/panel.ts';
+import { openWireLink, testRandom } from '../../test/drivers/osdp/wire.ts';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
-import { KEY } from './protocol/test-panel.ts';
-import { openWireLink, testRandom } from './test-wire.ts';
 
 const ADDRESS = 3;
 const HW_ID = '0a4748-1-1';

@@ -1,5 +1,6 @@
 /** A command goes to the wire before its deadline or not at all, in whatever exchange. */
 import { expect, it } from 'vitest';
+import { testRandom } from '../../test/drivers/osdp/wire.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
 import type { Bus } from '../bus/bus.ts';
@@ -7,7 +8,6 @@ import { DriverError } from '../contract/driver.ts';
 import { openDeviceSession } from './device-session.ts';
 import { openLateReplies } from './late-replies.ts';
 import { type Command, OUTPUT } from './protocol/messages.ts';
-import { testRandom } from './test-wire.ts';
 
 const PULSE: Command = { kind: 'OUT', outputs: [{ output: 2, code: OUTPUT.onForTime, time: 50 }] };
 const OUT = 0x68;

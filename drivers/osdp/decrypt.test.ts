@@ -1,10 +1,10 @@
 /** A trace of secure channels that shows what is said in them, and never what opens a door. */
 import { expect, it } from 'vitest';
+import { tracePairing } from '../../test/drivers/osdp/pairing.ts';
+import { KEY, openPanel, POLL } from '../../test/drivers/osdp/protocol/panel.ts';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
 import { openDecrypt } from './decrypt.ts';
 import { type Frame, parseFrame, SCS } from './protocol/frame.ts';
-import { KEY, openPanel, POLL } from './protocol/test-panel.ts';
-import { tracePairing } from './test-pairing.ts';
 
 function frameOf(bytes: Uint8Array): Frame {
   const parsed = parseFrame(bytes, bytes.indexOf(0x53));

@@ -1,6 +1,6 @@
 /** The whole link over a bad wire. OSDP_COMMANDS makes it longer: `npm run bench -- osdp-faults` fires ten thousand. */
 import { expect, it } from 'vitest';
-import { fireDisturbed } from './test-disturbed.ts';
+import { fireDisturbed } from '../../test/drivers/osdp/disturbed.ts';
 
 const COMMANDS = Number(process.env.OSDP_COMMANDS ?? 1_000);
 const SEED = Number(process.env.FUZZ_SEED ?? 20_261_121);

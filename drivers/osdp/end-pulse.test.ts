@@ -1,8 +1,8 @@
 /** A relay that is to open before its pulse is over. */
 import { expect, it } from 'vitest';
+import { KEY } from '../../test/drivers/osdp/protocol/panel.ts';
+import { openWireLink, testRandom } from '../../test/drivers/osdp/wire.ts';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
-import { KEY } from './protocol/test-panel.ts';
-import { openWireLink, testRandom } from './test-wire.ts';
 
 const HW_ID = '0a4748-1-1';
 

@@ -1,8 +1,8 @@
 /** Another device at the address of one: what was meant for the one does not reach the other. */
 import { expect, it } from 'vitest';
+import { openWireLink, testRandom } from '../../test/drivers/osdp/wire.ts';
 import { type OsdpDevice, openOsdpDevice } from '../../test/simulators/osdp/device.ts';
 import { PINS } from '../contract/settings.ts';
-import { openWireLink, testRandom } from './test-wire.ts';
 
 const ADDRESS = 0;
 const NAME = (serial: number) => `0a4748-1-${serial}`;

@@ -1,8 +1,8 @@
 /** What readers show and sound once a relay was fired, or was refused: as it comes over the wire to the device. */
 import { expect, it, onTestFinished, vi } from 'vitest';
+import { keyAt, openTestLink, patience } from '../../test/drivers/osdp/link.ts';
 import { openSimulatedBus } from '../../test/simulators/bus/bus.ts';
 import type { Plain } from '../contract/driver.ts';
-import { keyAt, openTestLink, patience } from './test-link.ts';
 
 const NAME = '0a4748-1-4700';
 

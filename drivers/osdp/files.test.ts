@@ -1,10 +1,10 @@
 /** Files to devices on a real pty: the pace is theirs, every other device has its turn, and what was lost goes on. */
 import { createHash } from 'node:crypto';
 import { expect, it, onTestFinished, vi } from 'vitest';
+import { keyAt, openTestLink, patience } from '../../test/drivers/osdp/link.ts';
 import { openSimulatedBus } from '../../test/simulators/bus/bus.ts';
 import type { BusPlan } from '../../test/simulators/bus/plan.ts';
 import { FILE_PIECE_MAX, type FileSent, fileSent } from '../contract/osdp.ts';
-import { keyAt, openTestLink, patience } from './test-link.ts';
 
 const NAME = (address: number) => `0a4748-1-${4_700 + address}`;
 /** What the simulated device calls 2.1.0. */

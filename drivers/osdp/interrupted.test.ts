@@ -1,5 +1,7 @@
 /** The host dies while a device is given its key: the next host finds out which key the device has, without an alarm. */
 import { describe, expect, it } from 'vitest';
+import { KEY } from '../../test/drivers/osdp/protocol/panel.ts';
+import { openWireLink, testRandom } from '../../test/drivers/osdp/wire.ts';
 import {
   type OsdpDevice,
   type OsdpDeviceOptions,
@@ -7,8 +9,6 @@ import {
 } from '../../test/simulators/osdp/device.ts';
 import { keyFingerprint } from '../contract/osdp.ts';
 import type { Watch } from '../contract/rs485.ts';
-import { KEY } from './protocol/test-panel.ts';
-import { openWireLink, testRandom } from './test-wire.ts';
 
 const ADDRESS = 0;
 const NAME = '0a4748-1-1';

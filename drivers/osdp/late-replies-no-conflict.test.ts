@@ -1,9 +1,9 @@
 /** One device whose replies come after their time is not taken for two. */
 import { expect, it } from 'vitest';
+import { KEY } from '../../test/drivers/osdp/protocol/panel.ts';
+import { openWireLink, testRandom } from '../../test/drivers/osdp/wire.ts';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
 import { busReport } from '../contract/rs485.ts';
-import { KEY } from './protocol/test-panel.ts';
-import { openWireLink, testRandom } from './test-wire.ts';
 
 const ADDRESSES = [0, 1, 2];
 const LATE = 1;

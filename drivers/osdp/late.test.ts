@@ -1,8 +1,8 @@
 /** A pulse whose caller gave up while it was on the wire: it is done once, and what became of it is found out. */
 import { expect, it } from 'vitest';
+import { KEY } from '../../test/drivers/osdp/protocol/panel.ts';
+import { openWireLink, testRandom } from '../../test/drivers/osdp/wire.ts';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
-import { KEY } from './protocol/test-panel.ts';
-import { openWireLink, testRandom } from './test-wire.ts';
 
 const HW_ID = '0a4748-1-1';
 const OUT = 0x68;

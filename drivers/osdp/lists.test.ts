@@ -1,8 +1,8 @@
 /** A list of the daemon comes at any moment: in the midst of a first reading, of a pairing, of another address. */
 import { describe, expect, it } from 'vitest';
+import { KEY } from '../../test/drivers/osdp/protocol/panel.ts';
+import { openWireLink, testRandom } from '../../test/drivers/osdp/wire.ts';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
-import { KEY } from './protocol/test-panel.ts';
-import { openWireLink, testRandom } from './test-wire.ts';
 
 const ADDRESS = 3;
 const HW_ID = '0a4748-1-1';

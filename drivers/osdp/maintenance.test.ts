@@ -1,9 +1,9 @@
 /** A device is paired or moved, and meanwhile something else is wanted of its address, or its window is closed. */
 import { describe, expect, it } from 'vitest';
+import { KEY } from '../../test/drivers/osdp/protocol/panel.ts';
+import { openWireLink, testRandom, type WireOptions } from '../../test/drivers/osdp/wire.ts';
 import { type OsdpDevice, openOsdpDevice } from '../../test/simulators/osdp/device.ts';
 import { keyFingerprint } from '../contract/osdp.ts';
-import { KEY } from './protocol/test-panel.ts';
-import { openWireLink, testRandom, type WireOptions } from './test-wire.ts';
 
 const NAME = (serial: number) => `0a4748-1-${serial}`;
 const BAUD = 115_200;

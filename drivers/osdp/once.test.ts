@@ -1,8 +1,8 @@
 /** A pulse closes its relay once, and what is said of it is so, though the device does what no standard says. */
 import { expect, it } from 'vitest';
+import { KEY } from '../../test/drivers/osdp/protocol/panel.ts';
+import { openWireLink, testRandom } from '../../test/drivers/osdp/wire.ts';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
-import { KEY } from './protocol/test-panel.ts';
-import { openWireLink, testRandom } from './test-wire.ts';
 
 const HW_ID = '0a4748-1-1';
 const PULSE = { hwId: HW_ID, relay: 2, milliseconds: 500 };

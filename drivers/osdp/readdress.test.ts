@@ -1,7 +1,7 @@
 /** Another address and baud rate on a real pty: where the device is, or may be, is found out. */
 import { expect, it, onTestFinished } from 'vitest';
+import { keyAt, openTestLink } from '../../test/drivers/osdp/link.ts';
 import { openSimulatedBus } from '../../test/simulators/bus/bus.ts';
-import { keyAt, openTestLink } from './test-link.ts';
 
 const NAME = (address: number) => `0a4748-1-${4_700 + address}`;
 const BAUD = 115_200;

@@ -1,10 +1,10 @@
 /** What is shown at a reader by order: on the wire of a simulated device, and by what a device says that it can. */
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { keyAt, openTestLink, patience } from '../../test/drivers/osdp/link.ts';
 import { openSimulatedBus } from '../../test/simulators/bus/bus.ts';
 import type { ShowOnReader } from '../contract/osdp.ts';
 import type { Capability, Command } from './protocol/messages.ts';
 import { showAtReader } from './reader-show.ts';
-import { keyAt, openTestLink, patience } from './test-link.ts';
 
 const hwId = '0a4748-1-4700';
 

@@ -1,8 +1,8 @@
 /** What is shown of a device that was silent, and came back with other inputs and outputs. */
 import { expect, it } from 'vitest';
+import { KEY } from '../../test/drivers/osdp/protocol/panel.ts';
+import { openWireLink, testRandom } from '../../test/drivers/osdp/wire.ts';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
-import { KEY } from './protocol/test-panel.ts';
-import { openWireLink, testRandom } from './test-wire.ts';
 
 const HW_ID = '0a4748-1-1';
 

@@ -1,11 +1,11 @@
 /** The driver on a real pty, against devices that another hand wrote from the standard (test/simulators/osdp). */
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { keyAt, openTestLink, patience } from '../../test/drivers/osdp/link.ts';
 import { openSimulatedBus } from '../../test/simulators/bus/bus.ts';
 import type { BusPlan } from '../../test/simulators/bus/plan.ts';
 import type { Plain } from '../contract/driver.ts';
 import { probed } from '../contract/rs485.ts';
 import { PINS } from '../contract/settings.ts';
-import { keyAt, openTestLink, patience } from './test-link.ts';
 
 type DevicePlan = BusPlan['devices'][number];
 const NAME = (address: number) => `0a4748-1-${4_700 + address}`;

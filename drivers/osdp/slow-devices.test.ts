@@ -1,9 +1,9 @@
 /** Replies that come late are no evidence of anybody else: devices slower than the limit, and a link that holds back. */
 import { describe, expect, it } from 'vitest';
+import type { Answer } from '../../test/drivers/bus/port.ts';
+import { KEY } from '../../test/drivers/osdp/protocol/panel.ts';
+import { openWireLink, testRandom } from '../../test/drivers/osdp/wire.ts';
 import { type OsdpDevice, openOsdpDevice } from '../../test/simulators/osdp/device.ts';
-import type { Answer } from '../bus/test-port.ts';
-import { KEY } from './protocol/test-panel.ts';
-import { openWireLink, testRandom } from './test-wire.ts';
 
 const NAME = (serial: number) => `0a4748-1-${serial}`;
 /** SIA OSDP 2.2, 5.7: the longest that a device takes to begin its reply. */

@@ -1,9 +1,9 @@
 /** Devices that take as long as the standard allows for their replies (SIA OSDP 2.2, 5.7: 200 ms). */
 import { expect, it } from 'vitest';
+import { KEY } from '../../test/drivers/osdp/protocol/panel.ts';
+import { openWireLink, testRandom } from '../../test/drivers/osdp/wire.ts';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
 import { busReport } from '../contract/rs485.ts';
-import { KEY } from './protocol/test-panel.ts';
-import { openWireLink, testRandom } from './test-wire.ts';
 
 const [FASTEST_MS, SLOWEST_MS] = [150, 199];
 const SELDOM = 20;

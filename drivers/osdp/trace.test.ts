@@ -1,7 +1,7 @@
 /** A trace of a bus on which a device is given its key. */
 import { expect, it } from 'vitest';
+import { tracePairing } from '../../test/drivers/osdp/pairing.ts';
 import { scan } from './protocol/frame.ts';
-import { tracePairing } from './test-pairing.ts';
 
 it('has the frames as they are, and of the key nothing', async () => {
   const { packets } = await tracePairing();

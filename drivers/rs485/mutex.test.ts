@@ -1,6 +1,6 @@
 /** Commands of one device, one after the other. */
 import { expect, it } from 'vitest';
-import { forever, outcomeOf } from '../bus/test-bus.ts';
+import { forever, outcomeOf } from '../../test/drivers/bus/bus.ts';
 import { openMutex } from './mutex.ts';
 
 it('lets one begin when the one before has ended, however it ended', async () => {

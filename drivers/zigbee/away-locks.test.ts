@@ -1,7 +1,7 @@
 /** Lock commands to a lock that was away when they were sent. */
 import { expect, it } from 'vitest';
-import { LOCK, unlockOf } from './test-gateway.ts';
-import { openPlayed, SILENT } from './test-played-lock.ts';
+import { LOCK, unlockOf } from '../../test/drivers/zigbee/gateway.ts';
+import { openPlayed, SILENT } from '../../test/drivers/zigbee/played-lock.ts';
 
 /** It hears nothing of the first frame, which is a lock command. */
 async function openAway() {

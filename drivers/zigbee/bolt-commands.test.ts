@@ -1,8 +1,6 @@
 /** What is sent to a lock that misbehaves, and what is kept of it: against a lock that answers as a test says. */
 import { expect, it } from 'vitest';
-import type { Facts } from './messages.ts';
-import type { ZclReply, ZclRequest } from './radio.ts';
-import { LOCK, unlockOf } from './test-gateway.ts';
+import { LOCK, unlockOf } from '../../test/drivers/zigbee/gateway.ts';
 import {
   answered,
   command,
@@ -10,7 +8,9 @@ import {
   openPlayed as open,
   RELOCK_TIME,
   SILENT,
-} from './test-played-lock.ts';
+} from '../../test/drivers/zigbee/played-lock.ts';
+import type { Facts } from './messages.ts';
+import type { ZclReply, ZclRequest } from './radio.ts';
 
 const lacksTimed = ({ command: name }: ZclRequest) =>
   name === 'unlockWithTimeout' ? answered({ cmdId: 3, statusCode: 0x81 }) : undefined;

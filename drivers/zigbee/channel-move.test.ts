@@ -2,8 +2,15 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
+import {
+  folder,
+  joined,
+  opened,
+  simulated,
+  type TestGateway,
+  unlockOf,
+} from '../../test/drivers/zigbee/gateway.ts';
 import { lockReport } from '../contract/settings.ts';
-import { folder, joined, opened, simulated, type TestGateway, unlockOf } from './test-gateway.ts';
 
 const FOLLOWS = '00158d0001000021';
 const REJOINS = '00158d0001000022';

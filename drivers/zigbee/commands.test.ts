@@ -1,12 +1,12 @@
 /** A library that sits on a command, by a clock of our own. */
 import { expect, it } from 'vitest';
+import { LOCK, unlockOf } from '../../test/drivers/zigbee/gateway.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import type { DriverContext } from '../contract/driver.ts';
 import { DriverError } from '../contract/driver.ts';
 import { commandsOf } from './commands.ts';
 import type { Gateway } from './gateway.ts';
 import type { ZclReply, ZclRequest } from './radio.ts';
-import { LOCK, unlockOf } from './test-gateway.ts';
 
 /** As src/resources/doors/unlock.ts has it, and src/platform/field/host/serve.ts keeps it. */
 const DEADLINE_MS = 10_000;

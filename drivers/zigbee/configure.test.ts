@@ -1,11 +1,11 @@
 /** The first configuration of a lock, step by step, against a lock that answers as a test says. */
 import { expect, it } from 'vitest';
+import { LOCK } from '../../test/drivers/zigbee/gateway.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { DriverError } from '../contract/driver.ts';
 import { openConfigurer } from './configure.ts';
 import { ATTRIBUTES, TYPE } from './lock-cluster.ts';
 import { LOCK_CLUSTER, type ZclReply, type ZclRequest } from './radio.ts';
-import { LOCK } from './test-gateway.ts';
 
 const TARGET = { ieee: LOCK, endpoint: 1, inputs: [0x0001, 0x0009, 0x0101, 0x0b05], ownCluster: undefined };
 const WRITTEN = [{ status: 0 }];

@@ -3,10 +3,19 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
+import {
+  CONFIRMED,
+  folder,
+  joined,
+  LOCK,
+  OTHER_LOCK,
+  opened,
+  simulated,
+  unlockOf,
+} from '../../test/drivers/zigbee/gateway.ts';
 import { canMount, smallDisk } from '../../test/small-disk.ts';
 import type { Clock } from '../contract/driver.ts';
 import { disk } from './kept-files.ts';
-import { CONFIRMED, folder, joined, LOCK, OTHER_LOCK, opened, simulated, unlockOf } from './test-gateway.ts';
 
 vi.setConfig({ testTimeout: 90_000 });
 

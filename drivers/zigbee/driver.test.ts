@@ -1,7 +1,15 @@
 import { expect, it } from 'vitest';
+import {
+  CONFIRMED,
+  folder,
+  joined,
+  LOCK,
+  opened,
+  simulated,
+  unlockOf,
+} from '../../test/drivers/zigbee/gateway.ts';
 import { gatewayReport, lockReport } from '../contract/settings.ts';
 import { lockJoined, snapshot } from '../contract/zgate.ts';
-import { CONFIRMED, folder, joined, LOCK, opened, simulated, unlockOf } from './test-gateway.ts';
 
 it('forms a network, lets a lock in, and reports both', async () => {
   const site = await simulated({ revision: 20_221_226, locks: [{ ieee: LOCK }] });

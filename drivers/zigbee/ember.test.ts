@@ -1,6 +1,5 @@
 /** What holds of EmberZNet coordinators alone; what holds of all is in unlocking.test.ts and others. */
 import { expect, it, vi } from 'vitest';
-import { zigbeeLinkOptions } from './options.ts';
 import {
   CONFIRMED,
   folder,
@@ -12,7 +11,8 @@ import {
   simulated,
   snapshotOf,
   unlockOf,
-} from './test-gateway.ts';
+} from '../../test/drivers/zigbee/gateway.ts';
+import { zigbeeLinkOptions } from './options.ts';
 
 const unlock = unlockOf(LOCK);
 /** The example of the Base Device Behavior specification 3.0.1, 10.1. */

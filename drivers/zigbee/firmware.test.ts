@@ -2,10 +2,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { folder, LOCK } from '../../test/drivers/zigbee/gateway.ts';
 import { otaFile } from '../../test/ota-file.ts';
 import { openFirmware } from './firmware.ts';
 import type { Radio } from './radio.ts';
-import { folder, LOCK } from './test-gateway.ts';
 
 const lock = { ieee: LOCK, endpoint: 1, hasOwnCluster: false };
 

@@ -8,6 +8,17 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { setLogger, Zcl } from 'zigbee-herdsman';
 import { attributeKeyValue } from 'zigbee-herdsman/dist/controller/helpers/zclFrameConverter.js';
+import {
+  CONFIRMED,
+  folder,
+  joined,
+  LOCK,
+  MANUFACTURER,
+  opened,
+  simulated,
+  unlockOf,
+} from '../../test/drivers/zigbee/gateway.ts';
+import { incoming, openWire } from '../../test/drivers/zigbee/wire.ts';
 import { openRandom } from '../../test/simulators/bus/random.ts';
 import { encodeMt, readMt } from '../../test/simulators/zigbee/mt/frame.ts';
 import { lockReport } from '../contract/settings.ts';
@@ -19,17 +30,6 @@ import { reportOf, transferStatus } from './lock-cluster.ts';
 import { factsOf } from './messages.ts';
 import { LOCK_CLUSTER } from './radio.ts';
 import { redact } from './redact.ts';
-import {
-  CONFIRMED,
-  folder,
-  joined,
-  LOCK,
-  MANUFACTURER,
-  opened,
-  simulated,
-  unlockOf,
-} from './test-gateway.ts';
-import { incoming, openWire } from './test-wire.ts';
 import { actuationBegun, actuationStep } from './unlock.ts';
 import { field } from './values.ts';
 

@@ -3,10 +3,6 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
-import { otaFile } from '../../test/ota-file.ts';
-import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
-import { type LockConfiguration, lockApplied } from '../contract/settings.ts';
-import { networkMap } from '../contract/zgate.ts';
 import {
   afterAllTests,
   CONFIRMED,
@@ -17,7 +13,11 @@ import {
   simulated,
   type TestGateway,
   unlockOf,
-} from './test-gateway.ts';
+} from '../../test/drivers/zigbee/gateway.ts';
+import { otaFile } from '../../test/ota-file.ts';
+import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
+import { type LockConfiguration, lockApplied } from '../contract/settings.ts';
+import { networkMap } from '../contract/zgate.ts';
 
 const STANDARD = '00158d0001000011';
 const CODED = '00158d0001000012';

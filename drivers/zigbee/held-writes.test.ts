@@ -1,7 +1,13 @@
 /** What a lock had before it stood open, while a write of that may still arrive: against a lock that answers as a test says. */
 import { expect, it } from 'vitest';
+import {
+  command,
+  OPERATING_MODE,
+  openPlayed,
+  RELOCK_TIME,
+  SILENT,
+} from '../../test/drivers/zigbee/played-lock.ts';
 import type { ZclRequest } from './radio.ts';
-import { command, OPERATING_MODE, openPlayed, RELOCK_TIME, SILENT } from './test-played-lock.ts';
 
 const PASSAGE = 4;
 /** ZCL rev. 8, table 7-17. */

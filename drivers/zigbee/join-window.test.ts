@@ -1,10 +1,10 @@
 /** The join window while the coordinator takes its time: what was said last is in force, and nothing is open after its end. */
 import { expect, it } from 'vitest';
+import { LOCK } from '../../test/drivers/zigbee/gateway.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openJoining } from './joining.ts';
 import { crc16 } from './lock-cluster.ts';
 import type { Radio } from './radio.ts';
-import { LOCK } from './test-gateway.ts';
 
 const CODE = withCrc('00112233445566778899aabbccddeeff');
 

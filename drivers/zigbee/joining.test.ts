@@ -1,9 +1,16 @@
 /** Locks that were to join and did not: what is reported, and what is left of them in the coordinator. */
 import { expect, it } from 'vitest';
+import {
+  folder,
+  LOCK,
+  OTHER_LOCK,
+  opened,
+  simulated,
+  type TestGateway,
+} from '../../test/drivers/zigbee/gateway.ts';
 import { shortenTimeouts } from '../../test/simulators/zigbee/short-pauses.ts';
 import { joinFailed } from '../contract/zgate.ts';
 import { crc16 } from './lock-cluster.ts';
-import { folder, LOCK, OTHER_LOCK, opened, simulated, type TestGateway } from './test-gateway.ts';
 
 const CODED = '00158d0001000012';
 /** The install code of BDB 3.0.1, 10.1.1, with its CRC; and one of another lock. */

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
+import { folder } from '../../test/drivers/zigbee/gateway.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { disk, keptFile, storeWaiting } from './kept-files.ts';
-import { folder } from './test-gateway.ts';
 
 const log = { debug() {}, info() {}, warn() {}, error() {} };
 

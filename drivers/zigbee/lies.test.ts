@@ -1,11 +1,19 @@
 /** Locks and coordinators that say what is not so. */
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
+import {
+  CONFIRMED,
+  folder,
+  joined,
+  LOCK,
+  opened,
+  simulated,
+  unlockOf,
+} from '../../test/drivers/zigbee/gateway.ts';
+import { foreign, incoming, openWire } from '../../test/drivers/zigbee/wire.ts';
 import { encodeMt, type MtFrame } from '../../test/simulators/zigbee/mt/frame.ts';
 import { shortenTimeouts } from '../../test/simulators/zigbee/short-pauses.ts';
 import { lockReport } from '../contract/settings.ts';
-import { CONFIRMED, folder, joined, LOCK, opened, simulated, unlockOf } from './test-gateway.ts';
-import { foreign, incoming, openWire } from './test-wire.ts';
 
 const DOOR_LOCK = 0x0101;
 const isIncoming = ({ subsystem, id }: MtFrame) => subsystem === 4 && id === 0x81;

@@ -1,9 +1,6 @@
 /** A coordinator that fails, is exchanged, or is not who it should be. */
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
-import { shortenTimeouts } from '../../test/simulators/zigbee/short-pauses.ts';
-import type { Clock, DriverError } from '../contract/driver.ts';
-import { snapshot } from '../contract/zgate.ts';
 import {
   CONFIRMED,
   folder,
@@ -14,8 +11,11 @@ import {
   simulated,
   snapshotOf,
   unlockOf,
-} from './test-gateway.ts';
-import { openWire } from './test-wire.ts';
+} from '../../test/drivers/zigbee/gateway.ts';
+import { openWire } from '../../test/drivers/zigbee/wire.ts';
+import { shortenTimeouts } from '../../test/simulators/zigbee/short-pauses.ts';
+import type { Clock, DriverError } from '../contract/driver.ts';
+import { snapshot } from '../contract/zgate.ts';
 
 /** Probes at once, where the driver would wait for a quarter of a minute. */
 const impatient: Clock = {

@@ -1,10 +1,16 @@
 /** Locks as their makers ship them (test/simulators/zigbee/families.ts): against a simulated network. */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
+import {
+  afterAllTests,
+  opened,
+  simulated,
+  type TestGateway,
+  unlockOf,
+} from '../../test/drivers/zigbee/gateway.ts';
 import { FAMILIES } from '../../test/simulators/zigbee/families.ts';
 import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
 import type { LockReport } from '../contract/settings.ts';
 import type { LockEvent } from '../contract/zgate.ts';
-import { afterAllTests, opened, simulated, type TestGateway, unlockOf } from './test-gateway.ts';
 
 type Name = keyof typeof FAMILIES;
 type Seen = [kind: string, what: string, source: string | null];

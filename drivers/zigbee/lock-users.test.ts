@@ -1,9 +1,16 @@
 /** Users of locks against a simulated network, whose locks have a codec of their own (test/simulators/zigbee/clusters/door-lock). */
 import { inspect } from 'node:util';
 import { beforeAll, expect, it, vi } from 'vitest';
+import {
+  afterAllTests,
+  joined,
+  opened,
+  simulated,
+  type TestGateway,
+  unlockOf,
+} from '../../test/drivers/zigbee/gateway.ts';
 import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
 import type { LockReport } from '../contract/settings.ts';
-import { afterAllTests, joined, opened, simulated, type TestGateway, unlockOf } from './test-gateway.ts';
 
 const KIND = '00158d0001000031';
 const MASKING = '00158d0001000032';

@@ -1,7 +1,7 @@
 /** The numbers of frames: a host that starts again does not begin with those of the last one. */
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
-import { joined, LOCK, opened, simulated } from './test-gateway.ts';
+import { joined, LOCK, opened, simulated } from '../../test/drivers/zigbee/gateway.ts';
 
 const FIRST = 200;
 const NUMBERS = 256;

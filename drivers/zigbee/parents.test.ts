@@ -1,6 +1,14 @@
 /** Locks behind routers of which no one knows how long they hold a frame. */
 import { expect, it, vi } from 'vitest';
-import { CONFIRMED, joined, LOCK, OTHER_LOCK, opened, simulated, unlockOf } from './test-gateway.ts';
+import {
+  CONFIRMED,
+  joined,
+  LOCK,
+  OTHER_LOCK,
+  opened,
+  simulated,
+  unlockOf,
+} from '../../test/drivers/zigbee/gateway.ts';
 
 const WIRED = '00158d0001000003';
 const ROUTER = '00158d00010000aa';

@@ -1,7 +1,16 @@
 /** A coordinator on a serial port, which here is a pseudo-terminal; with its own way to be opened, lost and found again. */
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { CONFIRMED, folder, joined, LOCK, opened, simulated, snapshotOf, unlockOf } from './test-gateway.ts';
+import {
+  CONFIRMED,
+  folder,
+  joined,
+  LOCK,
+  opened,
+  simulated,
+  snapshotOf,
+  unlockOf,
+} from '../../test/drivers/zigbee/gateway.ts';
 
 it('unlocks over a serial port, loses it when it is pulled, and has its locks again when it is back', async () => {
   const link = join(folder(), 'adapter');

@@ -1,9 +1,6 @@
 /** Locks that moved while no one heard them: with another address, or from the coordinator to a router. */
 import { expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
-import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
-import type { ZclReply } from './radio.ts';
-import { openRecovery } from './recovery.ts';
 import {
   CONFIRMED,
   folder,
@@ -14,7 +11,10 @@ import {
   simulated,
   type TestGateway,
   unlockOf,
-} from './test-gateway.ts';
+} from '../../test/drivers/zigbee/gateway.ts';
+import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
+import type { ZclReply } from './radio.ts';
+import { openRecovery } from './recovery.ts';
 
 const ROUTER = '00158d00010000aa';
 /** A parent may hold an actuation for 8 s, and the rest is what a busy machine takes to send it. */

@@ -1,6 +1,6 @@
 /** A lock that stands open, leaves, and joins again: against a simulated network. */
 import { expect, it, vi } from 'vitest';
-import { folder, joined, LOCK, opened, simulated } from './test-gateway.ts';
+import { folder, joined, LOCK, opened, simulated } from '../../test/drivers/zigbee/gateway.ts';
 
 it('a lock that left while it stood open has its relock time given back', { timeout: 60_000 }, async () => {
   const plan = {

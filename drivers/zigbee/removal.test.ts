@@ -1,6 +1,14 @@
 /** A lock that is asked to leave its network for good: against a simulated network. */
 import { expect, it, vi } from 'vitest';
-import { folder, joined, LOCK, OTHER_LOCK, opened, simulated, unlockOf } from './test-gateway.ts';
+import {
+  folder,
+  joined,
+  LOCK,
+  OTHER_LOCK,
+  opened,
+  simulated,
+  unlockOf,
+} from '../../test/drivers/zigbee/gateway.ts';
 
 const remove = (ieee: string, timeoutMs = 20_000) => ['removeLock', { hwId: ieee }, timeoutMs] as const;
 

@@ -1,8 +1,7 @@
 /** Two locks of one network with one network address, by chance or by what one of them announces. */
 import { expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
-import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
-import { PLAIN } from './test-configuration.ts';
+import { PLAIN } from '../../test/drivers/zigbee/configuration.ts';
 import {
   ADAPTERS,
   CONFIRMED,
@@ -13,7 +12,8 @@ import {
   simulated,
   type TestGateway,
   unlockOf,
-} from './test-gateway.ts';
+} from '../../test/drivers/zigbee/gateway.ts';
+import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
 
 const REFUSED = { code: 'DEVICE_OFFLINE', message: expect.stringContaining('its network address is also') };
 const DOUBTED = {

@@ -1,7 +1,14 @@
 /** Locks that sleep: their parent holds each frame until they poll, and they sleep again as soon as they answered. */
 import { beforeAll, expect, it } from 'vitest';
+import {
+  afterAllTests,
+  joined,
+  opened,
+  simulated,
+  type TestGateway,
+  unlockOf,
+} from '../../test/drivers/zigbee/gateway.ts';
 import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
-import { afterAllTests, joined, opened, simulated, type TestGateway, unlockOf } from './test-gateway.ts';
 
 const PASSAGE = '00158d0001000041';
 const RELOCKING = '00158d0001000042';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { PLAIN } from '../../test/drivers/zigbee/configuration.ts';
 import type { LockConfiguration } from '../contract/settings.ts';
 import { capabilitiesOf, offersPassage, unsupportedOf } from './standard-lock.ts';
-import { PLAIN } from './test-configuration.ts';
 
 describe('a standard lock', () => {
   it('offers passage in either sense of its bits', () => {

@@ -1,8 +1,6 @@
 /** Locks without a cluster of their own, as they come from makers: against a simulated network. */
 import { inspect } from 'node:util';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
-import type { LockReport } from '../contract/settings.ts';
 import {
   afterAllTests,
   CONFIRMED,
@@ -11,7 +9,9 @@ import {
   simulated,
   type TestGateway,
   unlockOf,
-} from './test-gateway.ts';
+} from '../../test/drivers/zigbee/gateway.ts';
+import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
+import type { LockReport } from '../contract/settings.ts';
 
 const FULL = '00158d0001000021';
 const BARE = '00158d0001000022';

@@ -2,9 +2,9 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import { folder, LOCK, NETWORK, OTHER_LOCK } from '../../test/drivers/zigbee/gateway.ts';
 import { ARCHIVE_MAX_BYTES } from '../contract/zgate.ts';
 import { prepareFiles } from './state-files.ts';
-import { folder, LOCK, NETWORK, OTHER_LOCK } from './test-gateway.ts';
 
 const record = (id: number, ieee: string) =>
   JSON.stringify({ id, type: 'EndDevice', ieeeAddr: `0x${ieee}`, nwkAddr: id, endpoints: {} });

@@ -1,10 +1,18 @@
 /** What a lock does while no one hears it is known after the next start. */
 import { expect, it, vi } from 'vitest';
+import {
+  folder,
+  joined,
+  LOCK,
+  OTHER_LOCK,
+  opened,
+  simulated,
+  type TestGateway,
+} from '../../test/drivers/zigbee/gateway.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import type { LockReport } from '../contract/settings.ts';
 import type { ZclReply, ZclRequest } from './radio.ts';
 import { openStateReader } from './state-reader.ts';
-import { folder, joined, LOCK, OTHER_LOCK, opened, simulated, type TestGateway } from './test-gateway.ts';
 
 const reportOf = ({ reports }: TestGateway) => reports.get(`device:${LOCK}`) as LockReport;
 

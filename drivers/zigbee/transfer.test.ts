@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
-import { PLAIN } from './test-configuration.ts';
-import { joined, LOCK, opened, simulated } from './test-gateway.ts';
+import { PLAIN } from '../../test/drivers/zigbee/configuration.ts';
+import { joined, LOCK, opened, simulated } from '../../test/drivers/zigbee/gateway.ts';
 
 /** The next one ends in 0xff. */
 const BEFORE_255 = 0x1_00 * 4_000_000_000 - 2;

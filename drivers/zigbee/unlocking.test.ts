@@ -1,8 +1,6 @@
 /** What may never happen at a door, against a simulated coordinator and locks that misbehave. */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
-import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
-import type { DriverError } from '../contract/driver.ts';
 import {
   ADAPTERS,
   afterAllTests,
@@ -14,7 +12,9 @@ import {
   simulated,
   type TestGateway,
   unlockOf,
-} from './test-gateway.ts';
+} from '../../test/drivers/zigbee/gateway.ts';
+import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
+import type { DriverError } from '../contract/driver.ts';
 
 const POLLING_LOCK = OTHER_LOCK;
 /** Of commands that end unknown: for a while such a lock must answer the next one. */

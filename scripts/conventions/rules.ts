@@ -50,7 +50,7 @@ const EVERYWHERE = ['zod', '@hono/zod-openapi'];
 
 const isTypeScript = (path: string) => path.endsWith('.ts');
 const isTest = (path: string) => isTypeScript(path) && TEST.test(path);
-const TEST = /^test\/|\.(test|contract)\.ts$|\/test-[\w-]+\.ts$|\/testbed\.ts$/;
+const TEST = /^test\/|\.(test|contract)\.ts$/;
 /** Programs for Node: the console runs in a browser. */
 const isProduct = (path: string) =>
   isTypeScript(path) && /^(src|drivers)\//.test(path) && !path.startsWith('src/console/') && !isTest(path);

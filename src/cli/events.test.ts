@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { type LocalDaemon, openLocalDaemon } from '../../test/local-daemon.ts';
+import { openTestLog, type TestLog, until } from '../../test/services/events/log.ts';
 import { type TestShell, testShell } from '../../test/shell.ts';
 import { temporarySystem } from '../../test/temporary.ts';
 import { silentLog } from '../platform/log.ts';
 import { openLiveStreams } from '../services/events/live.ts';
 import { eventOperations } from '../services/events/operations.ts';
-import { openTestLog, type TestLog, until } from '../services/events/test-log.ts';
 import { statusOperations } from '../services/status/operations.ts';
 import type { Status } from '../services/status/schema.ts';
 import { run } from './program.ts';

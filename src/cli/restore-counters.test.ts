@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { backUp, restore, rowsIn, shell, systemOf } from '../../test/cli/archives.ts';
 import { openTestGateway, type TestGateway } from '../../test/gateway.ts';
+import { openTestLog } from '../../test/services/events/log.ts';
 import { EARLIEST_MS } from '../platform/known-time.ts';
-import { openTestLog } from '../services/events/test-log.ts';
 import { countersFrom } from './restore-counters.ts';
 
 vi.setConfig({ testTimeout: 240_000 });

@@ -3,13 +3,13 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
+import { SINK, WELL } from '../../test/cli/status.ts';
 import { testShell } from '../../test/shell.ts';
 import type { Status } from '../services/status/schema.ts';
 import { absentOf } from './absent.ts';
 import type { Client } from './client.ts';
 import { run } from './program.ts';
 import { findingsOf } from './status.ts';
-import { SINK, WELL } from './test-status.ts';
 
 const OFFLINE = {
   doorId: '0c7c2c52-1a6f-4c5e-9d3e-2b8f1f0d6a41',

@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectAsync } from 'mqtt';
-import { openMosquitto, openSubscriber, type Subscriber } from '../../src/services/events/test-mosquitto.ts';
+import { openMosquitto, openSubscriber, type Subscriber } from '../services/events/mosquitto.ts';
 import { openChild } from '../simulators/child.ts';
 import type { ForwarderMessage } from './forwarder.ts';
 import type { BenchTable, Row } from './table.ts';

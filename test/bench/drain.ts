@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openMosquitto, openSubscriber } from '../../src/services/events/test-mosquitto.ts';
+import { openMosquitto, openSubscriber } from '../services/events/mosquitto.ts';
 import { openChild } from '../simulators/child.ts';
 import type { ForwarderMessage } from './forwarder.ts';
 import type { BenchTable } from './table.ts';

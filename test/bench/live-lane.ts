@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openMosquitto, openSubscriber } from '../../src/services/events/test-mosquitto.ts';
+import { openMosquitto, openSubscriber } from '../services/events/mosquitto.ts';
 import { openChild } from '../simulators/child.ts';
 import { FORWARDER_SYSTEM_ID, type ForwarderMessage, LIVE_ENCODER } from './forwarder.ts';
 import { type BenchTable, quantile } from './table.ts';

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { natsMissing } from '../../src/services/events/test-nats.ts';
+import { natsMissing } from '../services/events/nats.ts';
 import { migratedFile, temporaryFolder } from '../temporary.ts';
 import { faultsOf } from './delivery/checker.ts';
 import { seeded } from './delivery/random.ts';

@@ -13,8 +13,8 @@ import type { Driver, DriverEvent, Plain } from '../../drivers/contract/driver.t
 import type { Rs485Report } from '../../drivers/contract/settings.ts';
 import { openModbus } from '../../drivers/modbus/driver.ts';
 import { profileSchema } from '../../drivers/modbus/profile.ts';
-import { settingsWith } from '../../drivers/modbus/test-link.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import { settingsWith } from '../drivers/modbus/link.ts';
 
 const works = (command: string) => spawnSync('sh', ['-c', `command -v ${command}`]).status === 0;
 const hasPeers = works('mbpoll') && works('gcc') && existsSync('/usr/include/modbus/modbus.h');

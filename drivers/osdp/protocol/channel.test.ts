@@ -3,11 +3,11 @@
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { KEY, openPanel, type Panel, POLL, type Wire } from '../../../test/drivers/osdp/protocol/panel.ts';
 import { openRandom } from '../../../test/simulators/bus/random.ts';
 import { type OsdpDevice, openOsdpDevice } from '../../../test/simulators/osdp/device.ts';
 import { rechecked } from '../../../test/simulators/osdp/wire.ts';
 import { type Command, OUTPUT, type OutputCode } from './messages.ts';
-import { KEY, openPanel, type Panel, POLL, type Wire } from './test-panel.ts';
 
 const DEFAULT_SEED = 20_261_121;
 const SEED = Number(process.env.FUZZ_SEED ?? DEFAULT_SEED);

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { KEY, openPanel } from '../../../test/drivers/osdp/protocol/panel.ts';
 import { openOsdpDevice } from '../../../test/simulators/osdp/device.ts';
 import type { FileOptions } from '../../../test/simulators/osdp/files.ts';
 import {
@@ -12,7 +13,6 @@ import {
 import { encodeFrame } from './frame.ts';
 import { encodeCommand } from './messages.ts';
 import { sealCommand } from './secure-channel.ts';
-import { KEY, openPanel } from './test-panel.ts';
 
 const FILE = Uint8Array.from({ length: 10_000 }, (_, index) => (index * index) >> 4);
 const read = (offset: number, length: number) => FILE.subarray(offset, offset + length);

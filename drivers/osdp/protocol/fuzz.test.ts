@@ -4,12 +4,12 @@
  * makes it shorter or longer: a million is what was looked at.
  */
 import { expect, it } from 'vitest';
+import { KEY, openPanel, POLL } from '../../../test/drivers/osdp/protocol/panel.ts';
 import { openRandom } from '../../../test/simulators/bus/random.ts';
 import { openOsdpDevice } from '../../../test/simulators/osdp/device.ts';
 import { rechecked } from '../../../test/simulators/osdp/wire.ts';
 import { checksum, crc16, type Frame, scan } from './frame.ts';
 import { decodeReply } from './messages.ts';
-import { KEY, openPanel, POLL } from './test-panel.ts';
 
 const DEFAULT_SEED = 20_261_121;
 const SEED = Number(process.env.FUZZ_SEED ?? DEFAULT_SEED);

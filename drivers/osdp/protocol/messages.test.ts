@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { openPanel } from '../../../test/drivers/osdp/protocol/panel.ts';
 import { openOsdpDevice } from '../../../test/simulators/osdp/device.ts';
 import type { Rs485Settings } from '../../contract/settings.ts';
 import { type Command, decodeReply, encodeCommand, timerTenths } from './messages.ts';
-import { openPanel } from './test-panel.ts';
 import {
   decodeVendorReply,
   encodeVendorRequest,

@@ -1,9 +1,9 @@
 /** What becomes of a session and of a command when the device says no: the table of drivers/osdp/README.md, code by code. */
 import { describe, expect, it, vi } from 'vitest';
+import { KEY, openPanel, POLL, type Wire } from '../../../test/drivers/osdp/protocol/panel.ts';
 import { openOsdpDevice } from '../../../test/simulators/osdp/device.ts';
 import { rechecked } from '../../../test/simulators/osdp/wire.ts';
 import { type Command, NAK } from './messages.ts';
-import { KEY, openPanel, POLL, type Wire } from './test-panel.ts';
 
 const OUT: Command = { kind: 'OUT', outputs: [{ output: 0, code: 5, time: 50 }] };
 const OFF: Command = { kind: 'OUT', outputs: [{ output: 0, code: 6, time: 50 }] };

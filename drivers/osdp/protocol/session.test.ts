@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { KEY, openPanel, POLL } from '../../../test/drivers/osdp/protocol/panel.ts';
 import { type OsdpDeviceOptions, openOsdpDevice, rewritten } from '../../../test/simulators/osdp/device.ts';
 import { rechecked } from '../../../test/simulators/osdp/wire.ts';
 import { type Command, NAK } from './messages.ts';
 import { DEFAULT_KEY } from './secure-channel.ts';
 import { forgetDevice, restart } from './state.ts';
-import { KEY, openPanel, POLL } from './test-panel.ts';
 
 const OUT: Command = { kind: 'OUT', outputs: [{ output: 0, code: 5, time: 50 }] };
 const NONE = { secure: 'off' } as const;

@@ -8,8 +8,8 @@ import {
   openTestAuthority,
   type TestAuthority,
 } from '../../../test/drivers/encoder/certificates.ts';
+import { opened, simulated } from '../../../test/drivers/zigbee/gateway.ts';
 import { manualClock } from '../../../test/manual-clock.ts';
-import { opened, simulated } from '../test-gateway.ts';
 import { connectionOptionsOf, openConnection } from './connection.ts';
 
 const never = new AbortController().signal;

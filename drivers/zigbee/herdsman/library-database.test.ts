@@ -2,8 +2,8 @@ import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/platform/clock.ts';
+import { folder, joined, LOCK, OTHER_LOCK, opened, simulated } from '../../../test/drivers/zigbee/gateway.ts';
 import type { Clock } from '../../contract/driver.ts';
-import { folder, joined, LOCK, OTHER_LOCK, opened, simulated } from '../test-gateway.ts';
 import { calmDatabase } from './library-database.ts';
 
 describe('the database of the library', () => {

@@ -1,10 +1,18 @@
 /** Coordinators that stop reading their port: what was written to them, they carry out whenever they wake. */
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
+import {
+  CONFIRMED,
+  folder,
+  joined,
+  LOCK,
+  opened,
+  simulated,
+  unlockOf,
+} from '../../../test/drivers/zigbee/gateway.ts';
+import { openWire } from '../../../test/drivers/zigbee/wire.ts';
 import { manualClock } from '../../../test/manual-clock.ts';
 import type { SimulatedGateway } from '../../../test/simulators/zigbee/gateway.ts';
-import { CONFIRMED, folder, joined, LOCK, opened, simulated, unlockOf } from '../test-gateway.ts';
-import { openWire } from '../test-wire.ts';
 import { openGate } from './gate.ts';
 import { guardPort, type Port } from './port.ts';
 

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { accessMatrix } from '../../../test/access-matrix.ts';
 import { CALLER, type DoorSite, openDoorSite } from '../../../test/door-site.ts';
+import { deskOf, errorOf } from '../../../test/resources/doors/doors.ts';
 import { send } from '../../../test/things-app.ts';
 import { door } from './schema.ts';
-import { deskOf, errorOf } from './test-doors.ts';
 
 const UNKNOWN = '6f1c2a9e-58d4-4a39-9d41-0c5f7a1f3b2d';
 const OTHER = '0a4b7f52-6c1e-4d0b-9a57-5d1f6f0c8e21';

@@ -1,7 +1,7 @@
 /** Two locks with one address. */
 import { beforeEach, expect, it } from 'vitest';
 import { type DoorSite, GATEWAY, LINK, OTHER_GATEWAY, OTHER_LINK } from '../../../test/door-site.ts';
-import { MAC, openDoorSiteWithLock } from './test-doors.ts';
+import { MAC, openDoorSiteWithLock } from '../../../test/resources/doors/doors.ts';
 
 const MINUTE = 60_000;
 

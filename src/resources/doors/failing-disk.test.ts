@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { principalWith } from '../../../test/access-matrix.ts';
 import { type DoorSite, GATEWAY, openDoorSite, playedRelay } from '../../../test/door-site.ts';
+import { errorOf } from '../../../test/resources/doors/doors.ts';
 import { GatehouseError } from '../../platform/errors.ts';
-import { errorOf } from './test-doors.ts';
 
 const MAC = '00124b0001a2b3c4';
 const DEVICE = '80000000-0000-4000-8000-000000000008';

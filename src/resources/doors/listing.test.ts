@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type DoorSite, GATEWAY, openDoorSite, playedRelay } from '../../../test/door-site.ts';
 import { failingDatabase } from '../../../test/failing-database.ts';
-import { deskOf, errorOf } from './test-doors.ts';
+import { deskOf, errorOf } from '../../../test/resources/doors/doors.ts';
 
 const START = Date.UTC(2026, 0, 1);
 const DEVICE = 'aaaaaaaa-0000-4000-8000-00000000000a';

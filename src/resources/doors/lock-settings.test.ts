@@ -3,7 +3,7 @@ import { beforeEach, expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { lockSettingsApply } from '../../../drivers/contract/lock-settings.ts';
 import type { DoorSite } from '../../../test/door-site.ts';
-import { errorOf, MAC, openDoorSiteWithLock } from './test-doors.ts';
+import { errorOf, MAC, openDoorSiteWithLock } from '../../../test/resources/doors/doors.ts';
 
 let site: DoorSite;
 let id: string;

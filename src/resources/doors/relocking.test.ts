@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import type { Unlocked } from '../../../drivers/contract/zgate.ts';
 import { type DoorSite, GATEWAY, openDoorSite } from '../../../test/door-site.ts';
-import { errorOf, MAC, openDoorSiteWithLock } from './test-doors.ts';
+import { errorOf, MAC, openDoorSiteWithLock } from '../../../test/resources/doors/doors.ts';
 
 const MINUTE = 60_000;
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { type DoorSite, GATEWAY, openDoorSite, playedRelay } from '../../../test/door-site.ts';
-import { deskOf, errorOf } from './test-doors.ts';
+import { deskOf, errorOf } from '../../../test/resources/doors/doors.ts';
 
 const MAC = '00124b0001a2b3c4';
 const OTHER = '00124b0001a2b3c5';

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { type DoorSite, openDoorSite } from '../../../test/door-site.ts';
-import { errorOf, MAC, openDoorSiteWithLock } from './test-doors.ts';
+import { errorOf, MAC, openDoorSiteWithLock } from '../../../test/resources/doors/doors.ts';
 
 let site: DoorSite;
 let id: string;

@@ -1,7 +1,7 @@
 /** What closes a door, and what its lock reports, while a request for standing open is being stored. */
 import { beforeEach, expect, it, vi } from 'vitest';
 import type { DoorSite } from '../../../test/door-site.ts';
-import { errorOf, MAC, openDoorSiteWithLock } from './test-doors.ts';
+import { errorOf, MAC, openDoorSiteWithLock } from '../../../test/resources/doors/doors.ts';
 
 const MINUTE = 60_000;
 

@@ -3,8 +3,8 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import type { Locked } from '../../../drivers/contract/zgate.ts';
 import { CALLER, type DoorSite, GATEWAY, openDoorSite } from '../../../test/door-site.ts';
+import { errorOf } from '../../../test/resources/doors/doors.ts';
 import { LOCAL_ADMINISTRATOR } from '../../platform/principal.ts';
-import { errorOf } from './test-doors.ts';
 
 const MAC = '00124b0001a2b3c4';
 const OTHER = '00124b0001a2b3c5';

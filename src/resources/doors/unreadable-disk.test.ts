@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { type DoorSite, GATEWAY, openDoorSite, playedRelay } from '../../../test/door-site.ts';
 import { failingDatabase } from '../../../test/failing-database.ts';
-import { errorOf, MAC } from './test-doors.ts';
+import { errorOf, MAC } from '../../../test/resources/doors/doors.ts';
 
 const DEVICE = '80000000-0000-4000-8000-000000000008';
 const MINUTE = 60_000;

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { type UserApply, userApply, usersRead } from '../../../drivers/contract/lock-users.ts';
 import { type DoorSite, openDoorSite } from '../../../test/door-site.ts';
-import { errorOf, MAC, openDoorSiteWithLock } from './test-doors.ts';
+import { errorOf, MAC, openDoorSiteWithLock } from '../../../test/resources/doors/doors.ts';
 import { openLockMemoryDoubt } from './users-table.ts';
 
 const PIN = '86420975';

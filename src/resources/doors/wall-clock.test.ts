@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { HOLD_MS } from '../../../drivers/contract/rs485.ts';
 import { type DoorSite, GATEWAY, openDoorSite, playedRelay } from '../../../test/door-site.ts';
-import { MAC } from './test-doors.ts';
+import { MAC } from '../../../test/resources/doors/doors.ts';
 
 const DEVICE = '80000000-0000-4000-8000-000000000008';
 const MINUTE = 60_000;

@@ -2,6 +2,7 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { endedJob } from '../../../test/ended-job.ts';
 import { manualClock } from '../../../test/manual-clock.ts';
+import { A } from '../../../test/resources/rs485/testbed.ts';
 import { temporaryDatabase } from '../../../test/temporary.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { silentLog } from '../../platform/log.ts';
@@ -11,7 +12,6 @@ import { openJobs } from '../../services/jobs/jobs.ts';
 import { COMMUNICATION, type CommunicationOptions, openCommunication } from './communication.ts';
 import { openKeys } from './keys.ts';
 import { openRs485Table } from './table.ts';
-import { A } from './testbed.ts';
 
 const BUS = 'bus-1';
 const LINE = { baudRate: 9_600, parity: 'none', stopBits: 1 };

@@ -1,8 +1,8 @@
 /** Devices that no configuration names: rows by what they say. */
 import { describe, expect, it } from 'vitest';
 import { inputEvent } from '../../../drivers/contract/rs485.ts';
+import { A, NO_PINS, openTestbed } from '../../../test/resources/rs485/testbed.ts';
 import { temporaryDatabase } from '../../../test/temporary.ts';
-import { A, NO_PINS, openTestbed } from './testbed.ts';
 
 type Bed = Awaited<ReturnType<typeof openTestbed>>;
 const devices = async (bed: Bed, query = '') =>

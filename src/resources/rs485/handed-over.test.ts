@@ -1,7 +1,7 @@
 /** A pulse that a host has, while the device that it was aimed at is changed. */
 import { expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
-import { A, DOOR, NO_PINS, openTestbed } from './testbed.ts';
+import { A, DOOR, NO_PINS, openTestbed } from '../../../test/resources/rs485/testbed.ts';
 
 const IN_FORCE = {
   ioPins: NO_PINS,

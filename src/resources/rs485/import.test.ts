@@ -1,7 +1,7 @@
 /** RS-485 devices of a site document. */
 import { describe, expect, it } from 'vitest';
+import { A, B, CALLER, DOOR, NO_PINS, openTestbed } from '../../../test/resources/rs485/testbed.ts';
 import type { Rs485Entry } from './site-entry.ts';
-import { A, B, CALLER, DOOR, NO_PINS, openTestbed } from './testbed.ts';
 
 const entry = (more: Partial<Rs485Entry> = {}): Rs485Entry => ({ hwId: 'io-1', bus: 'bus-1', ...more });
 

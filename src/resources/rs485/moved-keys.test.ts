@@ -1,12 +1,12 @@
 /** The key of an OSDP device that is at another address than before: it goes with the device that proves it, and with no other. */
 import { expect, it } from 'vitest';
 import { manualClock } from '../../../test/manual-clock.ts';
+import { A } from '../../../test/resources/rs485/testbed.ts';
 import { temporaryDatabase } from '../../../test/temporary.ts';
 import { silentLog } from '../../platform/log.ts';
 import { openKeys } from './keys.ts';
 import { openPolledAddresses, type PolledAddressesOptions } from './polled-addresses.ts';
 import { openRs485Table } from './table.ts';
-import { A } from './testbed.ts';
 
 const BUS = 'bus-1';
 const BY = { now: 0, principalId: '' };

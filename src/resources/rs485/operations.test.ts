@@ -1,7 +1,7 @@
 /** The RS-485 device over HTTP: reads, 4.5, roles and refusals. */
 import { describe, expect, it } from 'vitest';
 import { PINS } from '../../../drivers/contract/settings.ts';
-import { A, B, DOOR, NO_PINS, openTestbed } from './testbed.ts';
+import { A, B, DOOR, NO_PINS, openTestbed } from '../../../test/resources/rs485/testbed.ts';
 
 async function oneDevice() {
   const bed = await openTestbed();

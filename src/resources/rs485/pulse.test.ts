@@ -5,9 +5,9 @@ import type { Pulse } from '../../../drivers/contract/rs485.ts';
 import type { Rs485Report } from '../../../drivers/contract/settings.ts';
 import { heldCommits } from '../../../test/held-commits.ts';
 import { measuredActuations } from '../../../test/measured.ts';
+import { A, DOOR, NO_PINS, openTestbed } from '../../../test/resources/rs485/testbed.ts';
 import { temporaryDatabase } from '../../../test/temporary.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { A, DOOR, NO_PINS, openTestbed } from './testbed.ts';
 
 const IN_FORCE = {
   ioPins: NO_PINS,

@@ -1,8 +1,8 @@
 /** What a device says, and what is wanted of it, while something else of it is being stored. */
 import { expect, it } from 'vitest';
 import { heldCommits } from '../../../test/held-commits.ts';
+import { A, openTestbed } from '../../../test/resources/rs485/testbed.ts';
 import { temporaryDatabase } from '../../../test/temporary.ts';
-import { A, openTestbed } from './testbed.ts';
 
 async function openHeld() {
   const held = heldCommits(await temporaryDatabase());

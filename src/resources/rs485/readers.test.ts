@@ -1,7 +1,7 @@
 /** What is shown at the reader of an OSDP device by the interface, and the door of a card. */
 import { describe, expect, it } from 'vitest';
 import type { DriverErrorCode } from '../../../drivers/contract/driver.ts';
-import { A, DOOR, openTestbed } from './testbed.ts';
+import { A, DOOR, openTestbed } from '../../../test/resources/rs485/testbed.ts';
 
 async function ready(protocol = 'osdp') {
   const bed = await openTestbed(undefined, { protocol });

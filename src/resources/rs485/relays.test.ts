@@ -1,6 +1,6 @@
 /** What devices report of the relays that open doors. */
 import { expect, it } from 'vitest';
-import { A, DOOR, NO_PINS, openTestbed } from './testbed.ts';
+import { A, DOOR, NO_PINS, openTestbed } from '../../../test/resources/rs485/testbed.ts';
 
 const settings = (relayIndex: number | null) => ({
   ioPins: NO_PINS,

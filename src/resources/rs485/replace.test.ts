@@ -1,6 +1,6 @@
 /** Another device in the place of one that broke. */
 import { expect, it } from 'vitest';
-import { A, B, DOOR, NO_PINS, openTestbed } from './testbed.ts';
+import { A, B, DOOR, NO_PINS, openTestbed } from '../../../test/resources/rs485/testbed.ts';
 
 const SETTINGS = {
   ioPins: NO_PINS,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { A, DOOR, openTestbed } from './testbed.ts';
+import { A, DOOR, openTestbed } from '../../../test/resources/rs485/testbed.ts';
 
 it('a device is removed once it is silent and opens no door; the audit keeps what it was, and an answer makes it new', async () => {
   const bed = await openTestbed();

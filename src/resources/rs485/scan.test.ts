@@ -1,7 +1,7 @@
 /** Scans as jobs, and the overview of the buses. */
 import { describe, expect, it } from 'vitest';
 import type { Probe, Probed } from '../../../drivers/contract/rs485.ts';
-import { A, openTestbed } from './testbed.ts';
+import { A, openTestbed } from '../../../test/resources/rs485/testbed.ts';
 
 type Bed = Awaited<ReturnType<typeof openTestbed>>;
 const SILENCE = { replies: 0, timeouts: 2, crc: 0, framing: 0, refusals: 0, collisions: 0, late: 0 };

@@ -1,7 +1,7 @@
 /** Settings on their way to devices, and what devices say of theirs. */
 import { describe, expect, it } from 'vitest';
+import { A, DOOR, NO_PINS, openTestbed } from '../../../test/resources/rs485/testbed.ts';
 import { temporaryDatabase } from '../../../test/temporary.ts';
-import { A, DOOR, NO_PINS, openTestbed } from './testbed.ts';
 
 const BEFORE = {
   ioPins: NO_PINS,

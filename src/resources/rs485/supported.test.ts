@@ -1,7 +1,7 @@
 /** 4.5 of a device that is known: what it cannot carry is refused, and not stored. */
 import { describe, expect, it } from 'vitest';
 import type { Rs485Carries } from '../../../drivers/contract/settings.ts';
-import { A, NO_PINS, openTestbed } from './testbed.ts';
+import { A, NO_PINS, openTestbed } from '../../../test/resources/rs485/testbed.ts';
 
 const CARRIES: Rs485Carries = {
   pins: ['input0', 'input1', 'output0', 'output1'],

@@ -1,9 +1,9 @@
 /** A relay that the gateway times, and the proof that its device opens it when the gateway is dead. */
 import { describe, expect, it, vi } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
+import { A, B, DOOR, NO_PINS, openTestbed } from '../../../test/resources/rs485/testbed.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { JobOrder, Progress } from '../../services/jobs/job-order.ts';
-import { A, B, DOOR, NO_PINS, openTestbed } from './testbed.ts';
 
 const SETTINGS = {
   ioPins: NO_PINS,

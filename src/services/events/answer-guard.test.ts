@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import { expect, it } from 'vitest';
-import { runOnce } from './test-arrivals.ts';
-import { openTestBroker } from './test-broker.ts';
-import { openTestLog } from './test-log.ts';
+import { runOnce } from '../../../test/services/events/arrivals.ts';
+import { openTestBroker } from '../../../test/services/events/broker.ts';
+import { openTestLog } from '../../../test/services/events/log.ts';
 
 /** A PUBLISH of QoS 0 with a remaining length of 268,435,455 (MQTT 5, 1.5.5 and 3.3.1). */
 const LONGEST_PUBLISH = Buffer.from([0x30, 0xff, 0xff, 0xff, 0x7f]);

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import { progress, SYSTEM_ID } from '../../../test/services/events/log.ts';
 import { gapEvent, withReplayed, writeProgressEvent, writeProgressId } from './cloud-event.ts';
-import { progress, SYSTEM_ID } from './test-log.ts';
 
 const recorded = { systemId: SYSTEM_ID, at: Date.UTC(2026, 1, 3, 4, 5, 6, 7), clockSynchronised: true };
 

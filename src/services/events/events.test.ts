@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { manualClock } from '../../../test/manual-clock.ts';
+import { openTestLog, progress, type TestLog, until } from '../../../test/services/events/log.ts';
 import { temporaryFolder } from '../../../test/temporary.ts';
 import { KEEP_INTERVAL_MS } from './retention.ts';
-import { openTestLog, progress, type TestLog, until } from './test-log.ts';
 
 const DAY_MS = 86_400_000;
 

@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { writeToStream } from 'mqtt-packet';
 import { describe, expect, it } from 'vitest';
 import { manualClock } from '../../../test/manual-clock.ts';
-import { temporaryFolder } from '../../../test/temporary.ts';
 import {
   arrivals,
   expectExactRepeats,
@@ -11,9 +10,10 @@ import {
   runOnce,
   sequenceOf,
   settled,
-} from './test-arrivals.ts';
-import { type Answer, openTestBroker } from './test-broker.ts';
-import { openTestLog, SYSTEM_ID, until } from './test-log.ts';
+} from '../../../test/services/events/arrivals.ts';
+import { type Answer, openTestBroker } from '../../../test/services/events/broker.ts';
+import { openTestLog, SYSTEM_ID, until } from '../../../test/services/events/log.ts';
+import { temporaryFolder } from '../../../test/temporary.ts';
 
 describe('a healthy service', () => {
   it('gets the backlog in order and then each event as it is recorded', async () => {

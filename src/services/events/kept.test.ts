@@ -2,9 +2,9 @@
 import { beforeEach, expect, it } from 'vitest';
 import { principalWith } from '../../../test/access-matrix.ts';
 import { manualClock } from '../../../test/manual-clock.ts';
+import { openTestLog, type TestLog } from '../../../test/services/events/log.ts';
 import { temporarySystem } from '../../../test/temporary.ts';
 import { type KeptQuery, openKeptEvents } from './kept.ts';
-import { openTestLog, type TestLog } from './test-log.ts';
 
 const MINUTE_MS = 60_000;
 

@@ -2,6 +2,8 @@ import { connect } from 'node:net';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { principalWith } from '../../../test/access-matrix.ts';
 import { manualClock } from '../../../test/manual-clock.ts';
+import { openTestLog, type TestLog, until } from '../../../test/services/events/log.ts';
+import { openTestStream, type Received, type StreamOptions } from '../../../test/services/events/stream.ts';
 import { temporarySystem } from '../../../test/temporary.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { GatehouseError } from '../../platform/errors.ts';
@@ -18,8 +20,6 @@ import {
 } from './live.ts';
 import { eventOperations } from './operations.ts';
 import { KEEP_INTERVAL_MS } from './retention.ts';
-import { openTestLog, type TestLog, until } from './test-log.ts';
-import { openTestStream, type Received, type StreamOptions } from './test-stream.ts';
 
 let clock: ReturnType<typeof manualClock>;
 let log: TestLog;

@@ -2,11 +2,16 @@ import { spawnSync } from 'node:child_process';
 import { copyFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { numbers } from '../../../test/services/events/arrivals.ts';
+import { makeCertificates } from '../../../test/services/events/certificates.ts';
+import { openTestLog, SYSTEM_ID, until } from '../../../test/services/events/log.ts';
+import {
+  mosquittoMissing,
+  openMosquitto,
+  openSubscriber,
+  type Subscriber,
+} from '../../../test/services/events/mosquitto.ts';
 import { temporaryFolder } from '../../../test/temporary.ts';
-import { numbers } from './test-arrivals.ts';
-import { makeCertificates } from './test-certificates.ts';
-import { openTestLog, SYSTEM_ID, until } from './test-log.ts';
-import { mosquittoMissing, openMosquitto, openSubscriber, type Subscriber } from './test-mosquitto.ts';
 
 const opensslMissing = spawnSync('openssl', ['version']).error !== undefined;
 const sequences = ({ received }: Subscriber) =>

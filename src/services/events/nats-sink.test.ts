@@ -1,10 +1,10 @@
 /** Events into a NATS JetStream of the server from Debian. */
 import { connect } from 'node:net';
 import { expect, it } from 'vitest';
+import { numbers } from '../../../test/services/events/arrivals.ts';
+import { openTestLog, SYSTEM_ID, type TestLog, until } from '../../../test/services/events/log.ts';
+import { natsMissing, openNats, type TestNats } from '../../../test/services/events/nats.ts';
 import { temporaryFolder } from '../../../test/temporary.ts';
-import { numbers } from './test-arrivals.ts';
-import { openTestLog, SYSTEM_ID, type TestLog, until } from './test-log.ts';
-import { natsMissing, openNats, type TestNats } from './test-nats.ts';
 
 const STREAM = { name: 'events', subjects: ['gatehouse.>'] };
 const sink = (...urls: string[]) => ({ kind: 'nats' as const, urls, window: 64 });

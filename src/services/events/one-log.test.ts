@@ -3,11 +3,11 @@ import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { manualClock } from '../../../test/manual-clock.ts';
+import { openTestLog, type TestLog, until } from '../../../test/services/events/log.ts';
 import { temporaryFolder } from '../../../test/temporary.ts';
 import { openConnection } from '../../platform/database/connection.ts';
 import { migrate, readMigrations } from '../../platform/database/migrate.ts';
 import { KEEP_INTERVAL_MS } from './retention.ts';
-import { openTestLog, type TestLog, until } from './test-log.ts';
 
 /** The last schema that stored the body of an event twice. */
 const BEFORE = 30;

@@ -1,10 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { manualClock } from '../../../test/manual-clock.ts';
+import {
+  arrivals,
+  firstArrivalsByEncoder,
+  numbers,
+  settled,
+} from '../../../test/services/events/arrivals.ts';
+import { openTestBroker } from '../../../test/services/events/broker.ts';
+import { openTestLog, progress, until } from '../../../test/services/events/log.ts';
 import { temporaryFolder } from '../../../test/temporary.ts';
 import { KEEP_INTERVAL_MS } from './retention.ts';
-import { arrivals, firstArrivalsByEncoder, numbers, settled } from './test-arrivals.ts';
-import { openTestBroker } from './test-broker.ts';
-import { openTestLog, progress, until } from './test-log.ts';
 
 const WINDOW = 16;
 /** Without what is kept for live events. */

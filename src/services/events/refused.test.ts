@@ -1,6 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { temporaryFolder } from '../../../test/temporary.ts';
-import { BURIED_IN_A_ROW_MAX, FAILURES_BEFORE_ALONE } from './outbox.ts';
 import {
   arrivals,
   expectExactRepeats,
@@ -10,9 +8,11 @@ import {
   runOnce,
   sequenceOf,
   settled,
-} from './test-arrivals.ts';
-import { type Answer, openTestBroker } from './test-broker.ts';
-import { openTestLog, progress, until } from './test-log.ts';
+} from '../../../test/services/events/arrivals.ts';
+import { type Answer, openTestBroker } from '../../../test/services/events/broker.ts';
+import { openTestLog, progress, until } from '../../../test/services/events/log.ts';
+import { temporaryFolder } from '../../../test/temporary.ts';
+import { BURIED_IN_A_ROW_MAX, FAILURES_BEFORE_ALONE } from './outbox.ts';
 
 describe('a message the service does not take', () => {
   const poison = 5;

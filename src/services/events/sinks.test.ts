@@ -1,13 +1,13 @@
 /** Several sinks over one log of events: each has a cursor, bounds and gap records of its own. */
 import { describe, expect, it } from 'vitest';
 import { manualClock } from '../../../test/manual-clock.ts';
+import { firstArrivals, gapsSent, numbers, sequenceOf } from '../../../test/services/events/arrivals.ts';
+import { openTestBroker } from '../../../test/services/events/broker.ts';
+import { openTestLog, type TestLog, until } from '../../../test/services/events/log.ts';
 import { temporaryFolder } from '../../../test/temporary.ts';
 import { silentLog } from '../../platform/log.ts';
 import { KEEP_INTERVAL_MS } from './retention.ts';
 import type { Sink } from './sink.ts';
-import { firstArrivals, gapsSent, numbers, sequenceOf } from './test-arrivals.ts';
-import { openTestBroker } from './test-broker.ts';
-import { openTestLog, type TestLog, until } from './test-log.ts';
 
 const DAY_MS = 86_400_000;
 const NAMES = ['near', 'far'];

@@ -5,11 +5,11 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect, it, onTestFinished } from 'vitest';
+import { makeCertificates } from '../../../test/services/events/certificates.ts';
+import { openTestLog, until } from '../../../test/services/events/log.ts';
+import { natsMissing, openNats } from '../../../test/services/events/nats.ts';
 import { hasOpenssl } from '../../../test/services/pki/openssl.ts';
 import { temporaryFolder } from '../../../test/temporary.ts';
-import { makeCertificates } from './test-certificates.ts';
-import { openTestLog, until } from './test-log.ts';
-import { natsMissing, openNats } from './test-nats.ts';
 
 function openFiles() {
   const folder = temporaryFolder();

@@ -1,5 +1,5 @@
 /** Ten thousand commands, by the whole link, over a wire that loses one frame of twenty and damages three of a hundred. */
-import { fireDisturbed } from '../../../drivers/osdp/test-disturbed.ts';
+import { fireDisturbed } from '../../drivers/osdp/disturbed.ts';
 import type { BenchTable } from '../table.ts';
 
 const COMMANDS = 10_000;

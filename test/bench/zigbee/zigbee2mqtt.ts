@@ -19,7 +19,7 @@ import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { connectAsync } from 'mqtt';
 import { stringify } from 'yaml';
-import { mosquittoMissing, openMosquitto } from '../../../src/services/events/test-mosquitto.ts';
+import { mosquittoMissing, openMosquitto } from '../../services/events/mosquitto.ts';
 import type { SimulatedGateway } from '../../simulators/zigbee/gateway.ts';
 import { allReport } from './site.ts';
 import { until } from './waiting.ts';

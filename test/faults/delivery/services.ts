@@ -2,8 +2,8 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { openTestBroker } from '../../../src/services/events/test-broker.ts';
-import { openNats, type TestNats } from '../../../src/services/events/test-nats.ts';
+import { openTestBroker } from '../../services/events/broker.ts';
+import { openNats, type TestNats } from '../../services/events/nats.ts';
 import { temporaryFolder } from '../../temporary.ts';
 
 export interface Service {

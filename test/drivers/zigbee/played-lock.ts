@@ -1,10 +1,11 @@
 /** The commands that move a bolt, to a lock that answers as a test says. */
-import { manualClock } from '../../test/manual-clock.ts';
-import { DriverError } from '../contract/driver.ts';
-import { openBoltCommands } from './bolt-commands.ts';
-import type { Facts } from './messages.ts';
-import type { ZclReply, ZclRequest } from './radio.ts';
-import { LOCK } from './test-gateway.ts';
+
+import { DriverError } from '../../../drivers/contract/driver.ts';
+import { openBoltCommands } from '../../../drivers/zigbee/bolt-commands.ts';
+import type { Facts } from '../../../drivers/zigbee/messages.ts';
+import type { ZclReply, ZclRequest } from '../../../drivers/zigbee/radio.ts';
+import { manualClock } from '../../manual-clock.ts';
+import { LOCK } from './gateway.ts';
 
 export const RELOCK_TIME = 0x23;
 export const OPERATING_MODE = 0x25;

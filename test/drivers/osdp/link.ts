@@ -1,10 +1,10 @@
 /** For tests: the driver on a port that anybody gives, with its reports and events. */
 import { expect, onTestFinished, vi } from 'vitest';
-import { systemClock } from '../../src/platform/clock.ts';
-import type { DriverEvent, Plain } from '../contract/driver.ts';
-import { busReport } from '../contract/rs485.ts';
-import { type Rs485Report, rs485Report } from '../contract/settings.ts';
-import { openOsdp } from './driver.ts';
+import type { DriverEvent, Plain } from '../../../drivers/contract/driver.ts';
+import { busReport } from '../../../drivers/contract/rs485.ts';
+import { type Rs485Report, rs485Report } from '../../../drivers/contract/settings.ts';
+import { openOsdp } from '../../../drivers/osdp/driver.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 
 export const patience = { timeout: 20_000, interval: 10 };
 const never = new AbortController().signal;

@@ -1,12 +1,12 @@
 /** For tests: a link on a wire that is a function, in the time of a manual clock. */
 import { expect, onTestFinished } from 'vitest';
-import { type ManualClock, manualClock } from '../../test/manual-clock.ts';
-import { openRandom } from '../../test/simulators/bus/random.ts';
-import { type Answer, openTestPort } from '../bus/test-port.ts';
-import type { DriverError, DriverEvent, Plain } from '../contract/driver.ts';
-import type { Watch } from '../contract/rs485.ts';
-import { type Rs485Report, rs485Report } from '../contract/settings.ts';
-import { openOsdpOn } from './driver.ts';
+import type { DriverError, DriverEvent, Plain } from '../../../drivers/contract/driver.ts';
+import type { Watch } from '../../../drivers/contract/rs485.ts';
+import { type Rs485Report, rs485Report } from '../../../drivers/contract/settings.ts';
+import { openOsdpOn } from '../../../drivers/osdp/driver.ts';
+import { type ManualClock, manualClock } from '../../manual-clock.ts';
+import { openRandom } from '../../simulators/bus/random.ts';
+import { type Answer, openTestPort } from '../bus/port.ts';
 
 export interface WireOptions {
   /** What answers; null: no one. */

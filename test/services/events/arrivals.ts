@@ -1,7 +1,7 @@
 /** What arrived at the test broker, as a consumer of events sees it. */
 import { expect } from 'vitest';
-import type { Received, TestBroker } from './test-broker.ts';
-import { SYSTEM_ID, type TestLog } from './test-log.ts';
+import type { Received, TestBroker } from './broker.ts';
+import { SYSTEM_ID, type TestLog } from './log.ts';
 
 export interface Arrival {
   connection: number;

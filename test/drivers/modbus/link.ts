@@ -2,18 +2,18 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { type ManualClock, manualClock } from '../../test/manual-clock.ts';
-import { modbus } from '../../test/simulators/bus/modbus/protocol.ts';
-import { type DevicePlan, deviceSchema } from '../../test/simulators/bus/plan.ts';
-import type { Device as SimulatedDevice } from '../../test/simulators/bus/protocol.ts';
-import { type Answer, openTestPort, type TestPort } from '../bus/test-port.ts';
-import type { Driver, DriverEvent, Plain } from '../contract/driver.ts';
-import type { BusReport } from '../contract/rs485.ts';
-import { PINS, type Rs485Report, type Rs485Settings } from '../contract/settings.ts';
-import { openModbusOn } from './driver.ts';
-import { profileSchema } from './profile.ts';
+import type { Driver, DriverEvent, Plain } from '../../../drivers/contract/driver.ts';
+import type { BusReport } from '../../../drivers/contract/rs485.ts';
+import { PINS, type Rs485Report, type Rs485Settings } from '../../../drivers/contract/settings.ts';
+import { openModbusOn } from '../../../drivers/modbus/driver.ts';
+import { profileSchema } from '../../../drivers/modbus/profile.ts';
+import { type ManualClock, manualClock } from '../../manual-clock.ts';
+import { modbus } from '../../simulators/bus/modbus/protocol.ts';
+import { type DevicePlan, deviceSchema } from '../../simulators/bus/plan.ts';
+import type { Device as SimulatedDevice } from '../../simulators/bus/protocol.ts';
+import { type Answer, openTestPort, type TestPort } from '../bus/port.ts';
 
-const PROFILES = join(import.meta.dirname, '../../config/profiles');
+const PROFILES = join(import.meta.dirname, '../../../config/profiles');
 
 /** A profile that comes with Gatehouse, as the daemon hands it to the driver. */
 export function profileNamed(name: string): Plain {

@@ -1,6 +1,6 @@
 /** For tests: a session that is worked as a driver works it, over a wire that is a function. */
-import type { Command } from './messages.ts';
-import { examine } from './reading.ts';
+import type { Command } from '../../../../drivers/osdp/protocol/messages.ts';
+import { examine } from '../../../../drivers/osdp/protocol/reading.ts';
 import {
   type Effect,
   type Outcome,
@@ -8,8 +8,8 @@ import {
   type Session,
   type SessionOptions,
   type Stage,
-} from './state.ts';
-import { nextRequest, settle } from './transmission.ts';
+} from '../../../../drivers/osdp/protocol/state.ts';
+import { nextRequest, settle } from '../../../../drivers/osdp/protocol/transmission.ts';
 
 /** What comes back for what is sent; undefined: nothing. */
 export type Wire = (request: Uint8Array) => Uint8Array | undefined;

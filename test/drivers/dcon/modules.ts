@@ -1,9 +1,10 @@
 /**
- * DCON modules for tests on a manual clock, behind the port of drivers/bus/test-port.ts. The frames are made here again,
+ * DCON modules for tests on a manual clock, behind the port of test/drivers/bus/port.ts. The frames are made here again,
  * so that a mistake in frame.ts is not made twice.
  */
-import type { Answer } from '../bus/test-port.ts';
-import type { Clock } from '../contract/driver.ts';
+
+import type { Clock } from '../../../drivers/contract/driver.ts';
+import type { Answer } from '../bus/port.ts';
 
 export interface TestModule {
   /** What it says to $AAM. */

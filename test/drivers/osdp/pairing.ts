@@ -1,8 +1,8 @@
 /** For tests: a device of the factory on a simulated bus that is given its key, and the trace of that. */
 import { expect, onTestFinished, vi } from 'vitest';
-import { openSimulatedBus } from '../../test/simulators/bus/bus.ts';
-import { type Traced, traced } from '../contract/rs485.ts';
-import { keyAt, openTestLink, patience } from './test-link.ts';
+import { type Traced, traced } from '../../../drivers/contract/rs485.ts';
+import { openSimulatedBus } from '../../simulators/bus/bus.ts';
+import { keyAt, openTestLink, patience } from './link.ts';
 
 const ADDRESS = 0;
 const HW_ID = '0a4748-1-4700';

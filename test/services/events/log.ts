@@ -1,19 +1,19 @@
 /** A log of events with its database and forwarder, for tests of this slice. */
 import { onTestFinished } from 'vitest';
-import { manualClock } from '../../../test/manual-clock.ts';
-import { migratedFile, temporaryFolder } from '../../../test/temporary.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { systemClock } from '../../platform/clock.ts';
-import { configSchema } from '../../platform/config/config.ts';
-import { type SinkConfig, sinksOf } from '../../platform/config/sinks.ts';
-import { type Database, openDatabase } from '../../platform/database/database.ts';
-import { type Log, silentLog } from '../../platform/log.ts';
-import { supervise } from '../../platform/supervise.ts';
-import type { WriteProgress } from './cloud-event.ts';
-import { type EventLog, openEvents } from './events.ts';
-import { type Forwarder, openForwarder } from './forward.ts';
-import type { Sink, SinkBounds } from './sink.ts';
-import { openTransport } from './transports.ts';
+import type { Clock } from '../../../src/platform/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
+import { configSchema } from '../../../src/platform/config/config.ts';
+import { type SinkConfig, sinksOf } from '../../../src/platform/config/sinks.ts';
+import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
+import { type Log, silentLog } from '../../../src/platform/log.ts';
+import { supervise } from '../../../src/platform/supervise.ts';
+import type { WriteProgress } from '../../../src/services/events/cloud-event.ts';
+import { type EventLog, openEvents } from '../../../src/services/events/events.ts';
+import { type Forwarder, openForwarder } from '../../../src/services/events/forward.ts';
+import type { Sink, SinkBounds } from '../../../src/services/events/sink.ts';
+import { openTransport } from '../../../src/services/events/transports.ts';
+import { manualClock } from '../../manual-clock.ts';
+import { migratedFile, temporaryFolder } from '../../temporary.ts';
 
 export const SYSTEM_ID = '3c8f7a52-6a25-4be8-9f0a-0a2d6c1b7e11';
 

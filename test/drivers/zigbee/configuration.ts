@@ -1,4 +1,4 @@
-import type { LockConfiguration } from '../contract/settings.ts';
+import type { LockConfiguration } from '../../../drivers/contract/settings.ts';
 
 /** Of a door that no one wanted anything of. */
 export const PLAIN: LockConfiguration = {

@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
-import { encodeMt, type MtFrame, readMt } from '../../test/simulators/zigbee/mt/frame.ts';
-import type { Cleanup } from './test-gateway.ts';
+import { encodeMt, type MtFrame, readMt } from '../../simulators/zigbee/mt/frame.ts';
+import type { Cleanup } from './gateway.ts';
 
 export interface Wire {
   /** tcp://127.0.0.1:port, in the place of the coordinator's. */

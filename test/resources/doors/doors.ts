@@ -1,6 +1,6 @@
 /** Doors as the front desk makes, edits and reads them. */
 import { expect } from 'vitest';
-import { type DoorSite, GATEWAY, openDoorSite } from '../../../test/door-site.ts';
+import { type DoorSite, GATEWAY, openDoorSite } from '../../door-site.ts';
 
 export const MAC = '00124b0001a2b3c4';
 

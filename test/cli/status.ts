@@ -1,6 +1,6 @@
 /** The status of an installation that is well, for tests. */
-import { VERSION } from '../app/version.ts';
-import type { Status } from '../services/status/schema.ts';
+import { VERSION } from '../../src/app/version.ts';
+import type { Status } from '../../src/services/status/schema.ts';
 
 const NEWEST = '2026-01-04T03:20:00.000Z';
 const BACKUP = { schedule: '03:20', folder: '/b', newest: NEWEST, ageSeconds: 3_600, error: null };

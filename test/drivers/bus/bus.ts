@@ -1,11 +1,11 @@
 /** A protocol as small as can be, for tests of the bus: four bytes there, four back: address, question, number, sum. */
 import { onTestFinished } from 'vitest';
 import { z } from 'zod';
-import { manualClock } from '../../test/manual-clock.ts';
-import { openBus } from './bus.ts';
-import type { Exchange, Order, Poll, Reading } from './exchange.ts';
-import { type BusOptions, busOptions } from './options.ts';
-import { type Answer, openTestPort, type TestPortTraits } from './test-port.ts';
+import { openBus } from '../../../drivers/bus/bus.ts';
+import type { Exchange, Order, Poll, Reading } from '../../../drivers/bus/exchange.ts';
+import { type BusOptions, busOptions } from '../../../drivers/bus/options.ts';
+import { manualClock } from '../../manual-clock.ts';
+import { type Answer, openTestPort, type TestPortTraits } from './port.ts';
 
 export const REFUSAL = 0x80;
 export const BUSY = 0x90;

@@ -1,10 +1,11 @@
 /** For campaigns: what carries frames between a link and its device, and what gateways do to replies. */
-import { fromAscii, toAscii } from '../../test/simulators/bus/modbus/ascii.ts';
-import { exception, framed } from '../../test/simulators/bus/modbus/frame.ts';
-import { type Adu, adu, aduReader, NO_ANSWER } from '../../test/simulators/bus/modbus/tcp-gateway.ts';
-import type { Answer } from '../bus/test-port.ts';
-import type { Plain } from '../contract/driver.ts';
-import type { TestLink } from './test-link.ts';
+
+import type { Plain } from '../../../drivers/contract/driver.ts';
+import { fromAscii, toAscii } from '../../simulators/bus/modbus/ascii.ts';
+import { exception, framed } from '../../simulators/bus/modbus/frame.ts';
+import { type Adu, adu, aduReader, NO_ANSWER } from '../../simulators/bus/modbus/tcp-gateway.ts';
+import type { Answer } from '../bus/port.ts';
+import type { TestLink } from './link.ts';
 
 export type CarrierKind = 'rtu' | 'ascii' | 'tcp';
 

@@ -11,10 +11,11 @@
  * one piece when a wire would have carried that, `turnaroundMs` later. `null` is a device that says nothing. `wire.sent`
  * reports what was sent, and when the host handed it over.
  */
-import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
-import { characterMs } from './inter-frame-delay.ts';
-import type { BusOptions, LineSettings } from './options.ts';
-import type { OpenPort, PortListener } from './port.ts';
+
+import { characterMs } from '../../../drivers/bus/inter-frame-delay.ts';
+import type { BusOptions, LineSettings } from '../../../drivers/bus/options.ts';
+import type { OpenPort, PortListener } from '../../../drivers/bus/port.ts';
+import { type Clock, DriverError, type DriverLog } from '../../../drivers/contract/driver.ts';
 
 export type Answer = Uint8Array | null | { bytes: Uint8Array; turnaroundMs: number };
 

@@ -2,14 +2,15 @@
  * For tests: a whole link, driver and bus, on a wire that loses one frame of twenty and damages three of a hundred, in
  * both directions, in the time of a manual clock.
  */
-import { manualClock } from '../../test/manual-clock.ts';
-import { openRandom } from '../../test/simulators/bus/random.ts';
-import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
-import { openTestPort } from '../bus/test-port.ts';
-import type { DriverEvent, Plain } from '../contract/driver.ts';
-import { rs485Report } from '../contract/settings.ts';
-import { openOsdpOn } from './driver.ts';
-import { KEY } from './protocol/test-panel.ts';
+
+import type { DriverEvent, Plain } from '../../../drivers/contract/driver.ts';
+import { rs485Report } from '../../../drivers/contract/settings.ts';
+import { openOsdpOn } from '../../../drivers/osdp/driver.ts';
+import { manualClock } from '../../manual-clock.ts';
+import { openRandom } from '../../simulators/bus/random.ts';
+import { openOsdpDevice } from '../../simulators/osdp/device.ts';
+import { openTestPort } from '../bus/port.ts';
+import { KEY } from './protocol/panel.ts';
 
 export interface Disturbed {
   /** Codes of the commands that failed. */

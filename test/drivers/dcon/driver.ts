@@ -1,10 +1,11 @@
 /** A DCON driver on a manual clock, with modules that are played (test-modules.ts). */
-import { type ManualClock, manualClock } from '../../test/manual-clock.ts';
-import { type Answer, openTestPort } from '../bus/test-port.ts';
-import type { DriverEvent, Plain } from '../contract/driver.ts';
-import { type Rs485Report, rs485Report } from '../contract/settings.ts';
-import { openDconOn } from './driver.ts';
-import { playModules, type TestModules } from './test-modules.ts';
+
+import type { DriverEvent, Plain } from '../../../drivers/contract/driver.ts';
+import { type Rs485Report, rs485Report } from '../../../drivers/contract/settings.ts';
+import { openDconOn } from '../../../drivers/dcon/driver.ts';
+import { type ManualClock, manualClock } from '../../manual-clock.ts';
+import { type Answer, openTestPort } from '../bus/port.ts';
+import { playModules, type TestModules } from './modules.ts';
 
 export const SETTINGS = {
   ioPins: Object.fromEntries(
