@@ -16,8 +16,8 @@ export default defineConfig(({ mode }) => ({
     // Says by name which peers are missing, and so which tests are skipped.
     globalSetup: ['test/peers.ts', ...(mode === 'fast' ? [] : ['test/bundle.ts'])],
     // Real sockets, brokers and child processes on two cores: one file may hold a worker for minutes.
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     // As test/patience.ts has it for vi.waitFor.
     expect: { poll: { timeout: 20_000 } },
     setupFiles: ['test/patience.ts'],

@@ -16,7 +16,7 @@ import { temporaryFolder } from '../../../test/temporary.ts';
 import { openReleases, type Plan } from './releases.ts';
 import { type Service, takeBack, tryOut } from './trial.ts';
 
-vi.setConfig({ testTimeout: 120_000 });
+vi.setConfig({ testTimeout: 240_000 });
 
 const FIXTURE = join(import.meta.dirname, '../../../test/cli/killed-update.ts');
 const PLAN: Plan = {
