@@ -4,7 +4,7 @@ import { isConflict, nextEvidence, wasFollowed } from './conflict-evidence.ts';
 import type { Exchange } from './exchange.ts';
 import type { Conversation } from './line.ts';
 import { openMissedRequests } from './outstanding-requests.ts';
-import { isAnswer } from './receiver.ts';
+import { isAnswer } from './reply.ts';
 import type { Station } from './station.ts';
 
 export interface AddressConflicts {

@@ -13,7 +13,7 @@ import {
   REFUSAL,
   says,
 } from '../../test/drivers/bus/bus.ts';
-import { characterMs, rtuGapMs } from './inter-frame-delay.ts';
+import { characterMs, rtuGapMs } from './options.ts';
 import { MARGIN_MS } from './turnaround.ts';
 
 const TC = characterMs(optionsWith());

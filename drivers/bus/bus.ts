@@ -8,13 +8,13 @@ import { type HistogramReading, openHistogram } from '../contract/histogram.ts';
 import type { BusReport } from '../contract/rs485.ts';
 import { openDialInPort } from './dial-in-port.ts';
 import type { Exchange, Order, Poll } from './exchange.ts';
-import { rtuGapMs } from './inter-frame-delay.ts';
 import type { Senders } from './late-replies.ts';
 import { type Line, openLine } from './line.ts';
 import { type LogOnce, openLogOnce } from './log-once.ts';
 import type { BusOptions } from './options.ts';
+import { rtuGapMs } from './options.ts';
 import type { OpenPort } from './port.ts';
-import { errorOf, type Outcome } from './receiver.ts';
+import { errorOf, type Outcome } from './reply.ts';
 import { openRfc2217Port } from './rfc2217-port.ts';
 import { newQueuedOrder, openSchedule, type Polled, type QueuedOrder, type Schedule } from './schedule.ts';
 import { openSerialPort } from './serial-port.ts';
@@ -53,7 +53,7 @@ export interface OpenBusOptions {
   openPort: OpenPort;
   clock: Clock;
   log: DriverLog;
-  /** Silence before each request, milliseconds; t3.5 of Modbus RTU unless given (inter-frame-delay.ts). */
+  /** Silence before each request, milliseconds; t3.5 of Modbus RTU unless given (options.ts). */
   gapMs?: number;
   /** A late reply has the wire for so many characters; that of Modbus RTU unless given. */
   longestFrame?: number;

@@ -4,8 +4,8 @@
  */
 import type { Clock } from '../contract/driver.ts';
 import type { Exchange, Order } from './exchange.ts';
-import { rtuGapMs } from './inter-frame-delay.ts';
 import type { BusOptions, LineSettings } from './options.ts';
+import { rtuGapMs } from './options.ts';
 import type { Port } from './port.ts';
 
 export interface Tuning {

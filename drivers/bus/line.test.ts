@@ -15,7 +15,7 @@ import {
 import { openTestPort } from '../../test/drivers/bus/port.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openBus } from './bus.ts';
-import { characterMs } from './inter-frame-delay.ts';
+import { characterMs } from './options.ts';
 import { MARGIN_MS } from './turnaround.ts';
 
 const TC = characterMs(optionsWith());

@@ -1,17 +1,24 @@
 /** A port as a wire with one owner: a request, the reply inside its own time, and the silence before the next one. */
 import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
-import { openBaudRateCheck } from './baud-rate-check.ts';
 import type { Exchange } from './exchange.ts';
-import { characterMs, openInterFrameDelay } from './inter-frame-delay.ts';
 import { type LateReplies, openLateReplies, type Senders } from './late-replies.ts';
 import { openTuning } from './line-settings.ts';
 import { openLogOnce } from './log-once.ts';
-import type { BusOptions } from './options.ts';
+import { type BusOptions, characterMs } from './options.ts';
 import type { OpenPort, Port } from './port.ts';
-import { isAnswer, type Outcome, openReceiver, type Receiver } from './receiver.ts';
-import { listen, type Reception, type ReplyTimeout, type Times, timesOf } from './reply-wait.ts';
+import {
+  isAnswer,
+  listen,
+  type Outcome,
+  openReceiver,
+  type Receiver,
+  type Reception,
+  type ReplyTimeout,
+  type Times,
+  timesOf,
+} from './reply.ts';
 import { type Decrypt, openTap, type Redact, type Tap } from './trace.ts';
-import { type Notifier, openNotifier } from './waiting.ts';
+import { type Notifier, openNotifier, pauseUntil } from './waiting.ts';
 
 export interface Conversation {
   outcome: Outcome;
@@ -86,7 +93,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
   const lateReplies = openLateReplies(context.senders);
   const hearing = openHearing({ clock, notifier, tap, lateReplies });
   const reception: Reception = { clock, notifier, gone: gone.signal, heardAt: hearing.at };
-  const frameDelay = openInterFrameDelay({ ...context, tc, gone: gone.signal, heardAt: hearing.at });
+  const frameDelay = openInterFrameDelay(context, tc, gone.signal, hearing.at);
 
   function lose(error: Error): void {
     if (gone.signal.aborted) return;
@@ -111,7 +118,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
     const from = rateCheck.isKept() ? times.earliest : sentAt;
     const listening =
       exchange.replyLength === 0 ? undefined : hearing.listen({ receiver, from, address: exchange.address });
-    const yielded = await listen(reception, { receiver, times, exchange, replyTimeout });
+    const yielded = await listen(reception, receiver, exchange, times, replyTimeout);
     hearing.end();
     tap.cut();
     const heardAt = hearing.at();
@@ -251,4 +258,65 @@ function openHearing({ clock, notifier, tap, lateReplies }: HearingOptions) {
 function linkLost(error: Error, port: string): DriverError {
   if (error instanceof DriverError && error.code === 'LINK_LOST') return error;
   return new DriverError('LINK_LOST', `${port}: ${error.message}`, { cause: error });
+}
+
+/** Of Modbus RTU, characters (over serial line 1.02, 2.3). */
+const LONGEST_FRAME = 256;
+
+/** The time to choose the next order or poll, and to make its request, with its MAC where it has one. */
+const REQUEST_MS = 0.3;
+
+/** The silence that a request needs before it: of the protocol (t3.5 of Modbus), and, after a miss, for the reply that may be late. */
+function openInterFrameDelay(
+  { clock, gapMs, longestFrame = LONGEST_FRAME }: OpenLineOptions,
+  tc: number,
+  gone: AbortSignal,
+  heardAt: () => number,
+) {
+  let kept = Number.NEGATIVE_INFINITY;
+  let silentAt = Number.NEGATIVE_INFINITY;
+  return {
+    /** As Line.silent. */
+    async wait(): Promise<void> {
+      // Noise without end does not silence us: after the time of the longest frame the request is sent into it.
+      const latest = clock.monotonic() + longestFrame * tc;
+      for (;;) {
+        gone.throwIfAborted();
+        silentAt = Math.max(kept, Math.min(heardAt() + gapMs, latest));
+        const until = clock.holdUntil ? silentAt - REQUEST_MS : silentAt;
+        if (clock.monotonic() >= until) return;
+        await pauseUntil(until, clock, gone);
+      }
+    },
+    /** When it is long enough: monotonic, of the last wait. */
+    until: () => silentAt,
+    /** Nothing is sent before this, however silent the wire is. */
+    keep(until: number): void {
+      kept = until;
+    },
+  };
+}
+
+/** A stale reply is early once, and after a timeout; not so often in a row. */
+const EARLY_IN_A_ROW_MAX = 3;
+
+/**
+ * Whether bytes really take the time that the baud rate says. Ports say so by their names; the UART of a virtual machine
+ * has such a name and no wire. Early bytes time after time, and never a reply in its time, distinguish the two.
+ */
+function openBaudRateCheck(paced: boolean) {
+  let earlyInARow = 0;
+  let isRefuted = false;
+  return {
+    /** Early bytes are no reply. */
+    isKept: () => paced && !isRefuted,
+    /** An exchange is over in which bytes came too early, or none. */
+    ended({ early, answered }: { early: boolean; answered: boolean }): void {
+      if (answered) earlyInARow = 0;
+      else if (early) earlyInARow += 1;
+      isRefuted ||= paced && earlyInARow >= EARLY_IN_A_ROW_MAX;
+    },
+    warnings: () =>
+      isRefuted ? ['replies come sooner than the baud rate allows: the port has no wire, or an echo'] : [],
+  };
 }

@@ -75,13 +75,21 @@ export type BusOptions = z.output<typeof schema> & { dataBits?: 7 | 8 };
 /** How characters travel. */
 export type LineSettings = Pick<BusOptions, 'baudRate' | 'parity' | 'stopBits'>;
 
-/** Bits of one character on the wire: start, data bits, parity, stop. */
-export function bitsPerCharacter({
-  parity,
-  stopBits,
-  dataBits = 8,
-}: Pick<BusOptions, 'parity' | 'stopBits' | 'dataBits'>): number {
-  return 1 + dataBits + (parity === 'none' ? 0 : 1) + stopBits;
+type Wire = Pick<BusOptions, 'baudRate' | 'parity' | 'stopBits' | 'dataBits'>;
+
+/** Start, data bits, parity, stop. */
+export function characterMs({ baudRate, parity, stopBits, dataBits = 8 }: Wire): number {
+  return ((1 + dataBits + (parity === 'none' ? 0 : 1) + stopBits) / baudRate) * 1_000;
+}
+
+/** Above this rate t3.5 is fixed, for interrupts would come too often (Modbus over serial line 1.02, 2.5.1.1). */
+const FIXED_GAP_ABOVE_BAUD = 19_200;
+const FIXED_GAP_MS = 1.75;
+const GAP_CHARACTERS = 3.5;
+
+/** t3.5: the silence that ends a frame of Modbus RTU, and so the least before each request. */
+export function rtuGapMs(wire: Wire): number {
+  return wire.baudRate > FIXED_GAP_ABOVE_BAUD ? FIXED_GAP_MS : GAP_CHARACTERS * characterMs(wire);
 }
 
 /** What the port and the other options say against each other. */

@@ -12,13 +12,13 @@ import {
   says,
 } from '../../test/drivers/bus/bus.ts';
 import type { TestPort } from '../../test/drivers/bus/port.ts';
-import { characterMs, rtuGapMs } from './inter-frame-delay.ts';
+import { characterMs, rtuGapMs } from './options.ts';
 
 const TC = characterMs(optionsWith());
 /** Request and reply of four characters, 1 ms between them, and the silence after them. */
 const TURN_MS = 8 * TC + 1 + rtuGapMs(optionsWith());
 
-/** As long as a command waits for a device that is absent: its request, and reply-wait.ts. */
+/** As long as a command waits for a device that is absent: its request, and reply.ts. */
 const YIELD_MS = 4 * TC + 3 + 4 * TC;
 
 const addresses = (wire: TestPort, from = 0) => wire.sent.slice(from).map(({ bytes }) => bytes[0] ?? 0);

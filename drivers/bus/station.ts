@@ -4,7 +4,7 @@ import { type Breaker, CLOSED, nextBreaker } from './circuit-breaker.ts';
 import { type ConflictEvidence, NO_EVIDENCE } from './conflict-evidence.ts';
 import { type Attempt, COUNTER_OF, newCounters } from './exchange.ts';
 import type { OutstandingRequest } from './outstanding-requests.ts';
-import { isAnswer } from './receiver.ts';
+import { isAnswer } from './reply.ts';
 import { answeredAfter, type Turnaround, UNKNOWN_TURNAROUND } from './turnaround.ts';
 
 export interface Station {

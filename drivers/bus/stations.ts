@@ -10,8 +10,8 @@ import { openLoad } from './load.ts';
 import type { BusOptions } from './options.ts';
 import { afterExchange, afterLate, type Ended, openMissedRequests } from './outstanding-requests.ts';
 import type { Port } from './port.ts';
-import { isAnswer, type Outcome } from './receiver.ts';
-import type { ReplyTimeout } from './reply-wait.ts';
+import type { ReplyTimeout } from './reply.ts';
+import { isAnswer, type Outcome } from './reply.ts';
 import { newStation, note, reportOf, type Station } from './station.ts';
 import { shortestWaitMs } from './turnaround.ts';
 

@@ -10,7 +10,7 @@
  */
 import { z } from 'zod';
 import { type Bus, openBus, openPort } from '../bus/bus.ts';
-import { characterMs } from '../bus/inter-frame-delay.ts';
+import { characterMs } from '../bus/options.ts';
 import type { OpenPort } from '../bus/port.ts';
 import {
   type Driver,

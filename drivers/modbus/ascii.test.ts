@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { io, openTestLink, profileNamed, type TestDevice } from '../../test/drivers/modbus/link.ts';
 import { fromAscii, toAscii } from '../../test/simulators/bus/modbus/ascii.ts';
 import { framed } from '../../test/simulators/bus/modbus/frame.ts';
-import { asciiLength, encodeAscii, rtuOf } from './ascii-frame.ts';
+import { asciiLength, encodeAscii, rtuOf } from './ascii.ts';
 import { sendersOf } from './frame.ts';
 
 const characters = (text: string) => Uint8Array.from(Buffer.from(text, 'latin1'));

@@ -4,8 +4,8 @@
  */
 import type { Exchange, Reading } from '../bus/exchange.ts';
 import type { DriverError } from '../contract/driver.ts';
-import { readBits, write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
+import { readBits, write } from './messages.ts';
 import type { Profile, Watchdog } from './profile-shape.ts';
 
 /** One exchange of a contact. */

@@ -2,7 +2,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { INPUT_PINS, OUTPUT_PINS, type Rs485Report, type Rs485Settings } from '../contract/settings.ts';
 import { unsupportedOf } from '../rs485/carries.ts';
-import type { Unfed } from '../rs485/watchdog-feed.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { flagAt, type ObservationsOptions, openObservations } from './observations.ts';
 import { PRODUCT_CODE, REVISION } from './product.ts';
@@ -19,13 +18,14 @@ import {
   withRead,
 } from './registers.ts';
 import { blockOf, carriedBy, effectiveMs, registersIn, settingsIn } from './settings-block.ts';
+import type { WatchdogGuard } from './watchdog-guard.ts';
 
 export interface StateOptions extends ObservationsOptions {
   unit: number;
   linkId: string;
   pulses: LivePulses;
   relayFault(): Rs485Report['relayFault'];
-  unfed(): Unfed | null;
+  guard: Pick<WatchdogGuard, 'unfed'>;
   reportState(report: Rs485Report): void;
 }
 
@@ -85,7 +85,7 @@ export function openState(options: StateOptions): DeviceState {
     settings: settingsNow(image, profile, applied),
     edges: observations.edges(),
     pulse: connected ? options.pulses.shown(image) : null,
-    watchdog: watchdog && { ...watchdog, unfed: options.unfed() },
+    watchdog: watchdog && { ...watchdog, unfed: options.guard.unfed() },
     relayFault: options.relayFault(),
     effectiveUnlockMilliseconds: effectiveUnlock(profile, settingsNow(image, profile, applied)),
   });
@@ -131,7 +131,7 @@ export function openState(options: StateOptions): DeviceState {
         observations.edges(),
         options.pulses.shown(image),
         options.relayFault(),
-        options.unfed(),
+        options.guard.unfed(),
       ];
       const now = [name, connected, image, applied, standard.all(), ...shown];
       const state = reported && areSame(now, reportedOf) ? reported : report(name, connected);

@@ -9,7 +9,7 @@ import type { Rs485Settings } from '../contract/settings.ts';
 import { MEET_EVERY_MS } from '../rs485/polling.ts';
 import type { Step } from './contact-steps.ts';
 import { type DeviceState, openState, type StateOptions } from './device-state.ts';
-import { readBits, readRegisters } from './exchanges.ts';
+import { readBits, readRegisters } from './messages.ts';
 import { isRefusal, openPollFailures, openStandIn } from './poll-failures.ts';
 import { foreignProduct, identificationStep } from './product.ts';
 import { identitySpans, pollSpans, productSpans, settingsBlock } from './profile-areas.ts';
@@ -39,7 +39,7 @@ export interface Device extends Disposable {
   warning(): string | undefined;
 }
 
-export interface DeviceOptions extends Omit<StateOptions, 'unfed'> {
+export interface DeviceOptions extends StateOptions {
   everyMs: number;
   log: DriverLog;
   guard: WatchdogGuard;
@@ -57,7 +57,7 @@ type Phase = { kind: 'contact'; steps: readonly Step[] } | { kind: 'known'; next
 
 export function openDevice(options: DeviceOptions): Device {
   const { unit, profile, log, guard } = options;
-  const state = openState({ ...options, unfed: guard.unfed });
+  const state = openState(options);
   let connected = false;
   /** It has restarted, perhaps in another place: nothing is sent to it by its name until that was read. */
   let isInDoubt = false;

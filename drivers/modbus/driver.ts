@@ -2,30 +2,50 @@
  * Modbus RTU on an RS-485 bus, and Modbus TCP: the devices of the options and of `watch` are polled and reported, each as its profile
  * says (profile.ts). The wire is the bus's (drivers/bus/bus.ts).
  *
- * To read in this order. A device: devices.ts → device.ts (contact and polls) → contact-steps.ts → device-state.ts (its report) →
- * observations.ts (inputs, alarms, restarts). What is done to it: apply.ts → settings-block.ts · pulses.ts → orders.ts →
- * live-pulses.ts → watchdog-guard.ts → relay-watch.ts → watchdog-expiry.ts → watchdog-test.ts. The bytes: exchanges.ts → frame.ts →
- * messages.ts; on a connection in the frames of tcp-port.ts → tcp-frame.ts; in ASCII, ascii-bus.ts → ascii-frame.ts. Products: profile-shape.ts → registers.ts → profile-areas.ts → profile-faults.ts. Addresses that are asked: probe.ts.
+ * To read in this order. A device: device.ts (contact and polls) → contact-steps.ts → device-state.ts (its report) →
+ * observations.ts (inputs, alarms, restarts). What is done to it: settings-block.ts · pulses.ts → orders.ts →
+ * live-pulses.ts → watchdog-guard.ts → relay-watch.ts → watchdog-expiry.ts → watchdog-test.ts. The bytes: messages.ts → frame.ts;
+ * on a connection in the frames of tcp-port.ts → tcp-frame.ts; in ASCII, ascii.ts. Products: profile-shape.ts → registers.ts → profile-areas.ts → profile-faults.ts. Addresses that are asked: probe.ts.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { type Bus, type OpenBusOptions, openBus, openPort } from '../bus/bus.ts';
 import type { Senders } from '../bus/late-replies.ts';
 import type { OpenPort } from '../bus/port.ts';
-import { type Driver, DriverError, type OpenDriver, type Plain } from '../contract/driver.ts';
-import type { Rs485Report } from '../contract/settings.ts';
+import {
+  type Clock,
+  type Driver,
+  DriverError,
+  type DriverLog,
+  type OpenDriver,
+  type Plain,
+} from '../contract/driver.ts';
+import type { Watch } from '../contract/rs485.ts';
+import type { Rs485Applied, Rs485Apply, Rs485Report } from '../contract/settings.ts';
 import { valid } from '../contract/valid.ts';
-import { openEventQueue } from '../rs485/event-queue.ts';
-import { type Commands, commonCommands, executing, runLink } from '../rs485/link.ts';
-import { applySettings } from './apply.ts';
-import { asciiBus } from './ascii-bus.ts';
-import { ASCII_LONGEST, rtuOf } from './ascii-frame.ts';
-import { type Devices, openDevices } from './devices.ts';
+import { type EventQueue, openEventQueue } from '../rs485/event-queue.ts';
+import { type Commands, commonCommands, executing, runLink, type Until } from '../rs485/link.ts';
+import { openMutex } from '../rs485/mutex.ts';
+import { openPolling } from '../rs485/polling.ts';
+import { type Member, openRegistry, type Registry } from '../rs485/registry.ts';
+import { openRelayFaults } from '../rs485/relay-faults.ts';
+import { underTest } from '../rs485/watchdog-proof.ts';
+import { ASCII_LONGEST, asciiBus, rtuOf } from './ascii.ts';
+import { type Device, openDevice } from './device.ts';
 import { sendersOf } from './frame.ts';
+import { openLivePulses } from './live-pulses.ts';
+import { readRegisters, write } from './messages.ts';
 import { checkedOptions, isModbusTcp, type ModbusOptions, withTurnaround } from './options.ts';
 import { probeAddress } from './probe.ts';
 import { profileSchema } from './profile.ts';
 import type { Profile } from './profile-shape.ts';
+import { type EndPulse, type Fire, openEndPulse, openPulse } from './pulses.ts';
+import { openRelayWatch, type RelayWatch } from './relay-watch.ts';
+import { blockOf, refusalOf, registersIn, registersOf } from './settings-block.ts';
 import { modbusTcpOver, openGatewayPort } from './tcp-port.ts';
+import { openWatchdogExpiry, type WatchdogExpiry } from './watchdog-expiry.ts';
+import { watchdogGuardOf } from './watchdog-guard.ts';
+import { openWatchdogTest, type TestWatchdog } from './watchdog-test.ts';
 
 /** As configured, with the profiles that are named there. */
 const driverOptions = checkedOptions
@@ -49,24 +69,39 @@ export function openModbusOn(openPort: OpenPort): OpenDriver {
       options.devices.map(({ unitId, profile }) => [unitId, named(profile ?? options.profile)]),
     );
     const usual = named(options.profile);
-    const profileAt = (unit: number) => profiles.get(unit) ?? usual;
     const { clock, log, linkId, report } = context;
     await using opening = new AsyncDisposableStack();
     const bus = opening.use(await openFramed({ options, openPort, clock, log }, signal));
     const events = openEventQueue({ emit: context.emit, clock, log });
-    const { pollEveryMs: everyMs } = options;
-    // Plain, but for optional keys in its type.
-    const reportState = (state: Rs485Report) =>
-      report({ subject: `device:${state.hwId}`, state: state as Plain });
-    const common = { linkId, clock, log, bus, everyMs, profileAt };
-    const devices = opening.use(
-      openDevices({ ...common, reportState, addEvent: events.add, configured: [...profiles.keys()] }),
+    const closing = new AbortController();
+    const link: Link = {
+      linkId,
+      clock,
+      log,
+      bus,
+      everyMs: options.pollEveryMs,
+      configured: [...profiles.keys()],
+      profileAt: (unit) => profiles.get(unit) ?? usual,
+      // Plain, but for optional keys in its type.
+      reportState: (state) => report({ subject: `device:${state.hwId}`, state: state as Plain }),
+      addEvent: events.add,
+      closing: closing.signal,
+      expected: new Map(),
+    };
+    const devices: Devices = opening.use(
+      openRegistry({
+        open: (unit) => openMember(link, unit, devices),
+        expectedAt: (unit) => link.expected.get(unit),
+        reportState: link.reportState,
+      }),
     );
+    opening.defer(() => closing.abort(new DriverError('LINK_LOST', 'the link is closed')));
+    watch(link, devices, []);
     const parts = { bus, events, context, warnings: devices.warnings, repeat: devices.report };
     const opened = opening.move();
     return {
       run: (runSignal) => runLink(parts, runSignal),
-      execute: executing(commandsOf({ linkId, bus, profileAt, devices }), 'a Modbus link'),
+      execute: executing(commandsOf(link, devices), 'a Modbus link'),
       [Symbol.asyncDispose]: () => opened.disposeAsync(),
     } satisfies Driver;
   };
@@ -87,23 +122,154 @@ async function openFramed(
   return asciiBus(await openBus({ ...context, senders, longestFrame: ASCII_LONGEST }, signal));
 }
 
-interface CommandsOptions {
+interface Link {
   linkId: string;
+  clock: Clock;
+  log: DriverLog;
   bus: Bus;
+  everyMs: number;
+  /** Unit ids of the options, which are polled whatever the daemon watches. */
+  configured: readonly number[];
   profileAt(unit: number): Profile;
-  devices: Devices;
+  reportState(report: Rs485Report): void;
+  addEvent: EventQueue['add'];
+  /** Fires when the driver closes. */
+  closing: AbortSignal;
+  /** The hwId that the daemon expects at a unit id. */
+  expected: ReadonlyMap<number, string>;
 }
 
-function commandsOf({ linkId, bus, profileAt, devices }: CommandsOptions): Commands {
+/** One device, and what is done to it. */
+interface ModbusMember extends Member {
+  device: Device;
+  fire: Fire;
+  endPulse: EndPulse;
+  testWatchdog: TestWatchdog;
+  expiry: WatchdogExpiry;
+}
+
+/** The devices that are polled: those of the options, and those that the daemon watches. */
+type Devices = Registry<ModbusMember>;
+
+function openMember(link: Link, unit: number, devices: Devices): ModbusMember {
+  const { linkId, clock, log, bus, everyMs, reportState, addEvent, closing } = link;
+  const profile = link.profileAt(unit);
+  const live = openLivePulses(profile, clock);
+  const guard = watchdogGuardOf(unit, profile, live, clock);
+  const expiry = openWatchdogExpiry({ device: () => device, polling: () => polling, clock, log, closing });
+  const busFor = (opens: boolean): Pick<Bus, 'exchange' | 'isContested'> => ({
+    isContested: bus.isContested,
+    exchange: (exchange, order, signal) =>
+      bus.exchange(expiry.guarded(guard.watched(exchange), opens), order, signal),
+  });
+  const hwId = () => device.hwId();
+  const faults = openRelayFaults({ clock, hwId, addEvent, changed: () => device.report() });
+  const device: Device = openDevice({
+    linkId,
+    unit,
+    profile,
+    clock,
+    log,
+    everyMs,
+    reportState,
+    addEvent,
+    pulses: live,
+    relayFault: faults.shown,
+    guard,
+    claim: (hwId) => devices.claim(unit, hwId),
+    isTaken: (hwId) => devices.isTaken(unit, hwId),
+    polled: () => relays.polled(),
+    staysClosed: () => void expiry.keep().catch(() => undefined),
+  });
+  const polling = openPolling(bus, device.poll);
+  const common = { device, clock, log, live, faults, mutex: openMutex(), closing };
+  const relays: RelayWatch = openRelayWatch({ ...common, bus: busFor(true), expiry, guard });
+  const parts = { ...common, bus: busFor(false), relays, polling, guard };
+  return {
+    device,
+    fire: openPulse(parts),
+    endPulse: openEndPulse(parts),
+    testWatchdog: openWatchdogTest(parts),
+    expiry,
+    [Symbol.dispose]() {
+      polling[Symbol.dispose]();
+      device[Symbol.dispose]();
+    },
+  };
+}
+
+function watch(link: Link, devices: Devices, watched: Watch['devices']): void {
+  link.expected = new Map(watched.map(({ address, hwId }) => [address, hwId]));
+  devices.settle(new Set([...link.configured, ...link.expected.keys()]));
+}
+
+function commandsOf(link: Link, devices: Devices): Commands {
+  const { bus, linkId, profileAt } = link;
+  const tested = new Set<number>();
   return commonCommands(bus, {
-    watch: (list) => devices.watch(list.devices),
-    assertMayBeAsked: devices.assertMayBeAsked,
+    watch: (list) => watch(link, devices, list.devices),
+    assertMayBeAsked: (units) => assertMayBeAsked(units, tested, devices),
     probeAddress: (address, repeats, asking) =>
       probeAddress(address, repeats, { ...asking, linkId, profileAt }),
     applySettings: async (apply, until) => applySettings(apply, devices.named(apply.hwId).device, bus, until),
-    testWatchdog: (test, { signal }) => devices.testWatchdog(test, signal),
+    async testWatchdog(test, { signal }) {
+      const { device, testWatchdog } = devices.named(test.hwId);
+      tested.add(device.unit);
+      try {
+        return await testWatchdog(test, signal);
+      } finally {
+        tested.delete(device.unit);
+      }
+    },
     endPulse: async ({ hwId, relay }, { deadline, signal }) =>
       devices.named(hwId).endPulse(relay, deadline, signal),
     pulse: async (wanted, { deadline, signal }) => devices.named(wanted.hwId).fire(wanted, deadline, signal),
   });
+}
+
+/** Throws BUSY: a question to this device would feed a watchdog that is tested, or that is to open a relay. */
+function assertMayBeAsked(units: readonly number[], tested: ReadonlySet<number>, devices: Devices): void {
+  const unit = units.find((one) => tested.has(one));
+  if (unit !== undefined) throw underTest(unit);
+  const held = units.find((one) => devices.at(one)?.expiry.isHeld());
+  if (held !== undefined)
+    throw new DriverError(
+      'BUSY',
+      `a relay of device ${held} does not open, and its watchdog is to open it: ask nothing of it meanwhile`,
+    );
+}
+
+/** The same block again is harmless. */
+const ATTEMPTS = 3;
+
+/** Puts settings in force: the whole block in one write, then read back. */
+async function applySettings(
+  { settingsVersion, settings }: Rs485Apply,
+  device: Device,
+  bus: Pick<Bus, 'exchange'>,
+  { deadline, signal }: Until,
+): Promise<Rs485Applied> {
+  const { unit, profile } = device;
+  const refusal = refusalOf(profile, settings);
+  if (refusal !== undefined) throw new DriverError('REFUSED', refusal);
+  const block = blockOf(profile);
+  if (!block) {
+    device.applied(settings, settingsVersion, undefined);
+    return { reportedSettingsVersion: settingsVersion };
+  }
+  const own = registersIn(device.image(), block);
+  if (!own) throw new DriverError('DEVICE_OFFLINE', 'the settings of the device were not read yet');
+  const values = registersOf(
+    profile,
+    { registers: own, image: device.image() },
+    { settingsVersion, settings },
+  );
+  const order = { class: 'settings', deadline, attempts: ATTEMPTS } as const;
+  await bus.exchange(write(unit, { functionCode: 16, address: block.address, values }), order, signal);
+  const { address, quantity } = block;
+  const read = await bus.exchange(readRegisters(unit, { functionCode: 3, address, quantity }), order, signal);
+  if (!isDeepStrictEqual(read, values))
+    throw new DriverError('BAD_REPLY', 'the device acknowledged the settings, and shows others');
+  device.applied(settings, settingsVersion, read);
+  return { reportedSettingsVersion: settingsVersion };
 }

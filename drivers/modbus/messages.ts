@@ -1,13 +1,83 @@
 /**
- * Requests and what comes back, as bytes: the only importer of modbus-serial, which is used as a codec and nothing else.
- * A client of one exchange sits on a port that is none; it writes one request there, and is handed one frame that
- * frame.ts has found to be the answer. Its queue, timeouts and serial ports credit late replies to the wrong request,
+ * Modbus requests as exchanges of the bus (drivers/bus/exchange.ts), and their bytes. The only importer of modbus-serial, which is used
+ * as a codec and nothing else. A client of one exchange sits on a port that is none; it writes one request there, and is handed one frame
+ * that frame.ts has found to be the answer. Its queue, timeouts and serial ports credit late replies to the wrong request,
  * believe local echo and leave promises pending (modbus-serial.test.ts shows each), so they are never used.
  */
 import modbusSerial from 'modbus-serial';
+import type { Exchange, Reading } from '../bus/exchange.ts';
+import { exceptionReading } from './exceptions.ts';
+import { answerLength, isMbapAnswer, locate } from './frame.ts';
+
+const MODBUS_TCP = {
+  kind: 'unanswered',
+  reason:
+    'a Modbus TCP server answers (MBAP headers), where the bytes of a serial line are expected: set the port of the link to modbus-tcp://, or the server to raw TCP server mode',
+} as const;
+
+export function readBits(
+  unit: number,
+  from: { functionCode: 1 | 2; address: number; quantity: number },
+): Exchange<boolean[]> {
+  return exchange(unit, from, (answer) => (answer.kind === 'bits' ? answer.values : undefined));
+}
+
+export function readRegisters(
+  unit: number,
+  from: { functionCode: 3 | 4; address: number; quantity: number },
+): Exchange<number[]> {
+  return exchange(unit, from, (answer) => (answer.kind === 'registers' ? answer.values : undefined));
+}
+
+export function write(
+  unit: number,
+  request: Extract<Request, { functionCode: 5 | 6 | 15 | 16 }>,
+): Exchange<null> {
+  return exchange(unit, request, (answer) => (answer.kind === 'written' ? null : undefined));
+}
+
+export interface Identification {
+  objects: ReadonlyMap<number, string>;
+  next: number | undefined;
+}
+
+export function readIdentification(unit: number, object: number): Exchange<Identification> {
+  return exchange(unit, { functionCode: 43, object }, (answer) =>
+    answer.kind === 'identification' ? answer : undefined,
+  );
+}
+
+function exchange<Reply>(
+  unit: number,
+  request: Request,
+  replyOf: (answer: Answer) => Reply | undefined,
+): Exchange<Reply> {
+  const bytes = encode(unit, request);
+  // Modbus over serial line 1.02, 2.1: all devices take it, and none answers.
+  const isBroadcast = unit === 0;
+  return {
+    address: unit,
+    operation: String(request.functionCode),
+    replyLength: isBroadcast ? 0 : answerLength(bytes),
+    request: () => bytes,
+    read(received): Reading<Reply> {
+      const unanswered = isBroadcast ? replyOf({ kind: 'written' }) : undefined;
+      if (unanswered !== undefined) return { kind: 'reply', reply: unanswered };
+      const located = locate(bytes, received);
+      if (located.kind === 'more' && isMbapAnswer(bytes, received)) return MODBUS_TCP;
+      if (located.kind === 'more') return located;
+      const answer = decode(unit, request, located.frame);
+      if (answer.kind === 'exception') return exceptionReading(answer.code, replyOf({ kind: 'written' }));
+      const reply = replyOf(answer);
+      return reply === undefined ? { kind: 'more', fault: 'framing' } : { kind: 'reply', reply };
+    },
+  };
+}
+
+// The bytes.
 
 /** Function codes of the Modbus application protocol 1.1b3, 6.1 to 6.12, and 6.21. */
-export type Request =
+type Request =
   /** Coils, discrete inputs; holding registers, input registers. */
   | { functionCode: 1 | 2 | 3 | 4; address: number; quantity: number }
   /** A number: products that take a time where the standard has only on (0xFF00) and off (0). */
@@ -18,7 +88,7 @@ export type Request =
   /** Read device identification, basic: vendor, product code and revision. */
   | { functionCode: 43; object: number };
 
-export type Answer =
+type Answer =
   | { kind: 'bits'; values: boolean[] }
   | { kind: 'registers'; values: number[] }
   | { kind: 'written' }
@@ -31,15 +101,15 @@ const MEI_TYPE = 14;
 const READ_BASIC = 1;
 const MORE_FOLLOWS = 0xff;
 
-export function encode(unit: number, request: Request): Uint8Array {
-  return exchange(unit, request).sent;
+function encode(unit: number, request: Request): Uint8Array {
+  return codecOf(unit, request).sent;
 }
 
 /** `frame`: whole, of sound CRC, and the answer to `request` (frame.ts). Throws on what modbus-serial makes nothing of. */
-export function decode(unit: number, request: Request, frame: Uint8Array): Answer {
+function decode(unit: number, request: Request, frame: Uint8Array): Answer {
   // modbus-serial would ask for the next part by itself, past the owner of the bus.
   if (frame[1] === 43) return identification(frame);
-  const { error, data } = exchange(unit, request).receive(frame);
+  const { error, data } = codecOf(unit, request).receive(frame);
   const code = error?.modbusCode;
   if (code !== undefined) return { kind: 'exception', code };
   if (error || !data) throw new Error(`modbus-serial cannot read a frame: ${error?.message ?? 'no answer'}`);
@@ -59,7 +129,7 @@ const { default: Client } = modbusSerial;
 type Outcome = { error?: Error & { modbusCode?: number }; data?: { data?: unknown } };
 
 /** One request through a client of its own: nothing of an earlier exchange can be in it. */
-function exchange(unit: number, request: Request) {
+function codecOf(unit: number, request: Request) {
   let sent: Uint8Array = new Uint8Array();
   let receive: (frame: Buffer) => void = () => undefined;
   const outcome: Outcome = {};
@@ -76,7 +146,7 @@ function exchange(unit: number, request: Request) {
     },
   });
   client.open();
-  write(client, unit, request, (error, data) => Object.assign(outcome, error ? { error } : { data }));
+  hand(client, unit, request, (error, data) => Object.assign(outcome, error ? { error } : { data }));
   return {
     sent,
     receive(frame: Uint8Array): Outcome {
@@ -86,7 +156,7 @@ function exchange(unit: number, request: Request) {
   };
 }
 
-function write(
+function hand(
   client: InstanceType<typeof Client>,
   unit: number,
   request: Request,

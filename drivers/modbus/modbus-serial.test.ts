@@ -10,7 +10,7 @@ import { framed } from '../../test/simulators/bus/modbus/frame.ts';
 import { openPty } from '../../test/simulators/bus/pty.ts';
 import { type Bus, openBus, openPort } from '../bus/bus.ts';
 import type { Exchange } from '../bus/exchange.ts';
-import { readIdentification, readRegisters, write } from './exchanges.ts';
+import { readIdentification, readRegisters, write } from './messages.ts';
 
 const { default: Client } = modbusSerial;
 type Client = InstanceType<typeof Client>;

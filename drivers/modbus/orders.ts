@@ -3,7 +3,7 @@ import type { Bus } from '../bus/bus.ts';
 import { type Attempt, type Exchange, FAULTS, type Order, type OrderClass } from '../bus/exchange.ts';
 import { type Clock, DriverError, type DriverErrorCode } from '../contract/driver.ts';
 import { type Device, exchangeOf } from './device.ts';
-import { write } from './exchanges.ts';
+import { write } from './messages.ts';
 import type { Profile } from './profile-shape.ts';
 import { bitsAt, numberAt, type Span, spanOf } from './registers.ts';
 

@@ -4,7 +4,7 @@ import type { Probed } from '../contract/rs485.ts';
 import type { ProbeAsking } from '../rs485/link.ts';
 import { openProber, type Prober, SILENT_ATTEMPTS } from '../rs485/prober.ts';
 import { exchangeOf } from './device.ts';
-import { readIdentification } from './exchanges.ts';
+import { readIdentification } from './messages.ts';
 import { foreignProduct, PRODUCT_CODE, REVISION } from './product.ts';
 import { identitySpans, pollSpans, productSpans } from './profile-areas.ts';
 import type { Profile } from './profile-shape.ts';

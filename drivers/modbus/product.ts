@@ -1,7 +1,7 @@
 /** Which product a device is: by the registers that name one, and by what the standard has for that. */
 
 import type { Step } from './contact-steps.ts';
-import { type Identification, readIdentification } from './exchanges.ts';
+import { type Identification, readIdentification } from './messages.ts';
 import type { Profile } from './profile-shape.ts';
 import { type Image, numberAt, type Span } from './registers.ts';
 

@@ -3,7 +3,7 @@
  * (protocol/session.ts). The wire is the bus's (drivers/bus/bus.ts).
  */
 import { type Bus, openBus, openPort } from '../bus/bus.ts';
-import { characterMs } from '../bus/inter-frame-delay.ts';
+import { characterMs } from '../bus/options.ts';
 import type { OpenPort } from '../bus/port.ts';
 import {
   type Driver,

@@ -12,8 +12,8 @@
  * reports what was sent, and when the host handed it over.
  */
 
-import { characterMs } from '../../../drivers/bus/inter-frame-delay.ts';
 import type { BusOptions, LineSettings } from '../../../drivers/bus/options.ts';
+import { characterMs } from '../../../drivers/bus/options.ts';
 import type { OpenPort, PortListener } from '../../../drivers/bus/port.ts';
 import { type Clock, DriverError, type DriverLog } from '../../../drivers/contract/driver.ts';
 

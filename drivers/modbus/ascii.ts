@@ -1,8 +1,32 @@
 /**
- * Frames of Modbus ASCII (Modbus over serial line 1.02, 2.5.2): a colon, each byte as two hexadecimal digits, the LRC (6.2.1) and
- * CR LF. Pure.
+ * Modbus ASCII: the exchanges of RTU with other characters on the wire, which the bus hears and counts as they are. Its frames (Modbus
+ * over serial line 1.02, 2.5.2): a colon, each byte as two hexadecimal digits, the LRC (6.2.1) and CR LF.
  */
-import { wireFrame } from './frame.ts';
+import type { Bus } from '../bus/bus.ts';
+import type { Exchange, Reading } from '../bus/exchange.ts';
+import { CRC_LENGTH, wireFrame } from './frame.ts';
+
+export function asciiBus(bus: Bus): Bus {
+  return {
+    ...bus,
+    exchange: (exchange, order, signal) => bus.exchange(inAscii(exchange), order, signal),
+    poll: (poll) => bus.poll({ ...poll, begin: () => inAscii(poll.begin()) }),
+  };
+}
+
+function inAscii<Reply>(exchange: Exchange<Reply>): Exchange<Reply> {
+  const { replyLength, request, read } = exchange;
+  return {
+    ...exchange,
+    replyLength: replyLength === 0 ? 0 : asciiLength(replyLength),
+    request: () => encodeAscii(request().subarray(0, -CRC_LENGTH)),
+    read(received): Reading<Reply> {
+      const reading = read(rtuOf(received));
+      const isPart = reading.kind === 'more' && received.length > 0;
+      return isPart ? { fault: 'framing', ...reading } : reading;
+    },
+  };
+}
 
 /**
  * Colon; address, function, at most 252 bytes and the LRC (2.5.2.1); CR LF. A frame begins wherever a colon is, also in the

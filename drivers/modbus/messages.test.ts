@@ -6,8 +6,8 @@ import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Exchange } from '../bus/exchange.ts';
-import { readBits, readIdentification, readRegisters, write } from './exchanges.ts';
 import { crc16 } from './frame.ts';
+import { readBits, readIdentification, readRegisters, write } from './messages.ts';
 
 /** Mutated frames in all; the seed too can be given, to repeat a run: FUZZ_RUNS=1000000 FUZZ_SEED=…. */
 const FUZZ = {
