@@ -4,15 +4,14 @@ import { copyFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, expect, it } from 'vitest';
+import { blockWith } from './operations-page.ts';
 import { readPcapng } from './pcapng-reader.ts';
 import { LOBBY, openRs485Site, READERS, type Rs485Site, waitFor } from './rs485-site.ts';
-import { shellBlocks } from './shell-blocks.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const TIMEOUT_MS = 120_000;
 const READER = '0a4748-1-4711';
 
-const page = shellBlocks(join(ROOT, 'docs/operations.md'));
 let rs485: Rs485Site;
 beforeAll(async () => {
   rs485 = await openRs485Site({ lobby: LOBBY, readers: READERS });
@@ -21,12 +20,6 @@ beforeAll(async () => {
   await waitFor(() => Promise.all(['IO-1', 'IO-2', READER].map((name) => rs485.device(name))));
   return () => rs485[Symbol.asyncDispose]();
 }, TIMEOUT_MS);
-
-function blockWith(text: string): string {
-  const [found, ...others] = page.filter((block) => block.includes(text));
-  if (found === undefined || others.length > 0) throw new Error(`no block, or several, with ${text}`);
-  return found;
-}
 
 /** As typed at the controller, by someone who says yes; the page's buses are those of this site. */
 async function typed(script: string, more: Record<string, string> = {}): Promise<string> {

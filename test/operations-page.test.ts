@@ -10,8 +10,8 @@ import { describe, expect, it, vi } from 'vitest';
 import { parseConfig } from '../src/platform/config/config-file.ts';
 import { keyPairIn } from '../src/platform/key-pair.ts';
 import { openTestGateway } from './gateway.ts';
+import { blockWith, page } from './operations-page.ts';
 import { LOBBY, openRs485Site } from './rs485-site.ts';
-import { shellBlocks } from './shell-blocks.ts';
 import { temporaryFolder } from './temporary.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -19,27 +19,20 @@ vi.setConfig({ testTimeout: 120_000 });
 const ROOT = join(import.meta.dirname, '..');
 const START = join(ROOT, 'src/start.js');
 
-const page = shellBlocks(join(ROOT, 'docs/operations.md'));
-const blockWith = (text: string): string => {
-  const [found, ...others] = page.filter((block) => block.includes(text));
-  if (found === undefined || others.length > 0) throw new Error(`no block, or several, with ${text}`);
-  return found;
-};
-
 /** What the tests below and their neighbours execute, by a part of each block. */
 const EXECUTED = {
   'CN=Trial vendor': 'the root of the encoder in step 8',
   'CN=gatehouse.hotel.example': 'a certificate without an authority',
   'certFile: /etc/gatehouse/https.pem': "the site's own certificate",
   'privkey.pem /etc/gatehouse': "the site's own certificate, up to the restart",
-  'names: [gatehouse.hotel.example]': 'read by the program',
+  'names: [gatehouse.hotel.example]': 'operations-page-service.test.ts',
   'pki/root.crt /tmp': 'the mode of the copy',
   'SERVICE_TOKEN=$(': 'steps 7 to 10',
   'cat >site.json': 'steps 7 to 10',
   'trial-encoder/encoder.sh': 'steps 7 to 10',
   'encoder/desk-1/write-request/first \\': 'steps 7 to 10',
   'encoder/desk-1/write-request/first': 'steps 7 to 10',
-  'id: bus-1': 'read by the program',
+  'id: bus-1': 'operations-page-service.test.ts',
   'call() {': 'steps 7 to 10',
   'gatehouse audit export --out audit.jsonl': 'verified and exported',
   'gatehouse backup key --out': 'a backup, and a restore onto a blank machine',
@@ -49,52 +42,54 @@ const EXECUTED = {
   'rm backup-key.txt': 'a backup, and a restore onto a blank machine',
   'install -d -m 700': 'a backup, and a restore onto a blank machine',
   'sudo gatehouse doors add':
-    'operations-page-field.test.ts, from its fourth line on; src/cli/setup.test.ts types the answers of setup',
+    'operations-page-field.test.ts, from its fourth line on; operations-page-service.test.ts has the two before',
   'bus scan bus-1 --detect': 'operations-page-field.test.ts',
   'bus trace bus-1': 'operations-page-field.test.ts',
   'osdp set': 'operations-page-field.test.ts',
   '/replace -d': 'operations-page-field.test.ts',
   'bus check-profile': 'operations-page-field.test.ts',
-  '--unix-socket': 'operations-page-field.test.ts',
+  '--unix-socket': 'operations-page-field.test.ts; promtool reads its second part',
+  'sudo gatehouse setup\n': 'operations-page-service.test.ts',
+  'systemctl start gatehouse\nsudo gatehouse doctor': 'operations-page-service.test.ts',
+  'enable --now': 'operations-page-service.test.ts',
+  'config check && sudo systemctl reload': 'operations-page-service.test.ts, also with the first bus',
+  'rs485: { rtsOnSend': 'read by the program',
+  'tcp-listen://0.0.0.0': 'read by the program',
+  'product: Acme A62': 'read by the program',
+  'bus doctor bus-1': 'operations-page-devices.test.ts',
+  'osdp firmware': 'operations-page-devices.test.ts',
+  'bus watchdog-test': 'operations-page-devices.test.ts',
+  '--rawfile cert': 'operations-page-devices.test.ts',
+  '/permit-join': 'operations-page-devices.test.ts',
+  'zgate restore': 'operations-page-devices.test.ts',
+} as const;
+
+/** By a part of each block: what `npm run test:install` alone executes, since it needs Debian with systemd as the first process. */
+const BY_TEST_INSTALL = {
+  'apt-get install ./gatehouse_0.1.0': 'needs apt and the root of a machine',
+  'update.pub': 'needs an installed package',
+  'gatehouse update /media': 'needs an installed package and systemd',
+  'gatehouse update rollback': 'needs an installed package and systemd',
+  'apt-get install ./gatehouse_0.2.0': 'needs apt and the root of a machine',
+  'apt-get install --allow-downgrades': 'needs apt and the root of a machine',
+  'ls -l /dev/serial/by-id/ ': 'needs a USB adapter, which `-- --qemu` has',
+  'DeviceAllow=': 'part of a unit',
+  'gatehouse-https.socket': 'needs systemd',
+  'strict.conf': 'needs systemd',
+  'systemd-creds encrypt': 'needs systemd',
+  'LoadCredentialEncrypted=': 'part of a unit',
 } as const;
 
 /** By a part of each block. */
 const WITHOUT = {
-  'npm run package': 'scripts/package.test.ts',
-  'podman run': 'needs podman; scripts/package.test.ts runs the image',
-  'sudo gatehouse setup\n': 'asks; src/cli/setup.test.ts types the answers',
-  'apt-get install ./gatehouse_0.1.0': 'needs the root of a machine; scripts/package.test.ts',
-  'apt-get install ./gatehouse_0.2.0': 'needs the root of a machine; scripts/package.test.ts',
-  'update.pub': 'needs the root of a machine; test/install/updates.ts',
-  'gatehouse update /media': 'needs systemd as the first process; test/install/updates.ts',
-  'gatehouse update rollback': 'needs systemd as the first process; test/install/updates.ts',
-  'apt-get install --allow-downgrades': 'needs the root of a machine; scripts/package.test.ts',
-  'systemctl start gatehouse\nsudo gatehouse doctor':
-    'needs systemd as the first process; test/service.test.ts starts what the unit starts',
-  'systemctl reload': 'needs systemd as the first process; test/reload.test.ts',
-  'enable --now': 'needs systemd as the first process; test/service.test.ts starts what the unit starts',
-  'systemctl reload gatehouse': 'needs systemd as the first process; src/cli/serve.test.ts',
-  '/dev/serial/by-id/          #': 'needs an adapter',
-  'DeviceAllow=': 'part of a unit',
-  'rs485: { rtsOnSend': 'needs a UART with that mode; drivers/bus/rs485-mode.test.ts',
-  'tcp-listen://0.0.0.0': 'drivers/bus/dial-in-port.test.ts',
-  'product: Acme A62': 'src/platform/config/dcon-modules.test.ts',
-  'bus doctor bus-1': 'needs a bus; test/bus-doctor.test.ts',
-  'osdp firmware': 'needs a device; test/osdp-firmware.test.ts',
-  'bus watchdog-test': 'needs somebody who watches; src/cli/bus-watchdog.test.ts',
-  '--rawfile cert': 'needs a gateway reached by TLS; src/resources/networks/networks.test.ts',
-  '/permit-join': 'needs a coordinator; test/zigbee-field.test.ts',
-  'zgate restore': 'needs two coordinators; src/cli/zgate.test.ts',
-  prometheus: 'configuration of another program',
-  'gatehouse-https.socket': 'needs systemd as the first process; test/service.test.ts',
-  'strict.conf': 'needs systemd as the first process; test/service.test.ts',
-  'systemd-creds encrypt': 'needs systemd as the first process; test/service.test.ts has the unit',
-  'LoadCredentialEncrypted=': 'part of a unit',
+  'npm run package': 'needs a minute, and npm; scripts/package.test.ts runs what it runs',
+  'podman run':
+    'needs podman; scripts/package.test.ts runs the image, with its health check, by what util-linux has',
 } as const;
 
 describe('docs/operations.md', () => {
   it('has no block that is neither executed nor excused, and no excuse without a block', () => {
-    const known = [...Object.keys(EXECUTED), ...Object.keys(WITHOUT)];
+    const known = [EXECUTED, BY_TEST_INSTALL, WITHOUT].flatMap((list) => Object.keys(list));
     expect(page.filter((block) => !known.some((part) => `${block}\n`.includes(part)))).toEqual([]);
     expect(known.filter((part) => !page.some((block) => `${block}\n`.includes(part)))).toEqual([]);
   });
@@ -105,6 +100,33 @@ describe('docs/operations.md', () => {
     const config = parseConfig(text, '/etc/gatehouse/gatehouse.yaml');
     expect(config.http.names).toEqual(['gatehouse.hotel.example']);
     expect(config.links.map(({ id }) => id)).toEqual(['bus-1']);
+  });
+
+  it('has settings of a port and a DCON module that the program takes', () => {
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, 'a62.yaml'), blockWith('product: Acme A62'));
+    const [line, dialIn] = [blockWith('rtsOnSend'), blockWith('tcp-listen:')];
+    const link = (id: string, options: string) =>
+      `  - id: ${id}\n    protocol: dcon\n    options:\n${options.replaceAll(/^/gm, '      ')}\n`;
+    const text = `links:\n${link('bus-1', `port: /dev/ttyS1\nmoduleTypes: [${folder}/a62.yaml]\n${line}`)}${link('bus-2', dialIn)}`;
+    const { links } = parseConfig(text, join(folder, 'gatehouse.yaml'));
+    expect(links.map(({ options }) => options)).toMatchObject([
+      { rs485: { rtsOnSend: true } },
+      { port: 'tcp-listen://0.0.0.0:4001', allowedPeer: '10.0.0.7' },
+    ]);
+  });
+
+  it.skipIf(spawnSync('promtool', ['--version']).status !== 0)('has what Prometheus takes', () => {
+    const folder = temporaryFolder();
+    for (const file of ['gatehouse-root.crt', 'gatehouse.token']) writeFileSync(join(folder, file), '');
+    const [, job = ''] = blockWith('--unix-socket').split('# prometheus.yml\n');
+    writeFileSync(join(folder, 'prometheus.yml'), `scrape_configs:\n${job}\n`);
+    const { status, stdout, stderr } = spawnSync('promtool', ['check', 'config', 'prometheus.yml'], {
+      cwd: folder,
+      encoding: 'utf8',
+    });
+    expect([status, stderr], stdout).toEqual([0, '']);
+    expect(stdout).toContain('prometheus.yml is valid');
   });
 
   it.skipIf(spawnSync('openssl', ['version']).status !== 0)(
