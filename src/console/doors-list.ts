@@ -4,7 +4,7 @@ import type { z } from 'zod';
 import type { doorPage } from '../resources/doors/list-schema.ts';
 import type { Zgate } from '../resources/zgates/schema.ts';
 import type { Group } from '../services/catalogue/schema.ts';
-import { CATALOGUE, call, DOORS, mayDo, PAGE, readAll } from './api.ts';
+import { CATALOGUE, call, DOORS, mayDo, readAll } from './api.ts';
 import { onEvent } from './live.ts';
 
 type DoorPage = z.infer<typeof doorPage>;
@@ -17,6 +17,11 @@ const FEW = 3;
 const PAUSE_MS = 2_000;
 /** Names, link quality and when a door was last seen change without an event. */
 const ALL_READ_MS = 120_000;
+
+/** Most doors of a page that the gateway gives: each request takes a phone as long as reading a hundred of them. */
+const PAGE = 250;
+/** More than a screen has. */
+const WORST = 40;
 
 export const doors = signal<readonly ListedDoor[] | undefined>(undefined);
 /** The worst are shown, and the others are being read. */
@@ -31,7 +36,7 @@ let readingWorst: Promise<void> | undefined;
  * changes in between comes with no event.
  */
 export function readWorst(): Promise<void> {
-  readingWorst ??= call<DoorPage>('GET', `${DOORS}?sort=presence&limit=${PAGE}`).then(({ items }) => {
+  readingWorst ??= call<DoorPage>('GET', `${DOORS}?sort=presence&limit=${WORST}`).then(({ items }) => {
     if (doors.value !== undefined) return;
     isPartial.value = true;
     doors.value = items;
@@ -39,14 +44,14 @@ export function readWorst(): Promise<void> {
   return readingWorst;
 }
 
-/** Beside the stream of events a browser has five connections to a gateway. */
-const PAGES_TOGETHER = 4;
+/** With the first, a thousand doors. Beside the stream of events a browser has five connections to a gateway. */
+const PAGES_TOGETHER = 3;
 
 /**
  * By their numbers. So many numbers after a place are those of a page at most, so that pages which are asked for together leave
  * none out; where numbers are missing they would have doors twice, and one is asked for after the other.
  */
-async function readAllDoors(): Promise<ListedDoor[]> {
+export async function readAllDoors(): Promise<ListedDoor[]> {
   const found = new Map<number, ListedDoor>();
   let after = 0;
   let together = 1;
@@ -169,7 +174,7 @@ export interface PlaceNames {
 }
 
 /** Roles that read wiring; others see gateways by their ids. */
-const WIRING_READERS = ['service-tool', 'front-desk-admin', 'front-desk', 'monitor'] as const;
+export const WIRING_READERS = ['service-tool', 'front-desk-admin', 'front-desk', 'monitor'] as const;
 
 export const placeNames = signal<PlaceNames>({ groups: new Map(), gateways: new Map() });
 

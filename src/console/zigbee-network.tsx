@@ -1,8 +1,7 @@
 /** The channel of a Zigbee network, and the radio neighbours of each node in it. */
 import { useComputed, useSignal } from '@preact/signals';
 import type { Zgate } from '../resources/zgates/schema.ts';
-import { DOORS, readAll } from './api.ts';
-import { doorName, type ListedDoor } from './doors-list.ts';
+import { doorName, readAllDoors } from './doors-list.ts';
 import { Choice } from './edit-form.tsx';
 import { type Job, JobButton } from './job-button.tsx';
 import type { Graph, PlacedNode } from './map-layout.ts';
@@ -67,6 +66,7 @@ function movedIn({ result }: Job): string {
 }
 
 const SHOWN = 20;
+const NAMELESS: ReadonlyMap<string, string> = new Map();
 
 /** On request only, since it asks every router: a picture, and a list that can be searched, coordinator first. */
 export function NetworkMap({ gateway }: { gateway: Zgate }) {
@@ -74,9 +74,11 @@ export function NetworkMap({ gateway }: { gateway: Zgate }) {
   const sought = useSignal('');
   const touched = useSignal<PlacedNode | undefined>(undefined);
   const shown = useSignal(SHOWN);
-  const { value: doors } = useRead(readLocks, { key: 'locks', everyMs: READ_MS, isMine: () => false });
+  const isDrawn = useSignal(false);
+  const read = useRead(readLocks, { key: 'locks', everyMs: READ_MS, isMine: () => false });
+  const names = read.value ?? NAMELESS;
   const heard = useComputed(() => Map.groupBy(map.value?.links ?? [], ({ from }) => from));
-  const nameOf = (hwId: string) => doors?.get(hwId)?.name ?? hwId;
+  const nameOf = (hwId: string) => names.get(hwId) ?? hwId;
   const text = sought.value.trim().toLowerCase();
   const nodes = map.value?.nodes.filter(
     ({ hwId }) => hwId.includes(text) || nameOf(hwId).toLowerCase().includes(text),
@@ -101,23 +103,31 @@ export function NetworkMap({ gateway }: { gateway: Zgate }) {
           <NetworkPicture
             graph={map.value}
             sought={text}
-            nameOf={nameOf}
+            names={names}
             touched={(node) => {
               touched.value = node;
+            }}
+            drawn={() => {
+              isDrawn.value = true;
             }}
           />
           <p role="status">{touched.value && wordsOf(touched.value, nameOf)}</p>
         </>
       )}
-      <ul class="log">
-        {nodes?.slice(0, shown.value).map(({ hwId, type }) => (
-          <li key={hwId}>
-            <strong dir="auto">{nameOf(hwId)}</strong> {nameOf(hwId) !== hwId && hwId} {type}{' '}
-            <span class="soft">{neighboursOf(heard.value.get(hwId) ?? [], nameOf)}</span>
-          </li>
-        ))}
-      </ul>
-      <ShowMore shown={shown} step={SHOWN} all={nodes?.length ?? 0} />
+      {/* Not in the frame of the picture, which is what a person looks at. */}
+      {isDrawn.value && (
+        <>
+          <ul class="log">
+            {nodes?.slice(0, shown.value).map(({ hwId, type }) => (
+              <li key={hwId}>
+                <strong dir="auto">{nameOf(hwId)}</strong> {nameOf(hwId) !== hwId && hwId} {type}{' '}
+                <span class="soft">{neighboursOf(heard.value.get(hwId) ?? [], nameOf)}</span>
+              </li>
+            ))}
+          </ul>
+          <ShowMore shown={shown} step={SHOWN} all={nodes?.length ?? 0} />
+        </>
+      )}
     </section>
   );
 }
@@ -126,9 +136,9 @@ export function NetworkMap({ gateway }: { gateway: Zgate }) {
 const READ_MS = 300_000;
 
 /** Names of doors, by the addresses of their locks. */
-async function readLocks(): Promise<Map<string, { name: string }>> {
-  const doors = await readAll<ListedDoor>(DOORS);
-  return new Map(doors.flatMap((door) => (door.mac === null ? [] : [[door.mac, { name: doorName(door) }]])));
+async function readLocks(): Promise<Map<string, string>> {
+  const doors = await readAllDoors();
+  return new Map(doors.flatMap((door) => (door.mac === null ? [] : [[door.mac, doorName(door)]])));
 }
 
 type NameOf = (hwId: string) => string;

@@ -53,7 +53,6 @@ export function Doors() {
   const fault = useSignal('');
   const group = useSignal('');
   const gateway = useSignal('');
-  useRead(readPlaceNames, { key: 'places', everyMs: NAMES_READ_MS, isMine: () => false });
   const chosen = useComputed(() =>
     choose(
       doors.value ?? [],
@@ -67,7 +66,6 @@ export function Doors() {
       placeNames.value,
     ),
   );
-  const { groups, gateways } = placeNames.value;
   useEffect(() => {
     // What is wrong with it the reading of all says.
     readWorst().catch(() => undefined);
@@ -84,18 +82,9 @@ export function Doors() {
       <search class="tools">
         <SearchField label={t('search')} text={text} />
         <Choice label={t('filter')} choices={named(FILTERS)} chosen={filter} />
-        <Places
-          label={t('group')}
-          any={t('allGroups')}
-          places={placesOf(doors.value ?? [], 'groupId', groups, t('noGroup'))}
-          chosen={group}
-        />
-        <Places
-          label={t('gateway')}
-          any={t('anyGateway')}
-          places={placesOf(doors.value ?? [], 'gatewayId', gateways, t('noGateway'))}
-          chosen={gateway}
-        />
+        {doors.value && !isPartial.value && (
+          <PlaceFilters doors={doors.value} group={group} gateway={gateway} />
+        )}
         <Choice label={t('sort')} choices={named(ORDERS)} chosen={order} />
       </search>
       {mayDo('front-desk-admin', 'service-tool') && <NewDoor />}
@@ -145,6 +134,34 @@ function Choice<Name extends string>({ label, choices, chosen }: ChoiceProps<Nam
   );
 }
 
+interface PlaceFiltersProps {
+  doors: readonly ListedDoor[];
+  group: { value: string };
+  gateway: { value: string };
+}
+
+/** Their names are asked for once the doors are there, which a person waits for. */
+function PlaceFilters({ doors, group, gateway }: PlaceFiltersProps) {
+  useRead(readPlaceNames, { key: 'places', everyMs: NAMES_READ_MS, isMine: () => false });
+  const { groups, gateways } = placeNames.value;
+  return (
+    <>
+      <Places
+        label={t('group')}
+        any={t('allGroups')}
+        places={placesOf(doors, 'groupId', groups, t('noGroup'))}
+        chosen={group}
+      />
+      <Places
+        label={t('gateway')}
+        any={t('anyGateway')}
+        places={placesOf(doors, 'gatewayId', gateways, t('noGateway'))}
+        chosen={gateway}
+      />
+    </>
+  );
+}
+
 interface PlacesProps {
   label: string;
   any: string;
@@ -161,7 +178,9 @@ function Places({ label, any, places, chosen }: PlacesProps) {
 function Rows({ items, order }: { items: ListedDoor[]; order: Order }) {
   const list = useRef<HTMLUListElement>(null);
   const first = useSignal(0);
-  const visible = Math.ceil(innerHeight / ROW_PX) + 2 * SPARE_ROWS;
+  // Those that a finger may bring into view at once are not what a person waits for first.
+  const spare = isPartial.value ? 0 : SPARE_ROWS;
+  const visible = Math.ceil(innerHeight / ROW_PX) + 2 * spare;
   useEffect(() => {
     const look = () => {
       const above = -(list.current?.getBoundingClientRect().top ?? 0);

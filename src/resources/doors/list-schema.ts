@@ -1,9 +1,11 @@
 /** The list of doors: its filters, its orders, and its rows. */
 import { z } from '@hono/zod-openapi';
 import { DOOR_STATES, LOCK_STATES } from '../../../drivers/contract/settings.ts';
-import { identifier, looseId, pageLimit, pageOf, wholeNumber } from '../../platform/http/fields.ts';
+import { identifier, looseId, pageLimitTo, pageOf, wholeNumber } from '../../platform/http/fields.ts';
 import { dateTime, doorFields, doorName, offlineReason } from './schema.ts';
 
+/** A hotel has hundreds of doors. */
+const PAGE_MAX = 250;
 /** Zigbee sends it in one byte. */
 const LQI_MAX = 255;
 
@@ -32,7 +34,7 @@ export const listQuery = z.strictObject({
     .regex(/^([0-9]{1,16}\.)?[1-9][0-9]{0,14}$/, 'expected the `next` of the page before')
     .optional()
     .openapi({ description: 'From `next` of the page before' }),
-  limit: pageLimit,
+  limit: pageLimitTo(PAGE_MAX),
   sort: z.enum(['presence', 'battery', 'lqi', 'lastSeen', 'pending', 'applied']).optional().openapi({
     description:
       'The worst first, then by accessPointId. A door whose value changes between two pages may be in both or in none',
