@@ -1,5 +1,6 @@
 /** Events, the newest first. */
 import type { LiveEvent } from './live.ts';
+import { named } from './names.ts';
 import { moment, t, withTimes } from './words.ts';
 
 interface EventListProps {
@@ -15,8 +16,9 @@ export function EventList({ events, withSource = false }: EventListProps) {
       {events.map(({ id, time, type, source, data }) => (
         <li key={id}>
           <time dateTime={time}>{timeOf(time)}</time> {type.replace(/^gatehouse\./, '').replace(/\.v1$/, '')}{' '}
+          {withSource && <bdi>{named(source)}</bdi>}{' '}
           <span class="soft" dir="auto">
-            {[withSource && source, wordsOf(data)].filter(Boolean).join(' · ')}
+            {wordsOf(data)}
           </span>
         </li>
       ))}

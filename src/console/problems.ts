@@ -2,7 +2,7 @@
 import type { Encoder } from '../resources/encoders/schema.ts';
 import type { Zgate } from '../resources/zgates/schema.ts';
 import type { Status } from '../services/status/schema.ts';
-import { t } from './words.ts';
+import { duration, t } from './words.ts';
 
 export interface Problem {
   /** bad: guests notice it · warn: they will */
@@ -29,6 +29,7 @@ export function problemsOf(status: Status, absent: Absent): Problem[] {
   return [
     ...controller(status),
     ...wires(status),
+    ...upstream(status),
     ...away(status, absent),
     ...doors(status),
     ...later(status),
@@ -54,7 +55,7 @@ function controller({ database, clock, configuration }: Status): Problem[] {
   return problems;
 }
 
-function wires({ field, zgates, buses, missingDevices, sinks }: Status): Problem[] {
+function wires({ field, zgates, buses, missingDevices }: Status): Problem[] {
   const problems: Problem[] = field.links
     .filter(({ up }) => !up)
     .map(({ id, host, lastError, since }) => ({
@@ -79,14 +80,6 @@ function wires({ field, zgates, buses, missingDevices, sinks }: Status): Problem
         detail: warnings[0] ?? null,
         href: '#/rs485',
       });
-  for (const { name, connected, waiting, lastError, since } of sinks)
-    if (!connected)
-      problems.push({
-        severity: 'warn',
-        title: t('upstreamDown', { name, count: waiting }),
-        detail: lastError,
-        since,
-      });
   for (const { name, zigbeeChannel, message } of zgates.stayedBehind)
     problems.push({
       severity: 'bad',
@@ -95,6 +88,46 @@ function wires({ field, zgates, buses, missingDevices, sinks }: Status): Problem
       href: '#/zigbee',
     });
   return problems;
+}
+
+export type Sink = Status['sinks'][number];
+
+/** As `gatehouse status` warns. */
+const AUTONOMY_LOW_HOURS = 24;
+const isLow = ({ waiting, autonomyHours }: Sink) =>
+  waiting > 0 && autonomyHours !== null && autonomyHours < AUTONOMY_LOW_HOURS;
+
+/** The one that is nearest to losing an event first. */
+export function worstFirst(sinks: readonly Sink[]): Sink[] {
+  const rank = (sink: Sink) => (isLow(sink) ? 0 : sink.connected ? 2 : 1);
+  const hours = ({ autonomyHours }: Sink) => autonomyHours ?? Number.POSITIVE_INFINITY;
+  return sinks.toSorted(
+    (one, other) =>
+      rank(one) - rank(other) || Math.sign(hours(one) - hours(other)) || other.waiting - one.waiting,
+  );
+}
+
+/** What waits for it, how long the oldest has, and when the first is dropped. */
+export function backlogOf({ waiting, oldestSeconds, autonomyHours }: Sink): string {
+  return [
+    t('eventsWaiting', { count: waiting }),
+    waiting > 0 && oldestSeconds !== null && t('oldestWaits', { time: duration(oldestSeconds) }),
+    autonomyHours !== null && t('autonomy', { time: duration(autonomyHours * 3_600) }),
+  ]
+    .filter(Boolean)
+    .join(' · ');
+}
+
+function upstream({ sinks }: Status): Problem[] {
+  return worstFirst(sinks)
+    .filter((sink) => !sink.connected || isLow(sink))
+    .map((sink) => ({
+      severity: isLow(sink) ? 'bad' : 'warn',
+      title: t(sink.connected ? 'upstreamSlow' : 'upstreamDown', { name: sink.name }),
+      detail: [`${backlogOf(sink)}.`, sink.lastError].filter(Boolean).join(' '),
+      since: sink.connected ? null : sink.since,
+      href: '#/system',
+    }));
 }
 
 /** Each by its name; where they are many, the others as a number. */

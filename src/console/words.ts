@@ -49,6 +49,9 @@ const moments = keeping(
   (wanted) => new Intl.DateTimeFormat(wanted, { dateStyle: 'medium', timeStyle: 'short' }),
 );
 
+const durations = (unit: string) =>
+  new Intl.NumberFormat(locale(), { style: 'unit', unit, unitDisplay: 'long' });
+
 const UNITS = [
   ['day', 86_400],
   ['hour', 3_600],
@@ -61,6 +64,12 @@ export function ago(at: string | number, now: number): string {
   const seconds = Math.max(0, Math.round((now - new Date(at).getTime()) / 1_000));
   const [unit, length] = UNITS.find(([, length]) => seconds >= length) ?? UNITS[3];
   return ages().format(-Math.floor(seconds / length), unit);
+}
+
+/** How long, in the largest unit that it has two of, such as "36 hours". */
+export function duration(seconds: number): string {
+  const [unit, length] = UNITS.find(([, length]) => seconds >= 2 * length) ?? UNITS[3];
+  return durations(unit).format(Math.floor(seconds / length));
 }
 
 export function moment(at: string | number): string {

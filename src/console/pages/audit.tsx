@@ -5,6 +5,7 @@ import type { auditPage } from '../../services/audit/schema.ts';
 import { call, readAll } from '../api.ts';
 import { ChainCheck } from '../chain-check.tsx';
 import { Export } from '../export.tsx';
+import { named, useNames } from '../names.ts';
 import { TimeFields, type TimeRange, timeQuery } from '../time-range.tsx';
 import { useRead, wordsOf } from '../use-read.ts';
 import { moment, t } from '../words.ts';
@@ -20,6 +21,7 @@ export function AuditPage() {
   const range = useSignal<TimeRange>({ from: '', to: '' });
   const older = useSignal<{ path: string } & Page>({ path: '', items: [], next: null });
   const refusal = useSignal('');
+  useNames();
   const query = new URLSearchParams({
     ...(who.value && { actor: who.value }),
     ...(what.value && { action: what.value }),
@@ -88,7 +90,7 @@ export function AuditPage() {
       <ul class="log">
         {items.map(({ seq, at, principal, action, object, outcome }) => (
           <li key={seq}>
-            <strong>{action}</strong> {object} · {outcome}
+            <strong>{action}</strong> <bdi>{named(object)}</bdi> · {outcome}
             <br />
             <span class="soft" dir="auto">
               {moment(at)} · {principal.label}

@@ -1,5 +1,5 @@
 /** The encoders of the site and which of them are there. */
-import type { Encoder } from '../../resources/encoders/schema.ts';
+import type { ListedEncoder } from '../../resources/encoders/schema.ts';
 import { mayDo, readAll } from '../api.ts';
 import { RegisterEncoder } from '../register-encoder.tsx';
 import { useRead } from '../use-read.ts';
@@ -12,10 +12,14 @@ export function Encoders() {
     value: encoders,
     fault,
     again,
-  } = useRead(() => readAll<Encoder>('/encoder'), {
+  } = useRead(() => readAll<ListedEncoder>('/encoder'), {
     key: 'encoders',
     everyMs: READ_MS,
-    isMine: ({ type }) => /^gatehouse\.encoder\.(connection|alarm)\./.test(type),
+    // Each card that is seen is no change of the list.
+    isMine: ({ type }) =>
+      /^gatehouse\.encoder\.(connection|alarm|write\.(started|written|failed|cancelled|expired|unknown))\./.test(
+        type,
+      ),
   });
   return (
     <>
@@ -25,12 +29,19 @@ export function Encoders() {
       {!encoders && !fault && <p role="status">{t('loading')}</p>}
       {encoders?.length === 0 && <p>{t('noEncoders')}</p>}
       <ul class="cards">
-        {encoders?.map(({ id, name, connectionState, alarmState }) => (
+        {encoders?.map(({ id, name, connectionState, alarmState, openRequests }) => (
           <li key={id}>
             <a class="card row" href={`#/encoders/${encodeURIComponent(id)}`}>
               <span class="what">
                 <strong dir="auto">{name ?? id}</strong>
-                <span class="soft">{t('since', { time: moment(connectionState.changedOn) })}</span>
+                <span class="soft">
+                  {[
+                    t('since', { time: moment(connectionState.changedOn) }),
+                    openRequests > 0 && t('queue', { count: openRequests }),
+                  ]
+                    .filter(Boolean)
+                    .join(' · ')}
+                </span>
               </span>
               <span class="marks">
                 <Connected {...connectionState} />

@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals';
 import { EventLog, readEvents } from '../event-log.tsx';
 import { Export } from '../export.tsx';
 import type { LiveEvent } from '../live.ts';
+import { named, useNames } from '../names.ts';
 import { SearchField } from '../search-field.tsx';
 import { TimeFields, type TimeRange, timeQuery } from '../time-range.tsx';
 import { t } from '../words.ts';
@@ -10,9 +11,10 @@ import { t } from '../words.ts';
 export function Events() {
   const text = useSignal('');
   const range = useSignal<TimeRange>({ from: '', to: '' });
+  useNames();
   const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
   const isMine = (event: LiveEvent) => {
-    const all = JSON.stringify(event).toLowerCase();
+    const all = `${JSON.stringify(event)} ${named(event.source)}`.toLowerCase();
     return words.every((word) => all.includes(word));
   };
   const query = timeQuery(range.value);

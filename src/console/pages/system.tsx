@@ -3,9 +3,11 @@ import type { Status } from '../../services/status/schema.ts';
 import { call, mayDo } from '../api.ts';
 import { BackupNow } from '../backup-now.tsx';
 import { Fact } from '../fact.tsx';
+import { backlogOf, type Sink, worstFirst } from '../problems.ts';
 import { Support } from '../support.tsx';
 import { useRead } from '../use-read.ts';
 import { moment, t } from '../words.ts';
+import { Connected } from './encoders.tsx';
 
 const READ_MS = 10_000;
 const MEGABYTE = 1_000_000;
@@ -25,6 +27,7 @@ export function System() {
       <h1>{t('system')}</h1>
       {fault && <p role="alert">{fault}</p>}
       {status ? <Facts status={status} /> : !fault && <p role="status">{t('loading')}</p>}
+      {status && <Sinks sinks={worstFirst(status.sinks)} />}
       {status && status.field.links.length > 0 && <Links links={status.field.links} />}
       {status && <BackupNow backup={status.backup} now={Date.parse(status.clock.now)} ended={again} />}
       {mayDo('service-tool') && <Support />}
@@ -38,7 +41,7 @@ export function System() {
 }
 
 function Facts({ status }: { status: Status }) {
-  const { version, systemId, startedAt, clock, database, sinks, http, certificates, configuration } = status;
+  const { version, systemId, startedAt, clock, database, http, certificates, configuration } = status;
   const megabytes = (bytes: number | null) => (bytes === null ? '–' : `${Math.round(bytes / MEGABYTE)} MB`);
   return (
     <dl class="facts">
@@ -52,16 +55,6 @@ function Facts({ status }: { status: Status }) {
       <Fact
         name={t('disk')}
       >{`${megabytes(database.freeBytes)} · ${t('database')} ${megabytes(database.bytes)}`}</Fact>
-      <Fact name={t('upstream')}>
-        {sinks.length === 0
-          ? t('noneChosen')
-          : sinks
-              .map(
-                ({ name, connected, urls, waiting }) =>
-                  `${name} · ${t(connected ? 'connected' : 'disconnected')} · ${urls.join(', ')} · ${t('eventsWaiting', { count: waiting })}`,
-              )
-              .join(' — ')}
-      </Fact>
       <Fact name={t('certificates')}>
         {certificates.map(({ name, daysLeft }) => `${name} ${t('daysLeft', { days: daysLeft })}`).join(' · ')}
       </Fact>
@@ -71,6 +64,32 @@ function Facts({ status }: { status: Status }) {
         )}
       </Fact>
     </dl>
+  );
+}
+
+function Sinks({ sinks }: { sinks: readonly Sink[] }) {
+  return (
+    <section>
+      <h2>{t('upstream')}</h2>
+      {sinks.length === 0 && <p class="soft">{t('noneChosen')}</p>}
+      <ul class="cards">
+        {sinks.map((sink) => (
+          <li key={sink.name} class="card row">
+            <span class="what">
+              <strong dir="auto">{sink.name}</strong>
+              <span class="soft">{backlogOf(sink)}</span>
+              <span class="soft">
+                {[...sink.urls, !sink.connected && sink.lastError].filter(Boolean).join(' · ')}
+              </span>
+            </span>
+            <span class="marks">
+              <Connected connected={sink.connected} />
+              {sink.since !== null && <span class="soft">{t('since', { time: moment(sink.since) })}</span>}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
   );
 }
 

@@ -184,7 +184,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   updateEncoder: { body: { name: encoder.name, metadata: encoder.metadata }, result: encoder },
   getEncoder: { result: encoder },
-  listEncoders: { result: { items: [encoder], next: null } },
+  listEncoders: { result: { items: [{ ...encoder, openRequests: 1 }], next: null } },
   sendWriteRequest: {
     body: {
       description: 'Room 214',

@@ -7,7 +7,13 @@ import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';
 import type { Caller, Editor } from '../../platform/principal.ts';
 import type { Audit } from '../../services/audit/audit.ts';
 import type { EncoderConnections, Presence } from './connections.ts';
-import { type Editable, type Encoder, type EncoderState, encoder as shownEncoder } from './schema.ts';
+import {
+  type Editable,
+  type Encoder,
+  type EncoderState,
+  type ListedEncoder,
+  encoder as shownEncoder,
+} from './schema.ts';
 import type { EncoderRow, EncoderTable } from './table.ts';
 
 export interface EncodersOptions {
@@ -40,7 +46,7 @@ export interface Encoders {
   journal(encoderId: string): string | null;
   /** undefined: there is no such encoder. */
   nameOf(encoderId: string): string | null | undefined;
-  list(query: PageQuery): { items: Encoder[]; next: string | null };
+  list(query: PageQuery): { items: ListedEncoder[]; next: string | null };
   state(encoderId: string): EncoderState;
   update(encoderId: string, edit: Editable, caller: Editor): Promise<{ encoder: Encoder; revision: number }>;
   /** The active credential ends now; repeating it changes nothing. */
@@ -65,7 +71,7 @@ export function openEncoders(options: EncodersOptions): Encoders {
 
     nameOf: (encoderId) => table.encoder.get(encoderId)?.name,
 
-    list: (query) => page(database, table, connections, query),
+    list: (query) => page(options, query),
 
     state(encoderId) {
       const row = existing(table, encoderId);
@@ -170,12 +176,10 @@ function dependentOn(isConnected: boolean, requests: number): string | undefined
 
 /** Presence lives in memory, so the filter reads on, page by page, until enough encoders match. */
 function page(
-  database: Pick<Database, 'legible'>,
-  table: EncoderTable,
-  connections: EncodersOptions['connections'],
+  { database, table, connections, openRequests }: EncodersOptions,
   { cursor, limit, connected, revoked, name }: PageQuery,
-): { items: Encoder[]; next: string | null } {
-  const items: Encoder[] = [];
+): { items: ListedEncoder[]; next: string | null } {
+  const items: ListedEncoder[] = [];
   let after = cursor ?? '';
   for (;;) {
     const rows = table.page.all(after, name ?? '', limit + 1);
@@ -187,7 +191,7 @@ function page(
       if (connected !== undefined && String(encoder.connectionState.connected) !== connected) continue;
       if (revoked !== undefined && String(isRevoked(table, row)) !== revoked) continue;
       if (items.length === limit) return { items, next: items.at(-1)?.id ?? null };
-      items.push(encoder);
+      items.push({ ...encoder, openRequests: openRequests(row.id) });
     }
     if (rows.length <= limit) return { items, next: null };
     after = rows.at(-1)?.id ?? '';

@@ -222,13 +222,15 @@ test('an update of nothing, or to what is there, writes nothing', async () => {
   });
 });
 
-test('the list goes on by cursor and filters by part of name or id', async () => {
-  const { register, encoders } = await site();
+test('the list goes on by cursor, filters by part of name or id, and says what waits at each', async () => {
+  const { register, encoders, live } = await site();
   for (const id of ['a', 'b', 'c', 'd']) await register(`K-${id}`, { name: `Desk ${id.toUpperCase()}` }, id);
   const first = encoders.list({ limit: 2 });
   expect(first.items.map(({ id }) => id)).toEqual(['a', 'b']);
   const second = encoders.list({ limit: 2, cursor: first.next ?? '' });
   expect([second.items.map(({ id }) => id), second.next]).toEqual([['c', 'd'], null]);
+  live.openRequests = 2;
+  expect(encoders.list({ limit: 1 }).items).toMatchObject([{ id: 'a', openRequests: 2 }]);
   expect(encoders.list({ limit: 9, name: 'desk c' }).items.map(({ id }) => id)).toEqual(['c']);
   await register('K-e', { name: 'ÄPFEL' }, 'e');
   expect(encoders.list({ limit: 9, name: 'äpfel' }).items.map(({ id }) => id)).toEqual(['e']);

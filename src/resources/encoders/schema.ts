@@ -117,6 +117,8 @@ export interface RegistrationRequest extends Editable {
   signature: string;
 }
 
+const openRequests = z.int().openapi({ description: 'Write requests accepted for it and not finished' });
+
 export const encoderState = z
   .object({
     id: encoderId,
@@ -135,13 +137,16 @@ export const encoderState = z
       .int()
       .nullable()
       .openapi({ description: 'Milliseconds since the last message of the present connection' }),
-    openRequests: z.int().openapi({ description: 'Write requests accepted for it and not finished' }),
+    openRequests,
     messagesAhead: z.int().openapi({ description: 'Messages stored ahead of one that is missing' }),
   })
   .openapi('EncoderState');
 export type EncoderState = z.infer<typeof encoderState>;
 
-export const encoderPage = pageOf(encoder).openapi('EncoderPage');
+const listedEncoder = z.object({ ...encoderFields, openRequests }).openapi('ListedEncoder');
+export type ListedEncoder = z.infer<typeof listedEncoder>;
+
+export const encoderPage = pageOf(listedEncoder).openapi('EncoderPage');
 
 export const listQuery = z.strictObject({
   cursor: encoderId.optional().openapi({ description: 'From `next` of the page before' }),

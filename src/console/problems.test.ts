@@ -1,0 +1,37 @@
+import { beforeAll, expect, test, vi } from 'vitest';
+import type { Sink } from './problems.ts';
+
+const sink = (name: string, more: Partial<Sink>): Sink => ({
+  ...{ name, kind: 'mqtt', urls: [], connected: true, since: null, waiting: 0, waitingBytes: 0 },
+  ...{ oldestSeconds: null, deadLetters: 0, gaps: 0, dropped: 0, fillBytesPerSecond: 1 },
+  ...{ autonomyHours: 400, lastError: null },
+  ...more,
+});
+
+let problems: typeof import('./problems.ts');
+beforeAll(async () => {
+  // The language is chosen when the words are loaded.
+  vi.stubGlobal('localStorage', { getItem: () => null });
+  vi.stubGlobal('navigator', { languages: ['en-GB'] });
+  problems = await import('./problems.ts');
+});
+
+test('the sink that is nearest to losing an event stands first', () => {
+  const { worstFirst } = problems;
+  const sinks = [
+    sink('well', {}),
+    sink('away', { connected: false, waiting: 3 }),
+    sink('slow', { waiting: 9, autonomyHours: 20 }),
+    sink('lost', { connected: false, waiting: 5, autonomyHours: 2 }),
+    sink('idle', { autonomyHours: null, waiting: 1 }),
+  ];
+  expect(worstFirst(sinks).map(({ name }) => name)).toEqual(['lost', 'slow', 'away', 'well', 'idle']);
+});
+
+test('a sink says what waits, for how long, and how much room is left', () => {
+  const { backlogOf } = problems;
+  expect(backlogOf(sink('a', { waiting: 1, oldestSeconds: 7_300, autonomyHours: 60 }))).toBe(
+    '1 event waits · the oldest: 2 hours · room for 2 days without it',
+  );
+  expect(backlogOf(sink('b', { autonomyHours: null }))).toBe('0 events wait');
+});
