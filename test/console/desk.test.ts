@@ -61,6 +61,10 @@ describe.skipIf(NO_CHROMIUM)('a desk', () => {
     await page.getByRole('button', { name: 'Fill in an example: two test cards' }).click();
     await page.getByRole('button', { name: 'Write', exact: true }).click();
     await page.getByText('Put card 1 of 2 on the encoder.').first().waitFor();
+    await page.getByRole('link', { name: 'Encoders', exact: true }).click();
+    await page.getByText('Write requests that wait or run: 1').waitFor();
+    await picture(page, 'encoders-queue-phone');
+    await page.goBack();
     await page.getByRole('button', { name: 'Cancel the writing' }).click();
     await page.getByText('Ended: 0 of 2 cards are written.').first().waitFor();
     await picture(page, 'keys-phone');

@@ -142,6 +142,16 @@ describe.skipIf(NO_CHROMIUM)('a technician', () => {
     await page.getByText('IO-2 has taken the place of Gate relay').waitFor();
     await page.getByText('The device has the settings that are wanted.').waitFor();
     expect((await ask('GET', `/${deviceId}`)).body).toMatchObject({ hwId: 'IO-2', relayIndex: 2 });
+    // To its end: the door that the dead one opened is opened by the new one, and nothing is left to look at.
+    await page.getByRole('button', { name: 'Fire the relay' }).click();
+    await page.getByRole('button', { name: 'Yes, fire' }).click();
+    await page.getByText('Relay 2 fired for').waitFor();
+    const { pulse } = await bus.state(2);
+    expect((pulse as { takenMs: number[] }).takenMs).toHaveLength(1);
+    await picture(page, 'rs485-replaced-phone');
+    await page.getByRole('link', { name: 'Now', exact: true }).click();
+    await page.getByRole('heading', { name: 'Now' }).waitFor();
+    await page.getByText('Gate relay does not answer').waitFor({ state: 'detached' });
     expect(faults).toEqual([]);
   });
 });
