@@ -2,9 +2,20 @@ import { beforeAll, expect, test, vi } from 'vitest';
 import type { Sink } from './problems.ts';
 
 const sink = (name: string, more: Partial<Sink>): Sink => ({
-  ...{ name, kind: 'mqtt', urls: [], connected: true, since: null, waiting: 0, waitingBytes: 0 },
-  ...{ oldestSeconds: null, deadLetters: 0, gaps: 0, dropped: 0, fillBytesPerSecond: 1 },
-  ...{ autonomyHours: 400, lastError: null },
+  name,
+  kind: 'mqtt',
+  urls: [],
+  connected: true,
+  since: null,
+  waiting: 0,
+  waitingBytes: 0,
+  oldestSeconds: null,
+  deadLetters: 0,
+  gaps: 0,
+  dropped: 0,
+  fillBytesPerSecond: 1,
+  autonomyHours: 400,
+  lastError: null,
   ...more,
 });
 
