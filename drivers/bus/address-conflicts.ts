@@ -29,15 +29,11 @@ const LISTENING_SHARE = 0.1;
 /** Of a suspected address; often enough to notice soon that it has been repaired. */
 const SUSPECT_EVERY_MS = 1_000;
 
-export function openAddressConflicts({
-  stations,
-  clock,
-  turnaroundMaxMs,
-}: {
-  stations: ReadonlyMap<number, Station>;
-  clock: Clock;
-  turnaroundMaxMs: number;
-}): AddressConflicts {
+export function openAddressConflicts(
+  stations: ReadonlyMap<number, Station>,
+  clock: Clock,
+  turnaroundMaxMs: number,
+): AddressConflicts {
   const listeningEveryMs = turnaroundMaxMs / LISTENING_SHARE;
   let last: { station: Station; endedAt: number } | undefined;
   let listensFrom = Number.NEGATIVE_INFINITY;

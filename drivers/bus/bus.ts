@@ -8,11 +8,8 @@ import { type HistogramReading, openHistogram } from '../contract/histogram.ts';
 import type { BusReport } from '../contract/rs485.ts';
 import { openDialInPort } from './dial-in-port.ts';
 import type { Exchange, Order, Poll } from './exchange.ts';
-import type { Senders } from './late-replies.ts';
-import { type Line, openLine } from './line.ts';
+import { type Line, openLine, type Wire } from './line.ts';
 import { type LogOnce, openLogOnce } from './log-once.ts';
-import type { BusOptions } from './options.ts';
-import { rtuGapMs } from './options.ts';
 import type { OpenPort } from './port.ts';
 import { errorOf, type Outcome } from './reply.ts';
 import { openRfc2217Port } from './rfc2217-port.ts';
@@ -21,7 +18,7 @@ import { openSerialPort } from './serial-port.ts';
 import { setPolled } from './station.ts';
 import { openStations, type Stations } from './stations.ts';
 import { openTcpPort } from './tcp-port.ts';
-import type { Decrypt, Redact, Tap } from './trace.ts';
+import type { Tap } from './trace.ts';
 import { openNotifier } from './waiting.ts';
 
 export interface Bus extends AsyncDisposable {
@@ -48,23 +45,6 @@ export interface Bus extends AsyncDisposable {
   readonly trace: Tap['trace'];
 }
 
-export interface OpenBusOptions {
-  options: BusOptions;
-  openPort: OpenPort;
-  clock: Clock;
-  log: DriverLog;
-  /** Silence before each request, milliseconds; t3.5 of Modbus RTU unless given (options.ts). */
-  gapMs?: number;
-  /** A late reply has the wire for so many characters; that of Modbus RTU unless given. */
-  longestFrame?: number;
-  /** Blanks keys in a trace; a protocol without any needs none. */
-  redact?: Redact;
-  /** Shows in a trace what is encrypted; of a protocol that is. */
-  decrypt?: Decrypt;
-  /** Of a protocol whose replies carry the address of their device. */
-  senders?: Senders;
-}
-
 /** The port that the options name. */
 export const openPort: OpenPort = (options, ...rest) => {
   const [scheme] = options.port.split('://');
@@ -77,21 +57,20 @@ const NETWORK_PORTS: ReadonlyMap<string, OpenPort> = new Map([
   ['rfc2217', openRfc2217Port],
 ]);
 
-export type OpenBus = (options: OpenBusOptions, signal: AbortSignal) => Promise<Bus>;
+export type OpenBus = (wire: Wire, signal: AbortSignal) => Promise<Bus>;
 
-export const openBus: OpenBus = async (context, signal) => {
-  const { options, clock, log } = context;
-  const gapMs = context.gapMs ?? rtuGapMs(options);
-  const { redact = (bytes) => bytes } = context;
-  const line = await openLine({ ...context, gapMs, redact }, signal);
-  const stations = openStations({ options, line, clock, gapMs });
-  const { work, commandSeconds, ...dispatcher } = openDispatcher({ clock, log, line, stations });
+export const openBus: OpenBus = async (wire, signal) => {
+  const { options, clock, log } = wire;
+  const line = await openLine(wire, signal);
+  const stations = openStations(options, line, clock);
+  const { exchange, poll, work, commandSeconds } = openDispatcher(clock, log, line, stations);
   const working = work().catch((error: unknown) => {
     if (!line.gone.aborted) log.error({ err: error }, 'the bus failed, and its port is closed');
     line.lose(error instanceof Error ? error : new Error(String(error)));
   });
   return {
-    ...dispatcher,
+    exchange,
+    poll,
     outstanding: stations.outstanding,
     isContested: stations.isContested,
     report: () => ({ ...stations.report(), commandSeconds: commandSeconds() }),
@@ -122,20 +101,13 @@ interface Dispatcher extends Pick<Bus, 'exchange' | 'poll'> {
 /** From one exchange on a quiet bus to a person who gave up waiting. */
 const COMMAND_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
-interface DispatcherOptions {
-  clock: Clock;
-  log: DriverLog;
-  line: Line;
-  stations: Stations;
-}
-
-function openDispatcher({ clock, log, line, stations }: DispatcherOptions): Dispatcher {
+function openDispatcher(clock: Clock, log: DriverLog, line: Line, stations: Stations): Dispatcher {
   const schedule = openSchedule();
   const notifier = openNotifier(clock);
   const polls = new Map<number, Polled>();
   const commandSeconds = openHistogram(COMMAND_SECONDS);
   const logOnce = openLogOnce(log, 'a poll or an order of a driver throws');
-  const transactions = openTransactions({ clock, stations, schedule, polls, logOnce });
+  const transactions = openTransactions(clock, stations, schedule, polls, logOnce);
 
   line.gone.addEventListener('abort', () => {
     transactions.abandon(line.gone.reason);
@@ -203,21 +175,19 @@ function openDispatcher({ clock, log, line, stations }: DispatcherOptions): Disp
   };
 }
 
-interface TransactionsOptions {
-  clock: Clock;
-  stations: Stations;
-  schedule: Schedule;
-  polls: ReadonlyMap<number, Polled>;
-  logOnce: LogOnce;
-}
-
 /** A device that is busy is asked again after so long. */
 const BUSY_WAIT_MS = 20;
 /** A poll that cannot even ask is defective, and stays so for some time. */
 const BROKEN_POLL_WAIT_MS = 1_000;
 
 /** The exchanges of orders and polls: each sends its request, and gets its outcome. */
-function openTransactions({ clock, stations, schedule, polls, logOnce }: TransactionsOptions) {
+function openTransactions(
+  clock: Clock,
+  stations: Stations,
+  schedule: Schedule,
+  polls: ReadonlyMap<number, Polled>,
+  logOnce: LogOnce,
+) {
   let inFlight: QueuedOrder | undefined;
 
   /** Calls a poll or an order of a driver. What that throws is logged, and the result is then undefined. */

@@ -16,18 +16,15 @@ export interface Tuning {
   warnings(): string[];
 }
 
-export interface TuningOptions {
-  options: BusOptions;
-  port: Port;
-  clock: Clock;
-  lose(error: Error): void;
-}
-
 /** Between two exchanges of a search for the right ones. */
 const SEARCH_PAUSE_MS = 5_000;
 
-export function openTuning({ options, port, clock, lose }: TuningOptions): Tuning {
-  const { baudRate, parity, stopBits } = options;
+export function openTuning(
+  { baudRate, parity, stopBits }: BusOptions,
+  port: Port,
+  clock: Clock,
+  lose: (error: Error) => void,
+): Tuning {
   const configured: LineSettings = { baudRate, parity, stopBits };
   let line = configured;
   let searchedAt = Number.NEGATIVE_INFINITY;

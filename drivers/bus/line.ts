@@ -4,9 +4,10 @@ import type { Exchange } from './exchange.ts';
 import { type LateReplies, openLateReplies, type Senders } from './late-replies.ts';
 import { openTuning } from './line-settings.ts';
 import { openLogOnce } from './log-once.ts';
-import { type BusOptions, characterMs } from './options.ts';
+import { type BusOptions, characterMs, rtuGapMs } from './options.ts';
 import type { OpenPort, Port } from './port.ts';
 import {
+  hadItsSay,
   isAnswer,
   listen,
   type Outcome,
@@ -42,6 +43,8 @@ export interface Conversation {
 
 export interface Line extends AsyncDisposable {
   readonly port: Port;
+  /** Silence before each request, milliseconds. */
+  readonly gapMs: number;
   /** Aborts with a DriverError LINK_LOST once the port is lost, or closed by us. */
   readonly gone: AbortSignal;
   /** Takes the port for lost. */
@@ -71,29 +74,36 @@ export interface Line extends AsyncDisposable {
   readonly trace: Tap['trace'];
 }
 
-export interface OpenLineOptions {
+/** A wire, as a protocol uses it. */
+export interface Wire {
   options: BusOptions;
   openPort: OpenPort;
   clock: Clock;
   log: DriverLog;
-  gapMs: number;
+  /** Silence before each request, milliseconds; t3.5 of Modbus RTU unless given. */
+  gapMs?: number;
+  /** A late reply has the wire for so many characters; that of Modbus RTU unless given. */
   longestFrame?: number;
-  redact: Redact;
+  /** Blanks keys in a trace; a protocol without any needs none. */
+  redact?: Redact;
+  /** Shows in a trace what is encrypted; of a protocol that is. */
   decrypt?: Decrypt;
+  /** Of a protocol whose replies carry the address of their device. */
   senders?: Senders;
 }
 
-export async function openLine(context: OpenLineOptions, signal: AbortSignal): Promise<Line> {
-  const { options, openPort, clock, log, gapMs } = context;
+export async function openLine(wire: Wire, signal: AbortSignal): Promise<Line> {
+  const { options, openPort, clock, log } = wire;
+  const { gapMs = rtuGapMs(options), longestFrame = LONGEST_FRAME, redact = (bytes) => bytes } = wire;
   const tc = characterMs(options);
   const gone = new AbortController();
   const notifier = openNotifier(clock);
-  const tap = openTap({ clock, characterMs: tc, redact: context.redact, decrypt: context.decrypt });
+  const tap = openTap({ clock, characterMs: tc, redact, decrypt: wire.decrypt });
   const failed = openLogOnce(log, 'a reply could not be read, and counts as a broken frame');
-  const lateReplies = openLateReplies(context.senders);
-  const hearing = openHearing({ clock, notifier, tap, lateReplies });
+  const lateReplies = openLateReplies(wire.senders);
+  const hearing = openHearing(clock, notifier, tap, lateReplies);
   const reception: Reception = { clock, notifier, gone: gone.signal, heardAt: hearing.at };
-  const frameDelay = openInterFrameDelay(context, tc, gone.signal, hearing.at);
+  const frameDelay = openInterFrameDelay(reception, gapMs, longestFrame * tc);
 
   function lose(error: Error): void {
     if (gone.signal.aborted) return;
@@ -103,7 +113,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
 
   const port = await openPort(options, { ...hearing, lost: lose }, { clock, log }, signal);
   const rateCheck = openBaudRateCheck(port.paced && !options.localEcho);
-  const tuning = openTuning({ options, port, clock, lose });
+  const tuning = openTuning(options, port, clock, lose);
 
   async function converse(exchange: Exchange<unknown>, request: Uint8Array, replyTimeout: ReplyTimeout) {
     gone.signal.throwIfAborted();
@@ -120,16 +130,13 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
       exchange.replyLength === 0 ? undefined : hearing.listen({ receiver, from, address: exchange.address });
     const yielded = await listen(reception, receiver, exchange, times, replyTimeout);
     hearing.end();
-    tap.cut();
     const heardAt = hearing.at();
     const endedAt = clock.monotonic();
     const outcome = concluded(receiver, (heard) => lateReplies.isLate(heard, endedAt, exchange.address));
     const answered = isAnswer(outcome.kind);
     const others = othersIn(receiver, lateReplies, { exchange, answered, sentAt, endedAt });
     if (!exchange.line) rateCheck.ended({ early: listening?.early === true, answered });
-    // A frame with a bad checksum was the reply, most likely; after any other miss it may still come.
-    const hadItsSay = answered || ['crc', 'unreached', 'unanswered'].includes(outcome.kind);
-    const lateUntil = hadItsSay ? endedAt : times.lateUntil;
+    const lateUntil = hadItsSay(outcome) ? endedAt : times.lateUntil;
     const leftBy = port.numbersRequests ? endedAt : Math.max(endedAt, times.sentBy + gapMs);
     frameDelay.keep(exchange.anonymous || exchange.line ? lateUntil : leftBy);
     return {
@@ -147,6 +154,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
 
   return {
     port,
+    gapMs,
     gone: gone.signal,
     warnings: () => [...port.warnings, ...rateCheck.warnings(), ...tuning.warnings()],
     lose,
@@ -206,15 +214,8 @@ interface Listened {
   isGarbled: boolean;
 }
 
-interface HearingOptions {
-  clock: Clock;
-  notifier: Notifier;
-  tap: Tap;
-  lateReplies: LateReplies;
-}
-
 /** Bytes from the port: those of the open exchange go to its receiver; the others are stray or late. */
-function openHearing({ clock, notifier, tap, lateReplies }: HearingOptions) {
+function openHearing(clock: Clock, notifier: Notifier, tap: Tap, lateReplies: LateReplies) {
   let listening: Listened | undefined;
   let strayBytes = 0;
   let heardAt = Number.NEGATIVE_INFINITY;
@@ -248,6 +249,7 @@ function openHearing({ clock, notifier, tap, lateReplies }: HearingOptions) {
     },
     end(): void {
       listening = undefined;
+      tap.cut();
     },
     /** When the newest byte came. */
     at: () => heardAt,
@@ -267,19 +269,14 @@ const LONGEST_FRAME = 256;
 const REQUEST_MS = 0.3;
 
 /** The silence that a request needs before it: of the protocol (t3.5 of Modbus), and, after a miss, for the reply that may be late. */
-function openInterFrameDelay(
-  { clock, gapMs, longestFrame = LONGEST_FRAME }: OpenLineOptions,
-  tc: number,
-  gone: AbortSignal,
-  heardAt: () => number,
-) {
+function openInterFrameDelay({ clock, gone, heardAt }: Reception, gapMs: number, longestFrameMs: number) {
   let kept = Number.NEGATIVE_INFINITY;
   let silentAt = Number.NEGATIVE_INFINITY;
   return {
     /** As Line.silent. */
     async wait(): Promise<void> {
       // Noise without end does not silence us: after the time of the longest frame the request is sent into it.
-      const latest = clock.monotonic() + longestFrame * tc;
+      const latest = clock.monotonic() + longestFrameMs;
       for (;;) {
         gone.throwIfAborted();
         silentAt = Math.max(kept, Math.min(heardAt() + gapMs, latest));

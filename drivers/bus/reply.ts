@@ -17,6 +17,11 @@ export function isAnswer(outcome: Attempt['outcome']): boolean {
   return outcome === 'reply' || outcome === 'refused' || outcome === 'busy' || outcome === 'failed';
 }
 
+/** No reply comes any more. A frame with a bad checksum was the reply, most likely; after any other miss it may still come. */
+export function hadItsSay({ kind }: Outcome): boolean {
+  return isAnswer(kind) || kind === 'crc' || kind === 'unreached' || kind === 'unanswered';
+}
+
 export interface Receiver {
   receive(bytes: Uint8Array): void;
   /** As soon as it is settled. */

@@ -36,13 +36,6 @@ export interface Stations {
   report(): Omit<BusReport, 'commandSeconds'>;
 }
 
-export interface StationsOptions {
-  options: BusOptions;
-  line: Line;
-  clock: Clock;
-  gapMs: number;
-}
-
 /** One byte in every protocol of such buses. */
 const ADDRESS_MAX = 255;
 /**
@@ -56,11 +49,11 @@ const WARNING_MAX = 512;
 const ECHOES_TO_WARN = 3;
 const ECHO = 'the adapter hears what it sends: switch its echo off, or set localEcho to true';
 
-export function openStations({ options, line, clock, gapMs }: StationsOptions): Stations {
+export function openStations(options: BusOptions, line: Line, clock: Clock): Stations {
   const stations = new Map<number, Station>();
   const load = openLoad(clock.monotonic());
-  const { replyTimeoutOf, graceMs } = openReplyTimeouts({ options, stations, clock, port: line.port });
-  const conflicts = openAddressConflicts({ stations, clock, turnaroundMaxMs: options.turnaroundMaxMs });
+  const { replyTimeoutOf, graceMs } = openReplyTimeouts(options, stations, clock, line.port);
+  const conflicts = openAddressConflicts(stations, clock, options.turnaroundMaxMs);
   const open = openRequests(line);
   const hearing = openHearing(line, options);
 
@@ -95,7 +88,7 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
       if (asked !== exchange) replyTimeout.leaves = asker.isUrgent;
       const conversation = await line.converse(asked, request, replyTimeout);
       const { outcome, turnaroundMs, sentAt, endedAt, lateUntil } = conversation;
-      load.busy(sentAt, endedAt + gapMs);
+      load.busy(sentAt, endedAt + line.gapMs);
       takeLate();
       if (by === 'poll' && isAnswer(outcome.kind)) load.poll(endedAt);
       // A broadcast has no answer, and a lost port says nothing about the station.
@@ -245,14 +238,12 @@ const FULL_PROBE_EVERY = 8;
 const LATE_TIMES = 2;
 const GRACE_MAX_MS = 5_000;
 
-interface ReplyTimeoutsOptions {
-  options: BusOptions;
-  stations: ReadonlyMap<number, Station>;
-  clock: Clock;
-  port: Pick<Port, 'numbersRequests'>;
-}
-
-function openReplyTimeouts({ options, stations, clock, port }: ReplyTimeoutsOptions) {
+function openReplyTimeouts(
+  options: BusOptions,
+  stations: ReadonlyMap<number, Station>,
+  clock: Clock,
+  port: Port,
+) {
   /**
    * A station that is there has all the time that the options allow, and so has one that an order wants to reach. A poll
    * of one that is absent takes no more time than a healthy one needs, and less when an order comes meanwhile.

@@ -6,7 +6,7 @@
  *
  * To read in this order. A module: modules.ts → module.ts → state.ts → polling.ts → inputs.ts → report.ts. Its outputs:
  * outputs.ts → switch-off.ts → watchdog-test.ts → scripts.ts (questions, step by step) → script-runner.ts → reply-confirmation.ts →
- * live-pulses.ts → host-watchdog-feed.ts. Which modules there are: module-shape.ts → module-types.ts. The bytes: messages.ts → wire.ts → frame.ts. Addresses that are asked: probe.ts.
+ * live-pulses.ts. Which modules there are: module-shape.ts → module-types.ts. The bytes: messages.ts → wire.ts → frame.ts. Addresses that are asked: probe.ts.
  */
 import { z } from 'zod';
 import { type Bus, openBus, openPort } from '../bus/bus.ts';
@@ -23,8 +23,8 @@ import { valid } from '../contract/valid.ts';
 import { type EventQueue, openEventQueue } from '../rs485/event-queue.ts';
 import { type Commands, commonCommands, executing, type LinkParts, runLink } from '../rs485/link.ts';
 import { type Mutex, openMutex } from '../rs485/mutex.ts';
+import { RUN_OUT_SHARE } from '../rs485/watchdog-feed.ts';
 import { underTest } from '../rs485/watchdog-proof.ts';
-import { type HostWatchdogFeed, openHostWatchdogFeed } from './host-watchdog-feed.ts';
 import { aa } from './messages.ts';
 import { type Module, openModule } from './module.ts';
 import { moduleTypeSchema, moduleTypesWith } from './module-types.ts';
@@ -272,4 +272,45 @@ function found(modules: Modules, hwId: string): Module {
   const module = modules.all().find((one) => one.hwId === hwId);
   if (module) return module;
   throw new DriverError('DEVICE_OFFLINE', `there is no module ${hwId} on this bus: watch its address first`);
+}
+
+/** By then each module has been asked whether its watchdog ran out, on a slow bus too (polling.ts). */
+const NOTICED_MS = 60_000;
+
+interface HostWatchdogFeed {
+  /** Since when each module, by address, may have an output on that no one wants on; those that have none are absent. */
+  allowed(unsafe: ReadonlyMap<number, number>, now: number): boolean;
+  fed(now: number): void;
+  /** On purpose, for a watchdog is tested. */
+  withheld(now: number): void;
+  /** They were withheld lately, so that watchdogs ran out which nothing is wrong with. */
+  wasWithheld(now: number): boolean;
+}
+
+/**
+ * Whether the host watchdogs may be fed. `~**` goes to every module, so it also keeps on what a module has left on: it
+ * is withheld while an output may be on that no one wants on, until that module's own watchdog has switched it off.
+ */
+function openHostWatchdogFeed(watchdogMs: number, openedAt: number): HostWatchdogFeed {
+  let fedAt = openedAt;
+  let withheldAt = Number.NEGATIVE_INFINITY;
+  /** Not fed for long enough: a watchdog that ran out holds the outputs whatever comes, until its flag is cleared. */
+  const ranOut = new Map<number, number>();
+  return {
+    allowed(unsafe, now) {
+      for (const [address, since] of unsafe) {
+        if (now - Math.max(since, fedAt) > RUN_OUT_SHARE * watchdogMs) ranOut.set(address, since);
+      }
+      const isAllowed = [...unsafe].every(([address, since]) => ranOut.get(address) === since);
+      if (!isAllowed) withheldAt = now;
+      return isAllowed;
+    },
+    fed(now) {
+      fedAt = now;
+    },
+    withheld(now) {
+      withheldAt = now;
+    },
+    wasWithheld: (now) => now - withheldAt < NOTICED_MS,
+  };
 }

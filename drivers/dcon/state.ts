@@ -72,7 +72,7 @@ export interface ModuleParts {
   readonly log: DriverLog;
   /** Throws BUSY while a watchdog of the bus is tested: no module is fed, and an output would go off before its time. */
   assertFed(): void;
-  /** Its watchdog may have run out for the sake of another module (host-watchdog-feed.ts). */
+  /** Its watchdog may have run out for the sake of another module (driver.ts). */
   wasStarved(): boolean;
   /** Why its watchdog may have run out between two requests; undefined: it was fed in time, or says itself that it ran out. */
   unarmed(): string | undefined;

@@ -13,7 +13,7 @@ import { type ModuleParts, strayOutputs, unsafeSince } from './state.ts';
 
 /** A module that takes no OFF may be another product by now: it is brought up meanwhile. */
 const FAILURES_TO_BRING_UP = 3;
-/** Watchdogs: until one has run out for certain, with the last time that it was fed and a slow oscillator (host-watchdog-feed.ts). */
+/** Watchdogs: until one has run out for certain, with the last time that it was fed and a slow oscillator (driver.ts). */
 const RAN_OUT = 1.5;
 /** Between two looks whether an output is off. */
 const LOOK_MS = 5;
@@ -170,7 +170,7 @@ export async function closeOutputs(parts: ModuleParts, signal: AbortSignal): Pro
   if (type && strayOutputs(parts) !== 0) await switchedOff(parts, type, signal);
 }
 
-/** Until its outputs are off: by OFF, sent again and again, or by its watchdog, which is not fed meanwhile (host-watchdog-feed.ts). */
+/** Until its outputs are off: by OFF, sent again and again, or by its watchdog, which is not fed meanwhile (driver.ts). */
 export async function outputsGone(parts: ModuleParts, signal: AbortSignal): Promise<void> {
   const { notifier, clock, watchdogMs } = parts;
   const ranOutAt = clock.monotonic() + RAN_OUT * watchdogMs;

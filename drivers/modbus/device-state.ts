@@ -5,7 +5,6 @@ import { unsupportedOf } from '../rs485/carries.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { flagAt, type ObservationsOptions, openObservations } from './observations.ts';
 import { PRODUCT_CODE, REVISION } from './product.ts';
-import { proofOfProfile } from './profile-proof.ts';
 import type { Profile } from './profile-shape.ts';
 import {
   bitsAt,
@@ -18,7 +17,7 @@ import {
   withRead,
 } from './registers.ts';
 import { blockOf, carriedBy, effectiveMs, registersIn, settingsIn } from './settings-block.ts';
-import type { WatchdogGuard } from './watchdog-guard.ts';
+import { proofOfProfile, type WatchdogGuard } from './watchdog-guard.ts';
 
 export interface StateOptions extends ObservationsOptions {
   unit: number;

@@ -5,12 +5,13 @@
  * To read in this order. A device: device.ts (contact and polls) → contact-steps.ts → device-state.ts (its report) →
  * observations.ts (inputs, alarms, restarts). What is done to it: settings-block.ts · pulses.ts → orders.ts →
  * live-pulses.ts → watchdog-guard.ts → relay-watch.ts → watchdog-expiry.ts → watchdog-test.ts. The bytes: messages.ts → frame.ts;
- * on a connection in the frames of tcp-port.ts → tcp-frame.ts; in ASCII, ascii.ts. Products: profile-shape.ts → registers.ts → profile-areas.ts → profile-faults.ts. Addresses that are asked: probe.ts.
+ * on a connection in the frames of tcp-port.ts → tcp-frame.ts; in ASCII, ascii.ts. Products: profile-shape.ts → registers.ts → profile-areas.ts → profile.ts. Addresses that are asked: probe.ts.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { type Bus, type OpenBusOptions, openBus, openPort } from '../bus/bus.ts';
+import { type Bus, openBus, openPort } from '../bus/bus.ts';
 import type { Senders } from '../bus/late-replies.ts';
+import type { Wire } from '../bus/line.ts';
 import type { OpenPort } from '../bus/port.ts';
 import {
   type Clock,
@@ -109,7 +110,7 @@ export function openModbusOn(openPort: OpenPort): OpenDriver {
 
 /** A bus on which the driver speaks RTU, whatever its frames are. */
 async function openFramed(
-  context: Pick<OpenBusOptions, 'openPort' | 'clock' | 'log'> & { options: ModbusOptions },
+  context: Pick<Wire, 'openPort' | 'clock' | 'log'> & { options: ModbusOptions },
   signal: AbortSignal,
 ): Promise<Bus> {
   const { openPort, options } = context;

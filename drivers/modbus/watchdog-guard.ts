@@ -3,8 +3,9 @@
  * live pulse is off, and its watchdog, which opens what a dead gateway leaves closed, shows that it is in force.
  */
 import type { Exchange } from '../bus/exchange.ts';
-import type { Clock } from '../contract/driver.ts';
+import type { Clock, Plain } from '../contract/driver.ts';
 import { openWatchdogFeed, openWatchdogPauses, RUN_OUT_SHARE, type Unfed } from '../rs485/watchdog-feed.ts';
+import { proofOf } from '../rs485/watchdog-proof.ts';
 import { offUnlessLive, releaseWhenOpen, type Step, step, writeStep } from './contact-steps.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { write } from './messages.ts';
@@ -198,4 +199,18 @@ function whyNotInForce(watchdog: Watchdog, image: Image): string | undefined {
     other &&
     `is not in force (${other.table} ${other.address} shows ${image[other.table].get(other.address)})`
   );
+}
+
+/** What must have been proved before a relay of this product is fired; null: the device opens it by itself. */
+export function proofOfProfile({ pulse, outputs }: Profile): { proof: string; milliseconds: number } | null {
+  if (pulse?.way !== 'switched') return null;
+  const { milliseconds } = pulse.watchdog;
+  const tested = { ...pulse, watchdog: asSent(pulse.watchdog) };
+  return { proof: proofOf({ pulse: tested, outputs } as Plain), milliseconds };
+}
+
+/** Without what only helps to check a profile: a change of that makes no proof void. */
+function asSent({ time, inForce, ...watchdog }: Watchdog) {
+  const { unitsMax: _, ...sent } = time;
+  return { ...watchdog, time: sent, inForce: inForce.map(({ shows: __, ...place }) => place) };
 }

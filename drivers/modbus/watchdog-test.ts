@@ -15,9 +15,8 @@ import type { LivePulses } from './live-pulses.ts';
 import { write } from './messages.ts';
 import { isClosed, readBack, sent } from './orders.ts';
 import { watchdogSpans } from './profile-areas.ts';
-import { proofOfProfile } from './profile-proof.ts';
 import { numberAt, readsOf, type Span, spanOf } from './registers.ts';
-import { type WatchdogGuard, whyNotRunOut } from './watchdog-guard.ts';
+import { proofOfProfile, type WatchdogGuard, whyNotRunOut } from './watchdog-guard.ts';
 
 /** To close the relay and see it; the same to open it again where its watchdog did not. */
 const SWITCH_MS = 3_000;

@@ -1,5 +1,6 @@
 /** What is known of one device, what follows from what it says, and the report of it. */
 import type { Clock } from '../contract/driver.ts';
+import type { CredentialEvent } from '../contract/rs485.ts';
 import {
   OUTPUT_PINS,
   type Rs485Carries,
@@ -8,7 +9,6 @@ import {
 } from '../contract/settings.ts';
 import { carriesOf, unsupportedOf } from '../rs485/carries.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
-import { credentialOf } from './credentials.ts';
 import { type Inputs, openInputs } from './inputs.ts';
 import { type Capability, type Identity, type Reply, timerTenths } from './protocol/messages.ts';
 import { GATEHOUSE_VENDOR_CODE, type VendorReply, type VendorStatus } from './protocol/vendor-messages.ts';
@@ -260,4 +260,21 @@ function carriedBy(facts: Facts): Rs485Carries | undefined {
 /** As a device times it: in tenths of a second, never shorter than asked for. */
 export function effectiveMs(milliseconds: number): number {
   return 100 * timerTenths(milliseconds);
+}
+
+/** 7.11: 1 is P/data/P, as on a Wiegand interface; 0 is not said. */
+const WIEGAND = 1;
+
+/** What a reader read, as it is passed on. */
+function credentialOf(
+  reply: Reply & { kind: 'RAW' | 'KEYPAD' },
+): Pick<CredentialEvent, 'reader' | 'format' | 'bits' | 'count'> {
+  const { reader } = reply;
+  if (reply.kind === 'KEYPAD') return { reader, format: 'keypad', bits: null, count: reply.digits.length };
+  return {
+    reader,
+    format: reply.format === WIEGAND ? 'wiegand' : 'raw',
+    bits: Buffer.from(reply.bits).toString('hex'),
+    count: reply.bitCount,
+  };
 }

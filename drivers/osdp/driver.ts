@@ -2,6 +2,7 @@
  * OSDP on an RS-485 bus, as the control panel: the devices of the options and of `watch` are polled, each in its session
  * (protocol/session.ts). The wire is the bus's (drivers/bus/bus.ts).
  */
+import { isDeepStrictEqual } from 'node:util';
 import { type Bus, openBus, openPort } from '../bus/bus.ts';
 import { characterMs } from '../bus/options.ts';
 import type { OpenPort } from '../bus/port.ts';
@@ -14,7 +15,7 @@ import {
 } from '../contract/driver.ts';
 import { abortFile, readdress, sendFile, showOnReader } from '../contract/osdp.ts';
 import { type Pulse, pair } from '../contract/rs485.ts';
-import type { Rs485Report } from '../contract/settings.ts';
+import type { Rs485Applied, Rs485Apply, Rs485Report, Rs485Settings } from '../contract/settings.ts';
 import { valid } from '../contract/valid.ts';
 import { openEventQueue } from '../rs485/event-queue.ts';
 import {
@@ -24,9 +25,10 @@ import {
   executing,
   type ProbeAsking,
   runLink,
+  type Until,
 } from '../rs485/link.ts';
-import { applySettings } from './apply.ts';
 import { openDecrypt } from './decrypt.ts';
+import type { Device } from './device.ts';
 import { type Devices, openDevices } from './devices.ts';
 import { openFeedback } from './feedback.ts';
 import { openFiles } from './files.ts';
@@ -35,6 +37,7 @@ import { probeAddress } from './probe.ts';
 import { sendersOf } from './protocol/frame.ts';
 import { showAtReader } from './reader-show.ts';
 import { redactKeys } from './redact.ts';
+import { askVendor } from './vendor-requests.ts';
 
 /** Silence before a message (5.7). */
 const GAP_CHARACTERS = 2;
@@ -141,4 +144,36 @@ function openFire({ options, context, devices }: CommandsOptions) {
       throw error;
     }
   };
+}
+
+/**
+ * Puts settings in force. A device of ours takes them whole by our own message. Of others the standard has no settings:
+ * which relay is closed and for how long is said in each OUT, so the driver keeps that, and refuses the rest.
+ */
+async function applySettings(
+  { settings, settingsVersion }: Rs485Apply,
+  device: Device,
+  until: Until,
+): Promise<Rs485Applied> {
+  const { state, session } = device;
+  const refusal = refusalOf(settings, state.outputCount() ?? 0, state.isOurs());
+  if (refusal !== undefined) throw new DriverError('REFUSED', refusal);
+  if (state.isOurs()) {
+    const request = { kind: 'writeSettings', settings, settingsVersion } as const;
+    const reported = await askVendor(session, request, 'settings', { class: 'settings', ...until });
+    if (reported.settingsVersion !== settingsVersion || !isDeepStrictEqual(reported.settings, settings))
+      throw new DriverError('BAD_REPLY', 'the device acknowledged the settings, and shows others');
+    state.madeKnown(reported);
+  } else state.keep(settings, settingsVersion);
+  device.report();
+  return { reportedSettingsVersion: settingsVersion };
+}
+
+function refusalOf(settings: Rs485Settings, outputs: number, isOurs: boolean): string | undefined {
+  const { relayIndex, useInputPinMemory } = settings;
+  if (relayIndex !== null && relayIndex >= outputs)
+    return `the device has ${outputs === 0 ? 'no outputs' : `outputs 0 to ${outputs - 1}`}: relayIndex cannot be ${relayIndex}`;
+  if (useInputPinMemory && !isOurs)
+    return 'the device cannot remember activations of its inputs: useInputPinMemory must be false';
+  return undefined;
 }

@@ -9,8 +9,7 @@ import { type ModuleType, moduleTypeShape } from '../../../drivers/dcon/module-s
 import { moduleFaults, moduleJsonSchema } from '../../../drivers/dcon/module-types.ts';
 import type { DconOptions } from '../../../drivers/dcon/options.ts';
 import type { ModbusOptions } from '../../../drivers/modbus/options.ts';
-import { profileJsonSchema } from '../../../drivers/modbus/profile.ts';
-import { faultsOf } from '../../../drivers/modbus/profile-faults.ts';
+import { faultsOf, profileJsonSchema } from '../../../drivers/modbus/profile.ts';
 import { type Profile, profileShape } from '../../../drivers/modbus/profile-shape.ts';
 import type { Problem } from '../yaml/problem.ts';
 import { FileError, parseText, readText } from '../yaml/yaml-file.ts';

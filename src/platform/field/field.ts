@@ -122,10 +122,13 @@ export function openField(options: FieldOptions): Field {
       const link = links.get(linkId);
       if (!link) throw new DriverError('LINK_LOST', `${linkId} is not in the configuration`);
       refuseInvalid(command);
-      return link.host.execute(linkId, command, signal);
+      const conversation = link.host.conversation();
+      if (!conversation)
+        throw new DriverError('LINK_LOST', `link ${linkId} is down: its host process does not run`);
+      return conversation.execute(linkId, command, signal);
     },
     restart: (linkId) => links.get(linkId)?.host.restart(),
-    isBusy: (linkId) => links.get(linkId)?.host.isBusy(linkId) ?? false,
+    isBusy: (linkId) => links.get(linkId)?.host.conversation()?.isBusy(linkId) ?? false,
     specs: () => [...links.values()].map(({ spec }) => spec),
     async close(linkIds) {
       for (const [id, link] of links) {

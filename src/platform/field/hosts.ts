@@ -7,9 +7,8 @@
  * the wait for the predecessor.
  */
 
-import { DriverError, type Plain } from '../../../drivers/contract/driver.ts';
+import type { Plain } from '../../../drivers/contract/driver.ts';
 import { settles } from '../../../drivers/contract/waiting.ts';
-import type { LinkCommand } from '../link-command.ts';
 import { type Backoff, supervise } from '../supervise.ts';
 import { type Conversation, type HostListener, openConversation } from './conversation.ts';
 import { isPlain, type LinkStart } from './ipc.ts';
@@ -58,13 +57,12 @@ export interface HostState {
 export interface Host {
   /** Keeps a process running until the signal fires; resolves when it is gone. */
   run(signal: AbortSignal): Promise<void>;
-  execute(linkId: string, command: LinkCommand, signal: AbortSignal): Promise<Plain>;
+  /** With its process; undefined while none runs. */
+  conversation(): Conversation | undefined;
   /** One more link, or one that was closed before. Throws when its options are not plain data. */
   open(link: LinkSpec): void;
   /** Closes one link; the others go on. */
   close(linkId: string): void;
-  /** Whether a command of a link is being executed. */
-  isBusy(linkId: string): boolean;
   /** Ends the process, for the next one to be started at once, with the options there are then. */
   restart(): void;
   state(): HostState;
@@ -128,11 +126,7 @@ export function openHost(options: HostOptions): Host {
   return {
     run: (signal) =>
       supervise({ name: `host ${name}`, run: runOnce, signal, clock, log, backoff: HOST_BACKOFF }),
-    async execute(linkId, command, signal) {
-      if (!current)
-        throw new DriverError('LINK_LOST', `link ${linkId} is down: its host process does not run`);
-      return current.conversation.execute(linkId, command, signal);
-    },
+    conversation: () => current?.conversation,
     open(link) {
       const start = startOf(link);
       links.set(link.id, link);
@@ -143,7 +137,6 @@ export function openHost(options: HostOptions): Host {
       links.delete(linkId);
       current?.conversation.closeLink(linkId);
     },
-    isBusy: (linkId) => current?.conversation.isBusy(linkId) ?? false,
     restart: () => current?.restart(),
     state: () => ({
       name,
