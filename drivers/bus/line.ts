@@ -117,7 +117,7 @@ export async function openLine(wire: Wire, signal: AbortSignal): Promise<Line> {
 
   async function converse(exchange: Exchange<unknown>, request: Uint8Array, replyTimeout: ReplyTimeout) {
     gone.signal.throwIfAborted();
-    const receiver = openReceiver({ exchange, request, localEcho: options.localEcho, failed });
+    const receiver = openReceiver(exchange, request, options.localEcho, failed);
     clock.holdUntil?.(frameDelay.until());
     const sentAt = clock.monotonic();
     const tc = characterMs({ ...options, ...tuning.line() });

@@ -39,19 +39,17 @@ export interface Receiver {
   soundsLikeEcho(): boolean;
 }
 
-interface ReceiverOptions {
-  exchange: Exchange<unknown>;
-  request: Uint8Array;
-  localEcho: boolean;
-  /** `read` threw: a defect of the protocol, and of the frame too. */
-  failed(error: unknown): void;
-}
-
 const GLITCH_MAX = 2;
 /** Noise that may stand before a reply without costing it, characters. */
 const NOISE_MAX = 256;
 
-export function openReceiver({ exchange, request, localEcho, failed }: ReceiverOptions): Receiver {
+/** `failed`: `read` threw: a defect of the protocol, and of the frame too. */
+export function openReceiver(
+  exchange: Exchange<unknown>,
+  request: Uint8Array,
+  localEcho: boolean,
+  failed: (error: unknown) => void,
+): Receiver {
   const received = new Uint8Array(exchange.replyLength + NOISE_MAX);
   let length = 0;
   /** So much of it was read when there was an outcome. */

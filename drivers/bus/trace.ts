@@ -49,12 +49,8 @@ export function openTap({ clock, characterMs, redact, decrypt }: TapOptions): Ta
     const known = current(now);
     if (known?.id === id) return known;
     if (known) throw new DriverError('BUSY', 'this bus is traced already: end that trace first');
-    const recording = openRecording({
-      epoch: 1_000 * (clock.now() - now),
-      characterMs,
-      redact,
-      decrypt: wanted.decrypt ? decrypt : undefined,
-    });
+    const epoch = 1_000 * (clock.now() - now);
+    const recording = openRecording(epoch, characterMs, redact, wanted.decrypt ? decrypt : undefined);
     tracing = { id, recording, abandonedAt: now + ABANDONED_MS };
     return tracing;
   }
@@ -145,17 +141,13 @@ interface Recording {
   take(now: number, last: boolean): Traced;
 }
 
-interface RecordingOptions {
-  /** Microseconds: epoch, less the monotonic clock. */
-  epoch: number;
-  /** Of the wire, milliseconds. */
-  characterMs: number;
-  redact: Redact;
-  /** Given where the trace wants encrypted bytes in clear. */
-  decrypt: Decrypt | undefined;
-}
-
-function openRecording({ epoch, characterMs, redact, decrypt }: RecordingOptions): Recording {
+/** `epoch`: microseconds, less the monotonic clock. `decrypt`: given where the trace wants encrypted bytes in clear. */
+function openRecording(
+  epoch: number,
+  characterMs: number,
+  redact: Redact,
+  decrypt: Decrypt | undefined,
+): Recording {
   const togetherMs = PIECES_MS + FIFO_CHARACTERS * characterMs;
   const packets: Packet[] = [];
   let keptBytes = 0;

@@ -157,7 +157,13 @@ function openMember(link: Link, unit: number, devices: Devices): ModbusMember {
   const profile = link.profileAt(unit);
   const live = openLivePulses(profile, clock);
   const guard = watchdogGuardOf(unit, profile, live, clock);
-  const expiry = openWatchdogExpiry({ device: () => device, polling: () => polling, clock, log, closing });
+  const expiry = openWatchdogExpiry(
+    () => device,
+    () => polling,
+    clock,
+    log,
+    closing,
+  );
   const busFor = (opens: boolean): Pick<Bus, 'exchange' | 'isContested'> => ({
     isContested: bus.isContested,
     exchange: (exchange, order, signal) =>

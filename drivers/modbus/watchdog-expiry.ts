@@ -20,22 +20,14 @@ export interface WatchdogExpiry {
   guarded<Reply>(exchange: Exchange<Reply>, opens: boolean): Exchange<Reply>;
 }
 
-export interface WatchdogExpiryOptions {
-  device(): Pick<Device, 'unit' | 'profile' | 'poll'>;
-  polling(): Pick<Polling, 'pause'>;
-  clock: Clock;
-  log: DriverLog;
-  /** Fires when the driver closes. */
-  closing: AbortSignal;
-}
-
-export function openWatchdogExpiry({
-  device,
-  polling,
-  clock,
-  log,
-  closing,
-}: WatchdogExpiryOptions): WatchdogExpiry {
+/** `closing` fires when the driver closes. */
+export function openWatchdogExpiry(
+  device: () => Pick<Device, 'unit' | 'profile' | 'poll'>,
+  polling: () => Pick<Polling, 'pause'>,
+  clock: Clock,
+  log: DriverLog,
+  closing: AbortSignal,
+): WatchdogExpiry {
   let holders = 0;
   let kept: Promise<void> | undefined;
 

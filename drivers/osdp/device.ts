@@ -18,13 +18,12 @@ import { type DeviceReadout, openDeviceReadout } from './device-readout.ts';
 import { type DeviceSession, openDeviceSession } from './device-session.ts';
 import { type DeviceState, hwIdOf, openDeviceState } from './device-state.ts';
 import type { LateReplies } from './late-replies.ts';
-import { isSamePolicy, keyProvenUnder, type Policy, provenPending, securityOf } from './policy.ts';
+import { openEnforcement, type Policy, provenPending, securityOf } from './policy.ts';
 import { openPresence, type Presence, type PresenceOptions } from './presence.ts';
 import type { Check } from './protocol/frame.ts';
 import type { Identity, Reply } from './protocol/messages.ts';
 import type { Alarm } from './protocol/reading.ts';
 import type { Effect, Security } from './protocol/state.ts';
-import { openSecurityAlarmEvents, type SecurityAlarmEvents } from './security-alarm-events.ts';
 
 export interface Device extends Disposable {
   readonly address: number;
@@ -87,15 +86,12 @@ const KEPT_EVERY_MS = 2_000;
 const LOOK_EVERY_MS = 1_000;
 
 export function openDevice(options: DeviceOptions): Device {
-  const { address } = options;
+  const { address, policy: first } = options;
   const state = openDeviceState(options);
   let pairing: PairingListener | undefined;
   const conflict = openAddressConflict();
-  const { isLooking, policy, unproven, isAway, ...enforcement } = openEnforcement(options.policy, {
-    session: () => session,
-    begin,
-  });
-  const alarms = openSecurityAlarmEvents({ ...options, hwId: () => state.hwId() ?? options.expected() });
+  const { isLooking, policy, unproven, isAway, ...held } = openEnforcement(first, begin, () => session);
+  const alarms = openSecurityAlarmEvents(options, state);
   const presence = openPresence({
     ...options,
     state,
@@ -140,7 +136,7 @@ export function openDevice(options: DeviceOptions): Device {
     isGone,
     effect,
     exchanged,
-    security: securityOf(options.policy),
+    security: securityOf(first),
   });
   const readout = openDeviceReadout({ ...options, session, state, completed: connect, changed: report });
 
@@ -153,7 +149,7 @@ export function openDevice(options: DeviceOptions): Device {
   }
 
   return {
-    ...enforcement,
+    ...held,
     address,
     session,
     state,
@@ -173,60 +169,6 @@ export function openDevice(options: DeviceOptions): Device {
       readout.end();
       presence.disconnect();
     },
-  };
-}
-
-interface Enforced {
-  session(): DeviceSession;
-  /** Starts a new session under this security. */
-  begin(security: Security): void;
-}
-
-/** Holds a device to its policy, except in a pairing window. */
-function openEnforcement(first: Policy, { session, begin }: Enforced) {
-  let policy = first;
-  let isPairing = false;
-  /** The pending key is tried, until a few handshakes have shown that the device does not have it. */
-  const hasTentativeKey = () => policy.kind === 'unpaired' && policy.pending !== undefined;
-  let isTentative = hasTentativeKey();
-  const isLooking = () => policy.kind === 'unpaired' && !isPairing && !isTentative;
-
-  function enforce(): void {
-    isTentative = hasTentativeKey();
-    begin(securityOf(policy));
-  }
-
-  return {
-    policy: () => policy,
-    /** The device is asked for its identity only. */
-    isLooking,
-    setPolicy(next: Policy): void {
-      const isSame = isSamePolicy(policy, next);
-      policy = next;
-      if (isSame || isPairing) return;
-      if (keyProvenUnder(session().state(), policy)) isTentative = policy.kind === 'unpaired';
-      else enforce();
-    },
-    /** The device does not have the pending key. */
-    unproven(): void {
-      isTentative = false;
-      begin({ secure: 'off' });
-    },
-    /** The device is silent; the one that answers next may have the pending key. */
-    isAway(): void {
-      if (isLooking() && hasTentativeKey()) enforce();
-    },
-    beginPairing(security: Security): void {
-      isPairing = true;
-      begin(security);
-    },
-    endPairing(): void {
-      isPairing = false;
-      const proven = keyProvenUnder(session().state(), policy);
-      if (proven) session().keepTo({ secure: 'required', key: proven });
-      else enforce();
-    },
-    restart: enforce,
   };
 }
 
@@ -337,5 +279,40 @@ function openPoll(options: DeviceOptions, session: DeviceSession, isLooking: () 
     },
     // Three misses do not end a session: a command that was sent in it may still be answered (presence.ts).
     alive: session.conclude,
+  };
+}
+
+interface SecurityAlarmEvents {
+  set(alarm: Alarm, raised: boolean): void;
+  /** Another session says what is wrong with it. */
+  clear(): void;
+  raised(): readonly Alarm[];
+}
+
+/** What is wrong with the wire to one device, published when it begins and when it ends. */
+function openSecurityAlarmEvents(
+  { address, log, addEvent, expected }: DeviceOptions,
+  state: DeviceState,
+): SecurityAlarmEvents {
+  const names = new Set<Alarm>();
+
+  function set(alarm: Alarm, raised: boolean): void {
+    if (names.has(alarm) === raised) return;
+    if (raised) names.add(alarm);
+    else names.delete(alarm);
+    const hwId = state.hwId() ?? expected();
+    log.warn(
+      { address, hwId, alarm, raised },
+      raised ? 'the wire to a device is suspect' : 'the wire to a device is suspect no more',
+    );
+    if (hwId !== undefined) addEvent({ kind: 'alarm', hwId, alarm, raised });
+  }
+
+  return {
+    set,
+    clear() {
+      for (const alarm of [...names]) set(alarm, false);
+    },
+    raised: () => [...names],
   };
 }

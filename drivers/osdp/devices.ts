@@ -95,7 +95,7 @@ export function openDevices({ clock, log, bus, options, reportState, addEvent }:
   }
 
   return {
-    ...openMaintenance({ ...options, table, registry, settle, clock, closing: closing.signal }),
+    ...openMaintenance(options.baudRate, table, registry, settle, clock, closing.signal),
     named: registry.named,
     report: registry.report,
     warnings: registry.warnings,
@@ -113,15 +113,6 @@ export function openDevices({ clock, log, bus, options, reportState, addEvent }:
   };
 }
 
-interface MaintenanceOptions extends Pick<OsdpOptions, 'baudRate'> {
-  table: AddressTable;
-  registry: Registry<OsdpMember>;
-  /** Polls exactly the addresses of the table. */
-  settle(): void;
-  clock: Clock;
-  closing: AbortSignal;
-}
-
 export interface Readdressing {
   /** Whether a device answers at the address. */
   isTaken(address: number): Promise<boolean>;
@@ -136,8 +127,15 @@ interface Maintenance {
   readdress(wanted: Readdress, how: Readdressing): Promise<Readdressed>;
 }
 
-function openMaintenance(options: MaintenanceOptions): Maintenance {
-  const { table, registry, settle, clock, closing, baudRate } = options;
+/** `settle` polls exactly the addresses of the table. */
+function openMaintenance(
+  baudRate: OsdpOptions['baudRate'],
+  table: AddressTable,
+  registry: Registry<OsdpMember>,
+  settle: () => void,
+  clock: Clock,
+  closing: AbortSignal,
+): Maintenance {
   const occupy = openOccupancy();
   function hold(address: number, policy: Policy): Disposable {
     table.hold(address, policy);
@@ -156,12 +154,14 @@ function openMaintenance(options: MaintenanceOptions): Maintenance {
         throw new DriverError('INVALID_COMMAND', `the configuration says secure: off for address ${address}`);
       using _occupied = occupy([address]);
       using _held = hold(address, table.policyAt(address));
-      const either = AbortSignal.any([signal, closing]);
       const hasKey = table.keyAt(address) !== undefined;
       const { device } = registry.join(address);
-      const giving = { key, milliseconds, clock, signal: either, hasKey };
       const paired = await pairDevice(device, {
-        ...giving,
+        key,
+        milliseconds,
+        clock,
+        signal: AbortSignal.any([signal, closing]),
+        hasKey,
         mayHave: () => table.setPendingKey(address, key),
       });
       table.assign(address, paired.hwId, key);

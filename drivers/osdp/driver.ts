@@ -69,24 +69,16 @@ export function openOsdpOn(openPort: OpenPort): OpenDriver {
     const opened = opening.move();
     return {
       run: (runSignal) => runLink(parts, runSignal),
-      execute: executing(commandsOf({ options, context, bus, devices }), 'an OSDP link'),
+      execute: executing(commandsOf(options, context, bus, devices), 'an OSDP link'),
       [Symbol.asyncDispose]: () => opened.disposeAsync(),
     } satisfies Driver;
   };
 }
 
-interface CommandsOptions {
-  options: OsdpOptions;
-  context: DriverContext;
-  bus: Bus;
-  devices: Devices;
-}
-
-function commandsOf(given: CommandsOptions): Commands {
-  const { options, bus, devices, context } = given;
+function commandsOf(options: OsdpOptions, context: DriverContext, bus: Bus, devices: Devices): Commands {
   const { clock } = context;
-  const firePulse = openFire(given);
-  const files = openFiles({ clock, bus, characterMs: characterMs(options), named: devices.named });
+  const firePulse = openFire(options, context, devices);
+  const files = openFiles(clock, characterMs(options), bus, devices.named);
   const { check } = options;
   const probing = { check, clock, lateReplies: devices.lateReplies };
   const probeOne = (address: number, repeats: number, asking: ProbeAsking) =>
@@ -126,9 +118,8 @@ function commandsOf(given: CommandsOptions): Commands {
 }
 
 /** Fires, and has the reader show the outcome; the caller does not wait for that. */
-function openFire({ options, context, devices }: CommandsOptions) {
-  const { clock, log } = context;
-  const show = openFeedback({ feedback: options.feedback, clock, log, closing: devices.closing });
+function openFire({ feedback }: OsdpOptions, { clock, log }: DriverContext, devices: Devices) {
+  const show = openFeedback(feedback, clock, log, devices.closing);
   return async (wanted: Pulse, deadline: number, signal: AbortSignal) => {
     const { device, pulses } = devices.named(wanted.hwId);
     const shown = (verdict: 'granted' | 'denied') =>

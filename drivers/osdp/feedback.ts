@@ -10,17 +10,15 @@ const BEEP_TENTHS = 1;
 const READER = 0;
 const LED = 0;
 
-export interface FeedbackOptions {
-  feedback: OsdpOptions['feedback'];
-  clock: Clock;
-  log: DriverLog;
-  closing: AbortSignal;
-}
-
 type Verdict = 'granted' | 'denied';
 
 /** Resolves when it is shown, or was not in time. Of what comes meanwhile only the latest is shown. */
-export function openFeedback({ feedback, clock, log, closing }: FeedbackOptions) {
+export function openFeedback(
+  feedback: OsdpOptions['feedback'],
+  clock: Clock,
+  log: DriverLog,
+  closing: AbortSignal,
+) {
   /** Devices that show something, each with what comes next. */
   const busy = new Map<Device, Verdict | undefined>();
 

@@ -16,15 +16,6 @@ import {
 } from './protocol/file-transfer.ts';
 import type { Command, FileStatus } from './protocol/messages.ts';
 
-export interface FilesOptions {
-  clock: Clock;
-  /** Of the wire. */
-  characterMs: number;
-  bus: Pick<Bus, 'isContested'>;
-  /** Throws DEVICE_OFFLINE. */
-  named(hwId: string): OsdpMember;
-}
-
 export interface Files {
   /** Throws a DriverError: REFUSED and BAD_REPLY are for good. */
   send(wanted: SendFile, signal: AbortSignal): Promise<FileSent>;
@@ -41,7 +32,13 @@ const FRAGMENT_DEADLINE_MS = 10_000;
 const ASK_MS = 2_000;
 const TEXT_MAX = 512;
 
-export function openFiles({ clock, characterMs, bus, named }: FilesOptions): Files {
+/** `characterMs`: of the wire. `named` throws DEVICE_OFFLINE. */
+export function openFiles(
+  clock: Clock,
+  characterMs: number,
+  bus: Pick<Bus, 'isContested'>,
+  named: (hwId: string) => OsdpMember,
+): Files {
   const longest = Math.floor(FRAGMENT_MS / characterMs);
 
   async function send(wanted: SendFile, signal: AbortSignal): Promise<FileSent> {

@@ -1,5 +1,6 @@
-/** The security that a device must have. Only a pairing window allows less. */
+/** The security that a device must have, and how it is held to it. Only a pairing window allows less. */
 import { keyFingerprint } from '../contract/osdp.ts';
+import type { DeviceSession } from './device-session.ts';
 import type { Security, Session } from './protocol/state.ts';
 
 export type Policy =
@@ -22,7 +23,7 @@ export function securityOf(policy: Policy): Security {
     : { secure: 'off' };
 }
 
-export function isSamePolicy(one: Policy, other: Policy): boolean {
+function isSamePolicy(one: Policy, other: Policy): boolean {
   return (
     one.kind === other.kind &&
     isSameKey(keyOf(one), keyOf(other)) &&
@@ -31,7 +32,7 @@ export function isSamePolicy(one: Policy, other: Policy): boolean {
 }
 
 /** The key of the session, if it is one of this policy: the device has just been paired. */
-export function keyProvenUnder(session: Session, policy: Policy): Uint8Array | undefined {
+function keyProvenUnder(session: Session, policy: Policy): Uint8Array | undefined {
   const proven = provenKey(session);
   return [keyOf(policy), pendingOf(policy)].some((key) => isSameKey(proven, key)) ? proven : undefined;
 }
@@ -53,4 +54,56 @@ const pendingOf = (policy: Policy) => (policy.kind === 'off' ? undefined : polic
 
 export function isSameKey(one: Uint8Array | undefined, other: Uint8Array | undefined): boolean {
   return one && other ? Buffer.compare(one, other) === 0 : one === other;
+}
+
+/** Holds a device to its policy, except in a pairing window. `begin` starts a new session under this security. */
+export function openEnforcement(
+  first: Policy,
+  begin: (security: Security) => void,
+  session: () => Pick<DeviceSession, 'state' | 'keepTo'>,
+) {
+  let policy = first;
+  let isPairing = false;
+  /** The pending key is tried, until a few handshakes have shown that the device does not have it. */
+  const hasTentativeKey = () => policy.kind === 'unpaired' && policy.pending !== undefined;
+  let isTentative = hasTentativeKey();
+  const isLooking = () => policy.kind === 'unpaired' && !isPairing && !isTentative;
+
+  function enforce(): void {
+    isTentative = hasTentativeKey();
+    begin(securityOf(policy));
+  }
+
+  return {
+    policy: () => policy,
+    /** The device is asked for its identity only. */
+    isLooking,
+    setPolicy(next: Policy): void {
+      const isSame = isSamePolicy(policy, next);
+      policy = next;
+      if (isSame || isPairing) return;
+      if (keyProvenUnder(session().state(), policy)) isTentative = policy.kind === 'unpaired';
+      else enforce();
+    },
+    /** The device does not have the pending key. */
+    unproven(): void {
+      isTentative = false;
+      begin({ secure: 'off' });
+    },
+    /** The device is silent; the one that answers next may have the pending key. */
+    isAway(): void {
+      if (isLooking() && hasTentativeKey()) enforce();
+    },
+    beginPairing(security: Security): void {
+      isPairing = true;
+      begin(security);
+    },
+    endPairing(): void {
+      isPairing = false;
+      const proven = keyProvenUnder(session().state(), policy);
+      if (proven) session().keepTo({ secure: 'required', key: proven });
+      else enforce();
+    },
+    restart: enforce,
+  };
 }

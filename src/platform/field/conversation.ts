@@ -68,7 +68,7 @@ export function openConversation(options: ConversationOptions): Conversation {
     receive(message),
   );
   void channel.closed.then((nonsense) => failure.resolve(nonsense?.message ?? 'closed its channel'));
-  const commands = openCommands({ send: channel.send, clock, log, overdue: failure.resolve });
+  const commands = openCommands(channel.send, clock, log, failure.resolve);
   const receive = openReceiver(options, commands, channel.send, () => {
     missedHeartbeats = 0;
     lastHeartbeat = clock.monotonic();
@@ -169,14 +169,6 @@ function openReceiver(
 /** After a command's deadline, for the driver's word on it to arrive. */
 const ANSWER_MARGIN_MS = 1_000;
 
-interface CommandsOptions {
-  send: (message: DaemonMessage) => Promise<void>;
-  clock: Clock;
-  log: Log;
-  /** The host sits on a command. */
-  overdue: (reason: string) => void;
-}
-
 interface Commands {
   /** Rejects with a DriverError. Firing the signal asks the driver to stop; its word still decides. */
   execute(linkId: string, command: LinkCommand, signal: AbortSignal): Promise<Plain>;
@@ -201,7 +193,13 @@ interface OpenCommand {
   settled: AbortController;
 }
 
-function openCommands({ send, clock, log, overdue }: CommandsOptions): Commands {
+/** `overdue`: the host sits on a command. */
+function openCommands(
+  send: (message: DaemonMessage) => Promise<void>,
+  clock: Clock,
+  log: Log,
+  overdue: (reason: string) => void,
+): Commands {
   const open = new Map<number, OpenCommand>();
   let lastId = 0;
 

@@ -7,15 +7,9 @@
  * (never more than the whole), and a restarted gateway has no connection that anything was sent on.
  */
 import type { DownMessages } from '../../../drivers/encoder/messages.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
-import type { Log } from '../../platform/log.ts';
-import type { Vault } from '../../platform/vault.ts';
-import type { Events } from '../../services/events/events.ts';
-import type { EncoderConnections } from '../encoders/connections.ts';
-import type { Encoders } from '../encoders/encoders.ts';
+import type { WriteContext } from './context.ts';
 import type { Ledger } from './ledger.ts';
-import type { RequestRow, WriteTable } from './table.ts';
+import type { RequestRow } from './table.ts';
 
 /** Rules 4: a message that no up/job has answered is repeated. */
 const REPEAT_AFTER_MS = 5_000;
@@ -26,21 +20,6 @@ const KEPT_MS = 30 * 86_400_000;
 const FORGET_EVERY_MS = 3_600_000;
 /** Requests forgotten in one commit: a few milliseconds of it. */
 const FORGET_BATCH = 500;
-
-export interface DispatchOptions {
-  database: Pick<Database, 'commit'>;
-  table: WriteTable;
-  ledger: Ledger;
-  events: Pick<Events, 'wake'>;
-  vault: Vault;
-  encoders: Pick<Encoders, 'upgrading' | 'journal'>;
-  connections: Pick<EncoderConnections, 'connected' | 'send'>;
-  clock: Clock;
-  /** Epoch milliseconds; does not follow a wall clock that jumps (src/platform/known-time.ts). */
-  knownTime(): number;
-  log: Log;
-  epoch: number;
-}
 
 /** The last message of the present connection. */
 interface Sent {
@@ -65,17 +44,19 @@ interface Lane {
 export const sealContext = (jobId: string, keyId: string): string => `${jobId}/${keyId}`;
 
 export class Dispatch {
-  readonly #options: DispatchOptions;
+  readonly #context: WriteContext;
+  readonly #ledger: Ledger;
   readonly #lanes = new Map<string, Lane>();
   /** Monotonic; when old requests were last forgotten. */
   #forgotAt: number;
   /** Ends the loop's sleep. */
   #wake: () => void = () => {};
 
-  constructor(options: DispatchOptions) {
-    this.#options = options;
-    this.#forgotAt = options.clock.monotonic();
-    for (const { encoder_id } of options.table.encodersWithOpen.all()) {
+  constructor(context: WriteContext, ledger: Ledger) {
+    this.#context = context;
+    this.#ledger = ledger;
+    this.#forgotAt = context.clock.monotonic();
+    for (const { encoder_id } of context.table.encodersWithOpen.all()) {
       this.#laneOf(encoder_id);
       this.look(encoder_id);
     }
@@ -84,7 +65,7 @@ export class Dispatch {
   /** After the commit: there is a new request. If that commit took it (advance), it waits for no other. */
   accepted(encoderId: string): void {
     const lane = this.#laneOf(encoderId);
-    const open = this.#options.table.open.all(encoderId);
+    const open = this.#context.table.open.all(encoderId);
     for (const request of open) this.#deadline(lane, request);
     this.#publish(lane, open[0]);
     this.look(encoderId);
@@ -115,7 +96,7 @@ export class Dispatch {
 
   /** Runs until the signal fires and throws its reason, or throws when the storage fails; then it may be run again. */
   async run(signal: AbortSignal): Promise<never> {
-    const { clock } = this.#options;
+    const { clock } = this.#context;
     for (;;) {
       signal.throwIfAborted();
       const now = clock.monotonic();
@@ -134,9 +115,9 @@ export class Dispatch {
     // Set before the commit, so that what happens meanwhile can ask for another look.
     lane.dueAt = Infinity;
     try {
-      const hasNews = await this.#options.database.commit(() => this.advance(lane.encoderId));
-      if (hasNews) this.#options.events.wake();
-      const open = this.#options.table.open.all(lane.encoderId);
+      const hasNews = await this.#context.database.commit(() => this.advance(lane.encoderId));
+      if (hasNews) this.#context.events.wake();
+      const open = this.#context.table.open.all(lane.encoderId);
       this.#publish(lane, open[0]);
       this.#reckon(lane, open);
     } catch (error) {
@@ -150,13 +131,13 @@ export class Dispatch {
    * anything ended. In the commit that accepts a request it saves the encoder the wait for a commit of its own.
    */
   advance(encoderId: string): boolean {
-    const { table, ledger, clock } = this.#options;
+    const { table, clock } = this.#context;
     const lane = this.#laneOf(encoderId);
     const now = clock.monotonic();
     let hasEnded = false;
     for (const request of table.open.all(encoderId)) {
       if (now < this.#endsAt(lane, request)) continue;
-      ledger.apply(request, { type: request.sent_journal === null ? 'deadline' : 'graceOver' });
+      this.#ledger.apply(request, { type: request.sent_journal === null ? 'deadline' : 'graceOver' });
       hasEnded = true;
     }
     return this.#takeNext(encoderId) || hasEnded;
@@ -164,14 +145,14 @@ export class Dispatch {
 
   /** Inside the commit: the first request is sent next, if it can be. Returns whether one ended because it cannot. */
   #takeNext(encoderId: string): boolean {
-    const { table, ledger, encoders, connections } = this.#options;
+    const { table, encoders, connections } = this.#context;
     const journal = encoders.journal(encoderId);
     if (!connections.connected(encoderId) || encoders.upgrading(encoderId) || journal === null) return false;
     let hasEnded = false;
     for (const request of table.open.all(encoderId)) {
       if (request.sent_journal !== null) break;
       const isReadable = this.#unsealed(request) !== undefined;
-      ledger.apply(request, isReadable ? { type: 'sent', journal } : { type: 'unreadable' });
+      this.#ledger.apply(request, isReadable ? { type: 'sent', journal } : { type: 'unreadable' });
       if (isReadable) break;
       hasEnded = true;
     }
@@ -190,7 +171,7 @@ export class Dispatch {
   }
 
   #publish(lane: Lane, request: RequestRow | undefined): void {
-    const { encoders, connections, clock, log } = this.#options;
+    const { encoders, connections, clock, log } = this.#context;
     const { encoderId } = lane;
     // A journal that is not the one the job went to ends the job when its birth is stored; until then nothing is sent.
     const isSendable =
@@ -219,7 +200,7 @@ export class Dispatch {
   }
 
   async #send(lane: Lane, request: RequestRow, channel: 'write' | 'cancel'): Promise<void> {
-    const { connections, epoch, clock } = this.#options;
+    const { connections, epoch, clock } = this.#context;
     const jobId = request.job_id;
     if (channel === 'cancel') return connections.send(lane.encoderId, 'cancel', { epoch, jobId });
     const data = this.#unsealed(request);
@@ -238,7 +219,7 @@ export class Dispatch {
 
   /** The entries without an outcome; undefined when the vault's key is not the one that sealed them. */
   #unsealed({ job_id: jobId }: RequestRow): DownMessages['write']['data'] | undefined {
-    const { table, vault } = this.#options;
+    const { table, vault } = this.#context;
     try {
       return table.sealed.all(jobId).map(({ key_id: keyId, sealed_blocks }) => ({
         keyId,
@@ -270,22 +251,22 @@ export class Dispatch {
     const known = lane.deadlines.get(request.job_id);
     if (known !== undefined) return known;
     const span = request.expires_at - request.accepted_at;
-    const remaining = Math.min(Math.max(request.expires_at - this.#options.clock.now(), 0), span);
-    const deadline = this.#options.clock.monotonic() + remaining;
+    const remaining = Math.min(Math.max(request.expires_at - this.#context.clock.now(), 0), span);
+    const deadline = this.#context.clock.monotonic() + remaining;
     lane.deadlines.set(request.job_id, deadline);
     return deadline;
   }
 
   /** By the known time: a request that was just finished must be known when it is sent again, or its keys would be written again. */
   async #forgetOld(): Promise<void> {
-    const { database, table, clock, knownTime } = this.#options;
+    const { database, table, clock, knownTime } = this.#context;
     const now = knownTime();
     this.#forgotAt = clock.monotonic();
     await database.commit(() => table.forgetFinishedBefore.run(now - KEPT_MS, FORGET_BATCH));
   }
 
   async #sleepUntil(at: number, signal: AbortSignal): Promise<void> {
-    const { clock } = this.#options;
+    const { clock } = this.#context;
     const sleep = new AbortController();
     const wake = () => sleep.abort();
     // A signal that has fired already fires no more.

@@ -2,12 +2,10 @@
  * The write requests as they are stored: reads a job for machine.ts and stores what follows from an input, with its
  * events and its audit, all inside the caller's commit. Nothing else changes a job.
  */
-import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
-import type { Audit } from '../../services/audit/audit.ts';
 import type { AuditEntry } from '../../services/audit/entry.ts';
-import type { Events } from '../../services/events/events.ts';
+import type { WriteContext } from './context.ts';
 import {
   type Entry,
   entryStatus,
@@ -24,23 +22,7 @@ import {
   type WriteErrorCode,
 } from './machine.ts';
 import type { WriteRequestStatus } from './schema.ts';
-import type { EntryRow, RequestRow, WriteTable } from './table.ts';
-
-/** How keys ended, and how long after their request was accepted. */
-export interface KeyMeter {
-  key(outcome: TerminalStatus, milliseconds: number): void;
-}
-
-export interface LedgerOptions {
-  database: Pick<Database, 'legible' | 'whenStored'>;
-  table: WriteTable;
-  audit: Audit;
-  events: Events;
-  clock: Clock;
-  /** Epoch milliseconds; does not follow a wall clock that jumps (src/platform/known-time.ts). */
-  knownTime(): number;
-  meter: KeyMeter;
-}
+import type { EntryRow, RequestRow } from './table.ts';
 
 export interface Ledger {
   /** Inside the commit job that accepts it. */
@@ -59,7 +41,7 @@ export interface Ledger {
   status(request: RequestRow): WriteRequestStatus;
 }
 
-export function openLedger(options: LedgerOptions): Ledger {
+export function openLedger(options: WriteContext): Ledger {
   const { table, database } = options;
   const lateOf = lateOutcomes(database);
   const measured = openMeasured(options);
@@ -106,7 +88,7 @@ export function openLedger(options: LedgerOptions): Ledger {
 }
 
 /** Counts what is on the disk alone, each key once, as it ended first. */
-function openMeasured({ database, clock, knownTime, meter }: LedgerOptions) {
+function openMeasured({ database, clock, knownTime, meter }: WriteContext) {
   /** Monotonic, by jobId: open requests that this run of the gateway accepted. */
   const acceptedAt = new Map<string, number>();
 
@@ -134,7 +116,7 @@ export const auditName = (request: Pick<RequestRow, 'encoder_id' | 'request_id'>
   `encoder/${request.encoder_id}/write-request/${request.request_id}`;
 
 function storeMove(
-  { table, events, clock }: LedgerOptions,
+  { table, events, clock }: WriteContext,
   request: RequestRow,
   entries: Entry[],
   { index, entry }: Extract<Step, { type: 'moved' }>,
@@ -160,7 +142,7 @@ function storeMove(
 }
 
 function storeLate(
-  { table, audit, clock }: LedgerOptions,
+  { table, audit, clock }: WriteContext,
   request: RequestRow,
   entries: Entry[],
   { index, outcome }: Extract<Step, { type: 'late' }>,
@@ -177,12 +159,7 @@ function storeLate(
   );
 }
 
-function storeJob(
-  { table, audit, clock }: LedgerOptions,
-  request: RequestRow,
-  before: Job,
-  after: Job,
-): void {
+function storeJob({ table, audit, clock }: WriteContext, request: RequestRow, before: Job, after: Job): void {
   const { job_id: jobId } = request;
   const status = jobStatus(after.entries);
   if (status !== request.status) table.setStatus.run(status, jobId);

@@ -3,42 +3,20 @@
  * machine.ts says what may become of a request, ledger.ts stores it, dispatch.ts sends it and minds its deadline.
  */
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
-import type { Log } from '../../platform/log.ts';
 import type { Caller } from '../../platform/principal.ts';
-import type { Vault } from '../../platform/vault.ts';
-import type { Audit } from '../../services/audit/audit.ts';
-import type { Events } from '../../services/events/events.ts';
 import type { Reports } from '../encoders/connections.ts';
-import type { Encoders } from '../encoders/encoders.ts';
-import { Dispatch, type DispatchOptions, sealContext } from './dispatch.ts';
-import { auditName, type KeyMeter, type Ledger, openLedger } from './ledger.ts';
+import type { WriteContext } from './context.ts';
+import { Dispatch, sealContext } from './dispatch.ts';
+import { auditName, type Ledger, openLedger } from './ledger.ts';
 import type { Input } from './machine.ts';
 import type { ListQuery, WriteRequestBody, WriteRequestPage, WriteRequestStatus } from './schema.ts';
-import { openWriteTable, type RequestRow, type WriteTable } from './table.ts';
+import { openWriteTable, type RequestRow } from './table.ts';
 
 /** Requests of one encoder that wait behind the one under way: an hour of work at a busy desk. */
 const WAITING_MAX = 8;
 /** One line per encoder and minute about reports that fit nothing: a confused encoder must not fill the log. */
 const WARN_EVERY_MS = 60_000;
-
-export interface WritesOptions {
-  database: Pick<Database, 'prepare' | 'commit' | 'legible' | 'whenStored'>;
-  vault: Vault;
-  audit: Audit;
-  events: Events;
-  encoders: DispatchOptions['encoders'] & Pick<Encoders, 'exists'>;
-  connections: DispatchOptions['connections'];
-  clock: Clock;
-  knownTime: DispatchOptions['knownTime'];
-  log: Log;
-  meter: KeyMeter;
-  /** Milliseconds from acceptance to the deadline. */
-  expiryMs: number;
-  epoch: number;
-}
 
 export interface RequestPath {
   encoderId: string;
@@ -62,17 +40,17 @@ export interface Writes {
   run(signal: AbortSignal): Promise<never>;
 }
 
-interface Parts extends WritesOptions {
-  table: WriteTable;
+interface Parts extends WriteContext {
   ledger: Ledger;
   dispatch: Dispatch;
 }
 
-export function openWrites(options: WritesOptions): Writes {
-  const table = openWriteTable(options.database);
-  const ledger = openLedger({ ...options, table });
-  const dispatch = new Dispatch({ ...options, table, ledger });
-  const parts: Parts = { ...options, table, ledger, dispatch };
+export function openWrites(below: Omit<WriteContext, 'table'>): Writes {
+  const context: WriteContext = { ...below, table: openWriteTable(below.database) };
+  const { table } = context;
+  const ledger = openLedger(context);
+  const dispatch = new Dispatch(context, ledger);
+  const parts: Parts = { ...context, ledger, dispatch };
   return {
     accept: (path, body, caller) => accept(parts, path, body, caller),
     cancel: (path, caller) => cancel(parts, path, caller),
