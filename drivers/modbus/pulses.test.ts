@@ -138,6 +138,29 @@ describe('a pulse', () => {
     expect(writes).toBe(2);
   });
 
+  it('that the device takes without closing its relay is unknown', async () => {
+    const { link, device } = await openOne();
+    await using _ = link;
+    device.device.pins.break(true);
+    await expect(link.execute('pulse', pulse())).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+    expect(device.device.describe(0)).toMatchObject({ pulse: { id: 1, relay: 2 } });
+    expect(sent(link, 16)).toBe(1);
+    device.device.pins.break(false);
+    expect(await link.execute('pulse', pulse({ relay: 3 }))).toMatchObject({ relay: 3 });
+  });
+
+  it('that the device takes without closing its relay is unknown, though its acknowledgement is lost', async () => {
+    const { link, device } = await openOne();
+    await using _ = link;
+    device.device.pins.break(true);
+    device.behave = (request, answer) => {
+      const reply = answer();
+      return request[1] === 16 ? null : reply;
+    };
+    await expect(link.execute('pulse', pulse())).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+    expect(sent(link, 16)).toBe(1);
+  });
+
   it('that the device did not hear has no reply, and is not sent later', async () => {
     const { link, device } = await openOne();
     await using _ = link;

@@ -107,12 +107,15 @@ function wayOf(options: PulsesOptions) {
   }
 }
 
-/** The device shows by its id which pulse it has taken last, until it is restarted. */
+/**
+ * The device shows by its id which pulse it has taken last, until it is restarted. That it has taken one closes no relay: that is
+ * seen at its outputs alone.
+ */
 function byBlock({ device, bus, clock, live, relays }: PulsesOptions) {
   const { unit, profile } = device;
-  const { pulse } = profile;
+  const { pulse, outputs } = profile;
   const block = pulseBlock(profile);
-  if (pulse?.way !== 'block' || !block) return undefined;
+  if (pulse?.way !== 'block' || !block || !outputs) return undefined;
   let drawn: number | undefined;
 
   /** Neither the last one the device shows nor one that it may have taken without our knowing. */
@@ -136,7 +139,7 @@ function byBlock({ device, bus, clock, live, relays }: PulsesOptions) {
     const before = live.endsAt(relay);
     const { failure, isTaken, isDoubtful } = await sentOnce({ bus, device }, request, order, async () => {
       live.began(relay, clock.monotonic() + milliseconds, id);
-      for (const span of readsOf([spanOf(pulse.lastId), spanOf(pulse.remaining)]))
+      for (const span of readsOf([pulse.lastId, pulse.remaining, outputs].map(spanOf)))
         await readBack(bus, device, span, untilDeadline(order));
       return numberAt(device.image(), pulse.lastId) === id;
     }).catch((error: unknown) => {
@@ -146,7 +149,13 @@ function byBlock({ device, bus, clock, live, relays }: PulsesOptions) {
       }
       throw error;
     });
-    if (isTaken) return relays.began(relay, milliseconds);
+    if (isTaken) {
+      relays.began(relay, milliseconds);
+      if (isClosed(device, relay)) return;
+      throw new DriverError('OUTCOME_UNKNOWN', 'the device took the pulse, but its relay is open', {
+        cause: failure,
+      });
+    }
     lasts(live, relay, isDoubtful ? undefined : before);
     if (isDoubtful)
       throw new DriverError('OUTCOME_UNKNOWN', 'the device was restarted, or does not say whether it was', {

@@ -64,6 +64,28 @@ it('is unknown, though its relay is closed, when an earlier pulse of unknown out
   expect(device.peripheral.deeds.filter(({ code }) => code === OUT)).toHaveLength(1);
 });
 
+it.each([
+  ['does not show its relay is unknown', true, 'OUTCOME_UNKNOWN'],
+  ['shows its relay closed when asked is done', false, { relay: 2 }],
+] as const)('of a device that acknowledges it and %s', async (_name, isHidden, outcome) => {
+  const random = testRandom();
+  const device = openOsdpDevice({ address: 0, serial: 1, key: KEY, random, acknowledgesOutputs: true });
+  const link = await openWireLink({
+    answer(request, now) {
+      const isOstat = request[request.indexOf(SOM) + 7] === OSTAT;
+      const isHiding = isHidden && isOstat && device.peripheral.deeds.some(({ code }) => code === OUT);
+      const bytes = device.answer(request, now) ?? null;
+      return isHiding ? null : bytes;
+    },
+    devices: [{ address: 0 }],
+  });
+  await link.watch([{ address: 0, key: KEY }]);
+  await link.connected(HW_ID);
+  const fired = link.outcome(link.execute('pulse', { hwId: HW_ID, relay: 2, milliseconds: 60_000 }));
+  expect(await fired).toEqual(typeof outcome === 'string' ? outcome : expect.objectContaining(outcome));
+  expect(device.peripheral.deeds.filter(({ code }) => code === OUT)).toHaveLength(1);
+});
+
 const FOREIGN = { vendorCode: 0x00_07_56 };
 
 it.each([

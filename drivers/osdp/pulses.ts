@@ -88,13 +88,9 @@ export function openPulses({ bus, device, all, clock }: PulsesOptions): Pulses {
     const wasOff = state.outputs()?.[relay] === 0 && isFree(pulsesOf(all, hwId), relay, clock.monotonic());
     const begunAt = clock.monotonic();
     const bootCount = state.bootCount();
+    let reply: Awaited<ReturnType<typeof session.ask>>;
     try {
-      const reply = await session.ask(command, { class: 'command', deadline, signal });
-      // Some devices acknowledge, and show what they did only when asked.
-      const shown = reply.kind === 'OSTATR' ? reply.outputs[relay] : await look(relay);
-      const isStillDue = clock.monotonic() - begunAt < milliseconds;
-      if (shown === 0 && (reply.kind === 'OSTATR' || isStillDue))
-        throw new DriverError('BAD_REPLY', 'the device acknowledged the pulse, but its relay is open');
+      reply = await session.ask(command, { class: 'command', deadline, signal });
     } catch (error) {
       if (!(error instanceof DriverError) || !DECIDED_BY_RELAY.includes(error.code)) throw error;
       const shown = await look(relay);
@@ -112,6 +108,18 @@ export function openPulses({ bus, device, all, clock }: PulsesOptions): Pulses {
         });
       throw error;
     }
+    // Some devices acknowledge, and show what they did only when asked.
+    const shown = reply.kind === 'OSTATR' ? reply.outputs[relay] : await look(relay);
+    if (shown === 1) return;
+    const isStillDue = clock.monotonic() - begunAt < milliseconds;
+    if (shown === 0 && (reply.kind === 'OSTATR' || isStillDue))
+      throw new DriverError('BAD_REPLY', 'the device acknowledged the pulse, but its relay is open');
+    throw new DriverError(
+      'OUTCOME_UNKNOWN',
+      shown === undefined
+        ? 'the device acknowledged the pulse, and does not show its relay'
+        : 'the device acknowledged the pulse, and its relay was read after its end',
+    );
   }
 
   function looking(): Asking {

@@ -24,6 +24,8 @@ export interface Pins {
   /** When the pulse of this output ends; undefined without one. */
   pulseEnd(output: number): number | undefined;
   advance(now: number): void;
+  /** While true no output goes on, whatever is ordered: their contacts, or the supply of their coils, are broken. */
+  break(isBroken: boolean): void;
   /** The latest, oldest first. */
   readonly history: readonly Switching[];
   readonly inputCount: number;
@@ -44,6 +46,7 @@ export function openPins(options: {
   const inputPulses = new Map<number, number>();
   const outputPulses = new Map<number, { until: number; after: boolean }>();
   const history: Switching[] = [];
+  let isBroken = false;
 
   function changeInput(input: number, active: boolean): void {
     if (input >= inputs.length || inputs[input] === active) return;
@@ -51,7 +54,7 @@ export function openPins(options: {
     if (active) options.activated?.(input);
   }
   function changeOutput(output: number, on: boolean, now: number): void {
-    if (output >= outputs.length || outputs[output] === on) return;
+    if (output >= outputs.length || outputs[output] === on || (on && isBroken)) return;
     outputs[output] = on;
     history.push({ output, on, monotonicMs: now, at: options.epoch(now) });
     if (history.length > HISTORY_MAX) history.shift();
@@ -78,6 +81,9 @@ export function openPins(options: {
     pulseOutput(output, on, until, now) {
       changeOutput(output, on, now);
       outputPulses.set(output, { until, after: !on });
+    },
+    break(broken) {
+      isBroken = broken;
     },
     pulseEnd: (output) => outputPulses.get(output)?.until,
     advance(now) {

@@ -51,6 +51,8 @@ const faultsSchema = z.strictObject({
   silent: z.int().min(1),
   /** Carries out the next request that would change it, and answers none from that on. */
   silentFromWrite: z.boolean(),
+  /** Acknowledges each order to close a relay, counts its time, and closes none. */
+  brokenOutputs: z.boolean(),
   /** Bytes before each reply, as an idle wire without bias makes them. */
   noise: hexBytes,
   /** So many bytes are missing at the end of each reply. */

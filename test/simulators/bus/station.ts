@@ -63,6 +63,7 @@ export function openStation(plan: DevicePlan, bus: CheckedPlan, protocol: Protoc
       if (!isForAll) requests += 1;
       if (!isForAll && isWrite) writes += 1;
       if (activeFaults.isDeaf()) return [];
+      device.pins.break(activeFaults.faults().brokenOutputs === true);
       device.advance(now);
       const { refuse: all, refuseWrites } = activeFaults.faults();
       const refuse = isForAll ? undefined : (all ?? (isWrite ? refuseWrites : undefined));

@@ -21,6 +21,8 @@ export interface PeripheralOptions {
   files?: FileOptions;
   /** What it answers to CAP, where that is not as the standard has it. */
   capabilities?: Buffer;
+  /** Answers OUT by ACK alone, and not by what its outputs are then: the standard has both. */
+  acknowledgesOutputs?: boolean;
 }
 
 /** Something that was done, and may be done once only. */
@@ -122,6 +124,7 @@ interface Parts {
   reports: ReturnType<typeof openReports>;
   identity(): Buffer;
   capabilities?: Buffer;
+  acknowledgesOutputs?: boolean;
 }
 
 function openAnswers(parts: Parts) {
@@ -141,7 +144,7 @@ function openAnswers(parts: Parts) {
       case 0x67:
         return { code: 0x4b, data: Buffer.from([0]) };
       case 0x68:
-        return switchOutputs(pins, data, now) ?? reports.send(0x4a);
+        return switchOutputs(pins, data, now) ?? (parts.acknowledgesOutputs ? ACK : reports.send(0x4a));
       case 0x69:
         return display.light(data);
       case 0x6a:
