@@ -110,16 +110,8 @@ export function openPulses({ bus, device, all, clock }: PulsesOptions): Pulses {
     }
     // Some devices acknowledge, and show what they did only when asked.
     const shown = reply.kind === 'OSTATR' ? reply.outputs[relay] : await look(relay);
-    if (shown === 1) return;
-    const isStillDue = clock.monotonic() - begunAt < milliseconds;
-    if (shown === 0 && (reply.kind === 'OSTATR' || isStillDue))
-      throw new DriverError('BAD_REPLY', 'the device acknowledged the pulse, but its relay is open');
-    throw new DriverError(
-      'OUTCOME_UNKNOWN',
-      shown === undefined
-        ? 'the device acknowledged the pulse, and does not show its relay'
-        : 'the device acknowledged the pulse, and its relay was read after its end',
-    );
+    const isOver = reply.kind !== 'OSTATR' && clock.monotonic() - begunAt >= milliseconds;
+    if (shown !== 1) throw notShownClosed(shown, isOver);
   }
 
   function looking(): Asking {
@@ -180,4 +172,15 @@ export function openPulses({ bus, device, all, clock }: PulsesOptions): Pulses {
         return { relay, milliseconds: effectiveMs(milliseconds), timedBy: 'device' };
       }, signal),
   };
+}
+
+/** After an acknowledgement. `isOver`: the relay was read after the pulse. */
+function notShownClosed(shown: number | undefined, isOver: boolean): DriverError {
+  if (shown === undefined)
+    return new DriverError(
+      'OUTCOME_UNKNOWN',
+      'the device acknowledged the pulse, and does not show its relay',
+    );
+  if (isOver) return new DriverError('OUTCOME_UNKNOWN', 'the pulse was over when its relay was read');
+  return new DriverError('BAD_REPLY', 'the device acknowledged the pulse, but its relay is open');
 }
