@@ -25,11 +25,18 @@ export interface EmbeddedLinkOptions {
   log: DriverLog;
 }
 
+export interface EmbeddedLink extends EncoderLink {
+  /** A renewed server certificate, for connections from now on. PEM. */
+  renew(identity: { chain: string; key: string }): void;
+  /** The host:port actually bound (a port 0 in the configuration is resolved here). */
+  readonly address: { host: string; port: number };
+}
+
 /** Rejects when the address cannot be bound or a certificate cannot be read. */
 export async function openEmbeddedLink(
   options: EmbeddedLinkOptions,
   host: EncoderLinkHost,
-): Promise<EncoderLink> {
+): Promise<EmbeddedLink> {
   const { clock, log } = options;
   await using opening = new AsyncDisposableStack();
   const crowded = openDampedLog(clock, (fields) =>

@@ -11,32 +11,46 @@ import {
   PINGREQ,
   publishPacket,
   readPublish,
+  SESSION,
   subscribePacket,
   type TestPeer,
   TYPE,
   WAIT,
 } from '../../test/drivers/encoder/peer.ts';
 import { DriverError } from '../contract/driver.ts';
-import type { EncoderLink, EncoderLinkHost } from './link.ts';
+import type { EmbeddedLink } from './embedded.ts';
+import type { CredentialVerdict, EncoderLink, EncoderLinkHost } from './link.ts';
 
-/** A link with its host and a way to be an encoder on it. */
-export interface Site extends AsyncDisposable {
+type Refused = Extract<CredentialVerdict, { ok: false }>['reason'];
+
+/** A link with its host and a way to be an encoder on it, whichever broker stands between. */
+export interface ContractSite extends AsyncDisposable {
   link: EncoderLink;
   host: TestHost;
-  authority: TestAuthority;
-  /** Issues a certificate and makes the host admit it. */
-  register(encoderId: string, generation?: number): TestIdentity;
+  /** Issues a certificate, and makes the host and the broker admit it. */
+  register(encoderId: string, generation?: number): TestIdentity | Promise<TestIdentity>;
+  /** Makes the host refuse it, and the broker where that is for the broker. */
+  shutOut(encoderId: string, identity: TestIdentity, reason: Refused): void | Promise<void>;
   /** The TLS connection alone. */
   dial(identity?: Pick<TestIdentity, 'cert' | 'key'>): Promise<TestPeer>;
   /** Sends a CONNECT and gives the CONNACK's return code; undefined when the connection was closed instead. */
   ask(peer: TestPeer, options: ConnectOptions): Promise<number | undefined>;
-  /** Registers when no identity is given, connects and subscribes. */
+  /** The session that is in the will of a peer. */
+  sessionOf(peer: TestPeer): string;
+  /** Registers when no identity is given, connects, subscribes, and does what else makes it present. */
   enter(encoderId: string, identity?: TestIdentity, options?: Partial<ConnectOptions>): Promise<TestPeer>;
+}
+
+/** With the embedded broker, which is informed by the host alone. */
+export interface Site extends ContractSite {
+  link: EmbeddedLink;
+  authority: TestAuthority;
+  register(encoderId: string, generation?: number): TestIdentity;
 }
 
 export async function openSite(
   authority: TestAuthority,
-  openLink: (host: EncoderLinkHost) => Promise<EncoderLink>,
+  openLink: (host: EncoderLinkHost) => Promise<EmbeddedLink>,
 ): Promise<Site> {
   const host = openTestHost();
   const link = await openLink(host);
@@ -49,6 +63,9 @@ export async function openSite(
       const identity = authority.client(`/CN=${encoderId}/OU=g${generation}`);
       host.credentials.set(identity.fingerprint256, { ok: true, generation, encoderId });
       return identity;
+    },
+    shutOut(encoderId, { fingerprint256 }, reason) {
+      host.credentials.set(fingerprint256, { ok: false, reason, encoderId });
     },
     async dial(identity) {
       const { cert, key } = identity ?? {};
@@ -67,6 +84,7 @@ export async function openSite(
       expect((await peer.next(TYPE.suback)).body[2]).toBe(1);
       return peer;
     },
+    sessionOf: () => SESSION,
     async [Symbol.asyncDispose]() {
       await peers.disposeAsync();
       await link[Symbol.asyncDispose]();
@@ -75,9 +93,9 @@ export async function openSite(
   return site;
 }
 
-export function encoderLinkContract(name: string, open: () => Promise<Site>): void {
+export function encoderLinkContract(name: string, open: () => Promise<ContractSite>): void {
   describe(`encoder link: ${name}`, () => {
-    let site: Site;
+    let site: ContractSite;
     beforeAll(async () => {
       site = await open();
     });
@@ -94,10 +112,10 @@ export function encoderLinkContract(name: string, open: () => Promise<Site>): vo
   });
 }
 
-function presence(site: () => Site): void {
+function presence(site: () => ContractSite): void {
   it('reports that down/# was granted, once, with generation and address', async () => {
     const { enter, host, register } = site();
-    const peer = await enter('granted', register('granted', 7));
+    const peer = await enter('granted', await register('granted', 7));
     peer.send(subscribePacket(2, ['enc/granted/down/#', 1]));
     await peer.next(TYPE.suback);
     const calls = await host.wait('subscribed', 'granted');
@@ -105,16 +123,21 @@ function presence(site: () => Site): void {
     expect(calls[0]?.connection).toMatchObject({ encoderId: 'granted', generation: 7 });
   });
 
-  it.each<[string, (peer: TestPeer) => void]>([
-    ['says goodbye', (peer) => peer.send(DISCONNECT)],
+  /** A broker keeps the will to itself after a DISCONNECT: an encoder says it first (docs/encoder-protocol.md, Connection). */
+  const sayGoodbye = (peer: TestPeer, encoderId: string): void => {
+    const payload = JSON.stringify({ online: false, session: site().sessionOf(peer) });
+    peer.send(publishPacket({ topic: `enc/${encoderId}/up/status`, payload }), DISCONNECT);
+  };
+  it.each<[string, (peer: TestPeer, encoderId: string) => void]>([
+    ['says goodbye', sayGoodbye],
     ['closes the connection', (peer) => peer.socket.end()],
     ['breaks the connection off', (peer) => peer.reset()],
     ['falls silent for 1.5 times its keep-alive', () => undefined],
   ])('loses an encoder that %s, exactly once', async (how, leave) => {
     const { enter, host, register } = site();
     const encoderId = how.replaceAll(/[^a-z]/g, '-');
-    const peer = await enter(encoderId, register(encoderId), { keepAlive: 1 });
-    leave(peer);
+    const peer = await enter(encoderId, await register(encoderId), { keepAlive: 1 });
+    leave(peer, encoderId);
     await peer.ended();
     const [subscribed] = await host.wait('subscribed', encoderId);
     await host.wait('lost', encoderId);
@@ -127,7 +150,7 @@ function presence(site: () => Site): void {
 
   it('keeps an encoder that only pings', async () => {
     const { enter, host, register } = site();
-    const peer = await enter('pinging', register('pinging'), { keepAlive: 1 });
+    const peer = await enter('pinging', await register('pinging'), { keepAlive: 1 });
     for (let beat = 0; beat < 4; beat += 1) {
       // Waits on a timer of the peer's own: three quarters of its keep-alive, for twice its deadline.
       await new Promise((resolve) => peer.socket.setTimeout(750, () => resolve(undefined)));
@@ -141,7 +164,7 @@ function presence(site: () => Site): void {
 
   it('gives the place to a newer connection of the same encoder', async () => {
     const { enter, host, link, register } = site();
-    const identity = register('twice');
+    const identity = await register('twice');
     const older = await enter('twice', identity);
     const newer = await enter('twice', identity);
     await older.ended();
@@ -155,7 +178,7 @@ function presence(site: () => Site): void {
 
   it('ends with one live connection when an encoder reconnects in a storm', async () => {
     const { ask, dial, host, link, register } = site();
-    const identity = register('storm');
+    const identity = await register('storm');
     const peers = await Promise.all(Array.from({ length: 24 }, () => dial(identity)));
     const answers = await Promise.all(peers.map((peer) => ask(peer, { clientId: 'storm' })));
     expect(answers).toContain(0);
@@ -173,15 +196,17 @@ function presence(site: () => Site): void {
   });
 }
 
-function messages(site: () => Site): void {
+function messages(site: () => ContractSite): void {
   it('hands up each message of the three channels, in order, unchanged', async () => {
-    const { enter, host } = site();
+    const { enter, host, sessionOf } = site();
     const peer = await enter('talking');
     const channels = ['status', 'job', 'progress'] as const;
-    const sent = Array.from({ length: 300 }, (_, index) => ({
-      channel: channels[index % 3] ?? 'status',
-      payload: `{"seq":${index}} é`,
-    }));
+    const session = sessionOf(peer);
+    const sent = Array.from({ length: 300 }, (_, index) => {
+      const channel = channels[index % 3] ?? 'status';
+      const birth = { boot: session, seq: index + 1, session, online: true, journal: session, é: 'é' };
+      return { channel, payload: channel === 'status' ? JSON.stringify(birth) : `{"seq":${index}} é` };
+    });
     peer.send(
       ...sent.map(({ channel, payload }, index) =>
         publishPacket({ topic: `enc/talking/up/${channel}`, payload, id: index + 1 }),
@@ -215,7 +240,7 @@ function messages(site: () => Site): void {
     const { ask, dial, link, register } = site();
     const away = link.send('away', 'hello', Buffer.from('{}'));
     await expect(away).rejects.toThrow(DriverError);
-    const identity = register('away');
+    const identity = await register('away');
     const peer = await dial(identity);
     await ask(peer, { clientId: 'away', clean: false });
     await expect(link.send('away', 'hello', Buffer.from('{}'))).rejects.toMatchObject({ code: 'LINK_LOST' });
@@ -237,7 +262,7 @@ function messages(site: () => Site): void {
   });
 }
 
-function credentials(site: () => Site): void {
+function credentials(site: () => ContractSite): void {
   it('kicks the live connection and resolves when it is lost; no one there is no error', async () => {
     const { enter, host, link } = site();
     const peer = await enter('kicked');
@@ -254,24 +279,37 @@ function credentials(site: () => Site): void {
   it.each(['unknown', 'superseded', 'revoked'] as const)(
     'refuses a credential that is %s',
     async (reason) => {
-      const { ask, dial, host, register } = site();
+      const { host, register, shutOut } = site();
       const encoderId = `refused-${reason}`;
-      const identity = register(encoderId);
-      host.credentials.set(identity.fingerprint256, { ok: false, reason, encoderId });
-      expect(await ask(await dial(identity), { clientId: encoderId })).toBe(5);
+      const identity = await register(encoderId);
+      await shutOut(encoderId, identity, reason);
+      await turnedAway(site(), encoderId, identity);
       expect(host.calls.filter(({ connection }) => connection.encoderId === encoderId)).toEqual([]);
     },
   );
 
   it('lets a new generation in where the old one is shut out', async () => {
-    const { ask, dial, enter, host, link, register } = site();
-    const old = register('renewed', 1);
+    const { enter, host, link, register, shutOut } = site();
+    const old = await register('renewed', 1);
     await enter('renewed', old);
-    const fresh = register('renewed', 2);
-    host.credentials.set(old.fingerprint256, { ok: false, reason: 'superseded', encoderId: 'renewed' });
+    const fresh = await register('renewed', 2);
+    await shutOut('renewed', old, 'superseded');
     await link.kick('renewed', 'superseded');
-    expect(await ask(await dial(old), { clientId: 'renewed' })).toBe(5);
+    await turnedAway(site(), 'renewed', old);
     await enter('renewed', fresh);
     expect((await host.wait('subscribed', 'renewed', 2)).at(-1)?.connection.generation).toBe(2);
   });
+}
+
+/** Not admitted, or admitted and allowed nothing. */
+async function turnedAway(
+  { ask, dial }: ContractSite,
+  encoderId: string,
+  identity: TestIdentity,
+): Promise<void> {
+  const peer = await dial(identity);
+  if ((await ask(peer, { clientId: encoderId })) !== 0) return;
+  peer.send(subscribePacket(1, [`enc/${encoderId}/down/#`, 1]));
+  await vi.waitFor(() => expect(peer.packets.length > 0 || peer.socket.closed).toBe(true), WAIT);
+  expect(peer.packets.shift()?.body[2] ?? 128).toBe(128);
 }

@@ -1,7 +1,7 @@
 /**
  * The link to card encoders: a contract of its own, because an encoder comes to us over MQTT where every other driver
- * goes out to its device. The transport behind it is the embedded broker (embedded.ts); another one, such as an external
- * broker, has to pass the same suite (link.contract.ts). Durability and order are the business of the caller and the
+ * goes out to its device. The transport behind it is the embedded broker (embedded.ts) or an external one (external.ts);
+ * both pass the same suite (link.contract.ts). Durability and order are the business of the caller and the
  * encoder (docs/encoder-protocol.md): a link carries messages and reports who is there, nothing more.
  */
 
@@ -34,11 +34,16 @@ export type CredentialVerdict =
 export interface EncoderLinkHost {
   /** Asked on every CONNECT, also of a resumed TLS session. `fingerprint256` as node:crypto writes it (AA:BB:…). */
   credential(encoderId: string, fingerprint256: string): CredentialVerdict;
+  /** The same of the credential in force, for a link that sees no certificate. */
+  standing(encoderId: string): CredentialVerdict;
+  /** The credentials in force, whether their encoders are there or not. */
+  expected(): readonly { encoderId: string; generation: number }[];
   /** down/# was granted on this connection. */
   subscribed(connection: EncoderConnection): void;
   /**
-   * One up message. The transport acknowledges (PUBACK) when the promise resolves. When it rejects with `BadMessage`
-   * the connection is closed; on any other rejection the acknowledgement is withheld and the connection stays.
+   * One up message. The transport acknowledges (PUBACK) when the promise resolves, where its PUBACK reaches the
+   * encoder. When it rejects with `BadMessage` the connection is closed; on any other rejection the acknowledgement is
+   * withheld and the connection stays.
    */
   received(connection: EncoderConnection, channel: UpChannel, payload: Buffer): Promise<void>;
   /** The connection is gone. Called exactly once per connection that was admitted. */
@@ -50,10 +55,6 @@ export interface EncoderLink extends AsyncDisposable {
   send(encoderId: string, channel: DownChannel, payload: Buffer): Promise<void>;
   /** Closes the live connection, if any, and resolves when it is closed. */
   kick(encoderId: string, reason: string): Promise<void>;
-  /** A renewed server certificate, for connections from now on. PEM. */
-  renew(identity: { chain: string; key: string }): void;
-  /** The host:port actually bound (a port 0 in the configuration is resolved here). */
-  readonly address: { host: string; port: number };
 }
 
 /** The payload cannot be a message of this protocol; `reason` is safe to log. */

@@ -105,6 +105,13 @@ export const parseStatus = (payload: Uint8Array): Birth | Will => parse(status, 
 export const parseProgress = (payload: Uint8Array): ProgressReport => parse(progress, payload);
 export const parseJob = (payload: Uint8Array): JobReport => parse(job, payload);
 
+/** Through an external broker: the question whether an encoder is there, and its answer. */
+const probe = z.object({ probe: uuid, birth: z.boolean() });
+const presence = z.object({ probe: uuid, session: uuid });
+export type PresenceReport = z.output<typeof presence>;
+export const parsePresence = (payload: Uint8Array): PresenceReport => parse(presence, payload);
+export const encodeProbe = (message: z.output<typeof probe>): Buffer => Buffer.from(JSON.stringify(message));
+
 const epoch = z.int().min(0).max(Number.MAX_SAFE_INTEGER);
 const write = z.object({
   epoch,
@@ -129,6 +136,8 @@ export const MESSAGES = {
   ack: z.object({ epoch, boot: uuid, seq }),
   write,
   cancel: z.object({ epoch, jobId: uuid }),
+  probe,
+  presence,
 };
 
 export type DownMessages = { [Channel in DownChannel]: z.output<(typeof MESSAGES)[Channel]> };

@@ -1,9 +1,7 @@
 /** Encoders, their registration, and the write requests for them. A part of the composition root (gateway.ts). */
-import { openEmbeddedLink } from '../../drivers/encoder/embedded.ts';
-import { type EncoderLink, MAX_UP_PACKET_BYTES } from '../../drivers/encoder/link.ts';
+import { MAX_UP_PACKET_BYTES } from '../../drivers/encoder/link.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config/config.ts';
-import { announcedHost } from '../platform/host/host-names.ts';
 import { readNamedFile } from '../platform/host/regular-file.ts';
 import { sealTo } from '../platform/jose.ts';
 import { DEFAULT_BACKOFF } from '../platform/supervise.ts';
@@ -20,6 +18,7 @@ import { checkVendorRoots, verifyDeviceChain } from '../services/pki/device-chai
 import { parseOperationalKey, verifyPossession } from '../services/pki/possession.ts';
 import type { ServerIdentity } from '../services/pki/server-identity.ts';
 import type { SiteCa } from '../services/pki/site-ca.ts';
+import { type OpenLink, openEncoderLink } from './encoder-link.ts';
 import type { Services, ServicesOptions } from './services.ts';
 
 /** A person waits for it: once a full disk has space again, requests go out within seconds. */
@@ -30,9 +29,7 @@ export interface EncoderResources {
   connections: EncoderConnections;
   encoders: Encoders;
   registration: Registration;
-  encoderLink: EncoderLink;
-  /** Where encoders connect, as their registration says. */
-  encoderUrl: string;
+  link: OpenLink;
 }
 
 /** What is opened here is closed with `opening`. */
@@ -51,7 +48,7 @@ export async function openEncoderResources(
     log,
     epoch,
     reports: () => writes.reports,
-    link: () => encoderLink,
+    link: () => link.link,
   });
   const openRequests = (encoderId: string) => writes.openOf(encoderId);
   const encoders = openEncoders({ database, table, audit, clock, connections, openRequests });
@@ -69,13 +66,11 @@ export async function openEncoderResources(
     encoders,
     connections,
   });
-  const tls = { cert: identity.chain, key: identity.key, clientCa: `${ca.encoderIssuer}\n${ca.root}` };
-  const encoderLink: EncoderLink = opening.use(
-    await openEmbeddedLink({ ...config.encoders.listen, tls, clock, log }, connections),
+  const link: OpenLink = await openEncoderLink(
+    { config, systemId, ca, identity, clock, log },
+    connections,
+    opening,
   );
-  const encoderUrl =
-    config.encoders.endpoint ??
-    `mqtts://${announcedHost(config.encoders.listen.host)}:${encoderLink.address.port}`;
   const registration = openRegistration({
     database,
     table,
@@ -84,19 +79,24 @@ export async function openEncoderResources(
     encoders,
     connections,
     systemId,
-    pki: registrationPki(config, ca, clock),
-    endpoint: () => encoderUrl,
+    pki: registrationPki(config, ca, link.anchor, clock),
+    endpoint: link.url,
     vendorKey: config.encoders.vendorKey,
     registrationsPerHour: config.encoders.registrationsPerHour,
     keepAliveSeconds: config.encoders.keepAlive / 1_000,
     maxPacketBytes: MAX_UP_PACKET_BYTES,
   });
   tasks.start('write requests', writes.run, DISPATCH_BACKOFF);
-  return { writes, connections, encoders, registration, encoderLink, encoderUrl };
+  return { writes, connections, encoders, registration, link };
 }
 
 /** Vendor roots are read and checked now: a mistake shows at the start, and not when an encoder registers. */
-function registrationPki(config: Config, ca: SiteCa, clock: Clock): RegistrationPki {
+function registrationPki(
+  config: Config,
+  ca: SiteCa,
+  anchor: string | undefined,
+  clock: Clock,
+): RegistrationPki {
   const roots = config.encoders.vendorRoots.map((file) => {
     const pem = readNamedFile(file);
     try {
@@ -117,5 +117,6 @@ function registrationPki(config: Config, ca: SiteCa, clock: Clock): Registration
     seal: sealTo,
     issuer: ca.encoderIssuer,
     root: ca.root,
+    anchor,
   };
 }

@@ -122,13 +122,13 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     }),
   );
   field.begin();
-  keepCertificates(certificates, services, { https: ports.renew, encoders: encoders.encoderLink.renew });
+  keepCertificates(certificates, services, { https: ports.renew, encoders: encoders.link.renew });
   startTasks(services, clock, { checker, backups, ports });
   const opened = opening.move();
   return {
     systemId: services.systemId,
     baseUrl: ports.baseUrl,
-    encoderUrl: encoders.encoderUrl,
+    encoderUrl: encoders.link.url,
     adminSocket,
     async reload() {
       const caller = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
@@ -189,7 +189,7 @@ async function openCertificates(
 function keepCertificates(
   { server, encoders, own }: Certificates,
   { tasks }: Services,
-  renew: { https: Ports['renew']; encoders: EncoderResources['encoderLink']['renew'] },
+  renew: { https: Ports['renew']; encoders: EncoderResources['link']['renew'] },
 ): void {
   tasks.start('certificate', (signal) => server.keep(renew.https, signal));
   tasks.start('certificate for encoders', (signal) => encoders.keep(renew.encoders, signal));
@@ -274,8 +274,11 @@ function statusOf(
     configuration: configuration.state,
     httpUrl,
     ownCertificate: () => certificates.own?.state(),
-    encoderUrl: () => encoders.encoderUrl,
-    encoders: () => encoders.connections.counts(),
+    encoders: () => ({
+      url: encoders.link.url,
+      broker: encoders.link.broker(),
+      ...encoders.connections.counts(),
+    }),
     openWrites: () => encoders.writes.openCount(),
     sinks: sinkSources(config, events),
     fillRate: events.fillRate.bytesPerSecond,

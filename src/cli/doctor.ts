@@ -8,7 +8,7 @@ import { checkCertificates } from './doctor/certificates.ts';
 import { type Diagnosis, hindranceOf, type Patient } from './doctor/diagnosis.ts';
 import { checkFiles } from './doctor/files.ts';
 import { checkClock, checkDisk, checkFsync, checkSerialPorts } from './doctor/host.ts';
-import { checkPorts, checkSinks } from './doctor/network.ts';
+import { checkBroker, checkPorts, checkSinks } from './doctor/network.ts';
 import { checkParts } from './doctor/parts.ts';
 import { shownFindings } from './findings.ts';
 import { asOwnerOf } from './folder-owner.ts';
@@ -30,6 +30,7 @@ const CHECKS: readonly ((patient: Patient) => Diagnosis[] | Promise<Diagnosis[]>
   checkFsync,
   checkSerialPorts,
   checkPorts,
+  checkBroker,
   checkSinks,
 ];
 

@@ -3,6 +3,7 @@ import type { Writable } from 'node:stream';
 import type { Status } from '../services/status/schema.ts';
 import { type Absent, absentOf, NONE_ABSENT, named } from './absent.ts';
 import { type Client, differentVersion } from './client.ts';
+import { encoderFindings } from './encoder-findings.ts';
 import { type Finding, shownFindings } from './findings.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 
@@ -63,15 +64,10 @@ function shown(status: Status, absent: Absent, stream: Writable): string {
 /** Exported for its test: one line for each part of the installation. */
 export function findingsOf(status: Status, absent = NONE_ABSENT): Finding[] {
   const { clock, http, encoders, writes } = status;
-  const missing = encoders.registered - encoders.connected;
   return [
     { severity: 'good', subject: 'interface', text: http.url },
     ...configurationFindings(status.configuration),
-    {
-      severity: missing > 0 ? 'doubtful' : 'good',
-      subject: 'encoders',
-      text: `${encoders.connected} of ${encoders.registered} connected${encoders.revoked > 0 ? `, ${encoders.revoked} revoked` : ''}, ${encoders.url}${named('not connected', absent.encoders)}`,
-    },
+    ...encoderFindings(encoders, absent),
     { severity: 'good', subject: 'writes', text: `${plural(writes.open, 'write request')} open` },
     clock.jump
       ? jumpFinding(clock.now, clock.jump)

@@ -36,7 +36,21 @@ export const WELL: Status = {
     needsRestart: [],
   },
   http: { ownCertificate: null, url: 'https://127.0.0.1:8443' },
-  encoders: { url: 'mqtts://127.0.0.1:8883', registered: 2, connected: 2, revoked: 1 },
+  encoders: {
+    url: 'mqtts://127.0.0.1:8883',
+    registered: 2,
+    connected: 2,
+    revoked: 1,
+    broker: {
+      kind: 'embedded',
+      urls: [],
+      url: 'mqtts://127.0.0.1:8883',
+      since: '2026-01-01T00:00:00.000Z',
+      lastError: null,
+      administration: null,
+      administrationError: null,
+    },
+  },
   writes: { open: 1 },
   sinks: [SINK],
   database: {

@@ -11,6 +11,7 @@ import {
   statSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { filesOfBroker } from '../../platform/config/encoder-broker.ts';
 import { filesOfSink, sinksOf } from '../../platform/config/sinks.ts';
 import type { Diagnosis, Patient } from './diagnosis.ts';
 
@@ -96,7 +97,8 @@ function namedFiles(config: Patient['config']): string[] {
   const own = [http.certFile, http.keyFile];
   const { jwksFile, caFile: oidcCa } = auth.oidc ?? {};
   const maybe = [...own, ...sinks, jwksFile, oidcCa];
-  return [...encoders.vendorRoots, ...maybe.filter((file) => file !== undefined)];
+  const broker = filesOfBroker(encoders.broker).map(({ file }) => file);
+  return [...encoders.vendorRoots, ...broker, ...maybe.filter((file) => file !== undefined)];
 }
 
 /** By the mode alone, since root, who runs this, could read everything. */

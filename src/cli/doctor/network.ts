@@ -1,8 +1,9 @@
-/** The gateway's ports, and the way to each notification service. */
+/** The gateway's ports, and the way to the broker of the encoders and to each notification service. */
 import { connect as connectPlain, createServer, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { TLS } from '../../../drivers/contract/tls.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { isExternal } from '../../platform/config/encoder-broker.ts';
 import { placedSinks, type SinkConfig } from '../../platform/config/sinks.ts';
 import { readNamedFile } from '../../platform/host/regular-file.ts';
 import type { Diagnosis, Patient } from './diagnosis.ts';
@@ -18,10 +19,10 @@ const DEFAULT_PORT: Record<string, number> = {
 };
 
 export async function checkPorts({ config: { http, encoders }, running }: Patient): Promise<Diagnosis[]> {
-  return [
-    await port('http.listen', http.listen, running),
-    await port('encoders.listen', encoders.listen, running),
-  ];
+  const found = [await port('http.listen', http.listen, running)];
+  // With a broker of the site the gateway has no port for encoders.
+  if (isExternal(encoders.broker)) return found;
+  return [...found, await port('encoders.listen', encoders.listen, running)];
 }
 
 interface Address {
@@ -70,19 +71,52 @@ function failureToListen(address: Address): Promise<string | undefined> {
 export async function checkSinks({ config, shell: { clock } }: Patient): Promise<Diagnosis[]> {
   const found: Diagnosis[] = [];
   for (const { sink, at } of placedSinks(config))
-    for (const url of sink.urls) found.push(await checkServer(sink, at.join('.'), url, clock));
+    for (const url of sink.urls) found.push(await checkServer(serverOf(sink, at), url, clock));
   return found;
 }
 
-async function checkServer(sink: SinkConfig, at: string, address: string, clock: Clock): Promise<Diagnosis> {
+function serverOf(sink: SinkConfig, at: PropertyKey[]): Server {
   const subject = sink.name === 'upstream' ? sink.name : `sink ${sink.name}`;
+  return { subject, at: at.join('.'), away: 'events wait', files: sink };
+}
+
+export async function checkBroker({ config, shell: { clock } }: Patient): Promise<Diagnosis[]> {
+  const { broker } = config.encoders;
+  if (!isExternal(broker)) return [];
+  const found: Diagnosis[] = [];
+  for (const url of broker.urls) {
+    const server = {
+      subject: 'broker',
+      at: 'encoders.broker',
+      away: 'encoders there cannot be reached',
+      files: broker,
+    };
+    found.push(await checkServer(server, url, clock));
+  }
+  return found;
+}
+
+interface Server {
+  subject: string;
+  /** Its section in the configuration. */
+  at: string;
+  /** What it means that it is away. */
+  away: string;
+  files: { caFile?: string | undefined; certFile?: string | undefined; keyFile?: string | undefined };
+}
+
+async function checkServer(
+  { subject, at, away, files }: Server,
+  address: string,
+  clock: Clock,
+): Promise<Diagnosis> {
   const url = new URL(address);
   // A NATS server speaks first, and TLS begins after that: the connection alone is tried.
   const secure = url.protocol === 'mqtts:' || url.protocol === 'https:';
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const port = Number(url.port) || (DEFAULT_PORT[url.protocol] ?? 0);
   const contents = (file: string | undefined) => file && readNamedFile(file);
-  const trust = { ca: contents(sink.caFile), cert: contents(sink.certFile), key: contents(sink.keyFile) };
+  const trust = { ca: contents(files.caFile), cert: contents(files.certFile), key: contents(files.keyFile) };
   // An address is no server name (RFC 6066, 3).
   const open = () =>
     secure
@@ -96,7 +130,7 @@ async function checkServer(sink: SinkConfig, at: string, address: string, clock:
   const remedy = /certificate|altname|self.signed|issuer/i.test(failure)
     ? `correct ${at}.caFile or the name in ${at}.url`
     : `check ${at}.url, the name server and the firewall: nc -vz ${host} ${port}`;
-  return { severity: 'bad', subject, text: `${address} is not reached: ${failure}; events wait`, remedy };
+  return { severity: 'bad', subject, text: `${address} is not reached: ${failure}; ${away}`, remedy };
 }
 
 async function failureToConnect(

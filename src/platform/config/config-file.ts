@@ -7,6 +7,7 @@ import type { Problem } from '../yaml/problem.ts';
 import { FileError, parseText, readText, roughlyParsed } from '../yaml/yaml-file.ts';
 import { ADMIN_SOCKET, adminSocketOf, type Config, configJsonSchema, configSchema } from './config.ts';
 import { unfitFiles } from './contents.ts';
+import { BROKER_FILES, contradictingBroker, type EncoderBroker, isExternal } from './encoder-broker.ts';
 import { type FileChecks, fileProblems, HTTP_FILES, OIDC_FILES } from './named-files.ts';
 import { exchangeablePorts, portAt, portsOf, sharedAdapters, twice } from './ports.ts';
 import { isProfilePath } from './profiles.ts';
@@ -123,12 +124,16 @@ function resolved(config: Config, folder: string): Config {
     ...(backup?.folder && { backup: { ...backup, folder: at(backup.folder) } }),
     ...(firmwareDirectory && { firmwareDirectory: at(firmwareDirectory) }),
     http: { ...http, ...those(http, HTTP_FILES, at) },
-    encoders: { ...encoders, vendorRoots: encoders.vendorRoots.map(at) },
+    encoders: { ...encoders, vendorRoots: encoders.vendorRoots.map(at), broker: placed(encoders.broker, at) },
     auth: { ...auth, ...(auth.oidc && { oidc: { ...auth.oidc, ...those(auth.oidc, OIDC_FILES, at) } }) },
     ...(upstream && { upstream: { ...upstream, ...those(upstream, SINK_FILES, at) } }),
     sinks: sinks.map((sink) => ({ ...sink, ...those(sink, SINK_FILES, at) })),
     links: links.map((link) => withProducts(link, at)),
   };
+}
+
+function placed(broker: EncoderBroker, at: (path: string) => string): EncoderBroker {
+  return isExternal(broker) ? { ...broker, ...those(broker, BROKER_FILES, at) } : broker;
 }
 
 /** Of these fields those that are there, changed. */
@@ -171,7 +176,7 @@ function contradictions(config: Config): Problem[] {
       'http',
       'listen',
     ]);
-  if (sameAddress(http.listen, encoders.listen))
+  if (!isExternal(encoders.broker) && sameAddress(http.listen, encoders.listen))
     wrong(['encoders', 'listen'], 'http.listen has the same address: choose another port', [
       'http',
       'listen',
@@ -189,6 +194,7 @@ function contradictions(config: Config): Problem[] {
     ...problems,
     ...contradictingCredentials(config),
     ...contradictingSinks(config),
+    ...contradictingBroker(encoders.broker, encoders.endpoint),
     ...contradictingWiring(config),
   ];
 }

@@ -13,6 +13,7 @@ import { zigbeeLinkOptions } from '../../../drivers/zigbee/options.ts';
 import { recipient } from '../age.ts';
 import { isAddressOrNetwork } from '../http/address.ts';
 import { duration } from './duration.ts';
+import { encoderBroker } from './encoder-broker.ts';
 import { path } from './path.ts';
 import { sink, upstream } from './sinks.ts';
 
@@ -92,13 +93,18 @@ const http = z.strictObject({
 });
 
 const encoders = z.strictObject({
-  listen: listenAddress.prefault('0.0.0.0:8883').describe('Where encoders connect (MQTT over TLS)'),
+  broker: encoderBroker,
+  listen: listenAddress
+    .prefault('0.0.0.0:8883')
+    .describe('Where encoders connect (MQTT over TLS); without effect with a broker of the site'),
   endpoint: z
     .string()
     .regex(/^mqtts:\/\/(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):\d{1,5}$/, 'expected mqtts://host:port')
     .refine(portInRange, PORTS)
     .optional()
-    .describe('The address that encoders get at registration; by default this host and the port of listen'),
+    .describe(
+      'The address that encoders get at registration; by default this host and the port of listen, or the first of broker.urls',
+    ),
   vendorRoots: z
     .array(path)
     .default([])

@@ -7,6 +7,7 @@ import { dateFault, KeyPairFault, keyIn, keyPairIn, serverCertificatesIn } from 
 import { certificatesIn } from '../pem.ts';
 import type { Problem } from '../yaml/problem.ts';
 import type { Config } from './config.ts';
+import { filesOfBroker } from './encoder-broker.ts';
 import { filesOfSink, placedSinks } from './sinks.ts';
 
 /** What is wrong with the text of a file, as "FILE …"; undefined: nothing. */
@@ -35,7 +36,7 @@ export function unfitFiles(config: Config, judging: Judging, texts: ReadonlyMap<
     ...roots,
     [['auth', 'oidc', 'caFile'], oidc?.caFile, notCertificates],
     [['auth', 'oidc', 'jwksFile'], oidc?.jwksFile, notKeySet],
-    ...sinkChecks(config),
+    ...clientChecks(config),
   ];
   const others = checks.flatMap(([path, file, fault]) => {
     const text = file === undefined ? undefined : texts.get(file);
@@ -45,14 +46,17 @@ export function unfitFiles(config: Config, judging: Judging, texts: ReadonlyMap<
   return [...unfitPair(http, judging.now, texts), ...others];
 }
 
-function sinkChecks(config: Config): Check[] {
+/** Those of clients of other servers: the notification services and the broker of the encoders. */
+function clientChecks(config: Config): Check[] {
   const faults: Record<string, Fault> = {
     caFile: notCertificates,
     certFile: notCertificates,
     keyFile: notPrivateKey,
   };
-  return placedSinks(config).flatMap(({ sink, at }) =>
-    filesOfSink(sink).flatMap(({ name, file }): Check[] => {
+  const clients = placedSinks(config).map(({ sink, at }) => ({ at, files: filesOfSink(sink) }));
+  const broker = { at: ['encoders', 'broker'], files: filesOfBroker(config.encoders.broker) };
+  return [...clients, broker].flatMap(({ at, files }) =>
+    files.flatMap(({ name, file }): Check[] => {
       const fault = faults[name];
       return fault ? [[[...at, name], file, fault]] : [];
     }),

@@ -4,6 +4,7 @@ import { NotRegularFile, readNamedFile, reasonOf } from '../host/regular-file.ts
 import type { Problem } from '../yaml/problem.ts';
 import type { Config } from './config.ts';
 import type { Judging } from './contents.ts';
+import { filesOfBroker } from './encoder-broker.ts';
 import { portAt, portsOf } from './ports.ts';
 import { isProfilePath, profileFiles, profileProblems } from './profiles.ts';
 import { filesOfSink, placedSinks, sinksOf } from './sinks.ts';
@@ -41,6 +42,7 @@ export function filesNamedBy(config: Config): string[] {
   return [
     ...HTTP_FILES.flatMap((name) => http[name] ?? []),
     ...encoders.vendorRoots,
+    ...filesOfBroker(encoders.broker).map(({ file }) => file),
     ...OIDC_FILES.flatMap((name) => auth.oidc?.[name] ?? []),
     ...sinksOf(config).flatMap((sink) => filesOfSink(sink).map(({ file }) => file)),
     ...profiles.filter(isProfilePath),
@@ -99,6 +101,7 @@ function filesOf(
       ? HTTP_FILES.map((name) => ({ path: ['http', name], file: http[name] }))
       : []),
     ...encoders.vendorRoots.map((file, index) => ({ path: ['encoders', 'vendorRoots', index], file })),
+    ...filesOfBroker(encoders.broker).map(({ name, file }) => ({ path: ['encoders', 'broker', name], file })),
     ...OIDC_FILES.map((name) => ({ path: ['auth', 'oidc', name], file: auth.oidc?.[name] })),
     ...placedSinks(config).flatMap(({ sink, at }) =>
       filesOfSink(sink).map(({ name, file }) => ({ path: [...at, name], file })),

@@ -24,6 +24,8 @@ export function schemaProblems(
 }
 
 function problemsOf(issue: z.core.$ZodIssue, jsonSchema: JsonSchema, file: unknown): Problem[] {
+  if (issue.code === 'invalid_union' && choicesOf(issue).length === 0)
+    return unionProblems(issue, jsonSchema, file);
   if (issue.code !== 'unrecognized_keys') return [{ path: issue.path, message: inWords(issue, file) }];
   const known = knownSettings(issue.path, jsonSchema, file);
   return issue.keys.map((key) => {
@@ -34,6 +36,23 @@ function problemsOf(issue: z.core.$ZodIssue, jsonSchema: JsonSchema, file: unkno
     const hint = hintOf(key, known, sections);
     return { path, place: 'key', message: `unknown setting "${named(path)}" (${hint})` };
   });
+}
+
+/** Of a setting that is one word or a section of its own: what is wrong with the one that is there. */
+function unionProblems(
+  { path, errors }: z.core.$ZodIssueInvalidUnion,
+  jsonSchema: JsonSchema,
+  file: unknown,
+): Problem[] {
+  const section = errors.find(
+    (issues) => !issues.some((issue) => issue.path.length === 0 && /^invalid_(type|value)$/.test(issue.code)),
+  );
+  if (section)
+    return section.flatMap((issue) =>
+      problemsOf({ ...issue, path: [...path, ...issue.path] } as z.core.$ZodIssue, jsonSchema, file),
+    );
+  const words = errors.flat().flatMap((issue) => choicesOf(issue).map(String));
+  return [{ path, message: `expected ${words.join(', ')} or a section with settings` }];
 }
 
 /** `sections`: those of this section that have such a setting. */
@@ -89,6 +108,8 @@ interface Section {
   properties?: Record<string, Section>;
   items?: Section;
   oneOf?: Section[];
+  /** A word or a section. */
+  anyOf?: Section[];
   const?: unknown;
 }
 
@@ -104,7 +125,8 @@ function knownSettings(path: PropertyKey[], jsonSchema: JsonSchema, file: unknow
 
 /** Where that setting has a mistake: those of all its values. */
 function branch(section: Section, value: unknown): Section {
-  const { oneOf } = section;
+  const { oneOf, anyOf } = section;
+  if (anyOf) return anyOf.find(({ properties }) => properties) ?? section;
   if (!oneOf) return section;
   const chosen = oneOf.find(({ properties = {} }) =>
     Object.entries(properties).some(

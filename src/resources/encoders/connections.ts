@@ -107,6 +107,21 @@ export class EncoderConnections implements EncoderLinkHost {
     return { ok: true, generation: credential.generation };
   }
 
+  standing(encoderId: string): CredentialVerdict {
+    const row = this.#options.table.encoder.get(encoderId);
+    const credential = row && this.#options.table.byGeneration.get(encoderId, row.generation);
+    if (!credential) return { ok: false, reason: 'unknown' };
+    const { status, generation } = credential;
+    return status === 'active' ? { ok: true, generation } : { ok: false, reason: status };
+  }
+
+  expected(): { encoderId: string; generation: number }[] {
+    return this.#options.table.all.all().flatMap(({ id }) => {
+      const verdict = this.standing(id);
+      return verdict.ok ? [{ encoderId: id, generation: verdict.generation }] : [];
+    });
+  }
+
   subscribed(connection: EncoderConnection): void {
     const live = this.#liveOf(connection);
     if (!live) return;

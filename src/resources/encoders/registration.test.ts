@@ -19,6 +19,7 @@ function fakePki(fault: { value?: GatehouseError }): RegistrationPki {
   return {
     issuer: 'ISSUER\n',
     root: 'ROOT\n',
+    anchor: undefined,
     verifyChain() {
       if (fault.value) throw fault.value;
       return { leaf: {} as X509Certificate };
@@ -71,7 +72,7 @@ async function site() {
     clock,
     pki: fakePki(fault),
     systemId: SYSTEM_ID,
-    endpoint: () => 'mqtts://gatehouse.test:8883',
+    endpoint: 'mqtts://gatehouse.test:8883',
     vendorKey: 'brand',
     registrationsPerHour: 3,
     keepAliveSeconds: 20,

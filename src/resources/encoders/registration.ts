@@ -48,6 +48,8 @@ export interface RegistrationPki {
   /** PEM: the issuer of encoder certificates, and the root. */
   issuer: string;
   root: string;
+  /** What encoders trust where they connect, when it is not the root. */
+  anchor: string | undefined;
 }
 
 export interface RegistrationOptions {
@@ -58,7 +60,7 @@ export interface RegistrationOptions {
   clock: Clock;
   pki: RegistrationPki;
   systemId: string;
-  endpoint(): string;
+  endpoint: string;
   vendorKey: string;
   registrationsPerHour: number;
   keepAliveSeconds: number;
@@ -209,8 +211,8 @@ async function issue(
       cert,
       configurations: { [vendorKey]: base64(configuration) },
       credentials: base64(sealed),
-      endpoint: options.endpoint(),
-      secrets: { 'iot-credentials': base64(`${cert}${pki.root.trimEnd()}\n`) },
+      endpoint: options.endpoint,
+      secrets: { 'iot-credentials': base64(`${cert}${pki.root.trimEnd()}\n${pki.anchor ?? ''}`) },
       systemId: [...Buffer.from(systemId.replaceAll('-', ''), 'hex')],
       version: generation,
     },

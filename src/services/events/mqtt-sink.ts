@@ -1,9 +1,13 @@
 /**
- * Connections to a notification service that speaks MQTT, and the only importer of mqtt in src. A new client for each connection:
- * MQTT.js never reconnects, queues or repeats anything here, because its queue is in memory, loses messages beyond
- * 65 535 in flight and ignores the server's limits. What is sent, and sent again, is forward.ts's business.
+ * Connections to a notification service that speaks MQTT. What is sent, and sent again, is forward.ts's business.
  */
-import type { IConnackPacket, MqttClient } from 'mqtt';
+import {
+  connected,
+  type IConnackPacket,
+  limitsOf,
+  type MqttClient,
+  openMqttClient,
+} from '../../../drivers/encoder/mqtt-client.ts';
 import { ANSWER_BYTES_MAX, guardAnswers } from './answer-guard.ts';
 import { binaryOf, CONTENT_TYPE } from './cloud-event.ts';
 import type { EventRow } from './table.ts';
@@ -26,10 +30,6 @@ const CONNECT_DEADLINE_MS = 10_000;
 /** MQTT.js gives a silent connection up after 1.5 times this: 15 s. */
 const KEEP_ALIVE_S = 10;
 const DEFAULT_PORT = { 'mqtt:': 1883, 'mqtts:': 8883 } as const;
-/** MQTT 5, 3.1.2.11.4 and 3.1.2.11.3: what a server grants that names no limit. */
-const PACKET_BYTES_MAX = 268_435_460;
-const RECEIVE_MAXIMUM_DEFAULT = 65_535;
-
 /** The part of the configuration that a connection needs (src/platform/config/sinks.ts). */
 export interface MqttSettings extends TlsFiles {
   urls: readonly string[];
@@ -65,9 +65,6 @@ async function connect(
   const { protocolVersion } = settings;
   const openSocket = socketOpener(url, settings, DEFAULT_PORT);
   const password = readSecret(settings.passwordFile);
-  // Loaded when it is needed: it takes 19 MB, which a site without a notification service shall not pay for.
-  const mqtt = await import('mqtt');
-  signal.throwIfAborted();
   let loss: Loss | undefined;
   const lose = (error: Error, unexplained: boolean) => {
     loss ??= { error, unexplained };
@@ -81,23 +78,15 @@ async function connect(
     });
     return socket;
   };
-  const client = new mqtt.MqttClient(openGuarded, {
-    clientId: settings.clientId,
+  const { clientId, username } = settings;
+  const client = await openMqttClient(openGuarded, {
+    clientId,
     protocolVersion,
-    ...(settings.username !== undefined && { username: settings.username }),
-    ...(password !== undefined && { password }),
-    clean: true,
-    ...(protocolVersion === 5 && { properties: { maximumPacketSize: ANSWER_BYTES_MAX } }),
-    keepalive: KEEP_ALIVE_S,
-    connectTimeout: CONNECT_DEADLINE_MS,
-    reconnectPeriod: 0,
-    queueQoSZero: false,
-    resubscribe: false,
-    // Else the first packet of the process makes a Buffer for each of 65,536 numbers: 10 MB and 50 ms, no matter who sends it.
-    writeCache: false,
-    timerVariant: 'native',
-    // Its own debug log formats every packet, wanted or not.
-    log: () => undefined,
+    username,
+    password,
+    packetBytesMax: ANSWER_BYTES_MAX,
+    keepAliveSeconds: KEEP_ALIVE_S,
+    connectTimeoutMs: CONNECT_DEADLINE_MS,
   });
   client.on('error', (error) =>
     lose(new ConnectionFailure(`${url}: ${reasonOf(error, url)}`), isPeersClose(error)),
@@ -110,7 +99,8 @@ async function connect(
   );
   client.on('close', () => lose(new ConnectionFailure(`${url} closed the connection`), true));
   try {
-    const connack = await accepted(client, () => loss, signal);
+    signal.throwIfAborted();
+    const connack = await connected(client, () => loss?.error, signal);
     return {
       ...limits(connack),
       ...publisher(client, settings),
@@ -123,33 +113,12 @@ async function connect(
   }
 }
 
-function accepted(
-  client: MqttClient,
-  loss: () => Loss | undefined,
-  signal: AbortSignal,
-): Promise<IConnackPacket> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    signal.addEventListener('abort', abort, { once: true });
-    client.once('connect', (connack) => {
-      signal.removeEventListener('abort', abort);
-      resolve(connack);
-    });
-    client.once('close', () => {
-      signal.removeEventListener('abort', abort);
-      reject(loss()?.error);
-    });
-  });
-}
-
-function limits({ properties }: IConnackPacket): Pick<Connection, 'limit' | 'maximumBytes'> {
-  if (properties?.maximumQoS === 0) {
+function limits(connack: IConnackPacket): Pick<Connection, 'limit' | 'maximumBytes'> {
+  if (connack.properties?.maximumQoS === 0) {
     throw new Error('the notification service does not take QoS 1, without which events would be lost');
   }
-  return {
-    limit: properties?.receiveMaximum ?? RECEIVE_MAXIMUM_DEFAULT,
-    maximumBytes: properties?.maximumPacketSize ?? PACKET_BYTES_MAX,
-  };
+  const { inFlight, packetBytes } = limitsOf(connack);
+  return { limit: inFlight, maximumBytes: packetBytes };
 }
 
 function publisher(client: MqttClient, settings: MqttSettings): Pick<Connection, 'publish' | 'bytes'> {

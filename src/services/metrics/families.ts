@@ -42,6 +42,11 @@ export function familiesOf(sources: Sources): Family[] {
     gauge('encoders_registered', 'Encoders that are registered and not revoked', now.encoders.registered),
     gauge('encoders_revoked', 'Encoders whose credentials are revoked', now.encoders.revoked),
     gauge('encoders_connected', 'Encoders that are connected', now.encoders.connected),
+    gauge(
+      'encoder_broker_connected',
+      'Whether the broker of the encoders is reached; 1 with the embedded one',
+      Number(now.encoders.broker.url !== null),
+    ),
     family(
       'gauge',
       'write_requests',

@@ -66,6 +66,21 @@ export const status = z
       registered: count.openapi({ description: 'Without those that are revoked' }),
       connected: count,
       revoked: count,
+      broker: z.object({
+        kind: z.enum(['embedded', 'external']),
+        urls: z.array(z.string()).openapi({ description: 'Of an external one: its servers' }),
+        url: z.string().nullable().openapi({ description: 'Of the server in use; null: none is reached' }),
+        since: z.iso.datetime().nullable(),
+        lastError: z.string().nullable(),
+        administration: z
+          .enum(['none', 'mosquitto-dynsec', 'crl'])
+          .nullable()
+          .openapi({ description: 'Who shuts encoders out of an external one; none: the operator' }),
+        administrationError: z
+          .string()
+          .nullable()
+          .openapi({ description: 'Why it does not know which credentials are in force' }),
+      }),
     }),
     writes: z.object({ open: count.openapi({ description: 'Write requests accepted and not finished' }) }),
     sinks: z

@@ -19,8 +19,13 @@ export interface StatusSources {
   httpUrl(): string;
   /** Undefined without one in the configuration. */
   ownCertificate(): { notAfter: number | null; error: string | null } | undefined;
-  encoderUrl(): string;
-  encoders(): { registered: number; connected: number; revoked: number };
+  encoders(): Omit<Status['encoders'], 'broker'> & {
+    broker: Omit<Status['encoders']['broker'], 'since' | 'urls'> & {
+      urls: readonly string[];
+      /** Epoch milliseconds. */
+      connectedSince: number | null;
+    };
+  };
   openWrites(): number;
   /** Those of the configuration. */
   sinks: readonly {
@@ -106,7 +111,7 @@ export function openStatus(sources: StatusSources): () => Status {
       clock: clockOf(sources),
       configuration: configurationOf(sources),
       http: { url: sources.httpUrl(), ownCertificate: ownCertificateOf(sources) },
-      encoders: { url: sources.encoderUrl(), ...sources.encoders() },
+      encoders: encodersOf(sources),
       writes: { open: sources.openWrites() },
       sinks: sources.sinks.map((sink) => sinkOf(sink, sources.fillRate())),
       database: {
@@ -147,6 +152,13 @@ export function openStatus(sources: StatusSources): () => Status {
       })),
     };
   };
+}
+
+function encodersOf({ encoders }: StatusSources): Status['encoders'] {
+  const { broker, ...figures } = encoders();
+  const { connectedSince, urls, ...rest } = broker;
+  const since = connectedSince === null ? null : new Date(connectedSince).toISOString();
+  return { ...figures, broker: { ...rest, urls: [...urls], since } };
 }
 
 function ownCertificateOf({ ownCertificate }: StatusSources): Status['http']['ownCertificate'] {

@@ -38,6 +38,15 @@ export function openTestHost(): TestHost {
       const known = credentials.get(fingerprint256);
       return known?.encoderId === encoderId ? known : { ok: false, reason: 'unknown' };
     },
+    standing: (encoderId) =>
+      [...credentials.values()].findLast((known) => known.encoderId === encoderId) ?? {
+        ok: false,
+        reason: 'unknown',
+      },
+    expected: () =>
+      [...credentials.values()].flatMap((known) =>
+        known.ok ? [{ encoderId: known.encoderId, generation: known.generation }] : [],
+      ),
     subscribed: (connection) => void calls.push({ what: 'subscribed', connection }),
     async received(connection, channel, payload) {
       const text = payload.toString();

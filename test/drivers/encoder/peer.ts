@@ -40,6 +40,8 @@ export interface PeerOptions {
   ciphers?: string;
   /** The address to connect from. */
   localAddress?: string;
+  /** What is sent at once for a packet, which then counts as taken; undefined: it is left to the test. */
+  answer?: (packet: Packet) => Buffer[] | undefined;
 }
 
 export const WAIT = { timeout: 25_000, interval: 3 };
@@ -49,7 +51,7 @@ async function dial({
   maxVersion = 'TLSv1.3',
   localAddress,
   ...tls
-}: PeerOptions): Promise<{ socket: TLSSocket; tcp: Socket }> {
+}: Omit<PeerOptions, 'answer'>): Promise<{ socket: TLSSocket; tcp: Socket }> {
   const tcp = connectTcp({ ...address, ...(localAddress ? { localAddress } : {}) });
   const socket = connect({ socket: tcp, host: address.host, maxVersion, ...tls });
   for (const each of [tcp, socket]) each.on('error', () => undefined);
@@ -60,7 +62,7 @@ async function dial({
   return { socket, tcp };
 }
 
-export async function openTestPeer(options: PeerOptions): Promise<TestPeer> {
+export async function openTestPeer({ answer, ...options }: PeerOptions): Promise<TestPeer> {
   const { socket, tcp } = await dial(options);
   const packets: Packet[] = [];
   let waiting = Buffer.alloc(0);
@@ -70,7 +72,9 @@ export async function openTestPeer(options: PeerOptions): Promise<TestPeer> {
       const packet = firstPacket(waiting);
       if (!packet) break;
       waiting = waiting.subarray(packet.bytes);
-      packets.push(packet);
+      const answers = answer?.(packet);
+      if (answers) socket.write(Buffer.concat(answers));
+      else packets.push(packet);
     }
   });
   const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
@@ -142,7 +146,8 @@ export interface ConnectOptions {
   will?: { topic: string; payload: string | Buffer; qos?: number; retain?: boolean } | null;
 }
 
-const SESSION = '7a9d2c14-0b5e-4f6a-8c3d-91e2f4a6b8c0';
+/** In the will of every peer that names no other. */
+export const SESSION = '7a9d2c14-0b5e-4f6a-8c3d-91e2f4a6b8c0';
 const willOf = (clientId: string): NonNullable<ConnectOptions['will']> => ({
   topic: `enc/${clientId}/up/status`,
   payload: JSON.stringify({ online: false, session: SESSION }),
@@ -197,3 +202,8 @@ export function readPublish({ flags, body }: Packet): { topic: string; payload: 
 
 /** The packet identifier of a PUBACK, SUBACK or UNSUBACK. */
 export const identifierOf = ({ body }: Packet): number => body.readUInt16BE(0);
+/** PUBACK (3.4) of a received PUBLISH. */
+export const pubackPacket = ({ body }: Packet): Buffer => {
+  const topicEnd = 2 + body.readUInt16BE(0);
+  return packet(0x40, body.subarray(topicEnd, topicEnd + 2));
+};

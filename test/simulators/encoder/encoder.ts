@@ -216,6 +216,12 @@ function receive(device: Device, receivedOn: string, payload: Buffer): void {
   if (stop.signal.aborted) return;
   const channel = receivedOn.slice(topic('down/').length);
   const message = JSON.parse(payload.toString()) as { epoch: number } & Record<string, unknown>;
+  if (channel === 'probe') {
+    const presence = JSON.stringify({ probe: message.probe, session: device.session });
+    device.transport?.publish(topic('up/presence'), presence).catch(() => undefined);
+    if (message.birth === true) announce(device);
+    return;
+  }
   if (message.epoch < journal.epoch) {
     report({ event: 'outdated', channel, epoch: message.epoch });
     return;
