@@ -176,7 +176,7 @@ function contradictions(config: Config): Problem[] {
       'http',
       'listen',
     ]);
-  if (!isExternal(encoders.broker) && sameAddress(http.listen, encoders.listen))
+  if (sameAddress(http.listen, encoders.listen))
     wrong(['encoders', 'listen'], 'http.listen has the same address: choose another port', [
       'http',
       'listen',

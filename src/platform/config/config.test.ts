@@ -72,11 +72,13 @@ interface Schema {
   properties?: Record<string, Schema>;
   items?: Schema;
   oneOf?: Schema[];
+  /** A word or a section. */
+  anyOf?: Schema[];
 }
 
 /** The dotted names of all settings of a schema; those that a protocol or kind decides on begin with links(modbus). */
 function namesOf(schema: Schema, wanted: (schema: Schema) => boolean = () => true, prefix = ''): string[] {
-  const { properties = {}, oneOf } = schema.items ?? schema;
+  const { properties = {}, oneOf } = schema.items ?? schema.anyOf?.find((one) => one.properties) ?? schema;
   if (oneOf)
     return oneOf.flatMap((one) => {
       const { protocol: by = one.properties?.kind } = one.properties ?? {};
