@@ -1,10 +1,20 @@
 /** A checkout runs its sources, and its bundle where that is asked for; a package has the bundle alone. */
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, extname, join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { build } from './build.ts';
+import { temporaryFolder } from '../test/temporary.ts';
+import { build, buildConsole } from './build.ts';
 
 const PROJECT = join(import.meta.dirname, '..');
 const STARTS = { main: 'src/start.js', host: 'src/platform/field/host/start-host.js' };
@@ -57,4 +67,19 @@ describe.each(Object.entries(STARTS))('%s', (name, script) => {
 it('is a bundle where there are no sources', () => {
   for (const path of ['src/main.ts', 'src/platform/field/host/host.ts']) rmSync(join(root, path));
   for (const [name, script] of Object.entries(STARTS)) expect(run(script)).toBe(`${name} bundle beside\n`);
+});
+
+/** A phone in a basement reads all of it over a bad network. */
+const CONSOLE_MAX_KIBIBYTES = 80;
+
+it('makes a console of no more than 80 KB, compressed', async () => {
+  const folder = temporaryFolder();
+  await buildConsole(PROJECT, folder);
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+  const sizes = files
+    .filter((name) => ['.html', '.js', '.css'].includes(extname(name)))
+    .map((name) => [name, gzipSync(readFileSync(join(folder, name)), { level: 9 }).length] as const);
+  expect(sizes.length).toBeGreaterThan(4);
+  const kibibytes = sizes.reduce((sum, [, size]) => sum + size, 0) / 1_024;
+  expect(kibibytes, JSON.stringify(sizes)).toBeLessThanOrEqual(CONSOLE_MAX_KIBIBYTES);
 });

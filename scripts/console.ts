@@ -10,12 +10,17 @@ const USAGE = `usage: npm run console -- [--gateway URL]
 
   --gateway URL     whose interface the pages use (default https://127.0.0.1:8443, which is that of npm run demo)`;
 
-/** A page shows docs/asyncapi.yaml; it has no parser. */
+/** A page shows docs/asyncapi.yaml, what is said and not who says it; it has no parser. */
 const yamlDocuments: Plugin = {
   name: 'yaml-documents',
   transform: {
     filter: { id: /\.yaml$/ },
-    handler: (text) => ({ code: `export const document = ${JSON.stringify(parse(text))};`, map: null }),
+    handler(text) {
+      const { channels, components } = parse(text) as Record<string, Record<string, unknown>>;
+      const { messages, schemas } = components ?? {};
+      const shown = { channels, components: { messages, schemas } };
+      return { code: `export const document = ${JSON.stringify(shown)};`, map: null };
+    },
   },
 };
 
@@ -36,7 +41,7 @@ export function consoleSettings(root: string): InlineConfig {
     base: '/',
     logLevel: 'warn',
     plugins: [yamlDocuments, noPreloads],
-    oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+    oxc: { jsx: { runtime: 'automatic', importSource: 'preact', development: false } },
     // The map names the libraries for the package's copyright file; browsers do not ask for it.
     build: {
       sourcemap: 'hidden',

@@ -171,6 +171,16 @@ describe('simulate', () => {
     await site.register('front-desk');
     const refused = await refusal('bus', 'training');
     expect(refused).toMatchObject({ code: 1, text: expect.stringContaining('encoder front-desk') });
+    // A link that is wired to a door: what runs is judged by the file, before anything is played.
+    const settings = parse(readFileSync(config, 'utf8')) as { links: object[] };
+    settings.links.push({ id: 'cellar', protocol: 'modbus', options: { port: '/dev/ttyS9', devices: [] } });
+    writeFileSync(config, stringify(settings));
+    expect((await refusal('zigbee', 'floor-1')).text).toContain('link cellar, encoder');
+    // Not even then on the wire itself.
+    expect(await refusal('bus', 'cellar', '--i-know')).toMatchObject({
+      code: EXIT_USAGE,
+      text: expect.stringContaining('a simulator listens on tcp://127.0.0.1 alone'),
+    });
     await using child = simulate('bus', 'training', '--i-know');
     await child.waitFor(({ event }) => event === 'up');
     expect(await interrupted(child)).toBe(0);
