@@ -1,16 +1,19 @@
 /** Lets locks join: any, or one by its address and install code; counts down, and shows who came and who did not. */
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
+import type { Door } from '../resources/doors/schema.ts';
 import type { Zgate, ZgateState } from '../resources/zgates/schema.ts';
 import { call, DOORS, mayDo } from './api.ts';
 import { Countdown } from './countdown.tsx';
 import { Typed } from './edit-form.tsx';
 import { onEvent } from './live.ts';
 import { ScanCode } from './scan-code.tsx';
-import { wordsOf } from './use-read.ts';
+import { useRead, wordsOf } from './use-read.ts';
 import { moment, t } from './words.ts';
 
 const SECONDS = 180;
+/** Its name comes with an event. */
+const READ_MS = 60_000;
 
 interface JoinWindowProps {
   gateway: Zgate;
@@ -111,13 +114,28 @@ function Joined({ gatewayId }: { gatewayId: string }) {
       <ul class="cards">
         {joined.value.map(({ doorId, mac }) => (
           <li key={doorId} class="card good">
-            <a class="back" href={`#/doors/${doorId}`}>
-              {mac}
-            </a>
-            {mayDo('front-desk-admin') && <DoorName doorId={doorId} />}
+            <JoinedLock doorId={doorId} mac={mac} />
           </li>
         ))}
       </ul>
+    </>
+  );
+}
+
+/** A lock that joins again has the room that it had. */
+function JoinedLock({ doorId, mac }: { doorId: string; mac: string }) {
+  const { value: door } = useRead(() => call<Door>('GET', `${DOORS}/${doorId}`), {
+    key: doorId,
+    everyMs: READ_MS,
+    isMine: ({ source }) => source === `doors/${doorId}`,
+  });
+  return (
+    <>
+      <a class="back" href={`#/doors/${doorId}`} dir="auto">
+        {door?.name ?? mac}
+      </a>
+      {door?.name && <span class="soft">{mac}</span>}
+      {mayDo('front-desk-admin') && <DoorName doorId={doorId} />}
     </>
   );
 }

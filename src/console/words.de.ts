@@ -24,7 +24,7 @@ export const de: Words = {
   allWellDetail:
     '{doors} {doors?Tür:Türen}, {encoders} Encoder und {links} {links?Verbindung:Verbindungen} sind in Ordnung.',
   problems: '{count} zu prüfen',
-  search: 'Name, Nummer, PMS-Id oder MAC suchen',
+  search: 'Name, Nummer, PMS-Id oder MAC',
   sort: 'Sortieren nach',
   filter: 'Zeigen',
   all: 'Alle Türen',

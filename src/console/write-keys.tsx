@@ -3,6 +3,7 @@
  * request is chosen once: sent again after a lost answer, it is the same request (interface specification 4.3).
  */
 import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import type { WriteRequestStatus } from '../resources/writes/schema.ts';
 import { call, Refused } from './api.ts';
 import { useRead, wordsOf } from './use-read.ts';
@@ -39,12 +40,22 @@ export function requestWord({ entries }: Pick<WriteRequestStatus, 'entries'>): s
   return t(isThere ? 'cardKeep' : 'cardPut', place);
 }
 
-export function WriteKeys({ encoderId, ended }: { encoderId: string; ended: () => void }) {
+interface WriteKeysProps {
+  encoderId: string;
+  /** The request that the encoder is at, whoever sent it: a page that is opened again goes on with it. */
+  underWay: string | undefined;
+  ended(): void;
+}
+
+export function WriteKeys({ encoderId, underWay, ended }: WriteKeysProps) {
   const text = useSignal('');
   const fault = useSignal('');
   const busy = useSignal(false);
   const requestId = useSignal(newId());
   const accepted = useSignal<string | undefined>(undefined);
+  useEffect(() => {
+    accepted.value ??= underWay;
+  }, [underWay]);
   const path = `/encoder/${encodeURIComponent(encoderId)}/write-request`;
   const send = async (event: Event) => {
     event.preventDefault();

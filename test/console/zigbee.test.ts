@@ -31,6 +31,7 @@ describe.skipIf(NO_CHROMIUM)('a technician at a Zigbee gateway', () => {
     await page.getByRole('textbox', { name: 'Which room' }).fill('Room 7');
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByText('Saved.').waitFor();
+    await page.getByRole('link', { name: 'Room 7' }).waitFor();
     await picture(page, 'zigbee-join-phone');
     await expectUsable(page);
     await page.getByRole('button', { name: 'Close the window' }).click();

@@ -46,7 +46,13 @@ export function Encoder({ id }: { id: string }) {
             {value.encoder.alarmState.raised && <span class="mark bad">{t('alarm')}</span>}
           </p>
           <p class="soft">{softwareOf(value.encoder)}</p>
-          {mayDo('front-desk', 'front-desk-admin', 'pms') && <WriteKeys encoderId={id} ended={again} />}
+          {mayDo('front-desk', 'front-desk-admin', 'pms') && (
+            <WriteKeys
+              encoderId={id}
+              underWay={value.requests.find(({ position }) => position === 0)?.requestId}
+              ended={again}
+            />
+          )}
           <Requests items={value.requests} queue={value.queue} />
           {mayDo('service-tool', 'front-desk-admin') && <CutOff id={id} path={path} ended={again} />}
         </>
