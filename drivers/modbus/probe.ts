@@ -24,7 +24,7 @@ export interface ProbeOptions extends Pick<ProbeAsking, 'bus' | 'deadline' | 'si
 
 export async function probeAddress(address: number, repeats: number, options: ProbeOptions): Promise<Result> {
   const profile = options.profileAt(address);
-  const prober = openProber({ ...options, insists: true });
+  const prober = openProber(options, true);
   const [span] = readsOf(profile.identity.hwId ? identitySpans(profile) : pollSpans(profile));
   if (!span) throw new DriverError('INVALID_OPTIONS', `profile ${profile.name} has nothing to read`);
   for (let asked = 0; asked < repeats; asked += 1) {

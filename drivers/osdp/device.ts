@@ -8,6 +8,7 @@ import type { Clock, DriverLog } from '../contract/driver.ts';
 import { type Rs485Report, SESSION_FAULTS } from '../contract/settings.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { MEET_EVERY_MS } from '../rs485/polling.ts';
+import { assertAlone } from '../rs485/registry.ts';
 import {
   type AddressConflict,
   duplicateAddressAdvice,
@@ -23,7 +24,7 @@ import { openPresence, type Presence, type PresenceOptions } from './presence.ts
 import type { Check } from './protocol/frame.ts';
 import type { Identity, Reply } from './protocol/messages.ts';
 import type { Alarm } from './protocol/reading.ts';
-import type { Effect, Security } from './protocol/state.ts';
+import { channelOf, type Effect, type Security } from './protocol/state.ts';
 
 export interface Device extends Disposable {
   readonly address: number;
@@ -315,4 +316,14 @@ function openSecurityAlarmEvents(
     },
     raised: () => [...names],
   };
+}
+
+/**
+ * What changes a device is sent to one alone: two in clear text at one address would both carry it out. Under a key of its own
+ * no other device does. Throws REFUSED.
+ */
+export function assertAloneInClear(bus: Pick<Bus, 'isContested'>, device: Device): void {
+  if (channelOf(device.session.state())) return;
+  const areTwo = bus.isContested(device.address) || device.alarms().includes('duplicateAddress');
+  assertAlone(areTwo, device.address);
 }

@@ -5,7 +5,7 @@
 import type { Bus } from '../bus/bus.ts';
 import { type Clock, DriverError } from '../contract/driver.ts';
 import type { AbortFile, FileSent, SendFile } from '../contract/osdp.ts';
-import { assertAloneInClear } from './alone.ts';
+import { assertAloneInClear } from './device.ts';
 import type { OsdpMember } from './devices.ts';
 import {
   afterStatus,

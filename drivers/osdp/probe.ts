@@ -47,7 +47,7 @@ export async function probeAddress(address: number, repeats: number, options: Pr
   });
   // It may come to be polled between two questions, or be polled no more.
   let session: Pick<DeviceSession, 'exchange' | 'conclude'> = own;
-  const prober = openProber({ ...options, ended: () => session.conclude() });
+  const prober = openProber(options, false, () => session.conclude());
   for (let asked = 0; asked < repeats || (met && !isSure && asked < repeats + DOUBTS_MAX); asked += 1) {
     if (!prober.hasAnswered() && asked >= SILENT_ATTEMPTS) break;
     session = options.deviceAt(address)?.session ?? own;

@@ -1,19 +1,8 @@
 /** Asks one address for a probe (drivers/contract/rs485.ts), and counts what comes of it. */
-import type { Bus } from '../bus/bus.ts';
 import { type Attempt, COUNTER_OF, type Exchange, newCounters, type Order } from '../bus/exchange.ts';
 import { DriverError } from '../contract/driver.ts';
 import type { Probed, WireCounters } from '../contract/rs485.ts';
-
-export interface ProberOptions {
-  bus: Pick<Bus, 'exchange'>;
-  /** Monotonic milliseconds. */
-  deadline: number;
-  signal: AbortSignal;
-  /** Ask also who is taken for dead. */
-  insists?: boolean;
-  /** After each exchange, before it is counted. */
-  ended?(): void;
-}
+import type { ProbeAsking } from './link.ts';
 
 export interface Prober extends Tally {
   /** undefined: no reply, or not the one that was asked for. Throws what says something of the bus, not of the device. */
@@ -26,7 +15,12 @@ export const SILENT_ATTEMPTS = 2;
 /** What says something of the device rather than of the bus. */
 const SILENCE: readonly DriverError['code'][] = ['NO_REPLY', 'BAD_REPLY', 'REFUSED', 'DEVICE_OFFLINE'];
 
-export function openProber({ bus, deadline, signal, insists = false, ended }: ProberOptions): Prober {
+/** `insists`: asks also who is taken for dead. `ended`: after each exchange, before it is counted. */
+export function openProber(
+  { bus, deadline, signal }: Pick<ProbeAsking, 'bus' | 'deadline' | 'signal'>,
+  insists: boolean,
+  ended?: () => void,
+): Prober {
   const tally = openTally();
   // The device, and not the queue of the bus.
   let isBusy = false;

@@ -113,3 +113,12 @@ export function openRegistry<One extends Member>(options: RegistryOptions<One>):
     },
   };
 }
+
+/** What closes a relay is sent to one device: two with one address would both carry it out. Throws REFUSED while two are heard there. */
+export function assertAlone(isContested: boolean, address: number): void {
+  if (!isContested) return;
+  throw new DriverError(
+    'REFUSED',
+    `two devices answer at address ${address}, and both might carry it out: disconnect one, give the other one another address, and try again within a minute`,
+  );
+}
