@@ -10,6 +10,8 @@ interface Listed {
   items: Record<string, unknown>[];
 }
 
+/** Milliseconds beyond the last day that a date can be. */
+const NO_TIME = 9_000_000_000_000_000;
 const ONE = '10000000-0000-4000-8000-000000000001';
 const OTHER = '10000000-0000-4000-8000-000000000002';
 const ENCODER =
@@ -100,6 +102,14 @@ const LISTS: {
     id: 'id',
     sound: OTHER,
     named: `schedule/${ONE}`,
+  },
+  {
+    path: '/encoder/desk/write-request',
+    rows: [...encoders('desk'), ...WRITE_REQUESTS],
+    damage: `UPDATE write_request SET expires_at = ${NO_TIME} WHERE request_id = 'one'`,
+    id: 'requestId',
+    sound: 'other',
+    named: 'encoder/desk/write-request/one',
   },
 ];
 
@@ -212,6 +222,40 @@ describe('a damaged row', () => {
     damage(dataDirectory, how);
     expect(await listed()).toEqual([sound]);
     expect(JSON.parse(await local('GET', '/local/status')).database.damagedRows).toEqual([named]);
+  });
+
+  it('of a gateway is left out of what `gatehouse zgate list` shows', async () => {
+    const { local, dataDirectory } = await openTestGateway();
+    const zgate = LISTS.find(({ path }) => path === '/network/zgate');
+    if (!zgate) throw new Error('no zgates');
+    for (const [columns, ...values] of zgate.rows)
+      for (const row of values) damage(dataDirectory, `INSERT INTO ${columns} VALUES (${row})`);
+    damage(dataDirectory, zgate.damage);
+    const { items } = JSON.parse(await local('GET', '/local/zgates')) as Listed;
+    expect(items.map(({ deviceId }) => deviceId)).toEqual([OTHER]);
+  });
+
+  it('of the audit with a time that is none is shown as damaged, and verified', async () => {
+    const { local, dataDirectory } = await openTestGateway();
+    damage(dataDirectory, `DROP TRIGGER audit_is_append_only_update; UPDATE audit SET at = ${NO_TIME}`);
+    const { items } = JSON.parse(await local('GET', '/audit')) as Listed;
+    expect(items.map(({ at, detail }) => [at, detail])).toEqual([
+      ['1970-01-01T00:00:00.000Z', { damaged: true }],
+    ]);
+    expect(JSON.parse(await local('GET', '/audit/verify'))).toMatchObject({
+      fault: { firstBad: 1 },
+      oldest: null,
+    });
+  });
+
+  it('of a door whose lock left at no time is named by its state', async () => {
+    const { local, dataDirectory } = await openTestGateway();
+    const { id } = JSON.parse(await local('POST', '/access/doors', { name: '101' }));
+    damage(dataDirectory, `UPDATE door SET mac = '00124b0000000001', lock_left_at = ${NO_TIME}`);
+    expect(JSON.parse(await local('GET', `/access/doors/${id}/state`))).toMatchObject({
+      error: 'ROW_DAMAGED',
+      message: expect.stringContaining(`door/${id}`),
+    });
   });
 
   it('of a late outcome costs its write request nothing else, and is named', async () => {

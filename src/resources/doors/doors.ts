@@ -293,7 +293,7 @@ function stateOf(row: DoorRow, options: DoorsOptions): DoorState {
           status: connection.status,
           since: new Date(connection.since).toISOString(),
           reportAge: connection.ageMs ?? null,
-          leftAt: row.lock_left_at === null ? null : new Date(row.lock_left_at).toISOString(),
+          leftAt: row.lock_left_at === null ? null : storedTime(`door/${row.id}`, row.lock_left_at),
         }
       : null,
     doubled: options.duplicates.shown(row),

@@ -1,6 +1,7 @@
 /** Devices that should answer and do not, for the status: also those that have no address, and so are not polled. */
 
 import type { Rs485Report } from '../../../drivers/contract/settings.ts';
+import { storedTime } from '../../platform/database/damaged-rows.ts';
 import type { Reported } from '../../services/reconcile/reported.ts';
 import type { Buses } from './buses.ts';
 import type { Rs485Context } from './context.ts';
@@ -25,6 +26,7 @@ export interface MissingDevice {
 }
 
 export function openMissing({
+  database,
   table,
   clock,
   buses,
@@ -46,7 +48,8 @@ export function openMissing({
   }
 
   function messageOf(row: Rs485Row, found: readonly Rs485Row[], rows: readonly Rs485Row[]): string {
-    const since = new Date(reported.get(row.device_id)?.changedAt ?? row.connected_changed_at).toISOString();
+    const changedAt = reported.get(row.device_id)?.changedAt ?? row.connected_changed_at;
+    const since = storedTime(`rs485/${row.device_id}`, changedAt);
     const silent = `${row.hw_id} does not answer on bus ${row.bus} since ${since}`;
     const fresh = found.filter(({ bus }) => bus === row.bus).map(({ hw_id }) => hw_id);
     const unfed = unfedReason(row, reported.get(row.device_id)?.state, buses);
@@ -66,12 +69,14 @@ export function openMissing({
     return rows
       .filter((row) => !isConnected(row) && !isUnpaired(row) && isSettled(row.bus))
       .slice(0, MISSING_MAX)
-      .map((row) => ({
-        deviceId: row.device_id,
-        name: row.name,
-        hwId: row.hw_id,
-        bus: row.bus,
-        message: messageOf(row, found, rows),
-      }));
+      .flatMap((row) =>
+        database.legible(`rs485/${row.device_id}`, () => ({
+          deviceId: row.device_id,
+          name: row.name,
+          hwId: row.hw_id,
+          bus: row.bus,
+          message: messageOf(row, found, rows),
+        })),
+      );
   };
 }

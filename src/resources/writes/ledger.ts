@@ -2,6 +2,7 @@
  * The write requests as they are stored: reads a job for machine.ts and stores what follows from an input, with its
  * events and its audit, all inside the caller's commit. Nothing else changes a job.
  */
+import { storedTime } from '../../platform/database/damaged-rows.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import type { AuditEntry } from '../../services/audit/entry.ts';
@@ -68,8 +69,8 @@ export function openLedger(options: WriteContext): Ledger {
       requestId: request.request_id,
       description: request.description,
       status: request.status as WriteRequestStatus['status'],
-      acceptedAt: new Date(request.accepted_at).toISOString(),
-      expiresAt: new Date(request.expires_at).toISOString(),
+      acceptedAt: storedTime(auditName(request), request.accepted_at),
+      expiresAt: storedTime(auditName(request), request.expires_at),
       position:
         request.finished_at === null
           ? (table.openAhead.get(request.encoder_id, request.seq)?.count ?? 0)

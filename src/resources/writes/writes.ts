@@ -154,7 +154,7 @@ async function cancel(parts: Parts, path: RequestPath, caller: Caller): Promise<
 }
 
 function list(parts: Parts, encoderId: string, query: ListQuery): WriteRequestPage {
-  const { table, ledger } = parts;
+  const { database, table, ledger } = parts;
   const { cursor, limit, status, keyId } = query;
   assertEncoder(parts, encoderId);
   const below = cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(cursor);
@@ -165,7 +165,7 @@ function list(parts: Parts, encoderId: string, query: ListQuery): WriteRequestPa
   const rows = keyId ? table.pageOfKey.all(keyId, encoderId, below, status ?? null, limit + 1) : page();
   const shown = rows.slice(0, limit);
   return {
-    items: shown.map(ledger.status),
+    items: shown.flatMap((row) => database.legible(auditName(row), () => ledger.status(row))),
     next: rows.length > limit ? String(shown.at(-1)?.seq) : null,
   };
 }

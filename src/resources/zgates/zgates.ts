@@ -148,12 +148,14 @@ export async function openZgates(options: ZgatesOptions): Promise<Zgates> {
     startOptions: startOptions({ ...context, snapshots }),
     restore: snapshots.restore,
     snapshots: () =>
-      table.all.all().map((row) => {
-        const { deviceId, name, hwId, zigbeeChannel } = toZgate(row);
-        const linkUp = linkOf(row, context)?.up ?? null;
-        const list = snapshots.list(deviceId);
-        return { deviceId, name, link: row.link, linkUp, hwId, zigbeeChannel, snapshots: list };
-      }),
+      table.all.all().flatMap((row) =>
+        database.legible(`zgate/${row.device_id}`, () => {
+          const { deviceId, name, hwId, zigbeeChannel } = toZgate(row);
+          const linkUp = linkOf(row, context)?.up ?? null;
+          const list = snapshots.list(deviceId);
+          return { deviceId, name, link: row.link, linkUp, hwId, zigbeeChannel, snapshots: list };
+        }),
+      ),
     channels,
     joining,
   };

@@ -170,10 +170,14 @@ function beginning(databaseId: string): AuditEntry {
 
 /** No entry is left out: what cannot be read of one says so. */
 function recorded(database: Pick<Database, 'legible'>, row: AuditRow): RecordedEntry {
-  const [detail] = database.legible(`audit/${row.seq}`, () => JSON.parse(row.detail));
+  const isTime = !Number.isNaN(new Date(row.at).getTime());
+  const [detail] = database.legible(`audit/${row.seq}`, () => {
+    if (!isTime) throw new RangeError('Invalid time value');
+    return JSON.parse(row.detail);
+  });
   return {
     seq: row.seq,
-    at: row.at,
+    at: isTime ? row.at : 0,
     principal: { id: row.actor_id, label: row.actor },
     action: row.action,
     object: row.object,

@@ -38,7 +38,9 @@ function verification(audit: OpenAudit): Operation {
 async function verified(audit: OpenAudit, after: number, checkpoint?: string) {
   const page = await audit.verifyPage(after, checkpoint);
   const oldest = audit.oldest();
-  return { ...page, oldest: oldest ? new Date(oldest.at).toISOString() : null };
+  const at = new Date(oldest?.at ?? Number.NaN);
+  // A damaged time keeps no one from seeing what else is wrong.
+  return { ...page, oldest: Number.isNaN(at.getTime()) ? null : at.toISOString() };
 }
 
 function listing(audit: OpenAudit): Operation {
