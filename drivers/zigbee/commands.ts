@@ -118,15 +118,13 @@ function openSender(
     const closes = request.actuates && !request.opens;
     const shared = closes ? undefined : addresses.reason(request.ieee);
     if (shared) return { kind: 'unsent', reason: shared };
-    // Until then it may have changed.
+    // Until the frame is written another device may have asked to join with the same address.
     let sharedSince: string | undefined;
-    const released = request.released?.then(() => {
-      sharedSince = request.opens && addresses.reason(request.ieee);
-      if (sharedSince) throw new DriverError('DEVICE_OFFLINE', sharedSince);
-    });
-    // Its time may be over before the library looks.
-    released?.catch(() => undefined);
-    const sending = network.radio().send({ ...request, ...(released && { released }) });
+    const isBarred = () => {
+      sharedSince = addresses.reason(request.ieee);
+      return sharedSince !== undefined;
+    };
+    const sending = network.radio().send({ ...request, ...(request.opens && { isBarred }) });
     // What is held is not the library's to settle.
     const begun = Promise.race([request.released, sending]).catch(() => undefined);
     void begun.then(async () => {

@@ -67,6 +67,8 @@ export interface ZclRequest {
   opens?: true;
   /** Its bytes are not written before this resolves, and never when it rejects. */
   released?: Promise<void>;
+  /** Asked when its bytes are about to be written: they are not to be, since its address may be that of another device. */
+  isBarred?(): boolean;
   /** Its bytes are written now. */
   left?(): void;
   /** The coordinator did not see it delivered. The lock may have it all the same: its answer is still waited for. */

@@ -3,12 +3,34 @@
  * with an address of its choice, and the library takes that address over. The doubt is kept with the device, and stored
  * before the address is: a process that is killed meanwhile, or later, forgets no doubt of an address that it has stored.
  */
+import type { Place } from './handlers.ts';
+
 interface Doubted {
   meta: Record<string, unknown>;
   save(): void;
 }
 
 const DOUBT = 'unlocated';
+
+/** Of the library's Controller. */
+interface Devices<Device> {
+  getDevicesIterator(predicate: (device: Device) => boolean): Iterable<Device>;
+}
+
+/**
+ * A device says, or another says of it, that it has this network address: known or not, and also one that is turned away, which
+ * hears what is sent there until it has left. Any other device that is taken to be there is not certain to be.
+ */
+export function doubtOthersAt<Device extends Doubted & { ieeeAddr: string; networkAddress: number }>(
+  controller: Devices<Device>,
+  { ieee, nwk }: Place,
+): Device[] {
+  const others = [
+    ...controller.getDevicesIterator((other) => other.networkAddress === nwk && other.ieeeAddr !== ieee),
+  ];
+  for (const other of others) doubt(other);
+  return others;
+}
 
 /** It asks to join, or somebody does in its name. Undefined: it is not known, and is asked what it is. */
 export function doubt(device: Doubted | undefined): void {

@@ -33,6 +33,17 @@ describe('a payload', () => {
     expect(waiting.state()).toBe('late');
   });
 
+  it('does not leave for an address that another device has asked for since it was released', () => {
+    let isShared = false;
+    const gate = openGate({ timeout: 5 }, 10, manualClock(), { isBarred: () => isShared });
+    read(gate.payload);
+    isShared = true;
+    expect(() => gate.leave()).toThrow('may not go to its address');
+    expect(gate.state()).toBe('closed');
+    isShared = false;
+    expect(() => gate.leave()).toThrow('closed already');
+  });
+
   it('does not leave once it is closed, and knows whether it had', () => {
     const [one, other] = [openGate({ timeout: 5 }, 10, manualClock()), openGate({ a: 1 }, 10, manualClock())];
     for (const { payload } of [one, other]) read(payload);

@@ -32,7 +32,7 @@ export function openGate(
   payload: Fields | readonly Fields[],
   notAfter: number,
   clock: Clock,
-  { left, released }: Pick<ZclRequest, 'left' | 'released'> = {},
+  { left, released, isBarred }: Pick<ZclRequest, 'left' | 'released' | 'isBarred'> = {},
 ): Gate {
   const { monotonic } = clock;
   let state: GateState = 'waiting';
@@ -69,6 +69,10 @@ export function openGate(
     },
     leave() {
       if (isHeld) throw new Error('the frame is not released');
+      if (isBarred?.()) {
+        state = 'closed';
+        throw new Error('the frame may not go to its address any more');
+      }
       pass('made', 'sent');
       left?.();
     },

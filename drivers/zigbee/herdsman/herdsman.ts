@@ -38,7 +38,7 @@ import { boundAttributes } from './attribute-cache.ts';
 import type { Connection } from './connection.ts';
 import { lockCluster } from './custom-cluster.ts';
 import { deviceOf, ieeeOf } from './device-of.ts';
-import { doubt, isDoubted, located } from './doubts.ts';
+import { doubt, doubtOthersAt, isDoubted, located } from './doubts.ts';
 import { emberMake } from './ember.ts';
 import { completeFoundation } from './foundation.ts';
 import { filterFrames } from './frame-filter.ts';
@@ -92,7 +92,15 @@ export async function openRadio(options: RadioOptions): Promise<Radio> {
   const asked = (address: string) => doubt(controller.getDeviceByIeeeAddr(address));
   const controller = new Controller(controllerOptions(options, asked));
   make.storeBackup(controller, options.backup);
-  guardHandlers(controller, (reason) => options.log('warn', reason));
+  guardHandlers(
+    controller,
+    (reason) => options.log('warn', reason),
+    (place) => {
+      // They are asked at once where they are.
+      for (const { ieeeAddr } of doubtOthersAt(controller, place))
+        options.hear({ kind: 'readdressed', ieee: ieeeOf(ieeeAddr) });
+    },
+  );
   listen(controller, options);
   const giveUp = () => void make.abandon();
   options.signal.addEventListener('abort', giveUp, { once: true });
