@@ -20,6 +20,7 @@ import type { Log } from '../platform/log.ts';
 import { SYSTEM_PRINCIPAL } from '../platform/principal.ts';
 import { type Backoff, DEFAULT_BACKOFF, openTasks, type Tasks } from '../platform/supervise.ts';
 import { openVault, type Vault } from '../platform/vault.ts';
+import { openClosingsAfter } from '../resources/doors/restored.ts';
 import { type OpenAudit, openAudit } from '../services/audit/audit.ts';
 import { type Auth, openAuth } from '../services/auth/auth.ts';
 import { type EventLog, openEvents } from '../services/events/events.ts';
@@ -94,7 +95,7 @@ export async function openServices(
   const audit = openAudit({ database, clock, log, macKey: vault.deriveKey('audit'), sign, verifySignature });
   await system.keepRoot(ca.rootFingerprint, audit.begin);
   await rm(firstStartMark(vaultFile), { force: true });
-  for (const loss of losses) await recordLoss(loss, { database, audit, log });
+  for (const loss of losses) await recordLoss(loss, { database, audit, clock, log });
   // Below the tasks: the last checkpoint covers what they recorded.
   opening.use(audit.checkpoints);
   const tasks = opening.use(openTasks(clock, log));
@@ -164,22 +165,27 @@ function startForwarders(
 /** Recorded in the log and in the audit, so that lost work can be done again. */
 async function recordLoss(
   loss: Loss,
-  { database, audit, log }: Pick<Services, 'database' | 'audit'> & { log: Log },
+  { database, audit, clock, log }: Pick<Services, 'database' | 'audit'> &
+    Pick<ServicesOptions, 'clock' | 'log'>,
 ) {
   log.error(
     { ...loss },
     'stored work is gone: the write-ahead log was damaged or lost; the damaged files are kept in the folder named here',
   );
-  await database.commit(() =>
+  const storeClosings = openClosingsAfter(database);
+  const principal = SYSTEM_PRINCIPAL;
+  const reason = 'stored work is gone, and it is not known what was open: every lock is locked once';
+  await database.commit(() => {
     audit.record({
-      principal: SYSTEM_PRINCIPAL,
+      principal,
       action: 'database.loss',
       object: 'database',
       outcome: 'done',
       detail: { ...loss },
       correlationId: randomUUID(),
-    }),
-  );
+    });
+    storeClosings({ known: undefined, reason, now: clock.now(), principal, audit });
+  });
 }
 
 interface LoggedDatabaseOptions extends Pick<ServicesOptions, 'clock' | 'log'> {

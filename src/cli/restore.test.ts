@@ -20,6 +20,7 @@ import {
   flipped,
   identity,
   restore,
+  rowsIn,
   shell,
   systemOf,
   tokensIn,
@@ -101,6 +102,38 @@ describe('restore', () => {
     expect(readdirSync(replaced).sort()).toEqual(['gatehouse.db', 'keys', 'pki']);
     const again = await openTestGateway({}, other.folder);
     expect(again.gateway.systemId).toBe(gateway.gateway.systemId);
+  });
+
+  it('carries over which locks are to be locked; locks every one where that cannot be known', async () => {
+    const gateway = await openTestGateway();
+    const lock = { mac: '00124b0001a2b3c4', gatewayId: 'g', networkId: 'n' };
+    const { id } = JSON.parse(await gateway.local('POST', '/access/doors', lock));
+    const archive = join(gateway.folder, 'copy.age');
+    expect(await backUp(gateway, archive), shell.written.stderr).toBe(0);
+    await gateway.close();
+    const file = join(gateway.dataDirectory, 'gatehouse.db');
+    const toLock = () => rowsIn(file, 'SELECT mac, door_id, purpose, uncertain FROM lock_closing');
+    expect(await restore(gateway, archive)).toBe(0);
+    expect(toLock()).toEqual([]);
+    alter(
+      file,
+      `INSERT INTO lock_closing (mac, door_id, purpose, reason, uncertain, since, actor_id, actor, correlation_id)
+       VALUES ('00124b0001a2b3c5', 'since', 'standOpen', '', 0, 0, '', '', '')`,
+    );
+    expect(await restore(gateway, archive)).toBe(0);
+    expect(shell.written.stdout).toContain('Locks that the start locks, until each was seen locked: 1.');
+    expect(toLock()).toEqual([
+      { mac: '00124b0001a2b3c5', door_id: 'since', purpose: 'standOpen', uncertain: 1 },
+    ]);
+    const each = [{ mac: lock.mac, door_id: id, purpose: 'unlock', uncertain: 1 }];
+    writeFileSync(file, 'rubbish '.repeat(1_000));
+    expect(await restore(gateway, archive)).toBe(0);
+    expect(toLock()).toEqual(each);
+    // It may have lost its log by then.
+    alter(file, 'DELETE FROM lock_closing');
+    writeFileSync(join(gateway.dataDirectory, 'restore-unfinished'), archive);
+    expect(await restore(gateway, archive)).toBe(0);
+    expect(toLock()).toEqual(each);
   });
 
   it('leaves another configuration alone, and replaces it when asked to', async () => {

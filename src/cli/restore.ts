@@ -16,6 +16,7 @@ import { parseConfig, readConfig } from '../platform/config/config-file.ts';
 import type { Database } from '../platform/database/database.ts';
 import { makeFolder } from '../platform/host/durable-file.ts';
 import { LOCAL_ADMINISTRATOR } from '../platform/principal.ts';
+import { openClosingsAfter } from '../resources/doors/restored.ts';
 import { openLockMemoryDoubt } from '../resources/doors/users-table.ts';
 import type { OpenAudit } from '../services/audit/audit.ts';
 import type { Manifest } from '../services/backup/manifest.ts';
@@ -33,6 +34,7 @@ import {
   warningsOf,
 } from './restore-checks.ts';
 import { countersFrom, countersIn, countersOf, openSequenceFloor } from './restore-counters.ts';
+import { dutiesInPlace } from './restore-duties.ts';
 import {
   type ConfigurationFile,
   differing,
@@ -147,6 +149,8 @@ interface Prepared {
   systemId: string;
   databaseId: string;
   epoch: number;
+  /** Locks that the next start locks. */
+  toLock: number;
   warnings: string[];
   /** To be put in place. */
   configuration: ConfigurationFile[];
@@ -240,18 +244,24 @@ async function renew(
 ) {
   const system = systemOf(database);
   const databaseId = randomUUID();
+  // First: to open a database with a damaged log cuts that.
+  const known = dutiesInPlace(current, system.system_id);
   const { epoch, sequence } = countersFrom(countersOf(database), countersIn(current), now);
   const rename = database.prepare<[string, number]>(
     'UPDATE system SET database_id = ?, epoch = ? WHERE id = 1',
   );
   const setSequenceFloor = openSequenceFloor(database);
   const doubtLocks = openLockMemoryDoubt(database);
-  await database.commit(() => {
+  const storeClosings = openClosingsAfter(database);
+  const principal = LOCAL_ADMINISTRATOR;
+  const reason = known ? CARRIED : UNKNOWN_SINCE;
+  const toLock = await database.commit(() => {
     rename.run(databaseId, epoch);
     setSequenceFloor(sequence);
     doubtLocks();
+    const locks = storeClosings({ known, reason, now, principal, audit });
     audit?.record({
-      principal: LOCAL_ADMINISTRATOR,
+      principal,
       action: 'database.restore',
       object: `database/${databaseId}`,
       outcome: 'done',
@@ -259,13 +269,19 @@ async function renew(
         copy: basename(copy),
         previousId: system.database_id,
         epoch,
+        toLock: locks,
         ...(manifest && { madeAt: manifest.createdAt, version: manifest.version }),
       },
       correlationId: randomUUID(),
     });
+    return locks;
   });
-  return { databaseId, epoch };
+  return { databaseId, epoch, toLock };
 }
+
+const CARRIED = 'the database was restored, and the lock was open, or may have been';
+const UNKNOWN_SINCE =
+  'the database was restored, and it is not known what was open: every lock is locked once, also one that a hand has unlocked';
 
 /** All of it, or nothing. Returns where what was there is kept. No start comes between (leftovers.ts). */
 function place(plan: Plan, prepared: Prepared, folder: string): string | undefined {
@@ -325,6 +341,10 @@ function report(
   if (files.length > 0)
     shell.stdout.write(`The configuration is restored: ${printable(files.join(', '))}.\n`);
   if (replaced) shell.stdout.write(`What was there is kept in ${replaced}.\n`);
+  if (prepared.toLock > 0)
+    shell.stdout.write(
+      `Locks that the start locks, until each was seen locked: ${prepared.toLock}. No door stands open by the copy.\n`,
+    );
   shell.stdout.write(
     'What was revoked or changed after the copy was made is as it was before: look through gatehouse token list.\nStart the daemon with: systemctl start gatehouse\n',
   );
