@@ -165,8 +165,12 @@ function startForwarders(
 /** Recorded in the log and in the audit, so that lost work can be done again. */
 async function recordLoss(
   loss: Loss,
-  { database, audit, clock, log }: Pick<Services, 'database' | 'audit'> &
-    Pick<ServicesOptions, 'clock' | 'log'>,
+  {
+    database,
+    audit,
+    clock,
+    log,
+  }: Pick<Services, 'database' | 'audit'> & Pick<ServicesOptions, 'clock' | 'log'>,
 ) {
   log.error(
     { ...loss },

@@ -10,11 +10,12 @@ import { checkFiles } from './doctor/files.ts';
 import { checkClock, checkDisk, checkFsync, checkSerialPorts } from './doctor/host.ts';
 import { checkBroker, checkPorts, checkSinks } from './doctor/network.ts';
 import { checkParts } from './doctor/parts.ts';
+import { doorFindings } from './door-findings.ts';
 import { shownFindings } from './findings.ts';
 import { asOwnerOf } from './folder-owner.ts';
 import { mayEnter, readerFor } from './service-user.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
-import { configurationFindings, offlineDoorFinding, ownCertificateFindings, tokenFinding } from './status.ts';
+import { configurationFindings, ownCertificateFindings, tokenFinding } from './status.ts';
 
 export interface DoctorOptions {
   config?: string;
@@ -127,7 +128,7 @@ async function askDaemon(
       ...configurationFindings(status.configuration),
       ...ownCertificateFindings(status.http.ownCertificate),
       ...status.field.links.map(examinedLink),
-      ...status.doors.offline.map(offlineDoorFinding),
+      ...doorFindings(status.doors),
       ...status.tokens.map(tokenFinding),
     ];
     return { running: true, diagnoses: found };

@@ -49,6 +49,12 @@ it.each<[Partial<Status>, string, string, RegExp]>([
     /refused: no answer/,
   ],
   [
+    { doors: { ...WELL.doors, notLocked: 1, notSeenLocked: [{ ...OFFLINE, message: 'has to be locked' }] } },
+    'door 214 Room 214',
+    'bad',
+    /^has to be locked$/,
+  ],
+  [
     { doors: { ...WELL.doors, offline: [OFFLINE] } },
     'door 214 Room 214',
     'doubtful',

@@ -3,6 +3,7 @@ import type { Writable } from 'node:stream';
 import type { Status } from '../services/status/schema.ts';
 import { type Absent, absentOf, NONE_ABSENT, named } from './absent.ts';
 import { type Client, differentVersion } from './client.ts';
+import { doorFindings } from './door-findings.ts';
 import { encoderFindings } from './encoder-findings.ts';
 import { type Finding, shownFindings } from './findings.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
@@ -268,7 +269,7 @@ function siteFindings({ doors, zgates, apply, missingDevices }: Status, absent: 
   const { waiting, refused } = apply.rs485;
   return [
     ...(registered > 0 ? [finding('doors', [ofDoors], connected === locks, apply.doors)] : []),
-    ...doors.offline.map(offlineDoorFinding),
+    ...doorFindings(doors),
     ...(zgates.registered > 0
       ? [finding('zigbee gateways', [ofGateways], zgates.connected === zgates.registered, apply.zgates)]
       : []),
@@ -276,13 +277,6 @@ function siteFindings({ doors, zgates, apply, missingDevices }: Status, absent: 
     ...missingDevices.map(missingDeviceFinding),
     ...(waiting + refused > 0 ? [finding('rs485 devices', [], true, apply.rs485)] : []),
   ];
-}
-
-/** Also of `gatehouse doctor`. */
-export function offlineDoorFinding(door: Status['doors']['offline'][number]): Finding {
-  const { accessPointId, name, message } = door;
-  const subject = name === null ? `door ${accessPointId}` : `door ${accessPointId} ${name}`;
-  return { severity: 'doubtful', subject, text: message };
 }
 
 function missingDeviceFinding({ name, hwId, message }: Status['missingDevices'][number]): Finding {

@@ -82,6 +82,7 @@ export const WELL: Status = {
     unknown: 0,
     batteryLow: 0,
     notLocked: 0,
+    notSeenLocked: [],
     standingOpen: 0,
     offline: [],
   },

@@ -44,7 +44,8 @@ export function guardHandlers(
 }
 
 function placeIn(name: (typeof HANDLERS)[number], [first, second]: unknown[]): Place | undefined {
-  if (name === 'onDeviceJoined') return { ieee: field(first, 'ieeeAddr'), nwk: field(first, 'networkAddress') };
+  if (name === 'onDeviceJoined')
+    return { ieee: field(first, 'ieeeAddr'), nwk: field(first, 'networkAddress') };
   if (name !== 'onZdoResponse' || first !== DEVICE_ANNOUNCE || !Array.isArray(second)) return undefined;
   const [, announced] = second as unknown[];
   return { ieee: field(announced, 'eui64'), nwk: field(announced, 'nwkAddress') };

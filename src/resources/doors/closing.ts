@@ -70,7 +70,8 @@ export interface Closings {
           mac: string;
         },
   ): void;
-  alarms(): number;
+  /** Those that several attempts have not seen locked. */
+  alarms(): (PendingClosing & { doorId: string })[];
   /** For supervise. */
   run(signal: AbortSignal): Promise<never>;
 }
@@ -160,7 +161,7 @@ export function openClosings(options: ClosingsOptions): Closings {
       }
       waking.wake();
     },
-    alarms: () => [...all.values()].filter(({ row }) => row.raised === 1).length,
+    alarms: () => alarmsOf(all),
     async run(signal) {
       try {
         return await waking.run(signal, look);
@@ -274,6 +275,11 @@ async function send(row: ClosingRow, options: ClosingsOptions): Promise<End> {
 function outcomeOf(end: End): ClosingOutcome {
   if ('result' in end) return end.result;
   return { outcome: 'waiting', reason: end.refusal.message };
+}
+
+function alarmsOf(all: ReadonlyMap<string, Closing>) {
+  const raised = [...all.values()].filter(({ row }) => row.raised === 1);
+  return raised.map((closing) => ({ doorId: closing.row.door_id, ...shownOf(closing) }));
 }
 
 function shownOf({ row, attempts, failure }: Closing): PendingClosing {

@@ -29,7 +29,13 @@ import { LOCK, lastLockOf } from './lock.ts';
 import type { Locks } from './locks.ts';
 import type { Offline } from './offline.ts';
 import type { StandingOpenState } from './openings-schema.ts';
-import { type OpeningsShown, openingsOf, standingOpenOf } from './openings-state.ts';
+import {
+  type NotLocked,
+  notLockedOf,
+  type OpeningsShown,
+  openingsOf,
+  standingOpenOf,
+} from './openings-state.ts';
 import { attemptsOf, cancelIn, type PendingOptions, pendingOf } from './pending.ts';
 import {
   type Door,
@@ -73,7 +79,7 @@ export interface Doors {
   pending(doorId: string): DoorPending;
   cancelPending(doorId: string, caller: Caller): Promise<DoorPending>;
   /** For the status. */
-  counts(): Counts & { notLocked: number; standingOpen: number };
+  counts(): Counts & NotLocked & { standingOpen: number };
   /** As …/state has it, also while it cannot be read. Throws NOT_FOUND. */
   standingOpen(doorId: string): StandingOpenState;
 }
@@ -166,7 +172,7 @@ export function openDoors(options: DoorsOptions): Doors {
 
     counts: () => ({
       ...listing.counts(),
-      notLocked: options.closings.alarms(),
+      ...notLockedOf(options),
       standingOpen: options.standOpen.count(),
     }),
 

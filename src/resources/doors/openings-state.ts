@@ -1,8 +1,10 @@
 /** How a door stands open and who locks it again, as …/state shows it. */
 import type { UserLimits } from '../../../drivers/contract/settings.ts';
+import { whenUnreadable } from '../../platform/database/last-read.ts';
 import type { Closings } from './closing.ts';
 import type { PendingClosing } from './closing-orders.ts';
 import type { DoorContext } from './context.ts';
+import type { LastReadDoors } from './last-read-doors.ts';
 import type { Locks } from './locks.ts';
 import type { StandingOpenState } from './openings-schema.ts';
 import type { RfPins } from './rf-pin.ts';
@@ -41,6 +43,32 @@ export function openingsOf(
     users: limitsOf(report?.users),
     rfPin: { required: report?.requiresPin ?? null, isStored: options.rfPins.has(row.mac) },
   };
+}
+
+/** Named in the status; of more the list of doors has the rest. */
+const NAMED_MAX = 10;
+
+export interface NotLocked {
+  notLocked: number;
+  notSeenLocked: { doorId: string; name: string | null; accessPointId: number; message: string }[];
+}
+
+export function notLockedOf({
+  closings,
+  lastRead,
+}: Pick<OpeningsShown, 'closings'> & { lastRead: Pick<LastReadDoors, 'door'> }): NotLocked {
+  const alarms = closings.alarms();
+  const notSeenLocked = alarms.slice(0, NAMED_MAX).flatMap(({ doorId, reason, since, failure }) => {
+    const door = whenUnreadable(
+      () => lastRead.door(doorId),
+      () => undefined,
+    );
+    if (!door) return [];
+    const why = failure ? `: ${failure.message}` : '';
+    const message = `has to be locked since ${iso(since)} (${reason}), and was not seen locked${why}. Lock it, or go and look.`;
+    return [{ doorId, name: door.name, accessPointId: door.access_point_id, message }];
+  });
+  return { notLocked: alarms.length, notSeenLocked };
 }
 
 export function standingOpenOf(

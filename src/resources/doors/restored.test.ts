@@ -16,11 +16,16 @@ async function siteThatStandsOpen() {
 }
 
 /** The first start on the database of `copy` after it took the place of another one. */
-async function restored(copy: DoorSite, known: readonly Duty[] | undefined) {
+async function restored(
+  copy: DoorSite,
+  known: readonly Duty[] | undefined,
+  actuate?: DoorSite['played']['actuate'],
+) {
   const { database } = copy;
   const given = { known, reason: 'restored', now: copy.clock.now(), principal: LOCAL_ADMINISTRATOR };
   const toLock = await database.commit(() => openClosingsAfter(database)({ ...given, audit: undefined }));
   const site = await openDoorSite(database, { now: copy.clock.now() });
+  if (actuate) site.played.actuate = actuate;
   const end = site.run();
   await site.clock.advance(60_000);
   await end();
@@ -57,4 +62,20 @@ it('locks each lock once where it is not known what was opened, and only what is
   const [unknown, nothing] = [await openDoorSiteWithLock(), await openDoorSiteWithLock()];
   expect(kinds((await restored(unknown.site, undefined)).site)).toEqual(['lock', 'lock']);
   expect(kinds((await restored(nothing.site, [])).site)).toEqual([]);
+});
+
+it('names in the status the doors that were not seen locked', async () => {
+  const { site: copy, id } = await openDoorSiteWithLock();
+  await copy.desk('PUT', `/doors/${id}`, { name: 'Room 214' });
+  const { site } = await restored(copy, undefined, async () => ({ outcome: 'jammed' }));
+  expect(site.doors.counts()).toMatchObject({
+    notLocked: 1,
+    notSeenLocked: [
+      {
+        doorId: id,
+        name: 'Room 214',
+        message: expect.stringMatching(/has to be locked since .* \(restored\), .*: the bolt did not move/),
+      },
+    ],
+  });
 });

@@ -43,7 +43,12 @@ export function openClosingsAfter(database: Prepare): (after: ClosingsAfter) => 
     const correlation = randomUUID();
     const stood = standOpens.all();
     for (const { door_id: id, mac } of stood) {
-      const entry = { principal, action: 'door.stand-open', object: `door/${id}`, correlationId: correlation };
+      const entry = {
+        principal,
+        action: 'door.stand-open',
+        object: `door/${id}`,
+        correlationId: correlation,
+      };
       // A relay that is held no more lets go by itself.
       audit?.record({ ...entry, outcome: mac === null ? 'ended' : 'ending', detail: { mac, reason } });
       deleteStandOpen.run(id);

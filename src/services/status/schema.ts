@@ -190,6 +190,16 @@ export const status = z
       unknown: count.openapi({ description: 'Their gateway is lost' }),
       batteryLow: count.openapi({ description: 'The battery of the lock is low' }),
       notLocked: count.openapi({ description: 'Gatehouse has to lock them, and did not see them locked' }),
+      notSeenLocked: z
+        .array(
+          z.object({
+            doorId: z.guid(),
+            name: z.string().nullable(),
+            accessPointId: z.int(),
+            message: z.string().openapi({ description: 'Why it has to be locked, and since when' }),
+          }),
+        )
+        .openapi({ description: 'Of notLocked, the first of them' }),
       standingOpen: count.openapi({ description: 'They are to stand open now' }),
       offline: z
         .array(
