@@ -108,7 +108,7 @@ export function openLockDoor(options: LockDoorOptions): LockDoor {
       const standing = standOpen.of(doorId);
       const mac = device ? null : row.mac;
       if (mac === null && !standing && !standOpen.isBeginning(doorId))
-        throw nothingToLock(device !== undefined);
+        throw nothingToLock(device !== undefined, standOpen.isLettingGo(doorId));
       // Nothing was sent of what waits: it does not change what can be done now.
       if (mac !== null && (!standing || standing.row.phase === 'waiting')) {
         assertPin(mac, options.locks.report(row), rfPins);
@@ -183,8 +183,10 @@ export function lastLockOf(last: LastActuation | undefined): LastLock | null {
   };
 }
 
-function nothingToLock(hasRelay: boolean): GatehouseError {
+function nothingToLock(hasRelay: boolean, isLettingGo: boolean): GatehouseError {
   if (!hasRelay) return noLock();
-  const message = 'The door is opened by a relay, which lets go by itself: there is no lock to lock.';
+  const message = isLettingGo
+    ? 'The stand-open of the door has ended, and its relay lets go by itself within 20 s: wait so long, then look at the levels of its device. There is no lock to lock.'
+    : 'The door is opened by a relay, which lets go by itself: there is no lock to lock.';
   return new GatehouseError('NO_LOCK', message);
 }

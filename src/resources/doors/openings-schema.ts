@@ -9,7 +9,7 @@ export const standingOpen = z
   .object({
     state: z.enum(['waiting', 'sent', 'open', 'lost', 'ending']).openapi({
       description:
-        'waiting: nothing was sent yet · sent: the command was sent, and the lock has not shown that it is open · open: the lock has shown that it is unlocked, or the device that its relay is closed · lost: it was open, and the lock or the device reports that it is not any more, or the relay cannot be held; a relay is closed again by the next renewal · ending: the gateway sends lock commands until the lock has shown that it is locked',
+        'waiting: nothing was sent yet · sent: the command was sent, and the lock or the relay has not shown that it is open · open: the lock has shown that it is unlocked, or the device that its relay is closed · lost: it was open, and the lock or the device reports that it is not any more, or the relay cannot be held; a relay is closed again by the next renewal · ending: the gateway sends lock commands until the lock has shown that it is locked',
     }),
     on: z.boolean().openapi({
       description:
@@ -20,7 +20,11 @@ export const standingOpen = z
     requestedAt: dateTime.nullable(),
     since: dateTime.nullable(),
     until: dateTime.nullable().openapi({ description: 'When it ends by itself' }),
-    expiresAt: dateTime.nullable().openapi({ description: 'Of one that waits: when it is given up' }),
+    expiresAt: dateTime
+      .nullable()
+      .openapi({
+        description: 'When it is given up: of one that waits, and of a relay that was not shown closed',
+      }),
     failure: z.object({ code: z.string(), message: z.string(), at: dateTime }).nullable().openapi({
       description: 'Why the last attempt failed, to open the door or to see it locked',
     }),

@@ -10,6 +10,7 @@ import type { StandingOpenState } from './openings-schema.ts';
 import type { RfPins } from './rf-pin.ts';
 import type { DoorState } from './schema.ts';
 import type { StandOpen } from './stand-open.ts';
+import { isGivenUp } from './stand-open-order.ts';
 import type { DoorRow } from './table.ts';
 
 export interface OpeningsShown extends DoorContext {
@@ -93,7 +94,7 @@ export function standingOpenOf(
     requestedAt: iso(requested_at),
     since: since === null ? null : iso(since),
     until: ahead(endsAt),
-    expiresAt: phase === 'waiting' ? ahead(Math.min(endsAt, giveUpAt)) : null,
+    expiresAt: isGivenUp(standing.row) ? ahead(Math.min(endsAt, giveUpAt)) : null,
     failure: failure && { ...failure, at: iso(failure.at) },
   };
 }

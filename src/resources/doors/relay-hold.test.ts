@@ -251,19 +251,50 @@ describe('a renewal that fails', () => {
     expect(recorded()).toEqual(['begun']);
   });
 
-  it('is one whose outcome no one knows, or that broke here, too; the begin expires after 15 minutes', async () => {
+  it('is one whose outcome no one knows, or that broke here, too: it was sent, and is given up after 15 minutes', async () => {
     site.played.hold = async () => ({ outcome: 'unknown' });
-    expect((await stand()).body).toMatchObject({ outcome: 'waiting' });
-    expect(await state()).toMatchObject({ on: false, failure: { code: 'OUTCOME_UNKNOWN' } });
+    const reason = 'the command to close the relay was sent, and the device did not confirm it';
+    expect((await stand()).body).toMatchObject({
+      outcome: 'unknown',
+      reason,
+      standingOpen: { state: 'sent', on: false, expiresAt: expect.any(String) },
+    });
+    const audited = site.played.audits.filter(({ action }) => action === 'door.stand-open');
+    expect(audited.map(({ outcome }) => outcome)).toEqual(['accepted', 'unknown']);
+    const failure = { code: 'OUTCOME_UNKNOWN', message: reason };
+    expect(await state()).toMatchObject({ state: 'sent', on: false, failure });
     site.played.hold = () => Promise.reject(new Error('secret detail'));
     await site.clock.advance(RENEW_EVERY_MS);
     const message = 'the gateway itself failed; its log says why';
     expect(await state()).toMatchObject({ on: false, failure: { code: 'INTERNAL', message } });
     await site.clock.advance(15 * MINUTE);
-    expect([await state(), recorded()]).toEqual([null, [`expired: ${message}`]]);
+    expect([await state(), recorded()]).toEqual([null, [`ended: ${message}`]]);
     const before = pulses();
     await site.clock.advance(MINUTE);
     expect(pulses()).toBe(before);
+  });
+
+  it('of the first pulse, of which no one knows whether it was sent, is given up at a restart, and never begins', async () => {
+    site.played.hold = async () => ({ outcome: 'unknown' });
+    await stand();
+    await end();
+    site = await openDoorSite(site.database, { now: site.clock.now() });
+    site.played.relays.set(id, playedRelay(DEVICE));
+    end = site.run();
+    await site.clock.advance(RENEW_EVERY_MS);
+    expect([await state(), pulses()]).toEqual([null, 0]);
+    expect(recorded()).toEqual([expect.stringMatching(/^ended: the gateway was restarted/)]);
+    const { error, message } = (await site.desk('POST', `/doors/${id}/lock`)).body;
+    expect([error, message]).toEqual(['NO_LOCK', expect.stringContaining('within 20 s')]);
+  });
+
+  it('that is ended while its first pulse is under way has an end, as it may have been sent', async () => {
+    site.played.hold = () => new Promise(() => {});
+    const answer = stand();
+    await expect.poll(pulses).toBe(1);
+    expect((await remove()).body).toMatchObject({ outcome: 'accepted' });
+    expect(recorded()).toEqual(['ended: ended by request']);
+    void answer;
   });
 
   it('goes on, unrecorded, while the disk takes nothing', async () => {

@@ -65,6 +65,8 @@ export interface RelayHolds {
   /** It is held no more, and a pulse that may have reached it is not over yet. */
   isLettingGo(doorId: string): boolean;
   dropAll(): void;
+  /** A pulse of it is under way, and may have left. */
+  isFiring(doorId: string): boolean;
   /** A pulse that was confirmed goes on, and the device has not reported the relay open since. */
   isOn(doorId: string): boolean;
   /** Milliseconds to the next renewal. */
@@ -84,7 +86,7 @@ export function openRelayHolds(clock: Clock, rs485: Pick<Rs485, 'holdRelay'>): R
     hold.attempt = undefined;
     if (signal.aborted) return { kind: 'calledOff' };
     if (fault) {
-      if (fault === UNCONFIRMED || fault.err !== undefined) {
+      if (mayHaveFired(fault)) {
         hold.mayEndAt = clock.monotonic() + HOLD_MS;
         hold.uncertainEndAt = hold.mayEndAt;
       }
@@ -149,6 +151,7 @@ export function openRelayHolds(clock: Clock, rs485: Pick<Rs485, 'holdRelay'>): R
       for (const { attempt } of holds.values()) attempt?.abort(AWAKE);
       holds.clear();
     },
+    isFiring: (doorId) => holds.get(doorId)?.attempt !== undefined,
     isOn: (doorId) => (holds.get(doorId)?.endsAt ?? 0) > clock.monotonic(),
     restMs: () => Math.min(...[...holds.values()].map(({ renewAt }) => renewAt - clock.monotonic())),
   };
@@ -173,6 +176,11 @@ export const RELAY_REPORTED_OPEN = {
     message: `the device reports that its relay is open; the gateway closes it again at the next renewal, within ${RENEW_EVERY_MS / 1_000} s`,
   },
 } as const satisfies HoldOutcome;
+
+/** After all other faults nothing was sent. */
+export function mayHaveFired(fault: HoldFault): boolean {
+  return fault === UNCONFIRMED || fault.err !== undefined;
+}
 
 /** That a device is away needs no stack; a fault of ours, `err`, does. */
 function faultOf(err: unknown): HoldFault {

@@ -3,7 +3,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Busy } from './busy.ts';
 import { addressOf, deadlineOf, type End, endOf, HELD_AT_MOST_MS } from './lock-links.ts';
 import type { StandOpenPhase } from './openings-table.ts';
-import type { RelayHolds } from './relay-hold.ts';
+import { mayHaveFired, type RelayHolds } from './relay-hold.ts';
 import type { TargetOptions } from './stand-open-order.ts';
 import { relayOf } from './stand-open-order.ts';
 import type { Moment } from './stand-open-time.ts';
@@ -22,6 +22,10 @@ export interface StandOpenParts {
 
 export type Deliver = (standing: Standing, before: StandOpenPhase | undefined) => Promise<Delivery>;
 
+const ENDED_MEANWHILE = {
+  outcome: 'unknown',
+  reason: 'it was ended before its outcome was known',
+} as const;
 const NOT_SHOWN = 'the command was sent, and the lock has not shown that it is open';
 
 /** `before`: the phase it had when this was decided. */
@@ -41,8 +45,7 @@ export function deliverIn(options: StandOpenOptions, { all, holds, changes }: St
     const sending = options.lockLinks.actuate(lock, { kind: 'standOpen', data }, timeoutMs);
     const end = await endOf(sending, { id, gateway_id }, options.log);
     standing.mayArriveUntil = heldUntil(end, heldBefore, options.clock);
-    if (all.get(id) !== standing || standing.isEnding)
-      return { outcome: 'unknown', reason: 'it was ended before its outcome was known' };
+    if (all.get(id) !== standing || standing.isEnding) return ENDED_MEANWHILE;
     if ('refusal' in end) {
       // An earlier one may have arrived all the same.
       const phase = before === 'sent' || before === 'lost' ? before : 'waiting';
@@ -69,7 +72,10 @@ export function deliverIn(options: StandOpenOptions, { all, holds, changes }: St
     const outcome = relay && (await holds.renew(id, relay));
     if (outcome) await changes.held(standing, outcome);
     if (holds.isOn(id)) return { outcome: 'confirmed', reason: null };
-    return { outcome: 'waiting', reason: standing.failure?.message ?? 'its relay is being closed' };
+    if (outcome?.kind === 'calledOff') return ENDED_MEANWHILE;
+    const isSent = outcome && outcome.kind !== 'held' && mayHaveFired(outcome.fault);
+    const reason = standing.failure?.message ?? 'its relay is being closed';
+    return { outcome: isSent || standing.row.phase === 'sent' ? 'unknown' : 'waiting', reason };
   };
 }
 

@@ -3,7 +3,7 @@ import { whenUnreadable } from '../../platform/database/last-read.ts';
 import { addressOf, DEADLINE_MS } from './lock-links.ts';
 import type { StandOpenRow } from './openings-table.ts';
 import type { Deliver, StandOpenParts as Parts, StandOpenOptions } from './stand-open-delivery.ts';
-import { endedBy, notFiredBecause, relayOf } from './stand-open-order.ts';
+import { endedBy, isGivenUp, notFiredBecause, relayOf } from './stand-open-order.ts';
 import { isOutdated, keptTime, type Moment } from './stand-open-time.ts';
 import {
   auditedAs,
@@ -89,7 +89,7 @@ export function lookIn(options: StandOpenOptions, { all, holds, changes, now }: 
     latch(standing, at);
     const { row, isSending } = standing;
     const reason = standing.endsAt <= at.monotonic ? 'its time is over' : endedNow(row, options);
-    const isLate = row.phase === 'waiting' && standing.giveUpAt <= at.monotonic && !isSending;
+    const isLate = isGivenUp(row) && standing.giveUpAt <= at.monotonic && !isSending;
     if (reason !== undefined) keep(standing, changes.stop(standing, reason));
     else if (isLate) keep(standing, changes.expire(standing));
     else goOn(standing, at);

@@ -43,6 +43,11 @@ export function assertAllowed(door: DoorRow, catalogue: Catalogue): void {
   );
 }
 
+/** In the end, as nothing has shown it open. A lock that was sent the command is asked until its time is over. */
+export function isGivenUp({ phase, device_id }: StandOpenRow): boolean {
+  return phase === 'waiting' || (phase === 'sent' && device_id !== null);
+}
+
 /** The relay that was ordered; undefined: a lock was. */
 export function relayOf({
   device_id: deviceId,

@@ -3,11 +3,11 @@
  * (closing.ts); a relay is held by short pulses (relay-hold.ts).
  *
  *   (none) ── POST ──▶ waiting ── asked ──▶ sent ── seen open ──▶ open ── not seen open ──▶ lost ── seen open ──▶ open
- *   waiting ── 15 minutes, or a restart ──▶ (none)
+ *   waiting, and sent of a relay ── 15 minutes, or a restart ──▶ (none)
  *   waiting, sent, open, lost ── DELETE, its time, permission or lock gone ──▶ (none), and the lock is closed
  *
  * waiting: nothing was sent. A lock that did not answer its command stays `sent`, and is not sent it again by itself. A relay
- * goes from waiting to open, and is held again when it was lost.
+ * goes from waiting to open, or to sent when nothing shows what came of its pulse; each renewal tries again, as when it was lost.
  */
 import type { Clock } from '../../platform/clock.ts';
 import type { Caller } from '../../platform/principal.ts';
@@ -27,6 +27,7 @@ import { endedStrictly, lookIn, retryIn } from './stand-open-look.ts';
 import {
   assertAllowed,
   auditedTarget,
+  isGivenUp,
   isSameTarget,
   orderedRow,
   targetOf,
@@ -96,7 +97,7 @@ export function openStandOpen(options: StandOpenOptions): StandOpen {
     all.set(row.door_id, standing);
     if (row.device_id === null) continue;
     holds.formerly(row.door_id);
-    if (row.phase === 'waiting') {
+    if (isGivenUp(row)) {
       standing.failure = { code: 'INTERRUPTED', message: UNSTORED, at: clock.now() };
       continue;
     }

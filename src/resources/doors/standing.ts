@@ -13,7 +13,7 @@ import { AUDITED, HELD_AT_MOST_MS } from './lock-links.ts';
 import type { StandOpenOutcome } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
 import type { StandOpenRow } from './openings-table.ts';
-import { type HoldOutcome, RELAY_REPORTED_OPEN, type RelayHolds } from './relay-hold.ts';
+import { type HoldOutcome, mayHaveFired, RELAY_REPORTED_OPEN, type RelayHolds } from './relay-hold.ts';
 
 /** Longer than the check-in interval of sleeping locks, and short enough that the person who asked is still there. */
 const BEGINS_WITHIN_MS = 15 * 60_000;
@@ -172,17 +172,25 @@ export function standingChanges(
     stop: (standing, reason, by) => {
       const { mac, phase } = standing.row;
       // What never began has no end.
-      if (phase === 'waiting') return remove(standing, 'expired', reason, by);
+      if (phase === 'waiting' && !holds.isFiring(standing.row.door_id))
+        return remove(standing, 'expired', reason, by);
       return remove(standing, mac === null ? 'ended' : 'ending', reason, by);
     },
     expire: (standing) =>
-      remove(standing, 'expired', standing.failure?.message ?? 'nothing was sent', undefined),
+      remove(
+        standing,
+        standing.row.phase === 'waiting' ? 'expired' : 'ended',
+        standing.failure?.message ?? 'nothing was sent',
+        undefined,
+      ),
     async held(standing, outcome) {
       if (outcome.kind === 'held') return opened(standing);
       if (outcome.kind === 'calledOff') return;
       const { err, ...fault } = outcome.fault;
       if (err !== undefined) log.error({ door: standing.row.door_id, err }, 'a relay could not be held');
       standing.failure = { ...fault, at: clock.now() };
+      if (standing.row.phase === 'waiting' && mayHaveFired(outcome.fault))
+        await keep(standing, { phase: 'sent' });
       if (outcome.kind === 'lost') await lost(standing, fault.message);
     },
     async reported(standing) {
