@@ -33,6 +33,24 @@ it('has an exchange on the wire', async () => {
   expect(device?.turnaroundMs).toBeCloseTo(1);
 });
 
+it('sends nothing later of an order that its port did not take', async () => {
+  const heard: number[] = [];
+  const { bus, clock, soon, wire } = await openTestBus(([address = 0, question = 0]) => {
+    heard.push(address);
+    return frame(address, question, 7);
+  });
+  const first = outcomeOf(bus.exchange(ask(17), command(soon()), forever));
+  await clock.advance(1_000);
+  expect(first()).toBe(7);
+  wire.stall(true);
+  const outcomes = [17, 18].map((unit) => outcomeOf(bus.exchange(ask(unit), command(soon()), forever)));
+  await clock.advance(5_000);
+  expect(outcomes.map((outcome) => outcome())).toEqual(['NO_REPLY', 'NO_REPLY']);
+  wire.stall(false);
+  await clock.advance(40_000);
+  expect(heard).toEqual([17]);
+});
+
 it('reports how long commands took from the queue to their replies, and nothing else', async () => {
   const { bus, clock, soon } = await openTestBus(says(7));
   bus.poll(pollOf(18));

@@ -130,8 +130,8 @@ export async function openLine(wire: Wire, signal: AbortSignal): Promise<Line> {
       exchange.replyLength === 0 ? undefined : hearing.listen({ receiver, from, address: exchange.address });
     const yielded = await listen(reception, receiver, exchange, times, replyTimeout);
     hearing.end();
-    const heardAt = hearing.at();
-    const endedAt = clock.monotonic();
+    const [heardAt, endedAt] = [hearing.at(), clock.monotonic()];
+    if (listening && !yielded && endedAt - heardAt >= STALLED_MS) await port.discard?.();
     const outcome = concluded(receiver, (heard) => lateReplies.isLate(heard, endedAt, exchange.address));
     const answered = isAnswer(outcome.kind);
     const others = othersIn(receiver, lateReplies, { exchange, answered, sentAt, endedAt });
@@ -202,6 +202,12 @@ function concluded(receiver: Receiver, isLate: (heard: Uint8Array) => boolean): 
 function turnaroundOf({ sentBy, tc, latencyMs }: Times, receiver: Receiver, heardAt: number): number {
   return Math.max(0, heardAt - sentBy - receiver.heard() * tc - latencyMs);
 }
+
+/**
+ * Nothing was heard for so long: the port may take no bytes, and what an exchange of which nothing came has left in it would
+ * close a relay when it does again.
+ */
+const STALLED_MS = 300;
 
 interface Listened {
   readonly receiver: Receiver;

@@ -32,6 +32,8 @@ export interface Port extends AsyncDisposable {
   latencyMs(): number;
   /** Hands all bytes over at once, without waiting for the wire. Throws LINK_LOST. */
   write(bytes: Uint8Array): void;
+  /** What was handed over and has not left yet is not to leave any more, as far as the system can take it back. Never rejects. */
+  discard?(): Promise<void>;
   /**
    * Has other characters from now on; what is on its way meanwhile is lost. Absent where that is not in our hands, as behind
    * a serial device server. Throws LINK_LOST, and the port is lost then.

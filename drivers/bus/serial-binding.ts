@@ -19,6 +19,8 @@ export interface SerialWire {
   unsent(): number;
   /** Throws when the device is lost, which the listener hears of first. */
   write(bytes: Uint8Array): void;
+  /** What the device has not taken is not sent any more (tcflush). Never rejects. */
+  discard(): Promise<void>;
   /** The listener hears no more. Never rejects: what cannot be closed is gone. */
   close(): Promise<void>;
 }
@@ -93,8 +95,14 @@ export async function openWire(
     }
   });
 
+  async function discard(): Promise<void> {
+    waiting = [];
+    if (binding.isOpen) await binding.flush().catch(() => undefined);
+  }
+
   poller.once('readable', read);
   return {
+    discard,
     unsent: () => waiting.reduce((sum, { length }) => sum + length, 0),
     write(bytes) {
       try {
@@ -109,7 +117,8 @@ export async function openWire(
     },
     async close() {
       isOver = true;
-      waiting = [];
+      // Else the kernel goes on sending while it closes, for up to 30 s (closing_wait of setserial(8)).
+      await discard();
       if (binding.isOpen) await binding.close().catch(() => undefined);
     },
   };

@@ -53,6 +53,7 @@ export const openSerialPort: OpenPort = async (options, listener, _context, sign
       }
       wire.write(bytes);
     },
+    discard: () => wire.discard(),
     // Opened again, for only the baud rate of an open one can be changed (serialport 13).
     async retune(line) {
       if (isOver) throw new DriverError('LINK_LOST', `${name}: the port is closed`);

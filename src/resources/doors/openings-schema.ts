@@ -20,11 +20,9 @@ export const standingOpen = z
     requestedAt: dateTime.nullable(),
     since: dateTime.nullable(),
     until: dateTime.nullable().openapi({ description: 'When it ends by itself' }),
-    expiresAt: dateTime
-      .nullable()
-      .openapi({
-        description: 'When it is given up: of one that waits, and of a relay that was not shown closed',
-      }),
+    expiresAt: dateTime.nullable().openapi({
+      description: 'When it is given up: of one that waits, and of a relay that was not shown closed',
+    }),
     failure: z.object({ code: z.string(), message: z.string(), at: dateTime }).nullable().openapi({
       description: 'Why the last attempt failed, to open the door or to see it locked',
     }),

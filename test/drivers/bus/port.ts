@@ -27,6 +27,8 @@ export interface TestPort {
   deliver(bytes: Uint8Array): void;
   /** The port is lost, as on a hang-up. */
   lose(error?: Error): void;
+  /** It takes bytes, and hands none on until it is stalled no more, like an adapter whose flow control holds it. */
+  stall(isStalled: boolean): void;
   /** Whether the bus disposed it. */
   isClosed(): boolean;
   log: DriverLog;
@@ -59,6 +61,8 @@ export function openTestPort(
   const complaints: string[] = [];
   const closing = new AbortController();
   let listener: PortListener | undefined;
+  let isStalled = false;
+  let held: (() => void)[] = [];
 
   /** A device that throws is a fault of the test, which the bus would take for a lost port. */
   function answered(request: Uint8Array): Answer {
@@ -100,7 +104,12 @@ export function openTestPort(
         latencyMs: () => latencyMs,
         write(bytes) {
           sent.push({ bytes: Uint8Array.from(bytes), at: clock.monotonic(), line });
-          void reply(Uint8Array.from(bytes), line);
+          const handOn = () => void reply(Uint8Array.from(bytes), line);
+          if (isStalled) held.push(handOn);
+          else handOn();
+        },
+        async discard() {
+          held = [];
         },
         async [Symbol.asyncDispose]() {
           closing.abort();
@@ -110,6 +119,10 @@ export function openTestPort(
     sent,
     deliver: (bytes) => listener?.data(bytes),
     lose: (error = new Error('hung up')) => listener?.lost(error),
+    stall(now) {
+      isStalled = now;
+      if (!now) for (const handOn of held.splice(0)) handOn();
+    },
     isClosed: () => closing.signal.aborted,
     log: {
       debug: () => {},
