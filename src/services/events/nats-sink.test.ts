@@ -1,6 +1,7 @@
 /** Events into a NATS JetStream of the server from Debian. */
-import { connect } from 'node:net';
-import { expect, it } from 'vitest';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { expect, it, onTestFinished } from 'vitest';
 import { numbers } from '../../../test/services/events/arrivals.ts';
 import { openTestLog, SYSTEM_ID, type TestLog, until } from '../../../test/services/events/log.ts';
 import { natsMissing, openNats, type TestNats } from '../../../test/services/events/nats.ts';
@@ -110,4 +111,36 @@ it.skipIf(natsMissing)('are not taken by what else answers on the subject', asyn
   await until(() => log.events.backlog().lastError?.includes('what answered is no stream') === true);
   expect(waiting(log)).toBe(3);
   impostor.destroy();
+});
+
+it('a server that asks without an end gets no answer for each question', async () => {
+  const QUESTIONS = 100_000;
+  let [answers, peer] = [0, undefined as Socket | undefined];
+  const server = createServer((socket) => {
+    peer = socket;
+    let rest = '';
+    socket.write('INFO {"headers":true,"max_payload":1048576}\r\n');
+    socket.setEncoding('latin1').on('data', (text: string) => {
+      const lines = (rest + text).split('\r\n');
+      rest = lines.pop() ?? '';
+      if (lines.includes('PING')) socket.write('PONG\r\n');
+      answers += lines.filter((line) => line === 'PONG').length;
+    });
+    socket.on('error', () => undefined);
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const log = await openTestLog();
+  await log.record(1, 1);
+  log.forward(sink(`nats://127.0.0.1:${(server.address() as AddressInfo).port}`));
+  await until(() => log.events.link.sentThrough >= 1);
+  peer?.write('PING\r\n'.repeat(QUESTIONS));
+  await until(() => (peer?.writableLength ?? 1) === 0 && answers > 0);
+  // A question behind all of them: what was to be answered before it has been.
+  const before = answers;
+  await until(() => {
+    peer?.write('PING\r\n');
+    return answers > before;
+  });
+  expect(answers).toBeLessThan(QUESTIONS / 10);
 });

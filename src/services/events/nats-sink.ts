@@ -159,8 +159,17 @@ function openSession(socket: Socket, peer: Peer, info: ServerInfo, changed: () =
     socket.destroy();
     changed();
   };
+  let isPonging = false;
+  /** One at a time: a server that asks without an end, and reads nothing, would fill the memory with answers. */
+  const pong = () => {
+    if (isPonging) return;
+    isPonging = true;
+    socket.write('PONG\r\n', () => {
+      isPonging = false;
+    });
+  };
   const hear = (message: ServerMessage) => {
-    if (message.kind === 'ping') socket.write('PONG\r\n');
+    if (message.kind === 'ping') pong();
     else if (message.kind === 'pong') accepted.resolve();
     else if (message.kind === 'error') lose(message.text);
     else if (message.kind === 'message') {
