@@ -121,7 +121,7 @@ async function sendUntilHeard(
 function tooLate(): DriverError {
   return new DriverError(
     'DEADLINE_PASSED',
-    `not sent: a lock may fetch the command ${HELD_FRAME_MS / 1_000} s later, which is after the deadline`,
+    `not sent: it would have left with less than ${HELD_FRAME_MS / 1_000} s to its deadline, for so long a command can be held on its way; the gateway or its coordinator was too slow, or busy`,
   );
 }
 
