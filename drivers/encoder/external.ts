@@ -21,6 +21,8 @@ import { brokeredTopic, downTopic, probeTopic, UP_FILTER } from './topics.ts';
 const TICK_MS = 1_000;
 /** A connection in the name of the encoder, which makes the broker end the encoder's own. */
 const TAKEOVER_DEADLINE_MS = 5_000;
+const OPERATORS_TURN =
+  'the operator administers the broker: let this certificate in there, and shut out every other one of this encoder';
 const NOT_ENDED = 'the broker was not made to end the connection of an encoder';
 
 export interface ExternalLinkOptions {
@@ -103,6 +105,11 @@ export function openExternalLink(options: ExternalLinkOptions, host: EncoderLink
       // Who is shut out for good is deleted at the broker, which ends the connection as well.
       await link.keeper.changed();
       const verdict = host.standing(encoderId);
+      if (link.administration.kind === 'none')
+        log.warn(
+          { encoderId, letIn: verdict.ok ? `CN=${encoderId}, OU=g${verdict.generation}` : null, reason },
+          OPERATORS_TURN,
+        );
       const isInForce = verdict.ok && verdict.generation === live?.generation;
       if (isInForce || !link.administration.disconnect) await disconnect(link, encoderId);
     },
