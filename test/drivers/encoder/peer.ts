@@ -98,7 +98,8 @@ export async function openTestPeer({ answer, ...options }: PeerOptions): Promise
   };
 }
 
-function firstPacket(bytes: Buffer): (Packet & { bytes: number }) | undefined {
+/** The first packet of a stream, and how many bytes it takes; undefined: it is not whole. */
+export function firstPacket(bytes: Buffer): (Packet & { bytes: number }) | undefined {
   let length = 0;
   for (let at = 1; at <= 4; at += 1) {
     const byte = bytes[at];
