@@ -244,6 +244,24 @@ it.each([
   expect(opened.link.state().url).not.toBeNull();
 });
 
+it('carries a second question to an encoder that came after the first', async () => {
+  let asked = 0;
+  const broker = await openBroker({
+    published(socket, id, received) {
+      asked += 1;
+      if (asked === 1) socket.write(puback(id));
+      else present(socket, id, received);
+    },
+  });
+  const opened = openLink(broker.port);
+  await run(opened);
+  await vi.waitFor(() => expect(asked).toBe(1), WAIT);
+  broker.say(publishPacket({ topic: 'enc/e1/up/status', payload: BIRTH }));
+  await opened.host.wait('subscribed', 'e1');
+  await opened.host.wait('received', 'e1');
+  expect(asked).toBe(2);
+});
+
 it('is left when it announces a packet that no one would send', async () => {
   const broker = await openBroker({});
   const { over } = await run(openLink(broker.port));

@@ -28,6 +28,8 @@ import type { BrokeredChannel } from './topics.ts';
 const ASKED_AFTER_MS = 20_000;
 /** With the silence before it, 1.5 times the default keep-alive, as the embedded broker has it. */
 const ANSWER_WITHIN_MS = 10_000;
+/** One that is not there and speaks is asked again after so long. */
+const ASKED_AGAIN_MS = 1_000;
 /** Messages of one encoder that may wait for its answer. It repeats what is dropped. */
 const HELD_MAX = 64;
 /** Bytes of all that is held: what 1,000 encoders repeat after an outage. */
@@ -45,7 +47,8 @@ interface Place {
   connection: EncoderConnection | undefined;
   /** Monotonic milliseconds. */
   heardAt: number;
-  probe: { id: string; at: number } | undefined;
+  /** `isPrompted`: asked because of a message, and not because the gateway has come. */
+  probe: { id: string; at: number; isPrompted: boolean } | undefined;
   held: Message[];
   hasFailed: boolean;
 }
@@ -100,7 +103,7 @@ export function openPresence(options: PresenceOptions): PresenceTable {
     connection: (encoderId) => places.get(encoderId)?.connection,
     present: () => [...places.values()].filter(({ connection }) => connection).length,
     probeAll() {
-      for (const { encoderId } of host.expected()) probe(table, placeOf(table, encoderId), true);
+      for (const { encoderId } of host.expected()) probe(table, placeOf(table, encoderId), true, false);
     },
     tick() {
       for (const place of [...places.values()]) check(table, place);
@@ -186,9 +189,13 @@ function take(table: Table, place: Place, message: Message, status: Birth | unde
 }
 
 /** `birth`: nothing has come that may be its birth, or that its birth follows by itself. */
-function probe({ clock, ask }: Table, place: Place, birth: boolean): void {
-  if (place.probe) return;
-  place.probe = { id: randomUUID(), at: clock.monotonic() };
+function probe({ clock, ask }: Table, place: Place, birth: boolean, isPrompted = true): void {
+  const now = clock.monotonic();
+  const { probe: open, connection } = place;
+  // It may have connected after it was asked. The same question, so that the answer to either counts.
+  const isMissed = !connection && isPrompted && (!open?.isPrompted || now - open.at >= ASKED_AGAIN_MS);
+  if (open && !isMissed) return;
+  place.probe = { id: open?.id ?? randomUUID(), at: now, isPrompted };
   ask(place.encoderId, { probe: place.probe.id, birth });
 }
 
