@@ -64,24 +64,24 @@ const EXECUTED = {
   'zgate restore': 'operations-page-devices.test.ts',
 } as const;
 
-/** By a part of each block: what `npm run test:install` alone executes, since it needs Debian with systemd as the first process. */
+/** By a part of each block: what `npm run test:install` alone does, by commands of its own, on Debian with systemd as the first process. */
 const BY_TEST_INSTALL = {
   'apt-get install ./gatehouse_0.1.0': 'needs apt and the root of a machine',
   'update.pub': 'needs an installed package',
   'gatehouse update /media': 'needs an installed package and systemd',
   'gatehouse update rollback': 'needs an installed package and systemd',
-  'apt-get install ./gatehouse_0.2.0': 'needs apt and the root of a machine',
-  'apt-get install --allow-downgrades': 'needs apt and the root of a machine',
   'ls -l /dev/serial/by-id/ ': 'needs a USB adapter, which `-- --qemu` has',
-  'DeviceAllow=': 'part of a unit',
-  'gatehouse-https.socket': 'needs systemd',
-  'strict.conf': 'needs systemd',
   'systemd-creds encrypt': 'needs systemd',
   'LoadCredentialEncrypted=': 'part of a unit',
 } as const;
 
 /** By a part of each block. */
 const WITHOUT = {
+  'apt-get install ./gatehouse_0.2.0': 'needs apt and the root of a machine',
+  'apt-get install --allow-downgrades': 'needs apt and the root of a machine',
+  'gatehouse-https.socket': 'needs systemd; test/service.test.ts has the unit',
+  'strict.conf': 'needs systemd; test/service.test.ts has the unit',
+  'DeviceAllow=': 'part of a unit',
   'npm run package': 'needs a minute, and npm; scripts/package.test.ts runs what it runs',
   'podman run':
     'needs podman; scripts/package.test.ts runs the image, with its health check, by what util-linux has',
