@@ -77,6 +77,8 @@ const BY_TEST_INSTALL = {
 
 /** By a part of each block. */
 const WITHOUT = {
+  'mosquitto_dynamic_security.so':
+    'configuration of another program; test/drivers/encoder/mosquitto.ts starts it with settings of its own like these',
   'apt-get install ./gatehouse_0.2.0': 'needs apt and the root of a machine',
   'apt-get install --allow-downgrades': 'needs apt and the root of a machine',
   'gatehouse-https.socket': 'needs systemd; test/service.test.ts has the unit',
