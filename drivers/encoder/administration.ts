@@ -15,7 +15,7 @@ export interface ForceCredential {
 export type Publish = BrokerConnection['publish'];
 
 export interface BrokerAdministration {
-  readonly kind: 'mosquitto-dynsec' | 'crl' | 'none';
+  readonly kind: 'mosquitto-dynsec' | 'none';
   /** What the gateway subscribes to for it, beside the topics of encoders. */
   readonly filters: readonly string[];
   /** A message of one of these filters. */

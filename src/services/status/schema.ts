@@ -73,7 +73,7 @@ export const status = z
         since: z.iso.datetime().nullable(),
         lastError: z.string().nullable(),
         administration: z
-          .enum(['none', 'mosquitto-dynsec', 'crl'])
+          .enum(['none', 'mosquitto-dynsec'])
           .nullable()
           .openapi({ description: 'Who shuts encoders out of an external one; none: the operator' }),
         administrationError: z
