@@ -76,7 +76,7 @@ export async function openFieldSite(onBus: Plain[] = [{ kind: 'rs485', hwId: 'io
       events: { publish: (event: LiveEvent) => void published.push(event), wake() {} },
       vault: openVault(join(folder, 'keys', 'vault.key')),
       systemId: '0d8c1c1e-7a3e-4f0b-9c57-3a52f1f0a1b2',
-      time: { synchronised: () => true },
+      time: { now: systemClock.now, synchronised: () => true },
       tasks: {
         start: (name: string, run: (signal: AbortSignal) => Promise<unknown>) =>
           void running.push(

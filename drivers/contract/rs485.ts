@@ -213,9 +213,16 @@ export const busReport = z.object({
 });
 export type BusReport = z.infer<typeof busReport>;
 
+/**
+ * Monotonic milliseconds, of the clock that all processes share: it did not happen before, to within one exchange. The device was asked
+ * then and had nothing to say. null: not known, as of the first reading; such an event is old for all that is known.
+ */
+const since = z.number().nullable().default(null);
+
 /** An input became active. `total` counts its activations since the driver began. */
 export const inputEvent = z.object({
   hwId,
+  since,
   input: z.enum(INPUT_PINS),
   /** More than one when several came between two readings. */
   activations: z.int().min(1),
@@ -262,6 +269,7 @@ export type AlarmEvent = z.infer<typeof alarmEvent>;
 /** A card was shown, or keys were pressed. Keys may be a PIN, so only their number is reported. */
 export const credentialEvent = z.object({
   hwId,
+  since,
   reader: z.int().min(0).max(255),
   format: z.enum(['raw', 'wiegand', 'keypad']),
   /** Of a card, in hex, the first bit highest; null for keys. */

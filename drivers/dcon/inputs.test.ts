@@ -1,6 +1,7 @@
 /** Activations as a module's levels and its latch report them together, reading by reading. */
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
+import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { openInputs } from './inputs.ts';
 
 function opened() {
@@ -48,4 +49,23 @@ it('wants the latch cleared once what it shows is over, and counts nothing of it
   expect(inputs.latched(0b1)).toBe(true);
   inputs.read(0b0);
   expect(inputs.edges()).toMatchObject({ input0: { total: 1 } });
+});
+
+it('says since when an activation may have been there: what the latch kept while no one asked is old', async () => {
+  const clock = manualClock();
+  const heard: DeviceEvent[] = [];
+  const inputs = openInputs({ hwId: 'io', clock, inUse: () => ({}), addEvent: (event) => heard.push(event) });
+  inputs.read(0b0);
+  inputs.latched(0b0);
+  const asked = clock.monotonic();
+  await clock.advance(30_000);
+  inputs.forget();
+  inputs.read(0b0);
+  await clock.advance(100);
+  inputs.latched(0b1);
+  inputs.read(0b10);
+  expect(heard).toMatchObject([
+    { input: 'input0', since: asked },
+    { input: 'input1', since: asked + 30_000 },
+  ]);
 });

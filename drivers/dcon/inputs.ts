@@ -35,10 +35,15 @@ export function openInputs({ hwId, clock, inUse, addEvent }: InputsOptions): Inp
   let short = 0;
   /** What the latch showed last, and may show again. */
   let known = 0;
+  let levelsAt: number | null = null;
+  let latchAt: number | null = null;
+  /** Of the reading of the latch before the one that showed what is `short`: it holds what happened while no one asked. */
+  let shortSince: number | null = null;
 
   function count(mask: number): void {
     INPUT_PINS.forEach((input, channel) => {
-      counts.add(hwId, input, (mask >> channel) & 1, inUse());
+      const since = (short >> channel) & 1 ? shortSince : levelsAt;
+      counts.add(hwId, input, (mask >> channel) & 1, inUse(), since);
     });
   }
 
@@ -47,13 +52,16 @@ export function openInputs({ hwId, clock, inUse, addEvent }: InputsOptions): Inp
       const activated = (levels === undefined ? 0 : now & ~levels) | short;
       before = levels ?? now;
       levels = now;
-      short = 0;
       if (activated !== 0) count(activated);
+      short = 0;
+      levelsAt = clock.monotonic();
     },
     latched(mask) {
       const over = mask & ~(levels ?? 0);
+      if (short === 0) shortSince = latchAt;
       short |= over & ~before & ~known;
       known = mask;
+      latchAt = clock.monotonic();
       return over !== 0;
     },
     forget() {

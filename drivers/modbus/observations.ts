@@ -32,8 +32,9 @@ export interface ObservationsOptions {
 }
 
 export function openObservations(options: ObservationsOptions): Observations {
-  const { profile, addEvent } = options;
+  const { profile, clock, addEvent } = options;
   let last: Readings | undefined;
+  let readAt: number | null = null;
   const counts = openInputCounts(options);
 
   const bootCount = (image: Image) => profile.bootCount && numberAt(image, profile.bootCount);
@@ -42,7 +43,7 @@ export function openObservations(options: ObservationsOptions): Observations {
   function count(hwId: string, now: InputReading, settings: Rs485Settings | null): void {
     const remembers = settings?.useInputPinMemory === true;
     for (const { input, activations } of activationsBetween(last?.inputs, now, profile, remembers))
-      counts.add(hwId, input, activations, settings?.ioPins);
+      counts.add(hwId, input, activations, settings?.ioPins, readAt);
   }
 
   return {
@@ -59,6 +60,7 @@ export function openObservations(options: ObservationsOptions): Observations {
         if (alarms[alarm] !== (last?.alarms[alarm] ?? false))
           addEvent({ kind: 'alarm', hwId, alarm, raised: alarms[alarm] });
       last = { bootCount: bootCount(image), version: version(image), inputs, alarms };
+      readAt = clock.monotonic();
     },
     hasChanged: (image, by) =>
       last !== undefined &&

@@ -40,6 +40,8 @@ export interface DeviceState {
   /** Who it says it is. True when that is another one than before. */
   meet(identity: Identity): boolean;
   able(capabilities: readonly Capability[]): void;
+  /** It had nothing to report (ACK to a POLL): what it reports next happened after this. */
+  quiet(askedAt: number): void;
   /** `askedAt`: monotonic, when the request was sent first that this replies to. */
   heard(reply: Reply, askedAt: number): void;
   madeKnown(reply: VendorReply): void;
@@ -89,6 +91,8 @@ interface Facts {
   local: { tamper: boolean; powerFault: boolean } | undefined;
   outputs: readonly number[] | undefined;
   inputs: Inputs;
+  /** When it was last asked what there is, and had nothing to report; null: not yet. */
+  quietAt: number | null;
   /** When they were reported, as asked for then; undefined: not yet. */
   inputsAt: number | undefined;
   outputsAt: number | undefined;
@@ -111,7 +115,7 @@ export function openDeviceState(options: StateOptions): DeviceState {
         known.local = reply;
         break;
       case 'ISTATR':
-        known.inputs.levels(reply.inputs, known.settings?.settings);
+        known.inputs.levels(reply.inputs, known.settings?.settings, known.quietAt);
         known.inputsAt = askedAt;
         break;
       case 'OSTATR':
@@ -120,7 +124,7 @@ export function openDeviceState(options: StateOptions): DeviceState {
         break;
       case 'RAW':
       case 'KEYPAD':
-        addEvent({ kind: 'credential', hwId, ...credentialOf(reply) });
+        addEvent({ kind: 'credential', hwId, since: known.quietAt, ...credentialOf(reply) });
         break;
       default:
     }
@@ -166,6 +170,9 @@ export function openDeviceState(options: StateOptions): DeviceState {
       // An empty list says nothing of its pins, and they are those that it shows.
       if (facts && capabilities.length > 0) facts.capabilities = capabilities;
     },
+    quiet(askedAt) {
+      if (facts) facts.quietAt = askedAt;
+    },
     heard(reply, askedAt) {
       if (facts) heard(facts, reply, askedAt);
     },
@@ -194,6 +201,7 @@ function factsOf(identity: Identity, { clock, addEvent }: StateOptions): Facts {
     local: undefined,
     outputs: undefined,
     inputs: openInputs({ hwId, clock, addEvent }),
+    quietAt: null,
     inputsAt: undefined,
     outputsAt: undefined,
   };

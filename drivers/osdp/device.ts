@@ -213,6 +213,7 @@ function openEffects({ address, log }: Pick<DeviceOptions, 'address' | 'log'>, p
     if (what.kind === 'identity' && what.isProven && !isLooking()) presence.identified(what.identity, false);
     else if (what.kind === 'identity') claimed(what.identity);
     else if (what.kind === 'capabilities' && what.isProven) state.able(what.capabilities);
+    else if (what.kind === 'quiet') state.quiet(askedAt);
     else if (what.kind === 'reported') heard(what.reply, askedAt);
     else if (what.kind === 'alarm') alarmed(what.alarm, what.raised);
     else if (what.kind === 'online') readout().begin();

@@ -31,40 +31,40 @@ function settingsWith(used: readonly number[]): Rs485Settings {
 
 it.each([2, 3])('a fault %i is reported once, and once when the line is mended', (state) => {
   const { inputs, reported } = open();
-  inputs.levels([0, state, 0, 0], undefined);
+  inputs.levels([0, state, 0, 0], undefined, 7);
   expect(reported).toEqual([fault(1, true)]);
-  inputs.levels([0, 5 - state, 0, 0], undefined);
-  inputs.levels([0, state, 0, state], undefined);
-  inputs.levels([0, 0, 0, state], undefined);
-  inputs.levels([0, 0, 0, 0], undefined);
+  inputs.levels([0, 5 - state, 0, 0], undefined, 7);
+  inputs.levels([0, state, 0, state], undefined, 7);
+  inputs.levels([0, 0, 0, state], undefined, 7);
+  inputs.levels([0, 0, 0, 0], undefined, 7);
   expect(reported.slice(1)).toEqual([fault(3, true), fault(1, false), fault(3, false)]);
 });
 
 it('a line with a fault shows no level, and keeps no activation', () => {
   const { inputs, reported, faults } = open();
-  inputs.levels([1, 0, 0, 0], undefined);
+  inputs.levels([1, 0, 0, 0], undefined, 7);
   expect(inputs.shown()).toEqual({ input0: true, input1: false, input2: false, input3: false });
-  inputs.levels([2, 2, 0, 0], undefined);
+  inputs.levels([2, 2, 0, 0], undefined, 7);
   expect(inputs.shown()).toEqual({ input2: false, input3: false });
   // Pressed before and after; the fault between is no release.
-  inputs.levels([1, 1, 0, 0], undefined);
+  inputs.levels([1, 1, 0, 0], undefined, 7);
   expect(inputs.shown()).toEqual({ input0: true, input1: true, input2: false, input3: false });
   expect(faults()).toHaveLength(4);
   expect(reported.filter(({ kind }) => kind === 'input')).toMatchObject([
-    { input: 'input1', activations: 1 },
+    { input: 'input1', activations: 1, since: 7 },
   ]);
 });
 
 it('pins that are not in use report no activation', () => {
   const { inputs, reported } = open();
   const settings = settingsWith([1]);
-  inputs.levels([0, 0, 0, 0], settings);
-  inputs.levels([1, 1, 0, 0], settings);
+  inputs.levels([0, 0, 0, 0], settings, 7);
+  inputs.levels([1, 1, 0, 0], settings, 7);
   expect(reported).toMatchObject([{ kind: 'input', input: 'input1' }]);
 });
 
 it('what a device has beyond four inputs is passed over', () => {
   const { inputs, reported } = open();
-  inputs.levels([0, 0, 0, 0, 2, 3], undefined);
+  inputs.levels([0, 0, 0, 0, 2, 3], undefined, 7);
   expect(reported).toEqual([]);
 });

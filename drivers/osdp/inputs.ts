@@ -8,8 +8,8 @@ import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { type InputCounts, openInputCounts } from '../rs485/input-counts.ts';
 
 export interface Inputs {
-  /** As in ISTATR: 0 inactive, 1 active, above a fault of the line. */
-  levels(states: readonly number[], settings: Rs485Settings | undefined): void;
+  /** As in ISTATR: 0 inactive, 1 active, above a fault of the line. `since`: when the device last had nothing to report. */
+  levels(states: readonly number[], settings: Rs485Settings | undefined, since: number | null): void;
   /** Activations so far, modulo 16. */
   counters(counts: readonly number[], settings: Rs485Settings | undefined): void;
   /** The pin memory was off so far, and its counters 0. */
@@ -54,13 +54,20 @@ export function openInputs({
     return input;
   }
 
-  function activated(index: number, count: number, settings: Rs485Settings | undefined): void {
+  let countersAt: number | null = null;
+
+  function activated(
+    index: number,
+    count: number,
+    settings: Rs485Settings | undefined,
+    since: number | null,
+  ) {
     const input = INPUT_PINS[index];
-    if (input) activations.add(hwId, input, count, settings?.ioPins);
+    if (input) activations.add(hwId, input, count, settings?.ioPins, since);
   }
 
   return {
-    levels(states, settings) {
+    levels(states, settings, since) {
       for (const [index, state] of states.slice(0, INPUT_PINS.length).entries()) {
         const input = at(index);
         const alarm = FAULTS[index];
@@ -70,7 +77,7 @@ export function openInputs({
         if (isFault) continue;
         const isActivated = state === 1 && input.level === 0;
         input.level = state;
-        if (isActivated && settings?.useInputPinMemory !== true) activated(index, 1, settings);
+        if (isActivated && settings?.useInputPinMemory !== true) activated(index, 1, settings, since);
       }
     },
     counters(counts, settings) {
@@ -79,8 +86,9 @@ export function openInputs({
         const before = input.counter;
         input.counter = counter;
         if (before === undefined || settings?.useInputPinMemory !== true) continue;
-        activated(index, (counter - before + MODULUS) % MODULUS, settings);
+        activated(index, (counter - before + MODULUS) % MODULUS, settings, countersAt);
       }
+      countersAt = clock.monotonic();
     },
     startCounters() {
       for (const index of INPUT_PINS.keys()) at(index).counter = 0;

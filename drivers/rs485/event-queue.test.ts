@@ -17,7 +17,7 @@ it('is emitted when its link has ended before the events ahead of it were stored
   const events = openEventQueue({ emit, clock: manualClock(), log });
   const stop = new AbortController();
   const run = events.run(stop.signal);
-  events.add({ kind: 'input', hwId: 'io-1', input: 'input0', activations: 1, total: 1 });
+  events.add({ kind: 'input', hwId: 'io-1', since: null, input: 'input0', activations: 1, total: 1 });
   await new Promise(setImmediate);
   events.add({ kind: 'alarm', hwId: 'io-1', alarm: 'tamper', raised: true });
   stop.abort(new Error('the cable is cut'));

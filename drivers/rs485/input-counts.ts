@@ -5,9 +5,11 @@ import type { EventQueue } from './event-queue.ts';
 
 export type InputPin = (typeof INPUT_PINS)[number];
 
+type InUse = Partial<IoPins> | undefined;
+
 export interface InputCounts {
-  /** `inUse`: pins that are not in use count nothing. */
-  add(hwId: string, input: InputPin, activations: number, inUse: Partial<IoPins> | undefined): void;
+  /** `since`: monotonic milliseconds of the reading before; null: there was none. Pins that are not in use count nothing. */
+  add(hwId: string, input: InputPin, activations: number, inUse: InUse, since: number | null): void;
   /** The same object until the next activation. */
   edges(): NonNullable<Rs485Report['edges']>;
   /** The counts of another device begin at 0. */
@@ -23,11 +25,11 @@ export function openInputCounts({
 }): InputCounts {
   let edges: NonNullable<Rs485Report['edges']> = {};
   return {
-    add(hwId, input, activations, inUse) {
+    add(hwId, input, activations, inUse, since) {
       if (activations === 0 || inUse?.[input] === false) return;
       const total = (edges[input]?.total ?? 0) + activations;
       edges = { ...edges, [input]: { total, at: clock.now() } };
-      addEvent({ kind: 'input', hwId, input, activations, total });
+      addEvent({ kind: 'input', hwId, since, input, activations, total });
     },
     edges: () => edges,
     forget() {

@@ -2,7 +2,7 @@
  * Doors, the devices and gateways that work them, the links they are on, and long work. A part of the composition root
  * (gateway.ts).
  *
- *   field, jobs, actuations, catalogue → networks → Zigbee gateways → RS-485 devices → doors → site import; then the links are opened
+ *   field, jobs, actuations, catalogue → networks → Zigbee gateways → RS-485 devices → doors → access → site import; then the links are opened
  *
  * A report of a link goes to each slice, which knows its own subjects (drivers/contract/settings.ts).
  */
@@ -13,6 +13,8 @@ import { readBootId } from '../platform/host/boot-id.ts';
 import type { KnownTime } from '../platform/known-time.ts';
 import type { Tasks } from '../platform/supervise.ts';
 import type { Vault } from '../platform/vault.ts';
+import { type Access, openAccess } from '../resources/access/access.ts';
+import { openDecisionService } from '../resources/access/decision-service.ts';
 import { LOCK_FIRMWARE } from '../resources/doors/firmware.ts';
 import { openLockLinks } from '../resources/doors/lock-links.ts';
 import { type DoorSlice, openDoorSlice } from '../resources/doors/slice.ts';
@@ -42,9 +44,9 @@ export interface FieldResourcesOptions extends ServicesOptions {
 interface FieldServices extends Pick<Services, 'database' | 'systemId'> {
   audit: Audit;
   events: LiveEvents;
-  vault: Pick<Vault, 'seal' | 'open'>;
+  vault: Pick<Vault, 'seal' | 'open' | 'digest'>;
   meters: Pick<Meters, 'actuation'>;
-  time: Pick<KnownTime, 'synchronised'>;
+  time: Pick<KnownTime, 'now' | 'synchronised'>;
   tasks: Pick<Tasks, 'start'>;
 }
 
@@ -54,6 +56,7 @@ export interface FieldResources {
   zgates: Zgates;
   rs485: Rs485;
   doors: DoorSlice;
+  access: Access;
   siteImport: SiteImport;
   field: Field;
   jobs: Jobs;
@@ -75,7 +78,7 @@ export async function openFieldResources(
   const field = opening.use(openLinks(options, () => [rs485, zgates, doors]));
   const jobs = opening.use(openJobs({ database, audit, clock, log }));
   const actuations = await openActuations({ database, audit, clock, log, meter: meters });
-  const followers = () => catalogueFollowers({ rs485, zgates, doors });
+  const followers = () => catalogueFollowers({ rs485, zgates, doors, access });
   const catalogue = openCatalogue({ database, audit, followers });
   const networks = await openNetworks({
     database,
@@ -88,7 +91,7 @@ export async function openFieldResources(
     },
   });
   const below = { field, jobs, actuations, catalogue, networks };
-  const { zgates, rs485, doors }: Slices = await openSlices(options, services, below);
+  const { zgates, rs485, doors, access }: Slices = await openSlices(options, services, below);
   const siteImport = openSiteImport({
     database,
     audit,
@@ -113,6 +116,7 @@ export async function openFieldResources(
     zgates,
     rs485,
     doors,
+    access,
     siteImport,
     field,
     jobs,
@@ -121,7 +125,7 @@ export async function openFieldResources(
       wiring = done.wiring;
       return done.rewired;
     },
-    begin: () => startTasks(tasks, { rs485, zgates, doors }),
+    begin: () => startTasks(tasks, { rs485, zgates, doors, access }),
   };
 }
 
@@ -129,6 +133,7 @@ interface Slices {
   rs485: Rs485;
   zgates: Zgates;
   doors: DoorSlice;
+  access: Access;
 }
 
 /** What stands below the slices. */
@@ -174,6 +179,8 @@ async function openSlices(
     firmwareDirectory,
     doorExists: (id) => doors.exists(id),
     relayChanged: (doorId) => doors.wake(doorId),
+    credentialRead: (read) => void access.credentialRead(read),
+    inputActivated: (activation) => void access.inputActivated(activation),
     relayReported: (...report) => doors.standOpen.relayReported(...report),
   });
   const doors: DoorSlice = openDoorSlice({
@@ -198,7 +205,20 @@ async function openSlices(
       openReconciler({ ...configuration, name: 'door configurations', clock, log }),
     openWorkReconciler: (name, work) => openReconciler({ ...work, name, clock, log }),
   });
-  return { rs485, zgates, doors };
+  const { decisionService } = config.access;
+  const access: Access = openAccess({
+    database,
+    audit,
+    events,
+    clock,
+    time,
+    log,
+    vault,
+    catalogue,
+    doors,
+    service: decisionService && openDecisionService(decisionService, clock),
+  });
+  return { rs485, zgates, doors, access };
 }
 
 /** For the status and the metrics: what they have of the slices. */
@@ -242,7 +262,7 @@ function startTasks(tasks: Pick<Tasks, 'start'>, { rs485, zgates, doors }: Slice
 }
 
 /** Doors follow a change of the catalogue; what is in a group has only its id. */
-function catalogueFollowers({ rs485, zgates, doors }: Slices): CatalogueFollowers {
+function catalogueFollowers({ rs485, zgates, doors, access }: Slices): CatalogueFollowers {
   const counted = (count: number, one: string) =>
     count === 0 ? [] : [`${count} ${one}${count === 1 ? '' : 's'}`];
   return {
@@ -251,6 +271,7 @@ function catalogueFollowers({ rs485, zgates, doors }: Slices): CatalogueFollower
       ...doors.catalogueChanges.users(kind, id),
       ...counted(kind === 'group' ? rs485.countInGroup(id) : 0, 'RS-485 device'),
       ...counted(kind === 'group' ? zgates.countInGroup(id) : 0, 'Zigbee gateway'),
+      ...counted(kind === 'schedule' ? access.cards.countOnSchedule(id) : 0, 'card'),
     ],
   };
 }

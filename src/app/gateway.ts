@@ -205,7 +205,7 @@ function answeringParts(
   const { config, clock, log, logControl } = options;
   const { services, field, encoders, backups, configuration } = parts;
   const { database, audit, auth, streams, meters } = services;
-  const { doors, rs485, zgates } = field;
+  const { doors, access, rs485, zgates } = field;
   const status = statusOf(options, parts);
   const metrics = openExposition({
     meters,
@@ -222,6 +222,7 @@ function answeringParts(
     registration: encoders.registration,
     writes: encoders.writes,
     doors,
+    access,
     rs485,
     zgates,
     networks: field.networks,

@@ -6,6 +6,7 @@ import { documentText, withDocument } from '../platform/http/document-operation.
 import { healthOperations } from '../platform/http/health.ts';
 import { openApiDocument } from '../platform/http/openapi.ts';
 import type { Operation } from '../platform/http/operation.ts';
+import { accessOperations } from '../resources/access/operations.ts';
 import { doorOperations } from '../resources/doors/operations.ts';
 import { encoderOperations } from '../resources/encoders/operations.ts';
 import { networkOperations } from '../resources/networks/operations.ts';
@@ -34,6 +35,7 @@ export interface Parts {
   registration: Parameters<typeof encoderOperations>[1];
   writes: Parameters<typeof writeOperations>[0];
   doors: Parameters<typeof doorOperations>[0];
+  access: Parameters<typeof accessOperations>[0];
   rs485: Parameters<typeof rs485Operations>[0];
   zgates: Parameters<typeof zgateOperations>[0];
   networks: Parameters<typeof networkOperations>[0];
@@ -58,6 +60,7 @@ export function interfaceOperations(parts: Parts, productSegment = 'access'): Op
     ...encoderOperations(parts.encoders, parts.registration),
     ...writeOperations(parts.writes),
     ...doorOperations(parts.doors, productSegment, job),
+    ...accessOperations(parts.access, productSegment),
     ...rs485Operations(parts.rs485, job),
     ...zgateOperations(parts.zgates, job),
     ...zgateLocalOperations(parts.zgates),

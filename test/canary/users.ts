@@ -1,5 +1,5 @@
 /** PINs and cards of users of a lock: taken, refused for their form, and refused by the lock. */
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
 import { type CanarySite, waitFor } from './site.ts';
 
@@ -16,6 +16,12 @@ export async function storeUsers({ ask, site, hide }: CanarySite, path: string):
     return items.map(({ state }: { state: string }) => state);
   };
   await waitFor(async () => expect(await states()).toEqual(['applied']));
+  const number = hide('card of the allow-list', randomBytes(8)).toString('hex');
+  const doors = [path.split('/').at(-1)];
+  const putCard = (count: number) =>
+    ask('PUT', `/access/cards/${randomUUID()}`, { bearer, body: { card: { bits: number, count }, doors } });
+  expect((await putCard(63)).status).toBe(200);
+  expect((await putCard(640)).status).toBe(400);
   // The lock has it already, of another user.
   expect((await put(5, { pin })).status).toBe(200);
   await waitFor(async () => expect(await states()).toEqual(['applied', 'refused']));

@@ -327,7 +327,8 @@ function goOnline(session: Session, channel: Channel | null): Settled {
 
 function repliedOnline(session: Session, outstanding: Outstanding, reply: Reply): Settled {
   const settled = setAside(session, outstanding, { kind: 'answered', reply });
-  if (reply.kind === 'ACK') return settled;
+  if (reply.kind === 'ACK')
+    return outstanding.command.kind === 'POLL' ? { ...settled, effects: [{ kind: 'quiet' }] } : settled;
   if (reply.kind === 'PDID') {
     const { identity } = reply;
     const effects: Effect[] = [{ kind: 'identity', identity, isProven: true }];

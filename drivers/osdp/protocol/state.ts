@@ -106,6 +106,8 @@ export type Effect =
   | { kind: 'restarted'; reason: string }
   /** States and events, whether asked for or brought by a POLL. */
   | { kind: 'reported'; reply: Reply }
+  /** ACK to a POLL: the device has nothing to report (6.1). */
+  | { kind: 'quiet' }
   | { kind: 'odd' };
 
 /** What became of the command that was asked for. */

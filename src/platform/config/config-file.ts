@@ -5,6 +5,7 @@
 import { dirname, join, resolve } from 'node:path';
 import type { Problem } from '../yaml/problem.ts';
 import { FileError, parseText, readText, roughlyParsed } from '../yaml/yaml-file.ts';
+import { DECISION_FILES } from './access.ts';
 import { ADMIN_SOCKET, adminSocketOf, type Config, configJsonSchema, configSchema } from './config.ts';
 import { unfitFiles } from './contents.ts';
 import { BROKER_FILES, contradictingBroker, type EncoderBroker, isExternal } from './encoder-broker.ts';
@@ -116,6 +117,7 @@ function resolved(config: Config, folder: string): Config {
     sinks,
     links,
     backup,
+    access: { decisionService },
   } = config;
   return {
     ...config,
@@ -128,6 +130,11 @@ function resolved(config: Config, folder: string): Config {
     auth: { ...auth, ...(auth.oidc && { oidc: { ...auth.oidc, ...those(auth.oidc, OIDC_FILES, at) } }) },
     ...(upstream && { upstream: { ...upstream, ...those(upstream, SINK_FILES, at) } }),
     sinks: sinks.map((sink) => ({ ...sink, ...those(sink, SINK_FILES, at) })),
+    access: {
+      ...(decisionService && {
+        decisionService: { ...decisionService, ...those(decisionService, DECISION_FILES, at) },
+      }),
+    },
     links: links.map((link) => withProducts(link, at)),
   };
 }
@@ -190,6 +197,17 @@ function contradictions(config: Config): Problem[] {
       `the socket's path ${socket} is longer than ${SOCKET_PATH_MAX_BYTES} bytes: set a shorter adminSocket`,
       ['adminSocket'],
     );
+  const { certFile, keyFile } = config.access.decisionService ?? {};
+  for (const [name, given, needed, other] of [
+    ['certFile', certFile, 'keyFile', keyFile],
+    ['keyFile', keyFile, 'certFile', certFile],
+  ] as const)
+    if (given && !other)
+      wrong(['access', 'decisionService', name], `needs ${needed} as well`, [
+        'access',
+        'decisionService',
+        needed,
+      ]);
   return [
     ...problems,
     ...contradictingCredentials(config),

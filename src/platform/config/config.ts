@@ -12,6 +12,7 @@ import { osdpOptions } from '../../../drivers/osdp/options.ts';
 import { zigbeeLinkOptions } from '../../../drivers/zigbee/options.ts';
 import { recipient } from '../age.ts';
 import { isAddressOrNetwork } from '../http/address.ts';
+import { access } from './access.ts';
 import { duration } from './duration.ts';
 import { encoderBroker } from './encoder-broker.ts';
 import { path } from './path.ts';
@@ -343,6 +344,7 @@ export const configSchema = z.strictObject({
   networks: z.array(network).max(64).default([]).describe('Networks that group Zigbee gateways'),
   zgates: z.array(zgate).max(64).default([]).describe('Zigbee gateways, each on a link of its own'),
   doors: doors.prefault({}).describe('When the connection of a lock counts as good'),
+  access: access.prefault({}).describe('Who decides about cards that are read'),
   firmwareDirectory: path
     .optional()
     .describe('Folder with the firmware files that locks and OSDP devices may be given'),

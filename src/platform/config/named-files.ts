@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { NotRegularFile, readNamedFile, reasonOf } from '../host/regular-file.ts';
 import type { Problem } from '../yaml/problem.ts';
+import { DECISION_FILES } from './access.ts';
 import type { Config } from './config.ts';
 import type { Judging } from './contents.ts';
 import { filesOfBroker } from './encoder-broker.ts';
@@ -45,6 +46,7 @@ export function filesNamedBy(config: Config): string[] {
     ...filesOfBroker(encoders.broker).map(({ file }) => file),
     ...OIDC_FILES.flatMap((name) => auth.oidc?.[name] ?? []),
     ...sinksOf(config).flatMap((sink) => filesOfSink(sink).map(({ file }) => file)),
+    ...DECISION_FILES.flatMap((name) => config.access.decisionService?.[name] ?? []),
     ...profiles.filter(isProfilePath),
   ];
 }
@@ -102,6 +104,10 @@ function filesOf(
       : []),
     ...encoders.vendorRoots.map((file, index) => ({ path: ['encoders', 'vendorRoots', index], file })),
     ...filesOfBroker(encoders.broker).map(({ name, file }) => ({ path: ['encoders', 'broker', name], file })),
+    ...DECISION_FILES.map((name) => ({
+      path: ['access', 'decisionService', name],
+      file: config.access.decisionService?.[name],
+    })),
     ...OIDC_FILES.map((name) => ({ path: ['auth', 'oidc', name], file: auth.oidc?.[name] })),
     ...placedSinks(config).flatMap(({ sink, at }) =>
       filesOfSink(sink).map(({ name, file }) => ({ path: [...at, name], file })),

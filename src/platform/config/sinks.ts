@@ -18,7 +18,7 @@ const mqttUrl = urlOf('mqtts?', 'expected mqtts://host:port or mqtt://host:port'
 const urls = <Url extends z.ZodType<string>>(url: Url) =>
   z.array(url).min(1).max(8).describe('Its servers; when one fails the next is asked');
 
-const tlsFiles = {
+export const tlsFiles = {
   caFile: path
     .optional()
     .describe('PEM of the authority that signed the service; by default the system store'),
@@ -111,25 +111,27 @@ const tokenFile = path
   .optional()
   .describe('File whose first line is a token; with it user name and password are not sent');
 
+export const httpsUrl = z
+  .string()
+  .max(2_048)
+  .regex(
+    /^(https:\/\/|http:\/\/(127(\.\d{1,3}){3}|\[::1\]|localhost)[:/])[^@\s]*$/,
+    'expected https://host/path; http:// on a loopback address only',
+  )
+  .refine((url) => URL.canParse(url), 'expected a URL');
+
+export const signingKeyFile = path
+  .optional()
+  .describe('File whose first line is the key of the HMAC in webhook-signature (Standard Webhooks)');
+
 const httpsSink = z.strictObject({
   kind: z.literal('https').describe('POST over HTTPS'),
   ...common,
-  urls: urls(
-    z
-      .string()
-      .max(2_048)
-      .regex(
-        /^(https:\/\/|http:\/\/(127(\.\d{1,3}){3}|\[::1\]|localhost)[:/])[^@\s]*$/,
-        'expected https://host/path; http:// on a loopback address only',
-      )
-      .refine((url) => URL.canParse(url), 'expected a URL'),
-  ),
+  urls: urls(httpsUrl),
   ...tlsFiles,
   ...signIn,
   tokenFile,
-  signingKeyFile: path
-    .optional()
-    .describe('File whose first line is the key of the HMAC in webhook-signature (Standard Webhooks)'),
+  signingKeyFile,
   batch: z
     .number()
     .int()

@@ -5,6 +5,7 @@ export const TAGS: Readonly<Record<string, string>> = {
   Encoders: 'Card encoders: registration, what they are, their credentials',
   'Write requests': 'Keys to be written on cards at an encoder, and what became of each',
   Doors: 'Doors and their locks: configuration, unlocking, replacing a lock',
+  Access: 'Cards and requests to exit',
   'RS-485 devices': 'Relay boards and readers on RS-485 buses',
   'Zigbee gateways': 'Coordinators of Zigbee networks: channels, joining, the map',
   Networks: 'Networks that group Zigbee gateways',

@@ -1,4 +1,5 @@
 /** What stands below this slice, and is the same for each of its parts: the composition root makes it, and the slice its table. */
+import type { CredentialEvent, InputEvent } from '../../../drivers/contract/rs485.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Field } from '../../platform/field/field.ts';
@@ -19,6 +20,10 @@ export interface WiredRelay {
   relayIndex: number;
 }
 
+/** A card was read, or keys were pressed, at this device; `doorId`: the one of the device. */
+export type CredentialRead = Omit<CredentialEvent, 'hwId'> & { deviceId: string; doorId: string | null };
+export type InputActivated = Pick<InputEvent, 'input' | 'since' | 'at'> & { deviceId: string };
+
 export interface Rs485Context {
   database: Database;
   table: Rs485Table;
@@ -38,6 +43,9 @@ export interface Rs485Context {
   relayChanged(doorId: string): void;
   /** A device reported the relay that opens this door. */
   relayReported(doorId: string, relay: WiredRelay, isClosed: boolean): void;
+  /** Each once, as soon as it is durable; they return at once. */
+  credentialRead(read: CredentialRead): void;
+  inputActivated(activation: InputActivated): void;
   /** From 0 up to 1, for the back-off; Math.random when absent. */
   random?: () => number;
 }

@@ -15,6 +15,7 @@ import type { Buses } from './buses.ts';
 import type { Rs485Context } from './context.ts';
 import type { Discovery } from './discovery.ts';
 import { alarmChanged, credentialShown, inputActivated } from './live-events.ts';
+import type { Rs485Row } from './table.ts';
 
 /** Ids remembered, over all buses: far more than 64 links can have on their way (src/platform/field/ipc.ts, EVENT_CREDITS). */
 const REMEMBERED_MAX = 10_000;
@@ -43,6 +44,17 @@ export function openFieldEvents(
     credentials.set(deviceId, { reader, format, count, at, doorId });
   }
 
+  function follow({ device_id: deviceId, door_id: doorId }: Rs485Row, kind: string, data: unknown): void {
+    if (kind === 'credential') {
+      const { hwId: _, ...read } = credentialEvent.parse(data);
+      options.credentialRead({ ...read, deviceId, doorId });
+    }
+    if (kind === 'input') {
+      const { input, since, at } = inputEvent.parse(data);
+      options.inputActivated({ deviceId, input, since, at });
+    }
+  }
+
   async function take(bus: string, { id, kind, data }: DriverEvent): Promise<boolean> {
     const read = KINDS[kind];
     if (!buses.has(bus) || !read) return false;
@@ -51,11 +63,11 @@ export function openFieldEvents(
       log.warn({ link: bus, kind }, 'a bus sent an event that is none; it was dropped');
       return true;
     }
-    await database.commit(() => {
-      if (table.insertEvent.run(bus, id).changes === 0) return;
+    const news = await database.commit(() => {
+      if (table.insertEvent.run(bus, id).changes === 0) return undefined;
       table.pruneEvents.run(REMEMBERED_MAX);
       const row = discovery.row({ bus, hwId: taken.hwId, address: null });
-      if (!row) return;
+      if (!row) return undefined;
       events.publish(taken.of(row.device_id, row.door_id));
       if (kind === 'credential') remember(row.device_id, row.door_id, data);
       const fault = relayFaultOf(data);
@@ -67,8 +79,10 @@ export function openFieldEvents(
           object: `rs485/${row.device_id}`,
           ...fault,
         });
+      return row;
     });
     events.wake();
+    if (news) follow(news, kind, data);
     return true;
   }
   return { take, lastCredential: (deviceId) => credentials.get(deviceId) };

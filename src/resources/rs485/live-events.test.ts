@@ -18,13 +18,20 @@ it.each<[string, LiveEvent]>([
   ['rs485Connection', connectionChanged(DEVICE, false, 5)],
   [
     'rs485Input',
-    inputActivated(DEVICE, { hwId: 'io-1', input: 'input3', activations: 1, total: 9, at: 1_000 }),
+    inputActivated(DEVICE, {
+      hwId: 'io-1',
+      since: 7,
+      input: 'input3',
+      activations: 1,
+      total: 9,
+      at: 1_000,
+    }),
   ],
   [
     'rs485Credential',
     credentialShown(
       DEVICE,
-      { hwId: 'io-1', reader: 0, format: 'wiegand', bits: 'ffc00080', count: 26, at: 1_000 },
+      { hwId: 'io-1', since: 7, reader: 0, format: 'wiegand', bits: 'ffc00080', count: 26, at: 1_000 },
       DEVICE,
     ),
   ],

@@ -9,7 +9,7 @@ export function connectionChanged(deviceId: string, connected: boolean, at: numb
 
 /** An input became active, or several times between two readings. */
 export function inputActivated(deviceId: string, event: InputEvent): LiveEvent {
-  const { hwId: _, at, ...facts } = event;
+  const { hwId: _, since: __, at, ...facts } = event;
   return ofDevice(deviceId, 'input', { ...facts, at: new Date(at).toISOString() });
 }
 
@@ -19,7 +19,7 @@ export function alarmChanged(deviceId: string, { alarm, raised, at }: AlarmEvent
 
 /** A card was presented, or keys were pressed; of keys only the number is published. `doorId`: that of its device. */
 export function credentialShown(deviceId: string, event: CredentialEvent, doorId: string | null): LiveEvent {
-  const { hwId: _, at, ...facts } = event;
+  const { hwId: _, since: __, at, ...facts } = event;
   return ofDevice(deviceId, 'credential', { doorId, ...facts, at: new Date(at).toISOString() });
 }
 

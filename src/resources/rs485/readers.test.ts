@@ -88,3 +88,31 @@ it('a card has the door of its device, in the event and in the state', async () 
   });
   expect(JSON.stringify(body)).not.toContain('ffc00080');
 });
+
+it('what is read and what becomes active is passed on once it is durable, each once', async () => {
+  const bed = await ready();
+  const card = { hwId: 'io-1', reader: 0, format: 'wiegand', bits: 'ffc00080', count: 26, at: 1_000, since: 7 };
+  const press = { hwId: 'io-1', input: 'input1', activations: 1, total: 1, at: 1_000, since: 8 };
+  for (const event of [
+    { id: 'e-1', kind: 'credential', data: card },
+    { id: 'e-1', kind: 'credential', data: card },
+    { id: 'e-2', kind: 'input', data: press },
+    { id: 'e-2', kind: 'input', data: press },
+  ])
+    expect(await bed.rs485.event('bus-1', event)).toBe(true);
+  const { hwId: _, ...read } = card;
+  expect(bed.heard).toEqual([
+    { ...read, deviceId: A, doorId: DOOR },
+    { input: 'input1', at: 1_000, since: 8, deviceId: A },
+  ]);
+});
+
+it('what could not be stored is not passed on', async () => {
+  const bed = await ready();
+  const { commit } = bed.database;
+  Object.assign(bed.database, { commit: () => Promise.reject(new Error('the disk is full')) });
+  const data = { hwId: 'io-1', input: 'input1', activations: 1, total: 1, at: 1_000, since: 8 };
+  await expect(bed.rs485.event('bus-1', { id: 'e-1', kind: 'input', data })).rejects.toThrow('full');
+  expect(bed.heard).toEqual([]);
+  Object.assign(bed.database, { commit });
+});

@@ -24,6 +24,7 @@ import {
   probe,
   readSecret,
   reasonOf,
+  signingKey,
   socketOpener,
   type TlsFiles,
   type Transport,
@@ -102,13 +103,6 @@ function openServer(address: string, settings: HttpsSettings, clock: Clock): Ser
   const authorization = token !== undefined ? `Bearer ${token}` : settings.username && `Basic ${basic}`;
   const headers = { 'user-agent': 'gatehouse', ...(authorization && { authorization }) };
   return { url, agent, headers, key: signingKey(settings.signingKeyFile), settings, clock };
-}
-
-/** Standard Webhooks: `whsec_` and base64; another text is the key itself. */
-function signingKey(file: string | undefined): Buffer | undefined {
-  const text = readSecret(file);
-  if (text === undefined) return undefined;
-  return text.startsWith('whsec_') ? Buffer.from(text.slice(6), 'base64') : Buffer.from(text);
 }
 
 function openPosts(server: Server, changed: () => void, pause: (ms: number) => void): Connection {

@@ -138,6 +138,13 @@ export function readSecret(file: string | undefined): string | undefined {
   return readText(file)?.split(/\r?\n/, 1)[0];
 }
 
+/** Standard Webhooks: `whsec_` and base64; another text is the key itself. */
+export function signingKey(file: string | undefined): Buffer | undefined {
+  const text = readSecret(file);
+  if (text === undefined) return undefined;
+  return text.startsWith('whsec_') ? Buffer.from(text.slice(6), 'base64') : Buffer.from(text);
+}
+
 function readText(file: string | undefined): string | undefined {
   return file === undefined ? undefined : readNamedFile(file);
 }

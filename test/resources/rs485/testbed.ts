@@ -5,9 +5,9 @@ import { type IoPins, PINS, type Rs485Apply, type Rs485Report } from '../../../d
 import { silentLog } from '../../../src/platform/log.ts';
 import { LOCAL_ADMINISTRATOR } from '../../../src/platform/principal.ts';
 import type { Bus } from '../../../src/resources/rs485/buses.ts';
-import type { WiredRelay } from '../../../src/resources/rs485/context.ts';
+import type { CredentialRead, InputActivated, WiredRelay } from '../../../src/resources/rs485/context.ts';
 import { rs485Operations } from '../../../src/resources/rs485/operations.ts';
-import { openRs485 } from '../../../src/resources/rs485/rs485.ts';
+import { openRs485, type Rs485 } from '../../../src/resources/rs485/rs485.ts';
 import type { Rs485Entry } from '../../../src/resources/rs485/site-entry.ts';
 import { openActuations } from '../../../src/services/actuations/actuations.ts';
 import type { AuditEntry } from '../../../src/services/audit/entry.ts';
@@ -38,6 +38,7 @@ export async function openTestbed(
   const commands: { link: string; kind: string; data: Rs485Apply; timeoutMs: number }[] = [];
   const relays: string[] = [];
   const relayLevels: { doorId: string; relay: WiredRelay; isClosed: boolean }[] = [];
+  const heard: (CredentialRead | InputActivated)[] = [];
   const published: LiveEvent[] = [];
   const jobs: JobOrder[] = [];
   let answer: (data: Rs485Apply, kind: string, signal: AbortSignal) => Plain | Promise<Plain> = ({
@@ -61,6 +62,8 @@ export async function openTestbed(
     jobs: playedJobs(jobs),
     vault: { seal: (plain) => Buffer.from(plain), open: (sealed) => Buffer.from(sealed) },
     relayChanged: (doorId) => void relays.push(doorId),
+    credentialRead: (read) => void heard.push(read),
+    inputActivated: (activation) => void heard.push(activation),
     relayReported: (doorId, relay, isClosed) => void relayLevels.push({ doorId, relay, isClosed }),
     field: {
       async execute(link, { kind, data, timeoutMs }, signal) {
@@ -89,6 +92,7 @@ export async function openTestbed(
     commands,
     relays,
     relayLevels,
+    heard,
     published,
     jobs,
     rs485,
@@ -106,14 +110,13 @@ export async function openTestbed(
     report: (hwId: string, more: Partial<Rs485Report> = {}, bus = 'bus-1') =>
       rs485.report(bus, { subject: `device:${hwId}`, state: { ...reportOf(hwId), ...more } as Plain }),
     /** Applies and keeps until the test ends, or until what it returns is called. */
-    run: () =>
-      runUntilTestEnds(
-        rs485.settings.reconciler.run,
-        rs485.settings.reported.run,
-        rs485.discovery.run,
-        rs485.polled.run,
-      ),
+    run: () => runAll(rs485),
   };
+}
+
+function runAll(rs485: Rs485) {
+  const { reconciler, reported } = rs485.settings;
+  return runUntilTestEnds(reconciler.run, reported.run, rs485.discovery.run, rs485.polled.run);
 }
 
 function busOf(id: string, protocol: string, port: string | null): Bus {

@@ -200,7 +200,8 @@ export function busCommands({ devices, clock, reportOne, emit, valid }: BusOptio
         const total = (one.edges?.[input]?.total ?? 0) + times;
         one.edges = { ...one.edges, [input]: { total, at } };
         reportOne(one);
-        const pressed: InputEvent = { hwId: id, input, activations: times, total, at };
+        const since = clock.monotonic();
+        const pressed: InputEvent = { hwId: id, since, input, activations: times, total, at };
         await emit({ id: nextId(), kind: 'input', data: pressed }, signal);
         return null;
       },

@@ -1,0 +1,123 @@
+/**
+ * The service of the site that decides about cards: one POST over HTTPS, signed as Standard Webhooks has it, with its answer in a
+ * bounded time. It is asked once: what does not answer is away, and who decides then is not decided here.
+ */
+import { createHmac } from 'node:crypto';
+import { request as requestPlain } from 'node:http';
+import { request as requestTls } from 'node:https';
+import { z } from 'zod';
+import type { Clock } from '../../platform/clock.ts';
+import { readSecret, signingKey, type TlsFiles, trustOf } from '../../services/events/transport.ts';
+
+const ANSWER_BYTES_MAX = 4_096;
+
+const answer = z.object({ open: z.boolean(), reason: z.string().max(128).optional() });
+export type DecisionAnswer = z.output<typeof answer>;
+
+export interface Question {
+  /** Of the read; a stable id, by which a repeat could be known. */
+  id: string;
+  doorId: string;
+  deviceId: string;
+  reader: number;
+  format: string;
+  bits: string;
+  count: number;
+  /** ISO 8601. */
+  at: string;
+}
+
+export interface DecisionServiceSettings extends TlsFiles {
+  url: string;
+  tokenFile?: string | undefined;
+  signingKeyFile?: string | undefined;
+  /** Milliseconds from the question to the end of the answer. */
+  timeout: number;
+}
+
+export interface DecisionService {
+  /** Rejects with why there is no answer, in words. */
+  ask(question: Question): Promise<DecisionAnswer>;
+}
+
+export function openDecisionService(settings: DecisionServiceSettings, clock: Clock): DecisionService {
+  return {
+    async ask(question) {
+      const over = new AbortController();
+      const late = new AbortController();
+      clock.sleep(settings.timeout, over.signal).then(
+        () => late.abort(new Error(`no answer within ${settings.timeout} ms`)),
+        () => undefined,
+      );
+      try {
+        return answer.parse(JSON.parse(await post(settings, question, clock, late.signal)));
+      } catch (error) {
+        if (late.signal.aborted) throw late.signal.reason;
+        throw error instanceof SyntaxError || error instanceof z.ZodError
+          ? new Error('its answer is not {"open": true} or {"open": false}', { cause: error })
+          : error;
+      } finally {
+        over.abort();
+      }
+    },
+  };
+}
+
+function post(
+  settings: DecisionServiceSettings,
+  question: Question,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const url = new URL(settings.url);
+  const body = JSON.stringify(question);
+  const headers = headersOf(settings, question.id, body, clock);
+  // A connection of its own: one that is kept may be closed by the service at the moment of the question, which is asked once.
+  const options = { method: 'POST', agent: false as const, signal, headers };
+  const asked =
+    url.protocol === 'http:'
+      ? requestPlain(url, options)
+      : requestTls(url, { ...options, ...trustOf(settings) });
+  const giveUp = (reason: string) => {
+    reject(new Error(reason));
+    asked.destroy();
+  };
+  asked.on('error', reject);
+  asked.on('response', (response) => {
+    if (response.statusCode !== 200) return giveUp(`it answered with status ${response.statusCode}`);
+    const chunks: Buffer[] = [];
+    let length = 0;
+    response.on('data', (chunk: Buffer) => {
+      length += chunk.length;
+      if (length > ANSWER_BYTES_MAX) giveUp(`its answer has more than ${ANSWER_BYTES_MAX} bytes`);
+      else chunks.push(chunk);
+    });
+    response.on('error', reject);
+    response.on('end', () => resolve(Buffer.concat(chunks).toString()));
+  });
+  asked.end(body);
+  return promise;
+}
+
+/** Secrets are read each time, so that a renewed file is used. */
+function headersOf(
+  { tokenFile, signingKeyFile }: DecisionServiceSettings,
+  id: string,
+  body: string,
+  clock: Clock,
+): Record<string, string> {
+  const token = readSecret(tokenFile);
+  const key = signingKey(signingKeyFile);
+  const timestamp = String(Math.floor(clock.now() / 1_000));
+  const signature = key && createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64');
+  return {
+    'user-agent': 'gatehouse',
+    'content-type': 'application/json',
+    'content-length': String(Buffer.byteLength(body)),
+    'webhook-id': id,
+    'webhook-timestamp': timestamp,
+    ...(token !== undefined && { authorization: `Bearer ${token}` }),
+    ...(signature && { 'webhook-signature': `v1,${signature}` }),
+  };
+}
