@@ -10,12 +10,13 @@
  *  - `removeLock`  RemoveLock → LockRemoved  asks the lock to leave the network for good. Safe to send again
  *  - `permitJoin`  PermitJoin → null         opens the join window, or closes it (seconds 0)
  *  - `moveChannel` MoveChannel → ChannelsApplied   one attempt; locks follow
+ *  - `energyScan`  {} → Energies            how busy each channel is; the coordinator hears nothing else for a second or two
  *  - `networkMap`  {} → NetworkMap           asks every router, one by one
  *  - `updateLock`  UpdateLock → null         begins; progress by `firmware:<hwId>` reports, the end by `lockUpdated`. The
  *      same again after an end goes on where the lock was
  *  - `cancelUpdate` CancelUpdate → null      ends it; harmless when there is none
  *
- * State reports: `gateway` · `device:<ieee>` (LockReport) · `firmware:<ieee>` (FirmwareProgress)
+ * State reports: `gateway` · `energies` (Energies, of the network that was formed just now) · `device:<ieee>` (LockReport) · `firmware:<ieee>` (FirmwareProgress)
  * Events (DriverEvent.kind → data): `lockJoined` LockJoined · `joinFailed` JoinFailed · `lockLeft` LockLeft · `lockEvent` LockEvent ·
  *   `lockUpdated` LockUpdated · `snapshot` Snapshot: kept encrypted, and given back in the options of the next start
  */
@@ -101,6 +102,14 @@ export type PermitJoin = z.infer<typeof permitJoin>;
 
 export const moveChannel = z.strictObject({ channel });
 export type MoveChannel = z.infer<typeof moveChannel>;
+
+export const energies = z.object({
+  channels: z
+    .array(z.object({ channel, energy: z.int().min(0).max(0xff) }))
+    .min(1)
+    .max(16),
+});
+export type Energies = z.infer<typeof energies>;
 
 export const networkMap = z.object({
   nodes: z

@@ -7,6 +7,7 @@ import { settles } from '../contract/waiting.ts';
 import { cancelUpdate, moveChannel, permitJoin, removeLock, updateLock } from '../contract/zgate.ts';
 import { applyConfiguration } from './apply.ts';
 import { openBoltCommands } from './bolt-commands.ts';
+import { scanEnergies } from './energies.ts';
 import type { Gateway } from './gateway.ts';
 import { openLockSettings } from './lock-settings.ts';
 import { openLockUsers } from './lock-users.ts';
@@ -233,6 +234,10 @@ function networkHandlers(gateway: Gateway): Handlers {
     async permitJoin(data) {
       await joining.open(valid(permitJoin, data, 'INVALID_COMMAND'));
       return null;
+    },
+    async energyScan(data) {
+      valid(z.strictObject({}), data, 'INVALID_COMMAND');
+      return scanEnergies(network.radio());
     },
     async networkMap(data, _, signal) {
       valid(z.strictObject({}), data, 'INVALID_COMMAND');

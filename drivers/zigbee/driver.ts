@@ -14,6 +14,7 @@ import type { GatewayReport } from '../contract/settings.ts';
 import { within } from '../contract/waiting.ts';
 import { commandsOf } from './commands.ts';
 import { openConfigurer } from './configure.ts';
+import { scanEnergies } from './energies.ts';
 import { openFirmware } from './firmware.ts';
 import type { Gateway } from './gateway.ts';
 import { type Joining, type JoiningOptions, openJoining } from './joining.ts';
@@ -72,6 +73,13 @@ export const openZigbee: OpenDriver = async (given, context, signal) => {
   }
 };
 
+/** No lock is on this network yet: it can be moved without loss. */
+function reportEnergies(radio: Radio, { report, log }: DriverContext): void {
+  scanEnergies(radio)
+    .then((state) => report({ subject: 'energies', state }))
+    .catch((error: Error) => log.warn({ err: error.message }, 'the channels were not measured'));
+}
+
 interface OpenGateway extends Omit<Driver, keyof AsyncDisposable> {
   /** Of the locks, for the next time this link is opened. */
   known(): Earlier;
@@ -117,13 +125,12 @@ async function openGateway(
   const snapshots = openSnapshots({ network: opened, context, outbox, locks: locks.count });
   const firmware = openFirmware({ radio, configurer, context, outbox });
   reportGateway = () => context.report({ subject: 'gateway', state: gatewayOf(options, radio(), joining) });
-  const link = { lost, ended: ended.signal };
   const recovery = openRecovery({ radio, locks, context, signal: ended.signal });
   const isMoving = () => commands.isMoving();
   const addresses = openSharedAddresses({ radio, locks, context });
   const states = openStateReader({ radio, locks, addresses, clock, isMoving, signal: ended.signal });
-  const parts = { locks, joining, firmware, recovery, states, addresses };
-  const gateway: Gateway = { options, context, network: opened, link, ...parts };
+  const parts = { locks, joining, firmware, recovery, states, addresses, link: { lost, ended: ended.signal } };
+  const gateway: Gateway = { options, context, network: opened, ...parts };
   const commands = commandsOf(gateway, snapshots, reportGateway);
   function hear(event: RadioEvent): void {
     // During a channel move the library is closed and opened again, which is no loss.
@@ -135,6 +142,7 @@ async function openGateway(
   locks.begin();
   opened.listen();
   states.readAll();
+  if (radio().formed) reportEnergies(radio(), context);
 
   return {
     async run(runSignal) {

@@ -157,6 +157,8 @@ export interface Radio {
   disown(ieee: string): Promise<Disowning | undefined>;
   /** Restores the children that a former run of the gateway left disowned. */
   restoreChildren(): Promise<void>;
+  /** How busy each channel is, as this device hears it: 0 to 255. It is deaf for a second meanwhile. */
+  energies(ieee: string, channels: readonly number[]): Promise<{ channel: number; energy: number }[]>;
   /** Asks the device to leave the network for good. Rejects when it does not confirm that. */
   leave(ieee: string): Promise<void>;
   /** The device is not of this network any more: it may not come back without a join window. */

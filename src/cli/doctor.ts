@@ -13,6 +13,7 @@ import { checkParts } from './doctor/parts.ts';
 import { doorFindings } from './door-findings.ts';
 import { shownFindings } from './findings.ts';
 import { asOwnerOf } from './folder-owner.ts';
+import { gatewayFinding } from './gateway-finding.ts';
 import { mayEnter, readerFor } from './service-user.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 import { configurationFindings, ownCertificateFindings, tokenFinding } from './status.ts';
@@ -129,6 +130,7 @@ async function askDaemon(
       ...ownCertificateFindings(status.http.ownCertificate),
       ...status.field.links.map(examinedLink),
       ...doorFindings(status.doors),
+      ...status.zgates.warnings.map(gatewayFinding),
       ...status.tokens.map(tokenFinding),
     ];
     return { running: true, diagnoses: found };

@@ -181,13 +181,28 @@ it.each<[Partial<Status>, string, string, RegExp]>([
     /1 of 1 connected; 1 setting refused/,
   ],
   [
-    { zgates: { registered: 2, connected: 1, stayedBehind: [] } },
+    { zgates: { registered: 2, connected: 1, stayedBehind: [], warnings: [] } },
     'zigbee gateways',
     'doubtful',
     /1 of 2 connected/,
   ],
   [
-    { zgates: { registered: 1, connected: 1, stayedBehind: [LEFT_BEHIND] } },
+    {
+      zgates: {
+        registered: 1,
+        connected: 1,
+        stayedBehind: [],
+        warnings: [
+          { deviceId: 'x', name: 'Floor 3', message: 'coordinator firmware 20230507: it is unstable' },
+        ],
+      },
+    },
+    'zigbee gateway Floor 3',
+    'doubtful',
+    /firmware 20230507/,
+  ],
+  [
+    { zgates: { registered: 1, connected: 1, stayedBehind: [LEFT_BEHIND], warnings: [] } },
     'zigbee gateway Floor 2',
     'bad',
     /on channel 20, 1 lock stayed behind.*Suite \(00124b0001a2b3c4, channel 11\)\. Operate it/,

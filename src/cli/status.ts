@@ -6,6 +6,7 @@ import { type Client, differentVersion } from './client.ts';
 import { doorFindings } from './door-findings.ts';
 import { encoderFindings } from './encoder-findings.ts';
 import { type Finding, shownFindings } from './findings.ts';
+import { gatewayFinding } from './gateway-finding.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 
 /** A host sends two heartbeats a second, and is replaced when none came for so long (field/ipc.ts). */
@@ -274,6 +275,7 @@ function siteFindings({ doors, zgates, apply, missingDevices }: Status, absent: 
       ? [finding('zigbee gateways', [ofGateways], zgates.connected === zgates.registered, apply.zgates)]
       : []),
     ...zgates.stayedBehind.map(stayedBehindFinding),
+    ...zgates.warnings.map(gatewayFinding),
     ...missingDevices.map(missingDeviceFinding),
     ...(waiting + refused > 0 ? [finding('rs485 devices', [], true, apply.rs485)] : []),
   ];

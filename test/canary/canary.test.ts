@@ -362,7 +362,9 @@ async function lookAround(
   for (const path of paths.filter((one) => one !== '/events')) {
     ids.deviceId = path.includes('zgate') ? ZGATE : device.deviceId;
     const filled = path.replace(/\{(\w+)\}/g, (_, name) => ids[name] ?? '');
-    const { status } = await ask('GET', filled, { bearer });
+    // Who may enter is not a technician's business.
+    const reader = path === '/access/cards' ? site.tokens['front-desk-admin'] : bearer;
+    const { status } = await ask('GET', filled, { bearer: reader });
     expect([path, status]).toEqual([path, 200]);
   }
   for (const path of ['/local/status', '/local/zgates'])

@@ -86,7 +86,7 @@ export const WELL: Status = {
     standingOpen: 0,
     offline: [],
   },
-  zgates: { registered: 1, connected: 1, stayedBehind: [] },
+  zgates: { registered: 1, connected: 1, stayedBehind: [], warnings: [] },
   apply: {
     doors: { waiting: 0, refused: 0 },
     rs485: { waiting: 0, refused: 0 },

@@ -264,6 +264,6 @@ const PLACES: Mutation[] = [
 ];
 
 /** The request as it is. */
-const NONE: Mutation = { name: 'none', applies: () => true, apply: (draft) => sendable(draft) };
+export const NONE: Mutation = { name: 'none', applies: () => true, apply: (draft) => sendable(draft) };
 
 export const MUTATIONS: Mutation[] = [NONE, ...BODIES, ...HEADERS, ...PLACES];

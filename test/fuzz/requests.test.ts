@@ -9,7 +9,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Role } from '../../src/platform/principal.ts';
 import { type Described, operations, valuesOf } from './document.ts';
-import { type Draft, MUTATIONS, type Mutation, type Sendable } from './mutations.ts';
+import { type Draft, MUTATIONS, type Mutation, NONE, type Sendable } from './mutations.ts';
 import {
   DEVICES,
   DOORS,
@@ -51,6 +51,8 @@ function found(operation: Described, name: string, site: FuzzSite): readonly str
       if (operation.id === 'retireDoor') return [TO_BE_RETIRED.door];
       if (operation.id === 'retireLock') return [TO_BE_RETIRED.lockOf];
       return DOORS;
+    case 'cardId':
+      return [ZGATE];
     case 'userId':
       return ['0', '7'];
     case 'deviceId':
@@ -93,6 +95,7 @@ const NEVER_SUCCEEDS = [
     'traceRs485Bus',
     'permitJoin',
     'moveChannel',
+    'scanEnergies',
     'mapNetwork',
   ],
   ...['restoreZigbeeNetwork', 'signIn', 'signOut'],
@@ -149,7 +152,8 @@ function cases(site: FuzzSite): fc.Arbitrary<Case> {
     weight: operation.body ? BODY_WEIGHT : 1,
   }));
   return fc.oneof(...perOperation).map(({ draft, pick, which, who }) => {
-    const fitting = MUTATIONS.filter(({ applies }) => applies(draft));
+    // What is right three times as often as each thing wrong, so that every operation succeeds now and then.
+    const fitting = [NONE, NONE, ...MUTATIONS.filter(({ applies }) => applies(draft))];
     const mutation = fitting[which % fitting.length] as Mutation;
     const allowed = callers(draft.operation, mutation);
     const sent = mutation.apply(draft, pick);

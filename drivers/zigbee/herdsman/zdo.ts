@@ -11,6 +11,10 @@ export const ZDO_PROFILE = 0;
 const MGMT_LQI = 0x00_31;
 const MGMT_RTG = 0x00_32;
 const MGMT_LEAVE = 0x00_34;
+const MGMT_NWK_UPDATE = 0x00_38;
+/** 2.4.3.3.9: so often (2 ^ n + 1) × 15.36 ms on each channel, in which the coordinator hears nothing of its network. */
+const SCAN_DURATION = 2;
+const SCAN_COUNT = 1;
 /** Neither with its children nor to rejoin (Zigbee specification R22, table 2-119). */
 const LEAVE_FOR_GOOD = 0;
 const STATUS_SUCCESS = 0;
@@ -56,7 +60,7 @@ export async function bound(binding: Promise<void>): Promise<void> {
 export function requestZdo(
   sender: ZdoSender,
   find: (ieee: string) => { ieeeAddr: string; networkAddress: number },
-): Pick<Radio, 'neighbours' | 'routes' | 'leave'> {
+): Pick<Radio, 'neighbours' | 'routes' | 'leave' | 'energies'> {
   const page = (ieee: string, clusterKey: number, from: number) => ask(ieee, clusterKey, [from]);
   async function ask(ieee: string, clusterKey: number, zdoParams: unknown[]): Promise<unknown> {
     const { ieeeAddr: ieeeAddress, networkAddress } = find(ieee);
@@ -88,6 +92,23 @@ export function requestZdo(
       });
       const total = integer(field(body, 'neighborTableEntries'), 0, 255) ?? 0;
       return { total, count: list.length, neighbours };
+    },
+    async energies(ieee, channels) {
+      const body = await ask(ieee, MGMT_NWK_UPDATE, [
+        channels,
+        SCAN_DURATION,
+        SCAN_COUNT,
+        undefined,
+        undefined,
+      ]);
+      const values = listOf(body);
+      const mask = integer(field(body, 'scannedChannels'), 0, 0xff_ff_ff_ff) ?? 0;
+      // One value for each bit of the mask, the lowest channel first (2.4.4.3.9).
+      const scanned = channels.toSorted((a, b) => a - b).filter((channel) => (mask >>> channel) & 1);
+      return scanned.flatMap((channel, index) => {
+        const energy = integer(values[index], 0, 0xff);
+        return energy === undefined ? [] : [{ channel, energy }];
+      });
     },
     async routes(ieee, from) {
       const body = await page(ieee, MGMT_RTG, from);

@@ -33,7 +33,7 @@ export function gatewayActions(zgates: Zgates, path: string, job: z.ZodType): Op
       path: `${path}/channel-move`,
       summary: 'Move a network to another channel',
       description:
-        'As a job: orders the network to move, once, then counts for 15 minutes at most which locks are heard of again. `result` of the finished job: {channel, before, locks, followed, stragglers [{doorId, name, mac, lastSeen}]}. Locks that were not seen lately may be lost by it: CONFIRMATION_NEEDED names them, unless the body has `confirm`. To move back, name the channel before; allowedChannels have to allow it.',
+        'As a job: orders the network to move, once, then counts for 15 minutes at most which locks are heard of again. `result` of the finished job: {channel, before, locks, followed, stragglers [{doorId, name, mac, lastSeen}], energies, warning: that the new channel was busy; both null when it could not be measured}. Locks that were not seen lately may be lost by it: CONFIRMATION_NEEDED names them, unless the body has `confirm`. To move back, name the channel before; allowedChannels have to allow it.',
       body: channelMoveBody,
       status: 202,
       result: job,
@@ -41,6 +41,21 @@ export function gatewayActions(zgates: Zgates, path: string, job: z.ZodType): Op
       errors: ['NOT_FOUND', 'CONFIRMATION_NEEDED', 'IN_PROGRESS', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
       handler: async ({ params, body, principal, correlationId }) => ({
         body: await zgates.moveChannel(params.deviceId, body, { principal, correlationId }),
+      }),
+    }),
+    operation({
+      ...common,
+      id: 'scanEnergies',
+      path: `${path}/energy-scan`,
+      summary: 'Measure how busy each channel is',
+      description:
+        'As a job: the coordinator listens on each channel for a moment and hears nothing of its network for a second or two. `result` of the finished job: {at, channels [{channel, energy, isBusy}]}, also in `energies` of …/state. It is done before each channel move, and once a network was formed.',
+      status: 202,
+      result: job,
+      location: jobPath,
+      errors: ['NOT_FOUND', 'IN_PROGRESS', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
+      handler: async ({ params, principal, correlationId }) => ({
+        body: await zgates.scanEnergies(params.deviceId, { principal, correlationId }),
       }),
     }),
     operation({

@@ -81,6 +81,24 @@ export const permitJoinResult = z
   .object({ deviceId: z.guid(), joinWindow: joinWindow.nullable() })
   .openapi('PermitJoinResult');
 
+export const energies = z
+  .object({
+    at: dateTime,
+    channels: z.array(
+      z.object({
+        channel,
+        energy: z
+          .int()
+          .min(0)
+          .max(255)
+          .openapi({ description: 'As the coordinator hears it; 255 is the most' }),
+        isBusy: z.boolean().openapi({ description: 'From three quarters on' }),
+      }),
+    ),
+  })
+  .openapi('ChannelEnergies');
+export type ShownEnergies = z.infer<typeof energies>;
+
 export const channelMoveBody = z
   .strictObject({
     channel: channel.optional().openapi({

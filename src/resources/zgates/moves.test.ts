@@ -43,9 +43,30 @@ describe('a channel move', () => {
       locks: 2,
       followed: 1,
       stragglers: [{ doorId: B, name: 'Suite', mac: MAC, lastSeen: START, heardOn: 11 }],
+      energies: null,
+      warning: null,
     });
     expect((await bed.get(`/${A}`)).body.zigbeeChannel).toBe(15);
     expect(bed.commands).toHaveLength(1);
+  });
+
+  it('goes to a busy channel when it is ordered, and says that it is busy', async () => {
+    const bed = await openTestbed();
+    bed.report();
+    bed.played.energies = () => ({
+      channels: [11, 15].map((channel) => ({ channel, energy: channel * 15 })),
+    });
+    await bed.post(`/${A}/channel-move`, { channel: 15 });
+    expect(await bed.jobs[0]?.ended).toMatchObject({
+      channel: 15,
+      energies: {
+        channels: [
+          { energy: 165, isBusy: false },
+          { energy: 225, isBusy: true },
+        ],
+      },
+      warning: expect.stringMatching(/channel 15 is busy .*quietest is channel 11/),
+    });
   });
 
   it('is done as soon as all have followed', async () => {

@@ -10,9 +10,10 @@ import type { MoveChannel } from '../../../drivers/contract/zgate.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { type Caller, SYSTEM_PRINCIPAL, TECHNICIANS } from '../../platform/principal.ts';
 import type { ReportProgress } from '../../services/jobs/job-order.ts';
-import type { ChannelMoveBody, ShownStayedBehind } from './action-schema.ts';
+import type { ChannelMoveBody, ShownEnergies, ShownStayedBehind } from './action-schema.ts';
 import type { Channels } from './channels.ts';
 import type { ZgateContext } from './context.ts';
+import type { Energies } from './energies.ts';
 import {
   type GatewayLock,
   hasStayedBehind,
@@ -33,6 +34,7 @@ const NAMED_MAX = 20;
 
 export interface MovesOptions extends ZgateContext {
   channels: Pick<Channels, 'channelOf' | 'movedTo'>;
+  energies: Pick<Energies, 'measure' | 'warning'>;
 }
 
 /** A lock that is not known to be there, and why. */
@@ -162,13 +164,15 @@ const UNOBSERVED: Observer = { check() {}, moved() {}, failed() {} };
 async function move(
   row: ZgateRow,
   to: number,
-  { database, table, clock, field, locksOf, channels }: MovesOptions,
+  options: MovesOptions,
   { observer, progress, signal }: { observer: Observer; progress: ReportProgress; signal: AbortSignal },
 ): Promise<Record<string, unknown>> {
+  const { database, table, clock, field, locksOf, channels } = options;
   const { device_id: deviceId, channels_version: version } = row;
   const before = channels.channelOf(row);
   const macs = new Set(locksOf(deviceId).map(({ mac }) => mac));
   progress({ done: 0, total: macs.size });
+  const measured = await measuredBefore(row, to, options, signal);
   observer.check();
   await database.commit(() => table.setMovedFor.run(version, deviceId));
   signal.throwIfAborted();
@@ -189,7 +193,27 @@ async function move(
     locks: total,
     followed: total - stragglers.length,
     stragglers: stragglers.map(shownLock),
+    ...measured,
   };
+}
+
+/** A busy channel is no reason not to move: a person has ordered it, or the one before is allowed no more. */
+async function measuredBefore(
+  row: ZgateRow,
+  to: number,
+  { energies, log }: MovesOptions,
+  signal: AbortSignal,
+): Promise<{ energies: ShownEnergies | null; warning: string | null }> {
+  try {
+    const measured = await energies.measure(row, signal);
+    const warning = energies.warning(measured, to);
+    if (warning !== null) log.warn({ link: row.link }, warning);
+    return { energies: measured, warning };
+  } catch (error) {
+    if (!(error instanceof DriverError)) throw error;
+    log.warn({ link: row.link, err: error.message }, 'the channels were not measured before a move');
+    return { energies: null, warning: null };
+  }
 }
 
 /** Until all were heard of on the new channel, or the time is over. No clock is asked which was first. */

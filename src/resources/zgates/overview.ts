@@ -2,6 +2,8 @@
 import type { ShownStayedBehind } from './action-schema.ts';
 import type { Channels } from './channels.ts';
 import type { ZgateContext } from './context.ts';
+import { firmwareWarning } from './coordinator-firmware.ts';
+import type { Energies } from './energies.ts';
 import { type Moves, shownStayedBehind } from './moves.ts';
 import { linkOf } from './reach.ts';
 
@@ -22,13 +24,16 @@ export interface Overview {
       name: string | null;
       zigbeeChannel: number | null;
     } & ShownStayedBehind)[];
+    warnings: { deviceId: string; name: string | null; message: string }[];
   };
   /** undefined: there is no such gateway. */
   facts(deviceId: string): GatewayFacts | undefined;
 }
 
-export function overviewOf(options: ZgateContext & { channels: Channels; moves: Moves }): Overview {
-  const { table, channels, moves } = options;
+export function overviewOf(
+  options: ZgateContext & { channels: Channels; moves: Moves; energies: Pick<Energies, 'shown'> },
+): Overview {
+  const { table, channels, moves, energies } = options;
   const isConnected = (deviceId: string) => channels.reported.get(deviceId)?.connected === true;
   return {
     counts: () => ({
@@ -38,6 +43,14 @@ export function overviewOf(options: ZgateContext & { channels: Channels; moves: 
         const behind = shownStayedBehind(moves.stayedBehind(row));
         const { device_id: deviceId, name } = row;
         return behind ? [{ deviceId, name, zigbeeChannel: channels.channelOf(row), ...behind }] : [];
+      }),
+      warnings: table.all.all().flatMap((row) => {
+        const { device_id: deviceId, name } = row;
+        const version = channels.reported.get(deviceId)?.state?.platform?.version;
+        const busy = energies.shown(deviceId, channels.channelOf(row))?.warning ?? null;
+        return [firmwareWarning(version), busy].flatMap((message) =>
+          message === null ? [] : [{ deviceId, name, message }],
+        );
       }),
     }),
     facts(deviceId) {

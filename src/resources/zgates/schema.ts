@@ -12,7 +12,7 @@ import {
   pageOf,
   unknownReferences,
 } from '../../platform/http/fields.ts';
-import { failedJoin, joinWindow, neededMove, stayedBehind } from './action-schema.ts';
+import { energies, failedJoin, joinWindow, neededMove, stayedBehind } from './action-schema.ts';
 
 const IDENTIFIER_MAX = 64;
 /** IEEE 802.15.4, 2.4 GHz. */
@@ -126,6 +126,17 @@ export const zgateState = z
       .openapi({ description: 'Who lets locks join, until when; `permitJoin` is what the gateway says' }),
     failedJoins: z.array(failedJoin).openapi({
       description: 'Who was to join and did not, the newest first; until it has joined, for a week at most',
+    }),
+    energies: energies
+      .extend({
+        warning: z.string().nullable().openapi({ description: 'That the present channel is busy' }),
+      })
+      .nullable()
+      .openapi({
+        description: 'How busy the channels were, measured last; null: not since Gatehouse started',
+      }),
+    firmwareWarning: z.string().nullable().openapi({
+      description: 'What is known to be wrong with the firmware of the coordinator, and what mends it',
     }),
     unknown: unknownReferences,
     reportAge: z.int().nullable().openapi({

@@ -10,6 +10,8 @@ import { type Caller, type Editor, SYSTEM_PRINCIPAL } from '../../platform/princ
 import type { ChannelMoveBody, PermitJoinBody, ShownJoinWindow } from './action-schema.ts';
 import { type Channels, openChannels } from './channels.ts';
 import type { DeclaredGateway, ZgateContext } from './context.ts';
+import { firmwareWarning } from './coordinator-firmware.ts';
+import { type Energies, openEnergies } from './energies.ts';
 import { type FailedJoins, openFailedJoins } from './failed-joins.ts';
 import { type Joining, openJoining } from './joining.ts';
 import { openMap } from './map.ts';
@@ -65,6 +67,7 @@ export interface Zgates extends Overview {
     caller: Caller,
   ): Promise<{ deviceId: string; joinWindow: ShownJoinWindow | null }>;
   moveChannel(deviceId: string, body: ChannelMoveBody, caller: Caller): Promise<unknown>;
+  scanEnergies(deviceId: string, caller: Caller): Promise<unknown>;
   map(deviceId: string, caller: Caller): Promise<unknown>;
   report(linkId: string, report: StateReport): void;
   link(linkId: string, up: boolean): void;
@@ -85,7 +88,8 @@ export async function openZgates(options: ZgatesOptions): Promise<Zgates> {
   await declare(options.declared);
   const context: ZgateContext = { ...options, table, gatewayOfLink };
   const channels = openChannels({ ...context, move: (row, channel) => moves.byItself(row, channel) });
-  const moves = openMoves({ ...context, channels });
+  const energies = openEnergies(context);
+  const moves = openMoves({ ...context, channels, energies });
   const { reconciler, reported } = channels;
   const toZgate = zgateFrom(options, channels);
   const isOpen = (deviceId: string) => {
@@ -115,11 +119,11 @@ export async function openZgates(options: ZgatesOptions): Promise<Zgates> {
       const known = reported.get(deviceId);
       return known && { connected: known.connected, changedAt: known.changedAt };
     },
-    ...overviewOf({ ...context, channels, moves }),
+    ...overviewOf({ ...context, channels, moves, energies }),
     ofLink: (linkId) => gatewayOfLink.get(linkId),
     networkOf: (deviceId) => table.zgate.get(deviceId)?.network_id ?? null,
     linkOf: (deviceId) => gatewayOfLink.entries().find(([, gateway]) => gateway === deviceId)?.[0],
-    state: stateFrom({ ...context, channels, moves, joining, failedJoins }),
+    state: stateFrom({ ...context, channels, moves, joining, failedJoins, energies }),
     update: openUpdate(options, table, (deviceId) => {
       reconciler.wake(deviceId);
       return get(deviceId);
@@ -129,9 +133,13 @@ export async function openZgates(options: ZgatesOptions): Promise<Zgates> {
       return { deviceId, joinWindow: joining.shown(existing(table, deviceId)) };
     },
     moveChannel: moves.start,
+    scanEnergies: energies.scan,
     map: openMap(context),
 
-    report: channels.report,
+    report(linkId, report) {
+      channels.report(linkId, report);
+      energies.report(linkId, report);
+    },
     link(linkId, up) {
       channels.link(linkId, up);
       const deviceId = gatewayOfLink.get(linkId);
@@ -281,11 +289,12 @@ interface StateOptions extends ZgateContext {
   moves: Pick<Moves, 'needed' | 'stayedBehind'>;
   joining: Pick<Joining, 'shown'>;
   failedJoins: Pick<FailedJoins, 'shown'>;
+  energies: Pick<Energies, 'shown'>;
 }
 
 function stateFrom(options: StateOptions) {
-  const { table, clock, catalogue, networks, moves, joining, failedJoins } = options;
-  const { reconciler, reported, isInForce } = options.channels;
+  const { table, clock, catalogue, networks, moves, joining, failedJoins, energies } = options;
+  const { reconciler, reported, isInForce, channelOf } = options.channels;
   return (deviceId: string): ZgateState => {
     const row = existing(table, deviceId);
     const { group_id, network_id } = row;
@@ -306,6 +315,8 @@ function stateFrom(options: StateOptions) {
       stayedBehind: shownStayedBehind(moves.stayedBehind(row)),
       joinWindow: joining.shown(row),
       failedJoins: failedJoins.shown(row),
+      energies: energies.shown(deviceId, channelOf(row)),
+      firmwareWarning: firmwareWarning(known?.state?.platform?.version),
       unknown: unknownOf([
         ['groupId', group_id, (id) => catalogue.groupName(id) !== undefined],
         ['networkId', network_id, networks.exists],

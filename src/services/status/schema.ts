@@ -237,6 +237,9 @@ export const status = z
         .openapi({
           description: 'Gateways whose network has moved to another channel without these of its locks',
         }),
+      warnings: z
+        .array(z.object({ deviceId: z.guid(), name: z.string().nullable(), message: z.string() }))
+        .openapi({ description: 'Firmware of a coordinator with a known fault, and channels that are busy' }),
     }),
     apply: z
       .object({ doors: applied, rs485: applied, zgates: applied })

@@ -61,6 +61,7 @@ export async function openTestbed({ database, declared = [GATEWAY] }: Options = 
   const restarts: string[] = [];
   const played = {
     answer: (): Plain | Promise<Plain> => ({ zigbeeChannel: 15 }),
+    energies: (): Plain => ({ channels: [] }),
     linkUp: true,
     upgrade: null as { id: string; door: string; file: string } | null,
     locks: [] as GatewayLock[],
@@ -81,6 +82,7 @@ export async function openTestbed({ database, declared = [GATEWAY] }: Options = 
     jobs: playedJobs(jobs),
     field: {
       async execute(link, { kind, data }) {
+        if (kind === 'energyScan') return played.energies();
         commands.push({ link, kind, data });
         return played.answer();
       },

@@ -17,6 +17,7 @@ const u32 = z.int().min(0).max(0xffff_ffff);
 const count = z.int().min(1).max(1_000_000);
 const LONGEST_MS = 3_600_000;
 const milliseconds = z.number().min(0).max(LONGEST_MS);
+const energies = z.record(z.string().regex(/^(1[1-9]|2[0-6])$/), u8);
 const confirmStatus = z.enum(Object.keys(CONFIRM_FAULTS) as [ConfirmFault, ...ConfirmFault[]]);
 /**
  * What the next frames are confirmed with. They are not sent, or they are `delivered` and only the acknowledgement is
@@ -230,6 +231,7 @@ export const planSchema = z
     seed: z.int().default(1),
     /** The LQI of a frame is up to so much better or worse than that of its link; 0: where a test reads exact values. */
     lqiSpread: u8.default(10),
+    energies: energies.optional(),
     /** Sleeping and listening children of the coordinator: NWK_MAX_DEVICE_LIST of the common images for a CC2652. */
     children: z.int().min(0).max(256).default(50),
     /**
@@ -340,6 +342,8 @@ export const gatewayChange = z.strictObject({
   lossRate: z.number().min(0).max(1).optional(),
   seed: z.int().optional(),
   lqiSpread: u8.optional(),
+  /** By channel, as an energy scan hears them; the others are quiet. */
+  energies: energies.optional(),
   /** Takes nothing from the port until it is true again. */
   reading: z.boolean().optional(),
   /** Of the next frames of the coordinator. */

@@ -142,12 +142,13 @@ async function changeGateway(
     const frameCounter = stick.skipFrames(change.frames);
     for (const node of nodes.values()) node.accepts(frameCounter);
   }
-  const { airMs, lossRate, seed, lqiSpread } = change;
+  const { airMs, lossRate, seed, lqiSpread, energies } = change;
   air.change({
     ...(airMs !== undefined && { airMs }),
     ...(lossRate !== undefined && { lossRate }),
     ...(seed !== undefined && { seed }),
     ...(lqiSpread !== undefined && { lqiSpread }),
+    ...(energies && { energies }),
   });
   if (change.forged) forge(stick, change.forged);
   if (change.forgedJoin) stick.forgeJoin(change.forgedJoin);

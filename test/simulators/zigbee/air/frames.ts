@@ -64,6 +64,8 @@ export interface AirOptions {
   seed: number;
   /** The LQI of a frame is so much better or worse than that of its link. */
   lqiSpread: number;
+  /** By channel: how busy it is, 0 to 255. */
+  energies?: Readonly<Record<number, number>> | undefined;
 }
 
 export interface Air {

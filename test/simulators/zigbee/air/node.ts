@@ -11,6 +11,7 @@ import type { Air, Aps, Node } from './frames.ts';
 import {
   answerZdo,
   type Binding,
+  energyIn,
   type Neighbour,
   type SimpleDescriptor,
   ZDO,
@@ -365,6 +366,7 @@ function subjectOf(options: NodeOptions, state: State, node: OpenNode): ZdoSubje
       time.after(LEAVE_MS, () => node.leave(isRejoin));
       return STATUS.success;
     },
+    energy: (channel) => energyIn(options.air())(channel),
     moveChannel(mask, updateId) {
       if (!state.followsChannel) return;
       time.after(CHANNEL_MOVE_MS, () => {

@@ -1,5 +1,5 @@
 /** The coordinator as the device profile sees it. */
-import type { Neighbour, ZdoSubject } from '../air/zdo.ts';
+import { energyIn, type Neighbour, type ZdoSubject } from '../air/zdo.ts';
 import { STATUS } from '../mt/status.ts';
 import type { Core, Memory } from './core.ts';
 import type { Network } from './nib.ts';
@@ -41,6 +41,7 @@ export function coordinatorSubject(core: SubjectCore, manufacturerCode: number):
     permitJoin(seconds) {
       memory.permitUntil = seconds === 255 ? Number.POSITIVE_INFINITY : core.time.now() + seconds * 1_000;
     },
+    energy: energyIn(core.air),
     leave: () => STATUS.zdoNotSupported,
     moveChannel: (mask, updateId) =>
       void core.later(CHANNEL_MOVE_MS, () => {
