@@ -73,11 +73,16 @@ export const openZigbee: OpenDriver = async (given, context, signal) => {
   }
 };
 
-/** No lock is on this network yet: it can be moved without loss. */
-function reportEnergies(radio: Radio, { report, log }: DriverContext): void {
-  scanEnergies(radio)
-    .then((state) => report({ subject: 'energies', state }))
-    .catch((error: Error) => log.warn({ err: error.message }, 'the channels were not measured'));
+function listen({ locks, network, states, context: { report, log } }: Gateway): void {
+  locks.begin();
+  network.listen();
+  states.readAll();
+  const radio = network.radio();
+  // No lock is on a network that was formed just now: it can be moved without loss.
+  if (radio.formed)
+    scanEnergies(radio)
+      .then((state) => report({ subject: 'energies', state }))
+      .catch((error: Error) => log.warn({ err: error.message }, 'the channels were not measured'));
 }
 
 interface OpenGateway extends Omit<Driver, keyof AsyncDisposable> {
@@ -129,8 +134,14 @@ async function openGateway(
   const isMoving = () => commands.isMoving();
   const addresses = openSharedAddresses({ radio, locks, context });
   const states = openStateReader({ radio, locks, addresses, clock, isMoving, signal: ended.signal });
-  const parts = { locks, joining, firmware, recovery, states, addresses, link: { lost, ended: ended.signal } };
-  const gateway: Gateway = { options, context, network: opened, ...parts };
+  const parts = { locks, joining, firmware, recovery, states, addresses };
+  const gateway: Gateway = {
+    options,
+    context,
+    network: opened,
+    link: { lost, ended: ended.signal },
+    ...parts,
+  };
   const commands = commandsOf(gateway, snapshots, reportGateway);
   function hear(event: RadioEvent): void {
     // During a channel move the library is closed and opened again, which is no loss.
@@ -139,10 +150,7 @@ async function openGateway(
   }
   // No door waits for it: the library takes 200 ms.
   within(joining.begin(), PROBE_MS, clock, silent).catch(() => ended.abort(silent()));
-  locks.begin();
-  opened.listen();
-  states.readAll();
-  if (radio().formed) reportEnergies(radio(), context);
+  listen(gateway);
 
   return {
     async run(runSignal) {

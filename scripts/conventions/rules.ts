@@ -40,7 +40,9 @@ const ROOMS = ['platform', 'services', 'resources', 'app', 'cli'];
 const SLICES = [
   ...['audit', 'events', 'actuations', 'reconcile', 'jobs', 'catalogue'].map((name) => `services/${name}`),
   ...['pki', 'auth', 'backup', 'status', 'metrics'].map((name) => `services/${name}`),
-  ...['encoders', 'writes', 'networks', 'zgates', 'rs485', 'doors', 'access'].map((name) => `resources/${name}`),
+  ...['encoders', 'writes', 'networks', 'zgates', 'rs485', 'doors', 'access'].map(
+    (name) => `resources/${name}`,
+  ),
   'resources/site-import',
 ];
 const PROGRAMS = ['src/main.ts', 'src/platform/field/host/host.ts'];

@@ -91,7 +91,15 @@ it('a card has the door of its device, in the event and in the state', async () 
 
 it('what is read and what becomes active is passed on once it is durable, each once', async () => {
   const bed = await ready();
-  const card = { hwId: 'io-1', reader: 0, format: 'wiegand', bits: 'ffc00080', count: 26, at: 1_000, since: 7 };
+  const card = {
+    hwId: 'io-1',
+    reader: 0,
+    format: 'wiegand',
+    bits: 'ffc00080',
+    count: 26,
+    at: 1_000,
+    since: 7,
+  };
   const press = { hwId: 'io-1', input: 'input1', activations: 1, total: 1, at: 1_000, since: 8 };
   for (const event of [
     { id: 'e-1', kind: 'credential', data: card },
