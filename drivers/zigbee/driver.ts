@@ -135,13 +135,8 @@ async function openGateway(
   const addresses = openSharedAddresses({ radio, locks, context });
   const states = openStateReader({ radio, locks, addresses, clock, isMoving, signal: ended.signal });
   const parts = { locks, joining, firmware, recovery, states, addresses };
-  const gateway: Gateway = {
-    options,
-    context,
-    network: opened,
-    link: { lost, ended: ended.signal },
-    ...parts,
-  };
+  const link = { lost, ended: ended.signal };
+  const gateway: Gateway = { options, context, network: opened, link, ...parts };
   const commands = commandsOf(gateway, snapshots, reportGateway);
   function hear(event: RadioEvent): void {
     // During a channel move the library is closed and opened again, which is no loss.

@@ -136,10 +136,7 @@ export async function openZgates(options: ZgatesOptions): Promise<Zgates> {
     scanEnergies: energies.scan,
     map: openMap(context),
 
-    report(linkId, report) {
-      channels.report(linkId, report);
-      energies.report(linkId, report);
-    },
+    report: reportTo(channels, energies),
     link(linkId, up) {
       channels.link(linkId, up);
       const deviceId = gatewayOfLink.get(linkId);
@@ -166,6 +163,13 @@ export async function openZgates(options: ZgatesOptions): Promise<Zgates> {
       ),
     channels,
     joining,
+  };
+}
+
+/** Each knows its own subjects. */
+function reportTo(...parts: Pick<Zgates, 'report'>[]): Zgates['report'] {
+  return (linkId, report) => {
+    for (const part of parts) part.report(linkId, report);
   };
 }
 
