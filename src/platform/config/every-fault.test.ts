@@ -26,7 +26,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 /** The example with every setting, a second gateway, and files that are there. */
 function readSound(): Section {
   const text = readFileSync(EXAMPLE, 'utf8')
-    .replaceAll(/^(links|networks|zgates|sinks): \[\]$/gm, '')
+    .replaceAll(/^(links|networks|zgates|sinks|access): (\[\]|\{\})$/gm, '')
     .replace(/^( *)# ( *(?:- )?[a-z][A-Za-z0-9]*:(?: .*)?)$/gm, '$1$2')
     .replaceAll('/etc/gatehouse', folder);
   const document = parse(text);
