@@ -62,12 +62,15 @@ export function readConfig(file: string, options: ReadOptions = {}): Config {
   return parseConfig(text, file, options);
 }
 
+/** Made when the first mistake is found: it costs more than reading a file. */
+let configShape: ReturnType<typeof configJsonSchema> | undefined;
+
 /** `file` is the name in messages, and its folder is what relative paths start from. */
 export function parseConfig(text: string, file: string, options: ReadOptions = {}): Config {
   const folder = dirname(resolve(file));
   const { value } = parseText(text, file, {
     schema: configSchema,
-    jsonSchema: configJsonSchema,
+    jsonSchema: () => (configShape ??= configJsonSchema()),
     placeholders,
     check(written) {
       const config = resolved(written, folder);
