@@ -47,6 +47,7 @@ describe('docs/encoder-protocol.md', () => {
       'down/write',
       'up/job',
       'up/progress',
+      'down/probe, up/presence',
       'down/hello, down/ack, down/cancel',
     ]);
   });
@@ -56,6 +57,7 @@ describe('docs/encoder-protocol.md', () => {
     ['down/write', [MESSAGES.write]],
     ['up/job', [MESSAGES.job]],
     ['up/progress', [MESSAGES.progress]],
+    ['down/probe, up/presence', [MESSAGES.probe, MESSAGES.presence]],
     ['down/hello, down/ack, down/cancel', [MESSAGES.hello, MESSAGES.ack, MESSAGES.cancel]],
   ])('%s is read whole', (title, schemas) => {
     const values = under(title);
