@@ -30,11 +30,11 @@ it('runs on the next schema where that only added, with all that is stored, and 
   });
   await before.close();
 
-  await brought(folder, 'UPDATE schema_support SET oldest = oldest + 2');
+  await brought(folder, 'UPDATE schema_support SET oldest = oldest + 100');
   await expect(openTestGateway({}, folder)).rejects.toThrow(/has schema \d+, this Gatehouse knows up to/);
   await brought(
     folder,
-    'UPDATE schema_support SET oldest = oldest - 2; CREATE TRIGGER hidden AFTER INSERT ON door BEGIN SELECT 1; END',
+    'UPDATE schema_support SET oldest = oldest - 100; CREATE TRIGGER hidden AFTER INSERT ON door BEGIN SELECT 1; END',
   );
   await expect(openTestGateway({}, folder)).rejects.toThrow('trigger hidden, which Gatehouse has not made');
 });

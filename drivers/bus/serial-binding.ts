@@ -116,9 +116,10 @@ export async function openWire(
       }
     },
     async close() {
+      const isLost = isOver;
       isOver = true;
-      // Else the kernel goes on sending while it closes, for up to 30 s (closing_wait of setserial(8)).
-      await discard();
+      // Else the kernel goes on sending while it closes, for up to 30 s (closing_wait of setserial(8)). A lost device sends nothing.
+      if (!isLost) await discard();
       if (binding.isOpen) await binding.close().catch(() => undefined);
     },
   };
