@@ -28,7 +28,8 @@ case "$1" in
     [ "$*" != 'enable gatehouse' ] || exit 0
     [ "$1" != restart ] || "$0" stop gatehouse
     ! gatehouse status >/dev/null 2>&1 || exit 0
-    gatehouse serve >"$FOLDER/log" 2>&1 3>&- &
+    # Not by the function: $! would be a shell, and what it started would outlive the test.
+    "$NODE" "$START" serve --config "$CONFIG" >"$FOLDER/log" 2>&1 3>&- &
     echo $! >"$FOLDER/pid"
     until grep -q '"ready at ' "$FOLDER/log"; do kill -0 $!; sleep 0.1; done ;;
   stop) [ ! -e "$FOLDER/pid" ] || { kill "$(cat "$FOLDER/pid")" && tail --pid="$(cat "$FOLDER/pid")" -f /dev/null; rm "$FOLDER/pid"; } ;;
