@@ -71,7 +71,7 @@ export async function connectToBroker(
   events: ConnectionEvents,
 ): Promise<BrokerConnection> {
   const ended = Promise.withResolvers<never>();
-  // Whoever holds the connection may not have come to wait for it yet.
+  // The caller may begin to wait for it only later.
   ended.promise.catch(() => undefined);
   let loss: BrokerFailure | undefined;
   const fail = (reason: string) => {

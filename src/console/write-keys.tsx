@@ -42,7 +42,7 @@ export function requestWord({ entries }: Pick<WriteRequestStatus, 'entries'>): s
 
 interface WriteKeysProps {
   encoderId: string;
-  /** The request that the encoder is at, whoever sent it: a page that is opened again goes on with it. */
+  /** The request that the encoder works on, from any client. A page that is opened again goes on with it. */
   underWay: string | undefined;
   ended(): void;
 }

@@ -86,6 +86,14 @@ export class GatehouseError extends Error {
   }
 }
 
+/** VALIDATION_FAILED: what the field says cannot be. `path` is a JSON pointer, `message` goes on from it. */
+export function notPossible(path: string, message: string, cause?: unknown): GatehouseError {
+  return new GatehouseError('VALIDATION_FAILED', `Not valid: ${path} ${message}.`, {
+    details: [{ path, code: 'NOT_POSSIBLE', message }],
+    cause,
+  });
+}
+
 /** A driver did not take what the gateway made for it: `refused` says what was not done; nothing is wrong with the device. */
 export function ownFault(refused: string, cause: Error): GatehouseError {
   return new GatehouseError(

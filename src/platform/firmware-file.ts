@@ -2,7 +2,7 @@
 import { realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from '@hono/zod-openapi';
-import { GatehouseError } from './errors.ts';
+import { GatehouseError, notPossible } from './errors.ts';
 
 /** Longest name of a file that a folder can hold. */
 const FILE_NAME_MAX = 255;
@@ -15,26 +15,24 @@ export const firmwareName = z
   .regex(/^[A-Za-z0-9_][A-Za-z0-9_.+-]*$/, 'expected the name of a file, without a folder')
   .openapi({ description: 'Name of a file in `firmwareDirectory` of the configuration' });
 
-/** VALIDATION_FAILED: `/file` cannot be given. */
-export function notPossible(message: string, cause?: unknown): GatehouseError {
-  return new GatehouseError('VALIDATION_FAILED', `Not valid: /file ${message}.`, {
-    details: [{ path: '/file', code: 'NOT_POSSIBLE', message }],
-    cause,
-  });
-}
+/** VALIDATION_FAILED: this file cannot be given. */
+export const fileNotPossible = (message: string, cause?: unknown): GatehouseError =>
+  notPossible('/file', message, cause);
 
 /** Its absolute path. `directory` undefined: the configuration names none. Throws VALIDATION_FAILED. */
 export async function firmwarePath(name: string, directory: string | undefined): Promise<string> {
   if (directory === undefined)
-    throw notPossible('needs a folder: set firmwareDirectory in the configuration, and put the file there');
+    throw fileNotPossible(
+      'needs a folder: set firmwareDirectory in the configuration, and put the file there',
+    );
   try {
     const file = await realpath(join(directory, name));
     if (dirname(file) !== (await realpath(directory)))
-      throw notPossible('is a link to a place outside firmwareDirectory');
-    if (!(await stat(file)).isFile()) throw notPossible('is not a file');
+      throw fileNotPossible('is a link to a place outside firmwareDirectory');
+    if (!(await stat(file)).isFile()) throw fileNotPossible('is not a file');
     return file;
   } catch (error) {
     if (error instanceof GatehouseError) throw error;
-    throw notPossible(`cannot be read in firmwareDirectory (${name})`, error);
+    throw fileNotPossible(`cannot be read in firmwareDirectory (${name})`, error);
   }
 }

@@ -1,6 +1,6 @@
 /** The allow-list: which cards open which doors, and when. Of a card only a keyed digest is kept. */
 import { storedJson } from '../../platform/database/damaged-rows.ts';
-import { GatehouseError } from '../../platform/errors.ts';
+import { GatehouseError, notPossible } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
 import type { AccessContext } from './context.ts';
 import { type AccessCard, type CardBody, type CardQuery, storedDoors } from './schema.ts';
@@ -57,7 +57,7 @@ export function openCards(context: AccessContext): Cards {
       const row = await database.commit(() => {
         const before = table.card.get(cardId);
         const digest = body.card ? digestOf(body.card) : before?.digest;
-        if (digest === undefined) throw invalid('/card', 'is missing: a new card has its number');
+        if (digest === undefined) throw notPossible('/card', 'is missing: a new card has its number');
         const other = table.cardOf.get(digest);
         if (other && other.id !== cardId)
           throw new GatehouseError(
@@ -133,7 +133,7 @@ function edited(
     updated_at: at,
   };
   if (after.valid_from !== null && after.valid_until !== null && after.valid_from >= after.valid_until)
-    throw invalid('/validUntil', 'is not after validFrom');
+    throw notPossible('/validUntil', 'is not after validFrom');
   return after;
 }
 
@@ -156,9 +156,4 @@ function shown(row: CardRow): AccessCard {
     validUntil: shownTime(row.valid_until),
     updatedAt: new Date(row.updated_at).toISOString(),
   };
-}
-
-function invalid(path: string, message: string): GatehouseError {
-  const details = [{ path, code: 'NOT_POSSIBLE', message }];
-  return new GatehouseError('VALIDATION_FAILED', `Not valid: ${path} ${message}.`, { details });
 }

@@ -2,12 +2,17 @@
  * The service of the site that decides about cards: one POST over HTTPS, signed as Standard Webhooks has it, with its answer in a
  * bounded time. It is asked once: what does not answer is away, and who decides then is not decided here.
  */
-import { createHmac } from 'node:crypto';
 import { request as requestPlain } from 'node:http';
 import { request as requestTls } from 'node:https';
 import { z } from 'zod';
 import type { Clock } from '../../platform/clock.ts';
-import { readSecret, signingKey, type TlsFiles, trustOf } from '../../services/events/transport.ts';
+import {
+  readSecret,
+  signingKey,
+  type TlsFiles,
+  trustOf,
+  webhookHeaders,
+} from '../../services/events/transport.ts';
 
 const ANSWER_BYTES_MAX = 4_096;
 
@@ -108,16 +113,10 @@ function headersOf(
   clock: Clock,
 ): Record<string, string> {
   const token = readSecret(tokenFile);
-  const key = signingKey(signingKeyFile);
-  const timestamp = String(Math.floor(clock.now() / 1_000));
-  const signature = key && createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64');
   return {
     'user-agent': 'gatehouse',
     'content-type': 'application/json',
-    'content-length': String(Buffer.byteLength(body)),
-    'webhook-id': id,
-    'webhook-timestamp': timestamp,
     ...(token !== undefined && { authorization: `Bearer ${token}` }),
-    ...(signature && { 'webhook-signature': `v1,${signature}` }),
+    ...webhookHeaders(id, body, signingKey(signingKeyFile), clock),
   };
 }

@@ -16,7 +16,7 @@ import {
   type UpdateLock,
 } from '../../../drivers/contract/zgate.ts';
 import { GatehouseError } from '../../platform/errors.ts';
-import { firmwarePath, notPossible } from '../../platform/firmware-file.ts';
+import { fileNotPossible, firmwarePath } from '../../platform/firmware-file.ts';
 import type { LinkCommand } from '../../platform/link-command.ts';
 import { type Caller, TECHNICIANS } from '../../platform/principal.ts';
 import type { JobWork, ReportProgress, ResumeJob } from '../../services/jobs/job-order.ts';
@@ -244,7 +244,7 @@ function takeEvents(
 async function imagePath(file: string, directory: string | undefined): Promise<string> {
   const path = await firmwarePath(file, directory);
   if (await readOtaImage(path)) return path;
-  throw notPossible(
+  throw fileNotPossible(
     'is no Zigbee OTA file, or is damaged: put the file of the manufacturer there again, whole',
   );
 }

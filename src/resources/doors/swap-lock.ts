@@ -1,6 +1,6 @@
 /** Two doors exchange their locks: each door stays, with its settings and history, and gets the lock of the other one. */
 import { randomUUID } from 'node:crypto';
-import { GatehouseError } from '../../platform/errors.ts';
+import { GatehouseError, notPossible } from '../../platform/errors.ts';
 import { assertIfMatch } from '../../platform/http/editing.ts';
 import type { Caller, Editor } from '../../platform/principal.ts';
 import type { Busy } from './busy.ts';
@@ -85,12 +85,7 @@ export function openLockSwaps(options: ReplaceLockOptions & { busy: Busy }): Loc
   return {
     async swapLock(doorId, { doorId: otherId }, caller) {
       existing(table, doorId);
-      if (otherId === doorId) {
-        const message = 'is this door: name the other one';
-        throw new GatehouseError('VALIDATION_FAILED', `Not valid: /doorId ${message}.`, {
-          details: [{ path: '/doorId', code: 'NOT_POSSIBLE', message }],
-        });
-      }
+      if (otherId === doorId) throw notPossible('/doorId', 'is this door: name the other one');
       existing(table, otherId);
       // An unlock that begins now would reach the lock of the other door.
       await busy.during(doorId, () => busy.during(otherId, () => swap(doorId, otherId, caller)));

@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { storedJson, storedTime } from '../../platform/database/damaged-rows.ts';
-import { GatehouseError } from '../../platform/errors.ts';
+import { GatehouseError, notPossible } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
 import type { Reconciler } from '../../services/reconcile/reconcile.ts';
 import type { DoorContext } from './context.ts';
@@ -185,14 +185,12 @@ function stateOf(
 /** Throws VALIDATION_FAILED. */
 function assertWhole({ pin, card, weekDays, yearDays }: WantedUser): void {
   if (pin === null && card === null)
-    throw invalid('/pin', 'is missing, and so is a card: a user has one of them at least, or is deleted');
+    throw notPossible('/pin', 'is missing, and so is a card: a user has one of them at least, or is deleted');
   if (weekDays !== null && yearDays !== null)
-    throw invalid('/yearDays', 'cannot stand beside weekDays: a lock has one kind of schedule for a user');
-}
-
-function invalid(path: string, message: string): GatehouseError {
-  const details = [{ path, code: 'NOT_POSSIBLE', message }];
-  return new GatehouseError('VALIDATION_FAILED', `Not valid: ${path} ${message}.`, { details });
+    throw notPossible(
+      '/yearDays',
+      'cannot stand beside weekDays: a lock has one kind of schedule for a user',
+    );
 }
 
 function noLock(): GatehouseError {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import { z } from 'zod';
 import { FILE_MAX } from '../../../drivers/contract/osdp.ts';
-import { firmwarePath, notPossible } from '../../platform/firmware-file.ts';
+import { fileNotPossible, firmwarePath } from '../../platform/firmware-file.ts';
 
 const MANIFEST_MAX_BYTES = 16 * 1_024;
 const APPS_MAX = 16;
@@ -47,13 +47,14 @@ export async function readImage(file: string, directory: string | undefined): Pr
   const path = await firmwarePath(file, directory);
   const manifest = await readManifest(file, directory);
   const { size } = await stat(path);
-  if (size === 0 || size > FILE_MAX) throw notPossible(`has ${size} bytes, and may have 1 to ${FILE_MAX}`);
+  if (size === 0 || size > FILE_MAX)
+    throw fileNotPossible(`has ${size} bytes, and may have 1 to ${FILE_MAX}`);
   const bytes = await readFile(path).catch((error) => {
-    throw notPossible('cannot be read in firmwareDirectory', error);
+    throw fileNotPossible('cannot be read in firmwareDirectory', error);
   });
   const sha256 = createHash('sha256').update(bytes).digest('hex');
   if (sha256 !== manifest.sha256)
-    throw notPossible(`is not the file that ${file}.json describes: its SHA-256 is ${sha256}`);
+    throw fileNotPossible(`is not the file that ${file}.json describes: its SHA-256 is ${sha256}`);
   return { file, manifest, bytes };
 }
 
@@ -61,16 +62,16 @@ async function readManifest(file: string, directory: string | undefined): Promis
   const name = `${file}.json`;
   const path = await firmwarePath(name, directory);
   const { size } = await stat(path);
-  if (size > MANIFEST_MAX_BYTES) throw notPossible(`has no manifest: ${name} has ${size} bytes`);
+  if (size > MANIFEST_MAX_BYTES) throw fileNotPossible(`has no manifest: ${name} has ${size} bytes`);
   let parsed: unknown;
   try {
     parsed = JSON.parse(await readFile(path, 'utf8'));
   } catch (error) {
-    throw notPossible(`has no manifest: ${name} cannot be read as JSON`, error);
+    throw fileNotPossible(`has no manifest: ${name} cannot be read as JSON`, error);
   }
   const { data, error } = manifest.safeParse(parsed);
   if (data) return data;
-  throw notPossible(`has no good manifest: ${name}: ${z.prettifyError(error).replaceAll('\n', ' ')}`);
+  throw fileNotPossible(`has no good manifest: ${name}: ${z.prettifyError(error).replaceAll('\n', ' ')}`);
 }
 
 /** Throws VALIDATION_FAILED: the file is another maker's, or for another model. */
@@ -78,5 +79,5 @@ export function assertFits({ manifest: { vendorCode, models } }: FirmwareImage, 
   const [vendor, model] = hwId.split('-');
   if (vendor === vendorCode && models.includes(Number(model))) return;
   const wanted = models.map((one) => `${vendorCode}-${one}`).join(', ');
-  throw notPossible(`is for devices ${wanted}, and this one is ${hwId}`);
+  throw fileNotPossible(`is for devices ${wanted}, and this one is ${hwId}`);
 }

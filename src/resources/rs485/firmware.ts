@@ -14,7 +14,7 @@ import {
 } from '../../../drivers/contract/osdp.ts';
 import type { Rs485Report } from '../../../drivers/contract/settings.ts';
 import { GatehouseError } from '../../platform/errors.ts';
-import { notPossible } from '../../platform/firmware-file.ts';
+import { fileNotPossible } from '../../platform/firmware-file.ts';
 import type { Caller, Role } from '../../platform/principal.ts';
 import type { JobWork, ReportProgress, ResumeJob } from '../../services/jobs/job-order.ts';
 import type { Reported } from '../../services/reconcile/reported.ts';
@@ -89,7 +89,7 @@ export function openFirmware(options: FirmwareOptions): Firmware {
     return async (progress, signal, conclude) => {
       const image = await imageFor(assertStill(table, input), file);
       if (image.manifest.sha256 !== input.sha256)
-        throw notPossible('has changed since the job was ordered: order it again');
+        throw fileNotPossible('has changed since the job was ordered: order it again');
       const { version, apps } = image.manifest;
       upgrades.set(deviceId, { id: await id, app: apps, platform: { version } });
       try {

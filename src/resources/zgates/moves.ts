@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { channelsApplied } from '../../../drivers/contract/settings.ts';
 import type { MoveChannel } from '../../../drivers/contract/zgate.ts';
-import { GatehouseError } from '../../platform/errors.ts';
+import { GatehouseError, notPossible } from '../../platform/errors.ts';
 import { type Caller, SYSTEM_PRINCIPAL, TECHNICIANS } from '../../platform/principal.ts';
 import type { ReportProgress } from '../../services/jobs/job-order.ts';
 import type { ChannelMoveBody, ShownEnergies, ShownStayedBehind } from './action-schema.ts';
@@ -254,10 +254,7 @@ export function shownStayedBehind(locks: readonly GatewayLock[]): ShownStayedBeh
 /** Throws VALIDATION_FAILED. */
 function targetOf(row: ZgateRow, present: number | null, wanted: number | undefined): number {
   const allowed = allowedChannelsOf(row);
-  const fault = (message: string) =>
-    new GatehouseError('VALIDATION_FAILED', `Not valid: /channel ${message}.`, {
-      details: [{ path: '/channel', code: 'NOT_POSSIBLE', message }],
-    });
+  const fault = (message: string) => notPossible('/channel', message);
   const hasToMove = present !== null && allowed.length > 0 && !allowed.includes(present);
   const to = wanted ?? (hasToMove ? allowed[0] : undefined);
   if (to === undefined) throw fault('is to be given: the network is where allowedChannels wants it');

@@ -8,7 +8,6 @@
  *   429, 502, 503, 504        a pause, as long as Retry-After says; no event is at fault
  *   3xx, 401, 403, 404, …     the service is at fault, or its address here: asked again with growing pauses, without an end
  */
-import { createHmac } from 'node:crypto';
 import { Agent as HttpAgent, request as requestPlain } from 'node:http';
 import { Agent as HttpsAgent, request as requestTls } from 'node:https';
 import type { Clock } from '../../platform/clock.ts';
@@ -29,6 +28,7 @@ import {
   type TlsFiles,
   type Transport,
   trustOf,
+  webhookHeaders,
   withFailover,
 } from './transport.ts';
 
@@ -218,18 +218,13 @@ function contentOf({ headers, key, settings, clock }: Server, messages: readonly
   const [first] = messages;
   const { body, type, attributes } = encoded(settings, messages);
   const id = first?.row.id ?? '';
-  const timestamp = String(Math.floor(clock.now() / 1_000));
-  const signature = key && createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64');
   return {
     body,
     headers: {
       ...headers,
       ...attributes,
       'content-type': type,
-      'content-length': String(Buffer.byteLength(body)),
-      'webhook-id': id,
-      'webhook-timestamp': timestamp,
-      ...(signature && { 'webhook-signature': `v1,${signature}` }),
+      ...webhookHeaders(id, body, key, clock),
     },
   };
 }

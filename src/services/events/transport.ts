@@ -1,4 +1,5 @@
 /** The contract between the forwarder of a sink and the wire below it: MQTT (mqtt-sink.ts), HTTPS (https-sink.ts), NATS (nats-sink.ts). */
+import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, getCACertificates } from 'node:tls';
@@ -143,6 +144,23 @@ export function signingKey(file: string | undefined): Buffer | undefined {
   const text = readSecret(file);
   if (text === undefined) return undefined;
   return text.startsWith('whsec_') ? Buffer.from(text.slice(6), 'base64') : Buffer.from(text);
+}
+
+/** Of a body: its length, and its id, time and signature as Standard Webhooks has them. */
+export function webhookHeaders(
+  id: string,
+  body: string,
+  key: Buffer | undefined,
+  clock: Pick<Clock, 'now'>,
+): Record<string, string> {
+  const timestamp = String(Math.floor(clock.now() / 1_000));
+  const signature = key && createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64');
+  return {
+    'content-length': String(Buffer.byteLength(body)),
+    'webhook-id': id,
+    'webhook-timestamp': timestamp,
+    ...(signature && { 'webhook-signature': `v1,${signature}` }),
+  };
 }
 
 function readText(file: string | undefined): string | undefined {
