@@ -8,6 +8,7 @@ const HW_ID = '0a4748-1-1';
 const PULSE = { hwId: HW_ID, relay: 2, milliseconds: 500 };
 const REFUSED = { code: 0x41, data: Buffer.of(9) };
 const OUT = 0x68;
+const OSTAT = 0x66;
 
 async function openReader(isSecure: boolean) {
   const device = openOsdpDevice({
@@ -74,4 +75,18 @@ it('is refused by a device that has not done it', async () => {
   device.peripheral.perform = (code, data, now) => (code === OUT ? REFUSED : perform(code, data, now));
   expect(await fire()).toBe('REFUSED');
   expect(closings()).toBe(0);
+});
+
+it.each([
+  ['in clear text', false],
+  ['in a secure session', true],
+])('%s, and is not known by a device that refuses what it has done and to show it', async (_, isSecure) => {
+  const { device, closings, fire } = await openReader(isSecure);
+  const { perform } = device.peripheral;
+  device.peripheral.perform = (code, data, now) => {
+    const answer = perform(code, data, now);
+    return code === OUT || code === OSTAT ? REFUSED : answer;
+  };
+  expect(await fire()).toBe('OUTCOME_UNKNOWN');
+  expect(closings()).toBe(1);
 });

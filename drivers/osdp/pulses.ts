@@ -94,13 +94,10 @@ export function openPulses({ bus, device, all, clock }: PulsesOptions): Pulses {
       if (!(error instanceof DriverError) || !DECIDED_BY_RELAY.includes(error.code)) throw error;
       const shown = await look(relay);
       if (shown === 1 && wasOff) return;
-      if (error.code === 'REFUSED' && shown !== 1) throw error;
-      if (error.code === 'REFUSED')
-        throw new DriverError('OUTCOME_UNKNOWN', 'the device refused it, and its relay is closed', {
-          cause: error,
-        });
-      // It cannot be delivered any more: the session that it was sent in is over. A power cut opens a relay too.
+      // A pulse that it carried out would still be under way.
       const isNotTaken = shown === 0 && clock.monotonic() - begunAt < milliseconds;
+      if (error.code === 'REFUSED') throw isNotTaken ? error : refusedUnseen(shown, error);
+      // It cannot be delivered any more: the session that it was sent in is over. A power cut opens a relay too.
       if (isNotTaken && (await isStillStarted(bootCount)))
         throw new DriverError('NO_REPLY', 'the device did not take the pulse: its relay is open', {
           cause: error,
@@ -171,6 +168,18 @@ export function openPulses({ bus, device, all, clock }: PulsesOptions): Pulses {
         return { relay, milliseconds: effectiveMs(milliseconds), timedBy: 'device' };
       }, signal),
   };
+}
+
+/** A refusal is believed when the relay was read open: a NAK may follow what was carried out, and in clear anyone can send one. */
+function refusedUnseen(shown: number | undefined, cause: DriverError): DriverError {
+  const seen = {
+    0: 'its relay was read when a pulse would have been over',
+    1: 'its relay is closed',
+  };
+  const what = seen[shown as 0 | 1] ?? 'it does not show its relay';
+  return new DriverError('OUTCOME_UNKNOWN', `the device refused it (${cause.message}), and ${what}`, {
+    cause,
+  });
 }
 
 /** After an acknowledgement. `isOver`: the relay was read after the pulse. */
