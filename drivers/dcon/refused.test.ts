@@ -33,4 +33,19 @@ describe('a pulse', () => {
     expect(module.now().outputs).toBe(0);
     expect(bench.sentAt('#011001')).toHaveLength(1);
   });
+
+  it.each([I_7060, ADAM_4068])(
+    'is confirmed when $name closes its relay and says that it does not',
+    async (given) => {
+      await using bench = await openTestDriver({ 1: given });
+      await bench.clock.advance(2_000);
+      const module = bench.modules.module(1);
+      Object.assign(module, { refusals: 1, refusesWhatItDoes: true });
+      expect(await bench.settled(bench.execute('pulse', pulse(1_000)))).toMatchObject({ relay: 0 });
+      expect(module.now().outputs).toBe(1);
+      expect(bench.sentAt('#011001')).toHaveLength(1);
+      await bench.clock.advance(1_500);
+      expect(module.now().outputs).toBe(0);
+    },
+  );
 });

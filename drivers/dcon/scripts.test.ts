@@ -85,7 +85,7 @@ it('switches single outputs off where another one stays on, and gives up after a
   ).toThrow('ordered to switch off and did not');
 });
 
-it('does not take a refusal for proof after an attempt without an answer: the read-back decides', () => {
+it('does not take a refusal for proof: the read-back decides', () => {
   const type = moduleTypeOf('7060');
   if (!type) throw new Error('the I-7060 is not in the table');
   const started = { $5: () => false, '~0': () => false };
@@ -119,5 +119,8 @@ it('does not take a refusal for proof after an attempt without an answer: the re
       expect(codeOf(first, later, off, { ...started, '~0': () => true })).toBe('OUTCOME_UNKNOWN');
     }
   }
-  expect(codeOf('REFUSED', 'REFUSED', () => on)).toBe('REFUSED');
+  // Modules are known that refuse what they have carried out.
+  expect(codeOf('REFUSED', 'REFUSED', () => on)).toEqual(on);
+  expect(codeOf('REFUSED', 'REFUSED', unread)).toBe('OUTCOME_UNKNOWN');
+  expect(codeOf('REFUSED', 'REFUSED', off)).toBe('REFUSED');
 });

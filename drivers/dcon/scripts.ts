@@ -152,15 +152,20 @@ export function* switchOn(
   let isSent = false;
   for (let attempt = 1; ; attempt += 1) {
     let isHeard = true;
+    let refusal: DriverError | undefined;
     try {
       isHeard = (yield* orderUnlessIgnored(address, channel, watchdogMs)) === 'done';
     } catch (error) {
+      if (!(error instanceof DriverError)) throw error;
+      // A refusal may follow what was carried out: it is believed when the output is read as off.
+      if (error.code === 'REFUSED' && !isSent) refusal = error;
       // What became of the attempts before, the module shows.
-      if (!(error instanceof DriverError) || !isSent) throw error;
+      else if (!isSent) throw error;
     }
     isSent = true;
     const pins = yield* seen(readPins(address, type));
     if (((pins.outputs >> channel) & 1) === 1) return pins;
+    if (refusal) throw refusal;
     if (yield* mayHaveRestarted(address, type))
       throw new DriverError(
         'OUTCOME_UNKNOWN',

@@ -21,6 +21,8 @@ export interface TestModule {
   mute: number;
   /** Refuses so many commands that switch one output, after those whose answers are lost. */
   refusals: number;
+  /** It carries out what it refuses. */
+  refusesWhatItDoes: boolean;
   /** Outputs that stay as they are, whatever it is ordered. */
   stuck: number;
   /** Its watchdog does nothing, though it says that it is armed. */
@@ -127,6 +129,7 @@ function openTestModule(address: number, given: Given, clock: Clock) {
     dead: given.dead ?? false,
     mute: 0,
     refusals: 0,
+    refusesWhatItDoes: false,
     stuck: 0,
     isUnguarded: false,
     runsOutOnce: false,
@@ -159,6 +162,7 @@ function openTestModule(address: number, given: Given, clock: Clock) {
       const command = text[0] + text.slice(3);
       if (module.mute === 0 && module.refusals > 0 && command.startsWith('#1')) {
         module.refusals -= 1;
+        if (module.refusesWhatItDoes) switching(works, command);
         return '?';
       }
       const answer = switching(works, command) ?? arming(works, command) ?? reporting(works, command);
