@@ -1,7 +1,7 @@
 /** What root can read and the service cannot is a fault of the configuration, with the command that mends it. */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, chownSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { AS_THE_SUITE } from './as-the-suite.ts';
 import { CA_EXTENSIONS, hasOpenssl, openOpenssl } from './services/pki/openssl.ts';
@@ -96,6 +96,27 @@ it.skipIf(process.getuid?.() !== 0 || !hasOpenssl)(
       expect(spawnSync('sh', ['-ec', own.join('\n')]).status).toBe(0);
     }
     expect(check().mistakes.filter(({ message }) => !message.includes('/dev/'))).toEqual([]);
+  },
+);
+
+it.skipIf(process.getuid?.() !== 0 || !hasOpenssl)(
+  'no command is proposed that gives away what belongs to the system',
+  () => {
+    const { file } = installation();
+    const settings = JSON.parse(readFileSync(file, 'utf8'));
+    const faults = (changes: object) => {
+      writeFileSync(file, JSON.stringify({ ...settings, ...changes }));
+      return gatehouse(['config', 'check', file]);
+    };
+    const data = join(dirname(file), 'data');
+    for (const root of ['/etc/shadow', '/root/root.pem']) {
+      const { stdout, stderr } = faults({ dataDirectory: data, encoders: { vendorRoots: [root] } });
+      expect(stdout + stderr).not.toMatch(new RegExp(`ch(grp|mod|own) .*${root.slice(0, 5)}`));
+    }
+    for (const dataDirectory of ['/', '/etc', '/root/data', '/dev/null']) {
+      const { stdout, stderr } = faults({ dataDirectory });
+      expect(stdout + stderr, dataDirectory).not.toMatch(/chown -R|(chgrp|chmod) .* \/(etc|root|dev)\b/);
+    }
   },
 );
 

@@ -14,6 +14,10 @@ const SERVICE = 'gatehouse';
 const SERIAL_GROUP = 'dialout';
 /** Of a mode. */
 const READ_AND_WRITE = 6;
+/** Folders of the system, with all that is in them but what is Gatehouse's. A site's own folders are elsewhere. */
+const SYSTEM = /^\/(?:etc(?!\/gatehouse(?:\/|$))|root|usr|bin|sbin|lib\w*|boot|dev|proc|sys)(?:\/|$)/;
+/** Folders that others have in common. */
+const SHARED = /^\/(?:(?:home|media|mnt|opt|run|srv|tmp|var)(?:\/(?:lib|log|run|cache|tmp|spool|opt))?)?$/;
 
 export interface ServiceUser extends User {
   name: string;
@@ -77,24 +81,36 @@ function memberReader(skipped: (file: string) => void): FileReader {
   };
 }
 
+const COPY_IT = 'copy it to /etc/gatehouse, and name the copy';
+
+/** No command changes rights there: a slip in a name would open or give away what belongs to the system. */
+function isOfOthers(path: string): boolean {
+  const whole = resolve(path);
+  return SYSTEM.test(whole) || SHARED.test(whole);
+}
+
 /** `rights` are those of the user, given back with it. */
 function serviceReader({ name, group, uid, gid, groups }: ServiceUser, rights: Disposable): FileReader {
   return {
     refusal(file) {
       const folder = closedFolder(file);
-      const remedy =
-        folder === undefined
+      const remedy = isOfOthers(folder ?? file)
+        ? COPY_IT
+        : folder === undefined
           ? `chgrp ${group} ${file} && chmod g+r ${file}`
           : `chgrp ${group} ${folder} && chmod g+x ${folder}`;
       return `the service (user ${name}) may not read ${file}: ${remedy}`;
     },
     folderFault(folder) {
       const closed = closedFolder(`${folder}/.`);
-      if (closed !== undefined && closed !== folder)
-        return `the service (user ${name}) may not enter ${closed}: chgrp ${group} ${closed} && chmod g+x ${closed}`;
+      const above = closed === folder ? undefined : closed;
       const owner = statSync(folder, { throwIfNoEntry: false })?.uid;
-      if (owner === undefined || owner === uid) return undefined;
-      return `${folder} is not of the service (user ${name}): chown -R ${name}:${group} ${folder}`;
+      if (above === undefined && (owner === undefined || owner === uid)) return undefined;
+      if (isOfOthers(above ?? folder))
+        return `${folder} cannot be a folder of the service (user ${name}): name one of its own, such as /var/lib/gatehouse`;
+      return above === undefined
+        ? `${folder} is not of the service (user ${name}): chown -R ${name}:${group} ${folder}`
+        : `the service (user ${name}) may not enter ${above}: chgrp ${group} ${above} && chmod g+x ${above}`;
     },
     deviceFault(port) {
       const stats = statSync(port, { throwIfNoEntry: false });
