@@ -56,7 +56,8 @@ it('shows green and beeps once when a relay was fired, and red and thrice when i
   await shown(led(GREEN, 20), buzzer(1));
   await open();
   await bus.set(0, { osdp: { break: { fault: 'refused' } } });
-  await expect(link.pulse(NAME, 0, 100)).rejects.toMatchObject({ code: 'REFUSED' });
+  // So long that it would still be under way when its relay is read.
+  await expect(link.pulse(NAME, 0, 5_000)).rejects.toMatchObject({ code: 'REFUSED' });
   await shown(led(RED, 10), buzzer(3));
 });
 
@@ -67,7 +68,8 @@ it('shows what the configuration says', async () => {
   await shown(led(AMBER, 300), buzzer(2));
   await open();
   await bus.set(0, { osdp: { break: { fault: 'refused' } } });
-  await expect(link.pulse(NAME, 0, 100)).rejects.toMatchObject({ code: 'REFUSED' });
+  // So long that it would still be under way when its relay is read.
+  await expect(link.pulse(NAME, 0, 5_000)).rejects.toMatchObject({ code: 'REFUSED' });
   await link.pulse(NAME, 0, 100);
   await vi.waitFor(
     async () => expect((await bus.state(0)).deeds).toMatchObject({ '69': 2, '6a': 2 }),
