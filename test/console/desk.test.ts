@@ -110,9 +110,9 @@ describe.skipIf(NO_CHROMIUM)('a desk', () => {
     const dark = encode(address, { border: 4 }).data.flat().filter(Boolean).length;
     const drawn = await page.locator('.qr path').getAttribute('d');
     expect(drawn?.split('M')).toHaveLength(dark + 1);
+    await porter.page.getByRole('textbox').waitFor();
     await porter.page.goto(address);
-    await porter.page.reload();
-    expect(await porter.page.getByRole('textbox').inputValue()).toBe(code);
+    await waitFor(async () => expect(await porter.page.getByRole('textbox').inputValue()).toBe(code));
     expect(porter.page.url()).not.toContain(code);
     await porter.page.getByRole('button', { name: 'Sign in' }).click();
     await porter.page.getByRole('navigation').waitFor();

@@ -1,5 +1,5 @@
 /** The only page without a session: a login code is redeemed for one (POST /session). */
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { Session } from '../../services/auth/schema.ts';
 import { call, session } from '../api.ts';
 import { wordsOf } from '../use-read.ts';
@@ -22,6 +22,12 @@ export function SignIn() {
   const [code, setCode] = useState(codeInAddress);
   const [fault, setFault] = useState('');
   const [busy, setBusy] = useState(false);
+  useEffect(() => {
+    // The address of a code, opened where this page stands already, loads nothing.
+    const take = () => setCode((before) => codeInAddress() || before);
+    addEventListener('hashchange', take);
+    return () => removeEventListener('hashchange', take);
+  }, []);
   const submit = async (event: Event) => {
     event.preventDefault();
     setBusy(true);
