@@ -1,6 +1,7 @@
 /** What root can read and the service cannot is a fault of the configuration, with the command that mends it. */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { AS_THE_SUITE } from './as-the-suite.ts';
@@ -109,11 +110,11 @@ it.skipIf(process.getuid?.() !== 0 || !hasOpenssl)(
       return gatehouse(['config', 'check', file]);
     };
     const data = join(dirname(file), 'data');
-    for (const root of ['/etc/shadow', '/root/root.pem']) {
+    for (const root of ['/etc/shadow', join(homedir(), 'root.pem')]) {
       const { stdout, stderr } = faults({ dataDirectory: data, encoders: { vendorRoots: [root] } });
       expect(stdout + stderr).not.toMatch(new RegExp(`ch(grp|mod|own) .*${root.slice(0, 5)}`));
     }
-    for (const dataDirectory of ['/', '/etc', '/root/data', '/dev/null']) {
+    for (const dataDirectory of ['/', '/etc', join(homedir(), 'data'), '/dev/null']) {
       const { stdout, stderr } = faults({ dataDirectory });
       expect(stdout + stderr, dataDirectory).not.toMatch(/chown -R|(chgrp|chmod) .* \/(etc|root|dev)\b/);
     }
