@@ -78,6 +78,7 @@ const WELL: Record<string, string> = {
   gatehouse_upstream_waiting_events: always(1),
   gatehouse_upstream_dead_letters: always(0),
   gatehouse_upstream_dropped_events_total: always(0),
+  gatehouse_encoder_broker_connected: always(1),
   gatehouse_encoders_connected: always(2),
   gatehouse_encoders_registered: always(2),
   'gatehouse_key_write_duration_seconds_count{outcome="written"}': `0+10x${LONG}`,
@@ -127,6 +128,7 @@ const FAULTS: Record<string, Record<string, string>> = {
   GatehouseUpstreamAutonomyLow: { gatehouse_upstream_autonomy_seconds: later(2_000_000, 80_000) },
   GatehouseUpstreamDeadLetters: { gatehouse_upstream_dead_letters: later(0, 1) },
   GatehouseUpstreamGaps: { gatehouse_upstream_dropped_events_total: later(0, 7) },
+  GatehouseEncodersBrokerNotReached: { gatehouse_encoder_broker_connected: later(1, 0) },
   GatehouseEncodersNotAllConnected: { gatehouse_encoders_connected: later(2, 1) },
   GatehouseKeysFail: {
     'gatehouse_key_write_duration_seconds_count{outcome="failed"}': '0x20 9x10',

@@ -19,7 +19,7 @@ it.skipIf(opensslIsMissing || mosquittoMissing)(
     using authority = openTestAuthority('Broker');
     const folder = temporaryFolder();
     const gateway = authority.client('/CN=gatehouse');
-    await using broker = await openEncoderMosquitto(folder, authority, 'gatehouse');
+    await using broker = await openEncoderMosquitto(folder, authority, ['gatehouse']);
     const [address] = broker.addresses();
     const config = {
       encoders: {

@@ -16,13 +16,18 @@ import { mosquittoMissing } from '../../test/services/events/mosquitto.ts';
 import { openDynamicSecurity } from './dynamic-security.ts';
 import { encoderLinkContract } from './link.contract.ts';
 
+/** The contract has two links at once. */
+const GATEWAYS = ['gatehouse', 'gatehouse-2'];
+
 describe.skipIf(opensslIsMissing || mosquittoMissing)('mosquitto', () => {
   let authority: TestAuthority;
   let broker: TestBroker;
+  // The broker has one connection of each certificate.
+  const unused = [...GATEWAYS];
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-broker-'));
   beforeAll(async () => {
     authority = openTestAuthority();
-    broker = await openEncoderMosquitto(folder, authority, 'gatehouse');
+    broker = await openEncoderMosquitto(folder, authority, GATEWAYS);
   });
   afterAll(async () => {
     await broker[Symbol.asyncDispose]();
@@ -33,7 +38,7 @@ describe.skipIf(opensslIsMissing || mosquittoMissing)('mosquitto', () => {
     openExternalSite({
       authority,
       broker,
-      gateway: authority.client('/CN=gatehouse'),
+      gateway: authority.client(`/CN=${unused.shift()}`),
       administration: openDynamicSecurity({ systemId: randomUUID(), clock: systemClock }),
     }),
   );

@@ -260,6 +260,19 @@ function messages(site: () => ContractSite): void {
     await one.next(TYPE.pingresp);
     expect(one.packets).toEqual([]);
   });
+
+  it('lets no encoder take the place of another by its client identifier', async () => {
+    const { ask, dial, enter, host, link, register } = site();
+    const robbed = await enter('robbed');
+    await ask(await dial(await register('robber')), { clientId: 'robbed' });
+    robbed.send(PINGREQ);
+    await robbed.next(TYPE.pingresp);
+    await link.send('robbed', 'hello', Buffer.from('{}'));
+    await robbed.next(TYPE.publish);
+    expect(
+      host.calls.filter(({ what, connection }) => what === 'lost' && connection.encoderId === 'robbed'),
+    ).toEqual([]);
+  });
 }
 
 function credentials(site: () => ContractSite): void {

@@ -30,7 +30,7 @@ export interface EncoderMosquitto extends TestBroker {
 export async function openEncoderMosquitto(
   folder: string,
   authority: TestAuthority,
-  gateway: string,
+  gateways: readonly string[],
 ): Promise<EncoderMosquitto> {
   const server: TestIdentity = authority.server();
   const accounts = join(folder, 'dynamic-security.json');
@@ -43,7 +43,7 @@ export async function openEncoderMosquitto(
         subscribe: false,
         unsubscribe: true,
       },
-      clients: [{ username: `CN=${gateway}`, roles: [{ rolename: 'gateway' }] }],
+      clients: gateways.map((name) => ({ username: `CN=${name}`, roles: [{ rolename: 'gateway' }] })),
       roles: [{ rolename: 'gateway', acls: GATEWAY_ACLS }],
     }),
   );
@@ -55,6 +55,7 @@ export async function openEncoderMosquitto(
     `keyfile ${server.keyFile}`,
     'require_certificate true',
     'use_subject_as_username true',
+    'use_username_as_clientid true',
     `plugin ${PLUGIN}`,
     `plugin_opt_config_file ${accounts}`,
   ];
