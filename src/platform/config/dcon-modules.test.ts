@@ -75,6 +75,19 @@ watchdog: host
     expect(parsed).toThrow(/links\[0\].options.moduleTypes\[0\]: the module is wrong in line \d+/);
   });
 
+  it('has the names that no other file of its bus has', () => {
+    written(MODULE);
+    writeFileSync(join(folder, 'later.yaml'), MODULE.replace("['A62', 'A62D']", "['A64', 'A62D']"));
+    const options = '{ port: /dev/null, moduleTypes: [acme.yaml, later.yaml] }';
+    const text = `links:\n  - id: bus-2\n    protocol: dcon\n    options: ${options}\n`;
+    const parsed = () => parseConfig(text, join(folder, 'gatehouse.yaml'), { checkFiles: true });
+    expect(parsed).toThrow(
+      /moduleTypes\[1\]: describes the module A62D, as .*acme.yaml does: leave it in one/,
+    );
+    writeFileSync(join(folder, 'later.yaml'), MODULE.replace("['A62', 'A62D']", "['A64']"));
+    expect(parsed).not.toThrow();
+  });
+
   it('has a JSON schema (node scripts/schema.ts)', () => {
     const schema = JSON.parse(readFileSync(join(FOLDER, 'dcon-module.schema.json'), 'utf8'));
     expect(schema).toEqual(JSON.parse(JSON.stringify(moduleJsonSchema())));

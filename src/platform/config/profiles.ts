@@ -78,9 +78,25 @@ export function profileFiles(links: readonly Link[]): { path: PropertyKey[]; fil
 
 /** What is wrong with the profiles that links name, each at the name; but for files of which it is known already. */
 export function profileProblems(links: readonly Link[], isKnown: (file: string) => boolean): Problem[] {
-  return usesOf(links).flatMap(({ path, name, read }) => {
+  const faults = usesOf(links).flatMap(({ path, name, read }) => {
     const reason = isKnown(name) ? undefined : faultOf(name, read);
     return reason === undefined ? [] : [{ path, message: reason }];
+  });
+  return faults.length > 0 ? faults : links.flatMap((link, index) => ambiguousModules(link, index, isKnown));
+}
+
+/** Two files that describe the module of one name: which of them is right, the gateway cannot know. */
+function ambiguousModules(link: Link, index: number, isKnown: (file: string) => boolean): Problem[] {
+  if (link.protocol !== 'dcon') return [];
+  const fileOf = new Map<string, string>();
+  return link.options.moduleTypes.flatMap((file, place) => {
+    if (isKnown(file)) return [];
+    const { names } = readModuleType(file);
+    const twice = names.find((name) => fileOf.has(name));
+    for (const name of names) fileOf.set(name, fileOf.get(name) ?? file);
+    if (twice === undefined) return [];
+    const message = `describes the module ${twice}, as ${fileOf.get(twice)} does: leave it in one of them`;
+    return [{ path: ['links', index, 'options', 'moduleTypes', place], message }];
   });
 }
 
