@@ -1,9 +1,14 @@
 /** OSDP end to end, on a simulated bus: a device is paired, and is spoken to in its secure channel from then on. */
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { text } from 'node:stream/consumers';
+import { expect, it, onTestFinished } from 'vitest';
 import { run } from '../src/cli/program.ts';
 import { systemClock } from '../src/platform/clock.ts';
 import { readPcapng } from './pcapng-reader.ts';
@@ -15,7 +20,7 @@ import { openTestSite } from './simulators/test-site.ts';
 const PATH = '/network/rs485';
 const NAME = '0a4748-1-4711';
 
-async function openOsdpSite(device3: { keyRestartMs?: number } = {}) {
+async function openOsdpSite(device3: { keyRestartMs?: number } = {}, more: Record<string, unknown> = {}) {
   await using stack = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-osdp-'));
   stack.defer(() => rm(folder, { recursive: true, force: true }));
@@ -32,12 +37,12 @@ async function openOsdpSite(device3: { keyRestartMs?: number } = {}) {
   );
   const options = { port: bus.port, baudRate: 115_200, pollEveryMs: 20, devices: [{ address: 3 }] };
   const links = [{ id: 'readers', protocol: 'osdp', options }];
-  const site = stack.use(await openTestSite({ more: { links } }));
+  const site = stack.use(await openTestSite({ more: { links, ...more } }));
   const call = (
     method: string,
     path: string,
     body?: object,
-    role: 'service-tool' | 'front-desk' = 'service-tool',
+    role: 'service-tool' | 'front-desk' | 'front-desk-admin' = 'service-tool',
   ) => site.daemon.call(method, path, site.tokens[role], body);
   const device = async () => {
     const { items } = (await call('GET', PATH)).body as { items: { deviceId: string; hwId: string }[] };
@@ -175,6 +180,89 @@ it('keeps the key of a device whose address was set at its switch, and which a s
   );
   await waitFor(async () => expect([await isConnected(), (await state()).address]).toEqual([true, 9]));
 });
+
+it('opens a door for the cards that its list or the service allows, and for its request to exit', {
+  timeout: 60_000,
+}, async () => {
+  const service = await openDecisions();
+  const access = { decisionService: { url: service.url } };
+  await using osdp = await openOsdpSite({}, { access });
+  const { bus, call, device, state, pair } = osdp;
+  await waitFor(async () => expect(await state()).toMatchObject({ security: 'unpaired' }));
+  expect(await pair(20)).toMatchObject({ status: 'done' });
+  const { deviceId } = await waitFor(async () => {
+    const found = await device();
+    expect(found.connectionState.connected).toBe(true);
+    return found;
+  });
+  const desk = 'front-desk-admin';
+  const { id } = (await call('POST', '/access/doors', { name: 'lobby' }, desk)).body as { id: string };
+  const settings = { doorId: id, relayIndex: 2, unlockDurationMilliseconds: 500, ioPins: { input1: true } };
+  expect((await call('PUT', `${PATH}/${deviceId}`, settings)).status).toBe(200);
+  const rules = { allowList: true, requestToExit: [{ deviceId, input: 'input1' }] };
+  const setRules = async (body: object) =>
+    expect((await call('PUT', `/access/doors/${id}/access-rules`, body, desk)).status).toBe(200);
+  await setRules(rules);
+  for (const bits of ['ffc12340', '0f0f0f40']) {
+    const listed = { card: { bits, count: 26 }, doors: [id] };
+    expect((await call('PUT', `/access/cards/${randomUUID()}`, listed, desk)).status).toBe(200);
+  }
+  /** Of the relay, once it has fallen open after the last. */
+  const expectOpenings = (count: number) =>
+    waitFor(async () => {
+      const { history, outputs } = await bus.state(3);
+      const closed = history.filter(({ output, on }) => output === 2 && on).length;
+      expect([closed, outputs.output2]).toEqual([count, false]);
+    });
+  const decided = async () => {
+    const { items } = (await call('GET', '/audit?action=door.access&limit=100')).body as {
+      items: { outcome: string; detail: { reason?: string } }[];
+    };
+    return items.map(({ outcome }) => outcome).toReversed();
+  };
+  const present = (data: string) => bus.set(3, { osdp: { card: { bits: 26, data } } });
+  const expectDecisions = (outcomes: string[]) =>
+    waitFor(async () => expect(await decided()).toEqual(outcomes));
+
+  await present('aaaaaa80');
+  await expectDecisions(['refused']);
+  await present('ffc12340');
+  await expectOpenings(1);
+  await bus.set(3, { inputs: { input1: true } });
+  await expectOpenings(2);
+
+  // The service is asked before the list, and its no is final.
+  await setRules({ decisionService: true });
+  await present('0f0f0f00');
+  await expectOpenings(3);
+  service.open = false;
+  await present('0f0f0f40');
+  await expectDecisions(['refused', 'accepted', 'accepted', 'accepted', 'refused']);
+  expect(service.asked).toEqual(['0f0f0f00', '0f0f0f40']);
+  // Where it is away the list decides.
+  service.close();
+  await present('ffc12340');
+  await expectOpenings(4);
+});
+
+/** A decision service that allows each card while `open`. */
+async function openDecisions() {
+  const asked: string[] = [];
+  const server = createServer(async (request, response) => {
+    asked.push(JSON.parse(await text(request)).bits);
+    response.end(JSON.stringify({ open: service.open }));
+  });
+  const close = () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  onTestFinished(close);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/decide`;
+  const service = { url, asked, open: true, close };
+  return service;
+}
 
 /** A trace that is decrypted shows that there was a card, and the audit that somebody has looked. */
 async function expectCardToBeMasked({

@@ -216,6 +216,7 @@ async function openSlices(
     vault,
     catalogue,
     doors,
+    rs485,
     service: decisionService && openDecisionService(decisionService, clock),
   });
   return { rs485, zgates, doors, access };

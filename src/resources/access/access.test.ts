@@ -71,6 +71,9 @@ beforeEach(async () => {
         return { doorId, outcome: 'confirmed', via: 'rs485', reason: null };
       },
     },
+    rs485: {
+      usesPin: (id) => (id === READER ? (pin) => pin !== 'input3' : undefined),
+    },
     service: {
       ask(question) {
         played.questions.push(question);
@@ -251,6 +254,24 @@ describe('a card', () => {
     expect(played.unlocks).toMatchObject([{ doorId: OTHER }]);
     const second = await played.rules({ readers: [{ deviceId: READER, reader: 0 }] });
     expect([second.status, second.body.error]).toEqual([409, 'IN_USE']);
+  });
+
+  it.each([
+    [
+      'an input that is not in use',
+      { requestToExit: [{ deviceId: READER, input: 'input3' }] },
+      '/requestToExit/0/input',
+    ],
+    [
+      'an input of no device',
+      { requestToExit: [{ deviceId: OTHER, input: 'input1' }] },
+      '/requestToExit/0/deviceId',
+    ],
+    ['a reader of no device', { readers: [{ deviceId: OTHER, reader: 0 }] }, '/readers/0/deviceId'],
+  ])('is not waited for at %s', async (_, body, path) => {
+    const answer = await played.rules(body);
+    expect([answer.status, answer.body.error]).toEqual([400, 'VALIDATION_FAILED']);
+    expect(answer.body.details).toMatchObject([{ path, code: 'NOT_POSSIBLE' }]);
   });
 
   it('of keys opens nothing', async () => {

@@ -8,6 +8,7 @@ import type { Audit } from '../../services/audit/audit.ts';
 import type { Catalogue } from '../../services/catalogue/catalogue.ts';
 import type { LiveEvents } from '../../services/events/events.ts';
 import type { DoorSlice } from '../doors/slice.ts';
+import type { Rs485 } from '../rs485/rs485.ts';
 import type { DecisionService } from './decision-service.ts';
 import type { AccessTable } from './table.ts';
 
@@ -22,6 +23,7 @@ export interface AccessContext {
   vault: Pick<Vault, 'digest'>;
   catalogue: Pick<Catalogue, 'schedule'>;
   doors: Pick<DoorSlice, 'exists' | 'unlock'>;
+  rs485: Pick<Rs485, 'usesPin'>;
   /** Of the configuration; undefined: it names none. */
   service: DecisionService | undefined;
 }

@@ -1,7 +1,7 @@
 /** Which inputs and readers open which door: nothing does until it is set. */
 import { isDeepStrictEqual } from 'node:util';
 import { storedJson } from '../../platform/database/damaged-rows.ts';
-import { GatehouseError } from '../../platform/errors.ts';
+import { GatehouseError, notPossible } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
 import type { AccessContext } from './context.ts';
 import { type AccessRules, type RulesBody, type RulesResult, storedRules } from './schema.ts';
@@ -11,7 +11,7 @@ const NONE: AccessRules = { requestToExit: [], readers: [], decisionService: fal
 
 export interface Rules {
   rules(doorId: string): RulesResult;
-  /** Throws NOT_FOUND, and IN_USE where an input or a reader is one of another door. */
+  /** Throws NOT_FOUND; VALIDATION_FAILED for a device that is not there and a pin that is not in use; IN_USE where an input or a reader is one of another door. */
   setRules(doorId: string, body: RulesBody, caller: Caller): Promise<RulesResult>;
   /** The same in memory, for a decision. */
   of(doorId: string): AccessRules;
@@ -20,7 +20,7 @@ export interface Rules {
   doorOfReader(deviceId: string, reader: number, own: string | null): string | undefined;
 }
 
-export function openRules({ database, table, audit, doors, service }: AccessContext): Rules {
+export function openRules({ database, table, audit, doors, rs485, service }: AccessContext): Rules {
   const stored = ({ door_id, rules }: RulesRow) => storedJson(`door/${door_id}`, storedRules, rules);
   function of(doorId: string): AccessRules {
     const row = table.rules.get(doorId);
@@ -43,6 +43,22 @@ export function openRules({ database, table, audit, doors, service }: AccessCont
       if (other !== undefined && other !== doorId && doors.exists(other)) throw inUse(place, other);
     }
   }
+  /** A place of which nothing would ever be heard: a door that does not open is noticed last by the one who set it. */
+  function assertHeard(before: AccessRules, after: AccessRules): void {
+    const known = new Set(placesOf(before));
+    for (const field of ['requestToExit', 'readers'] as const)
+      for (const [index, place] of after[field].entries()) {
+        const { deviceId } = place;
+        if (known.has(placeOf(deviceId, 'input' in place ? place.input : place.reader))) continue;
+        const usesPin = rs485.usesPin(deviceId);
+        if (!usesPin) throw notPossible(`/${field}/${index}/deviceId`, 'is no RS-485 device of this gateway');
+        if ('input' in place && !usesPin(place.input))
+          throw notPossible(
+            `/${field}/${index}/input`,
+            `is not in use: set ioPins.${place.input} of the device first`,
+          );
+      }
+  }
   function rules(doorId: string): RulesResult {
     if (!doors.exists(doorId)) throw new GatehouseError('NOT_FOUND', `There is no door ${doorId}.`);
     return { doorId, ...of(doorId), hasDecisionService: service !== undefined };
@@ -59,6 +75,7 @@ export function openRules({ database, table, audit, doors, service }: AccessCont
         const before = of(doorId);
         const after = { ...before, ...given(body) };
         if (isDeepStrictEqual(before, after)) return;
+        assertHeard(before, after);
         assertOwn(doorId, after);
         if (isDeepStrictEqual(after, NONE)) table.deleteRules.run(doorId);
         else table.setRules.run(doorId, JSON.stringify(after));

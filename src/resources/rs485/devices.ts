@@ -1,6 +1,6 @@
 /** The RS-485 device resource: reads and edits (4.5). */
 
-import type { Rs485Report } from '../../../drivers/contract/settings.ts';
+import type { Pin, Rs485Report } from '../../../drivers/contract/settings.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { storedJson, storedTime } from '../../platform/database/damaged-rows.ts';
 import type { Database } from '../../platform/database/database.ts';
@@ -49,6 +49,8 @@ export interface Devices {
   list(query: ListQuery): { items: Rs485Device[]; next: string | null };
   entries(): Rs485Entry[];
   countInGroup(groupId: string): number;
+  /** Whether a pin is in use, or is wanted to be; undefined: there is no such device. One that has no such setting uses all. */
+  usesPin(deviceId: string): ((pin: Pin) => boolean) | undefined;
   update(
     deviceId: string,
     edit: Edit & { deviceId?: string | undefined },
@@ -71,6 +73,14 @@ export function openDevices(options: DevicesOptions): Devices {
     list: (query) => page(database, (after, limit) => rows(table, query, after, limit), toDevice, query),
     entries: () => rs485Entries(table),
     countInGroup: (groupId) => table.countInGroup.get(groupId)?.count ?? 0,
+
+    usesPin(deviceId) {
+      const row = table.device.get(deviceId);
+      if (!row) return undefined;
+      const { ioPins } = wantedOf(row);
+      const inForce = settings.reported.get(deviceId)?.state?.settings?.ioPins;
+      return (pin) => ioPins[pin] || inForce?.[pin] !== false;
+    },
 
     async update(deviceId, edit, { principal, correlationId, ifMatch }) {
       assertSameId('deviceId', edit.deviceId, deviceId);
