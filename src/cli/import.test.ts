@@ -171,6 +171,9 @@ describe('gatehouse import', () => {
 });
 
 describe('a file that cannot be used ends with 2 and shows the place', () => {
+  beforeEach(() => {
+    shell.stderr.isTTY = true;
+  });
   it.each([
     ['what only the daemon can see', SITE.replace('groupId: lobby', `gatewayId: ${NOWHERE}`), 6, 16],
     ['a duplicate', `${SITE}  - accessPointId: 7\n`, 7, 20],

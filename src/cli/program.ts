@@ -23,7 +23,9 @@ export async function run(argv: readonly string[], shell: Shell): Promise<number
   } catch (error) {
     // Commander has printed it already; asking for help or the version is no mistake.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage;
-    if (error instanceof FileError) return failed(shell, error.message, EXIT.usage);
+    // What is no terminal is kept: the journal, a log, the reason why a nightly backup failed.
+    if (error instanceof FileError)
+      return failed(shell, shell.stderr.isTTY ? error.withLines : error.message, EXIT.usage);
     if (error instanceof CommandFailed) return failed(shell, error.message, error.exitCode);
     throw error;
   }

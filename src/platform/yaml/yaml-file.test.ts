@@ -28,7 +28,8 @@ describe('how mistakes are reported', () => {
       'http:',
       '\tlisten: x',
     ].join('\n');
-    expect(refusal(text.replace('\t', '  '), 'site.yaml').message).toBe(
+    const { message, withLines } = refusal(text.replace('\t', '  '), 'site.yaml');
+    expect(withLines).toBe(
       [
         'site.yaml:1:1: unknown setting "systemID" (did you mean "systemId"?)',
         '    1 | systemID: 5c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e',
@@ -44,7 +45,31 @@ describe('how mistakes are reported', () => {
         '      |           ^',
       ].join('\n'),
     );
+    expect(message.split('\n')).toEqual(withLines.split('\n').filter((line) => line.startsWith('site.yaml')));
     expect(refusal(text).mistakes[0]).toMatchObject({ line: 6, message: expect.stringMatching(/tab/i) });
+  });
+
+  it.each([
+    ['a value that is not allowed', 'upstream: { url: "mqtts://gatehouse:opensesame@broker" }'],
+    ['a setting that there is not', 'upstream: { url: mqtts://broker, password: opensesame }'],
+    ['a value of another type', 'http: { requestBurst: opensesame }'],
+    ['a section in its place', 'http: opensesame'],
+    ['a quote that is not closed', 'upstream:\n  url: "opensesame'],
+    ['text after a quote', 'upstream:\n  url: "a"opensesame'],
+    ['an escape', String.raw`upstream: { url: "\opensesame" }`],
+    ['a tag', 'upstream: { url: !opensesame x }'],
+    ['a directive', '%opensesame\n---\n{}'],
+    ['an alias', 'upstream: { url: *opensesame }'],
+    ['a block that begins in its head', 'upstream:\n  url: |opensesame\n    x'],
+    ['a second colon', 'upstream: url: opensesame'],
+    ['a bracket too many', 'http: { listen: 1 } opensesame }'],
+    ['a comma that is missing', 'http: { "listen" "opensesame" }'],
+    ['a reserved character', 'http: { listen: @opensesame }'],
+  ])('leaves what the file holds out of its message: %s', (_, text) => {
+    const { message, mistakes, withLines } = refusal(text);
+    expect(message + JSON.stringify(mistakes)).not.toContain('opensesame');
+    expect(message.length).toBeGreaterThan(20);
+    expect(withLines).toContain('opensesame');
   });
 
   it('reports duplicates, single settings and contradictions in one go', () => {

@@ -58,13 +58,16 @@ export interface Mistake {
   message: string;
 }
 
-/** The file cannot be used. The message is for a terminal, several lines. */
+/** The file cannot be used. The message has a line for each mistake, and nothing that is a value in the file: it goes into logs. */
 export class FileError extends Error {
   readonly mistakes: Mistake[];
-  constructor(message: string, mistakes: Mistake[] = [], options?: ErrorOptions) {
+  /** The message, with the lines of the file: for the terminal of the person who may read it. One of them may hold a password. */
+  readonly withLines: string;
+  constructor(message: string, mistakes: Mistake[] = [], options?: ErrorOptions & { withLines?: string }) {
     super(message, options);
     this.name = 'FileError';
     this.mistakes = mistakes;
+    this.withLines = options?.withLines ?? message;
   }
 }
 
@@ -165,8 +168,12 @@ interface Source {
   settings: WeakMap<YAMLMap, Map<unknown, Pair>>;
 }
 
-/** What the library says in words for programmers. */
+/** What the library says in words for programmers, or with the text that it is about. */
 const SAID: Partial<Record<string, string>> = {
+  UNEXPECTED_TOKEN: 'this cannot stand here: look at the indentation, the quotes and the brackets before it',
+  BAD_DQ_ESCAPE: 'a \\ that begins no escape: put the value in single quotes',
+  TAG_RESOLVE_FAILED: 'a tag (!name) is not understood: remove it, or put the value in quotes',
+  BAD_DIRECTIVE: 'a line that begins with % is not understood: remove it',
   BLOCK_AS_IMPLICIT_KEY:
     'a second ":" in one line: put the value in quotes, or what follows on a line of its own',
   NON_STRING_KEY: 'the name of a setting must be a word, no list, section or number',
@@ -311,16 +318,20 @@ function printable(text: string): string {
 function explained({ file, text }: Source, mistakes: Mistake[]): FileError {
   const ordered = mistakes.toSorted((a, b) => a.line - b.line || a.column - b.column);
   const lines = text.split(/\r?\n/);
-  const shown = ordered.slice(0, MISTAKES_SHOWN_MAX).map(({ line, column, message }) => {
+  const shown = ordered.slice(0, MISTAKES_SHOWN_MAX);
+  const more = ordered.length - shown.length;
+  const rest = more > 0 ? [`${file}: and ${more} more`] : [];
+  const named = shown.map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`);
+  const withLines = shown.map(({ line, column }, index) => {
     const start = Math.max(0, column - 1 - LINE_SHOWN_MAX / 2);
     const content = printable((lines[line - 1] ?? '').slice(start, start + LINE_SHOWN_MAX));
     const caret = `${content.slice(0, column - 1 - start).replace(/[^\t]/g, ' ')}^`;
     const margin = String(line).padStart(5);
-    return `${file}:${line}:${column}: ${message}\n${margin} | ${content}\n${' '.repeat(5)} | ${caret}`;
+    return `${named[index]}\n${margin} | ${content}\n${' '.repeat(5)} | ${caret}`;
   });
-  const more = ordered.length - shown.length;
-  if (more > 0) shown.push(`${file}: and ${more} more`);
-  return new FileError(shown.join('\n'), ordered);
+  return new FileError([...named, ...rest].join('\n'), ordered, {
+    withLines: [...withLines, ...rest].join('\n'),
+  });
 }
 
 export interface Edit {
