@@ -1,8 +1,10 @@
 /** The service as systemd runs it: its unit, and what the daemon says on systemd's socket. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { get } from 'node:https';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { KILL_DEADLINE_MS } from '../src/cli/serve.ts';
 import { openConnection } from '../src/platform/database/connection.ts';
@@ -15,6 +17,7 @@ const ROOT = join(import.meta.dirname, '..');
 const UNIT = join(ROOT, 'systemd/gatehouse.service');
 const LAUNCH = join(ROOT, 'systemd/launch');
 const MAIN = join(ROOT, 'src/start.js');
+const NOTIFY = join(ROOT, 'src/platform/host/notify.ts');
 /**
  * Tenths of 10, which is a service without any fence. 1.2 needs a list of addresses, which only the site knows (docs/operations.md,
  * Ports), and no setpriority, which the daily check of the database gives way with: strict.conf has both.
@@ -222,6 +225,44 @@ it.skipIf(NO_PEER)('lives while another program keeps its writer from the databa
   await hears('WATCHDOG=1', 2);
   intruder.exec('ROLLBACK');
 });
+
+it.skipIf(NO_PEER)(
+  'is not held up by a systemd that does not listen, which hears later what it had not taken',
+  async () => {
+    const folder = temporaryFolder();
+    const socket = join(folder, 'notify');
+    const receiver = spawn('/usr/bin/python3', ['-u', '-c', RECEIVER, socket], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    onTestFinished(() => void receiver.kill('SIGKILL'));
+    let heard = '';
+    receiver.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+      heard += chunk;
+    });
+    const hears = (text: string) => vi.waitFor(() => expect(heard).toContain(text), PATIENCE_MS);
+    await hears('listening');
+    receiver.kill('SIGSTOP');
+    // More than the queue of any kernel holds (net.unix.max_dgram_qlen); then a word once systemd listens again.
+    const program = `
+    const { openNotifier } = await import(${JSON.stringify(pathToFileURL(NOTIFY).href)});
+    const notifier = openNotifier(process.env);
+    for (let sent = 0; sent < 5_000; sent += 1) notifier.alive();
+    notifier.ready('all is well');
+    console.log('goes on');
+    process.stdin.once('data', () => { notifier.alive(); process.exit(); });
+  `;
+    const service = spawn(LAUNCH, [process.execPath, '--input-type=module', '-e', program], {
+      env: { ...AS_THE_SUITE, HOME: folder, NOTIFY_SOCKET: socket },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    onTestFinished(() => void service.kill('SIGKILL'));
+    await once(service.stdout, 'data');
+    receiver.kill('SIGCONT');
+    await hears('WATCHDOG=1');
+    service.stdin.write('\n');
+    await hears('WATCHDOG=1 | READY=1 | STATUS=all is well');
+  },
+);
 
 it.skipIf(NO_PEER)('runs without systemd, and with a descriptor that is no socket', async () => {
   const folder = temporaryFolder();

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import { temporaryDatabase, temporaryFolder } from '../../test/temporary.ts';
+import { silentLog } from '../platform/log.ts';
 import { openInventory } from './inventory.ts';
 
 const HOUR_MS = 3_600_000;
@@ -12,14 +13,17 @@ async function installation() {
   const folder = temporaryFolder();
   const database = await temporaryDatabase(folder);
   const file = join(folder, 'inventory.json');
+  const errors: object[] = [];
+  const log = { ...silentLog, error: (fields: object) => void errors.push(fields) };
   const sql = (text: string) => database.commit(() => void database.prepare<[]>(text).run());
   return {
     file,
+    errors,
     sql,
-    start: (databaseId = 'one') => openInventory({ database, databaseId, file, clock }),
+    start: (databaseId = 'one') => openInventory({ database, databaseId, file, clock, log }),
     /** Runs, notes what is there, and ends. */
     async run(databaseId = 'one') {
-      const { keep } = openInventory({ database, databaseId, file, clock });
+      const { keep } = openInventory({ database, databaseId, file, clock, log });
       await keep(AbortSignal.abort()).catch(() => {});
     },
     addDoors: (count: number) =>
@@ -69,8 +73,8 @@ it('goes on where little is missing', async () => {
   await run();
 });
 
-it('notes what is there each hour, and does not believe what it cannot read', async () => {
-  const { file, start, addDoors, lose } = await installation();
+it('notes what is there each hour, and says so when it cannot read it', async () => {
+  const { file, errors, start, addDoors, lose } = await installation();
   const site = start();
   const stop = new AbortController();
   const keeping = site.keep(stop.signal).catch(() => {});
@@ -83,5 +87,7 @@ it('notes what is there each hour, and does not believe what it cannot read', as
   await lose(7);
   expect(start).toThrow('has 0 doors, and had 7');
   writeFileSync(file, '{"databaseId": "one"');
+  expect(errors).toEqual([]);
   expect(start).not.toThrow();
+  expect(errors).toEqual([{ file, reason: 'it is damaged' }]);
 });

@@ -8,6 +8,8 @@ import { z } from 'zod';
 import type { Clock } from '../platform/clock.ts';
 import type { Database } from '../platform/database/database.ts';
 import { writeDurably } from '../platform/host/durable-file.ts';
+import { reasonOf } from '../platform/host/regular-file.ts';
+import type { Log } from '../platform/log.ts';
 
 const NOTED_EVERY_MS = 3_600_000;
 /** A smaller loss does not stop the start: rows, and a part of all. */
@@ -41,11 +43,12 @@ export interface InventoryOptions {
   /** Where it is noted. */
   file: string;
   clock: Clock;
+  log: Log;
 }
 
 /** Throws where the site is implausibly smaller than it was, with what to do. */
 export function openInventory(options: InventoryOptions): Inventory {
-  const { database, databaseId, file, clock } = options;
+  const { database, databaseId, file, clock, log } = options;
   const newest = database.prepare<[], { seq: number | null }>('SELECT max(seq) AS seq FROM audit');
   const removals = database.prepare<[number, string], { rows: number }>(
     "SELECT count(*) AS rows FROM audit WHERE seq > ? AND action = ? AND outcome = 'done'",
@@ -58,7 +61,7 @@ export function openInventory(options: InventoryOptions): Inventory {
   const removedSince = (audited: number, action: string | undefined) =>
     action === undefined ? 0 : (removals.get(audited, action)?.rows ?? 0);
 
-  const note = readNote(file);
+  const note = readNote(file, log);
   // A restored database has another identity.
   if (note?.databaseId === databaseId) {
     for (const [kind, there] of counts()) {
@@ -106,12 +109,21 @@ function shrunk(
   return `the database has ${there} ${kind}, and had ${before} on ${note.at}; no one has removed so many: it is an old copy, or has lost some. Nothing is started. Bring back the newest backup (gatehouse restore FILE); or, if this is right, remove ${file} and start again`;
 }
 
-/** Undefined: there is none, or a power cut has left nothing that can be read. */
-function readNote(file: string): Note | undefined {
+/**
+ * Undefined: there is none. One that is damaged does not stop the doors of a site whose database is sound (its own checks say so,
+ * losses.ts): the log says that nothing was compared.
+ */
+function readNote(file: string, log: Log): Note | undefined {
   if (!existsSync(file)) return undefined;
   try {
     return noteSchema.parse(JSON.parse(readFileSync(file, 'utf8')));
-  } catch {
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const reason = code === undefined ? 'it is damaged' : reasonOf(error);
+    log.error(
+      { file, reason },
+      'the note of how many doors there were cannot be read, so that this start did not compare them: look whether all doors are there. It is written again within a minute',
+    );
     return undefined;
   }
 }

@@ -99,7 +99,10 @@ export async function openServices(
   // Below the tasks: the last checkpoint covers what they recorded.
   opening.use(audit.checkpoints);
   const tasks = opening.use(openTasks(clock, log));
-  tasks.start('inventory', openInventory({ database, databaseId, file: path('inventory.json'), clock }).keep);
+  tasks.start(
+    'inventory',
+    openInventory({ database, databaseId, file: path('inventory.json'), clock, log }).keep,
+  );
   tasks.start('audit checkpoints', audit.checkpoints.keep);
   tasks.start('audit retention', audit.retention({ time, ...config.audit }).keep);
   const auth = opening.use(

@@ -1,13 +1,10 @@
 /**
  * Notifications of the service to systemd (sd_notify(3)): READY, STATUS, WATCHDOG, STOPPING. Node cannot open the datagram
- * socket that takes it, so it is inherited, already connected: from systemd itself (OpenFile=, version 253 on) or from
- * systemd/launch. Saying something never blocks and never fails the daemon.
+ * socket that takes it, so systemd/launch hands it over, connected, and so that a write never blocks.
  */
 import { writeSync } from 'node:fs';
-import { handedOver, socketAt } from './handed-over.ts';
+import { socketAt } from './handed-over.ts';
 
-/** The name in OpenFile=. */
-const NAME = 'notify';
 /** systemd shows one line of a terminal's width. */
 const STATUS_CHARACTERS = 200;
 
@@ -22,13 +19,17 @@ export interface Notifier {
 
 /** Does nothing at all when the environment names no socket: a daemon started by hand. */
 export function openNotifier(env: Readonly<Record<string, string | undefined>>): Notifier {
-  const descriptor = handedOver(env, NAME) ?? socketAt(env.GATEHOUSE_NOTIFY_FD);
+  const descriptor = socketAt(env.GATEHOUSE_NOTIFY_FD);
+  /** What systemd did not take, by its name: its queue is full, or it is being restarted. Sent with what follows in a few seconds. */
+  const unsent = new Map<string, string>();
   const send = (...lines: string[]) => {
     if (descriptor === undefined) return;
+    for (const line of lines) unsent.set(line.slice(0, line.indexOf('=')), line);
     try {
-      writeSync(descriptor, lines.join('\n'));
+      writeSync(descriptor, [...unsent.values()].join('\n'));
+      unsent.clear();
     } catch {
-      // systemd is being restarted, or its queue is full; the next word comes in a few seconds.
+      // EAGAIN, ECONNREFUSED.
     }
   };
   const statusLine = (text: string) => `STATUS=${text.replaceAll(/\s+/g, ' ').slice(0, STATUS_CHARACTERS)}`;
