@@ -7,7 +7,7 @@ import { onTestFinished } from 'vitest';
 import { type Gateway, openGateway } from '../src/app/gateway.ts';
 import { type Clock, systemClock } from '../src/platform/clock.ts';
 import type { ConfigInput } from '../src/platform/config/config.ts';
-import { parseConfig, readConfig } from '../src/platform/config/config-file.ts';
+import { openSource } from '../src/platform/config/config-file.ts';
 import { openLog, silentLog } from '../src/platform/log.ts';
 import { temporaryFolder } from './temporary.ts';
 
@@ -45,10 +45,11 @@ export async function openTestGateway(
   const configFile = join(folder, 'gatehouse.yaml');
   // JSON is YAML.
   writeFileSync(configFile, JSON.stringify(input));
-  const config = parseConfig(JSON.stringify(input), configFile);
+  const source = openSource(configFile);
+  const config = source.read();
   const gateway = await openGateway({
     config,
-    source: { file: configFile, read: () => readConfig(configFile, { checkFiles: true }) },
+    source,
     clock,
     log: silentLog,
     logControl: openLog({ level: 'info', journal: false, write: () => {} }).control,

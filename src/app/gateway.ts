@@ -9,6 +9,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { adminSocketOf } from '../platform/config/config.ts';
+import type { ConfigurationSource } from '../platform/config/config-file.ts';
 import { sinksOf } from '../platform/config/sinks.ts';
 import { type Checker, openChecker } from '../platform/database/checker.ts';
 import { certificateNames } from '../platform/host/host-names.ts';
@@ -32,7 +33,7 @@ import {
 } from './field-resources.ts';
 import type { Parts as AnsweringParts } from './interface.ts';
 import type { Ports } from './ports.ts';
-import { type ConfigurationSource, openReload, type Reload } from './reload/reload.ts';
+import { openReload, type Reload } from './reload/reload.ts';
 import { openServices, type Services } from './services.ts';
 import { openSupport } from './support/support.ts';
 import { VERSION } from './version.ts';

@@ -16,12 +16,14 @@ import {
 } from 'node:fs';
 import { constants as osConstants, setPriority } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
+import { text as streamText } from 'node:stream/consumers';
 import { VERSION } from '../app/version.ts';
 import type { EncryptionKey } from '../platform/age.ts';
 import { adminSocketOf, type Config } from '../platform/config/config.ts';
-import { readConfig } from '../platform/config/config-file.ts';
+import { parseConfig, readConfig } from '../platform/config/config-file.ts';
 import { syncPath } from '../platform/database/migrate.ts';
 import { makeFolder } from '../platform/host/durable-file.ts';
+import { FileError } from '../platform/yaml/yaml-file.ts';
 import { type ArchiveContent, bytesOf, writeArchive } from '../services/backup/archive.ts';
 import { configurationFiles, dataFiles } from '../services/backup/contents.ts';
 import { DATABASE, newManifest } from '../services/backup/manifest.ts';
@@ -82,7 +84,7 @@ export async function makeScheduledBackup(
   shell: Shell,
 ): Promise<void> {
   giveWay();
-  const config = readConfig(options.config);
+  const { config, text } = await soundConfig(options.config, shell);
   const { backup } = config;
   if (!backup) throw new CommandFailed('The configuration has no backup.');
   const folder = folderOf(config);
@@ -91,14 +93,25 @@ export async function makeScheduledBackup(
   const { recipients, keep } = backup;
   const printLine = (value: object) => void shell.stdout.write(`${JSON.stringify(value)}\n`);
   const progress: Progress = (done, total) => printLine({ done, total });
-  const order = { config, file: options.config, target, key: { recipients }, now, progress };
+  const order = { config, text, file: options.config, target, key: { recipients }, now, progress };
   const made = await makeArchive(order, shell);
   // Only now: an archive that could not be made takes no older one with it.
   const files = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile());
   const names = files.map(({ name }) => name);
   const removed = removable(names, keep, basename(target));
   for (const name of removed) rmSync(join(folder, name));
-  printLine({ ...made, removed });
+  printLine({ ...made, removed, isEarlierConfiguration: text !== undefined });
+}
+
+/** A mistake that was made today must not cost tonight's backup: the daemon hands over what it runs by, which is then archived. */
+async function soundConfig(file: string, { stdin }: Shell): Promise<{ config: Config; text?: string }> {
+  try {
+    return { config: readConfig(file) };
+  } catch (error) {
+    if (!(error instanceof FileError) || error.mistakes.length === 0) throw error;
+    const text = await streamText(stdin);
+    return { config: parseConfig(text, file), text };
+  }
 }
 
 const folderOf = ({ backup, dataDirectory }: Config) => backup?.folder ?? join(dataDirectory, 'backups');
@@ -115,6 +128,8 @@ interface Order {
   config: Config;
   /** Of the configuration. */
   file: string;
+  /** In place of what is in it. */
+  text?: string | undefined;
   target: string;
   key: EncryptionKey;
   now: number;
@@ -122,12 +137,15 @@ interface Order {
 }
 
 /** Whole or not at all, also when a stick is pulled; readable by its owner alone. */
-async function makeArchive({ config, file, target, key, now, progress }: Order, shell: Shell): Promise<Made> {
+async function makeArchive(
+  { config, text, file, target, key, now, progress }: Order,
+  shell: Shell,
+): Promise<Made> {
   const databaseFile = join(config.dataDirectory, 'gatehouse.db');
   if (!statSync(databaseFile, { throwIfNoEntry: false }))
     throw new CommandFailed(`There is nothing to back up: ${databaseFile} does not exist.`);
   try {
-    using content = gathered({ config, file, databaseFile, now }, shell);
+    using content = gathered({ config, text, file, databaseFile, now }, shell);
     using _user = asOwnerOf(dirname(target), shell);
     const bytes = await writeWhole(target, content, { key, progress }, shell);
     return { file: target, bytes, leftOut: content.manifest.leftOut };
@@ -152,13 +170,19 @@ function explained(error: NodeJS.ErrnoException, config: Config, target: string)
 
 /** All of it with the rights of those whose folders they are; then only descriptors and bytes are used. */
 function gathered(
-  { config, file, databaseFile, now }: Pick<Order, 'config' | 'file' | 'now'> & { databaseFile: string },
+  {
+    config,
+    text,
+    file,
+    databaseFile,
+    now,
+  }: Pick<Order, 'config' | 'text' | 'file' | 'now'> & { databaseFile: string },
   shell: Shell,
 ): ArchiveContent & Disposable {
   const { snapshot, database, data } = ofDataDirectory(config.dataDirectory, databaseFile, shell);
   try {
     using _user = asOwnerOf(dirname(resolve(file)), shell);
-    const configuration = configurationFiles(file, config);
+    const configuration = configurationFiles(file, config, text);
     const [own, ...named] = configuration.files;
     if (!own) throw new Error('there is no configuration');
     const files = [own, { name: DATABASE, descriptor: database }, ...data.files, ...named];

@@ -1,8 +1,8 @@
 /** A restore that is killed at each of the steps that put things in place, as by a power cut. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { backedUp, restore, rowsIn, tokensIn } from '../../test/cli/archives.ts';
 import { openTestGateway } from '../../test/gateway.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
@@ -28,6 +28,7 @@ vi.mock('node:fs', async (original) => {
       fs.renameSync(...args);
     }),
     linkSync: mortal(fs.linkSync),
+    fchmodSync: mortal(fs.fchmodSync),
     rmSync: mortal(fs.rmSync),
     mkdtempSync: mortal(fs.mkdtempSync),
   };
@@ -113,6 +114,8 @@ describe('a restore that is killed', () => {
   it('begins no new system with the configuration that it has brought to a blank machine', async () => {
     const { gateway, archive } = await backedUp();
     await gateway.close();
+    const mask = process.umask(0o077);
+    onTestFinished(() => void process.umask(mask));
     const seen = new Set<string>();
     await atEachStep(async (calls) => {
       const folder = temporaryFolder();
@@ -121,6 +124,8 @@ describe('a restore that is killed', () => {
       const data = join(folder, 'etc', 'data');
       const isConfigured = existsSync(site.configFile);
       const refused = refusal(data);
+      // The file of a service that is another user than root: with the rights of the service from its first moment.
+      if (isConfigured) expect(statSync(site.configFile).mode & 0o777).toBe(0o640);
       if (refused) expect(await restore(site, archive)).toBe(0);
       if (isConfigured) expect(tokensIn(join(data, 'gatehouse.db'))).toEqual(['pms']);
       seen.add(refused ? 'refused' : isConfigured ? 'new' : 'blank');

@@ -167,7 +167,10 @@ export function differing(folder: string, files: readonly ConfigurationFile[]) {
 /** Whose the files are to be; undefined: of this user. */
 export type Owner = { uid: number; gid: number } | undefined;
 
-/** Readable by the group of the folder, of which the service is a member. What was there is kept beside it. */
+/**
+ * Readable by the group of the folder, of which the service is a member. What was there is kept beside it. A file has its name once it
+ * is whole and has its owner: one of root alone would keep the service, and the next restore, from going on.
+ */
 export function placeConfiguration(
   folder: string,
   files: readonly ConfigurationFile[],
@@ -175,10 +178,12 @@ export function placeConfiguration(
 ): void {
   for (const { path, content } of files) {
     const target = join(folder, path);
+    const draft = `${target}.new`;
     makeFolders(dirname(target), owner);
-    if (lstatSync(target, { throwIfNoEntry: false })) moved(target, `${target}.replaced-${day}`, undo);
-    const descriptor = openSync(target, 'wx', 0o640);
-    undo.add(() => rmSync(target));
+    // A restore that was killed has left it.
+    rmSync(draft, { force: true });
+    const descriptor = openSync(draft, 'wx', 0o640);
+    undo.add(() => rmSync(draft, { force: true }));
     try {
       writeFileSync(descriptor, content);
       if (owner) fchownSync(descriptor, owner.uid, owner.gid);
@@ -187,6 +192,9 @@ export function placeConfiguration(
     } finally {
       closeSync(descriptor);
     }
+    if (lstatSync(target, { throwIfNoEntry: false })) moved(target, `${target}.replaced-${day}`, undo);
+    renameSync(draft, target);
+    undo.add(() => rmSync(target));
     syncPath(dirname(target));
   }
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { VERSION } from '../app/version.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config/config.ts';
-import { readConfig } from '../platform/config/config-file.ts';
+import { openSource } from '../platform/config/config-file.ts';
 import { isFullWithin } from '../platform/database/faults.ts';
 import { TooLittleRoom } from '../platform/database/migrate.ts';
 import { roomForStart, START_BYTES } from '../platform/database/space.ts';
@@ -31,8 +31,8 @@ const KILLED = `gatehouse: the disk has held the stop up for ${KILL_DEADLINE_MS 
 /** Serves until a signal. Throws ConfigError, or CommandFailed with what to change. */
 export async function serve(options: { config?: string }, shell: Shell): Promise<void> {
   const file = configFile(options.config, shell);
-  const read = () => readConfig(file, { checkFiles: true, checkAdapters: true });
-  const config = readConfig(file, { checkFiles: true });
+  const source = openSource(file);
+  const config = source.read({ checkFiles: true });
   const { log, control: logControl } = openLog({
     level: config.log.level,
     journal: shell.journal,
@@ -54,7 +54,6 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
     stack.use(holdDataDirectory(config.dataDirectory));
     assertFinished(config.dataDirectory);
     clearLeftovers(config.dataDirectory, log);
-    const source = { file, read };
     const processes = { ...shell.processes, first };
     const httpsDescriptor = handedOver(shell.env, 'https');
     return openGateway({ config, source, clock: shell.clock, log, logControl, processes, httpsDescriptor });

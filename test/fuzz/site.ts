@@ -99,7 +99,7 @@ async function openParts(folder: string, factory: Factory) {
   const desk = await openEncoderResources(options, base as never, identity, opening);
   const site = await openFieldResources(options, base, opening);
   const configuration = openReload({
-    source: { file: 'gatehouse.yaml', read: () => config },
+    source: { file: 'gatehouse.yaml', text: () => '', read: () => config },
     started: config,
     rewire: site.rewire,
     reread() {},

@@ -5,6 +5,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../platform/clock.ts';
 import type { Config } from '../../platform/config/config.ts';
+import type { ConfigurationSource } from '../../platform/config/config-file.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Log } from '../../platform/log.ts';
@@ -16,13 +17,6 @@ import type { Reloaded } from './schema.ts';
 
 /** Sections that are followed without a restart. */
 const FOLLOWED: readonly string[] = ['links', 'networks', 'zgates'] satisfies (keyof Wiring)[];
-
-/** Where the configuration comes from. */
-export interface ConfigurationSource {
-  file: string;
-  /** Throws FileError. */
-  read(): Config;
-}
 
 export interface ReloadOptions {
   source: ConfigurationSource;
@@ -61,7 +55,7 @@ export function openReload(options: ReloadOptions): Reload {
 
   function read(): Config {
     try {
-      return source.read();
+      return source.read({ checkFiles: true, checkAdapters: true });
     } catch (cause) {
       if (!(cause instanceof FileError)) throw cause;
       error = cause.message;

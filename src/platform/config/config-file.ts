@@ -56,7 +56,33 @@ export const readConfigText = (file: string) => readText(file, 'the configuratio
 
 /** Paths in the result are absolute. Throws FileError. */
 export function readConfig(file: string, options: ReadOptions = {}): Config {
-  const text = readConfigText(file);
+  return configIn(readConfigText(file), file, options);
+}
+
+/** Where a daemon has its configuration from. */
+export interface ConfigurationSource {
+  readonly file: string;
+  /** What it said when it was last read without a mistake. */
+  text(): string;
+  /** Throws FileError. */
+  read(options?: ReadOptions): Config;
+}
+
+export function openSource(file: string): ConfigurationSource {
+  let sound = '';
+  return {
+    file,
+    text: () => sound,
+    read(options = {}) {
+      const text = readConfigText(file);
+      const config = configIn(text, file, options);
+      sound = text;
+      return config;
+    },
+  };
+}
+
+function configIn(text: string, file: string, options: ReadOptions): Config {
   if (text.split('\n').every((line) => /^\s*(#|$)/.test(line)))
     throw new FileError(`${file} has no setting: ${EMPTY}`);
   return parseConfig(text, file, options);

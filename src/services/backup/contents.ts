@@ -75,12 +75,13 @@ function readWhole(file: string): Buffer {
 
 /**
  * The configuration, and the files it names in its own folder: those are Gatehouse's. What lies elsewhere belongs to
- * somebody else, such as the system's certificates, and a restore does not write there.
+ * somebody else, such as the system's certificates, and a restore does not write there. `text`: in place of the configuration's own.
  */
-export function configurationFiles(configFile: string, config: Config): ArchivedFiles {
+export function configurationFiles(configFile: string, config: Config, text?: string): ArchivedFiles {
   const file = realpathSync(configFile);
   const folder = dirname(file);
-  const own = { name: `config/${basename(configFile)}`, content: readWhole(file) };
+  const content = text === undefined ? readWhole(file) : Buffer.from(text);
+  const own = { name: `config/${basename(configFile)}`, content };
   const found: ArchivedFiles = { files: [own], leftOut: [] };
   for (const named of new Set(filesNamedBy(config))) {
     const real = realPathOf(named);

@@ -1,9 +1,9 @@
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { openTestGateway } from '../../../test/gateway.ts';
 import { manualClock } from '../../../test/manual-clock.ts';
-import { readConfig } from '../../platform/config/config-file.ts';
+import { openSource } from '../../platform/config/config-file.ts';
 import { silentLog } from '../../platform/log.ts';
 import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import type { AuditEntry } from '../audit/entry.ts';
@@ -56,9 +56,10 @@ async function scheduled(folder?: string) {
   const audited: AuditEntry[] = [];
   const published: LiveEvent[] = [];
   const orders: JobOrder[] = [];
+  const source = openSource(gateway.configFile);
   const backups = openBackups({
-    config: readConfig(gateway.configFile),
-    source: { file: gateway.configFile },
+    config: source.read(),
+    source,
     database: { commit: async (job) => job() },
     audit: { record: (entry) => void audited.push(entry) },
     jobs: { start: async (order) => orders.push(order) },
@@ -110,6 +111,19 @@ describe('the daemon', () => {
     expect(readdirSync(archives).sort()).toEqual(
       [made, archiveName(clock.now()), 'gatehouse.db.schema-7'].sort(),
     );
+    await end();
+  });
+
+  it('makes one of the configuration as it was, while there is a mistake in it', async () => {
+    const { gateway, clock, archives, attempt, audited, end } = await scheduled();
+    const sound = readFileSync(gateway.configFile, 'utf8');
+    writeFileSync(gateway.configFile, 'htpp: {}\nopensesame: "');
+    await attempt(60_000, 1);
+    expect(audited).toMatchObject([{ outcome: 'done', detail: { isEarlierConfiguration: true } }]);
+    expect(readdirSync(archives)).toContain(archiveName(clock.now()));
+    writeFileSync(gateway.configFile, sound);
+    await attempt(6 * HOUR, 2);
+    expect(audited[1]).toMatchObject({ outcome: 'done', detail: { isEarlierConfiguration: false } });
     await end();
   });
 

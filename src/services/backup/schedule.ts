@@ -11,6 +11,7 @@ import { createInterface } from 'node:readline';
 import { z } from 'zod';
 import type { Clock } from '../../platform/clock.ts';
 import type { Config } from '../../platform/config/config.ts';
+import type { ConfigurationSource } from '../../platform/config/config-file.ts';
 import { durationMs } from '../../platform/config/duration.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
@@ -31,6 +32,8 @@ const ACTION = 'backup.make';
 const OBJECT = 'backup';
 const NO_KEY =
   'No backup is configured, so there is no key to encrypt one with: draw a key (gatehouse backup key), and put its public half into backup.recipients of the configuration.';
+const EARLIER =
+  'the configuration has mistakes (gatehouse config check): the backup has it as it was before them';
 const START = join(import.meta.dirname, '../../start.js');
 
 export const BACKUP_MAKERS: readonly [Role, ...Role[]] = ['service-tool'];
@@ -42,6 +45,8 @@ const resultLine = z.object({
   bytes: z.number(),
   leftOut: z.array(z.string()),
   removed: z.array(z.string()),
+  /** The file has mistakes: the archive has it as it was when it was last read without one. */
+  isEarlierConfiguration: z.boolean(),
 });
 type Made = z.infer<typeof resultLine>;
 
@@ -68,8 +73,8 @@ export interface Backups {
 
 export interface BackupsOptions {
   config: Pick<Config, 'backup' | 'dataDirectory'>;
-  /** Of the configuration, which the process reads itself. */
-  source: { file: string };
+  /** Of the configuration, which the process reads itself; while that has mistakes it takes the text. */
+  source: Pick<ConfigurationSource, 'file' | 'text'>;
   database: Pick<Database, 'commit'>;
   audit: Audit;
   jobs: { start: StartJob };
@@ -110,6 +115,7 @@ export function openBackups(options: BackupsOptions): Backups {
     if (!(made instanceof Error)) {
       error = null;
       log.info({ ...made }, 'a backup was made');
+      if (made.isEarlierConfiguration) log.warn({ file: options.source.file }, EARLIER);
       return made;
     }
     const reason = made.message;
@@ -217,6 +223,9 @@ function run(
     const reason = error.killed ? `it took more than ${DEADLINE_MS / 60_000} minutes` : stderr.trim();
     reject(new Error(reason || error.message));
   });
+  // It reads this only where it needs it.
+  child.stdin?.on('error', () => {});
+  child.stdin?.end(source.text());
   if (child.stdout)
     createInterface(child.stdout).on('line', (line) => {
       const { data } = progressLine.safeParse(JSON.parse(line));
