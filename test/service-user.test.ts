@@ -1,9 +1,18 @@
 /** What root can read and the service cannot is a fault of the configuration, with the command that mends it. */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  mkdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, it, vi } from 'vitest';
+import { hiddenByUnit } from '../src/cli/service-user.ts';
 import { AS_THE_SUITE } from './as-the-suite.ts';
 import { CA_EXTENSIONS, hasOpenssl, openOpenssl } from './services/pki/openssl.ts';
 import { temporaryFolder } from './temporary.ts';
@@ -99,6 +108,15 @@ it.skipIf(process.getuid?.() !== 0 || !hasOpenssl)(
     expect(check().mistakes.filter(({ message }) => !message.includes('/dev/'))).toEqual([]);
   },
 );
+
+it('what the unit hides from the service is known, also behind a link', () => {
+  const link = join(temporaryFolder(), 'link');
+  symlinkSync(homedir(), link);
+  const hidden = [join(homedir(), 'a.pem'), link, '/home/anna/root.pem', '/tmp/../tmp/x'];
+  for (const path of hidden) expect(hiddenByUnit(path), path).toContain('ProtectHome=');
+  for (const path of ['/etc/gatehouse/root.pem', '/homes/root.pem', '/srv/tmp/x', '/var/lib/gatehouse'])
+    expect(hiddenByUnit(path), path).toBeUndefined();
+});
 
 it.skipIf(process.getuid?.() !== 0 || !hasOpenssl)(
   'no command is proposed that gives away what belongs to the system',

@@ -2,7 +2,7 @@
  * Files judged for the user of the service. Root can read them all, which says nothing of the service; a member of the
  * group may be kept from some, which is no fault of theirs.
  */
-import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { Config } from '../platform/config/config.ts';
 import type { FileReader } from '../platform/config/named-files.ts';
@@ -71,6 +71,7 @@ export function mayEnter(dataDirectory: string): boolean {
 
 function memberReader(skipped: (file: string) => void): FileReader {
   return {
+    hidden: () => undefined,
     refusal(file) {
       skipped(file);
       return undefined;
@@ -83,6 +84,17 @@ function memberReader(skipped: (file: string) => void): FileReader {
 
 const COPY_IT = 'copy it to /etc/gatehouse, and name the copy';
 
+/** ProtectHome= and PrivateTmp= of the unit. */
+const HIDDEN = /^\/(?:home|root|run\/user|tmp|var\/tmp)(?:\/|$)/;
+
+/** Why the service, as its unit has it, does not see a file or folder, whatever its rights; undefined: it does. Links are followed. */
+export function hiddenByUnit(path: string): string | undefined {
+  const real = existsSync(path) ? realpathSync(path) : resolve(path);
+  return HIDDEN.test(real)
+    ? `the service cannot see ${real}: its unit hides /home, /root, /run/user, /tmp and /var/tmp (ProtectHome=, PrivateTmp=)`
+    : undefined;
+}
+
 /** No command changes rights there: a slip in a name would open or give away what belongs to the system. */
 function isOfOthers(path: string): boolean {
   const whole = resolve(path);
@@ -91,7 +103,12 @@ function isOfOthers(path: string): boolean {
 
 /** `rights` are those of the user, given back with it. */
 function serviceReader({ name, group, uid, gid, groups }: ServiceUser, rights: Disposable): FileReader {
+  const hidden = (path: string) => (name === SERVICE ? hiddenByUnit(path) : undefined);
   return {
+    hidden(file) {
+      const reason = hidden(file);
+      return reason && `${reason}: ${COPY_IT}`;
+    },
     refusal(file) {
       const folder = closedFolder(file);
       const remedy = isOfOthers(folder ?? file)
@@ -102,6 +119,8 @@ function serviceReader({ name, group, uid, gid, groups }: ServiceUser, rights: D
       return `the service (user ${name}) may not read ${file}: ${remedy}`;
     },
     folderFault(folder) {
+      const reason = hidden(folder);
+      if (reason) return `${reason}: name a folder such as /var/lib/gatehouse`;
       const closed = closedFolder(`${folder}/.`);
       const above = closed === folder ? undefined : closed;
       const owner = statSync(folder, { throwIfNoEntry: false })?.uid;

@@ -15,6 +15,8 @@ export const HTTP_FILES = ['certFile', 'keyFile'] as const;
 
 /** The user whose rights to files are judged: files are opened with them until it is disposed. */
 export interface FileReader extends Disposable {
+  /** Why this user does not see the file, though its rights allow it; undefined: it does. */
+  hidden(file: string): string | undefined;
   /** Why this user may not read the file, and what mends it; undefined: it is not for this user to judge. */
   refusal(file: string): string | undefined;
   /** As refusal, of a serial port that is there; undefined: it may be opened. */
@@ -122,6 +124,8 @@ function unreadable(
   reader: FileReader | undefined,
   texts: Map<string, string>,
 ): string | undefined {
+  const hidden = reader?.hidden(file);
+  if (hidden !== undefined) return hidden;
   try {
     texts.set(file, readNamedFile(file));
     return undefined;
