@@ -10,7 +10,7 @@ import { MEET_EVERY_MS } from '../rs485/polling.ts';
 import type { Step } from './contact-steps.ts';
 import { type DeviceState, openState, type StateOptions } from './device-state.ts';
 import { readBits, readRegisters } from './messages.ts';
-import { isRefusal, openPollFailures, openStandIn } from './poll-failures.ts';
+import { isRefusal, openPollFailures, openStandIn, type PollFailures } from './poll-failures.ts';
 import { foreignProduct, identificationStep } from './product.ts';
 import { identitySpans, pollSpans, productSpans, settingsBlock } from './profile-areas.ts';
 import type { Profile } from './profile-shape.ts';
@@ -23,6 +23,12 @@ export interface Device extends Disposable {
   readonly poll: Poll;
   /** As it said last; undefined before the first contact. */
   hwId(): string | undefined;
+  /** As it says now: another one may be in its place. */
+  shownName(): string | undefined;
+  /** A reply was missed since the name was read: boards whose plugs were exchanged answer like that. */
+  isNameDue(): boolean;
+  /** Who it is has to be read again: an order was not answered, or another one says its name. */
+  doubtName(): void;
   connected(): boolean;
   /** Why nothing is sent to it while it is not connected. */
   absence(): string;
@@ -76,7 +82,8 @@ export function openDevice(options: DeviceOptions): Device {
     if (was) state.report(connected);
   }
 
-  const poll = openPoll(options, state, {
+  const tries = openPollFailures(options, state, readStep(unit, state));
+  const poll = openPoll(options, state, tries, {
     met: contactEndOf(options, state, {
       warn,
       disconnect,
@@ -112,6 +119,9 @@ export function openDevice(options: DeviceOptions): Device {
     profile,
     poll,
     hwId: state.hwId,
+    shownName: state.identify,
+    isNameDue: () => tries.due() !== undefined,
+    doubtName: tries.doubtName,
     image: state.image,
     settings: state.settings,
     read: state.take,
@@ -189,7 +199,7 @@ interface Listener {
   lost(reason?: string): void;
 }
 
-function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener): Poll {
+function openPoll(options: DeviceOptions, state: DeviceState, tries: PollFailures, listener: Listener): Poll {
   const { unit, profile, guard } = options;
   const reading = readStep(unit, state);
   const polls = readsOf(pollSpans(profile)).map(reading);
@@ -201,7 +211,6 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
   let asked: Step | undefined;
   /** A device that answers is met as fast as the wire lets; one that does not waits for its time. */
   let hurries = true;
-  const tries = openPollFailures(options, state, reading);
   /** What is asked now reads; else it feeds the watchdog. */
   let isPoll = true;
 

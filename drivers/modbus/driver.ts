@@ -183,7 +183,12 @@ function openMember(link: Link, unit: number, devices: Devices): ModbusMember {
     pulses: live,
     relayFault: faults.shown,
     guard,
-    claim: (hwId) => devices.claim(unit, hwId),
+    claim(hwId) {
+      const isFree = devices.claim(unit, hwId);
+      // The two may have changed places, and the other one knows nothing of it.
+      if (!isFree) devices.holderOf(hwId)?.device.doubtName();
+      return isFree;
+    },
     isTaken: (hwId) => devices.isTaken(unit, hwId),
     polled: () => relays.polled(),
     staysClosed: () => void expiry.keep().catch(() => undefined),

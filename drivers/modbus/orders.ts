@@ -90,7 +90,7 @@ export interface SentOnce {
 /**
  * Carried out once at most, though its reply may be lost. A power dip opens the relay and lets the device forget the pulse, so that
  * a repetition would close it a second time. So it is sent again only while the device shows that it has not taken it, and
- * by its boot count that it was not restarted since; a device that counts no restarts is sent it once. A refusal is believed when
+ * by its boot count that it was not restarted since, and by its name that it is no other; a device that counts no restarts is sent it once. A refusal is believed when
  * the device shows that it has not taken it: a damaged device may refuse what it has carried out. Throws as `sent` and `isTaken`
  * do, and then nothing is sent again.
  */
@@ -100,7 +100,7 @@ export async function sentOnce(
   order: Pick<Order, 'deadline'> & { signal: AbortSignal },
   isTaken: () => Promise<boolean>,
 ): Promise<SentOnce> {
-  const { bootCount } = device.profile;
+  const { bootCount, identity } = device.profile;
   const boots = () => bootCount && numberAt(device.image(), bootCount);
   const hwId = device.hwId();
   const before = boots();
@@ -118,15 +118,46 @@ export async function sentOnce(
       failure = error;
       isOver = true;
     }
+    if (failure && !refusal) device.doubtName();
     if (await isTaken()) return { failure, isTaken: true, isDoubtful: false };
     if (refusal) throw refusal;
     // After that look: a restart before it made the device forget what it had taken.
-    if (bootCount) await readBack(bus, device, spanOf(bootCount), { deadline: order.deadline });
+    for (const area of [bootCount, identity.hwId])
+      if (area) await readBack(bus, device, spanOf(area), { deadline: order.deadline });
     // Another device may be in its place, with the same count.
-    const isOther = !device.connected() || device.hwId() !== hwId;
+    const isOther = !device.connected() || device.shownName() !== hwId;
     const isDoubtful = before === undefined || boots() !== before || isOther;
     if (isOver || isDoubtful) return { failure, isTaken: false, isDoubtful };
   }
+}
+
+/**
+ * Where a reply was missed since the name of the device was read, it is read before anything is sent: another one may be in its place,
+ * behind another door. Throws DEVICE_OFFLINE; then nothing was sent.
+ */
+export async function assertSame(
+  { bus, device }: { bus: Pick<Bus, 'exchange'>; device: Device },
+  { deadline, signal }: Pick<Order, 'deadline'> & { signal: AbortSignal },
+): Promise<void> {
+  const { hwId } = device.profile.identity;
+  if (!hwId || !device.isNameDue()) return;
+  const name = spanOf(hwId);
+  const order = { class: 'command' as const, deadline, attempts: READ_BACK_ATTEMPTS, isFresh: true };
+  const values = await bus.exchange(exchangeOf(device.unit, name), order, signal).catch((error: unknown) => {
+    throw new DriverError(
+      'DEVICE_OFFLINE',
+      `device ${device.unit} missed a reply and does not say its name; nothing was sent`,
+      {
+        cause: error,
+      },
+    );
+  });
+  device.read(name, values, 0);
+  if (device.shownName() !== device.hwId())
+    throw new DriverError(
+      'DEVICE_OFFLINE',
+      `another device answers at address ${device.unit} than before; nothing was sent`,
+    );
 }
 
 /** Reads what the device shows now into its image; returns when it was asked. Throws OUTCOME_UNKNOWN. */

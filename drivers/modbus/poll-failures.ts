@@ -22,6 +22,8 @@ interface PollFailuresOptions {
   staysClosed(): void;
 }
 
+export type PollFailures = ReturnType<typeof openPollFailures>;
+
 /** Of what was asked. `reading`: the step that reads it. */
 export function openPollFailures(
   { profile, clock, staysClosed }: PollFailuresOptions,
@@ -49,6 +51,9 @@ export function openPollFailures(
     closed,
     opened(): void {
       closedSince = undefined;
+    },
+    doubtName(): void {
+      isNameDue = true;
     },
     /** What is to be asked in place of the next poll. */
     due: () => (isNameDue ? name : undefined),

@@ -12,7 +12,7 @@ import type { RelayFaults } from '../rs485/relay-faults.ts';
 import type { Device } from './device.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { write } from './messages.ts';
-import { isClosed, offRequest, readBack, sent, sentOnce } from './orders.ts';
+import { assertSame, isClosed, offRequest, readBack, sent, sentOnce } from './orders.ts';
 import { numberAt, putNumber, readsOf, spanOf } from './registers.ts';
 import type { RelayWatch } from './relay-watch.ts';
 import { effectiveMs, longestPulseMs, pulseBlock, relayCount } from './settings-block.ts';
@@ -65,6 +65,7 @@ export function openPulse(options: PulsesOptions): Fire {
       if (!device.connected()) throw new DriverError('DEVICE_OFFLINE', device.absence());
       assertTrusted(options);
       assertAlone(options.bus.isContested(device.unit), device.unit);
+      await assertSame(options, { deadline, signal });
       // Never shorter than a pulse under way, as another caller was promised.
       const left = (live.endsAt(relay) ?? 0) - clock.monotonic();
       const effective = effectiveMs(

@@ -1,0 +1,101 @@
+/** Boards of one kind whose plugs are exchanged: an order for one door never reaches the other. */
+import { describe, expect, it } from 'vitest';
+import { io, openTestLink, profileNamed, type TestDevice } from '../../test/drivers/modbus/link.ts';
+
+const IO = profileNamed('gatehouse-io');
+const pulse = (more: object = {}) => ({ hwId: 'GIO-0001', relay: 2, milliseconds: 3_000, ...more });
+
+describe('two devices that change places between two polls, or at the moment of an order', () => {
+  /** GIO-0001 at 17 and GIO-0002 at 18, met. */
+  async function openTwo() {
+    const [first, second] = [io('GIO-0001'), io('GIO-0002')];
+    const stations = new Map<number, TestDevice>([
+      [17, first],
+      [18, second],
+    ]);
+    const link = await openTestLink({
+      stations,
+      profiles: { 'gatehouse-io': IO },
+      options: { devices: [{ unitId: 17 }, { unitId: 18 }] },
+    });
+    await link.clock.advance(2_000);
+    const devices = [
+      { address: 17, hwId: 'GIO-0001' },
+      { address: 18, hwId: 'GIO-0002' },
+    ];
+    await link.execute('watch', { devices });
+    return { link, stations, first, second };
+  }
+  const pulsesOf = ({ device }: ReturnType<typeof io>) =>
+    (device.describe(0).pulse as { takenMs: number[] }).takenMs.length;
+
+  it.each([
+    ['and restart', true],
+    ['with equal boot counts, when one reply was missed', false],
+  ])('%s: each is known by its name again, and no order reaches the other door', async (_, restarts) => {
+    const { link, stations, first, second } = await openTwo();
+    await using _link = link;
+    if (restarts) for (const { device } of [first, second]) device.restart(link.clock.monotonic());
+    else {
+      stations.clear();
+      await link.clock.advance(250);
+    }
+    stations.set(17, second).set(18, first);
+    await link.clock.advance(1_000);
+    for (const hwId of ['GIO-0001', 'GIO-0001'])
+      await link.execute('pulse', pulse({ hwId })).catch((error: unknown) => error);
+    expect(pulsesOf(second)).toBe(0);
+    await link.clock.advance(60_000);
+    expect(link.report('GIO-0001')).toMatchObject({ connected: true, address: 18 });
+    expect(link.report('GIO-0002')).toMatchObject({ connected: true, address: 17 });
+    expect(await link.execute('pulse', pulse())).toMatchObject({ relay: 2 });
+    expect([pulsesOf(first) > 0, pulsesOf(second)]).toEqual([true, 0]);
+  });
+
+  it.each([
+    ['before it was heard', false],
+    ['after it was carried out', true],
+  ])('at the moment of an order, %s: it is not sent again to the other one', async (_, isHeard) => {
+    const { link, stations, first, second } = await openTwo();
+    await using _link = link;
+    first.behave = (request, answer) => {
+      if (request[1] !== 16) return answer();
+      if (isHeard) answer();
+      stations.set(17, second).set(18, first);
+      return null;
+    };
+    await expect(link.execute('pulse', pulse())).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+    first.behave = undefined;
+    expect(pulsesOf(second)).toBe(0);
+    await link.clock.advance(60_000);
+    expect(link.report('GIO-0001')).toMatchObject({ connected: true, address: 18 });
+    expect(link.report('GIO-0002')).toMatchObject({ connected: true, address: 17 });
+  });
+
+  it('after a reply was missed: nothing is sent before the name was read', async () => {
+    const { link, stations, first, second } = await openTwo();
+    await using _ = link;
+    stations.clear();
+    await link.clock.advance(250);
+    stations.set(17, second).set(18, first);
+    await expect(link.execute('pulse', pulse())).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+    expect([pulsesOf(first), pulsesOf(second)]).toEqual([0, 0]);
+  });
+
+  it('nor where one of them is gone and the other has its address', async () => {
+    const { link, stations, second } = await openTwo();
+    await using _ = link;
+    second.device.restart(link.clock.monotonic());
+    stations.delete(18);
+    stations.set(17, second);
+    await link.clock.advance(1_000);
+    for (let tries = 0; tries < 5; tries += 1) {
+      await link.execute('pulse', pulse()).catch((error: unknown) => error);
+      await link.clock.advance(1_000);
+    }
+    expect(pulsesOf(second)).toBe(0);
+    await link.clock.advance(60_000);
+    expect(link.report('GIO-0001')).toMatchObject({ connected: false });
+    expect(link.report('GIO-0002')).toMatchObject({ connected: true, address: 17 });
+  });
+});
