@@ -51,10 +51,13 @@ describe('the late outcome of an unlock', () => {
       lateOutcome: { outcome: 'confirmed', at },
     });
     expect(published()).toEqual([
-      { doorId: id, outcome: 'confirmed', isLate: true, at, delayMilliseconds: DEADLINE_MS + 2_000 },
+      { doorId: id, outcome: 'confirmed', isLate: null, at, delayMilliseconds: DEADLINE_MS + 2_000 },
     ]);
     expect(audited()).toMatchObject([
-      { outcome: 'late', detail: { lateOutcome: { outcome: 'confirmed' }, delayMilliseconds: 12_000 } },
+      {
+        outcome: 'done',
+        detail: { lateOutcome: { outcome: 'confirmed' }, isLate: null, delayMilliseconds: 12_000 },
+      },
     ]);
     // Repeated by the lock, it is published once.
     await emit();
@@ -71,14 +74,14 @@ describe('the late outcome of an unlock', () => {
     healed();
     await site.clock.advance(2_000);
     await emit();
-    expect(published()).toMatchObject([{ isLate: true, delayMilliseconds: DEADLINE_MS + 2_000 }]);
+    expect(published()).toMatchObject([{ isLate: null, delayMilliseconds: DEADLINE_MS + 2_000 }]);
   });
 
   it('was in time where the lock said so before the deadline', async () => {
     await unlockUnknown();
     await emit({ at: site.clock.now() - 1_000, heardAt: site.clock.monotonic() - 1_000 });
     expect(published()).toMatchObject([{ isLate: false, delayMilliseconds: DEADLINE_MS - 1_000 }]);
-    expect(audited()).toMatchObject([{ outcome: 'done' }]);
+    expect(audited()).toMatchObject([{ outcome: 'done', detail: { isLate: false } }]);
   });
 
   it.each([
@@ -89,7 +92,7 @@ describe('the late outcome of an unlock', () => {
     site.clock.jumpWall(jump);
     await site.clock.advance(2_000);
     await emit();
-    expect(published()).toMatchObject([{ isLate: true, delayMilliseconds: DEADLINE_MS + 2_000 }]);
+    expect(published()).toMatchObject([{ isLate: null, delayMilliseconds: DEADLINE_MS + 2_000 }]);
   });
 
   it('is not published when the door was put into stand-open since', async () => {
@@ -143,8 +146,8 @@ describe('the late outcome of an unlock', () => {
     await site.clock.advance(2_000);
     await emit();
     await emit();
-    expect(published()).toMatchObject([{ isLate: true, delayMilliseconds: DEADLINE_MS + 2_000 }]);
-    expect(audited()).toMatchObject([{ outcome: 'late', detail: { outcome: 'unknown' } }]);
+    expect(published()).toMatchObject([{ isLate: null, delayMilliseconds: DEADLINE_MS + 2_000 }]);
+    expect(audited()).toMatchObject([{ outcome: 'done', detail: { outcome: 'unknown', isLate: null } }]);
     expect(await lastUnlock()).toMatchObject({ outcome: 'failed', lateOutcome: null });
   });
 

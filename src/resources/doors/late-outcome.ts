@@ -1,10 +1,10 @@
 /**
  * An unlock that ended without a certain outcome, and which the lock reports later by an operation event that names the
- * radio. The event may also show that a parent delivered the command after its deadline. A report of the bolt is no proof:
- * a hand may have moved it.
+ * radio. Heard by the deadline it shows that the door opened in time. Heard after it, a parent may have delivered the command late, or
+ * the event itself was held up: which of the two, no one can know. A report of the bolt is no proof: a hand may have moved it.
  */
 import type { LockEvent } from '../../../drivers/contract/zgate.ts';
-import { type Delay, LATE, type LastActuation } from '../../services/actuations/actuations.ts';
+import type { Delay, LastActuation } from '../../services/actuations/actuations.ts';
 import type { DoorContext } from './context.ts';
 import { lateOutcomeEvent } from './live-events.ts';
 import { DEADLINE_MS, HELD_AT_MOST_MS } from './lock-links.ts';
@@ -44,15 +44,15 @@ export function takeLateOutcome(
   if (last.begunAt !== undefined && last.begunAt >= swappedAt && last.begunAt - swappedAt <= MAY_ARRIVE_MS)
     return undefined;
   const delayMs = delayOf(event, last);
-  const isLate = delayMs === null ? null : delayMs > DEADLINE_MS;
+  const isLate = delayMs !== null && delayMs <= DEADLINE_MS ? false : null;
   const late = { outcome: 'confirmed', at: event.at };
   const own = { action: UNLOCK, object, way: 'zigbee' } as const;
-  const stored = actuations.late(own, isLate ? LATE : 'done', late, delayMs);
-  events.publish(lateOutcomeEvent(id, { delayMs, isLate, at: event.at }));
-  if (isLate)
+  const stored = actuations.late(own, late, { delayMs, isLate });
+  events.publish(lateOutcomeEvent(id, { delayMs, isLate, at: event.at }, last));
+  if (isLate === null && delayMs !== null)
     log.warn(
       { door: id, delayMs },
-      'a door was unlocked after the deadline of its command: the parent of its lock held the frame too long; let it join at another router, or set unlockBehindRouters of its gateway',
+      'a lock reported an unlock after the deadline of its command: its parent held the command too long, or the report; let it join at another router, or set unlockBehindRouters of its gateway',
     );
   return stored;
 }

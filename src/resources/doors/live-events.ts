@@ -2,6 +2,7 @@
 import type { LockReport } from '../../../drivers/contract/settings.ts';
 import type { LockEvent } from '../../../drivers/contract/zgate.ts';
 import type { Caller } from '../../platform/principal.ts';
+import type { LastActuation } from '../../services/actuations/actuations.ts';
 import type { LiveEvent } from '../../services/events/cloud-event.ts';
 import type { OfflineReason } from './schema.ts';
 import type { DoorRow } from './table.ts';
@@ -95,13 +96,14 @@ export function happenedAt(doorId: string, { hwId: _, at, heardAt: __, ...facts 
   return ofDoor(doorId, 'event', { ...facts, at: new Date(at).toISOString() });
 }
 
-/** The outcome of an unlock became known after its answer. `isLate`: it was carried out after its deadline; null: not known. */
+/** The outcome of an unlock became known after its answer. `isLate`: false: it was carried out in time; null: not known. */
 export function lateOutcomeEvent(
   doorId: string,
-  { delayMs, isLate, at }: { delayMs: number | null; isLate: boolean | null; at: number },
+  { delayMs, isLate, at }: { delayMs: number | null; isLate: false | null; at: number },
+  { correlationId }: Pick<LastActuation, 'correlationId'>,
 ): LiveEvent {
   const when = { at: new Date(at).toISOString(), delayMilliseconds: delayMs };
-  return ofDoor(doorId, 'late-outcome', { outcome: 'confirmed', isLate, ...when });
+  return { ...ofDoor(doorId, 'late-outcome', { outcome: 'confirmed', isLate, ...when }), correlationId };
 }
 
 function ofDoor(doorId: string, what: string, data: Record<string, unknown>): LiveEvent {

@@ -49,6 +49,7 @@ export interface LastActuation {
   detail: Record<string, unknown>;
   /** Monotonic milliseconds, of the intent; undefined: an earlier run made it. */
   begunAt: number | undefined;
+  correlationId: string;
   /** The same of the latest one before it that ended `unknown`; undefined: none of this run did. */
   uncertainAt: number | undefined;
 }
@@ -65,13 +66,13 @@ export interface Actuations {
   objectOfLock(action: string, mac: string): string | undefined;
   /**
    * Inside a commit job: the outcome of `lastSent` has become known after its end. To the audit, and to `lateOutcome` of its
-   * detail; with `late`, how late is measured. Returns what is to be done after the commit.
+   * detail. `isLate`: null where it became known after its deadline, which is measured as `late`, or where `delayMs`, from the intent, is
+   * not known. Returns what is to be done after the commit.
    */
   late(
     last: Pick<Intent, 'action' | 'object' | 'way'>,
-    outcome: string,
     late: LateOutcome,
-    delayMs: Delay,
+    known: { delayMs: Delay; isLate: false | null },
   ): (() => void) | undefined;
 }
 
@@ -187,18 +188,20 @@ function openLate(
   table: ReturnType<typeof actuationTable>,
   sentOf: (row: ActuationRow | undefined) => Begun['sentBefore'],
 ): Actuations['late'] {
-  return ({ action, object, way }, outcome, late, delayMs) => {
+  return ({ action, object, way }, late, { delayMs, isLate }) => {
     const latest = table.last(action, object);
     const row = sentOf(latest)?.row;
     if (!row || row.outcome === null) return undefined;
     const detail = { ...detailOf(row), lateOutcome: late };
-    audit.record({ ...intentOf(row), outcome, detail: { ...detail, delayMilliseconds: delayMs } });
+    const known = { isLate, delayMilliseconds: delayMs };
+    audit.record({ ...intentOf(row), outcome: 'done', detail: { ...detail, ...known } });
     const text = JSON.stringify(detail);
     if (row === latest) table.end.run(row.outcome, text, row.id);
     return () => {
       // It is in memory alone.
       Object.assign(row, { detail: text });
-      if (way && outcome === LATE && delayMs !== null) meter.actuation({ action, way, outcome }, delayMs);
+      if (way && isLate === null && delayMs !== null)
+        meter.actuation({ action, way, outcome: LATE }, delayMs);
     };
   };
 }
@@ -238,6 +241,7 @@ function lastOf(row: ActuationRow, times: Times, isUnderWay: boolean): LastActua
     at: row.at,
     principalId: row.actor_id,
     outcome: isLost ? 'unknown' : row.outcome,
+    correlationId: row.correlation_id,
     detail: isLost ? { ...detail, outcome: 'unknown', reason: NOT_STORED } : detail,
     ...times,
   };

@@ -113,7 +113,10 @@ const DATA = {
   'door.late-outcome': z.object({
     doorId,
     outcome: z.enum(['confirmed']),
-    isLate: z.boolean().nullable(),
+    isLate: z
+      .boolean()
+      .nullable()
+      .openapi({ description: 'false: it opened by the deadline; null: not known' }),
     at: dateTime,
     delayMilliseconds: z.int().min(0).nullable(),
   }),
