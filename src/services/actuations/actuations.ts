@@ -13,7 +13,7 @@ import { type ActuationRow, actuationTable } from './table.ts';
 
 const STOPPED = 'the gateway was stopped before the outcome was known';
 /** After its deadline, as only the lock could show. */
-export const LATE = 'late';
+const LATE = 'late';
 const NOT_STORED = 'the outcome was known and could not be stored';
 
 export interface Intent {
