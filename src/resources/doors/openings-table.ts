@@ -90,6 +90,7 @@ const CLOSING_COLUMNS = [
   'actor',
   'correlation_id',
 ] as const satisfies (keyof ClosingRow)[];
+const WHO = ['actor_id', 'actor', 'correlation_id'] as const satisfies (keyof ActorColumns)[];
 const marks = (columns: readonly string[]) => columns.map(() => '?').join(', ');
 
 export function openingStatements(prepare: Prepare['prepare']) {
@@ -119,12 +120,13 @@ function standOpenStatements(prepare: Prepare['prepare']) {
 }
 
 function closingStatements(prepare: Prepare['prepare']) {
-  /** A lock that stands open stays one: a plain lock command would lock it, and not end that. */
+  /** A lock that stands open stays one: a plain lock command would lock it, and not end that. Who wanted it is of the purpose that is kept. */
   const store = prepare<Value[]>(
     `INSERT INTO lock_closing (${CLOSING_COLUMNS.join(', ')}) VALUES (${marks(CLOSING_COLUMNS)})
      ON CONFLICT (mac) DO UPDATE SET door_id = excluded.door_id, gateway_id = excluded.gateway_id,
        network_id = excluded.network_id, purpose = iif(purpose = 'standOpen', purpose, excluded.purpose),
-       reason = excluded.reason, openings = openings + 1, uncertain = max(uncertain, excluded.uncertain)`,
+       reason = excluded.reason, openings = openings + 1, uncertain = max(uncertain, excluded.uncertain),
+       ${WHO.map((column) => `${column} = iif(purpose = 'standOpen' AND excluded.purpose <> 'standOpen', ${column}, excluded.${column})`).join(', ')}`,
   );
   return {
     closings: prepare<[], ClosingRow>('SELECT * FROM lock_closing'),

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { temporaryFolder } from '../../../test/temporary.ts';
+import { temporaryDatabase, temporaryFolder } from '../../../test/temporary.ts';
 import { openConnection } from '../../platform/database/connection.ts';
 import { migrate, readMigrations } from '../../platform/database/migrate.ts';
 import { openDoorTable } from './table.ts';
@@ -45,4 +45,34 @@ it('doors of a database from before locks were heard of keep what they have, and
   ]);
   // Those whose locks may have been sent the command to stand open: the next start closes them.
   expect(table.stoodOpenBySetting.all().map(({ id }) => id)).toEqual(['settled', 'tightened', 'sent']);
+});
+
+it('a lock that has to be locked is so for the request that opened it last, and one that stands open for that of standing open', async () => {
+  const database = await temporaryDatabase();
+  const { storeClosing, closing } = openDoorTable(database);
+  const of = (purpose: 'unlock' | 'standOpen', cause: string) =>
+    database.commit(() =>
+      storeClosing({
+        mac: 'm',
+        door_id: 'd',
+        gateway_id: null,
+        network_id: null,
+        purpose,
+        reason: '',
+        uncertain: 0,
+        since: 0,
+        actor_id: 'p',
+        actor: 'p',
+        correlation_id: cause,
+      }),
+    );
+  const shown = () => [closing.get('m')?.purpose, closing.get('m')?.correlation_id];
+  await of('unlock', 'first');
+  await of('unlock', 'second');
+  expect(shown()).toEqual(['unlock', 'second']);
+  await of('standOpen', 'third');
+  await of('unlock', 'fourth');
+  expect(shown()).toEqual(['standOpen', 'third']);
+  await of('standOpen', 'fifth');
+  expect(shown()).toEqual(['standOpen', 'fifth']);
 });
