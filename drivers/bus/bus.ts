@@ -36,9 +36,9 @@ export interface Bus extends AsyncDisposable {
   report(): BusReport;
   /**
    * Requests of the last seconds, to any device, whose replies were not heard and may still come. Of a protocol whose
-   * replies carry no address any of them may be taken for the next reply.
+   * replies carry no address any of them may be taken for the next reply. `like`: those alone whose replies look like the one to this.
    */
-  outstanding(): number;
+  outstanding(like?: Pick<Exchange<unknown>, 'address' | 'operation'>): number;
   /** Two devices answered there, one behind the other, within the last minute, and not one alone since. */
   isContested(address: number): boolean;
   /** What went over the wire (trace.ts). */

@@ -44,17 +44,21 @@ export function afterLate(outstanding: readonly OutstandingRequest[]): readonly 
  */
 export interface MissedRequests {
   /** Times are monotonic. */
-  missed(address: number, sentAt: number): void;
+  missed(address: number, sentAt: number, operation?: string): void;
   /** A reply of this address was heard late. */
   spokeLate(address: number): void;
   /** A late reply of this address may be what was heard. It explains nothing else from now on. */
   explains(address: number, at: number): boolean;
-  /** Of all addresses. */
-  count(at: number): number;
+  /** Of all addresses, or those alone whose replies look like the one to this. */
+  count(at: number, like?: { address: number; operation: string }): number;
 }
 
 export function openMissedRequests(): MissedRequests {
-  let all: readonly { readonly address: number; readonly sentAt: number }[] = [];
+  let all: readonly {
+    readonly address: number;
+    readonly sentAt: number;
+    readonly operation: string | undefined;
+  }[] = [];
 
   function forget(at: number): void {
     all = all.filter(({ sentAt }) => at - sentAt <= OUTSTANDING_FOR_MS);
@@ -67,18 +71,19 @@ export function openMissedRequests(): MissedRequests {
   }
 
   return {
-    missed(address, sentAt) {
+    missed(address, sentAt, operation) {
       forget(sentAt);
-      all = [...all, { address, sentAt }];
+      all = [...all, { address, sentAt, operation }];
     },
     spokeLate: (address) => void takeOldest(address),
     explains(address, at) {
       forget(at);
       return takeOldest(address);
     },
-    count(at) {
+    count(at, like) {
       forget(at);
-      return all.length;
+      if (!like) return all.length;
+      return all.filter((one) => one.address === like.address && one.operation === like.operation).length;
     },
   };
 }

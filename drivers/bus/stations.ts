@@ -31,7 +31,7 @@ export interface Stations {
   /** How long not to poll it again, for the sake of the others. */
   spacingMs(station: Station): number;
   /** As in bus.ts, as the next. */
-  outstanding(): number;
+  outstanding(like?: Pick<Exchange<unknown>, 'address' | 'operation'>): number;
   isContested(address: number): boolean;
   report(): Omit<BusReport, 'commandSeconds'>;
 }
@@ -94,8 +94,8 @@ export function openStations(options: BusOptions, line: Line, clock: Clock): Sta
       // A broadcast has no answer, and a lost port says nothing about the station.
       if (replyLength === 0 || otherLine || line.gone.aborted)
         return { conversation, changed: false, askedAt: sentAt };
-      open.ended(station, conversation);
       const isNumbered = exchange.numbered === true || line.port.numbersRequests === true;
+      if (!isNumbered) open.ended(station, operation, conversation);
       const askedAt = isNumbered ? sentAt : askedAtOf(station, operation, conversation);
       station.askableAt = lateUntil + (isNumbered ? 0 : graceMs(station, conversation));
       if (conversation.yielded) {
@@ -111,7 +111,7 @@ export function openStations(options: BusOptions, line: Line, clock: Clock): Sta
       return { conversation, changed: note(station, ended), askedAt };
     },
     spacingMs: conflicts.spacingMs,
-    outstanding: () => open.count(clock.monotonic()),
+    outstanding: (like) => open.count(clock.monotonic(), like),
     isContested: conflicts.isContested,
     report() {
       takeLate();
@@ -158,12 +158,16 @@ function openRequests(line: Line) {
   /** Heard outside of exchanges, or instead of a reply. */
   let stray = { bytes: 0, at: Number.NEGATIVE_INFINITY };
   return {
-    ended({ address, lastOperation }: Station, { outcome, sentAt, endedAt }: Conversation): void {
+    ended(
+      { address, lastOperation }: Station,
+      operation: string,
+      { outcome, sentAt, endedAt }: Conversation,
+    ): void {
       const bytes = line.strayBytes();
       if (outcome.kind === 'foreign' || bytes > stray.bytes) stray = { bytes, at: endedAt };
       // A device that never answered is absent, as long as nothing is heard that may come of it.
       const mayBeLate = lastOperation !== undefined || endedAt - stray.at < LATE_FOR_MS;
-      if (!isAnswer(outcome.kind) && mayBeLate) missed.missed(address, sentAt);
+      if (!isAnswer(outcome.kind) && mayBeLate) missed.missed(address, sentAt, operation);
     },
     spokeLate: missed.spokeLate,
     count: missed.count,

@@ -5,7 +5,7 @@
  * when this starts. They do not time a pulse: outputs.ts does, while their watchdog looks after it.
  *
  * To read in this order. A module: modules.ts → module.ts → state.ts → polling.ts → inputs.ts → report.ts. Its outputs:
- * outputs.ts → switch-off.ts → watchdog-test.ts → scripts.ts (questions, step by step) → script-runner.ts → reply-confirmation.ts →
+ * outputs.ts → switch-off.ts → watchdog-test.ts → scripts.ts (questions, step by step) → script-runner.ts → drivers/bus/reply-confirmation.ts →
  * live-pulses.ts. Which modules there are: module-shape.ts → module-types.ts. The bytes: messages.ts → wire.ts → frame.ts. Addresses that are asked: probe.ts.
  */
 import { z } from 'zod';

@@ -1,9 +1,10 @@
 /** Brings one module up, and switches an output on for a pulse. An output is on only while a pulse is live (switch-off.ts). */
+
+import { OUTSTANDING_MAX } from '../bus/reply-confirmation.ts';
 import { DriverError } from '../contract/driver.ts';
 import type { Pulse, Pulsed } from '../contract/rs485.ts';
 import { aa } from './messages.ts';
 import type { ModuleType } from './module-shape.ts';
-import { OUTSTANDING_MAX } from './reply-confirmation.ts';
 import { bringUp, switchOn } from './scripts.ts';
 import type { ModuleParts } from './state.ts';
 import { INTERRUPTED, isOffFirst } from './switch-off.ts';

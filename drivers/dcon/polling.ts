@@ -1,6 +1,7 @@
 /** What is read of one module, poll by poll, and what follows from it. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Poll } from '../bus/exchange.ts';
+import { openReplyConfirmation, openReplyTimes } from '../bus/reply-confirmation.ts';
 import type { Framing } from './frame.ts';
 import {
   clearLatched,
@@ -13,7 +14,6 @@ import {
   resetStatus,
 } from './messages.ts';
 import type { ModuleType } from './module-shape.ts';
-import { openReplyConfirmation, openReplyTimes } from './reply-confirmation.ts';
 import type { ModuleParts } from './state.ts';
 import { exchangeOf } from './wire.ts';
 

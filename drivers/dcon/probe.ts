@@ -1,5 +1,6 @@
 /** Asks addresses who is there (drivers/contract/rs485.ts `probe`). */
 import type { Order } from '../bus/exchange.ts';
+import { ASKED_MAX, type Outstanding } from '../bus/reply-confirmation.ts';
 import { type Clock, DriverError } from '../contract/driver.ts';
 import type { Probed } from '../contract/rs485.ts';
 import type { ProbeAsking } from '../rs485/link.ts';
@@ -7,7 +8,6 @@ import { openTally } from '../rs485/prober.ts';
 import type { Framing } from './frame.ts';
 import { firmwareVersion, moduleName, type Question } from './messages.ts';
 import { moduleTypeOf } from './module-types.ts';
-import { ASKED_MAX, type Outstanding } from './reply-confirmation.ts';
 import { exchangeOf } from './wire.ts';
 
 /** No one there: more questions would only cost time. */

@@ -1,10 +1,10 @@
 /** Speaks a script (scripts.ts) to a module over the bus. */
 import type { Bus } from '../bus/bus.ts';
 import type { Exchange, Order, OrderClass } from '../bus/exchange.ts';
+import { confirmedReply } from '../bus/reply-confirmation.ts';
 import { type Clock, DriverError } from '../contract/driver.ts';
 import type { Framing } from './frame.ts';
 import type { Question } from './messages.ts';
-import { confirmedReply } from './reply-confirmation.ts';
 import type { Script } from './scripts.ts';
 import { exchangeOf } from './wire.ts';
 

@@ -1,4 +1,6 @@
 /** What is known of one module, and what its parts share: polling.ts reads it, outputs.ts switches it. */
+
+import type { Outstanding } from '../bus/reply-confirmation.ts';
 import type { Notifier } from '../bus/waiting.ts';
 import type { Clock, DriverLog } from '../contract/driver.ts';
 import type { Rs485Settings } from '../contract/settings.ts';
@@ -9,7 +11,6 @@ import type { Inputs } from './inputs.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { aa, type Pins } from './messages.ts';
 import type { ModuleType } from './module-shape.ts';
-import type { Outstanding } from './reply-confirmation.ts';
 import type { ScriptRunner } from './script-runner.ts';
 import type { Guard, Known } from './scripts.ts';
 

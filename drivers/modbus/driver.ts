@@ -164,7 +164,8 @@ function openMember(link: Link, unit: number, devices: Devices): ModbusMember {
     log,
     closing,
   );
-  const busFor = (opens: boolean): Pick<Bus, 'exchange' | 'isContested'> => ({
+  const busFor = (opens: boolean): Pick<Bus, 'exchange' | 'outstanding' | 'isContested'> => ({
+    outstanding: bus.outstanding,
     isContested: bus.isContested,
     exchange: (exchange, order, signal) =>
       bus.exchange(expiry.guarded(guard.watched(exchange), opens), order, signal),

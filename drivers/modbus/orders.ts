@@ -1,6 +1,7 @@
 /** What is sent to a relay, and what the relay shows of it afterwards. */
 import type { Bus } from '../bus/bus.ts';
 import { type Attempt, type Exchange, FAULTS, type Order, type OrderClass } from '../bus/exchange.ts';
+import { confirmedReply } from '../bus/reply-confirmation.ts';
 import { type Clock, DriverError, type DriverErrorCode } from '../contract/driver.ts';
 import { type Device, exchangeOf } from './device.ts';
 import { write } from './messages.ts';
@@ -119,14 +120,16 @@ export async function sentOnce(
       isOver = true;
     }
     if (failure && !refusal) device.doubtName();
-    if (await isTaken()) return { failure, isTaken: true, isDoubtful: false };
+    const isShown = await isTaken();
+    if (isShown && (!failure || refusal)) return { failure, isTaken: true, isDoubtful: false };
     if (refusal) throw refusal;
     // After that look: a restart before it made the device forget what it had taken.
-    for (const area of [bootCount, identity.hwId])
+    for (const area of [isShown ? undefined : bootCount, identity.hwId])
       if (area) await readBack(bus, device, spanOf(area), { deadline: order.deadline });
-    // Another device may be in its place, with the same count.
-    const isOther = !device.connected() || device.shownName() !== hwId;
-    const isDoubtful = before === undefined || boots() !== before || isOther;
+    // Another device may be in its place, with the same count, and its relay closed.
+    const isOther = device.shownName() !== hwId;
+    if (isShown && !isOther) return { failure, isTaken: true, isDoubtful: false };
+    const isDoubtful = before === undefined || boots() !== before || isOther || !device.connected();
     if (isOver || isDoubtful) return { failure, isTaken: false, isDoubtful };
   }
 }
@@ -158,6 +161,32 @@ export async function assertSame(
       'DEVICE_OFFLINE',
       `another device answers at address ${device.unit} than before; nothing was sent`,
     );
+}
+
+/**
+ * What `see` finds in the image, after the spans were read into it; `sentAt`: when the last of them was asked. They are read again as
+ * long as that may be what was asked before: some lines do not keep the order of replies, and a reading does not say when it was asked.
+ * Throws OUTCOME_UNKNOWN.
+ */
+export async function seenNow<Seen>(
+  bus: Pick<Bus, 'exchange' | 'outstanding'>,
+  device: Device,
+  spans: readonly Span[],
+  { deadline, clock }: { deadline: number; clock?: Clock },
+  see: (sentAt: number) => Seen,
+): Promise<Seen> {
+  const missed = () => Math.max(...spans.map((span) => bus.outstanding(exchangeOf(device.unit, span))));
+  async function look(): Promise<Seen> {
+    let sentAt = 0;
+    for (const span of spans) sentAt = await readBack(bus, device, span, { deadline }, clock);
+    return see(sentAt);
+  }
+  try {
+    return await confirmedReply(look, missed);
+  } catch (error) {
+    if (!(error instanceof DriverError) || error.code !== 'BAD_REPLY') throw error;
+    throw new DriverError('OUTCOME_UNKNOWN', 'the device shows now this and now that', { cause: error });
+  }
 }
 
 /** Reads what the device shows now into its image; returns when it was asked. Throws OUTCOME_UNKNOWN. */

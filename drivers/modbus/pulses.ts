@@ -12,7 +12,7 @@ import type { RelayFaults } from '../rs485/relay-faults.ts';
 import type { Device } from './device.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { write } from './messages.ts';
-import { assertSame, isClosed, offRequest, readBack, sent, sentOnce } from './orders.ts';
+import { assertSame, isClosed, offRequest, readBack, seenNow, sent, sentOnce } from './orders.ts';
 import { numberAt, putNumber, readsOf, spanOf } from './registers.ts';
 import type { RelayWatch } from './relay-watch.ts';
 import { effectiveMs, longestPulseMs, pulseBlock, relayCount } from './settings-block.ts';
@@ -23,7 +23,7 @@ const ID_MAX = 0xffff;
 
 export interface PulsesOptions {
   device: Device;
-  bus: Pick<Bus, 'exchange' | 'isContested'>;
+  bus: Pick<Bus, 'exchange' | 'outstanding' | 'isContested'>;
   clock: Clock;
   live: LivePulses;
   /** Sees each relay open again. */
@@ -89,6 +89,22 @@ function assertTrusted({ device: { profile }, faults }: PulsesOptions): void {
   );
 }
 
+/** The relay that was read after a missed reply may be that of another device. Throws OUTCOME_UNKNOWN. */
+async function assertSameAfter(
+  { bus, device }: PulsesOptions,
+  failure: DriverError | undefined,
+  { deadline }: { deadline: number },
+): Promise<void> {
+  if (!failure || isRefusal(failure)) return;
+  device.doubtName();
+  const { signal } = new AbortController();
+  await assertSame({ bus, device }, { deadline, signal }).catch((cause: unknown) => {
+    throw new DriverError('OUTCOME_UNKNOWN', 'it was sent, and the device does not say its name after it', {
+      cause,
+    });
+  });
+}
+
 /** Also when the client has hung up: the relay may be closed, and its outcome is to be known. */
 function untilDeadline({ deadline }: { deadline: number }): { deadline: number } {
   return { deadline };
@@ -140,9 +156,10 @@ function byBlock({ device, bus, clock, live, relays }: PulsesOptions) {
     const before = live.endsAt(relay);
     const { failure, isTaken, isDoubtful } = await sentOnce({ bus, device }, request, order, async () => {
       live.began(relay, clock.monotonic() + milliseconds, id);
-      for (const span of readsOf([pulse.lastId, pulse.remaining, outputs].map(spanOf)))
-        await readBack(bus, device, span, untilDeadline(order));
-      return numberAt(device.image(), pulse.lastId) === id;
+      const spans = readsOf([pulse.lastId, pulse.remaining, outputs].map(spanOf));
+      const see = () => [numberAt(device.image(), pulse.lastId) === id, isClosed(device, relay)];
+      const [isShown = false] = await seenNow(bus, device, spans, untilDeadline(order), see);
+      return isShown;
     }).catch((error: unknown) => {
       if (isRefusal(error)) {
         live.refused(id);
@@ -169,7 +186,8 @@ function byBlock({ device, bus, clock, live, relays }: PulsesOptions) {
 }
 
 /** One attempt: again would be a second pulse. */
-function byTimedWrite({ device, bus, clock, live, relays }: PulsesOptions) {
+function byTimedWrite(options: PulsesOptions) {
+  const { device, bus, clock, live, relays } = options;
   const { unit, profile } = device;
   const { pulse, outputs } = profile;
   if ((pulse?.way !== 'flash' && pulse?.way !== 'command') || !outputs) return undefined;
@@ -194,7 +212,12 @@ function byTimedWrite({ device, bus, clock, live, relays }: PulsesOptions) {
     });
     begun();
     if (!failure) relays.began(relay, milliseconds);
-    const readAt = await readBack(bus, device, spanOf(outputs), untilDeadline(order), clock);
+    let readAt = begunAt;
+    await seenNow(bus, device, [spanOf(outputs)], { ...untilDeadline(order), clock }, (sentAt) => {
+      readAt = sentAt;
+      return isClosed(device, relay);
+    });
+    await assertSameAfter(options, failure, order);
     if (isClosed(device, relay) && (!failure || !wasClosed)) {
       // Late delivery may have begun its time at this reading; an acknowledged one runs already.
       if (failure) relays.began(relay, milliseconds);
@@ -252,8 +275,8 @@ function bySwitching({ device, bus, clock, live, relays, guard }: PulsesOptions)
     const { failure, isTaken, isDoubtful } = await sentOnce({ bus, device }, watched, order, async () => {
       isReadBack = true;
       if (!isCut()) lasts(live, relay, end);
-      await readBack(bus, device, spanOf(outputs), untilDeadline(order));
-      return isClosed(device, relay);
+      const see = () => isClosed(device, relay);
+      return await seenNow(bus, device, [spanOf(outputs)], untilDeadline(order), see);
     }).catch((error: unknown) => {
       const isUnfired = !isReadBack || isRefusal(error);
       if (isUnfired && live.endsAt(relay) !== undefined) lasts(live, relay, before);

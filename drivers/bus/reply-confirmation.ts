@@ -1,12 +1,13 @@
 /**
- * Whether an answer is that of the module that was asked. Answers carry no address, or look as if they carried another
- * one: `$016` may be answered by a module that was asked before and is late. Each request has one answer at most: of
- * more equal answers in a row than requests were missed, one at least is its own.
+ * Whether an answer is that of the device and to the request that was asked. Answers of DCON carry no address, or look as if they carried
+ * another one: `$016` may be answered by a module that was asked before and is late. Those of Modbus do not say what was read, and some
+ * lines do not keep their order. Each request has one answer at most: of more equal answers in a row than requests were missed, one at
+ * least is its own.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { DriverError } from '../contract/driver.ts';
 
-/** Requests of the bus whose answers may still come (drivers/bus/bus.ts). */
+/** Requests whose answers may still come (bus.ts). */
 export type Outstanding = () => number;
 
 /** Devices that are absent miss many requests and answer none. So many late answers do not come one after the other. */
@@ -24,7 +25,7 @@ export async function confirmedReply<Reply>(
     const reply = await ask();
     if (isSure(reply)) return reply;
   }
-  throw new DriverError('BAD_REPLY', 'answers differ, and may be late ones of other modules');
+  throw new DriverError('BAD_REPLY', 'answers differ, and may be late ones');
 }
 
 /** Takes each answer to one question in turn. */
