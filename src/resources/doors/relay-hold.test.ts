@@ -292,7 +292,9 @@ describe('a renewal that fails', () => {
     site.played.hold = () => new Promise(() => {});
     const answer = stand();
     await expect.poll(pulses).toBe(1);
-    expect((await remove()).body).toMatchObject({ outcome: 'accepted' });
+    const removed = remove();
+    await site.clock.advance(2_000);
+    expect((await removed).body).toMatchObject({ outcome: 'accepted' });
     expect(recorded()).toEqual(['ended: ended by request']);
     void answer;
   });

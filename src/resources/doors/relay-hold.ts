@@ -14,6 +14,9 @@ import { INTERNAL } from './lock-links.ts';
 export const RENEW_EVERY_MS = 8_000;
 /** Of one renewal; shorter than the time to the next, so that none comes after what was decided later. */
 const ATTEMPT_MS = 5_000;
+/** A pulse that was withdrawn has its outcome by then; a door is not kept open for a host that says nothing. */
+const SETTLES_MS = 2_000;
+const UNSETTLED: HoldOutcome = { kind: 'calledOff', fired: 'unknown' };
 /** In a row, before a relay counts as lost. The first one leaves the door open, or is a link that has just been started. */
 const FAILURES_TO_BE_LOST = 2;
 /**
@@ -29,10 +32,10 @@ export interface HoldFault {
   err?: unknown;
 }
 
-/** held: a pulse was confirmed · failing: the one before may go on · lost: none does · calledOff: it is to be held no more */
+/** held: a pulse was confirmed · failing: the one before may go on · lost: none does · calledOff: it is to be held no more; the pulse had left, perhaps */
 export type HoldOutcome =
   | { kind: 'held' }
-  | { kind: 'calledOff' }
+  | { kind: 'calledOff'; fired: 'yes' | 'no' | 'unknown' }
   | { kind: 'failing' | 'lost'; fault: HoldFault };
 
 interface Hold {
@@ -50,7 +53,7 @@ interface Hold {
   isReportedClosed: boolean;
   failures: number;
   /** Of the renewal under way. */
-  attempt: AbortController | undefined;
+  attempt: { stop: AbortController; outcome: Promise<HoldOutcome> } | undefined;
 }
 
 export interface RelayHolds {
@@ -65,8 +68,10 @@ export interface RelayHolds {
   /** It is held no more, and a pulse that may have reached it is not over yet. */
   isLettingGo(doorId: string): boolean;
   dropAll(): void;
-  /** A pulse of it is under way, and may have left. */
-  isFiring(doorId: string): boolean;
+  /** The renewal under way. */
+  firing(doorId: string): Promise<HoldOutcome> | undefined;
+  /** Withdraws the renewal under way, and waits for what came of it. */
+  callOff(doorId: string): Promise<HoldOutcome | undefined>;
   /** A pulse that was confirmed goes on, and the device has not reported the relay open since. */
   isOn(doorId: string): boolean;
   /** Milliseconds to the next renewal. */
@@ -84,19 +89,17 @@ export function openRelayHolds(clock: Clock, rs485: Pick<Rs485, 'holdRelay'>): R
       .holdRelay(hold.relay, order, signal)
       .then(({ outcome }) => (outcome === 'confirmed' ? undefined : UNCONFIRMED), faultOf);
     hold.attempt = undefined;
-    if (signal.aborted) return { kind: 'calledOff' };
+    const fired = firedBy(fault);
+    if (fired !== 'no') hold.mayEndAt = clock.monotonic() + HOLD_MS;
+    if (signal.aborted) return { kind: 'calledOff', fired };
     if (fault) {
-      if (mayHaveFired(fault)) {
-        hold.mayEndAt = clock.monotonic() + HOLD_MS;
-        hold.uncertainEndAt = hold.mayEndAt;
-      }
+      if (fired === 'unknown') hold.uncertainEndAt = hold.mayEndAt;
       hold.failures += 1;
       return { kind: hold.failures < FAILURES_TO_BE_LOST ? 'failing' : 'lost', fault };
     }
     const now = clock.monotonic();
     if (hold.endsAt <= now) Object.assign(hold, { heldSince: now, isReportedClosed: false });
-    hold.endsAt = now + HOLD_MS;
-    hold.mayEndAt = hold.endsAt;
+    hold.endsAt = hold.mayEndAt;
     hold.failures = 0;
     return { kind: 'held' };
   }
@@ -127,8 +130,9 @@ export function openRelayHolds(clock: Clock, rs485: Pick<Rs485, 'holdRelay'>): R
       holds.set(doorId, hold);
       if (hold.attempt || hold.renewAt > now) return undefined;
       hold.renewAt = now + RENEW_EVERY_MS;
-      hold.attempt = new AbortController();
-      return attempt(hold, hold.attempt);
+      const stop = new AbortController();
+      hold.attempt = { stop, outcome: attempt(hold, stop) };
+      return hold.attempt.outcome;
     },
     reported,
     drop(doorId) {
@@ -140,7 +144,7 @@ export function openRelayHolds(clock: Clock, rs485: Pick<Rs485, 'holdRelay'>): R
       // A pulse under way may have left.
       const endsAt = attempt ? now + HOLD_MS : mayEndAt;
       if (endsAt > now) lettingGo.set(doorId, endsAt);
-      attempt?.abort(AWAKE);
+      attempt?.stop.abort(AWAKE);
       holds.delete(doorId);
     },
     formerly(doorId) {
@@ -148,13 +152,25 @@ export function openRelayHolds(clock: Clock, rs485: Pick<Rs485, 'holdRelay'>): R
     },
     isLettingGo: (doorId) => (lettingGo.get(doorId) ?? 0) > clock.monotonic(),
     dropAll() {
-      for (const { attempt } of holds.values()) attempt?.abort(AWAKE);
+      for (const { attempt } of holds.values()) attempt?.stop.abort(AWAKE);
       holds.clear();
     },
-    isFiring: (doorId) => holds.get(doorId)?.attempt !== undefined,
+    firing: (doorId) => holds.get(doorId)?.attempt?.outcome,
+    callOff: async (doorId) => await calledOff(holds.get(doorId)?.attempt, clock),
     isOn: (doorId) => (holds.get(doorId)?.endsAt ?? 0) > clock.monotonic(),
     restMs: () => Math.min(...[...holds.values()].map(({ renewAt }) => renewAt - clock.monotonic())),
   };
+}
+
+async function calledOff(attempt: Hold['attempt'], clock: Clock): Promise<HoldOutcome | undefined> {
+  if (!attempt) return undefined;
+  attempt.stop.abort(AWAKE);
+  const settled = new AbortController();
+  const unsettled = clock.sleep(SETTLES_MS, settled.signal).then(
+    () => UNSETTLED,
+    () => UNSETTLED,
+  );
+  return await Promise.race([attempt.outcome, unsettled]).finally(() => settled.abort(AWAKE));
 }
 
 export function isSameRelay(one: Omit<Relay, 'settled'>, other: Omit<Relay, 'settled'>): boolean {
@@ -180,6 +196,11 @@ export const RELAY_REPORTED_OPEN = {
 /** After all other faults nothing was sent. */
 export function mayHaveFired(fault: HoldFault): boolean {
   return fault === UNCONFIRMED || fault.err !== undefined;
+}
+
+function firedBy(fault: HoldFault | undefined): 'yes' | 'no' | 'unknown' {
+  if (!fault) return 'yes';
+  return mayHaveFired(fault) ? 'unknown' : 'no';
 }
 
 /** That a device is away needs no stack; a fault of ours, `err`, does. */

@@ -1,11 +1,11 @@
 /** What opens a door for a time: the command to its lock, or the first pulse of its relay. Part of stand-open.ts. */
 import type { Clock } from '../../platform/clock.ts';
 import type { Busy } from './busy.ts';
-import { addressOf, deadlineOf, type End, endOf, HELD_AT_MOST_MS } from './lock-links.ts';
+import { addressOf, deadlineOf, type End, endOf, HELD_AT_MOST_MS, offline } from './lock-links.ts';
 import type { StandOpenPhase } from './openings-table.ts';
 import { mayHaveFired, type RelayHolds } from './relay-hold.ts';
 import type { TargetOptions } from './stand-open-order.ts';
-import { relayOf } from './stand-open-order.ts';
+import { endedStrictly, relayOf } from './stand-open-order.ts';
 import type { Moment } from './stand-open-time.ts';
 import type { Delivery, Standing, StandingChanges, StandingOptions, Standings } from './standing.ts';
 
@@ -26,9 +26,10 @@ const ENDED_MEANWHILE = {
   outcome: 'unknown',
   reason: 'it was ended before its outcome was known',
 } as const;
+const STOPPING = 'the gateway is being stopped';
 const NOT_SHOWN = 'the command was sent, and the lock has not shown that it is open';
 
-/** `before`: the phase it had when this was decided. */
+/** `before`: the phase it had when this was decided. Throws DEVICE_OFFLINE: it was withdrawn before anything was sent. */
 export function deliverIn(options: StandOpenOptions, { all, holds, changes }: StandOpenParts): Deliver {
   async function sendToLock(
     standing: Standing,
@@ -64,16 +65,30 @@ export function deliverIn(options: StandOpenOptions, { all, holds, changes }: St
     return end.result;
   }
 
+  /** Nothing was sent, and what ended it meanwhile is the answer. Throws DEVICE_OFFLINE. */
+  async function assertWanted(standing: Standing, isCalledOff: boolean): Promise<void> {
+    const { row } = standing;
+    const ended = standing.endedBy ?? endedStrictly(row, options) ?? (isCalledOff ? STOPPING : undefined);
+    if (ended === undefined) return;
+    if (standing.isEnding) await standing.ending;
+    else if (!isCalledOff || ended !== STOPPING) await changes.stop(standing, ended);
+    throw offline({ id: row.door_id, gateway_id: row.gateway_id }, ended);
+  }
+
   return async (standing, before) => {
     const { door_id: id, mac, phase } = standing.row;
     if (mac !== null) return sendToLock(standing, mac, before);
     if (phase === 'open' && holds.isOn(id)) return { outcome: 'confirmed', reason: null };
     const relay = relayOf(standing.row);
-    const outcome = relay && (await holds.renew(id, relay));
+    const outcome = relay && (await (holds.renew(id, relay) ?? holds.firing(id)));
     if (outcome) await changes.held(standing, outcome);
-    if (holds.isOn(id)) return { outcome: 'confirmed', reason: null };
-    if (outcome?.kind === 'calledOff') return ENDED_MEANWHILE;
-    const isSent = outcome && outcome.kind !== 'held' && mayHaveFired(outcome.fault);
+    // It may have been ended since then.
+    const isConfirmed = outcome?.kind === 'calledOff' ? outcome.fired === 'yes' : outcome?.kind === 'held';
+    if (isConfirmed || holds.isOn(id)) return { outcome: 'confirmed', reason: null };
+    if (outcome?.kind === 'calledOff' && outcome.fired === 'unknown') return ENDED_MEANWHILE;
+    const isSent = outcome && 'fault' in outcome && mayHaveFired(outcome.fault);
+    if (!isSent && standing.row.phase === 'waiting')
+      await assertWanted(standing, outcome?.kind === 'calledOff');
     const reason = standing.failure?.message ?? 'its relay is being closed';
     return { outcome: isSent || standing.row.phase === 'sent' ? 'unknown' : 'waiting', reason };
   };

@@ -3,7 +3,7 @@ import { whenUnreadable } from '../../platform/database/last-read.ts';
 import { addressOf, DEADLINE_MS } from './lock-links.ts';
 import type { StandOpenRow } from './openings-table.ts';
 import type { Deliver, StandOpenParts as Parts, StandOpenOptions } from './stand-open-delivery.ts';
-import { endedBy, isGivenUp, notFiredBecause, relayOf } from './stand-open-order.ts';
+import { endedBy, endedStrictly, isGivenUp, notFiredBecause, relayOf } from './stand-open-order.ts';
 import { isOutdated, keptTime, type Moment } from './stand-open-time.ts';
 import {
   auditedAs,
@@ -115,13 +115,5 @@ function endedNow(row: StandOpenRow, options: StandOpenOptions): string | undefi
   return whenUnreadable(
     () => endedBy(row, options.lastRead.door(row.door_id), options) ?? notFiredBecause(row, options),
     () => undefined,
-  );
-}
-
-/** Why nothing is sent now: nothing opens a door of which it cannot be read that it may. */
-export function endedStrictly(row: StandOpenRow, options: StandOpenOptions): string | undefined {
-  return whenUnreadable(
-    () => endedBy(row, options.table.door.get(row.door_id), options),
-    () => 'the database cannot be read',
   );
 }

@@ -1,5 +1,5 @@
 /** What is asked for when a door is to stand open: whether it may, until when, and by which lock or relay. */
-import { isUnreadable } from '../../platform/database/last-read.ts';
+import { isUnreadable, whenUnreadable } from '../../platform/database/last-read.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
 import type { Catalogue } from '../../services/catalogue/catalogue.ts';
@@ -122,6 +122,14 @@ export function endedBy(
   if (row.device_id !== null) return relayLost(row, device);
   if (device !== undefined) return 'an RS-485 device opens the door now';
   return row.mac === door.mac ? undefined : 'the door was given another lock';
+}
+
+/** Why nothing is sent now: nothing opens a door of which it cannot be read that it may. */
+export function endedStrictly(row: StandOpenRow, options: TargetOptions): string | undefined {
+  return whenUnreadable(
+    () => endedBy(row, options.table.door.get(row.door_id), options),
+    () => 'the database cannot be read',
+  );
 }
 
 /** The order was for one relay of one device: it holds for no other, whatever takes its place. */

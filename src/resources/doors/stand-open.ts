@@ -10,8 +10,10 @@
  * goes from waiting to open, or to sent when nothing shows what came of its pulse; each renewal tries again, as when it was lost.
  */
 import type { Clock } from '../../platform/clock.ts';
+import { GatehouseError } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
 import { openWaking } from '../../platform/waking.ts';
+import type { Intent } from '../../services/actuations/actuations.ts';
 import type { WiredRelay } from '../rs485/relays.ts';
 import { addressOf, answerInTime, HELD_AT_MOST_MS, offline } from './lock-links.ts';
 import type { StandOpenBody } from './lock-schema.ts';
@@ -23,10 +25,11 @@ import {
   type StandOpenParts as Parts,
   type StandOpenOptions,
 } from './stand-open-delivery.ts';
-import { endedStrictly, lookIn, retryIn } from './stand-open-look.ts';
+import { lookIn, retryIn } from './stand-open-look.ts';
 import {
   assertAllowed,
   auditedTarget,
+  endedStrictly,
   isGivenUp,
   isSameTarget,
   orderedRow,
@@ -257,11 +260,25 @@ function beginIn(
     if (isShown && row.device_id === null) void changes.reported(standing);
     else if (isShown && !holds.isOn(doorId)) void changes.held(standing, RELAY_REPORTED_OPEN);
     stored();
-    const delivery = await delivered(standing, { isShown, reason, before: before?.phase });
+    const how = { isShown, reason, before: before?.phase };
+    const delivery = await delivered(standing, how).catch(refusedIn(options, standing, intent, detail));
     await actuations.end(intent, auditedAs(delivery), { ...detail, ...delivery });
     wake();
     return delivery;
   }
+}
+
+/** It was withdrawn before anything was sent. */
+function refusedIn({ actuations }: StandOpenOptions, standing: Standing, intent: Intent, detail: object) {
+  return async (error: unknown): Promise<never> => {
+    if (error instanceof GatehouseError)
+      await actuations.end(intent, 'failed', {
+        ...detail,
+        error: error.code,
+        reason: standing.endedBy ?? error.message,
+      });
+    throw error;
+  };
 }
 
 function deliveredIn({ clock }: StandOpenOptions, deliver: Deliver) {

@@ -37,6 +37,8 @@ export interface Standing {
   failure: { code: string; message: string; at: number } | null;
   isSending: boolean;
   isEnding: boolean;
+  /** Why it ends, or has ended. */
+  endedBy: string | undefined;
   /** The end that is being stored. */
   ending: Promise<void> | undefined;
 }
@@ -64,6 +66,7 @@ export function newStanding(row: StandOpenRow, leftMs: number, clock: Clock): St
     failure: null,
     isSending: false,
     isEnding: false,
+    endedBy: undefined,
     ending: undefined,
   };
 }
@@ -138,7 +141,8 @@ export function standingChanges(
   const stored = storedIn(options, all);
   const [record, keep] = [recordIn(options), keepIn(options, stored)];
 
-  const remove = noting(endIn(options, all, holds, { record, stored }));
+  const ended = endIn(options, all, holds, { record, stored });
+  const remove = noting(ended);
 
   async function opened(standing: Standing, judgedFrom = clock.monotonic()): Promise<void> {
     const { row } = standing;
@@ -169,13 +173,18 @@ export function standingChanges(
       );
       await keep(standing, {}, () => record(row, 'lost', INTERRUPTED));
     },
-    stop: (standing, reason, by) => {
-      const { mac, phase } = standing.row;
+    stop: noting(async (standing, reason, by) => {
+      const { door_id: id, mac } = standing.row;
+      standing.isEnding = true;
+      standing.endedBy = reason;
+      const pulse = holds.firing(id) && (await holds.callOff(id));
+      if (pulse?.kind === 'calledOff' && pulse.fired === 'yes') await opened(standing);
+      const mayHaveBegun = pulse?.kind === 'calledOff' && pulse.fired === 'unknown';
       // What never began has no end.
-      if (phase === 'waiting' && !holds.isFiring(standing.row.door_id))
-        return remove(standing, 'expired', reason, by);
-      return remove(standing, mac === null ? 'ended' : 'ending', reason, by);
-    },
+      if (standing.row.phase === 'waiting' && !mayHaveBegun)
+        return await ended(standing, 'expired', reason, by);
+      await ended(standing, mac === null ? 'ended' : 'ending', reason, by);
+    }),
     expire: (standing) =>
       remove(
         standing,
