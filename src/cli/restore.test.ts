@@ -9,7 +9,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import {
   alter,
@@ -134,6 +134,25 @@ describe('restore', () => {
     writeFileSync(join(gateway.dataDirectory, 'restore-unfinished'), archive);
     expect(await restore(gateway, archive)).toBe(0);
     expect(toLock()).toEqual(each);
+  });
+
+  it('brings no key of who may update the machine', async () => {
+    const folder = temporaryFolder();
+    for (const name of ['update.pub', 'token']) writeFileSync(join(folder, name), 'of the archive');
+    const of = (tokenFile: string) => ({ decisionService: { url: 'https://127.0.0.1:1/', tokenFile } });
+    // Whoever makes an archive may name the file in its configuration.
+    for (const [name, isBrought] of [
+      ['token', true],
+      ['update.pub', false],
+    ] as const) {
+      const gateway = await openTestGateway({ access: of(name) }, folder);
+      const archive = join(folder, `${name}.age`);
+      expect(await backUp(gateway, archive), shell.written.stderr).toBe(0);
+      await gateway.close();
+      const machine = { configFile: join(temporaryFolder(), 'etc', 'gatehouse.yaml') };
+      expect(await restore(machine, archive), shell.written.stderr).toBe(0);
+      expect(existsSync(join(dirname(machine.configFile), name))).toBe(isBrought);
+    }
   });
 
   it('leaves another configuration alone, and replaces it when asked to', async () => {

@@ -53,6 +53,7 @@ import {
 } from './restore-source.ts';
 import { askFirst, CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 import { printable } from './terminal-text.ts';
+import { UPDATE_KEY } from './update/incoming.ts';
 
 export interface RestoreOptions extends DecryptionOptions {
   config?: string;
@@ -207,10 +208,12 @@ function clockBehind(manifest: Manifest | undefined, now: number): string[] {
 /** What of the configuration is put in place, and what the person must know of the rest. */
 function configurationOf(plan: Plan, manifest: Manifest | undefined, folder: string) {
   if (!manifest) return { configuration: [], notes: [] };
+  const key = basename(UPDATE_KEY);
   const files = manifest.files.flatMap(({ name }) => {
     if (!name.startsWith('config/')) return [];
     const path = name === manifest.configuration ? basename(plan.file) : name.slice('config/'.length);
-    return [{ path, content: readFileSync(join(folder, name)) }];
+    // The recipient of an archive is public, so that anyone can make one.
+    return path === key ? [] : [{ path, content: readFileSync(join(folder, name)) }];
   });
   const { missing, changed } = differing(dirname(plan.file), files);
   const notes = manifest.leftOut.map(

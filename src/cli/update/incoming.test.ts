@@ -2,6 +2,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   readFileSync,
@@ -92,6 +93,11 @@ describe.skipIf(missing('minisign') || missing('dpkg-deb'))('a package on a stic
     ['its sums were changed', ({ at }) => writeFileSync(at('SHA256SUMS'), 'x'), 'the signature does not fit'],
     ['another has signed it', ({ sign }) => sign('stranger'), 'signed with another key'],
     ['it is not signed', ({ at }) => execFileSync('rm', [at('SHA256SUMS.minisig')]), 'cannot be read'],
+    [
+      'others may write the key',
+      ({ at }) => chmodSync(at('key'), 0o666),
+      'may be changed by others than root',
+    ],
     ['the machine trusts no key', ({ at }) => execFileSync('rm', [at('key')]), 'cannot be read'],
     ['it is a pipe', ({ file }) => replaced(file, 'mkfifo'), 'it is a pipe, not a file'],
     ['its sums are a pipe', ({ at }) => replaced(at('SHA256SUMS'), 'mkfifo'), 'it is a pipe, not a file'],

@@ -8,6 +8,9 @@ import { CommandFailed } from '../shell.ts';
 import { verified } from './minisign.ts';
 
 const SUMS = 'SHA256SUMS';
+/** Who may update this machine: minisign's public key. */
+export const UPDATE_KEY = '/etc/gatehouse/update.pub';
+const OTHERS_MAY_WRITE = 0o022;
 /** Of a package, several times what one has: nothing of a stick is read without a bound. */
 const PACKAGE_MAX_BYTES = 512 * 1_048_576;
 /** What `systemctl` and udev know of the package is changed by apt alone. */
@@ -68,6 +71,7 @@ export function unpack(file: string, workshop: string, machine: Machine): Incomi
 /** As SHA256SUMS beside the package has it, which is signed. */
 function checkSignature(file: string, content: Uint8Array, publicKey: string): void {
   const sums = join(dirname(file), SUMS);
+  assertOwn(publicKey);
   const [text, signature, key] = [sums, `${sums}.minisig`, publicKey].map((path) =>
     readable(path, () => readNamedFile(path)),
   ) as [string, string, string];
@@ -79,6 +83,15 @@ function checkSignature(file: string, content: Uint8Array, publicKey: string): v
   const digest = createHash('sha256').update(content).digest('hex');
   if (!text.split('\n').includes(`${digest}  ${basename(file)}`))
     throw new CommandFailed(`${sums} does not have this ${basename(file)}.`);
+}
+
+/** Who may write the key may run a program as root by it. */
+function assertOwn(publicKey: string): void {
+  const { uid, mode } = readable(publicKey, () => statSync(publicKey));
+  if (uid !== process.getuid?.() || (mode & OTHERS_MAY_WRITE) !== 0)
+    throw new CommandFailed(
+      `${publicKey} may be changed by others than root, so that no package is trusted by it: compare it with the one that its maker publishes, then chown root ${publicKey} && chmod 644 ${publicKey}`,
+    );
 }
 
 function readable<T>(path: string, read: () => T): T {

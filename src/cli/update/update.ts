@@ -11,12 +11,11 @@ import type { Status } from '../../services/status/schema.ts';
 import { openClient, SITE_CONFIG } from '../client.ts';
 import { asOwnerOf } from '../folder-owner.ts';
 import { askFirst, CommandFailed, EXIT, printJson, type Shell } from '../shell.ts';
-import { unpack } from './incoming.ts';
+import { UPDATE_KEY, unpack } from './incoming.ts';
 import { openReleases, type Releases } from './releases.ts';
 import { type Data, type Service, takeBack, tryOut } from './trial.ts';
 
 const ROOT = '/usr/lib/gatehouse';
-const PUBLIC_KEY = '/etc/gatehouse/update.pub';
 const TRIAL = 'gatehouse-update.service';
 /** For a new version to say what it is: one that never ends holds up no one. */
 const PROGRAM_MS = 60_000;
@@ -34,7 +33,7 @@ export async function update(
     throw new CommandFailed('Updates need systemd, which is not what runs this machine.');
   if (releases.pending()) throw new CommandFailed('Another update is under way: gatehouse update status');
   const workshop = releases.workshop();
-  const machine = { publicKey: PUBLIC_KEY, root: '/', version: VERSION };
+  const machine = { publicKey: UPDATE_KEY, root: '/', version: VERSION };
   const { version, program } = unpack(file, workshop, machine);
   checkProgram(program, version);
   const status = await statusOf(shell);
