@@ -44,7 +44,7 @@ export function unpack(file: string, workshop: string, machine: Machine): Incomi
   const content = readable(file, () =>
     readRegularFile(file, { followLinks: true, maxBytes: PACKAGE_MAX_BYTES }),
   );
-  checkSignature(file, content, machine.publicKey);
+  checkSignature(file, content, machine);
   const deb = join(workshop, 'package.deb');
   writeFileSync(deb, content, { mode: 0o600 });
   const field = (name: string) => run('dpkg-deb', '--field', deb, name).trim();
@@ -69,9 +69,10 @@ export function unpack(file: string, workshop: string, machine: Machine): Incomi
 }
 
 /** As SHA256SUMS beside the package has it, which is signed. */
-function checkSignature(file: string, content: Uint8Array, publicKey: string): void {
+function checkSignature(file: string, content: Uint8Array, machine: Machine): void {
+  const { publicKey } = machine;
   const sums = join(dirname(file), SUMS);
-  assertOwn(publicKey);
+  assertOwn(machine);
   const [text, signature, key] = [sums, `${sums}.minisig`, publicKey].map((path) =>
     readable(path, () => readNamedFile(path)),
   ) as [string, string, string];
@@ -86,9 +87,9 @@ function checkSignature(file: string, content: Uint8Array, publicKey: string): v
 }
 
 /** Who may write the key may run a program as root by it. */
-function assertOwn(publicKey: string): void {
+function assertOwn({ publicKey, root }: Machine): void {
   const { uid, mode } = readable(publicKey, () => statSync(publicKey));
-  if (uid !== process.getuid?.() || (mode & OTHERS_MAY_WRITE) !== 0)
+  if (uid !== statSync(root).uid || (mode & OTHERS_MAY_WRITE) !== 0)
     throw new CommandFailed(
       `${publicKey} may be changed by others than root, so that no package is trusted by it: compare it with the one that its maker publishes, then chown root ${publicKey} && chmod 644 ${publicKey}`,
     );
