@@ -12,6 +12,8 @@ const OWN_CODE = 0x20;
 const REFUSING: readonly number[] = [
   ...[NAK.length, NAK.unknownCommand, NAK.biometricType, NAK.biometricFormat, NAK.record, OWN_CODE],
 ];
+/** osdp_OUT. */
+const OUT_CODE = 0x68;
 const LOST = [NAK.sequence, NAK.securityBlock, NAK.securityRequired];
 /** Who polls the device through its start: ID, CAP, the handshake, and what is asked first. */
 const POLLS_TO_START = 12;
@@ -50,6 +52,20 @@ describe('outside a session', () => {
     expect(panel.command(OUT)).toMatchObject({ kind: 'answered', reply: { kind: 'OSTATR' } });
     expect(requests).toHaveLength(2);
     expect(requests[1]).toEqual(requests[0]);
+    expect(pd.peripheral.deeds).toHaveLength(1);
+  });
+  it('1 each time, from a device that carries it out: three times at most', () => {
+    const { pd, panel, wire, requests } = openPair(false);
+    panel.wire = (request) => {
+      const reply = wire(request);
+      const [, , address = 0, , , control = 0, code] = request;
+      if (code !== OUT_CODE) return reply;
+      requests.push(request);
+      return rechecked(Uint8Array.of(0x53, address | 0x80, 9, 0, control & 7, 0x41, NAK.check, 0, 0));
+    };
+    expect(['unknown', 'refused']).toContain(panel.command(OUT, 50).kind);
+    expect(requests).toHaveLength(3);
+    // Its number is that of the first one, so that a device of the standard carries it out once.
     expect(pd.peripheral.deeds).toHaveLength(1);
   });
   it('4: from number 0, and what was sent once is sent again', () => {
