@@ -87,6 +87,20 @@ describe('an archive that somebody has put together', () => {
     expect(tokensIn(join(gateway.dataDirectory, 'gatehouse.db'))).toEqual(['pms', 'front-desk']);
   });
 
+  it('and has a configuration that is none passes no check', async () => {
+    const { gateway, archive } = await backedUp();
+    await gateway.close();
+    await repack(archive, (folder, manifest) => {
+      writeFileSync(join(folder, manifest.configuration), '"');
+      for (const file of manifest.files) if (file.name === manifest.configuration) file.bytes = 1;
+    });
+    expect(await verify(archive)).toBe(1);
+    expect(shell.written.stderr).toMatch(
+      /is not whole: a blank controller cannot be restored by the configuration/,
+    );
+    expect(shell.written.stdout).toBe('');
+  });
+
   it.each([
     ['first', 'seq = 1'],
     ['newest', 'seq = (SELECT max(seq) FROM audit)'],

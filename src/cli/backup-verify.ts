@@ -1,7 +1,8 @@
 /** `gatehouse backup verify`: opens an archive, checks all that a restore checks and the audit, and says what is in it. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
+import { parseConfig } from '../platform/config/config-file.ts';
 import { type DecryptionOptions, decryptionKey } from './backup-key.ts';
 import { openAuditWith, openCopy, warningsOf } from './restore-checks.ts';
 import { openSource, unpack } from './restore-source.ts';
@@ -22,6 +23,7 @@ export async function verifyBackup(
     const manifest = await unpack(source, key, folder);
     const data = join(folder, 'data');
     await using database = await openCopy({ name: archive, data, manifest, configuredId: undefined });
+    assertConfiguration(archive, join(folder, manifest.configuration));
     const audit = openAuditWith(database, join(data, 'keys', 'vault.key'), shell.clock);
     const faults = await warningsOf(audit, 'the key in the archive');
     // A restore takes it, since the doors of a hotel matter more than its audit; a check must not.
@@ -35,5 +37,16 @@ export async function verifyBackup(
     );
   } finally {
     rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** A controller that has none yet is restored by it. */
+function assertConfiguration(archive: string, file: string): void {
+  try {
+    parseConfig(readFileSync(file, 'utf8'), basename(file));
+  } catch (error) {
+    throw new CommandFailed(
+      `${archive} is not whole: a blank controller cannot be restored by the configuration in it: ${(error as Error).message}`,
+    );
   }
 }

@@ -33,6 +33,15 @@ describe('files', () => {
     expect(check('/run/elsewhere/upstream.password')).toThrow('there is no such file');
   });
 
+  it('names the line of a socket whose path is that of a file', () => {
+    const file = write('adminSocket: taken\n');
+    writeFileSync(join(folder, 'taken'), '');
+    expect(() => readConfig(file, { checkFiles: true })).toThrow(
+      /:1:14: adminSocket: .*\/taken is there and is no socket/,
+    );
+    expect(() => readConfig(write('adminSocket: free\n'), { checkFiles: true })).not.toThrow();
+  });
+
   it('names the line of a file that cannot be read, when asked', () => {
     const file = write('encoders:\n  vendorRoots:\n    - root.pem\n    - .\n');
     writeFileSync(join(folder, 'root.pem'), '');

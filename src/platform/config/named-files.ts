@@ -1,9 +1,9 @@
 /** The files that a configuration names: which they are, and whether they can be read. What they hold is judged in contents.ts. */
-import { existsSync } from 'node:fs';
+import { existsSync, lstatSync } from 'node:fs';
 import { NotRegularFile, readNamedFile, reasonOf } from '../host/regular-file.ts';
 import type { Problem } from '../yaml/problem.ts';
 import { DECISION_FILES } from './access.ts';
-import type { Config } from './config.ts';
+import { adminSocketOf, type Config } from './config.ts';
 import type { Judging } from './contents.ts';
 import { filesOfBroker } from './encoder-broker.ts';
 import { portAt, portsOf } from './ports.ts';
@@ -63,7 +63,22 @@ export function fileProblems(
   const named = filesOf(config, options);
   const found = unreadableFiles(file, config, named, options, texts);
   const isKnown = (name: string) => !texts.has(name) && named.some(({ file }) => file === name);
-  return [...found, ...profileProblems(config.links, isKnown)];
+  return [
+    ...found,
+    ...problem(['adminSocket'], inTheWay(adminSocketOf(config))),
+    ...profileProblems(config.links, isKnown),
+  ];
+}
+
+/** A start does not remove what is no socket of its own (admin-socket.ts). */
+function inTheWay(socket: string): string | undefined {
+  try {
+    const there = lstatSync(socket, { throwIfNoEntry: false });
+    return there && !there.isSocket() ? `${socket} is there and is no socket: name another path` : undefined;
+  } catch {
+    // In a folder that this user may not enter, which is judged by itself.
+    return undefined;
+  }
 }
 
 function unreadableFiles(

@@ -19,6 +19,11 @@ export function named(path: PropertyKey[]): string {
     .replace(/^\./, '');
 }
 
+/** A name that nobody chose for a setting may be a value at the wrong place, such as an address with a password: it is not said. */
+export function isSayable(name: string): boolean {
+  return /^[A-Za-z_][A-Za-z0-9_-]{0,39}$/.test(name);
+}
+
 /** The setting of a parsed file; undefined where there is none. */
 export function valueAt(file: unknown, path: PropertyKey[]): unknown {
   return path.reduce<unknown>((value, step) => (value as Record<PropertyKey, unknown> | null)?.[step], file);

@@ -2,7 +2,7 @@
 import type { z } from 'zod';
 import { inWords as boundInWords } from '../fault-words.ts';
 import { nearest } from './nearest.ts';
-import { named, type Problem, valueAt } from './problem.ts';
+import { isSayable, named, type Problem, valueAt } from './problem.ts';
 
 type JsonSchema = z.core.JSONSchema.BaseSchema;
 
@@ -34,7 +34,11 @@ function problemsOf(issue: z.core.$ZodIssue, jsonSchema: JsonSchema, file: unkno
       knownSettings([...issue.path, name], jsonSchema, file).includes(key),
     );
     const hint = hintOf(key, known, sections);
-    return { path, place: 'key', message: `unknown setting "${named(path)}" (${hint})` };
+    return {
+      path,
+      place: 'key',
+      message: `unknown setting ${isSayable(key) ? `"${named(path)}" ` : ''}(${hint})`,
+    };
   });
 }
 

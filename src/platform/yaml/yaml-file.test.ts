@@ -64,6 +64,9 @@ describe('how mistakes are reported', () => {
     ['a second colon', 'upstream: url: opensesame'],
     ['a bracket too many', 'http: { listen: 1 } opensesame }'],
     ['a comma that is missing', 'http: { "listen" "opensesame" }'],
+    ['a value as a name', '"mqtts://u:opensesame@broker": 1'],
+    ['a value as a name, in a section', 'http: { "mqtts://u:opensesame@broker": 1 }'],
+    ['a value as a name, twice', '"u:opensesame": 1\n"u:opensesame": 2'],
     ['a reserved character', 'http: { listen: @opensesame }'],
   ])('leaves what the file holds out of its message: %s', (_, text) => {
     const { message, mistakes, withLines } = refusal(text);

@@ -26,7 +26,7 @@ import {
 } from 'yaml';
 import type { z } from 'zod';
 import { readRegularFile, reasonOf } from '../host/regular-file.ts';
-import { named, type Problem } from './problem.ts';
+import { isSayable, named, type Problem } from './problem.ts';
 import { schemaProblems } from './schema-problems.ts';
 import { type Placeholders, soundPart } from './sound-part.ts';
 
@@ -254,7 +254,8 @@ function duplicates(source: Source, pairs: readonly { key: unknown }[]): Mistake
       return [];
     }
     const { line } = source.lines.linePos(before);
-    const message = `"${key.value}" is there twice, before in line ${line}: keep one of them`;
+    const name = String(key.value);
+    const message = `${isSayable(name) ? `"${name}"` : 'this name'} is there twice, before in line ${line}: keep one of them`;
     return [mistake(source, offset, message)];
   });
 }
