@@ -56,6 +56,24 @@ it('settles each that was under way at the end of the gateway before', async () 
   expect(database.prepare('SELECT count(*) AS n FROM actuation').get()).toEqual({ n: 1 });
 });
 
+it.each([
+  ['failed', { error: 'DEVICE_OFFLINE', reason: 'it is away' }],
+  ['done', { outcome: 'confirmed', reason: null }],
+  ['unknown', { outcome: 'unknown', reason: 'no answer' }],
+])('settles an unlock by the pulse that carried it: %s', async (outcome, detail) => {
+  const database = await temporaryDatabase();
+  const { actuations } = await open(database);
+  const unlock = { ...lockOf('a'), action: 'door.unlock' };
+  await actuations.begin(unlock, { via: 'rs485', deviceId: 'd' });
+  const pulse = { ...lockOf('a'), action: 'rs485.pulse', object: 'rs485/d' };
+  await actuations.begin(pulse, {});
+  await actuations.end(pulse, outcome, detail);
+  const restarted = await open(database);
+  expect(restarted.audited).toEqual([`a ${outcome}`]);
+  const settled = { outcome, detail: { via: 'rs485', deviceId: 'd', ...detail } };
+  expect(restarted.actuations.last('door.unlock', OBJECT)).toMatchObject(settled);
+});
+
 it('orders intents of all runs, also where one takes the row of another that has ended', async () => {
   const database = await temporaryDatabase();
   const { actuations } = await open(database);

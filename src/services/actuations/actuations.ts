@@ -123,10 +123,19 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
     conclude(row.id, intentOf(row), 'unknown', { ...detailOf(row), outcome: 'unknown', reason });
   }
 
+  /** A pulse of an RS-485 device carries an unlock under its correlation id: what is known of the one is known of the other. */
+  function settleAtStart(row: ActuationRow): void {
+    const detail = detailOf(row);
+    const carried = table.within.get(row.correlation_id, `rs485/${detail.deviceId}`, row.ordinal);
+    const known = carried && knownOf(carried);
+    if (carried?.outcome) conclude(row.id, intentOf(row), carried.outcome, { ...detail, ...known });
+    else settle(row, STOPPED);
+  }
+
   if (table.open.all().length > 0)
     await database
       .commit(() => {
-        for (const row of table.open.all()) settle(row, STOPPED);
+        for (const row of table.open.all()) settleAtStart(row);
       }, 'urgent')
       .catch((error) => log.error({ err: error }, 'what was under way at the last end was not settled'));
 
@@ -258,4 +267,10 @@ function intentOf({ action, object, actor_id, actor, correlation_id }: Actuation
 
 function detailOf({ detail }: ActuationRow): Record<string, unknown> {
   return JSON.parse(detail) as Record<string, unknown>;
+}
+
+/** What an outcome says besides what was asked for. */
+function knownOf(row: ActuationRow): Record<string, unknown> {
+  const { error, outcome, reason } = detailOf(row);
+  return { ...(error !== undefined && { error }), ...(outcome !== undefined && { outcome }), reason };
 }

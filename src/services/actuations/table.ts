@@ -51,6 +51,10 @@ export function actuationTable(database: Prepare) {
     open: database.prepare<[], ActuationRow>(
       'SELECT * FROM actuation WHERE outcome IS NULL ORDER BY ordinal',
     ),
+    /** What carried it, and has ended. Reads all rows. */
+    within: database.prepare<[string, string, number], ActuationRow>(
+      'SELECT * FROM actuation WHERE correlation_id = ? AND object = ? AND ordinal > ? AND outcome IS NOT NULL',
+    ),
     /** Takes the place of those of its action and object that have ended: a row that is overwritten changes one page. */
     begin(intent: Omit<ActuationRow, 'id' | 'ordinal' | 'outcome'>): Pick<ActuationRow, 'id'> {
       const { action, object, at, actor_id, actor, correlation_id, detail } = intent;
