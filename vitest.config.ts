@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
 import { fastTests } from './test/fast.ts';
 
 const { TEST_REPORT } = process.env;
@@ -7,14 +7,23 @@ const { TEST_REPORT } = process.env;
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'node_modules/.cache/node');
 
 const EVERY_TEST = ['src', 'drivers', 'scripts', 'test'].map((folder) => `${folder}/**/*.test.ts`);
+const FAST_TESTS = fastTests(import.meta.dirname);
+// What opens nothing leaves nothing behind: the fast suite loads each module once for each worker.
+const fast = { extends: true as const, test: { name: 'fast', include: FAST_TESTS, isolate: false } };
+const others = {
+  extends: true as const,
+  test: {
+    name: 'others',
+    include: EVERY_TEST,
+    exclude: [...configDefaults.exclude, ...FAST_TESTS],
+    // Says by name which peers are missing, and so which tests are skipped; builds the bundle. Once, so not of both projects.
+    globalSetup: ['test/peers.ts', 'test/bundle.ts'],
+  },
+};
 
 export default defineConfig(({ mode }) => ({
   test: {
-    include: mode === 'fast' ? fastTests(import.meta.dirname) : EVERY_TEST,
-    // What opens nothing leaves nothing behind: the fast suite loads each module once for each worker.
-    isolate: mode !== 'fast',
-    // Says by name which peers are missing, and so which tests are skipped.
-    globalSetup: ['test/peers.ts', ...(mode === 'fast' ? [] : ['test/bundle.ts'])],
+    projects: mode === 'fast' ? [fast] : [fast, others],
     // Real sockets, brokers and child processes on two cores: one file may hold a worker for minutes.
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { build } from '../scripts/build.ts';
 
-export async function setup({ config }: TestProject): Promise<void> {
+export async function setup({ vitest }: TestProject): Promise<void> {
   const isWhole = !process.argv.slice(2).some((argument) => /[./]/.test(argument));
-  if (config.watch || !isWhole) return;
+  if (vitest.config.watch || !isWhole) return;
   await build(join(import.meta.dirname, '..'));
   process.env.GATEHOUSE_BUNDLE = '1';
 }
