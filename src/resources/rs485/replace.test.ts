@@ -235,3 +235,25 @@ it('a device that answers and has no key yet is not missing: its bus says what t
   await bed.clock.advance(3_000);
   expect(bed.rs485.missing()).toMatchObject([{ deviceId: A }]);
 });
+
+it('a missing device whose row is damaged is left out of the status, and the others stay', async () => {
+  const before = await openTestbed();
+  await before.add(
+    { deviceId: A, hwId: 'one', bus: 'bus-1', name: 'Lobby' },
+    { deviceId: B, hwId: 'other', bus: 'bus-1', name: 'Cellar' },
+  );
+  const { database } = before;
+  const missingWith = async (changedAt: number) => {
+    const damage = database.prepare('UPDATE rs485_device SET connected_changed_at = ? WHERE device_id = ?');
+    damage.run(changedAt, A);
+    const bed = await openTestbed(database);
+    await bed.clock.advance(15_000);
+    return bed.rs485.missing().map(({ deviceId }) => deviceId);
+  };
+  expect(await missingWith(0)).toEqual([A, B]);
+  // Beyond the last day that a date can be.
+  expect(await missingWith(9_000_000_000_000_000)).toEqual([B]);
+  expect(database.damagedRows()).toEqual([`rs485/${A}`]);
+  expect(await missingWith(0)).toEqual([A, B]);
+  expect(database.damagedRows()).toEqual([]);
+});
