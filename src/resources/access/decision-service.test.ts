@@ -61,6 +61,11 @@ it.each([
   ['what is no JSON', (response: ServerResponse) => response.end('yes'), 'not {"open"'],
   ['a word for a boolean', (response: ServerResponse) => response.end('{"open": "true"}'), 'not {"open"'],
   ['too much', (response: ServerResponse) => response.end('x'.repeat(10_000)), 'more than 4096 bytes'],
+  [
+    'interim answers without an end',
+    ({ socket }: ServerResponse) => void socket?.write('HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(20)),
+    'interim answers (1xx) without an end',
+  ],
   ['a connection that ends', (response: ServerResponse) => response.destroy(), 'hang up'],
 ])('has given no answer by %s', async (_, answer, message) => {
   const { service, asked } = await served(answer);

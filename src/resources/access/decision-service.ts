@@ -6,6 +6,7 @@ import { request as requestPlain } from 'node:http';
 import { request as requestTls } from 'node:https';
 import { z } from 'zod';
 import type { Clock } from '../../platform/clock.ts';
+import { boundInterimAnswers } from '../../platform/http/interim-answers.ts';
 import {
   readSecret,
   signingKey,
@@ -88,6 +89,7 @@ function post(
     reject(new Error(reason));
     asked.destroy();
   };
+  boundInterimAnswers(asked);
   asked.on('error', reject);
   asked.on('response', (response) => {
     if (response.statusCode !== 200) return giveUp(`it answered with status ${response.statusCode}`);

@@ -8,6 +8,7 @@ import { TLS } from '../../../drivers/contract/tls.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { writeDurably } from '../../platform/host/durable-file.ts';
 import { readNamedFile } from '../../platform/host/regular-file.ts';
+import { boundInterimAnswers } from '../../platform/http/interim-answers.ts';
 
 /** Providers publish two to ten keys, some with certificates: a few kilobytes each. */
 const SET_MAX_BYTES = 256 * 1_024;
@@ -93,6 +94,7 @@ function get(url: string, caFile: string | undefined, signal: AbortSignal): Prom
     reject(new Error(reason));
     asked.destroy();
   };
+  boundInterimAnswers(asked);
   asked.on('error', reject);
   asked.on('response', (response) => {
     if (response.statusCode !== 200) return giveUp(`it answered with status ${response.statusCode}`);

@@ -10,6 +10,8 @@ const LONGEST_PUBLISH = Buffer.from([0x30, 0xff, 0xff, 0xff, 0x7f]);
 const LONGEST_CONNACK = Buffer.from([0x20, 0xff, 0xff, 0xff, 0x7f]);
 /** A PUBLISH of QoS 2 to the topic "t" with packet identifier 1 and the payload "x" (MQTT 3.1.1, 3.3). */
 const SHORT_PUBLISH = Buffer.from([0x34, 6, 0, 1, 0x74, 0, 1, 0x78]);
+/** PINGRESP (MQTT 5, 3.13) again and again. */
+const PING_RESPONSES = Buffer.alloc(1024 * 1024, Buffer.from([0xd0, 0]));
 /** Far more than the buffers of two sockets hold. */
 const FLOOD_BYTES = 64 * 1024 * 1024;
 
@@ -27,6 +29,7 @@ function flood(socket: Socket, head: Buffer): void {
 it.each([
   ['a PUBLISH of 256 MB', LONGEST_PUBLISH, 'a packet of type 3 is not expected'],
   ['a second CONNACK of 256 MB', LONGEST_CONNACK, 'a packet is longer than 16384 bytes'],
+  ['a flood of PINGRESP', PING_RESPONSES, 'more answers than questions'],
 ])(
   '%s from the notification service ends the connection before it is collected',
   async (_name, head, why) => {

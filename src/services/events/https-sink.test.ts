@@ -202,6 +202,10 @@ describe('a hostile service', () => {
       ({ socket }) => socket?.write(`HTTP/1.1 200 OK\r\nx: ${'y'.repeat(100_000)}`),
     ],
     ['hangs up', ({ socket }) => socket?.resetAndDestroy()],
+    [
+      'sends interim answers without an end',
+      ({ socket }) => socket?.write('HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(1_000)),
+    ],
   ])('that %s is asked again, and no event is blamed', async (_what, answer) => {
     let isWell = false;
     const service = await openService(() => (isWell ? 200 : answer));

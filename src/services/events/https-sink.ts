@@ -11,6 +11,7 @@
 import { Agent as HttpAgent, request as requestPlain } from 'node:http';
 import { Agent as HttpsAgent, request as requestTls } from 'node:https';
 import type { Clock } from '../../platform/clock.ts';
+import { boundInterimAnswers } from '../../platform/http/interim-answers.ts';
 import { binaryOf, CONTENT_TYPE } from './cloud-event.ts';
 import { retryAfterMs } from './retry-after.ts';
 import {
@@ -188,6 +189,7 @@ async function exchange(server: Server, messages: readonly Message[]): Promise<P
     return await new Promise<Posted>((resolve, reject) => {
       const open = url.protocol === 'http:' ? requestPlain : requestTls;
       const request = open(url, { method: 'POST', agent, headers });
+      boundInterimAnswers(request);
       let posted: Posted | undefined;
       const late = () => {
         // With a status, an answer without an end; else none at all.

@@ -37,6 +37,9 @@ import {
 const CONNECT_DEADLINE_MS = 10_000;
 /** A server that has sent nothing for two of these is gone. */
 const PING_INTERVAL_MS = 10_000;
+/** What a server sends answers something of this side, PONG at least; a few messages come of themselves, such as INFO of a cluster. */
+const SENT_BYTES_MIN = 6;
+const UNASKED_MAX = 64;
 const DEFAULT_PORT = { 'nats:': 4222, 'tls:': 4222 };
 /** JSStreamMessageExceedsMaximumErr of nats-server: the stream takes no message of this size. */
 const MESSAGE_TOO_LARGE = 10_054;
@@ -150,6 +153,7 @@ function openSession(socket: Socket, peer: Peer, info: ServerInfo, changed: () =
   const read = openNatsReader();
   const over = new AbortController();
   let heardAt = clock.monotonic();
+  let heard = 0;
   let number = 0;
   let loss: Loss | undefined;
   const lose = (reason: string, unexplained = false) => {
@@ -181,7 +185,12 @@ function openSession(socket: Socket, peer: Peer, info: ServerInfo, changed: () =
   socket.on('data', (chunk) => {
     heardAt = clock.monotonic();
     try {
-      for (const message of read(chunk)) hear(message);
+      const messages = read(chunk);
+      heard += messages.length;
+      // Without an end they would take all the time of the event loop, whoever else waits for it.
+      if (heard > UNASKED_MAX + socket.bytesWritten / SENT_BYTES_MIN)
+        return lose('it sends without being asked');
+      for (const message of messages) hear(message);
     } catch (error) {
       lose((error as Error).message);
     }
