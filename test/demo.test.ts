@@ -125,7 +125,7 @@ it('stays up, can be tried, ends with Ctrl-C, and goes on with what was there', 
   expect(rows.reduce((sum, some) => sum + some, 0)).toBeLessThanOrEqual(24);
   const [, ways = ''] = /^ {2}(\. .*)$/m.exec(first.output()) ?? [];
   const typed = (lines = '') => run('sh', '-c', `${ways}\n${lines}`);
-  const [list, write, look, fire, press, kill, , unlock, change, fade] = commands;
+  const [list, write, look, fire, press, kill, , unlock, change, fade, , leave, join, mount] = commands;
   const answer = JSON.parse(await typed(list));
   expect(answer.items.map(({ id }: { id: string }) => id)).toEqual(['desk-1', 'desk-2']);
   const { requestId } = JSON.parse(await typed(write));
@@ -146,6 +146,12 @@ it('stays up, can be tried, ends with Ctrl-C, and goes on with what was there', 
   await typed(fade);
   const [, readAgain = ''] = /\n(.*)$/.exec(fade ?? '') ?? [];
   await expect.poll(() => typed(readAgain)).toMatch(/"lqiOK":false[\s\S]*"lqi":(?:[34]\d|50)\b/);
+  // The tasks of a technician: what is broken shows why, and what is mounted is found.
+  expect(await typed(leave)).toContain('"isJoined":false');
+  await expect.poll(() => typed('as service-tool /status')).toContain('"code":"LOCK_LEFT"');
+  expect(await typed(join)).toContain('"outcome":"closed"');
+  expect(await typed(mount)).toMatch(/"dead":true[\s\S]*"address":20,/);
+  await expect.poll(() => typed('as service-tool /network/rs485?limit=100')).toContain('"GIO-00004220"');
   first.child.kill('SIGINT');
   expect(await first.ended, first.output()).toEqual({ code: 0, signal: null });
   expect(isAlive(pid)).toBe(false);

@@ -115,13 +115,32 @@ ${relay(demo)}${door(demo)}
   test/independent/encoder.sh ${quote(demoFile(directory))} my-encoder
 
   # in the console: let a lock join on the first floor (Zigbee). The one in its box, 00158d00010000ff, joins; name its room
-
+${broken(demo)}
   # an encoder for the console to register (Encoders), and then to run; it waits for its two cards
   npm run gatehouse -- simulate encoder desk-3 --config ${quote(join(directory, 'gatehouse.yaml'))} --data ${quote(join(directory, 'simulated'))} --message desk-3.json
   npm run gatehouse -- simulate encoder desk-3 --config ${quote(join(directory, 'gatehouse.yaml'))} --data ${quote(join(directory, 'simulated'))} --credentials ~/Downloads/desk-3.credentials.json
 
   # the installation at a glance
   npm run gatehouse -- status --config ${quote(join(directory, 'gatehouse.yaml'))}
+`;
+}
+
+/** What a technician then finds and mends in the console; the commands play the hand that breaks a thing, or mounts another one. */
+function broken({ doors, rs485 }: DemoFile): string {
+  const [, door] = doors;
+  const [module] = rs485;
+  if (!door || !module) return '';
+  const post = 'curl -X POST';
+  return `
+  # a lock leaves its network; in the console (Now, Doors) find why ${door.name} is offline, and let locks join on its floor
+  ${post} ${door.simulatorControl} -d '{"leave": true}'
+
+  # once they may: the lock asks to join
+  ${post} ${door.simulatorControl}/join
+
+  # the I/O module of the staff entrance dies, and GIO-00004220 is mounted; in the console (Now) put that in its place
+  ${post} ${module.simulatorControl} -d '{"faults": {"dead": true}}'
+  ${post} ${new URL('20', module.simulatorControl)} -d '{"faults": {"dead": null}}'
 `;
 }
 

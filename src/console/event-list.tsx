@@ -1,7 +1,7 @@
 /** Events, the newest first. */
 import type { LiveEvent } from './live.ts';
 import { named } from './names.ts';
-import { moment, t, withTimes } from './words.ts';
+import { kindOf, moment, t, withTimes } from './words.ts';
 
 interface EventListProps {
   events: readonly LiveEvent[];
@@ -15,7 +15,7 @@ export function EventList({ events, withSource = false }: EventListProps) {
     <ul class="log">
       {events.map(({ id, time, type, source, data }) => (
         <li key={id}>
-          <time dateTime={time}>{timeOf(time)}</time> {type.replace(/^gatehouse\./, '').replace(/\.v1$/, '')}{' '}
+          <time dateTime={time}>{timeOf(time)}</time> {kindOf(type)}{' '}
           {withSource && <bdi>{named(source)}</bdi>}{' '}
           <span class="soft" dir="auto">
             {wordsOf(data)}

@@ -3,7 +3,7 @@ import { useSignal } from '@preact/signals';
 import type { BusOverview } from '../resources/rs485/bus-schema.ts';
 import type { Rs485Device } from '../resources/rs485/schema.ts';
 import { Countdown } from './countdown.tsx';
-import { Typed } from './edit-form.tsx';
+import { TextField, Typed } from './edit-form.tsx';
 import { JobButton } from './job-button.tsx';
 import { t } from './words.ts';
 
@@ -11,20 +11,36 @@ import { t } from './words.ts';
 const PAIRING_SECONDS = 120;
 
 /** A device at an address gets its key: anyone on the wire could listen in meanwhile, so it is asked for. */
-export function Pairing({ bus: { id: bus, pairing }, ended }: { bus: BusOverview; ended: () => void }) {
-  const address = useSignal('0');
+export function Pairing({
+  bus: { id: bus, pairing, devices },
+  ended,
+}: {
+  bus: BusOverview;
+  ended: () => void;
+}) {
+  const typed = useSignal<string | undefined>(undefined);
+  // The one that answers and may not say who it is yet; empty where there is none, since another one would lose its key.
+  const address =
+    typed.value ?? String(devices.find(({ alive, hwId }) => alive && hwId === null)?.address ?? '');
   return (
     <>
       {pairing && (
         <Countdown until={pairing.until} text="pairCountdown" values={{ address: pairing.address }} />
       )}
-      <Typed label={t('pairAddress')} isExact text={address} />
+      <TextField
+        label={t('pairAddress')}
+        isExact
+        value={address}
+        change={(value) => {
+          typed.value = value ?? '';
+        }}
+      />
       <JobButton
         label={t('pair')}
-        question={t('pairAsk', { address: address.value, bus })}
+        question={t('pairAsk', { address, bus })}
         yes={t('pairYes')}
         path={`/network/rs485/buses/${bus}/pair`}
-        body={{ address: address.value === '' ? null : Number(address.value), seconds: PAIRING_SECONDS }}
+        body={{ address: address === '' ? null : Number(address), seconds: PAIRING_SECONDS }}
         running={() => t('pairing')}
         begun={ended}
         done={({ result }) => t('paired', { device: String(result?.hwId ?? result?.deviceId ?? '') })}

@@ -46,3 +46,19 @@ test('a sink says what waits, for how long, and how much room is left', () => {
   );
   expect(backlogOf(sink('b', { autonomyHours: null }))).toBe('0 events wait');
 });
+
+test('why a door is not reached is said in the language of the page, and a cause that is new in the words of the gateway', async () => {
+  const { language, reasonOf } = await import('./words.ts');
+  const left = { code: 'LOCK_LEFT', message: 'The lock left its network' };
+  expect(reasonOf(left)).toBe('The lock left its network');
+  language.value = 'de';
+  expect(reasonOf(left)).toMatch(/^Das Schloss hat das Netz verlassen/);
+  expect(reasonOf({ code: 'NEW', message: 'Something else' })).toBe('Something else');
+  language.value = 'en';
+});
+
+test('an event is called by a word, and one that is new as in the interface', async () => {
+  const { kindOf } = await import('./words.ts');
+  expect(kindOf('gatehouse.door.late-outcome.v1')).toBe('Late outcome');
+  expect(kindOf('gatehouse.door.unheard-of.v1')).toBe('unheard-of');
+});

@@ -2,7 +2,7 @@
 import type { Encoder } from '../resources/encoders/schema.ts';
 import type { Zgate } from '../resources/zgates/schema.ts';
 import type { Status } from '../services/status/schema.ts';
-import { duration, t } from './words.ts';
+import { duration, reasonOf, t } from './words.ts';
 
 export interface Problem {
   /** bad: guests notice it · warn: they will */
@@ -176,14 +176,14 @@ function doors({ doors: { offline, disconnected, unknown, notLocked, batteryLow 
     problems.push({
       severity: 'bad',
       title: t('doorsBehindGateway', { count: lost }),
-      detail: ofGateways.message,
+      detail: reasonOf(ofGateways),
       href: '#/doors',
     });
-  for (const { doorId, name, accessPointId, message } of own)
+  for (const { doorId, name, accessPointId, ...reason } of own)
     problems.push({
       severity: 'bad',
       title: t('doorOffline', { name: name ?? `#${accessPointId}` }),
-      detail: message,
+      detail: reasonOf(reason),
       href: `#/doors/${doorId}`,
     });
   const more = disconnected + unknown - own.length - lost;

@@ -257,7 +257,6 @@ export const en = {
   description: 'Description',
   opensDoor: 'Door that its relay opens',
   relay: 'Relay',
-  seconds: 'Seconds',
   inputMemory: 'Inputs keep that they were active',
   pinsInUse: 'Pins in use',
   save: 'Save',
@@ -291,10 +290,10 @@ export const en = {
   joinCountdown: 'Locks may join for {seconds} s more.',
   join: 'Let locks join',
   joinHelp:
-    'Leave both fields empty to let in any lock that asks. With a MAC address only that lock joins, with its install code by a key of its own.',
+    'Leave both fields empty to let in any lock. With a MAC address only that one joins, with its install code by a key of its own.',
   scanCode: 'Scan the code on the lock',
   cameraRefused:
-    'The camera may not be used here, or there is none: type the code. A browser asks once; its settings of this page allow the camera again.',
+    'The camera may not be used here, or there is none: type the code, or allow it in the settings of the browser.',
   joinMac: 'MAC address of the lock, as printed on it',
   joinCode: 'Install code of the lock',
   joinStart: 'Open for 3 minutes',
@@ -369,6 +368,22 @@ export const en = {
   needsRestart: '{name} needs a restart',
   links: 'Links',
   apiPage: 'Interface (API)',
+  'event-connection': 'Connection',
+  'event-alarm': 'Alarm',
+  'event-input': 'Input',
+  'event-credential': 'Card or code',
+  'event-changed': 'Changed',
+  'event-applied': 'Settings applied',
+  'event-lock': 'Lock',
+  'event-expiry': 'Ends soon',
+  'event-failed': 'Failed',
+  'event-standing-open': 'Standing open',
+  'event-late-outcome': 'Late outcome',
+  'event-state': 'State',
+  'event-event': 'At the door',
+  'event-access': 'Access',
+  'event-join': 'Joining',
+  'event-gap': 'Events are missing',
 };
 
 /** What every language has. */

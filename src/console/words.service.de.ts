@@ -1,9 +1,10 @@
+import type { OfflineReason } from '../resources/doors/schema.ts';
 import type { serviceEn } from './words.service.en.ts';
 
 export const serviceDe: Record<keyof typeof serviceEn, string> = {
   site: 'Site',
   siteHelp:
-    'Gruppen, Zeitpläne, Vorlagen, Türen und RS-485-Geräte als eine Datei. Schlüssel und Zustände sind nicht darin: dafür gibt es Backups.',
+    'Gruppen, Zeitpläne, Vorlagen, Türen und RS-485-Geräte als eine Datei, ohne Schlüssel und Zustände: dafür gibt es Backups.',
   siteSave: 'Site als Datei speichern',
   siteSaved: 'Die Site ist gespeichert: {count} {count?Eintrag:Einträge}.',
   siteImport: 'Site-Datei importieren',
@@ -60,7 +61,7 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
     'Für die Kamera eines Telefons, das dieser Site vertraut: Es öffnet die Anmeldung mit eingetragenem Code.',
   newToken: 'Ein Token für ein Programm',
   newTokenHelp:
-    'Etwa für das Hotelsystem. Es wird einmal gezeigt: sofort in das Programm kopieren und sonst nirgends aufbewahren.',
+    'Etwa das Hotelsystem. Es wird einmal gezeigt: gleich in das Programm kopieren, nirgends sonst aufbewahren.',
   newTokenFor: 'Welches Programm, und wessen',
   newTokenRole: 'Was es darf',
   newTokenDays: 'Gültig für so viele Tage',
@@ -68,7 +69,7 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
   newTokenMade: 'Jetzt kopieren, es wird nicht wieder gezeigt. Gültig bis {time}.',
   support: 'Support',
   supportHelp:
-    'Was jemand braucht, der von anderswo hilft: Version, Zustand, Konfiguration, Busse, Messwerte und die letzten Zeilen des Logs. Schlüssel, Tokens, PINs und Karten sind nicht darin; Namen von Räumen und Personen können es sein.',
+    'Für Hilfe von außen: Zustand, Konfiguration, Ende des Logs. Schlüssel, Token, PINs und Karten sind nicht darin, Namen vielleicht.',
   supportSave: 'Support-Paket speichern',
   supportSaved: '{name} ist gespeichert.',
   debugBegin: '{minutes} Minuten lang alles loggen',
@@ -79,7 +80,7 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
   debugEnd: 'Wieder loggen wie konfiguriert',
   register: 'Encoder registrieren',
   registerHelp:
-    'Das Werkzeug des Encoders erzeugt eine signierte Registrierungsnachricht. Hier laden; die Antwort des Gateways wird einmal als Datei für den Encoder gespeichert. Ein Encoder, der erneut registriert wird, bleibt ausgeschlossen, bis er die neue Datei hat.',
+    'Das Werkzeug des Encoders erzeugt eine signierte Nachricht: hier laden. Die Antwort wird einmal als Datei gespeichert; bis der Encoder sie hat, bleibt er ausgeschlossen.',
   registerFile: 'Registrierungsnachricht (JSON)',
   registerNotJson: 'Das ist keine Registrierungsnachricht in JSON.',
   encoderId: 'Encoder-Id, wie in seinem Gerätezertifikat',
@@ -98,7 +99,7 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
   backupNever: 'Es gibt noch kein Archiv.',
   backupNewest: 'Das neueste: {time} ({ago}).',
   backupHelp:
-    'Entsteht von selbst ({schedule}), auf dem Controller, in {folder}. Nur der geheime Schlüssel, der anderswo liegt, öffnet ein Archiv.',
+    'Entsteht von selbst ({schedule}) in {folder} des Controllers. Nur der geheime Schlüssel, der anderswo liegt, öffnet es.',
   backupMake: 'Jetzt ein Backup machen',
   backupAsk:
     'Jetzt ein Backup dieses Gateways machen? Es kann einige Minuten dauern; die Türen merken nichts davon.',
@@ -123,3 +124,15 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
   chainFault:
     'Eintrag {entry} ist nicht, wie er geschrieben wurde ({reason}): eine Kopie der Datenbank aufbewahren und klären, wer Zugang hatte.',
 };
+
+/** Why a door is not reached; English, and what an installer alone sees, is in the words of the gateway. */
+const reasons = {
+  GATEWAY_LOST: 'Das Gateway ist nicht verbunden.',
+  LOCK_LEFT: 'Das Schloss hat das Netz verlassen: erneut beitreten lassen.',
+  STAYED_BEHIND: 'Das Schloss blieb auf dem alten Kanal: erneut beitreten lassen.',
+  BATTERY_LOW: 'Das Schloss schweigt: Batterie wechseln.',
+  WEAK_LINK: 'Das Schloss schweigt, sein Funk war schwach.',
+  NOT_ANSWERING: 'Das Schloss schweigt: Stromversorgung prüfen.',
+  BUS_DOWN: 'Der Bus des Geräts ist nicht in Betrieb.',
+} satisfies Partial<Record<OfflineReason['code'], string>>;
+export const reasonsDe: Readonly<Record<string, string>> = reasons;

@@ -2,7 +2,7 @@
 export const serviceEn = {
   site: 'Site',
   siteHelp:
-    'Groups, schedules, templates, doors and RS-485 devices as one file. It has no keys and no states: that is a backup.',
+    'Groups, schedules, templates, doors and RS-485 devices as one file, without keys and states: that is a backup.',
   siteSave: 'Save the site as a file',
   siteSaved: 'The site is saved: {count} {count?entry:entries}.',
   siteImport: 'Import a site file',
@@ -59,7 +59,7 @@ export const serviceEn = {
     'For the camera of a phone that trusts this site: it opens the sign-in with the code filled in.',
   newToken: 'A token for a program',
   newTokenHelp:
-    'Such as the hotel system. It is shown once: copy it at once into the program, and keep it nowhere else.',
+    'Such as the hotel system. It is shown once: copy it into the program, and keep it nowhere else.',
   newTokenFor: 'Which program, and whose',
   newTokenRole: 'What it may do',
   newTokenDays: 'Good for so many days',
@@ -67,7 +67,7 @@ export const serviceEn = {
   newTokenMade: 'Copy it now, it is not shown again. Good until {time}.',
   support: 'Support',
   supportHelp:
-    'What somebody who helps from elsewhere needs: version, state, configuration, buses, metrics and the last lines of the log. No key, token, PIN or card is in it; names of rooms and people may be.',
+    'For help from elsewhere: state, configuration, end of the log. No key, token, PIN or card is in it; names may be.',
   supportSave: 'Save a support bundle',
   supportSaved: '{name} is saved.',
   debugBegin: 'Log every detail for {minutes} minutes',
@@ -77,7 +77,7 @@ export const serviceEn = {
   debugEnd: 'Log as configured again',
   register: 'Register an encoder',
   registerHelp:
-    'The tool of the encoder makes a signed registration message. Load it here; what the gateway answers is saved as a file, once, for the encoder. An encoder that is registered again is cut off until it has the new file.',
+    'The tool of the encoder makes a signed message: load it here. The answer is saved as a file, once; the encoder is cut off until it has that file.',
   registerFile: 'Registration message (JSON)',
   registerNotJson: 'This is not a registration message in JSON.',
   encoderId: 'Encoder id, as in its device certificate',
@@ -95,7 +95,7 @@ export const serviceEn = {
   backupNever: 'There is no archive yet.',
   backupNewest: 'The newest: {time} ({ago}).',
   backupHelp:
-    'Made by itself ({schedule}), on the controller, in {folder}. Only the secret key, kept elsewhere, opens an archive.',
+    'Made by itself ({schedule}) in {folder} of the controller. Only the secret key, kept elsewhere, opens it.',
   backupMake: 'Make a backup now',
   backupAsk: 'Make a backup of this gateway now? It may take some minutes; the doors do not notice.',
   backupYes: 'Yes, make it',

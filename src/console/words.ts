@@ -2,6 +2,7 @@
 import { signal } from '@preact/signals';
 import { de } from './words.de.ts';
 import { en, type Words } from './words.en.ts';
+import { reasonsDe } from './words.service.de.ts';
 
 const LANGUAGES = { en, de } satisfies Record<string, Words>;
 type Language = keyof typeof LANGUAGES;
@@ -21,6 +22,8 @@ export function chooseLanguage(chosen: Language): void {
   localStorage.setItem(KEPT, chosen);
   language.value = chosen;
 }
+
+const isWord = (key: string): key is keyof Words => Object.hasOwn(en, key);
 
 /** The text, with `{name}` replaced by the value of that name, and `{name?one:more}` by the form for one or for any other number. */
 export function t(key: keyof Words, values: Record<string, string | number> = {}): string {
@@ -86,4 +89,15 @@ export function sentence(message: string): string {
   const text = withTimes(message).trim();
   const begun = text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?…]$/.test(begun) ? begun : `${begun}.`;
+}
+
+/** Why a door is not reached. */
+export const reasonOf = ({ code, message }: { code: string; message: string }): string =>
+  (language.value === 'de' && reasonsDe[code]) || message;
+
+/** The type of an event in words; one that is new is called as in the interface. */
+export function kindOf(type: string): string {
+  const [, , kind = type] = type.split('.');
+  const key = `event-${kind}`;
+  return isWord(key) ? t(key) : kind;
 }

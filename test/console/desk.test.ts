@@ -144,6 +144,9 @@ describe.skipIf(NO_CHROMIUM)('a desk', () => {
     await expectUsable(page);
     expect((await site.daemon.call('GET', '/encoder', token)).status).toBe(200);
     const row = page.getByRole('listitem').filter({ hasText: 'Lift panel' });
+    // One's own session is not among what is taken away with one tap.
+    const own = page.getByRole('listitem').filter({ hasText: 'This session, your own' });
+    expect(await own.getByRole('button').count()).toBe(0);
     await row.getByRole('button', { name: 'Revoke' }).click();
     await page.getByRole('button', { name: 'Yes, revoke' }).click();
     await row.waitFor({ state: 'detached' });

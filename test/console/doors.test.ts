@@ -130,7 +130,7 @@ describe.skipIf(NO_CHROMIUM)('the doors of the console', () => {
     const quarter = page.waitForRequest((request) => request.url().endsWith('/history?days=90'));
     await page.getByRole('combobox', { name: 'Period' }).selectOption('90 days');
     await quarter;
-    await page.locator('.log li', { hasText: 'door.lock' }).last().waitFor();
+    await page.locator('.log li', { hasText: 'Lock' }).last().waitFor();
     await picture(page, 'door-history-desk');
     await expectUsable(page);
     expect(faults).toEqual([]);

@@ -96,9 +96,9 @@ describe.skipIf(NO_CHROMIUM)('a session', () => {
     expect((await saved('JSON'))[1]).toBe('[]');
     await page.getByRole('link', { name: 'Events', exact: true }).click();
     await page.getByRole('searchbox').fill(`door.changed ${made}`);
-    await page.locator('.log li', { hasText: 'door.changed =Cellar, "left"' }).first().waitFor();
+    await page.locator('.log li', { hasText: 'Changed =Cellar, "left"' }).first().waitFor();
     await page.getByRole('searchbox').fill('door.changed cellar');
-    await page.locator('.log li', { hasText: 'door.changed' }).first().waitFor();
+    await page.locator('.log li', { hasText: 'Changed' }).first().waitFor();
     await page.getByText('Period and export').click();
     await expectUsable(page);
     const [, events] = await saved('JSON');

@@ -48,12 +48,15 @@ export function Access() {
               <strong dir="auto">{token.label}</strong>
               <span class="soft">{factsOf(token)}</span>
             </span>
-            <Ask
-              label={t('revoke')}
-              question={t('revokeAsk', { name: token.label })}
-              yes={t('revokeYes')}
-              onYes={() => revoke(token)}
-            />
+            {/* One's own is ended by signing out: it is the first of the list, and easily taken for another one. */}
+            {token.principalId !== session.value?.principalId && (
+              <Ask
+                label={t('revoke')}
+                question={t('revokeAsk', { name: token.label })}
+                yes={t('revokeYes')}
+                onYes={() => revoke(token)}
+              />
+            )}
           </li>
         ))}
       </ul>

@@ -11,7 +11,7 @@ import type { LiveEvent } from '../live.ts';
 import { Presence } from '../presence.tsx';
 import { useRead } from '../use-read.ts';
 import type { Words } from '../words.en.ts';
-import { ago, moment, sentence, t } from '../words.ts';
+import { ago, moment, reasonOf, sentence, t } from '../words.ts';
 
 /** Ages grow, and what is reported every few seconds comes without an event. */
 const READ_MS = 5_000;
@@ -83,7 +83,7 @@ function Shown({ door, state, etag, ended }: Known & { ended: () => void }) {
         {connection && <span class="soft">{t('since', { time: moment(connection.since) })}</span>}
         {standingOpen && <span class="mark warn">{t('standing')}</span>}
       </p>
-      {offline && <p class="card bad">{sentence(offline.message)}</p>}
+      {offline && <p class="card bad">{sentence(reasonOf(offline))}</p>}
       {state.doubled && <p class="card bad">{sentence(state.doubled.message)}</p>}
       {mayDo('front-desk-admin', 'service-tool') && presence !== null && (
         <DoorActions door={door} state={state} ended={ended} />

@@ -6,7 +6,7 @@ import type { LiveEvent } from '../live.ts';
 import { named, useNames } from '../names.ts';
 import { SearchField } from '../search-field.tsx';
 import { TimeFields, type TimeRange, timeQuery } from '../time-range.tsx';
-import { t } from '../words.ts';
+import { kindOf, t } from '../words.ts';
 
 export function Events() {
   const text = useSignal('');
@@ -14,7 +14,7 @@ export function Events() {
   useNames();
   const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
   const isMine = (event: LiveEvent) => {
-    const all = `${JSON.stringify(event)} ${named(event.source)}`.toLowerCase();
+    const all = `${JSON.stringify(event)} ${kindOf(event.type)} ${named(event.source)}`.toLowerCase();
     return words.every((word) => all.includes(word));
   };
   const query = timeQuery(range.value);
