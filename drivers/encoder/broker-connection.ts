@@ -1,5 +1,6 @@
 /** One connection of the gateway to an external broker, from its CONNECT to its end. */
 import type { Socket } from 'node:net';
+import { ConnectionFailure } from '../contract/connection-failure.ts';
 import { type Clock, DriverError } from '../contract/driver.ts';
 import { openFrameWalk } from './frame-guard.ts';
 import { connected, limitsOf, type MqttClient, openMqttClient } from './mqtt-client.ts';
@@ -60,11 +61,6 @@ export interface ConnectOptions {
   signal: AbortSignal;
 }
 
-/** Of the network or the broker, not of this program: where it was noticed says nothing. */
-export class BrokerFailure extends Error {
-  override stack = '';
-}
-
 /** Resolves once the subscriptions are granted. */
 export async function connectToBroker(
   { access, url, filters, clock, signal }: ConnectOptions,
@@ -73,9 +69,9 @@ export async function connectToBroker(
   const ended = Promise.withResolvers<never>();
   // The caller may begin to wait for it only later.
   ended.promise.catch(() => undefined);
-  let loss: BrokerFailure | undefined;
+  let loss: ConnectionFailure | undefined;
   const fail = (reason: string) => {
-    loss ??= new BrokerFailure(`${url}: ${reason}`);
+    loss ??= new ConnectionFailure(`${url}: ${reason}`);
     ended.reject(loss);
     client.end(true);
   };
@@ -145,7 +141,9 @@ async function subscribe(client: MqttClient, filters: readonly string[]): Promis
     try {
       await client.subscribeAsync(filter, { qos: 1 });
     } catch (error) {
-      throw new BrokerFailure(`the broker does not let the gateway subscribe to ${filter}: ${String(error)}`);
+      throw new ConnectionFailure(
+        `the broker does not let the gateway subscribe to ${filter}: ${String(error)}`,
+      );
     }
   }
 }

@@ -4,14 +4,10 @@
  * name, and who is shut out, is for the broker's access control (docs/operations.md, A broker of the site). Nothing is
  * durable there: what the gateway has stored it acknowledges itself (docs/encoder-protocol.md, rule 8).
  */
+import { ConnectionFailure } from '../contract/connection-failure.ts';
 import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import { type AdministrationKeeper, type BrokerAdministration, openKeeper } from './administration.ts';
-import {
-  type BrokerAccess,
-  type BrokerConnection,
-  BrokerFailure,
-  connectToBroker,
-} from './broker-connection.ts';
+import { type BrokerAccess, type BrokerConnection, connectToBroker } from './broker-connection.ts';
 import { openDampedLog } from './damped-log.ts';
 import { type EncoderLink, type EncoderLinkHost, MAX_UP_PACKET_BYTES } from './link.ts';
 import { encodeProbe } from './messages.ts';
@@ -165,10 +161,10 @@ async function connectToAny(link: Link, signal: AbortSignal): Promise<BrokerConn
       return await connectToBroker({ access, url, filters, clock, signal }, eventsOf(link));
     } catch (error) {
       signal.throwIfAborted();
-      failures.push(error instanceof BrokerFailure ? error.message : `${url}: ${String(error)}`);
+      failures.push(error instanceof ConnectionFailure ? error.message : `${url}: ${String(error)}`);
     }
   }
-  throw new BrokerFailure(failures.join('; '));
+  throw new ConnectionFailure(failures.join('; '));
 }
 
 function eventsOf({ presence, ignored, administration }: Link) {

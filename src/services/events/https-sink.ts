@@ -10,6 +10,7 @@
  */
 import { Agent as HttpAgent, request as requestPlain } from 'node:http';
 import { Agent as HttpsAgent, request as requestTls } from 'node:https';
+import { ConnectionFailure } from '../../../drivers/contract/connection-failure.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { boundInterimAnswers } from '../../platform/http/interim-answers.ts';
 import { binaryOf, CONTENT_TYPE } from './cloud-event.ts';
@@ -17,7 +18,6 @@ import { retryAfterMs } from './retry-after.ts';
 import {
   type Answer,
   type Connection,
-  ConnectionFailure,
   isPeersClose,
   type Loss,
   type Message,

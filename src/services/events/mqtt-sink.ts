@@ -1,6 +1,7 @@
 /**
  * Connections to a notification service that speaks MQTT. What is sent, and sent again, is forward.ts's business.
  */
+import { ConnectionFailure } from '../../../drivers/contract/connection-failure.ts';
 import {
   connected,
   type IConnackPacket,
@@ -14,7 +15,6 @@ import type { EventRow } from './table.ts';
 import {
   type Answer,
   type Connection,
-  ConnectionFailure,
   isPeersClose,
   type Loss,
   readSecret,

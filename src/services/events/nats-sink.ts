@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { ConnectionFailure } from '../../../drivers/contract/connection-failure.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { binaryOf, CONTENT_TYPE } from './cloud-event.ts';
 import {
@@ -20,7 +21,6 @@ import type { EventRow } from './table.ts';
 import {
   type Answer,
   type Connection,
-  ConnectionFailure,
   isPeersClose,
   type Loss,
   type Message,

@@ -3,6 +3,7 @@ import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, getCACertificates } from 'node:tls';
+import { ConnectionFailure } from '../../../drivers/contract/connection-failure.ts';
 import { TLS } from '../../../drivers/contract/tls.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { readNamedFile } from '../../platform/host/regular-file.ts';
@@ -54,11 +55,6 @@ export interface Transport {
    * secrets are read each time, so that a renewed file is used. `changed` is called when the connection is lost.
    */
   connect(changed: () => void, signal: AbortSignal): Promise<Connection>;
-}
-
-/** Of the network or the service, not of this program: where it was noticed says nothing. */
-export class ConnectionFailure extends Error {
-  override stack = '';
 }
 
 const PROBE_DEADLINE_MS = 10_000;
