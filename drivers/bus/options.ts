@@ -103,7 +103,7 @@ export function checkPort(
   if (isDialledIn && allowedPeer === undefined)
     refuse(
       'allowedPeer',
-      'is needed with tcp-listen: whoever may connect there can play the devices of the bus',
+      'is needed with tcp-listen: every host that may connect there can play the devices of the bus',
     );
   if (!isDialledIn && allowedPeer !== undefined) refuse('allowedPeer', 'is for a port tcp-listen://');
   if (rs485 && !port.startsWith('/')) refuse('rs485', 'is for a serial port of this machine');

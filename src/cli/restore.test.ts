@@ -140,7 +140,7 @@ describe('restore', () => {
     const folder = temporaryFolder();
     for (const name of ['update.pub', 'token']) writeFileSync(join(folder, name), 'of the archive');
     const of = (tokenFile: string) => ({ decisionService: { url: 'https://127.0.0.1:1/', tokenFile } });
-    // Whoever makes an archive may name the file in its configuration.
+    // The author of an archive may name the file in its configuration.
     for (const [name, isBrought] of [
       ['token', true],
       ['update.pub', false],

@@ -9,7 +9,7 @@ spectral.setRuleset({
   rules: {
     // OpenAPI 3.1 (4.8.4) has `identifier` in its place: the two exclude each other.
     'license-url': 'off',
-    // Whom to ask is known to the site that has the gateway, and not to the document.
+    // The person to ask is known to the site that has the gateway, and not to the document.
     'contact-properties': 'off',
     // Tags are in the order in which a reader needs them.
     'openapi-tags-alphabetical': 'off',

@@ -110,7 +110,7 @@ export function errorReply(error: unknown, asked: Asked, log: Log): Reply {
   }
   if (!(error instanceof GatehouseError)) {
     log.error({ err: error, correlationId }, 'a request failed for a reason that was not foreseen');
-    const message = 'Something went wrong in the gateway. Tell its operator the correlation id.';
+    const message = 'Something went wrong in the gateway. Give its operator the correlation id.';
     return { status: 500, body: errorBody(new GatehouseError('INTERNAL', message), correlationId) };
   }
   if (error.cause !== undefined) logCause(error, correlationId, log);

@@ -19,7 +19,7 @@ export function named(path: PropertyKey[]): string {
     .replace(/^\./, '');
 }
 
-/** A name that nobody chose for a setting may be a value at the wrong place, such as an address with a password: it is not said. */
+/** A name that is not one of a setting may be a value at the wrong place, such as an address with a password: it is not said. */
 export function isSayable(name: string): boolean {
   return /^[A-Za-z_][A-Za-z0-9_-]{0,39}$/.test(name);
 }

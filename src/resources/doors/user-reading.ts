@@ -70,7 +70,7 @@ export function openUserReading(options: UserReadingOptions) {
   };
 }
 
-/** What the lock shows counts: what it does not have is written again, and what nobody wants of it is shown. */
+/** What the lock shows counts: what it does not have is written again, and what is on it and not wanted is shown. */
 async function take(
   { id, mac }: LockedDoor,
   { from, count, taken }: { from: number; count: number; taken: ReadonlySet<number> },

@@ -84,7 +84,7 @@ function openLog(database: Prepare) {
     },
     /** Every encoder goes on above it, also one that has no event yet. */
     setSequenceFloor: (last: number) => setFloor.run(EVERY_ENCODER, last),
-    /** Returns the seq. `sink`: whom it is for, or null: for all. */
+    /** Returns the seq. `sink`: the only one that gets it, or null: all get it. */
     insert(
       { id, topic, type, body }: EncodedEvent,
       row: Omit<EventHead, 'seq'>,

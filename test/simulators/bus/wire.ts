@@ -1,6 +1,6 @@
 /**
- * The pair of wires: who speaks when, and what becomes of it when two speak at once. A state machine that is told the
- * time and never asks for it. The far end of the port, the gateway, hears everything that devices say; devices hear a
+ * The pair of wires: who speaks when, and what becomes of it when two speak at once. A state machine that gets the
+ * time and never reads a clock. The far end of the port, the gateway, hears everything that devices say; devices hear a
  * frame when silence has ended it. A pty hands bytes over at once, so the wire gives them the time they would have taken.
  */
 import type { Reading } from './protocol.ts';
