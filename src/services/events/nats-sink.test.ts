@@ -139,3 +139,32 @@ it.each(['PING', '+OK'])('a server that sends %s without an end is left', async 
   expect(answers).toBeLessThan(FLOOD / 10);
   expect(waiting(log)).toBe(1);
 });
+
+const LONG = 'x'.repeat(60_000);
+const INFO = 'INFO {"headers":true,"max_payload":1048576}\r\n';
+
+it.each<[string, string, string, RegExp]>([
+  ['an INFO of null', 'INFO null\r\n', '', /its INFO is none of a NATS server$/],
+  [
+    'an INFO with a limit that is none',
+    'INFO {"max_payload":"abc"}\r\n',
+    '',
+    /its INFO is none of a NATS server$/,
+  ],
+  ['a long error', INFO, `-ERR '\u001b[31m${LONG}'\r\n`, /^[ -~]{400,500}$/],
+  ['an error in several lines', INFO, "-ERR 'one\u0007\u0085two'\r\n", /one two$/],
+])('%s is said in a line of bounded length', async (_, info, answer, expected) => {
+  const server = createServer((socket) => {
+    socket.write(info);
+    socket.on('data', (chunk) => String(chunk).includes('PING') && socket.write(answer));
+    socket.on('error', () => undefined);
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const log = await openTestLog();
+  await log.record(1, 1);
+  log.forward(sink(`nats://127.0.0.1:${(server.address() as AddressInfo).port}`));
+  await until(() => log.events.backlog().lastError !== null);
+  expect(log.events.backlog().lastError).toMatch(expected);
+  expect(waiting(log)).toBe(1);
+});

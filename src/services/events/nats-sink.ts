@@ -7,7 +7,8 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { ConnectionFailure } from '../../../drivers/contract/connection-failure.ts';
+import { z } from 'zod';
+import { ConnectionFailure, peersWords } from '../../../drivers/contract/connection-failure.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { binaryOf, CONTENT_TYPE } from './cloud-event.ts';
 import {
@@ -247,23 +248,26 @@ function answerIn(status: number | undefined, payload: string, subject: string):
   if (error) {
     // No quorum, a stream that is full: nothing of that is an event's fault.
     const verdict = error.err_code === MESSAGE_TOO_LARGE ? 'refused' : 'later';
-    return { verdict, reason: error.description ?? 'the stream refuses it' };
+    return { verdict, reason: peersWords(error.description ?? 'the stream refuses it') };
   }
-  const isStored = typeof stream === 'string' && stream !== '' && typeof seq === 'number' && seq > 0;
+  // A refusal has a seq of 0.
+  const isStored = stream !== undefined && stream !== '' && seq !== undefined && seq > 0;
   return isStored
     ? { verdict: 'taken', reason: '' }
     : { verdict: 'later', reason: 'what answered is no stream' };
 }
 
-interface PublishAck {
-  stream?: unknown;
-  seq?: unknown;
-  error?: { err_code?: number; description?: string };
-}
+/** PubAck of JetStream. What is of another shape has stored nothing. */
+const publishAck = z.object({
+  stream: z.string().optional(),
+  seq: z.int().optional(),
+  error: z.object({ err_code: z.int().optional(), description: z.string().optional() }).optional(),
+});
+type PublishAck = z.output<typeof publishAck>;
 
 function parsed(payload: string): PublishAck {
   try {
-    return (JSON.parse(payload) ?? {}) as PublishAck;
+    return publishAck.parse(JSON.parse(payload));
   } catch {
     return {};
   }

@@ -1,15 +1,17 @@
 /** What a NATS server sends to a client that publishes (NATS client protocol; ADR-4 for headers). Pure: bytes in, messages out. */
+import { z } from 'zod';
 
 /** INFO names all servers of a cluster; an acknowledgement has a hundred bytes. */
 const MESSAGE_BYTES_MAX = 64 * 1_024;
 const CRLF = '\r\n';
 
-export interface ServerInfo {
-  max_payload?: number;
-  tls_required?: boolean;
-  tls_available?: boolean;
-  headers?: boolean;
-}
+const serverInfo = z.object({
+  max_payload: z.int().min(1).optional(),
+  tls_required: z.boolean().optional(),
+  tls_available: z.boolean().optional(),
+  headers: z.boolean().optional(),
+});
+export type ServerInfo = z.output<typeof serverInfo>;
 
 export type ServerMessage =
   | { kind: 'info'; info: ServerInfo }
@@ -66,9 +68,9 @@ function take(buffer: Buffer): { message: ServerMessage; bytes: number } | undef
 
 function infoIn(text: string): ServerInfo {
   try {
-    return JSON.parse(text) as ServerInfo;
+    return serverInfo.parse(JSON.parse(text));
   } catch {
-    throw new WireFault('its INFO is no JSON');
+    throw new WireFault('its INFO is none of a NATS server');
   }
 }
 
