@@ -127,7 +127,8 @@ it('brings a restarted and a swapped device to light, and goes on without a dead
   await expect(
     link.execute('pulse', { hwId: 'GIO-0002', relay: 0, milliseconds: 200 }),
   ).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
-  await link.execute('pulse', { hwId: 'GIO-0009', relay: 0, milliseconds: 200 });
+  // Long enough to be read several times: replies were missed a moment ago.
+  await link.execute('pulse', { hwId: 'GIO-0009', relay: 0, milliseconds: 1_500 });
   await bus.set(2, { faults: null });
   await vi.waitFor(() => expect(link.report('GIO-0002').connected).toBe(true), patience);
 });
@@ -140,7 +141,7 @@ it.each([
   for (const { address } of DEVICES) await bus.set(address, { faults });
   await using link = await drive(bus.port);
   await link.ready();
-  await link.execute('pulse', { hwId: 'GIO-0001', relay: 1, milliseconds: 300 });
+  await link.execute('pulse', { hwId: 'GIO-0001', relay: 1, milliseconds: 1_500 });
   expect((await bus.state(1)).history.filter(({ on }) => on)).toHaveLength(1);
 });
 

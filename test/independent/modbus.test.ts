@@ -176,9 +176,9 @@ it.skipIf(!hasPeers).each([
   slave.say('status 1');
   await expect.poll(link.report).toMatchObject({ tamper: true, levels: { input0: true, input2: true } });
 
-  expect(await link.execute('pulse', { hwId: HW_ID, relay: 2, milliseconds: 300 })).toEqual({
+  expect(await link.execute('pulse', { hwId: HW_ID, relay: 2, milliseconds: 1_500 })).toEqual({
     relay: 2,
-    milliseconds: 300,
+    milliseconds: 1_500,
     timedBy: 'device',
   });
   await expect.poll(link.report).toMatchObject({ levels: { output2: true }, pulse: { relay: 2 } });
