@@ -217,4 +217,18 @@ describe('a hostile service', () => {
     await until(() => waiting(log) === 0);
     expect(log.events.backlog().deadLetters).toBe(0);
   });
+
+  it('that switches protocols is named by its status', async () => {
+    const switching = 'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n';
+    const service = await openService(
+      () =>
+        ({ socket }) =>
+          socket?.write(switching),
+    );
+    const log = await openTestLog();
+    await log.record(1, 1);
+    log.forward(sink(service.url));
+    await until(() => log.events.backlog().lastError?.includes('HTTP 101') === true);
+    expect(waiting(log)).toBe(1);
+  });
 });

@@ -199,6 +199,11 @@ async function exchange(server: Server, messages: readonly Message[]): Promise<P
       };
       clock.sleep(EXCHANGE_DEADLINE_MS, over.signal).then(late, () => undefined);
       request.on('error', (error) => reject(Object.assign(error, { reused: request.reusedSocket })));
+      // Switching Protocols, unasked: no other answer follows.
+      request.on('upgrade', ({ statusCode = 0 }, socket) => {
+        socket.destroy();
+        resolve({ status: statusCode, retryAfter: undefined });
+      });
       request.on('response', (response) => {
         posted = { status: response.statusCode ?? 0, retryAfter: response.headers['retry-after'] };
         let bytes = 0;
