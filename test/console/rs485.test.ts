@@ -12,7 +12,7 @@ let bus: SimulatedBus;
 let visitors: Visitors;
 let deviceId: string;
 // A browser, a daemon and simulators on two cores that other tests use too.
-vi.setConfig({ testTimeout: 90_000 });
+vi.setConfig({ testTimeout: 180_000 });
 const stack = new AsyncDisposableStack();
 const ask = (method: string, path: string, body?: object) =>
   site.daemon.call(method, `/network/rs485${path}`, site.tokens['service-tool'], body);
