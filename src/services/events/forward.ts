@@ -297,13 +297,13 @@ async function fill(delivery: Delivery): Promise<void> {
 }
 
 /** Beside a suspect nothing else may be in flight, or no one would know which of them broke the connection. */
-function limit({ window, outbox, limit: most }: Delivery, { row, isAhead }: Next): number {
+function limit({ window, outbox, connection, heard, limit: most }: Delivery, { row, isAhead }: Next): number {
   const suspected = window.sent.some(
     ({ failures, state }) =>
       failures >= FAILURES_BEFORE_ALONE && (state === 'in flight' || state === 'refused'),
   );
   const isSuspect = row.seq <= outbox.cautionThrough() || outbox.failures(row.seq) >= FAILURES_BEFORE_ALONE;
-  if (suspected || isSuspect) return 1;
+  if (suspected || isSuspect || (connection.startsAlone && !heard)) return 1;
   return isAhead ? most : most - Math.floor(most * LIVE_SHARE);
 }
 

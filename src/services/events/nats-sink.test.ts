@@ -168,3 +168,27 @@ it.each<[string, string, string, RegExp]>([
   expect(log.events.backlog().lastError).toMatch(expected);
   expect(waiting(log)).toBe(1);
 });
+
+it('begin with one alone, so that none is stored before one that a stream refuses for a moment', async () => {
+  const perConnection: number[] = [];
+  const server = createServer((socket) => {
+    const index = perConnection.push(0) - 1;
+    socket.write(INFO);
+    socket.setEncoding('latin1').on('data', (text: string) => {
+      if (text.includes('PING')) socket.write('PONG\r\n');
+      const [, reply] = /^HPUB \S+ (\S+) /m.exec(text) ?? [];
+      perConnection[index] = (perConnection[index] ?? 0) + [...text.matchAll(/^HPUB /gm)].length;
+      const status = 'NATS/1.0 503\r\n\r\n';
+      if (reply) socket.write(`HMSG ${reply} 1 ${status.length} ${status.length}\r\n${status}\r\n`);
+    });
+    socket.on('error', () => undefined);
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const log = await openTestLog();
+  await log.record(1, 50);
+  log.forward(sink(`nats://127.0.0.1:${(server.address() as AddressInfo).port}`));
+  await until(() => perConnection.length > 3);
+  expect(perConnection.slice(0, 3)).toEqual([1, 1, 1]);
+  expect(waiting(log)).toBe(50);
+});

@@ -204,6 +204,7 @@ function openSession(socket: Socket, peer: Peer, info: ServerInfo, changed: () =
   return {
     accepted: accepted.promise,
     limit: Number.POSITIVE_INFINITY,
+    startsAlone: true,
     maximumBytes: info.max_payload ?? PAYLOAD_BYTES_MAX,
     bytes: (message: Message) => encodePublish(outgoing(settings, message, inbox)).length,
     publish(message: Message, settled: (answer: Answer) => void) {

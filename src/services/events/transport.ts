@@ -39,6 +39,11 @@ export interface Loss {
 export interface Connection extends Disposable {
   /** Events without an answer that the service takes at once. */
   readonly limit: number;
+  /**
+   * The first event is answered before others are sent: a service that refuses one for a moment, as a stream that is not there yet, may
+   * store those behind it.
+   */
+  readonly startsAlone?: boolean;
   /** Bytes of the longest message the service takes. */
   readonly maximumBytes: number;
   /** Bytes that publish() would send. */
