@@ -144,18 +144,13 @@ export async function assertSame(
 ): Promise<void> {
   const { hwId } = device.profile.identity;
   if (!hwId || !device.isNameDue()) return;
-  const name = spanOf(hwId);
-  const order = { class: 'command' as const, deadline, attempts: READ_BACK_ATTEMPTS, isFresh: true };
-  const values = await bus.exchange(exchangeOf(device.unit, name), order, signal).catch((error: unknown) => {
+  await readBack(bus, device, spanOf(hwId), { deadline, signal }).catch(({ cause }: DriverError) => {
     throw new DriverError(
       'DEVICE_OFFLINE',
       `device ${device.unit} missed a reply and does not say its name; nothing was sent`,
-      {
-        cause: error,
-      },
+      { cause },
     );
   });
-  device.read(name, values, 0);
   if (device.shownName() !== device.hwId())
     throw new DriverError(
       'DEVICE_OFFLINE',

@@ -21,7 +21,7 @@ export function guardAnswers(socket: Socket, refuse: (reason: string) => void): 
     const step = walk(chunk, Number.POSITIVE_INFINITY, ANSWER_BYTES_MAX);
     if ('refused' in step) return refuse(step.refused);
     answers += step.packets;
-    // Short ones without an end would take all the time of the event loop, whoever else waits for it.
+    // Short answers without an end would take all the time of the event loop, and the desk would wait.
     if (answers > UNASKED_MAX + socket.bytesWritten / SENT_BYTES_MIN) refuse('more answers than questions');
   });
 }

@@ -188,7 +188,7 @@ function openSession(socket: Socket, peer: Peer, info: ServerInfo, changed: () =
     try {
       const messages = read(chunk);
       heard += messages.length;
-      // Without an end they would take all the time of the event loop, whoever else waits for it.
+      // Messages without an end would take all the time of the event loop, and the desk would wait.
       if (heard > UNASKED_MAX + socket.bytesWritten / SENT_BYTES_MIN)
         return lose('it sends without being asked');
       for (const message of messages) hear(message);
