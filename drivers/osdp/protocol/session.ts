@@ -59,6 +59,7 @@ import {
   isSentOnce,
   keyOf,
   lose,
+  mayRepeatUnchecked,
   pendingOf,
   restart,
   type Session,
@@ -80,8 +81,6 @@ const EXPLAINED_REFUSALS = 3;
 const EXCUSED_MAX = 16;
 const STATES: readonly Command[] = [{ kind: 'LSTAT' }, { kind: 'ISTAT' }, { kind: 'OSTAT' }];
 const PROVEN_STATES: readonly Command[] = [{ kind: 'ID' }, { kind: 'CAP' }, ...STATES];
-/** So often an order to close a relay is sent in clear text whose check the device finds wrong. */
-const UNCHECKED_MAX = 3;
 /** What a device says that knows nothing of the session, or of the count. */
 const LOST: readonly number[] = [NAK.sequence, NAK.securityBlock, NAK.securityRequired];
 
@@ -165,11 +164,6 @@ export function replied(
   return setAside(session, outstanding, { kind: 'nonsense' });
 }
 
-/** After NAK 1, whose sender took nothing (7.3). A device in clear text that closes its relay all the same might do so each time. */
-function mayRepeat({ command, seal, sent }: Outstanding): boolean {
-  return !isSentOnce(command, seal !== null) || sent < UNCHECKED_MAX;
-}
-
 /** A NAK. */
 export function refused(
   session: Session,
@@ -179,7 +173,7 @@ export function refused(
 ): Settled {
   const { stage, options } = session;
   // It did not understand what came: the same bytes again.
-  if (nak.code === NAK.check && !replyMac && mayRepeat(outstanding)) return again(session);
+  if (nak.code === NAK.check && !replyMac && mayRepeatUnchecked(outstanding)) return again(session);
   switch (stage.kind) {
     case 'idRequest':
       if (nak.code === NAK.sequence) return again(restart(session));

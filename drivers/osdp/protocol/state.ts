@@ -141,6 +141,14 @@ const QUESTIONS: readonly Command['kind'][] = [
 export const isSentOnce = (command: Command, isSecure: boolean) =>
   !isSecure && command.kind === 'OUT' && command.outputs.some(({ code }) => !OPENING.includes(code));
 
+/** So often an order to close a relay is sent in clear text whose check the device finds wrong. */
+const UNCHECKED_MAX = 3;
+
+/** After NAK 1, whose sender took nothing (7.3). A device in clear text that closes its relay all the same might do so each time. */
+export function mayRepeatUnchecked({ command, seal, sent }: Outstanding): boolean {
+  return !isSentOnce(command, seal !== null) || sent < UNCHECKED_MAX;
+}
+
 export const isQuestion = ({ kind }: Command) => QUESTIONS.includes(kind);
 
 export function channelOf({ stage }: Session): Channel | null {
