@@ -4,8 +4,8 @@ import { openLastRead } from '../../platform/database/last-read.ts';
 import type { Caller } from '../../platform/principal.ts';
 import type { DoorContext } from './context.ts';
 import type { LastReadDoors } from './last-read-doors.ts';
-import type { Outcome } from './lock-links.ts';
 import type { ClosingPurpose, ClosingRow } from './openings-table.ts';
+import type { Outcome } from './outcome.ts';
 import type { RfPins } from './rf-pin.ts';
 import type { DoorRow, DoorTable } from './table.ts';
 

@@ -21,17 +21,9 @@ import {
   unstoredIn,
 } from './closing-orders.ts';
 import { abandonClosing, endedIn, failedIn } from './closing-outcome.ts';
-import {
-  addressOf,
-  deadlineOf,
-  type End,
-  endOf,
-  HELD_AT_MOST_MS,
-  INTERNAL,
-  type LockAddress,
-  offline,
-} from './lock-links.ts';
+import { addressOf, deadlineOf, HELD_AT_MOST_MS, type LockAddress } from './lock-links.ts';
 import type { ClosingRow } from './openings-table.ts';
+import { type End, endOf, INTERNAL, offline } from './outcome.ts';
 import type { DoorRow } from './table.ts';
 
 const REST_MS = 60_000;

@@ -7,18 +7,10 @@ import type { ClosingOutcome } from './closing-orders.ts';
 import type { DoorContext } from './context.ts';
 import { closedUnstored, type DeferredWrites } from './deferred-writes.ts';
 import type { LastReadDoors } from './last-read-doors.ts';
-import {
-  AUDITED,
-  addressOf,
-  answerInTime,
-  deadlineOf,
-  endOf,
-  INTERNAL,
-  noLock,
-  offline,
-} from './lock-links.ts';
+import { addressOf, answerInTime, deadlineOf } from './lock-links.ts';
 import type { LockResult } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
+import { AUDITED, endOf, INTERNAL, noLock, offline } from './outcome.ts';
 import { assertPin, type RfPins } from './rf-pin.ts';
 import { type LastLock, lastLockDetail } from './schema.ts';
 import type { StandOpen } from './stand-open.ts';

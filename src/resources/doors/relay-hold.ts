@@ -8,7 +8,7 @@ import { GatehouseError } from '../../platform/errors.ts';
 import { AWAKE } from '../../platform/waking.ts';
 import type { Relay, WiredRelay } from '../rs485/relays.ts';
 import type { Rs485 } from '../rs485/rs485.ts';
-import { INTERNAL } from './lock-links.ts';
+import { INTERNAL } from './outcome.ts';
 
 /** Twice in each pulse, so that one renewal may fail and the door stays open. */
 export const RENEW_EVERY_MS = 8_000;

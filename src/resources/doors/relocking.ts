@@ -12,8 +12,9 @@ import type { Busy } from './busy.ts';
 import { type Closings, NOT_OPENED } from './closing.ts';
 import type { DoorContext } from './context.ts';
 import { type CloseUnstoredOptions, closeAlsoUnstored } from './deferred-writes.ts';
-import { DEADLINE_MS, type End, HELD_AT_MOST_MS } from './lock-links.ts';
+import { DEADLINE_MS, HELD_AT_MOST_MS } from './lock-links.ts';
 import type { Locks } from './locks.ts';
+import type { End } from './outcome.ts';
 import type { StandOpen } from './stand-open.ts';
 import type { DoorRow } from './table.ts';
 

@@ -1,8 +1,9 @@
 /** What opens a door for a time: the command to its lock, or the first pulse of its relay. Part of stand-open.ts. */
 import type { Clock } from '../../platform/clock.ts';
 import type { Busy } from './busy.ts';
-import { addressOf, deadlineOf, type End, endOf, HELD_AT_MOST_MS, offline } from './lock-links.ts';
+import { addressOf, deadlineOf, HELD_AT_MOST_MS } from './lock-links.ts';
 import type { StandOpenPhase } from './openings-table.ts';
+import { type End, endOf, offline } from './outcome.ts';
 import { mayHaveFired, type RelayHolds } from './relay-hold.ts';
 import type { TargetOptions } from './stand-open-order.ts';
 import { endedStrictly, relayOf } from './stand-open-order.ts';

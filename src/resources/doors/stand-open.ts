@@ -15,9 +15,10 @@ import type { Caller } from '../../platform/principal.ts';
 import { openWaking } from '../../platform/waking.ts';
 import type { Intent } from '../../services/actuations/actuations.ts';
 import type { WiredRelay } from '../rs485/relays.ts';
-import { addressOf, answerInTime, HELD_AT_MOST_MS, offline } from './lock-links.ts';
+import { addressOf, answerInTime, HELD_AT_MOST_MS } from './lock-links.ts';
 import type { StandOpenBody } from './lock-schema.ts';
 import type { StandOpenPhase, StandOpenRow } from './openings-table.ts';
+import { offline } from './outcome.ts';
 import { openRelayHolds, RELAY_REPORTED_OPEN } from './relay-hold.ts';
 import {
   type Deliver,

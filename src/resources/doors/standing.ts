@@ -9,10 +9,11 @@ import type { DoorContext } from './context.ts';
 import type { DeferredWrites } from './deferred-writes.ts';
 import type { LastReadDoors } from './last-read-doors.ts';
 import { type StandingChange, standingChanged } from './live-events.ts';
-import { AUDITED, HELD_AT_MOST_MS } from './lock-links.ts';
+import { HELD_AT_MOST_MS } from './lock-links.ts';
 import type { StandOpenOutcome } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
 import type { StandOpenRow } from './openings-table.ts';
+import { AUDITED } from './outcome.ts';
 import { type HoldOutcome, mayHaveFired, RELAY_REPORTED_OPEN, type RelayHolds } from './relay-hold.ts';
 
 /** Longer than the check-in interval of sleeping locks, and short enough that the person who asked is still there. */

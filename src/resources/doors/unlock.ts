@@ -10,17 +10,9 @@ import type { Caller } from '../../platform/principal.ts';
 import type { LastActuation } from '../../services/actuations/actuations.ts';
 import type { Busy } from './busy.ts';
 import type { DoorContext } from './context.ts';
-import {
-  AUDITED,
-  addressOf,
-  DEADLINE_MS,
-  type End,
-  endOfFault,
-  type LockAddress,
-  noLock,
-  offline,
-} from './lock-links.ts';
+import { addressOf, DEADLINE_MS, type LockAddress } from './lock-links.ts';
 import type { UnlockResult } from './lock-schema.ts';
+import { AUDITED, type End, endOfFault, noLock, offline } from './outcome.ts';
 import { isSameRelay } from './relay-hold.ts';
 import { RELOCK_SECONDS, type Relock, type RelockOptions, relockOf } from './relocking.ts';
 import { assertPin, type RfPins } from './rf-pin.ts';

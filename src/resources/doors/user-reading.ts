@@ -3,8 +3,9 @@ import { DriverError } from '../../../drivers/contract/driver.ts';
 import { READ_MAX, USER_ID_MAX, usersShown } from '../../../drivers/contract/lock-users.ts';
 import type { Caller, Role } from '../../platform/principal.ts';
 import type { DoorContext } from './context.ts';
-import { addressOf, noLock, offline } from './lock-links.ts';
+import { addressOf } from './lock-links.ts';
 import type { Locks } from './locks.ts';
+import { noLock, offline } from './outcome.ts';
 import { type DoorRow, existing } from './table.ts';
 
 export interface UserReadingOptions extends DoorContext {
