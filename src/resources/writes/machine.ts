@@ -5,6 +5,18 @@
  * An entry only moves forward, queued → started → cardRequested → cardDetected → writing, may skip steps, and ends once:
  * written, failed, cancelled, expired or unknown. A job waits, is sent, and ends with its last entry. All of it is
  * durable, so a restart of the gateway is no input: it changes nothing but the deadlines (dispatch.ts).
+ *
+ * | input               | waiting                   | sent                                             | ended        |
+ * |---------------------|---------------------------|--------------------------------------------------|--------------|
+ * | sent                | sent                      | –                                                | –            |
+ * | unreadable          | open entries: failed      | –                                                | –            |
+ * | progress, held      | ignored, and said so      | entries move or end, as reported                 | late outcome |
+ * | held, job not known | –                         | an entry had begun: unknown · cancelling:        | –            |
+ * |                     |                           |   cancelled · else: sent, and dispatched again   |              |
+ * | born, other journal | –                         | open entries: unknown                            | –            |
+ * | cancel              | open entries: cancelled   | sent, cancelling: what the encoder says decides  | –            |
+ * | deadline            | open entries: expired     | –                                                | –            |
+ * | graceOver           | –                         | open entries: unknown                            | –            |
  */
 import type { EncoderEntryStatus, EncoderErrorCode } from '../../../drivers/encoder/messages.ts';
 
