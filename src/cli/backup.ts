@@ -1,7 +1,7 @@
 /**
  * `gatehouse backup`: one encrypted archive with all that makes this installation (docs/operations.md, Backup and
  * restore). It reads the database beside the daemon, which need not run. The daemon starts the same, by itself, as
- * `make-backup` (backup/schedule.ts).
+ * `make-backup` (src/services/backup/schedule.ts).
  */
 import {
   closeSync,
@@ -77,7 +77,7 @@ function onTerminal({ stderr }: Shell): Progress {
 
 /**
  * For the daemon: into the folder of the configuration, and removes what is too many there. Prints a line of JSON for each
- * percent, and at last what it made (backup/schedule.ts).
+ * percent, and at last what it made (src/services/backup/schedule.ts).
  */
 export async function makeScheduledBackup(
   options: { config: string; at: string },

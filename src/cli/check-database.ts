@@ -1,4 +1,4 @@
-/** `gatehouse check-database`: what the daemon runs beside itself once a day (database/checker.ts). */
+/** `gatehouse check-database`: what the daemon runs beside itself once a day (src/platform/database/checker.ts). */
 import { constants, setPriority } from 'node:os';
 import { fullCheck } from '../platform/database/check.ts';
 import type { checkResult } from '../platform/database/checker.ts';

@@ -10,7 +10,7 @@
  * not milliseconds: an encoder may keep 32 bits.
  *
  * The sequence. It counts from 1, and a restore takes hundredths of a second: no encoder has a hundred events a second
- * on average. In twelve digits (events/cloud-event.ts) they last until the year 2286.
+ * on average. In twelve digits (src/services/events/cloud-event.ts) they last until the year 2286.
  */
 import { openConnection } from '../platform/database/connection.ts';
 import type { Prepare } from '../platform/database/database.ts';

@@ -1,4 +1,4 @@
-/** What the database that is replaced has to close, as far as it can be believed (resources/doors/restored.ts). */
+/** What the database that is replaced has to close, as far as it can be believed (src/resources/doors/restored.ts). */
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { openConnection } from '../platform/database/connection.ts';

@@ -9,7 +9,7 @@ import { type Finding, shownFindings } from './findings.ts';
 import { gatewayFinding } from './gateway-finding.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 
-/** A host sends two heartbeats a second, and is replaced when none came for so long (field/ipc.ts). */
+/** A host sends two heartbeats a second, and is replaced when none came for so long (src/platform/field/ipc.ts). */
 const HEARTBEAT_LATE_MS = 3_000;
 /** Renewal is due long before; days left at which it has evidently failed, and at which it is urgent. */
 const CERTIFICATE_WARNING_DAYS = 30;

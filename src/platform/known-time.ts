@@ -12,7 +12,7 @@
  * OFF_MAX_MS later than the stored one, and so is the first reading with a time server behind it, which may be earlier as well.
  * A clock without a time server never goes back.
  *
- * Whether something is valid *already* cannot be decided without a synchronised clock, and is not asked (auth/jwt.ts).
+ * Whether something is valid *already* cannot be decided without a synchronised clock, and is not asked (src/services/auth/jwt.ts).
  */
 import type { Clock } from './clock.ts';
 import type { Prepare } from './database/database.ts';

@@ -76,7 +76,7 @@ export async function takeBack(releases: Releases, data: Data): Promise<Plan | u
   if (!plan) return undefined;
   const oldest = data.oldest();
   if (oldest !== undefined && oldest > plan.schema) {
-    // The start before a new schema has made it (platform/database/migrate.ts).
+    // The start before a new schema has made it (src/platform/database/migrate.ts).
     const copy = join(data.directory, 'backups', `gatehouse.db.schema-${plan.schema}`);
     if (!existsSync(copy))
       throw new CommandFailed(`${plan.from} does not run on schema ${oldest}, and there is no ${copy}.`);

@@ -17,7 +17,7 @@ const DEADLINE_MS = 15 * 60_000;
 const NODE_FLAGS = ['--max-semi-space-size=1', '--max-old-space-size=64', '--no-opt'];
 const START = join(import.meta.dirname, '../../start.js');
 
-/** What the process prints (cli/check-database.ts). */
+/** What the process prints (src/cli/check-database.ts). */
 export const checkResult = z.object({ findings: z.array(z.string()) });
 
 export interface CheckState {

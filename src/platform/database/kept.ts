@@ -1,7 +1,7 @@
 /**
  * Rows that every request needs and that change seldom, kept in memory.
  *
- * Never stale, and this is why: this process alone writes to the database (cli/serve.ts holds its folder), and a transaction
+ * Never stale, and this is why: this process alone writes to the database (src/cli/serve.ts holds its folder), and a transaction
  * begins, runs its jobs and ends within one turn of the event loop (commit.ts). The code that writes such a row forgets what
  * is kept in the same job; inside a transaction nothing is taken from here and nothing is added. So what is added later
  * was read after that transaction had ended, whichever way it ended.

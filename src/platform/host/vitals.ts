@@ -1,4 +1,4 @@
-/** What must work for the daemon to count as alive, besides that its interface answers (cli/serve.ts). */
+/** What must work for the daemon to count as alive, besides that its interface answers (src/cli/serve.ts). */
 import type { Database } from '../database/database.ts';
 import type { Field } from '../field/field.ts';
 import type { Vital } from './watchdog.ts';

@@ -1,6 +1,6 @@
 /**
- * What goes over a bus, as a stream for the local administrator. The host keeps a bounded number of packets (drivers/
- * bus/tap.ts); each time the reader has taken a batch the next one is fetched, so that a slow reader loses the oldest
+ * What goes over a bus, as a stream for the local administrator. The host keeps a bounded number of packets
+ * (drivers/bus/trace.ts); each time the reader has taken a batch the next one is fetched, so that a slow reader loses the oldest
  * and delays no one. It ends with its time, its packets or its bytes.
  */
 

@@ -1,6 +1,6 @@
 /**
  * The files of an archive besides the database. Each is opened without following a link, and read whole: they are small.
- * The caller holds the rights of the owner of the folder (cli/folder-owner.ts).
+ * The caller holds the rights of the owner of the folder (src/cli/folder-owner.ts).
  */
 import { readdirSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';

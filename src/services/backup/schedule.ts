@@ -1,5 +1,5 @@
 /**
- * The archives that the daemon makes, by itself and when a person orders one. A process of its own does it (cli/backup.ts,
+ * The archives that the daemon makes, by itself and when a person orders one. A process of its own does it (src/cli/backup.ts,
  * make-backup), with low priority and a connection of its own, so that no one at the desk waits for it. A failure is shown in
  * the status, the metrics, the log, the audit and an event; one that is due is tried again in an hour.
  */

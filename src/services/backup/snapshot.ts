@@ -34,7 +34,7 @@ export function takeSnapshot(databaseFile: string, target: string): Snapshot {
 /**
  * Nothing is sent of a request whose key data does not open. One that was not sent yet may be carried out after the
  * copy was made, so it counts as sent, to a journal that no encoder has: a gateway restored from the copy ends its
- * keys as unknown and never as failed (writes/machine.ts). Of one that was sent, the encoder still reports the outcome.
+ * keys as unknown and never as failed (src/resources/writes/machine.ts). Of one that was sent, the encoder still reports the outcome.
  */
 export const LEAVE_KEY_DATA_OUT = [
   "UPDATE write_entry SET sealed_blocks = x'' WHERE sealed_blocks IS NOT NULL",

@@ -2,7 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import type { LiveRow } from './table.ts';
 
-/** Names of one list. A query parameter has 256 characters (http/validation.ts). */
+/** Names of one list. A query parameter has 256 characters (src/platform/http/validation.ts). */
 const NAMES_MAX = 16;
 
 const TYPE = '[a-z0-9.-]+[*]?';

@@ -5,7 +5,7 @@ import { type Histogram, type HistogramReading, openHistogram } from '../../../d
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
 /** Seconds: from a disk in a data centre to one that is dying. */
 const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1, 5];
-/** Jobs in one commit, up to the most there can be (database/commit.ts). */
+/** Jobs in one commit, up to the most there can be (src/platform/database/commit.ts). */
 const COMMIT_JOBS = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 /** Seconds: from an encoder with the card on it to a guest who comes back later. */
 const KEY_SECONDS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 900];

@@ -123,7 +123,7 @@ export const deviceSchema = z.strictObject({
       keyRestartMs: z.int().min(1).optional(),
       /** Another maker's, as a number. */
       vendorCode: z.int().min(0).max(0xff_ff_ff).optional(),
-      /** How it takes files (osdp/files.ts). */
+      /** How it takes files (test/simulators/osdp/files.ts). */
       files: z
         .strictObject({
           messageMax: z.int().min(0).max(0xff_ff),

@@ -69,7 +69,7 @@ export interface AirOptions {
 }
 
 export interface Air {
-  /** `confirm` receives a status of mt/status.ts, once. */
+  /** `confirm` receives a status of test/simulators/zigbee/mt/status.ts, once. */
   unicast(frame: Aps, isAcknowledged: boolean, confirm: (status: number) => void): void;
   broadcast(frame: Aps): void;
   /** From a node to the coordinator. False: no one can hear it. */

@@ -100,7 +100,7 @@ const SHORT_POLL_MS = 50;
 const ANNOUNCE_MS = 30;
 /** Between the answer to a request to leave and the leaving. */
 const LEAVE_MS = 5;
-/** As the coordinator does (stick/subject.ts). */
+/** As the coordinator does (test/simulators/zigbee/stick/subject.ts). */
 const CHANNEL_MOVE_MS = 500;
 /** Of a range extender: NWK_MAX_DEVICE_LIST of Z-Stack, as it comes. */
 const ROUTER_CHILDREN = 20;

@@ -7,7 +7,7 @@
  *                  0x02 commit transferId u8, doorVersion, scheduleVersion, templateVersion, systemConfigVersion u32
  *   from the lock  0x00 result transferId u8, status u8, configVersion u32 (the one in force), to each of them
  *
- * The CRC is that of install codes, CRC-16/X-25 (stick/security.ts), over the configuration. What cannot be read as one
+ * The CRC is that of install codes, CRC-16/X-25 (test/simulators/zigbee/stick/security.ts), over the configuration. What cannot be read as one
  * is refused with 3, a map with a field that the lock does not know among it.
  */
 import { bytes, u32 } from '../bytes.ts';
