@@ -16,3 +16,29 @@ export class ConnectionFailure extends Error {
     super(peersWords(message), options);
   }
 }
+
+/** What the far end means by its alert (RFC 8446, 6.2), by the name that OpenSSL has for it. */
+const ALERTS: Readonly<Record<string, string>> = {
+  'certificate required': 'it wants a client certificate',
+  'handshake failure': 'it agrees to nothing that is offered, or wants a client certificate',
+  'unknown ca': 'it does not know the authority of the client certificate',
+  'bad certificate': 'it refuses the client certificate',
+  'unsupported certificate': 'it refuses the client certificate',
+  'certificate unknown': 'it refuses the client certificate',
+  'certificate revoked': 'the client certificate is revoked',
+  'certificate expired': 'the client certificate has expired',
+  'access denied': 'the client certificate has no access',
+  'protocol version': 'it takes neither TLS 1.2 nor 1.3',
+};
+/** What OpenSSL makes of the first bytes of a peer that answers in clear text. */
+const NO_TLS = new Set(['wrong version number', 'packet length too long']);
+
+/** In words for an operator; OpenSSL's own line names its source file. An error of several addresses has a code and no message. */
+export function failureWords(error: Error): string {
+  const { library, reason, code } = error as { library?: unknown; reason?: unknown; code?: unknown };
+  if (library !== 'SSL routines' || typeof reason !== 'string') return error.message || String(code ?? '');
+  if (NO_TLS.has(reason)) return 'it does not speak TLS';
+  const [, alert = ''] = / alert (.+)$/.exec(reason) ?? [];
+  const meaning = ALERTS[alert];
+  return `TLS failed: ${meaning ? `${meaning} (${alert})` : reason}`;
+}

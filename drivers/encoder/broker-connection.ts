@@ -1,6 +1,6 @@
 /** One connection of the gateway to an external broker, from its CONNECT to its end. */
 import type { Socket } from 'node:net';
-import { ConnectionFailure } from '../contract/connection-failure.ts';
+import { ConnectionFailure, failureWords } from '../contract/connection-failure.ts';
 import { type Clock, DriverError } from '../contract/driver.ts';
 import { openFrameWalk } from './frame-guard.ts';
 import { connected, limitsOf, type MqttClient, openMqttClient } from './mqtt-client.ts';
@@ -82,7 +82,7 @@ export async function connectToBroker(
     keepAliveSeconds: KEEP_ALIVE_S,
     connectTimeoutMs: CONNECT_DEADLINE_MS,
   });
-  client.on('error', (error) => fail(reasonOf(error)));
+  client.on('error', (error) => fail(failureWords(error)));
   client.on('disconnect', ({ reasonCode = 0 }) =>
     fail(`the broker ended the connection (reason 0x${reasonCode.toString(16).padStart(2, '0')})`),
   );
@@ -92,7 +92,7 @@ export async function connectToBroker(
   listen(client, events);
   try {
     signal.throwIfAborted();
-    const limits = limitsOf(await connected(client, () => loss, signal));
+    const limits = limitsOf(await connected(client, () => loss, signal), url);
     await Promise.race([subscribe(client, filters), ended.promise]);
     const sender = openSender(client, limits, clock);
     const over = ended.promise.catch((error: Error) => {
@@ -212,8 +212,4 @@ function openSender(client: MqttClient, limits: ReturnType<typeof limitsOf>, clo
         waiting.settle(new DriverError('LINK_LOST', error.message));
     },
   };
-}
-
-function reasonOf(error: Error): string {
-  return error.message || String((error as { code?: unknown }).code ?? error);
 }

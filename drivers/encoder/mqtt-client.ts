@@ -5,6 +5,7 @@
  */
 import type { Socket } from 'node:net';
 import type { IClientOptions, IConnackPacket, MqttClient } from 'mqtt';
+import { ConnectionFailure } from '../contract/connection-failure.ts';
 
 export type { IConnackPacket, MqttClient } from 'mqtt';
 
@@ -75,9 +76,15 @@ export function connected(
 }
 
 /** What the server takes: messages without an answer at once, and bytes of the longest packet. */
-export function limitsOf({ properties }: IConnackPacket): { inFlight: number; packetBytes: number } {
-  return {
-    inFlight: properties?.receiveMaximum ?? RECEIVE_MAXIMUM_DEFAULT,
-    packetBytes: properties?.maximumPacketSize ?? PACKET_BYTES_MAX,
-  };
+export function limitsOf(
+  { properties }: IConnackPacket,
+  url: string,
+): { inFlight: number; packetBytes: number } {
+  const { receiveMaximum = RECEIVE_MAXIMUM_DEFAULT, maximumPacketSize = PACKET_BYTES_MAX } = properties ?? {};
+  // MQTT 5, 3.2.2.3.3 and 3.2.2.3.6: a protocol error. Nothing could ever be sent.
+  if (receiveMaximum === 0 || maximumPacketSize === 0) {
+    const limit = receiveMaximum === 0 ? 'receive maximum' : 'maximum packet size';
+    throw new ConnectionFailure(`${url} announces a ${limit} of 0, with which it takes no message`);
+  }
+  return { inFlight: receiveMaximum, packetBytes: maximumPacketSize };
 }

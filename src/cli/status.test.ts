@@ -103,6 +103,12 @@ it.each<[Partial<Status>, string, string, RegExp]>([
   ],
   [{ sinks: [{ ...SINK, gaps: 2 }] }, 'upstream', 'doubtful', /2 gaps/],
   [
+    { sinks: [{ ...SINK, lastError: 'refused (HTTP 500)', waiting: 1, oldestSeconds: 1 }] },
+    'upstream',
+    'bad',
+    /, connected since .*; nothing was taken since: refused \(HTTP 500\)/,
+  ],
+  [
     { sinks: [SINK, { ...SINK, name: 'cloud', waiting: 1, oldestSeconds: 1, autonomyHours: 23 }] },
     'sink cloud',
     'bad',

@@ -140,7 +140,7 @@ function sinkFinding(sink: Status['sinks'][number]): Finding {
   const parts = [
     `${urls.join(', ')}, ${connected ? 'connected' : 'not connected'}${since ? ` since ${since}` : ''}`,
   ];
-  if (!connected && lastError) parts.push(lastError);
+  if (lastError) parts.push(connected ? `nothing was taken since: ${lastError}` : lastError);
   if (waiting > 0)
     parts.push(
       `${plural(waiting, 'event')} waiting (${size(sink.waitingBytes)}), the oldest for ${duration(sink.oldestSeconds ?? 0)}`,
@@ -150,7 +150,8 @@ function sinkFinding(sink: Status['sinks'][number]): Finding {
     parts.push(`the first is dropped in ${duration(autonomyHours * 3_600)} if nothing changes`);
   if (deadLetters > 0) parts.push(plural(deadLetters, 'dead letter'));
   if (gaps > 0) parts.push(plural(gaps, 'gap'));
-  const severity = !connected || isLow ? 'bad' : deadLetters > 0 || gaps > 0 ? 'doubtful' : 'good';
+  const isFailing = !connected || (waiting > 0 && lastError !== null);
+  const severity = isFailing || isLow ? 'bad' : deadLetters > 0 || gaps > 0 ? 'doubtful' : 'good';
   const subject = name === 'upstream' ? name : `sink ${name}`;
   return { severity, subject, text: parts.join('; ') };
 }

@@ -34,9 +34,17 @@ test('the sink that is nearest to losing an event stands first', () => {
     sink('away', { connected: false, waiting: 3 }),
     sink('slow', { waiting: 9, autonomyHours: 20 }),
     sink('lost', { connected: false, waiting: 5, autonomyHours: 2 }),
+    sink('failing', { waiting: 2, lastError: 'refused (HTTP 500)' }),
     sink('idle', { autonomyHours: null, waiting: 1 }),
   ];
-  expect(worstFirst(sinks).map(({ name }) => name)).toEqual(['lost', 'slow', 'away', 'well', 'idle']);
+  expect(worstFirst(sinks).map(({ name }) => name)).toEqual([
+    'lost',
+    'slow',
+    'away',
+    'failing',
+    'well',
+    'idle',
+  ]);
 });
 
 test('a sink says what waits, for how long, and how much room is left', () => {

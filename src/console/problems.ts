@@ -97,9 +97,13 @@ const AUTONOMY_LOW_HOURS = 24;
 const isLow = ({ waiting, autonomyHours }: Sink) =>
   waiting > 0 && autonomyHours !== null && autonomyHours < AUTONOMY_LOW_HOURS;
 
+/** A connection alone does not show that events are taken. */
+const isFailing = ({ connected, waiting, lastError }: Sink) =>
+  !connected || (waiting > 0 && lastError !== null);
+
 /** The one that is nearest to losing an event first. */
 export function worstFirst(sinks: readonly Sink[]): Sink[] {
-  const rank = (sink: Sink) => (isLow(sink) ? 0 : sink.connected ? 2 : 1);
+  const rank = (sink: Sink) => (isLow(sink) ? 0 : isFailing(sink) ? 1 : 2);
   const hours = ({ autonomyHours }: Sink) => autonomyHours ?? Number.POSITIVE_INFINITY;
   return sinks.toSorted(
     (one, other) =>
@@ -120,7 +124,7 @@ export function backlogOf({ waiting, oldestSeconds, autonomyHours }: Sink): stri
 
 function upstream({ sinks }: Status): Problem[] {
   return worstFirst(sinks)
-    .filter((sink) => !sink.connected || isLow(sink))
+    .filter((sink) => isFailing(sink) || isLow(sink))
     .map((sink) => ({
       severity: isLow(sink) ? 'bad' : 'warn',
       title: t(sink.connected ? 'upstreamSlow' : 'upstreamDown', { name: sink.name }),

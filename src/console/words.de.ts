@@ -207,7 +207,7 @@ export const de: Words = {
   moreOffline: '{count} weitere {count?Tür ist:Türen sind} nicht erreichbar',
   deviceMissing: '{name} antwortet nicht',
   upstreamDown: 'Der Benachrichtigungsdienst {name} ist nicht verbunden',
-  upstreamSlow: 'Der Benachrichtigungsdienst {name} nimmt Ereignisse zu langsam an',
+  upstreamSlow: 'Der Benachrichtigungsdienst {name} nimmt Ereignisse zu langsam oder gar nicht an',
   oldestWaits: 'das älteste: {time}',
   autonomy: 'Platz für {time} ohne ihn',
   clockWrong: 'Die Uhr des Controllers ist nicht synchronisiert. Zeitserver prüfen.',

@@ -358,7 +358,7 @@ export const en = {
   disk: 'Disk, free',
   database: 'database',
   upstream: 'Notification services',
-  upstreamSlow: 'The notification service {name} takes events too slowly',
+  upstreamSlow: 'The notification service {name} takes events too slowly, or none',
   oldestWaits: 'the oldest: {time}',
   autonomy: 'room for {time} without it',
   eventsWaiting: '{count} {count?event waits:events wait}',

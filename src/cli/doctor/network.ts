@@ -1,6 +1,7 @@
 /** The gateway's ports, and the way to the broker of the encoders and to each notification service. */
 import { connect as connectPlain, createServer, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { failureWords } from '../../../drivers/contract/connection-failure.ts';
 import { TLS } from '../../../drivers/contract/tls.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isExternal } from '../../platform/config/encoder-broker.ts';
@@ -151,7 +152,7 @@ async function failureToConnect(
     });
     return await Promise.race([connected, late]);
   } catch (error) {
-    return (error as Error).message || (error as NodeJS.ErrnoException).code;
+    return failureWords(error as Error);
   } finally {
     over.abort();
     socket?.destroy();

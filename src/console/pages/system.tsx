@@ -78,9 +78,7 @@ function Sinks({ sinks }: { sinks: readonly Sink[] }) {
             <span class="what">
               <strong dir="auto">{sink.name}</strong>
               <span class="soft">{backlogOf(sink)}</span>
-              <span class="soft">
-                {[...sink.urls, !sink.connected && sink.lastError].filter(Boolean).join(' · ')}
-              </span>
+              <span class="soft">{[...sink.urls, sink.lastError].filter(Boolean).join(' · ')}</span>
             </span>
             <span class="marks">
               <Connected connected={sink.connected} />

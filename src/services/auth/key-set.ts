@@ -4,6 +4,7 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { request as plainRequest } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import { dirname } from 'node:path';
+import { failureWords } from '../../../drivers/contract/connection-failure.ts';
 import { TLS } from '../../../drivers/contract/tls.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { writeDurably } from '../../platform/host/durable-file.ts';
@@ -78,7 +79,7 @@ export async function fetchKeySet(
     return await get(url, caFile, AbortSignal.any([signal, deadline.signal]));
   } catch (error) {
     const cause = deadline.signal.aborted ? (deadline.signal.reason as Error) : (error as Error);
-    throw new Error(`the keys could not be fetched from ${url}: ${cause.message}`, { cause });
+    throw new Error(`the keys could not be fetched from ${url}: ${failureWords(cause)}`, { cause });
   } finally {
     answered.abort();
   }

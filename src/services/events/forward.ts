@@ -317,6 +317,7 @@ function publish(delivery: Delivery, message: Sent, packet: Message): void {
     if (answer.verdict === 'taken') {
       message.state = 'acknowledged';
       delivery.heard = true;
+      sink.link.lastError = null;
       outbox.acknowledged();
     } else if (answer.verdict === 'refused') {
       message.state = 'refused';

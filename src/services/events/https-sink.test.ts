@@ -116,6 +116,7 @@ describe('a service that does not take them', () => {
     isWell = true;
     await until(() => waiting(log) === 0);
     expect(service.posts.slice(-3).map(sequenceOf)).toEqual([1, 2, 3]);
+    expect(log.events.backlog().lastError).toBeNull();
   });
 
   it('with 500 for one event only, again and again, has that one as a dead letter', async () => {

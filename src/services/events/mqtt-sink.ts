@@ -102,7 +102,7 @@ async function connect(
     signal.throwIfAborted();
     const connack = await connected(client, () => loss?.error, signal);
     return {
-      ...limits(connack),
+      ...limits(connack, url),
       ...publisher(client, settings),
       loss: () => loss,
       ...disposer(client),
@@ -113,11 +113,11 @@ async function connect(
   }
 }
 
-function limits(connack: IConnackPacket): Pick<Connection, 'limit' | 'maximumBytes'> {
+function limits(connack: IConnackPacket, url: string): Pick<Connection, 'limit' | 'maximumBytes'> {
   if (connack.properties?.maximumQoS === 0) {
     throw new Error('the notification service does not take QoS 1, without which events would be lost');
   }
-  const { inFlight, packetBytes } = limitsOf(connack);
+  const { inFlight, packetBytes } = limitsOf(connack, url);
   return { limit: inFlight, maximumBytes: packetBytes };
 }
 

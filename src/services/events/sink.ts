@@ -20,6 +20,7 @@ export interface LinkState {
   /** Acknowledged, and on the disk at the next save (outbox.ts): how many, and the last of those without a gap. */
   unsaved: Waiting & { through: number };
   connectedSince: number | null;
+  /** Why the last connection ended; until an event is taken, for a connection alone shows nothing of that. */
   lastError: string | null;
 }
 

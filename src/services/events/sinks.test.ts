@@ -257,6 +257,18 @@ describe('a broker that behaves badly', () => {
     expect(firstArrivals(broker)).toEqual([1, 2, 3]);
   });
 
+  it.each([
+    [{ receiveMaximum: 0 }, 'announces a receive maximum of 0'],
+    [{ maximumPacketSize: 0 }, 'announces a maximum packet size of 0'],
+  ])('that takes nothing by %j is named so', async (limits, reason) => {
+    const broker = await openTestBroker(limits);
+    const log = await openTestLog();
+    await log.record(1, 1);
+    log.forward({ url: broker.url });
+    await until(() => log.events.backlog().lastError?.includes(reason) === true);
+    expect(broker.received).toEqual([]);
+  });
+
   it('gets one event at a time where it takes no more, live ones too', async () => {
     const broker = await openTestBroker({ receiveMaximum: 1 });
     const log = await openTestLog();

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, getCACertificates } from 'node:tls';
-import { ConnectionFailure } from '../../../drivers/contract/connection-failure.ts';
+import { ConnectionFailure, failureWords } from '../../../drivers/contract/connection-failure.ts';
 import { TLS } from '../../../drivers/contract/tls.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { readNamedFile } from '../../platform/host/regular-file.ts';
@@ -67,19 +67,13 @@ const PROBE_DEADLINE_MS = 10_000;
 const PEER_CLOSED = new Set(['ECONNRESET', 'EPIPE']);
 
 export function isPeersClose(error: Error): boolean {
-  return PEER_CLOSED.has(codeOf(error));
+  return PEER_CLOSED.has(String((error as { code?: unknown }).code));
 }
 
 /** Without the address where that is the one of `url`. */
 export function reasonOf(error: Error, url: string): string {
   const host = new URL(url).hostname.replace(/^\[|\]$/g, '');
-  const message = error.message.replace(/ (\S+):\d+$/, (found, address) => (address === host ? '' : found));
-  return message || codeOf(error);
-}
-
-/** A host with several addresses fails with an error that has a code and no message. */
-function codeOf(error: Error): string {
-  return String((error as { code?: unknown }).code ?? '');
+  return failureWords(error).replace(/ (\S+):\d+$/, (found, address) => (address === host ? '' : found));
 }
 
 /** The files of a client's side of TLS. */

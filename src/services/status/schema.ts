@@ -105,7 +105,10 @@ export const status = z
             description:
               'How long an outage that begins now, or goes on, may last before the first event is dropped; null while nothing is recorded',
           }),
-          lastError: z.string().nullable(),
+          lastError: z
+            .string()
+            .nullable()
+            .openapi({ description: 'Why the last connection ended; null once an event was taken after it' }),
         }),
       )
       .openapi({
