@@ -18,6 +18,7 @@ import type { Vital } from '../platform/host/watchdog.ts';
 import { openIdempotency } from '../platform/http/idempotency.ts';
 import type { LogControl } from '../platform/log.ts';
 import { SYSTEM_PRINCIPAL } from '../platform/principal.ts';
+import { shownUrl } from '../platform/shown-url.ts';
 import { type Backups, openBackups } from '../services/backup/schedule.ts';
 import { openExposition } from '../services/metrics/exposition.ts';
 import { type OwnCertificate, openOwnCertificate } from '../services/pki/own-certificate.ts';
@@ -307,6 +308,6 @@ function ownDates(own: OwnCertificate | undefined) {
 function sinkSources(config: GatewayOptions['config'], { sinks }: Services['events']) {
   return sinksOf(config).flatMap(({ name, kind, urls }, index) => {
     const sink = sinks[index];
-    return sink ? [{ name, kind, urls, backlog: sink.backlog }] : [];
+    return sink ? [{ name, kind, urls: urls.map(shownUrl), backlog: sink.backlog }] : [];
   });
 }

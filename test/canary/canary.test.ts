@@ -91,7 +91,7 @@ it('shows no secret in clear, wherever it came in and whatever became of the gat
 });
 
 /** What a gateway is restored with; an archive is encrypted. */
-const INSIDE_AN_ARCHIVE = /^(key of the vault|password of the|private key)/;
+const INSIDE_AN_ARCHIVE = /^(key of the vault|password of the|credential in|private key)/;
 
 /** All live events, from here on. */
 function follow({ gatehouse }: CanarySite): () => Promise<void> {

@@ -20,6 +20,8 @@ export const LOCK = '00158d0001000002';
 export const NETWORK = randomUUID();
 export const ZGATE = randomUUID();
 export const AUDIENCE = 'desk';
+/** Nothing answers there, which is said in many places. */
+const NOWHERE = 'http://127.0.0.1:1';
 export const ISSUER = 'https://login.example';
 const WIRE = { protocol: 'osdp', baudRate: 115_200, parity: 'none', stopBits: 1, pacing: 'cheap' } as const;
 
@@ -69,11 +71,14 @@ export async function openCanarySite() {
   const issuer = issuerKey('k1');
   const oidc = { issuer: ISSUER, audience: AUDIENCE, jwksFile: write('jwks.json', keySet(issuer)) };
   const password = hide('password of the notification service', block());
+  const webhook = hide('credential in an address', block());
   const site = stack.use(
     await openTestSite({
       config: { upstream: { username: 'gatehouse', passwordFile: write('password', `${password}\n`) } },
       more: {
         ...wiring(zigbee.port, readers.port),
+        sinks: [{ kind: 'https', name: 'hook', urls: [`${NOWHERE}/hooks/${webhook}`] }],
+        access: { decisionService: { url: `${NOWHERE}/decide?key=${webhook}` } },
         backup: { recipients: [drawn.backupKey.recipient] },
         auth: { oidc },
         log: { level: 'debug' },

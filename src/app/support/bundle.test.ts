@@ -1,11 +1,13 @@
 import { expect, it } from 'vitest';
-import { withoutPasswords } from './bundle.ts';
+import { withoutCredentials } from './bundle.ts';
 
-it('leaves out a name and a password in an address, and nothing else', () => {
-  const upstream = { url: 'mqtts://hotel:s3cret%22@broker.example:8883', topic: 'a@b://c' };
-  expect(withoutPasswords({ upstream, port: 1, links: [{ url: 'tcp://10.0.0.1:4001' }] })).toEqual({
-    upstream: { url: 'mqtts://…@broker.example:8883', topic: 'a@b://c' },
+it('leaves out what of an address may be a credential, and nothing else', () => {
+  const upstream = { url: 'mqtts://hotel:s3@cret%22@broker.example:8883', topic: 'a@b://c' };
+  const sinks = [{ urls: ['https://hooks.example/services/opensesame', 'https://n.example?key=opensesame'] }];
+  expect(withoutCredentials({ upstream, sinks, port: 1, links: [{ port: 'tcp://10.0.0.1:4001' }] })).toEqual({
+    upstream: { url: 'mqtts://broker.example:8883', topic: 'a@b://c' },
+    sinks: [{ urls: ['https://hooks.example/…', 'https://n.example/…'] }],
     port: 1,
-    links: [{ url: 'tcp://10.0.0.1:4001' }],
+    links: [{ port: 'tcp://10.0.0.1:4001' }],
   });
 });

@@ -3,6 +3,7 @@ import { arch, release } from 'node:os';
 import type { Clock } from '../../platform/clock.ts';
 import type { Config } from '../../platform/config/config.ts';
 import type { LogControl } from '../../platform/log.ts';
+import { shownUrl } from '../../platform/shown-url.ts';
 import type { BusOverview } from '../../resources/rs485/bus-schema.ts';
 import type { Exposition } from '../../services/metrics/exposition.ts';
 import type { Status } from '../../services/status/schema.ts';
@@ -31,14 +32,16 @@ export async function supportBundle(options: BundleOptions): Promise<SupportBund
       uptimeSeconds: Math.max(0, Math.round((now - Date.parse(status.startedAt)) / 1_000)),
     },
     status: { ...status },
-    configuration: withoutPasswords(config),
+    configuration: withoutCredentials(config),
     buses: options.buses().map((bus) => ({ ...bus })),
     metrics: await metrics.text(),
     log: logControl.recent().map((line) => line.trimEnd()),
   };
 }
 
-/** Secrets are in files that the configuration names; but an address may have a name and a password in it (RFC 3986, 3.2.1). */
-export function withoutPasswords(config: object): Record<string, unknown> {
-  return JSON.parse(JSON.stringify(config).replaceAll(/(:\/\/)[^/@"\s]+@/g, '$1…@'));
+/** Secrets are in files that the configuration names; but an address may have one in it. */
+export function withoutCredentials(config: object): Record<string, unknown> {
+  const shown = (_name: string, value: unknown) =>
+    typeof value === 'string' && URL.canParse(value) && value.includes('://') ? shownUrl(value) : value;
+  return JSON.parse(JSON.stringify(config, shown));
 }

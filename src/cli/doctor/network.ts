@@ -7,6 +7,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { isExternal } from '../../platform/config/encoder-broker.ts';
 import { placedSinks, type SinkConfig } from '../../platform/config/sinks.ts';
 import { readNamedFile } from '../../platform/host/regular-file.ts';
+import { shownUrl } from '../../platform/shown-url.ts';
 import type { Diagnosis, Patient } from './diagnosis.ts';
 
 const CONNECT_DEADLINE_MS = 5_000;
@@ -125,13 +126,18 @@ async function checkServer(
       : connectPlain({ host, port });
   const failure = await failureToConnect(open, secure ? 'secureConnect' : 'connect', clock);
   if (failure === undefined) {
-    const text = `${address} ${secure ? 'is reached, its certificate is good' : 'is reached'}`;
+    const text = `${shownUrl(address)} ${secure ? 'is reached, its certificate is good' : 'is reached'}`;
     return { severity: 'good', subject, text };
   }
   const remedy = /certificate|altname|self.signed|issuer/i.test(failure)
     ? `correct ${at}.caFile or the name in ${at}.url`
     : `check ${at}.url, the name server and the firewall: nc -vz ${host} ${port}`;
-  return { severity: 'bad', subject, text: `${address} is not reached: ${failure}; ${away}`, remedy };
+  return {
+    severity: 'bad',
+    subject,
+    text: `${shownUrl(address)} is not reached: ${failure}; ${away}`,
+    remedy,
+  };
 }
 
 async function failureToConnect(

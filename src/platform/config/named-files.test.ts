@@ -33,6 +33,26 @@ describe('files', () => {
     expect(check('/run/elsewhere/upstream.password')).toThrow('there is no such file');
   });
 
+  it.each([
+    'opensesame',
+    'open/sesame',
+    `opensesame${'x'.repeat(300)}`,
+    '"-----BEGIN PRIVATE KEY-----\\nopensesame"',
+  ])('does not repeat a secret that is written in place of the name of its file: %s', (secret) => {
+    writeFileSync(join(folder, 'open'), '');
+    const check = (text: string) => () => readConfig(write(text), { checkFiles: true });
+    const refused = (name: string) =>
+      new RegExp(`:\\d+:\\d+: .*${name}: there is no such file: name one that holds the secret$`);
+    const upstream = `{ url: "mqtts://n", username: u, passwordFile: ${secret} }`;
+    expect(check(`upstream: ${upstream}`)).toThrow(refused('passwordFile'));
+    for (const name of ['tokenFile', 'signingKeyFile']) {
+      const sink = `{ kind: https, name: s, urls: ["https://n/"], ${name}: ${secret} }`;
+      expect(check(`sinks: [${sink}]`)).toThrow(refused(name));
+      const decisionService = `{ url: "https://n/", ${name}: ${secret} }`;
+      expect(check(`access: { decisionService: ${decisionService} }`)).toThrow(refused(name));
+    }
+  });
+
   it('names the line of a socket whose path is that of a file', () => {
     const file = write('adminSocket: taken\n');
     writeFileSync(join(folder, 'taken'), '');
@@ -105,8 +125,11 @@ describe('files', () => {
       gone: `cannot read ${at('gone')}: there is no such file`,
       'large/x': `cannot read ${at('large/x')}: a part of its path is not a folder`,
     };
+    // Not by its name, which may be the secret.
+    const absent = 'there is no such file: name one that holds the secret';
+    const ofSecrets = { ...reasons, gone: absent, 'large/x': absent };
     for (const [setting, yaml] of Object.entries(settings))
-      for (const [name, reason] of Object.entries(reasons))
+      for (const [name, reason] of Object.entries(/(key|password)File$/.test(setting) ? ofSecrets : reasons))
         expect(found(setting, yaml(name))).toEqual([`${setting}: ${reason}`]);
     const profile =
       'links: [{ id: a, protocol: modbus, options: { port: /dev/a, devices: [{ unitId: 1 }], profile';

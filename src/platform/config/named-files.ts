@@ -89,7 +89,9 @@ function unreadableFiles(
   texts: Map<string, string>,
 ): Problem[] {
   using reader = options.reader?.(config);
-  const files = named.flatMap(({ path, file }) => problem(path, unreadable(file, reader, texts)));
+  const files = named.flatMap(({ path, file }) =>
+    problem(path, unreadable(file, reader, texts, isOfSecret(path))),
+  );
   if (!reader) return files;
   const ports = portsOf(config.links).flatMap((port, index) =>
     typeof port === 'string' && port.startsWith('/dev/')
@@ -103,6 +105,9 @@ function unreadableFiles(
     ...ports,
   ];
 }
+
+/** People write the secret itself there. */
+const isOfSecret = (path: PropertyKey[]) => /^(password|token|signingKey|key)File$/.test(String(path.at(-1)));
 
 function problem(path: PropertyKey[], message: string | undefined): Problem[] {
   return message === undefined ? [] : [{ path, message }];
@@ -133,11 +138,14 @@ function filesOf(
   return files.flatMap(({ path, file }) => (file === undefined ? [] : [{ path, file }]));
 }
 
+const ABSENT = new Set(['ENOENT', 'ENOTDIR', 'ENAMETOOLONG']);
+
 /** By reading it: access(2) asks for the user who has started this, and not for the one whose rights it has. */
 function unreadable(
   file: string,
   reader: FileReader | undefined,
   texts: Map<string, string>,
+  holdsSecret = false,
 ): string | undefined {
   const hidden = reader?.hidden(file);
   if (hidden !== undefined) return hidden;
@@ -146,7 +154,9 @@ function unreadable(
     return undefined;
   } catch (error) {
     if (isOfAStart(file, error)) return undefined;
-    if (reader && (error as NodeJS.ErrnoException).code === 'EACCES') return reader.refusal(file);
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (reader && code === 'EACCES') return reader.refusal(file);
+    if (holdsSecret && ABSENT.has(code)) return 'there is no such file: name one that holds the secret';
     return error instanceof NotRegularFile ? error.message : `cannot read ${file}: ${reasonOf(error)}`;
   }
 }

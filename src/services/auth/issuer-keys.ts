@@ -8,6 +8,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { readNamedFile } from '../../platform/host/regular-file.ts';
 import type { KnownTime } from '../../platform/known-time.ts';
 import type { Log } from '../../platform/log.ts';
+import { shownUrl } from '../../platform/shown-url.ts';
 import { fetchKeySet, loadKeySet, readKeySet, type StoredKeySet, storeKeySet } from './key-set.ts';
 
 /** A withdrawn key is forgotten, and a new one known, after this at the latest. */
@@ -128,7 +129,7 @@ async function read(options: IssuerKeysOptions, signal: AbortSignal): Promise<St
   const { jwksUrl: url, caFile, jwksFile = '' } = source;
   if (url === undefined) return fromFile(issuer, jwksFile, time.now());
   const text = await fetchKeySet({ url, caFile }, clock, signal);
-  return { issuer, url, fetchedAt: time.now(), keys: explained(url, text) };
+  return { issuer, url, fetchedAt: time.now(), keys: explained(shownUrl(url), text) };
 }
 
 function fromFile(issuer: string, file: string, now: number): StoredKeySet {

@@ -10,6 +10,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { writeDurably } from '../../platform/host/durable-file.ts';
 import { readNamedFile } from '../../platform/host/regular-file.ts';
 import { boundInterimAnswers } from '../../platform/http/interim-answers.ts';
+import { shownUrl } from '../../platform/shown-url.ts';
 
 /** Providers publish two to ten keys, some with certificates: a few kilobytes each. */
 const SET_MAX_BYTES = 256 * 1_024;
@@ -27,8 +28,9 @@ export function readKeySet(text: string): JsonWebKey[] {
   let set: { keys?: unknown } | null;
   try {
     set = JSON.parse(text) as typeof set;
-  } catch (cause) {
-    throw new Error('it is not JSON', { cause });
+  } catch {
+    // Not the parser's error: it quotes the text, which is a secret where the wrong file is named.
+    throw new Error('it is not JSON');
   }
   if (!Array.isArray(set?.keys)) throw new Error('it has no list of keys: is it a JSON Web Key Set?');
   if (set.keys.length > KEYS_MAX) throw new Error(`it has more than ${KEYS_MAX} keys`);
@@ -79,7 +81,7 @@ export async function fetchKeySet(
     return await get(url, caFile, AbortSignal.any([signal, deadline.signal]));
   } catch (error) {
     const cause = deadline.signal.aborted ? (deadline.signal.reason as Error) : (error as Error);
-    throw new Error(`the keys could not be fetched from ${url}: ${failureWords(cause)}`, { cause });
+    throw new Error(`the keys could not be fetched from ${shownUrl(url)}: ${failureWords(cause)}`, { cause });
   } finally {
     answered.abort();
   }

@@ -88,7 +88,10 @@ export const status = z
         z.object({
           name: z.string(),
           kind: z.enum(['mqtt', 'https', 'nats']),
-          urls: z.array(z.string()),
+          urls: z.array(z.string()).openapi({
+            description:
+              'Its servers; of an address with a path or a query, which may be a credential, the host alone',
+          }),
           connected: z.boolean(),
           since: z.iso.datetime().nullable(),
           waiting: count,
