@@ -1,4 +1,4 @@
-/** Part of `npm run check`: prints `file:line: rule: message` for each broken convention (conventions/rules.ts). */
+/** Part of `npm run check`: prints `file:line: message` for each broken convention of conventions/rules.ts. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { check } from './conventions/rules.ts';
@@ -19,8 +19,8 @@ const tree = new Map<string, string | undefined>();
 })('');
 
 const faults = check(tree);
-for (const { path, line, rule, message } of faults) console.log(`${path}:${line}: ${rule}: ${message}`);
+for (const { path, line, message } of faults) console.log(`${path}:${line}: ${message}`);
 if (faults.length > 0) {
-  console.log(`${faults.length} broken conventions (the table is scripts/conventions/rules.ts)`);
+  console.log('The rules are at the head of scripts/conventions/rules.ts.');
   process.exitCode = 1;
 }

@@ -4,8 +4,8 @@
  * something leaves the fast suite by itself, and `npm test` runs it as before.
  */
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { parseSource } from '../scripts/conventions/source.ts';
+import { join, posix } from 'node:path';
+import { parseSync } from 'oxc-parser';
 
 /** Wherever it is imported below a test. */
 const STARTS_PROCESSES = 'node:child_process';
@@ -28,12 +28,12 @@ export function fastTests(root: string): string[] {
     return found;
   }
   function someImport(path: string): boolean {
-    const { imports, code } = parseSource(path, readFileSync(join(root, path), 'utf8'));
-    if (/\.test\.ts$/.test(path) && ASKS_FOR_TIME.test(code)) return true;
-    return imports.some(({ specifier, path: target, typeOnly }) => {
-      if (typeOnly) return false;
+    const text = readFileSync(join(root, path), 'utf8');
+    if (/\.test\.ts$/.test(path) && ASKS_FOR_TIME.test(text)) return true;
+    return importedValues(path, text).some((specifier) => {
       if (specifier === STARTS_PROCESSES) return true;
-      if (target === undefined) return TEST_CODE.test(path) && OPENS_SOCKETS.test(specifier);
+      if (!specifier.startsWith('.')) return TEST_CODE.test(path) && OPENS_SOCKETS.test(specifier);
+      const target = posix.join(posix.dirname(path), specifier);
       return OPENS_MORE.test(target) || (target.endsWith('.ts') && opens(target));
     });
   }
@@ -44,4 +44,18 @@ export function fastTests(root: string): string[] {
   )
     .filter((path) => !opens(path))
     .toSorted();
+}
+
+/** What a file imports, or exports from elsewhere, besides types. */
+function importedValues(path: string, text: string): string[] {
+  const { staticImports, staticExports, dynamicImports } = parseSync(path, text).module;
+  const isValue = ({ entries }: { entries: { isType: boolean }[] }) =>
+    entries.length === 0 || entries.some(({ isType }) => !isType);
+  return [
+    ...staticImports.filter(isValue).map(({ moduleRequest }) => moduleRequest.value),
+    ...staticExports
+      .filter(isValue)
+      .flatMap(({ entries }) => entries.flatMap(({ moduleRequest }) => moduleRequest?.value ?? [])),
+    ...dynamicImports.map(({ moduleRequest: { start, end } }) => text.slice(start + 1, end - 1)),
+  ];
 }
