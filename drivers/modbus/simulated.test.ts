@@ -3,7 +3,7 @@ import { expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { profileNamed, settingsWith } from '../../test/drivers/modbus/link.ts';
 import { openSimulatedBus, type SimulatedBus } from '../../test/simulators/bus/bus.ts';
-import type { DriverEvent, Plain } from '../contract/driver.ts';
+import type { DriverError, DriverEvent, Plain } from '../contract/driver.ts';
 import { busReport, probed } from '../contract/rs485.ts';
 import { rs485Report } from '../contract/settings.ts';
 import { openModbus } from './driver.ts';
@@ -143,6 +143,30 @@ it.each([
   await link.ready();
   await link.execute('pulse', { hwId: 'GIO-0001', relay: 1, milliseconds: 1_500 });
   expect((await bus.state(1)).history.filter(({ on }) => on)).toHaveLength(1);
+});
+
+it('says of no order what is not so where replies come late and in another order', async () => {
+  await using bus = await simulated();
+  await using link = await drive(bus.port);
+  await link.ready();
+  await bus.setBus({ outOfOrder: { share: 0.3, fromMs: 110, toMs: 500, seed: 5 } });
+  const pulses = [0, 1, 2].flatMap((relay) => DEVICES.map((_, index) => ({ relay, index })));
+  const outcomes = await Promise.all(
+    pulses.map(async ({ relay, index }) => {
+      const pulse = { hwId: NAMES[index] ?? '', relay, milliseconds: 20_000 };
+      return await link.execute('pulse', pulse).then(
+        () => 'confirmed',
+        ({ code }: DriverError) => code,
+      );
+    }),
+  );
+  for (const [turn, { relay, index }] of pulses.entries()) {
+    const { history } = await bus.state(index + 1);
+    const closings = history.filter(({ on, output }) => on && output === relay).length;
+    const code = outcomes[turn] ?? '';
+    const possible = code === 'confirmed' ? [1] : code === 'OUTCOME_UNKNOWN' ? [0, 1] : [0];
+    expect(possible, `${NAMES[index]} output${relay}: ${code}`).toContain(closings);
+  }
 });
 
 it.each([

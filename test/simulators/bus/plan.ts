@@ -77,6 +77,18 @@ const faultsSchema = z.strictObject({
 const faults = faultsSchema.partial();
 export type Faults = z.infer<typeof faults>;
 
+/**
+ * The line hands this share of the replies on so much later, and others before them, as a device server behind a lossy network does:
+ * they come late, and in another order.
+ */
+const outOfOrderSchema = z.strictObject({
+  share: z.number().min(0).max(1),
+  fromMs: milliseconds,
+  toMs: milliseconds,
+  seed: z.int(),
+});
+export type OutOfOrder = z.infer<typeof outOfOrderSchema>;
+
 /** A fault that is null ends; those not named stay. */
 const faultChanges = z.strictObject(
   Object.fromEntries(
@@ -244,6 +256,7 @@ export const busChange = z.strictObject({
   plugged: z.boolean().optional(),
   localEcho: z.boolean().optional(),
   idleNoise: noiseSchema.nullable().optional(),
+  outOfOrder: outOfOrderSchema.nullable().optional(),
   /** false: takes nothing more from the port until it is true again. */
   reading: z.boolean().optional(),
   /** So much time passes at once for the devices, and for no one else. */

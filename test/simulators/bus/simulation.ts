@@ -84,7 +84,7 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
       station?.change(change, deviceNow());
       return station !== undefined;
     },
-    async changeBus({ plugged, localEcho, idleNoise, reading, skipMs = 0, resetStats }) {
+    async changeBus({ plugged, localEcho, idleNoise, outOfOrder, reading, skipMs = 0, resetStats }) {
       skippedMs += skipMs;
       if (plugged === false) {
         wire.cut();
@@ -92,6 +92,7 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
       }
       if (plugged === true) await transport.replug();
       if (localEcho !== undefined) wire.setLocalEcho(localEcho);
+      if (outOfOrder !== undefined) wire.setOutOfOrder(outOfOrder);
       if (idleNoise !== undefined) noise.set(idleNoise);
       if (reading !== undefined) transport.setReading(reading);
       if (resetStats) {

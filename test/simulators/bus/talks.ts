@@ -19,7 +19,8 @@ export type Hear = (bytes: Uint8Array, at: number, isReplyEnd: boolean) => void;
 export type Speaker = 'reply' | 'echo' | 'noise';
 
 export interface Talks {
-  begin(speaker: Speaker, bytes: Uint8Array, at: number): void;
+  /** `heldMs`: the line hands it on whole, so long after its end, whoever speaks meanwhile. */
+  begin(speaker: Speaker, bytes: Uint8Array, at: number, heldMs: number): void;
   /** How many of these speak now. */
   count(...speakers: Speaker[]): number;
   /** From `at` on only garbage is left of what these say. */
@@ -33,6 +34,7 @@ interface Talk {
   start: number;
   bytes: Buffer;
   handedOver: number;
+  heldMs: number;
 }
 
 const GARBAGE_SEED = 485;
@@ -47,9 +49,10 @@ export function openTalks(options: {
   const { characterMs } = options;
   const random = openRandom(GARBAGE_SEED);
   let talks: Talk[] = [];
+  let held: readonly Due[] = [];
   const said = (speakers: Speaker[]) => talks.filter(({ speaker }) => speakers.includes(speaker));
-  const until = ({ handedOver, bytes }: Talk) =>
-    options.delivery === 'byte' && characterMs > 0 ? handedOver + 1 : bytes.length;
+  const until = ({ handedOver, bytes, heldMs }: Talk) =>
+    options.delivery === 'byte' && characterMs > 0 && heldMs === 0 ? handedOver + 1 : bytes.length;
 
   function handOver(talk: Talk, at: number): void {
     const { speaker, bytes, handedOver } = talk;
@@ -59,12 +62,24 @@ export function openTalks(options: {
       talks = talks.filter((other) => other !== talk);
       options.ended(speaker, at);
     }
-    options.hear(bytes.subarray(handedOver, talk.handedOver), at, isEnd && speaker === 'reply');
+    const said = bytes.subarray(handedOver, talk.handedOver);
+    if (talk.heldMs > 0) hold(said, at + talk.heldMs);
+    else options.hear(said, at, isEnd && speaker === 'reply');
+  }
+  function hold(bytes: Uint8Array, until: number): void {
+    const one: Due = {
+      at: until,
+      happen(at) {
+        held = held.filter((other) => other !== one);
+        options.hear(bytes, at, true);
+      },
+    };
+    held = [...held, one];
   }
 
   return {
-    begin: (speaker, bytes, start) =>
-      void talks.push({ speaker, start, bytes: Buffer.from(bytes), handedOver: 0 }),
+    begin: (speaker, bytes, start, heldMs) =>
+      void talks.push({ speaker, start, bytes: Buffer.from(bytes), handedOver: 0, heldMs }),
     count: (...speakers) => said(speakers).length,
     spoil(at, ...speakers) {
       for (const { bytes, start, handedOver } of said(speakers)) {
@@ -74,14 +89,16 @@ export function openTalks(options: {
       }
     },
     next: () =>
-      earliest(
-        talks.map((talk) => ({
+      earliest([
+        ...held,
+        ...talks.map((talk) => ({
           at: talk.start + until(talk) * characterMs,
           happen: (at: number) => handOver(talk, at),
         })),
-      ),
+      ]),
     clear() {
       talks = [];
+      held = [];
     },
   };
 }

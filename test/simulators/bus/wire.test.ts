@@ -66,6 +66,26 @@ it('hands over each byte at its time', () => {
   );
 });
 
+it('holds a reply back while another one goes ahead of it, and loses neither', () => {
+  const { wire, heard } = opened({ delivery: 'byte' });
+  wire.setOutOfOrder({ share: 1, fromMs: 200, toMs: 200, seed: 1 });
+  wire.sent(REQUEST, 0);
+  wire.advance(100);
+  wire.setOutOfOrder(null);
+  wire.sent(REQUEST, 100);
+  wire.advance(1_000);
+  const begin = REQUEST_END + TURNAROUND_MS;
+  expect(heard.slice(0, -1).map(({ at }) => at)).toEqual(
+    [...REPLY].map((_, index) => 100 + begin + index + 1),
+  );
+  expect(heard.at(-1)).toEqual({
+    bytes: REPLY.toString('hex'),
+    at: begin + REPLY.length + 200,
+    isReplyEnd: true,
+  });
+  expect(wire.counters()).toMatchObject({ exchanges: 2, collisions: 0 });
+});
+
 it('takes a request that comes in pieces for one', () => {
   const { wire, heard } = opened();
   wire.sent(REQUEST.subarray(0, 3), 0);

@@ -3,7 +3,9 @@
  * time and never reads a clock. The far end of the port, the gateway, hears everything that devices say; devices hear a
  * frame when silence has ended it. A pty hands bytes over at once, so the wire gives them the time they would have taken.
  */
+import type { OutOfOrder } from './plan.ts';
 import type { Reading } from './protocol.ts';
+import { openRandom } from './random.ts';
 import { openSending, type Sending, type Sent } from './sending.ts';
 import { earliest, type Hear, openAdapter, openTalks, type Speaker, type Talks } from './talks.ts';
 import { openTurnaround } from './turnaround.ts';
@@ -50,6 +52,8 @@ export interface Wire {
   /** When `advance` is to be called next; undefined: not before something is sent. */
   due(): number | undefined;
   setLocalEcho(on: boolean): void;
+  /** null: replies come as they are said. */
+  setOutOfOrder(fault: OutOfOrder | null): void;
   /** Forgets what is under way, as an adapter does that is pulled. */
   cut(): void;
   counters(): WireCounters;
@@ -63,6 +67,7 @@ export function openWire(options: WireOptions): Wire {
   const { characterMs, silenceMs, delivery } = options;
   let localEcho = options.localEcho;
   let quietSince = Number.NEGATIVE_INFINITY;
+  let holding = () => 0;
   const counters = noCounters();
 
   const adapter = openAdapter(options.latencyMs, (bytes, at, isReplyEnd) => {
@@ -83,7 +88,7 @@ export function openWire(options: WireOptions): Wire {
   function speak(speaker: Speaker, bytes: Uint8Array, at: number): void {
     // An echo is what is on the wire already.
     if (speaker !== 'echo') counters.busyMs += bytes.length * characterMs;
-    talks.begin(speaker, bytes, at);
+    talks.begin(speaker, bytes, at, speaker === 'reply' ? holding() : 0);
   }
 
   /** Devices hear what was sent. */
@@ -139,12 +144,21 @@ export function openWire(options: WireOptions): Wire {
     setLocalEcho(on) {
       localEcho = on;
     },
+    setOutOfOrder(fault) {
+      holding = fault ? heldBy(fault) : () => 0;
+    },
     cut() {
       for (const part of [sending, turnaround, talks, adapter]) part.clear();
     },
     counters: () => ({ ...counters }),
     resetCounters: () => void Object.assign(counters, noCounters()),
   };
+}
+
+/** How long the line holds each reply back, milliseconds. */
+function heldBy({ share, fromMs, toMs, seed }: OutOfOrder): () => number {
+  const random = openRandom(seed);
+  return () => (random() < share ? fromMs + random() * (toMs - fromMs) : 0);
 }
 
 /** From `at` on, nothing that anybody says is understood. */
