@@ -84,31 +84,6 @@ const PROVEN_STATES: readonly Command[] = [{ kind: 'ID' }, { kind: 'CAP' }, ...S
 /** What a device says that knows nothing of the session, or of the count. */
 const LOST: readonly number[] = [NAK.sequence, NAK.securityBlock, NAK.securityRequired];
 
-/** undefined: the command that is wanted may be sent. */
-export function ownCommand(
-  { stage, options }: Session,
-  wanted: Command,
-  nonce: Uint8Array,
-): Command | undefined {
-  switch (stage.kind) {
-    case 'idRequest':
-    case 'idCheck':
-    case 'idConfirm':
-    case 'cooldown':
-      return { kind: 'ID' };
-    case 'capabilities':
-      return { kind: 'CAP' };
-    case 'challenge':
-      return { kind: 'CHLNG', nonce };
-    case 'serverCryptogram':
-      return { kind: 'SCRYPT', cryptogram: stage.cryptogram };
-    case 'keySet':
-      return options.security.secure === 'off' ? undefined : { kind: 'KEYSET', key: options.security.key };
-    case 'online':
-      return wanted.kind === 'POLL' ? stage.agenda[0] : undefined;
-  }
-}
-
 /** A reply, of a session that was advanced. `value` of its security block. */
 export function replied(
   session: Session,

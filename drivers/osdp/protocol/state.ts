@@ -252,3 +252,28 @@ export function settledOn({ options, ...session }: Session, base: BaseKey): Sess
     options: { ...options, security: { secure: 'required', key: keyOf(security, base) } },
   };
 }
+
+/** undefined: the command that is wanted may be sent. */
+export function ownCommand(
+  { stage, options }: Session,
+  wanted: Command,
+  nonce: Uint8Array,
+): Command | undefined {
+  switch (stage.kind) {
+    case 'idRequest':
+    case 'idCheck':
+    case 'idConfirm':
+    case 'cooldown':
+      return { kind: 'ID' };
+    case 'capabilities':
+      return { kind: 'CAP' };
+    case 'challenge':
+      return { kind: 'CHLNG', nonce };
+    case 'serverCryptogram':
+      return { kind: 'SCRYPT', cryptogram: stage.cryptogram };
+    case 'keySet':
+      return options.security.secure === 'off' ? undefined : { kind: 'KEYSET', key: options.security.key };
+    case 'online':
+      return wanted.kind === 'POLL' ? stage.agenda[0] : undefined;
+  }
+}

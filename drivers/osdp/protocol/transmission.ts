@@ -10,7 +10,7 @@ import { encodeFrame, SCS } from './frame.ts';
 import { type Command, encodeCommand } from './messages.ts';
 import { afterCleanAnswer, afterIncidents, type Examined, type Outstanding } from './reading.ts';
 import { sealCommand } from './secure-channel.ts';
-import { contest, ownCommand, refused, replied } from './session.ts';
+import { contest, refused, replied } from './session.ts';
 import {
   advance,
   channelOf,
@@ -19,6 +19,7 @@ import {
   isSentOnce,
   keyOf,
   lose,
+  ownCommand,
   restart,
   type Session,
   type Settled,
