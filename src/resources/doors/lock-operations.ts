@@ -87,7 +87,7 @@ function actuations(doors: DoorSlice, path: string): Operation[] {
       path: `${path}/{doorId}/unlock`,
       summary: 'Unlock a door now',
       description:
-        'Has the lock unlock, or fires the relay of the RS-485 device that has this doorId. The relay lets go by itself. A lock locks again by itself where it is known to (`relock` of …/state); one that does not, or does not report within 10 s that it did, is sent lock commands by Gatehouse until it has shown that it is locked, also after a restart. Each request is sent once at most, within 10 s or not at all, and is never queued or sent again by itself. 503 DEVICE_OFFLINE: nothing was sent. While one is under way at a door another is refused (IN_PROGRESS), not joined to it: the answer could describe a door that has locked again meanwhile.',
+        'Has the lock unlock, or fires the relay of the RS-485 device that has this doorId. The relay lets go by itself. A lock locks again by itself where it is known to (`relock` of …/state); one that does not, or does not report within 10 s that it did, is sent lock commands by Gatehouse until it has shown that it is locked, also after a restart. Each request is sent once at most, to a lock within 10 s, to a relay within 5 s, or not at all, and is never queued or sent again by itself. 503 DEVICE_OFFLINE: nothing was sent. While one is under way at a door another is refused (IN_PROGRESS), not joined to it: the answer could describe a door that has locked again meanwhile.',
       result: unlockResult,
       errors: [
         'NOT_FOUND',
