@@ -51,6 +51,22 @@ it('sends nothing later of an order that its port did not take', async () => {
   expect(heard).toEqual([17]);
 });
 
+it('says after 5 s that nothing is heard while its port takes no bytes, and no more once it does', async () => {
+  const { bus, clock, wire } = await openTestBus(says(7));
+  bus.poll(pollOf(17));
+  await clock.advance(1_000);
+  wire.stall(true);
+  await clock.advance(4_500);
+  expect(bus.report().warnings).toEqual([]);
+  await clock.advance(1_500);
+  expect(bus.report().warnings).toEqual([
+    expect.stringMatching(/^nothing is heard on this bus.*flow control/),
+  ]);
+  wire.stall(false);
+  await clock.advance(10_000);
+  expect(bus.report().warnings).toEqual([]);
+});
+
 it('reports how long commands took from the queue to their replies, and nothing else', async () => {
   const { bus, clock, soon } = await openTestBus(says(7));
   bus.poll(pollOf(18));

@@ -47,6 +47,10 @@ const LATE_FOR_MS = 60_000;
 const WARNING_MAX = 512;
 /** Requests that were heard as they were sent, in a row, before there is a warning. */
 const ECHOES_TO_WARN = 3;
+/** Nothing at all was heard for so long, though devices were asked. */
+const UNHEARD_MS = 5_000;
+const UNHEARD =
+  'nothing is heard on this bus, though its devices are asked: they are without power, the cable is broken, or the adapter does not send what it is given (flow control)';
 const ECHO = 'the adapter hears what it sends: switch its echo off, or set localEcho to true';
 
 export function openStations(options: BusOptions, line: Line, clock: Clock): Stations {
@@ -122,7 +126,8 @@ export function openStations(options: BusOptions, line: Line, clock: Clock): Sta
         warnings: [
           ...line.warnings(),
           ...conflicts.warnings(),
-          ...ownWarnings(all, now, hearing.echoes(), options),
+          ...hearing.warnings(now),
+          ...lateWarnings(all, now, options),
         ],
         devices: all
           .filter(({ isPolled, lastOperation }) => isPolled || lastOperation !== undefined)
@@ -136,13 +141,21 @@ export function openStations(options: BusOptions, line: Line, clock: Clock): Sta
 /** What every exchange says of the port: that its peer is gone, or that it hears itself. */
 function openHearing(line: Line, options: Pick<BusOptions, 'localEcho'>) {
   let silence = NO_SILENCE;
+  /** Monotonic: the first request since the newest byte. */
+  let unheardSince: number | undefined;
   let echoes = 0;
   return {
-    echoes: () => echoes,
+    warnings(now: number): string[] {
+      const isUnheard = unheardSince !== undefined && now - unheardSince >= UNHEARD_MS;
+      return [...(echoes >= ECHOES_TO_WARN ? [ECHO] : []), ...(isUnheard ? [UNHEARD] : [])];
+    },
     listened(station: Station, conversation: Conversation, moves: boolean): void {
       const { heardAt, sentAt, endedAt, outcome, soundsLikeEcho } = conversation;
       if (outcome.kind === 'reply') echoes = 0;
       else if (soundsLikeEcho && !options.localEcho) echoes += 1;
+      // What was late was heard.
+      if (unheardSince === undefined || heardAt >= unheardSince) unheardSince = sentAt;
+      if (heardAt >= sentAt) unheardSince = undefined;
       const expected = station.lastOperation !== undefined;
       const { address } = station;
       silence = nextSilence(silence, { address, expected, moves, heardAt, sentAt, at: endedAt });
@@ -196,15 +209,6 @@ function endedAs(outcome: Outcome['kind']): Ended {
   if (outcome === 'crc') return 'damaged';
   // A gateway on the way answers in the place of the device.
   return isAnswer(outcome) || outcome === 'unreached' || outcome === 'unanswered' ? 'answered' : 'missed';
-}
-
-function ownWarnings(
-  stations: readonly Station[],
-  now: number,
-  echoes: number,
-  options: Pick<BusOptions, 'turnaroundMaxMs'>,
-): string[] {
-  return [...lateWarnings(stations, now, options), ...(echoes >= ECHOES_TO_WARN ? [ECHO] : [])];
 }
 
 /** One that was only probed too shortly has done nothing wrong. */
