@@ -184,19 +184,20 @@ function openMember(link: Link, unit: number, devices: Devices): ModbusMember {
     pulses: live,
     relayFault: faults.shown,
     guard,
-    claim(hwId) {
-      const isFree = devices.claim(unit, hwId);
-      // The two may have changed places, and the other one knows nothing of it.
-      if (!isFree) devices.holderOf(hwId)?.device.doubtName();
-      return isFree;
-    },
+    claim: (hwId) => devices.claim(unit, hwId),
     isTaken: (hwId) => devices.isTaken(unit, hwId),
     polled: () => relays.polled(),
     staysClosed: () => void expiry.keep().catch(() => undefined),
   });
   const polling = openPolling(bus, device.poll);
   const common = { device, clock, log, live, faults, mutex: openMutex(), closing };
-  const relays: RelayWatch = openRelayWatch({ ...common, bus: busFor(true), expiry, guard });
+  const relays: RelayWatch = openRelayWatch({
+    ...common,
+    bus: busFor(true),
+    expiry,
+    guard,
+    fired: firedRelaysOf(clock, linkId),
+  });
   const parts = { ...common, bus: busFor(false), relays, polling, guard };
   return {
     device,

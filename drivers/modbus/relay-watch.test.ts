@@ -9,6 +9,7 @@ import {
   station,
   type TestDevice,
 } from '../../test/drivers/modbus/link.ts';
+import type { ManualClock } from '../../test/manual-clock.ts';
 import { framed } from '../../test/simulators/bus/modbus/frame.ts';
 import { profileSchema } from './profile.ts';
 
@@ -16,10 +17,10 @@ const hwId = 'bus-1-1';
 const pulse = (more: object = {}) => ({ hwId, relay: 5, milliseconds: 2_000, ...more });
 const profile = 'waveshare-relay-8';
 
-async function openWith(device: TestDevice) {
+async function openWith(device: TestDevice, more: { clock?: ManualClock } = {}) {
   const stations = new Map([[1, device]]);
   const profiles = { [profile]: profileNamed(profile) };
-  const link = await openTestLink({ stations, profiles, options: { devices: [{ unitId: 1 }] } });
+  const link = await openTestLink({ stations, profiles, options: { devices: [{ unitId: 1 }] }, ...more });
   await link.clock.advance(1_500);
   return link;
 }
@@ -96,6 +97,19 @@ describe('a board that takes any value of function 5 as ON', () => {
     await link.clock.advance(5_000);
     expect(device.device.pins.outputs()).toBe(0);
     expect(link.report(hwId)).toMatchObject({ relayFault: { fault: 'openedByGateway' } });
+  });
+
+  it('is opened after the time of its pulse also where its link was lost meanwhile, and opened again', async () => {
+    const device = station({ kind: 'latching-relay-8' });
+    const first = await openWith(device);
+    await first.execute('pulse', pulse());
+    await first[Symbol.asyncDispose]();
+    await using link = await openWith(device, first);
+    await link.clock.advance(4_000);
+    const [on, off] = device.device.pins.history;
+    expect((off?.monotonicMs ?? 0) - (on?.monotonicMs ?? 0)).toBeLessThan(2_000 * 1.05 + 1_500);
+    expect(alarms(link)).toMatchObject([{ raised: true }, { raised: false }]);
+    await expect(link.execute('pulse', pulse())).rejects.toMatchObject({ code: 'REFUSED' });
   });
 
   it('that was closed by an earlier life of the gateway is opened once no pulse of that can be left', async () => {

@@ -7,7 +7,6 @@ import type { Bus } from '../bus/bus.ts';
 import type { OrderClass } from '../bus/exchange.ts';
 import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import type { Mutex } from '../rs485/mutex.ts';
-import { openPulseEnds } from '../rs485/pulse-ends.ts';
 import { OFF_RETRY_MS, OFF_TRIES_MS, type RelayFaults } from '../rs485/relay-faults.ts';
 import type { Device } from './device.ts';
 import type { LivePulses } from './live-pulses.ts';
@@ -39,8 +38,31 @@ export interface RelayWatchOptions {
   mutex: Mutex;
   expiry: WatchdogExpiry;
   guard: Pick<WatchdogGuard, 'strayOutputs' | 'heardAt'>;
+  /** Of this link, by hwId, also from before it was lost. */
+  fired: FiredRelays;
   /** Fires when the driver closes. */
   closing: AbortSignal;
+}
+
+/** The relays of devices that time their pulses, until each was read open. */
+export type FiredRelays = Map<string, Map<number, FiredRelay>>;
+
+interface FiredRelay {
+  /** Monotonic: the device has opened it by then for certain. */
+  overAt: number;
+  /** How long it closes, while its request may still be delivered, as nothing has acknowledged it. */
+  unacknowledged: number | undefined;
+}
+
+/** A link that is lost and opened again in this process is another life of its driver. By the clock whose times these are, and linkId. */
+const fired = new WeakMap<Clock, Map<string, FiredRelays>>();
+
+export function firedRelaysOf(clock: Clock, linkId: string): FiredRelays {
+  const links = fired.get(clock) ?? new Map<string, FiredRelays>();
+  fired.set(clock, links);
+  const relays = links.get(linkId) ?? new Map();
+  links.set(linkId, relays);
+  return relays;
 }
 
 export interface RelayWatch {
@@ -56,14 +78,12 @@ export interface RelayWatch {
 
 export function openRelayWatch(options: RelayWatchOptions): RelayWatch {
   const { device, clock, log, live, faults, mutex, expiry, guard, closing } = options;
-  const { pulse } = device.profile;
-  const isTimedByDevice = pulse?.way !== 'switched';
+  const isTimedByDevice = device.profile.pulse?.way !== 'switched';
   const watched = new Set<number>();
-  const times = openDeviceTimes(clock);
+  const times = openDeviceTimes(options);
   /** What ends the wait for the end of its pulse, by relay. */
   const wake = new Map<number, () => void>();
   const inherited = openInherited(options);
-
   const dueAt = (relay: number) => (isTimedByDevice ? times.overAt(relay) : (live.endsAt(relay) ?? 0));
 
   /** Returns whether the relay was read open; false also where a pulse is still live. */
@@ -88,6 +108,7 @@ export function openRelayWatch(options: RelayWatchOptions): RelayWatch {
       return false;
     }
     watched.delete(relay);
+    times.opened(relay);
     faults.readOpen(relay);
     return true;
   }
@@ -144,48 +165,50 @@ export function openRelayWatch(options: RelayWatchOptions): RelayWatch {
     began: times.began,
     settled: (relay) => wake.get(relay)?.(),
     polled() {
-      const isInherited = pulse?.way === 'flash' || pulse?.way === 'command';
-      const relay = isInherited ? inherited((one) => watched.has(one)) : undefined;
-      if (relay !== undefined) watch(relay, false);
+      for (const relay of times.relays()) watch(relay, true);
+      const left = inherited((one) => watched.has(one));
+      if (left !== undefined) watch(left, false);
       for (const stray of guard.strayOutputs(device.image())) strayed(stray);
     },
   };
 }
 
 /** Of pulses that the device times. */
-function openDeviceTimes(clock: Clock) {
-  /** The device has opened each relay by then for certain. */
-  const ends = openPulseEnds();
-  /** How long each relay closes whose request may still be delivered, as nothing has acknowledged it. */
-  const unacknowledged = new Map<number, number>();
+function openDeviceTimes({ device, clock, fired }: RelayWatchOptions) {
+  const isTimedByDevice = device.profile.pulse?.way !== 'switched';
 
-  function lasts(relay: number, milliseconds: number): void {
-    const now = clock.monotonic();
-    ends.begin(relay, now + spanMs(milliseconds), now);
+  function own(): Map<number, FiredRelay> {
+    const hwId = device.hwId() ?? '';
+    const relays = fired.get(hwId) ?? new Map<number, FiredRelay>();
+    if (isTimedByDevice) fired.set(hwId, relays);
+    return relays;
+  }
+
+  function lasts(relay: number, milliseconds: number, unacknowledged: number | undefined): void {
+    const overAt = Math.max(own().get(relay)?.overAt ?? 0, clock.monotonic() + spanMs(milliseconds));
+    own().set(relay, { overAt, unacknowledged });
   }
 
   return {
-    overAt: (relay: number) => ends.endsAt(relay, clock.monotonic()) ?? 0,
-    unacknowledged: (relay: number) => unacknowledged.get(relay),
-    fired(relay: number, milliseconds: number): void {
-      unacknowledged.set(relay, milliseconds);
-      lasts(relay, milliseconds);
-    },
-    began(relay: number, milliseconds: number): void {
-      unacknowledged.delete(relay);
-      lasts(relay, milliseconds);
-    },
+    relays: () => [...own().keys()],
+    overAt: (relay: number) => own().get(relay)?.overAt ?? 0,
+    unacknowledged: (relay: number) => own().get(relay)?.unacknowledged,
+    fired: (relay: number, milliseconds: number) => lasts(relay, milliseconds, milliseconds),
+    began: (relay: number, milliseconds: number) => lasts(relay, milliseconds, undefined),
+    opened: (relay: number) => void own().delete(relay),
   };
 }
 
 /** Returns the relay of the settings once it is closed for longer than an earlier life of this host can have fired it. */
 function openInherited({ device, clock }: RelayWatchOptions) {
+  const way = device.profile.pulse?.way;
+  const isTimed = way === 'flash' || way === 'command';
   let inherited: { relay: number; since: number } | undefined;
   return (isWatched: (relay: number) => boolean): number | undefined => {
     // Other outputs may be switched by the board itself, from its inputs.
     const settings = device.settings();
     const relay = settings?.relayIndex ?? null;
-    if (relay === null || isWatched(relay) || !isClosed(device, relay)) {
+    if (!isTimed || relay === null || isWatched(relay) || !isClosed(device, relay)) {
       inherited = undefined;
       return undefined;
     }
