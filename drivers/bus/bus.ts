@@ -168,8 +168,12 @@ function openDispatcher(clock: Clock, log: DriverLog, line: Line, stations: Stat
         line.gone.throwIfAborted();
         const grant = schedule.next(clock.monotonic());
         if (grant.kind === 'idle') await notifier.wait(grant.until - clock.monotonic());
-        else if (grant.kind === 'order') await transactions.order(grant.queued);
-        else await transactions.poll(grant.polled);
+        else if (grant.kind === 'poll') await transactions.poll(grant.polled);
+        else {
+          await transactions.order(grant.queued);
+          // Who asked may ask on, some promises later, and a poll between the two would take its time.
+          await new Promise((resolve) => setImmediate(resolve));
+        }
       }
     },
   };

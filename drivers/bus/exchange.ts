@@ -64,7 +64,7 @@ export interface Exchange<Reply> {
 }
 
 /**
- * Commands come first, then checks, then settings, then polls; after four commands or checks in a row one poll that is due has
+ * Commands come first, then checks, then settings, then polls; after six commands or checks in a row one poll that is due has
  * its turn. `off` ends a pulse: it comes before all of them, and waits for no late reply of its device. `check` reads a relay
  * for which no client waits.
  */

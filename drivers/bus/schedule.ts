@@ -88,8 +88,11 @@ const QUEUE_MAX: Record<OrderClass, number> = {
   /** A few devices' settings and a scan, which asks for sixteen addresses at once. */
   settings: 128,
 };
-/** Then one poll that is due: inputs are seen also while doors are opened one after the other. */
-const COMMANDS_IN_A_ROW = 4;
+/**
+ * Then one poll that is due: inputs are seen also while doors are opened one after the other. To open one takes three: who is there, the
+ * order, and what the relay shows.
+ */
+const COMMANDS_IN_A_ROW = 6;
 /** Probes of dead stations come once per cycle of healthy polls, or so rarely where that cycle is long. */
 const PROBE_SPACING_MS = 250;
 /** Of the time of the wire, for all of them together, where there are healthy ones. */

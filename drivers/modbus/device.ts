@@ -25,10 +25,6 @@ export interface Device extends Disposable {
   hwId(): string | undefined;
   /** As it says now: another one may be in its place. */
   shownName(): string | undefined;
-  /** A reply was missed since the name was read: boards whose plugs were exchanged answer like that. */
-  isNameDue(): boolean;
-  /** Who it is has to be read again: an order was not answered, or another one says its name. */
-  doubtName(): void;
   connected(): boolean;
   /** Why nothing is sent to it while it is not connected. */
   absence(): string;
@@ -120,8 +116,6 @@ export function openDevice(options: DeviceOptions): Device {
     poll,
     hwId: state.hwId,
     shownName: state.identify,
-    isNameDue: () => tries.due() !== undefined,
-    doubtName: tries.doubtName,
     image: state.image,
     settings: state.settings,
     read: state.take,

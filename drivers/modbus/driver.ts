@@ -37,11 +37,12 @@ import { sendersOf } from './frame.ts';
 import { openLivePulses } from './live-pulses.ts';
 import { readRegisters, write } from './messages.ts';
 import { checkedOptions, isModbusTcp, type ModbusOptions, withTurnaround } from './options.ts';
+import { sentByName } from './orders.ts';
 import { probeAddress } from './probe.ts';
 import { profileSchema } from './profile.ts';
 import type { Profile } from './profile-shape.ts';
 import { type EndPulse, type Fire, openEndPulse, openPulse } from './pulses.ts';
-import { openRelayWatch, type RelayWatch } from './relay-watch.ts';
+import { firedRelaysOf, openRelayWatch, type RelayWatch } from './relay-watch.ts';
 import { blockOf, refusalOf, registersIn, registersOf } from './settings-block.ts';
 import { modbusTcpOver, openGatewayPort } from './tcp-port.ts';
 import { openWatchdogExpiry, type WatchdogExpiry } from './watchdog-expiry.ts';
@@ -225,7 +226,8 @@ function commandsOf(link: Link, devices: Devices): Commands {
     assertMayBeAsked: (units) => assertMayBeAsked(units, tested, devices),
     probeAddress: (address, repeats, asking) =>
       probeAddress(address, repeats, { ...asking, linkId, profileAt }),
-    applySettings: async (apply, until) => applySettings(apply, devices.named(apply.hwId).device, bus, until),
+    applySettings: async (apply, until) =>
+      applySettings(apply, devices.named(apply.hwId).device, link, until),
     async testWatchdog(test, { signal }) {
       const { device, testWatchdog } = devices.named(test.hwId);
       tested.add(device.unit);
@@ -260,7 +262,7 @@ const ATTEMPTS = 3;
 async function applySettings(
   { settingsVersion, settings }: Rs485Apply,
   device: Device,
-  bus: Pick<Bus, 'exchange'>,
+  { bus, clock }: Pick<Link, 'bus' | 'clock'>,
   { deadline, signal }: Until,
 ): Promise<Rs485Applied> {
   const { unit, profile } = device;
@@ -279,7 +281,9 @@ async function applySettings(
     { settingsVersion, settings },
   );
   const order = { class: 'settings', deadline, attempts: ATTEMPTS } as const;
-  await bus.exchange(write(unit, { functionCode: 16, address: block.address, values }), order, signal);
+  const exchange = write(unit, { functionCode: 16, address: block.address, values });
+  const failure = await sentByName({ bus, device, clock }, exchange, { ...order, signal });
+  if (failure) throw failure;
   const { address, quantity } = block;
   const read = await bus.exchange(readRegisters(unit, { functionCode: 3, address, quantity }), order, signal);
   if (!isDeepStrictEqual(read, values))

@@ -1,6 +1,12 @@
 /** Boards of one kind whose plugs are exchanged: an order for one door never reaches the other. */
 import { describe, expect, it } from 'vitest';
-import { io, openTestLink, profileNamed, type TestDevice } from '../../test/drivers/modbus/link.ts';
+import {
+  io,
+  openTestLink,
+  profileNamed,
+  settingsWith,
+  type TestDevice,
+} from '../../test/drivers/modbus/link.ts';
 
 const IO = profileNamed('gatehouse-io');
 const pulse = (more: object = {}) => ({ hwId: 'GIO-0001', relay: 2, milliseconds: 3_000, ...more });
@@ -70,6 +76,54 @@ describe('two devices that change places between two polls, or at the moment of 
     await link.clock.advance(60_000);
     expect(link.report('GIO-0001')).toMatchObject({ connected: true, address: 18 });
     expect(link.report('GIO-0002')).toMatchObject({ connected: true, address: 17 });
+  });
+
+  it.each([
+    ['before an order', false],
+    ['between the reading of the name and the order, as this process stands still', true],
+  ])(
+    'without a missed reply, with equal boot counts, %s: no order reaches the other door',
+    async (_, isLate) => {
+      const { link, stations, first, second } = await openTwo();
+      await using _link = link;
+      const exchange = () => stations.set(17, second).set(18, first);
+      if (!isLate) exchange();
+      else
+        first.behave = ([, functionCode, page], answer) => {
+          const reply = answer();
+          // It gives its name, which is in holding registers from 0x0300 on.
+          if (functionCode !== 3 || page !== 3) return reply;
+          exchange();
+          link.clock.hold(1_000);
+          return reply;
+        };
+      await expect(link.execute('pulse', pulse())).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+      expect([pulsesOf(first), pulsesOf(second)]).toEqual([0, 0]);
+    },
+  );
+
+  it('without a missed reply, with equal boot counts: each is known by its name again within 20 s', async () => {
+    const { link, stations, first, second } = await openTwo();
+    await using _ = link;
+    stations.set(17, second).set(18, first);
+    await link.clock.advance(20_000);
+    expect(link.report('GIO-0001')).toMatchObject({ connected: true, address: 18 });
+    expect(link.report('GIO-0002')).toMatchObject({ connected: true, address: 17 });
+  });
+
+  it('nor do settings', async () => {
+    const { link, stations, first, second } = await openTwo();
+    await using _ = link;
+    const before = link.report('GIO-0001')?.settings;
+    stations.set(17, second).set(18, first);
+    const apply = {
+      hwId: 'GIO-0001',
+      settingsVersion: 7,
+      settings: settingsWith({ unlockDurationMilliseconds: 9_000 }),
+    };
+    await expect(link.execute('applySettings', apply)).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+    await link.clock.advance(20_000);
+    expect(link.report('GIO-0002')?.settings).toEqual(before);
   });
 
   it('after a reply was missed: nothing is sent before the name was read', async () => {

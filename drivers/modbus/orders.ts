@@ -28,6 +28,8 @@ export function offRequest(
 
 /** The request may have been carried out. After all other codes it certainly was not. */
 const UNCLEAR: readonly DriverErrorCode[] = ['NO_REPLY', 'BAD_REPLY'];
+/** Of a reading: it was not asked, and why. */
+const UNSENT: readonly DriverErrorCode[] = ['DEADLINE_PASSED', 'DEVICE_OFFLINE', 'BUSY', 'LINK_LOST'];
 /**
  * The same of one attempt. Devices are known that answer with exception 06 what they have carried out, and gateways with
  * exception 0A what they have passed on: the relay decides.
@@ -76,6 +78,66 @@ export async function sent(
   }
 }
 
+/** No request to a relay says a name. So long after the device at its address has said its own, no other one can be in its place. */
+const NAMED_FOR_MS = 500;
+
+export interface Named {
+  bus: Pick<Bus, 'exchange' | 'outstanding'>;
+  device: Device;
+  clock: Clock;
+}
+
+type SentOrder = Parameters<typeof sent>[2];
+
+/**
+ * As `sent`, to the device of this name alone: it is read right before, where the profile has one. Boards that were exchanged may have
+ * equal boot counts and settings, and no reply may have been missed. Throws DEVICE_OFFLINE besides; then nothing was sent.
+ */
+export async function sentByName(
+  named: Named,
+  exchange: Exchange<unknown>,
+  order: SentOrder,
+): Promise<DriverError | undefined> {
+  for (;;) {
+    const namedAt = await assertSame(named, order);
+    const deadline = Math.min(order.deadline, namedAt + NAMED_FOR_MS);
+    try {
+      return await sent(named.bus, exchange, { ...order, deadline });
+    } catch (error) {
+      // The bus had other work since, or this process stood still.
+      const isOutdated = error instanceof DriverError && error.code === 'DEADLINE_PASSED';
+      if (!isOutdated || deadline === order.deadline) throw error;
+    }
+  }
+}
+
+/** Returns when the device was asked for its name, which is as before; Infinity: it has none. Throws as `sentByName` does. */
+export async function assertSame(
+  { bus, device, clock }: Named,
+  { deadline, signal, class: orderClass }: Pick<SentOrder, 'deadline' | 'signal' | 'class'>,
+): Promise<number> {
+  const { unit, profile } = device;
+  const { hwId } = profile.identity;
+  if (!hwId) return Number.POSITIVE_INFINITY;
+  let askedAt = 0;
+  const order = { deadline, signal, clock, ...(orderClass && { class: orderClass }) };
+  await seenNow(bus, device, [spanOf(hwId)], order, (sentAt) => {
+    askedAt = sentAt;
+    return device.shownName();
+  }).catch(({ cause }: DriverError) => {
+    if (signal.aborted) throw new DriverError('DEADLINE_PASSED', 'nothing was sent in time', { cause });
+    if (cause instanceof DriverError && UNSENT.includes(cause.code)) throw cause;
+    throw new DriverError('DEVICE_OFFLINE', `device ${unit} does not say its name; nothing was sent`, {
+      cause,
+    });
+  });
+  if (device.shownName() === device.hwId()) return askedAt;
+  throw new DriverError(
+    'DEVICE_OFFLINE',
+    `another device answers at address ${unit} than before; nothing was sent`,
+  );
+}
+
 /** Each is followed by a look at the device. */
 const FIRING_ATTEMPTS = 3;
 
@@ -91,16 +153,17 @@ export interface SentOnce {
 /**
  * Carried out once at most, though its reply may be lost. A power dip opens the relay and lets the device forget the pulse, so that
  * a repetition would close it a second time. So it is sent again only while the device shows that it has not taken it, and
- * by its boot count that it was not restarted since, and by its name that it is no other; a device that counts no restarts is sent it once. A refusal is believed when
+ * by its boot count that it was not restarted since; a device that counts no restarts is sent it once. A refusal is believed when
  * the device shows that it has not taken it: a damaged device may refuse what it has carried out. Throws as `sent` and `isTaken`
  * do, and then nothing is sent again.
  */
 export async function sentOnce(
-  { bus, device }: { bus: Pick<Bus, 'exchange'>; device: Device },
+  named: Named,
   exchange: Exchange<unknown>,
   order: Pick<Order, 'deadline'> & { signal: AbortSignal },
   isTaken: () => Promise<boolean>,
 ): Promise<SentOnce> {
+  const { bus, device } = named;
   const { bootCount, identity } = device.profile;
   const boots = () => bootCount && numberAt(device.image(), bootCount);
   const hwId = device.hwId();
@@ -110,7 +173,7 @@ export async function sentOnce(
   for (let attempt = 1; ; attempt += 1) {
     let isOver = attempt === FIRING_ATTEMPTS;
     try {
-      failure = await sent(bus, exchange, { ...order, attempts: 1 });
+      failure = await sentByName(named, exchange, { ...order, attempts: 1 });
       isOver ||= failure === undefined;
     } catch (error) {
       // What became of the attempts before, and of one that was refused, the device shows.
@@ -119,7 +182,6 @@ export async function sentOnce(
       failure = error;
       isOver = true;
     }
-    if (failure && !refusal) device.doubtName();
     const isShown = await isTaken();
     if (isShown && (!failure || refusal)) return { failure, isTaken: true, isDoubtful: false };
     if (refusal) throw refusal;
@@ -135,30 +197,6 @@ export async function sentOnce(
 }
 
 /**
- * Where a reply was missed since the name of the device was read, it is read before anything is sent: another one may be in its place,
- * behind another door. Throws DEVICE_OFFLINE; then nothing was sent.
- */
-export async function assertSame(
-  { bus, device }: { bus: Pick<Bus, 'exchange'>; device: Device },
-  { deadline, signal }: Pick<Order, 'deadline'> & { signal: AbortSignal },
-): Promise<void> {
-  const { hwId } = device.profile.identity;
-  if (!hwId || !device.isNameDue()) return;
-  await readBack(bus, device, spanOf(hwId), { deadline, signal }).catch(({ cause }: DriverError) => {
-    throw new DriverError(
-      'DEVICE_OFFLINE',
-      `device ${device.unit} missed a reply and does not say its name; nothing was sent`,
-      { cause },
-    );
-  });
-  if (device.shownName() !== device.hwId())
-    throw new DriverError(
-      'DEVICE_OFFLINE',
-      `another device answers at address ${device.unit} than before; nothing was sent`,
-    );
-}
-
-/**
  * What `see` finds in the image, after the spans were read into it; `sentAt`: when the last of them was asked. They are read again as
  * long as that may be what was asked before: some lines do not keep the order of replies, and a reading does not say when it was asked.
  * Throws OUTCOME_UNKNOWN.
@@ -167,13 +205,13 @@ export async function seenNow<Seen>(
   bus: Pick<Bus, 'exchange' | 'outstanding'>,
   device: Device,
   spans: readonly Span[],
-  { deadline, clock }: { deadline: number; clock?: Clock },
+  { clock, ...order }: Parameters<typeof readBack>[3] & { clock?: Clock },
   see: (sentAt: number) => Seen,
 ): Promise<Seen> {
   const missed = () => Math.max(...spans.map((span) => bus.outstanding(exchangeOf(device.unit, span))));
   async function look(): Promise<Seen> {
     let sentAt = 0;
-    for (const span of spans) sentAt = await readBack(bus, device, span, { deadline }, clock);
+    for (const span of spans) sentAt = await readBack(bus, device, span, order, clock);
     return see(sentAt);
   }
   try {

@@ -10,6 +10,8 @@ import type { Span } from './registers.ts';
 
 /** As many as it may miss before it is taken for dead (drivers/bus/circuit-breaker.ts). */
 const REFUSALS_MAX = 3;
+/** Two devices may change places without a missed reply, as while this process stands still. So long what one says may count as that of the other. */
+const NAME_EVERY_MS = 10_000;
 
 export function isRefusal({ code }: DriverError): boolean {
   return code === 'REFUSED' || code === 'BUSY';
@@ -33,7 +35,14 @@ export function openPollFailures(
   const { hwId } = profile.identity;
   const name = hwId && reading({ table: hwId.table, address: hwId.address, quantity: hwId.registers });
   /** A reply was missed: from then on another device may be in its place. */
-  let isNameDue = false;
+  let isDoubted = false;
+  let namedAt = Number.NEGATIVE_INFINITY;
+  /** Since its name was read: a device that is asked seldom is not asked for its name alone. */
+  let hasPolled = false;
+  const isNameDue = () =>
+    isDoubted ||
+    state.identify() !== state.hwId() ||
+    (hasPolled && clock.monotonic() - namedAt >= NAME_EVERY_MS);
   /** Of one step, in a row. */
   let failures = 0;
   /** Monotonic: the first try that did not open every relay, until one does. */
@@ -52,16 +61,15 @@ export function openPollFailures(
     opened(): void {
       closedSince = undefined;
     },
-    doubtName(): void {
-      isNameDue = true;
-    },
     /** What is to be asked in place of the next poll. */
-    due: () => (isNameDue ? name : undefined),
+    due: () => (isNameDue() ? name : undefined),
     /** Its reply is taken. Returns why all has to be read again. */
     answered(asked: Step): string | undefined {
       failures = 0;
+      hasPolled = asked !== name;
       if (asked !== name) return undefined;
-      isNameDue = false;
+      isDoubted = false;
+      namedAt = clock.monotonic();
       if (state.identify() === state.hwId()) return undefined;
       return 'another device answers where one was: it is read again';
     },
@@ -70,7 +78,7 @@ export function openPollFailures(
      * grows old, and one whose watchdog has run out meanwhile may take nothing but the first steps of a contact.
      */
     failed(step: Step, isContact: boolean, error: DriverError): boolean {
-      isNameDue ||= error.code === 'NO_REPLY';
+      isDoubted ||= error.code === 'NO_REPLY';
       if (!isRefusal(error) && (!isContact || error.code === 'NO_REPLY')) return false;
       failures += 1;
       if (step.opens) closed();

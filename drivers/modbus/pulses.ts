@@ -12,7 +12,7 @@ import type { RelayFaults } from '../rs485/relay-faults.ts';
 import type { Device } from './device.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { write } from './messages.ts';
-import { assertSame, isClosed, offRequest, readBack, seenNow, sent, sentOnce } from './orders.ts';
+import { assertSame, isClosed, offRequest, readBack, seenNow, sent, sentByName, sentOnce } from './orders.ts';
 import { numberAt, putNumber, readsOf, spanOf } from './registers.ts';
 import type { RelayWatch } from './relay-watch.ts';
 import { effectiveMs, longestPulseMs, pulseBlock, relayCount } from './settings-block.ts';
@@ -65,7 +65,6 @@ export function openPulse(options: PulsesOptions): Fire {
       if (!device.connected()) throw new DriverError('DEVICE_OFFLINE', device.absence());
       assertTrusted(options);
       assertAlone(options.bus.isContested(device.unit), device.unit);
-      await assertSame(options, { deadline, signal });
       // Never shorter than a pulse under way, as another caller was promised.
       const left = (live.endsAt(relay) ?? 0) - clock.monotonic();
       const effective = effectiveMs(
@@ -91,14 +90,13 @@ function assertTrusted({ device: { profile }, faults }: PulsesOptions): void {
 
 /** The relay that was read after a missed reply may be that of another device. Throws OUTCOME_UNKNOWN. */
 async function assertSameAfter(
-  { bus, device }: PulsesOptions,
+  options: PulsesOptions,
   failure: DriverError | undefined,
   { deadline }: { deadline: number },
 ): Promise<void> {
   if (!failure || isRefusal(failure)) return;
-  device.doubtName();
   const { signal } = new AbortController();
-  await assertSame({ bus, device }, { deadline, signal }).catch((cause: unknown) => {
+  await assertSame(options, { deadline, signal }).catch((cause: unknown) => {
     throw new DriverError('OUTCOME_UNKNOWN', 'it was sent, and the device does not say its name after it', {
       cause,
     });
@@ -128,7 +126,8 @@ function wayOf(options: PulsesOptions) {
  * The device shows by its id which pulse it has taken last, until it is restarted. That it has taken one closes no relay: that is
  * seen at its outputs alone.
  */
-function byBlock({ device, bus, clock, live, relays }: PulsesOptions) {
+function byBlock(options: PulsesOptions) {
+  const { device, bus, clock, live, relays } = options;
   const { unit, profile } = device;
   const { pulse, outputs } = profile;
   const block = pulseBlock(profile);
@@ -154,7 +153,7 @@ function byBlock({ device, bus, clock, live, relays }: PulsesOptions) {
     const begin = write(unit, { functionCode: 16, address: block.address, values });
     const request = watchedFrom(begin, () => relays.fired(relay, milliseconds));
     const before = live.endsAt(relay);
-    const { failure, isTaken, isDoubtful } = await sentOnce({ bus, device }, request, order, async () => {
+    const { failure, isTaken, isDoubtful } = await sentOnce(options, request, order, async () => {
       live.began(relay, clock.monotonic() + milliseconds, id);
       const spans = readsOf([pulse.lastId, pulse.remaining, outputs].map(spanOf));
       const see = () => [numberAt(device.image(), pulse.lastId) === id, isClosed(device, relay)];
@@ -203,7 +202,7 @@ function byTimedWrite(options: PulsesOptions) {
     const begunAt = clock.monotonic();
     const begun = () => live.began(relay, clock.monotonic() + milliseconds);
     const before = live.endsAt(relay);
-    const failure = await sent(bus, request, { ...order, attempts: 1 }).catch((error: unknown) => {
+    const failure = await sentByName(options, request, { ...order, attempts: 1 }).catch((error: unknown) => {
       // What was refused may have been carried out by a damaged device: the relay decides.
       if (isRefusal(error)) return error;
       // The relay may be closed by it, and then confirms no later pulse.
@@ -237,7 +236,8 @@ function byTimedWrite(options: PulsesOptions) {
 }
 
 /** The gateway opens the relay again; the watchdog of the device does when the gateway is dead (watchdog-guard.ts). */
-function bySwitching({ device, bus, clock, live, relays, guard }: PulsesOptions) {
+function bySwitching(options: PulsesOptions) {
+  const { device, bus, clock, live, relays, guard } = options;
   const { unit, profile } = device;
   const { outputs, pulse } = profile;
   if (pulse?.way !== 'switched' || !outputs) return undefined;
@@ -272,7 +272,7 @@ function bySwitching({ device, bus, clock, live, relays, guard }: PulsesOptions)
     });
     const isCut = () => live.endsAt(relay) === undefined && !isOver();
     let isReadBack = false;
-    const { failure, isTaken, isDoubtful } = await sentOnce({ bus, device }, watched, order, async () => {
+    const { failure, isTaken, isDoubtful } = await sentOnce(options, watched, order, async () => {
       isReadBack = true;
       if (!isCut()) lasts(live, relay, end);
       const see = () => isClosed(device, relay);

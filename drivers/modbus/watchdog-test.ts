@@ -13,7 +13,7 @@ import { releaseSteps } from './contact-steps.ts';
 import type { Device } from './device.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { write } from './messages.ts';
-import { isClosed, readBack, sent } from './orders.ts';
+import { isClosed, readBack, sent, sentByName } from './orders.ts';
 import { watchdogSpans } from './profile-areas.ts';
 import { numberAt, readsOf, type Span, spanOf } from './registers.ts';
 import { proofOfProfile, type WatchdogGuard, whyNotRunOut } from './watchdog-guard.ts';
@@ -24,7 +24,7 @@ const ATTEMPTS = 3;
 
 export interface WatchdogTestOptions {
   device: Device;
-  bus: Pick<Bus, 'exchange'>;
+  bus: Pick<Bus, 'exchange' | 'outstanding'>;
   clock: Clock;
   live: LivePulses;
   mutex: Mutex;
@@ -133,7 +133,8 @@ async function switched(
   if (!outputs) return;
   const coil = write(device.unit, { functionCode: 5, address: outputs.address + relay, value: on });
   const order = { deadline: clock.monotonic() + SWITCH_MS, signal };
-  await sent(bus, coil, { ...order, attempts: ATTEMPTS });
+  const switching = { ...order, attempts: ATTEMPTS };
+  await (on ? sentByName({ bus, device, clock }, coil, switching) : sent(bus, coil, switching));
   await readBack(bus, device, spanOf(outputs), order);
   if (isClosed(device, relay) !== on)
     throw new DriverError(
