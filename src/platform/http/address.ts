@@ -13,9 +13,9 @@ export function addressKey(remoteAddress: string | undefined): string {
   return remoteAddress?.replace(/^::ffff:(?=\d+\.)/i, '') ?? NO_ADDRESS;
 }
 
-/** The first 64 bits of an IPv6 address, within which a host has as many as it likes (RFC 8981); IPv4 is one network. */
+/** The first 64 bits of an IPv6 address, within which a host has as many as it likes (RFC 8981), and the first 24 of IPv4. */
 export function networkOf(key: string): string {
-  if (isIP(key) !== 6) return 'IPv4';
+  if (isIP(key) !== 6) return key.replace(/\.\d+$/, '');
   const groups = (text: string) => (text === '' ? [] : text.split(':'));
   // As RFC 5952 writes it, also where the last 32 bits are written as IPv4.
   const { hostname } = new URL(`http://[${key.replace(/%.*$/, '')}]`);

@@ -4,6 +4,7 @@ import { bearer, openTestAuth } from '../../../test/services/auth/testbed.ts';
 import { temporaryDatabase } from '../../../test/temporary.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
+import type { Rate } from '../../platform/http/rate-limit.ts';
 import { silentLog } from '../../platform/log.ts';
 import { LOCAL_ADMINISTRATOR } from '../../platform/principal.ts';
 import type { Audit } from '../audit/audit.ts';
@@ -79,6 +80,13 @@ describe('wrong credentials', () => {
 });
 
 describe('guesses at login codes', () => {
+  const refusal = new GatehouseError('UNAUTHORIZED', 'wrong');
+  function openTestFailures(rate: Rate) {
+    const audit = { record: () => undefined } as unknown as Audit;
+    const known = { has: () => false };
+    return openFailures({ monotonic: clock.monotonic, known, rate, audit, log: silentLog });
+  }
+
   it('are answered like other wrong credentials, and counted apart from them', async () => {
     expect(await times(11, () => guessed('a'))).toEqual([
       ...Array(10).fill('UNAUTHORIZED'),
@@ -113,12 +121,22 @@ describe('guesses at login codes', () => {
     expect(await guessed('2001:db8::f:1', await newCode())).toBe('welcome');
   });
 
+  it('of a host with all addresses of its IPv4 network keep no one out, for the whole life of a code', async () => {
+    const failures = openTestFailures({ burst: 10, perSecond: 1 / 5 });
+    const guessFromEach = (times: number) => {
+      for (let n = 0; n < 250 * times; n += 1) failures.countGuess(`192.0.2.${n % 250}`, refusal);
+    };
+    guessFromEach(10);
+    for (let second = 5; second <= 600; second += 5) {
+      await clock.advance(5_000);
+      guessFromEach(1);
+    }
+    for (const address of ['192.0.2.254', '198.51.100.7', '2001:db8::1'])
+      expect(() => failures.beforeGuess(address), address).not.toThrow();
+  });
+
   it('are bounded for all networks together', async () => {
-    const audit = { record: () => undefined } as unknown as Audit;
-    const known = { has: () => false };
-    const rate = { burst: 10, perSecond: 1 };
-    const failures = openFailures({ monotonic: clock.monotonic, known, rate, audit, log: silentLog });
-    const refusal = new GatehouseError('UNAUTHORIZED', 'wrong');
+    const failures = openTestFailures({ burst: 10, perSecond: 1 });
     for (let n = 0; n < 100_000; n += 1) {
       const network = (n % 20).toString(16);
       failures.countGuess(

@@ -8,7 +8,8 @@
  * From one address that is some 800 guesses in the life of a code: 1 in 10⁹. A right code from any other address
  * counts all the time, unless thousands of addresses guess at once. One host has as many IPv6 addresses as it likes, all of
  * its own network, and behind a proxy any host of the world is one more caller: so a network has a budget of its own,
- * 16,000 guesses in that time, and all together 160,000, 1 in 6 × 10⁶. An address from which someone was authenticated
+ * 46,000 guesses in that time, and all together 160,000, 1 in 6 × 10⁶. The 256 addresses of an IPv4 network have 33,000
+ * between them, so that a host that takes all of them keeps no other out. An address from which someone was authenticated
  * within a day draws on neither.
  */
 import { randomUUID } from 'node:crypto';
@@ -23,7 +24,7 @@ import type { Collect } from './upkeep.ts';
 
 /** Guesses at codes beyond those. */
 const SHARED_GUESSES: Rate = { burst: 60, perSecond: 1 };
-const NETWORK_GUESSES: Rate = { burst: 10_000, perSecond: 10 };
+const NETWORK_GUESSES: Rate = { burst: 10_000, perSecond: 60 };
 const ALL_GUESSES: Rate = { burst: 100_000, perSecond: 100 };
 const ALL = 'all';
 /** Addresses counted apart between two summaries, and those named in one; the rest are counted together. */
