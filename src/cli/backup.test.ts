@@ -175,6 +175,16 @@ describe('backup', () => {
     expect(shell.written.stderr).toMatch(/nothing to back up/);
   });
 
+  it('removes what a killed one has left in its folder, and no other file', async () => {
+    const gateway = await openTestGateway();
+    const stick = temporaryFolder();
+    const others = ['gatehouse-20261123T032000Z.age', 'mine.age.new', 'notes.new'];
+    for (const name of [...others, `${others[0]}.new`]) writeFileSync(join(stick, name), 'x');
+    expect(await backUp(gateway, stick), shell.written.stderr).toBe(0);
+    const made = shell.written.stdout.trim().slice(stick.length + 1);
+    expect(readdirSync(stick).sort()).toEqual([...others, made].sort());
+  });
+
   it('takes a path that ends with a slash for a folder, and makes no file of a stick that is not there', async () => {
     const gateway = await openTestGateway();
     const stick = join(gateway.folder, 'stick');

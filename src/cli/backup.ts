@@ -27,7 +27,7 @@ import { FileError } from '../platform/yaml/yaml-file.ts';
 import { type ArchiveContent, bytesOf, writeArchive } from '../services/backup/archive.ts';
 import { configurationFiles, dataFiles } from '../services/backup/contents.ts';
 import { DATABASE, newManifest } from '../services/backup/manifest.ts';
-import { archiveName, type Made, removable } from '../services/backup/names.ts';
+import { archiveName, draftOf, isDraft, type Made, removable } from '../services/backup/names.ts';
 import { takeSnapshot } from '../services/backup/snapshot.ts';
 import { type EncryptionOptions, encryptionKey } from './backup-key.ts';
 import { configFile, openClient } from './client.ts';
@@ -223,8 +223,10 @@ async function writeWhole(
   { key, progress }: Pick<Order, 'key' | 'progress'>,
   { stopping }: Shell,
 ): Promise<number> {
-  const draft = `${target}.new`;
-  rmSync(draft, { force: true });
+  const draft = draftOf(target);
+  const folder = dirname(target);
+  const left = readdirSync(folder).filter(isDraft);
+  for (const each of [draft, ...left.map((name) => join(folder, name))]) rmSync(each, { force: true });
   // A link of that name is refused, as is any other file.
   const descriptor = openSync(draft, 'wx', 0o600);
   try {
@@ -242,7 +244,7 @@ async function writeWhole(
     });
     fsyncSync(descriptor);
     renameSync(draft, target);
-    syncPath(dirname(target));
+    syncPath(folder);
     return bytes;
   } catch (error) {
     rmSync(draft, { force: true });

@@ -1,6 +1,6 @@
 /** How archives are called, and which of a folder are too many. */
 
-/** No other file of the folder is ever removed. */
+/** No other file of the folder is ever removed, but drafts of such. */
 const ARCHIVE_NAME = /^gatehouse-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.age$/;
 
 export interface Made {
@@ -23,6 +23,13 @@ export function archiveTime(name: string): number | undefined {
   const at = Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
   return Number.isNaN(at) ? undefined : at;
 }
+
+/** The name until the archive is whole. */
+export const draftOf = (archive: string) => `${archive}.new`;
+
+/** Left by a backup that was killed, or of one that is being made beside this one, which then fails and says so. */
+export const isDraft = (name: string) =>
+  archiveTime(name.replace(/\.new$/, '')) !== undefined && name.endsWith('.new');
 
 /** The archives that are more than `keep`, the oldest; never `made`. */
 export function removable(names: readonly string[], keep: number, made: string): string[] {
