@@ -52,6 +52,7 @@ export interface BrokerOptions {
 
 interface Connections extends BrokerOptions {
   refused: DampedLog;
+  misbehaved: DampedLog;
   peers: WeakMap<Client, Peer>;
   live: Map<string, AdmittedEncoder>;
   stopping: boolean;
@@ -63,6 +64,8 @@ export async function openBroker(options: BrokerOptions): Promise<Broker> {
   const connections: Connections = {
     ...options,
     refused,
+    // Several messages of one connection may be in hand, and each is bad by itself.
+    misbehaved: openDampedLog(clock, (fields) => log.warn(fields, 'encoder disconnected for a bad message')),
     peers: new WeakMap(),
     live: new Map(),
     stopping: false,
@@ -94,7 +97,7 @@ export async function openBroker(options: BrokerOptions): Promise<Broker> {
 }
 
 function hooks(connections: Connections): AedesOptions {
-  const { peers, log } = connections;
+  const { peers, misbehaved } = connections;
   return {
     preConnect(client, packet, done) {
       const peer = peers.get(client);
@@ -131,10 +134,8 @@ function hooks(connections: Connections): AedesOptions {
           done(null);
         },
         (error: BadMessage) => {
-          log.warn(
-            { ...encoder.connection, reason: error.message },
-            'encoder disconnected for a bad message',
-          );
+          const { connection } = encoder;
+          misbehaved(connection.encoderId, { ...connection, reason: error.message });
           done(error);
         },
       );

@@ -88,7 +88,8 @@ describeEmbedded('acknowledgement', (site) => {
   it('closes the connection for a bad message, says why in the log, and acknowledges nothing', async () => {
     site().host.store = () => Promise.reject(new BadMessage('not JSON in UTF-8'));
     const peer = await site().enter('e1');
-    peer.send(up('e1', '}{'));
+    // One line, however many are in hand.
+    peer.send(...[1, 2, 3].map((id) => up('e1', '}{', id)));
     await peer.ended();
     expect(peer.packets).toEqual([]);
     expect((await site().host.wait('lost', 'e1'))[0]?.reason).toBe('not JSON in UTF-8');

@@ -61,6 +61,9 @@ interface Link extends ExternalLinkOptions {
 
 export function openExternalLink(options: ExternalLinkOptions, host: EncoderLinkHost): ExternalLink {
   const { clock, log } = options;
+  const misbehaved = openDampedLog(clock, (fields) =>
+    log.warn(fields, 'encoder disconnected for a bad message'),
+  );
   const presence = openPresence({
     host,
     clock,
@@ -70,7 +73,7 @@ export function openExternalLink(options: ExternalLinkOptions, host: EncoderLink
       link.connection?.publish(probeTopic(encoderId), encodeProbe(message)).catch(() => undefined);
     },
     misbehaved({ encoderId }, reason) {
-      log.warn({ encoderId, reason }, 'encoder disconnected for a bad message');
+      misbehaved(encoderId, { encoderId, reason });
       presence.lose(encoderId, reason);
       void disconnect(link, encoderId);
     },
