@@ -65,8 +65,10 @@ it('a search among the doors reads those that it shows', async () => {
   const { id } = JSON.parse(await local('POST', '/site/import', { document: { doors } }));
   await vi.waitFor(async () => expect(JSON.parse(await local('GET', `/jobs/${id}`)).status).toBe('done'));
   const bearer = await token('front-desk');
-  const found = async (query: string) =>
-    (await (await lan(`/access/doors?${query}`, bearer)).json()).items.length;
+  const found = async (query: string) => {
+    const { items } = (await (await lan(`/access/doors?${query}`, bearer)).json()) as { items: unknown[] };
+    return items.length;
+  };
   expect(await found('limit=5&name=room')).toBe(5);
   executed.clear();
   expect(await found('name=Room%2030')).toBe(1);
