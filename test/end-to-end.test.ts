@@ -1,5 +1,7 @@
 /** The main job over every layer: real daemon, real TLS and MQTT, encoders in processes of their own. */
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { Agent } from 'node:https';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { LIFELIKE } from './simulators/encoder/commands.ts';
 import { drawKeys, openTestSite, type TestSite } from './simulators/test-site.ts';
@@ -239,5 +241,37 @@ it('stores events while the notification service is away and sends them when it 
   for (const { keyId } of entries) {
     expect((await outcomeOf(keyId)).status).toBe('written');
     expect(statusesOf(keyId).slice(-5)).toEqual(STEPS.slice(1));
+  }
+});
+
+/** What the daemon has given to write(2), the answers to this test among it: a bound of what wears its disk on any file system. */
+const bytesWritten = () =>
+  Number(/^wchar: (\d+)$/m.exec(readFileSync(`/proc/${site.daemon.pid}/io`, 'utf8'))?.[1]);
+
+it('writes at most 60 kB to the disk for a key, and 12 kB for a change of a door', async () => {
+  const { id } = await connectedEncoder('frugal');
+  await site.daemon.importSite({ doors: [{ accessPointId: 1, name: 'Gate' }] });
+  const clerk = site.tokens['front-desk-admin'];
+  using agent = Object.assign(new Agent({ keepAlive: true, ca: readFileSync(site.daemon.caFile) }), {
+    [Symbol.dispose]: () => agent.destroy(),
+  });
+  const call = (method: string, path: string, body?: object) =>
+    site.daemon.call(method, `/access/doors${path}`, clerk, body, agent);
+  const { items } = (await call('GET', '')).body as { items: { id: string }[] };
+  const writeKey = async (n: number) => {
+    const entries = drawKeys(keyIds(1));
+    expect((await site.requestWrite(id, `frugal-${n}`, entries)).status).toBe(202);
+    expect((await outcomeOf(entries[0]?.keyId ?? '')).status).toBe('written');
+  };
+  const rename = async (n: number) =>
+    expect((await call('PUT', `/${items[0]?.id}`, { name: `Gate ${n}` })).status).toBe(200);
+  for (const [work, times, most] of [
+    [writeKey, 8, 60_000],
+    [rename, 20, 12_000],
+  ] as const) {
+    await work(0);
+    const before = bytesWritten();
+    for (let n = 1; n <= times; n += 1) await work(n);
+    expect((bytesWritten() - before) / times).toBeLessThan(most);
   }
 });
