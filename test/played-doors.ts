@@ -1,7 +1,7 @@
 /** What a test plays in place of locks, relays and jobs: it notes what they are asked, and answers as the test wants. */
 import type { Plain } from '../drivers/contract/driver.ts';
 import type { LockApplied, LockApply } from '../drivers/contract/settings.ts';
-import type { StandingEnded, Unlock, Unlocked } from '../drivers/contract/zgate.ts';
+import type { BoltRead, StandingEnded, Unlock, Unlocked } from '../drivers/contract/zgate.ts';
 import type { MakeImportPlan } from '../src/platform/import-plan.ts';
 import type { LockAddress, LockLinks } from '../src/resources/doors/lock-links.ts';
 import type { DoorSliceOptions } from '../src/resources/doors/slice.ts';
@@ -76,6 +76,9 @@ export function playedParts(clock: ManualClock) {
       at: number;
     }[],
     actuate: async (_kind: string): Promise<StandingEnded> => ({ outcome: 'confirmed' }),
+    /** What a lock answers that is asked for its bolt, and how often one was. */
+    readBolt: async (): Promise<BoltRead['lockState'] | undefined> => 'locked',
+    boltReads: 0,
     /** Devices whose relay was fired. */
     pulses: [] as string[],
     pulse: async (): Promise<{ outcome: 'confirmed' | 'unknown' }> => ({ outcome: 'confirmed' }),
@@ -126,6 +129,10 @@ export function playedLockLinks(played: Played, clock: ManualClock): LockLinks {
       await released;
       played.unlocks.push({ lock, unlock, timeoutMs });
       return played.unlock();
+    },
+    async readBolt() {
+      played.boltReads += 1;
+      return played.readBolt();
     },
     async actuate({ gatewayId }, { kind, data }, timeoutMs) {
       played.actuated.push({ kind, ...data, gatewayId, timeoutMs, at: clock.monotonic() });

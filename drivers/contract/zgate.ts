@@ -7,6 +7,7 @@
  *  - `lock`        LockNow → Locked          actuates at most once; safe to send again
  *  - `standOpen`   StandOpen → StandingOpen  the lock stays unlocked until `endStandOpen`. Actuates at most once
  *  - `endStandOpen` LockNow → StandingEnded  the lock works as before, and is locked. Safe to send again
+ *  - `readBolt`    ReadBolt → BoltRead       as the lock answers now; NO_REPLY when it does not
  *  - `removeLock`  RemoveLock → LockRemoved  asks the lock to leave the network for good. Safe to send again
  *  - `permitJoin`  PermitJoin → null         opens the join window, or closes it (seconds 0)
  *  - `moveChannel` MoveChannel → ChannelsApplied   one attempt; locks follow
@@ -21,7 +22,7 @@
  *   `lockUpdated` LockUpdated · `snapshot` Snapshot: kept encrypted, and given back in the options of the next start
  */
 import { z } from 'zod';
-import { channel, relockWay } from './settings.ts';
+import { channel, LOCK_STATES, relockWay } from './settings.ts';
 
 /**
  * A parent holds a frame for a sleeping lock for 7.68 s (Zigbee specification R22, nwkTransactionPersistenceTime): what
@@ -39,6 +40,12 @@ const pin = z
   .regex(/^[0-9]+$/)
   .max(PIN_MAX);
 
+/**
+ * When the latest command before this one that opens the lock was begun, monotonic milliseconds: its frame or its event may
+ * still come. null: there is none, or longer ago than that.
+ */
+const earlierAt = z.number().nullable().default(null);
+
 export const unlock = z.strictObject({
   hwId: ieeeAddress,
   /** The door is locked again after so long: by the lock where it supports Unlock with Timeout. */
@@ -50,6 +57,7 @@ export const unlock = z.strictObject({
    * by itself is not sent anything: REFUSED.
    */
   gatewayRelocks: z.boolean(),
+  earlierAt,
 });
 export type Unlock = z.infer<typeof unlock>;
 
@@ -76,11 +84,16 @@ export const standingEnded = locked.extend({
 });
 export type StandingEnded = z.infer<typeof standingEnded>;
 
-export const standOpen = z.strictObject({ hwId: ieeeAddress, pin: pin.nullable() });
+export const standOpen = z.strictObject({ hwId: ieeeAddress, pin: pin.nullable(), earlierAt });
 export type StandOpen = z.infer<typeof standOpen>;
 /** confirmed: the lock reported that it is unlocked, and that it stays so · accepted and jammed: as of an unlock */
 const standingOpen = z.object({ outcome: z.enum(['confirmed', 'accepted', 'jammed']) });
 export type StandingOpen = z.infer<typeof standingOpen>;
+
+export const readBolt = z.strictObject({ hwId: ieeeAddress });
+export type ReadBolt = z.infer<typeof readBolt>;
+export const boltRead = z.object({ lockState: z.enum(LOCK_STATES) });
+export type BoltRead = z.infer<typeof boltRead>;
 
 export const removeLock = z.strictObject({ hwId: ieeeAddress });
 /** left: the lock confirmed that it leaves, or is not in this network · unanswered: it did not, and stays known */

@@ -24,7 +24,7 @@ it('sends a lock command once more to a lock that was away and speaks', async ()
   const { say, clock, sent, locking } = await openAway();
   say({ isThere: true });
   await clock.advance(1_000);
-  expect(sent).toEqual(['lockDoor', 'lockDoor']);
+  expect(sent).toEqual(['lockDoor', 'lockDoor', 'read']);
   expect(await locking.end).toEqual({ outcome: 'confirmed' });
 });
 

@@ -1,10 +1,14 @@
 /** Unlock, lock, and stand open: what is sent to a lock for each, and what a refusal of it means. */
 import { type DriverContext, DriverError, type Plain } from '../contract/driver.ts';
+import { LOCK_STATES } from '../contract/settings.ts';
 import { valid } from '../contract/valid.ts';
 import { settles } from '../contract/waiting.ts';
 import {
+  type BoltRead,
   type Locked,
+  type LockNow,
   lockNow,
+  readBolt as readBoltData,
   type StandingEnded,
   type StandingOpen,
   standOpen as standOpenData,
@@ -15,12 +19,12 @@ import {
 import { type HeldFrames, openHeldFrames } from './held-frames.ts';
 import { openHeldWrites } from './held-writes.ts';
 import type { Lock, Locks } from './locks.ts';
-import { DOOR_LOCK, type Radio } from './radio.ts';
+import { DOOR_LOCK, KNOWN, type Radio } from './radio.ts';
 import { autoRelockSeconds, waysOf } from './relocking.ts';
 import type { SharedAddresses } from './shared-addresses.ts';
 import { endStandOpen, type StandOpenOptions, standOpen } from './stand-open.ts';
 import { requiresPin } from './standard-lock.ts';
-import { type ActuationOptions, actuate, type BoltCommand } from './unlocking.ts';
+import { type ActuationOptions, actuate, type BoltCommand, readState } from './unlocking.ts';
 import { statusName } from './zcl-status.ts';
 
 /** UNSUP_COMMAND (ZCL rev. 8, table 2-12; UNSUP_CLUSTER_COMMAND before): the lock does not have it, and did nothing. */
@@ -29,7 +33,7 @@ const UNSUP_COMMAND = 0x81;
 export interface BoltCommandsOptions {
   radio: Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember' | 'rememberFirst'>;
   clock: DriverContext['clock'];
-  locks: Pick<Locks, 'find' | 'listen' | 'operatedAt'>;
+  locks: Pick<Locks, 'find' | 'listen' | 'operatedAt' | 'owed'>;
   addresses: Pick<SharedAddresses, 'reason'>;
   /** Its auto-relock time, bolt and door may not be as they were reported last: they are read again. */
   readAgain(ieee: string): void;
@@ -42,6 +46,7 @@ export interface BoltCommands {
   lock: (...given: Given) => Promise<Locked>;
   standOpen: (...given: Given) => Promise<StandingOpen>;
   endStandOpen: (...given: Given) => Promise<StandingEnded>;
+  readBolt: (...given: Given) => Promise<BoltRead>;
 }
 
 type Given = [data: Plain, deadline: number, signal: AbortSignal, released?: Promise<void>];
@@ -62,18 +67,19 @@ const CALLED_OFF = new DriverError('OUTCOME_UNKNOWN', 'standing open was ended b
 type Begin = (
   hwId: string,
   given: Given,
-  opens: boolean,
-  calledOff?: AbortSignal,
+  /** `before`: as `earlierAt` of an Unlock. */
+  how: { opens: boolean; before?: number | null; calledOff?: AbortSignal },
 ) => { lock: Lock; options: ActuationOptions; over: AbortSignal };
 
 export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
   const { radio, clock, locks, readAgain } = options;
   /** Locks that are being put into stand-open, or taken out of it. */
   const changing = new Map<string, Change>();
-  const held = openHeldFrames(clock, (ieee) => locks.operatedAt(ieee));
+  const held = openHeldFrames(clock, locks.owed);
   const heldWrites = openHeldWrites(clock);
 
-  const begin = beginner(options, held);
+  const questions = openQuestions(options);
+  const begin = beginner(options, held, questions.begin);
 
   /** Refused by the lock: DriverError REFUSED. */
   async function move(
@@ -90,13 +96,12 @@ export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
 
   async function changed<End>(
     given: Given,
-    hwId: string,
-    pin: string | null,
+    { hwId, pin, earlierAt = null }: LockNow & { earlierAt?: number | null },
     change: (options: StandOpenOptions) => Promise<End>,
   ): Promise<End> {
     const calledOff = new AbortController();
     const ends = change === endStandOpen;
-    const begun = begin(hwId, given, !ends, calledOff.signal);
+    const begun = begin(hwId, given, { opens: !ends, before: earlierAt, calledOff: calledOff.signal });
     const { ieee } = begun.lock;
     const signal = begun.over;
     const before = changing.get(ieee);
@@ -120,11 +125,12 @@ export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
   return {
     async unlock(...given) {
       const data = valid(unlockData, given[0], 'INVALID_COMMAND');
-      return held.opening(data.hwId, () => unlock(data, begin(data.hwId, given, true), radio));
+      const how = { opens: true, before: data.earlierAt };
+      return held.opening(data.hwId, () => unlock(data, begin(data.hwId, given, how), radio));
     },
     async lock(...given) {
       const { hwId, pin } = valid(lockNow, given[0], 'INVALID_COMMAND');
-      const begun = begin(hwId, given, false);
+      const begun = begin(hwId, given, { opens: false });
       let isSeen = false;
       try {
         const end = await move('lockDoor', pin, begun);
@@ -137,31 +143,63 @@ export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
       }
     },
     async standOpen(...given) {
-      const { hwId, pin } = valid(standOpenData, given[0], 'INVALID_COMMAND');
+      const data = valid(standOpenData, given[0], 'INVALID_COMMAND');
+      const { hwId } = data;
       try {
-        return await held.opening(hwId, () => changed(given, hwId, pin, standOpen));
+        return await held.opening(hwId, () => changed(given, data, standOpen));
       } catch (error) {
         // What the lock has taken is read as soon as it is heard, and reported.
         if (error instanceof DriverError && error.code === 'OUTCOME_UNKNOWN') readAgain(hwId);
         throw error;
       }
     },
+    readBolt: questions.readBolt,
     async endStandOpen(...given) {
-      const { hwId, pin } = valid(lockNow, given[0], 'INVALID_COMMAND');
-      return changed(given, hwId, pin, endStandOpen);
+      return changed(given, valid(lockNow, given[0], 'INVALID_COMMAND'), endStandOpen);
     },
   };
 }
 
-function beginner(options: BoltCommandsOptions, held: HeldFrames): Begin {
+function openQuestions({ radio, clock, locks, ended }: BoltCommandsOptions) {
+  /** By lock: fires when a command to it begins. */
+  const next = new Map<string, AbortController>();
+  function superseded(ieee: string): AbortSignal {
+    const controller = next.get(ieee) ?? new AbortController();
+    next.set(ieee, controller);
+    return controller.signal;
+  }
+  return {
+    /** A command begins; the signal is for its own questions. */
+    begin(ieee: string): AbortSignal {
+      next.get(ieee)?.abort(KNOWN);
+      next.delete(ieee);
+      return superseded(ieee);
+    },
+    async readBolt(...[data, _, signal]: Given): Promise<BoltRead> {
+      const { ieee, endpoint } = locks.find(valid(readBoltData, data, 'INVALID_COMMAND').hwId);
+      const asked = { radio, clock, ieee, endpoint, superseded: superseded(ieee) };
+      const value = await readState(asked, AbortSignal.any([signal, ended])).catch(() => undefined);
+      const lockState = typeof value === 'number' ? LOCK_STATES[value] : undefined;
+      if (lockState !== undefined) return { lockState };
+      throw new DriverError('NO_REPLY', 'the lock did not say where its bolt is');
+    },
+  };
+}
+
+function beginner(
+  options: BoltCommandsOptions,
+  held: HeldFrames,
+  superseding: (ieee: string) => AbortSignal,
+): Begin {
   const { radio, clock, locks, addresses, ended } = options;
-  return (hwId, [, deadline, signal, released], opens, calledOff) => {
+  return (hwId, [, deadline, signal, released], { opens, before = null, calledOff }) => {
     const lock = commanded(locks.find(hwId));
     const { ieee, endpoint } = lock;
     const shared = opens ? addresses.reason(ieee) : undefined;
     if (shared !== undefined) throw new DriverError('DEVICE_OFFLINE', shared);
     const known = {
-      earlier: held.mayArrive(ieee) || (opens && held.isEventMissing(ieee)),
+      superseded: superseding(ieee),
+      earlier: held.earlier(ieee, before),
       isReopened: held.reopening(ieee),
       byAnyone: opens && calledOff !== undefined,
       namesRadio: opens && namesRadioOf(ieee, options),

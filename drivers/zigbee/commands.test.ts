@@ -4,6 +4,7 @@ import { LOCK, unlockOf } from '../../test/drivers/zigbee/gateway.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import type { DriverContext } from '../contract/driver.ts';
 import { DriverError } from '../contract/driver.ts';
+import { openOwedEvents } from '../contract/owed-events.ts';
 import { commandsOf } from './commands.ts';
 import type { Gateway } from './gateway.ts';
 import type { ZclReply, ZclRequest } from './radio.ts';
@@ -30,6 +31,7 @@ function open() {
     find: () => ({ ieee: LOCK, endpoint: 1, hasOwnCluster: false }),
     listen: () => () => undefined,
     operatedAt: () => undefined,
+    owed: openOwedEvents(),
     exchange: () => (answered: boolean) => exchanged.push(answered),
   };
   const gateway = {

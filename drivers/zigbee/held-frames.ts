@@ -1,9 +1,11 @@
 /**
- * Frames that open a lock and may still arrive: those under way, and those of unknown outcome for as long as a parent may
- * hold them. What such a lock shows by itself may come of them, and proves nothing about a later command. Nor does it while the
- * event of an earlier command has not been heard: the lock repeats it until it is acknowledged.
+ * What earlier commands that open a lock may still do: a frame may arrive while it is under way, and while its outcome is unknown
+ * for as long as a parent may hold it. What such a lock shows by itself may come of it, and proves nothing about a later
+ * command. Longer than that its event may come: the lock repeats it until it is acknowledged.
  */
 import { type Clock, DriverError } from '../contract/driver.ts';
+import { EVENT_WITHIN_MS, mayOweEvent, type OwedEvents } from '../contract/owed-events.ts';
+import type { Earlier } from './unlock.ts';
 
 /**
  * EmberZNet lets a parent hold frames for sleeping children up to 30 s; five more seconds cover the routes to it
@@ -12,28 +14,23 @@ import { type Clock, DriverError } from '../contract/driver.ts';
 export const HELD_AT_MOST_MS = 35_000;
 
 export interface HeldFrames {
-  mayArrive(ieee: string): boolean;
-  /** The event of the last unlock has not come yet, and may come now. */
-  isEventMissing(ieee: string): boolean;
+  /** `before`: when the command before this one was begun, also by a process before this one, monotonic milliseconds. */
+  earlier(ieee: string, before: number | null): Earlier;
   /** Whether another command that opens the lock has begun since. */
   reopening(ieee: string): () => boolean;
   /** The work of a command that opens the lock. */
   opening<End>(ieee: string, work: () => Promise<End>): Promise<End>;
 }
 
-/** `operatedAt`: when the lock last reported that it was unlocked by radio, monotonic milliseconds. */
 export function openHeldFrames(
   clock: Pick<Clock, 'monotonic'>,
-  operatedAt: (ieee: string) => number | undefined,
+  owed: Pick<OwedEvents<object>, 'begun' | 'withdrawn' | 'isOwed'>,
 ): HeldFrames {
-  /** A process before this one may have been killed while a frame of it was under way. */
-  const earlierStartUntil = clock.monotonic() + HELD_AT_MOST_MS;
+  const startedAt = clock.monotonic();
   /** Monotonic milliseconds. */
   const until = new Map<string, number>();
   const underWay = new Map<string, number>();
   const begun = new Map<string, number>();
-  /** The last command whose outcome is known; both in monotonic milliseconds. */
-  const last = new Map<string, { begunAt: number; endedAt: number }>();
 
   function add(ieee: string, commands: 1 | -1): void {
     const sum = (underWay.get(ieee) ?? 0) + commands;
@@ -41,20 +38,20 @@ export function openHeldFrames(
     else underWay.delete(ieee);
   }
 
+  function mayArrive(ieee: string, now: number): boolean {
+    if (underWay.has(ieee) || now < (until.get(ieee) ?? now)) return true;
+    until.delete(ieee);
+    return false;
+  }
+
   return {
-    mayArrive(ieee) {
+    earlier(ieee, before) {
       const now = clock.monotonic();
-      if (now < earlierStartUntil || underWay.has(ieee) || now < (until.get(ieee) ?? now)) return true;
-      until.delete(ieee);
-      return false;
-    },
-    isEventMissing(ieee) {
-      const { begunAt, endedAt } = last.get(ieee) ?? {};
-      if (begunAt === undefined || endedAt === undefined) return false;
-      const isRecent = clock.monotonic() - endedAt < HELD_AT_MOST_MS;
-      const isMissing = isRecent && (operatedAt(ieee) ?? Number.NEGATIVE_INFINITY) < begunAt;
-      if (!isMissing) last.delete(ieee);
-      return isMissing;
+      // A process before this one may have been killed while a frame of it was under way.
+      const isOfBefore = before !== null && before < startedAt;
+      if (mayArrive(ieee, now) || (isOfBefore && now < startedAt + HELD_AT_MOST_MS)) return 'frame';
+      const isOwed = owed.isOwed(ieee, now) || (isOfBefore && now - before <= EVENT_WITHIN_MS);
+      return isOwed ? 'event' : 'none';
     },
     reopening(ieee) {
       const before = begun.get(ieee);
@@ -62,14 +59,15 @@ export function openHeldFrames(
     },
     async opening(ieee, work) {
       begun.set(ieee, (begun.get(ieee) ?? 0) + 1);
-      const begunAt = clock.monotonic();
+      const command = {};
+      const at = clock.monotonic();
       const working = work();
+      owed.begun(ieee, command, at);
       add(ieee, 1);
       try {
-        const end = await working;
-        last.set(ieee, { begunAt, endedAt: clock.monotonic() });
-        return end;
+        return await working;
       } catch (error) {
+        if (!mayOweEvent(error)) owed.withdrawn(ieee, command);
         if (error instanceof DriverError && error.code === 'OUTCOME_UNKNOWN')
           until.set(ieee, clock.monotonic() + HELD_AT_MOST_MS);
         throw error;

@@ -6,6 +6,7 @@ import type { LockReport } from '../contract/settings.ts';
 import type { LockEvent } from '../contract/zgate.ts';
 import type { Earlier } from './lock-record.ts';
 import { openLocks } from './locks.ts';
+import type { Facts } from './messages.ts';
 import { LOCK_CLUSTER, type Radio } from './radio.ts';
 
 const LOCK = '00158d0001000001';
@@ -17,6 +18,7 @@ function openTestbed({ heardOn = {}, missed = [], restore = false }: Partial<Ear
   const clock = manualClock();
   const reports: StateReport[] = [];
   const events: LockEvent[] = [];
+  const unreported: string[] = [];
   let knows = true;
   let channel = 15;
   const device = {
@@ -49,13 +51,14 @@ function openTestbed({ heardOn = {}, missed = [], restore = false }: Partial<Ear
     outbox: { emit: (_, data) => void events.push(data as LockEvent), emitDurably: async () => undefined },
     usesOwnCluster: true,
     earlier: { lastSeen: { [LOCK]: clock.now() }, heardOn, missed, restore },
-    unreported: () => undefined,
+    unreported: (ieee) => void unreported.push(ieee),
     joinFailed() {},
     changed() {},
   });
   return {
     clock,
     locks,
+    unreported,
     reports,
     events,
     move(to: number) {
@@ -106,18 +109,33 @@ it('takes a lock that did not answer for there when it has spoken meanwhile, and
 });
 
 /** A report of its door-lock cluster. */
-function speak(locks: ReturnType<typeof openTestbed>['locks'], data: object): void {
+function speak(locks: ReturnType<typeof openTestbed>['locks'], data: object, tsn?: number): void {
   locks.take({
     kind: 'heard',
     ieee: LOCK,
     endpoint: 1,
     cluster: 'closuresDoorLock',
     type: 'attributeReport',
-    tsn: undefined,
+    tsn,
     data,
   });
   locks.take({ kind: 'seen', ieee: LOCK, lqi: 100, spoke: true });
 }
+
+it('does not go back in time by a report that was held up: the lock is asked', async () => {
+  const { clock, locks, reports, events, unreported } = openTestbed();
+  locks.begin();
+  speak(locks, { lockState: 1 }, 4);
+  const heard: Facts[] = [];
+  locks.listen(LOCK, (facts) => heard.push(facts));
+  speak(locks, { lockState: 2 }, 6);
+  speak(locks, { lockState: 1 }, 5);
+  await clock.advance(3_000);
+  expect(reports.at(-1)).toMatchObject({ state: { lockState: { value: 'unlocked' } } });
+  expect(events).toMatchObject([{ kind: 'bolt', what: 'unlocked' }]);
+  expect(heard.filter((facts) => !facts.isThere)).toEqual([{ lockState: 2 }]);
+  expect(unreported).toEqual([LOCK]);
+});
 
 it('reports at once that a bolt moved, and of the rest in a moment', async () => {
   const { clock, locks, reports } = openTestbed();

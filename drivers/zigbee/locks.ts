@@ -1,5 +1,6 @@
 /** The locks of the network: what each has reported, and whether it is connected. */
 import { type Clock, type DriverContext, DriverError, type Plain } from '../contract/driver.ts';
+import { type OwedEvents, openOwedEvents } from '../contract/owed-events.ts';
 import type { LockReport } from '../contract/settings.ts';
 import type { JoinFailure, LockEvent } from '../contract/zgate.ts';
 import { openBoltEvents } from './bolt-events.ts';
@@ -19,6 +20,7 @@ import type { Facts } from './messages.ts';
 import type { Outbox } from './outbox.ts';
 import type { Radio, RadioEvent } from './radio.ts';
 import { openRepeated } from './repeated.ts';
+import { openReportOrder } from './report-order.ts';
 import { integer, isIeee, UINT32_LAST } from './values.ts';
 
 /**
@@ -38,7 +40,7 @@ export interface LocksOptions {
   usesOwnCluster: boolean;
   /** Before this start. */
   earlier: Earlier;
-  /** An event of the lock says that the bolt moved, and no report followed. */
+  /** An event of the lock says that the bolt moved, and no report followed; or a report of it came late. */
   unreported(ieee: string): void;
   /** A device joined, and no door comes of it. */
   joinFailed(ieee: string, reason: JoinFailure): void;
@@ -58,6 +60,8 @@ export interface Locks {
   count(): number;
   /** What the next start of this link is to know of them. */
   known(): Earlier;
+  /** Of commands that open a lock: their events are taken in here. */
+  readonly owed: OwedEvents<object>;
   /** When the lock last reported that it was unlocked by radio, monotonic milliseconds. */
   operatedAt(ieee: string): number | undefined;
   /** What the lock says from now on; gives back how to stop. */
@@ -75,10 +79,12 @@ export function openLocks(options: LocksOptions): Locks {
   const reporter = openReporter(options, locks);
   const { report, reportSoon } = reporter;
 
-  const comings = openComings(options, locks, reporter);
+  const owed = openOwedEvents<object>();
+  const comings = openComings(options, locks, reporter, owed);
 
   return {
     ...comings,
+    owed,
     find: (ieee) => known(locks, ieee),
     all: () => [...locks.values()],
     missed: () => [...locks.values()].filter(({ isMissed }) => isMissed),
@@ -199,6 +205,7 @@ function openComings(
   options: LocksOptions,
   locks: Map<string, LockRecord>,
   { report, reportSoon, hurry }: Reporter,
+  owed: OwedEvents<object>,
 ): Pick<Locks, 'begin' | 'take' | 'review'> {
   const { context, outbox, radio, usesOwnCluster, earlier, configurer, changed, joinFailed } = options;
   const { clock, log } = context;
@@ -247,13 +254,14 @@ function openComings(
   const emitEvent = (event: LockEvent) => outbox.emit('lockEvent', event);
   const bolts = openBoltEvents(clock, emitEvent, options.unreported);
   const repeated = openRepeated(clock);
+  const order = openReportOrder(clock, options.unreported);
   const emitInOrder = openHolding(clock, emitEvent);
 
   function heard(lock: LockRecord, event: Extract<RadioEvent, { kind: 'heard' }>): void {
     const when = { at: clock.now(), heardAt: clock.monotonic() };
     const { ieee, listeners } = lock;
-    if (repeated.isRepeated(event)) return;
-    const { events, facts } = takeFrame(lock, event, clock, radio());
+    if (repeated.isRepeated(event) || order.isBehind(event)) return;
+    const { events, facts } = takeFrame(lock, event, { clock, owed }, radio());
     bolts.take(ieee, facts);
     if (facts.lockState !== undefined || facts.doorState !== undefined) hurry(lock);
     for (const one of events) emitInOrder({ hwId: ieee, ...one, ...when }, listeners.size > 0);
@@ -269,7 +277,7 @@ function openComings(
 
   function left(ieee: string): void {
     if (!locks.delete(ieee)) return;
-    for (const part of [bolts, repeated]) part.forget(ieee);
+    for (const part of [bolts, repeated, order]) part.forget(ieee);
     log.info({ lock: ieee }, 'a lock has left the network');
     outbox.emit('lockLeft', { hwId: ieee });
     changed();
@@ -297,12 +305,13 @@ function openComings(
 function takeFrame(
   lock: LockRecord,
   event: Extract<RadioEvent, { kind: 'heard' }>,
-  clock: Clock,
+  { clock, owed }: { clock: Clock; owed: OwedEvents<object> },
   radio: Pick<Radio, 'memory' | 'remember'>,
 ): ReturnType<typeof takeHeard> {
   lock.lastOperation ??= integer(radio.memory(lock.ieee).lastOperation, 0, UINT32_LAST);
   const { lastOperation: before } = lock;
   const taken = takeHeard(lock, event, clock);
+  if (taken.facts.unlockedByRadio) owed.take(lock.ieee, clock.monotonic());
   if (lock.lastOperation !== before) radio.remember(lock.ieee, { lastOperation: lock.lastOperation });
   return taken;
 }

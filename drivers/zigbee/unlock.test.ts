@@ -1,59 +1,123 @@
 import { describe, expect, it } from 'vitest';
-import { type ActuationInput, actuationBegun, actuationStep, type Target } from './unlock.ts';
+import {
+  type ActuationInput,
+  actuationBegun,
+  actuationStep,
+  type Earlier,
+  isReadDue,
+  type Target,
+} from './unlock.ts';
 
-const having = (target: Target, ...inputs: ActuationInput[]) =>
-  [{ kind: 'left' } as const, ...inputs].reduce(actuationStep, actuationBegun(target));
-const unlocking = (...inputs: ActuationInput[]) => having('unlocked', ...inputs);
+const afterLeft =
+  (target: Target, earlier: Earlier = 'none', namesRadio = false) =>
+  (...inputs: ActuationInput[]) =>
+    [{ kind: 'left' } as const, ...inputs].reduce(actuationStep, actuationBegun(target, earlier, namesRadio));
+const [unlocking, locking] = [afterLeft('unlocked'), afterLeft('locked')];
 const success: ActuationInput = { kind: 'answered', payload: { status: 0 } };
 /** ZCL rev. 8, table 7-10. */
 const lockState = (value: unknown): ActuationInput => ({ kind: 'lockState', value });
 const [between, locked, unlocked] = [lockState(0), lockState(1), lockState(2)];
+const read = (value: unknown): ActuationInput => ({ kind: 'read', value });
+const [readBetween, readLocked, readUnlocked] = [read(0), read(1), read(2)];
+const [operated, byHand, jam, unnamed, waited] = (
+  ['operated', 'operatedByOther', 'jam', 'unnamed', 'waited'] as const
+).map((kind): ActuationInput => ({ kind })) as [
+  ActuationInput,
+  ActuationInput,
+  ActuationInput,
+  ActuationInput,
+  ActuationInput,
+];
 const unconfirmed: ActuationInput = { kind: 'unconfirmed', reason: 'there is no route to the lock' };
 const unanswered: ActuationInput = { kind: 'unanswered', reason: 'no answer' };
 const confirmed = { phase: 'done', outcome: 'confirmed' };
 const jammed = { phase: 'done', outcome: 'jammed' };
+const accepted = { phase: 'done', outcome: 'accepted' };
 
 describe('an unlock', () => {
-  it('is confirmed by what the lock reports, not by its answer', () => {
+  it('is confirmed by what the lock says it is now, not by its answer', () => {
     expect(unlocking(success)).toMatchObject({ phase: 'accepted' });
-    expect(unlocking(success, unlocked)).toEqual(confirmed);
-    expect(unlocking(success, { kind: 'operated' })).toEqual(confirmed);
-    expect(unlocking(success, { kind: 'waited' })).toEqual({ phase: 'done', outcome: 'accepted' });
+    expect(unlocking(success, operated)).toEqual(confirmed);
+    expect(unlocking(success, readUnlocked)).toEqual(confirmed);
+    expect(unlocking(success, waited)).toEqual(accepted);
   });
 
-  it('is confirmed when the report overtakes the answer', () => {
-    expect(unlocking(unlocked, success)).toEqual(confirmed);
+  it('has the bolt read when a report says that it is drawn, which may be older than the command', () => {
+    expect(isReadDue(unlocking(success))).toBe(false);
+    for (const state of [unlocking(success, unlocked), unlocking(unlocked, success)]) {
+      expect(state).toMatchObject({ phase: 'accepted' });
+      expect(isReadDue(state)).toBe(true);
+      expect(actuationStep(state, readUnlocked)).toEqual(confirmed);
+      const denied = actuationStep(state, readLocked);
+      expect(isReadDue(denied)).toBe(false);
+      expect(actuationStep(denied, waited)).toEqual(accepted);
+      // Another movement.
+      expect(isReadDue(actuationStep(denied, unlocked))).toBe(true);
+      expect(actuationStep(state, waited)).toEqual(accepted);
+    }
   });
 
-  it('is not confirmed by what an earlier one may have done, before the lock has answered this one', () => {
-    const second = (...inputs: ActuationInput[]) =>
-      [{ kind: 'left' } as const, ...inputs].reduce(actuationStep, actuationBegun('unlocked', true));
-    expect(second({ kind: 'operated' }, unlocked, unanswered)).toMatchObject({ phase: 'sent' });
-    expect(second({ kind: 'jam' }, unanswered)).toMatchObject({ phase: 'sent' });
-    expect(second({ kind: 'operated' }, success)).toMatchObject({ phase: 'accepted' });
-    expect(second({ kind: 'operated' }, success, unlocked)).toEqual(confirmed);
+  it('that was not answered has it read once there was the time for an answer', () => {
+    for (const inputs of [[unlocked], [unconfirmed, unlocked], [unlocked, unanswered]]) {
+      const state = unlocking(...inputs);
+      expect([state.phase, isReadDue(state)]).toEqual(['sent', false]);
+      expect(isReadDue(actuationStep(state, unnamed))).toBe(true);
+      expect(unlocking(...inputs, unnamed, readUnlocked)).toEqual(confirmed);
+      expect(unlocking(...inputs, unnamed, readLocked, waited)).toMatchObject({ phase: 'sent' });
+    }
+  });
+
+  it('is not confirmed by what a frame of an earlier one may have done, before the lock has answered this one', () => {
+    const second = afterLeft('unlocked', 'frame');
+    expect(second(operated, unlocked, readUnlocked, unanswered)).toMatchObject({ phase: 'sent' });
+    expect(isReadDue(second(operated, unlocked, unnamed))).toBe(false);
+    expect(second(jam, unanswered, waited)).toMatchObject({ phase: 'sent' });
+    expect(second(operated, success)).toMatchObject({ phase: 'accepted' });
+    expect(second(operated, success, readUnlocked)).toEqual(confirmed);
     // The event of the first one, which the lock repeats: this one has jammed.
-    expect(second({ kind: 'jam' }, success, between, { kind: 'operated' }, { kind: 'waited' })).toEqual(
-      jammed,
-    );
-    expect(second(success, { kind: 'operated' }, unlocked)).toEqual(confirmed);
+    expect(second(jam, success, between, operated, readBetween, waited)).toEqual(jammed);
+    expect(second(success, operated)).toMatchObject({ phase: 'accepted' });
+    expect(second(success, operated, readUnlocked)).toEqual(confirmed);
     // The lock does not report the bolt once more: its state must be read.
     expect(second(unlocked, success)).toMatchObject({ phase: 'accepted', unattributed: true });
     expect(second(success)).toMatchObject({ phase: 'accepted', unattributed: false });
   });
 
-  it('of the bolt to locked is not confirmed either, before the lock has answered it', () => {
-    const lock = (...inputs: ActuationInput[]) =>
-      [{ kind: 'left' } as const, ...inputs].reduce(actuationStep, actuationBegun('locked', true));
-    expect(lock(locked, unanswered)).toMatchObject({ phase: 'sent' });
-    expect(lock(locked, success, locked)).toEqual(confirmed);
+  it('is not confirmed by an event that an earlier one may owe: it has the bolt read', () => {
+    const second = afterLeft('unlocked', 'event', true);
+    expect(second(operated, unanswered)).toMatchObject({ phase: 'sent' });
+    expect(second(operated, unnamed, readLocked)).toMatchObject({ phase: 'sent' });
+    expect(second(operated, unnamed, readUnlocked)).toEqual(confirmed);
+    expect(isReadDue(second(success, operated))).toBe(true);
+    expect(second(success, operated, readLocked, waited)).toEqual(accepted);
+    expect(second(byHand, success, operated, readUnlocked, waited)).toEqual(accepted);
   });
 
-  it('is jammed when the lock says so, or its bolt stays between', () => {
-    expect(unlocking(success, { kind: 'jam' })).toEqual(jammed);
-    expect(unlocking({ kind: 'jam' }, success)).toEqual(jammed);
-    expect(unlocking(success, between, { kind: 'waited' })).toEqual(jammed);
-    expect(unlocking(success, between, unlocked)).toEqual(confirmed);
+  it('of the bolt to locked is confirmed by a read of it, whatever may arrive', () => {
+    const lock = afterLeft('locked', 'frame');
+    expect(lock(locked, unanswered)).toMatchObject({ phase: 'sent' });
+    expect(lock(unanswered, readLocked)).toEqual(confirmed);
+    expect(lock(locked, success, locked)).toMatchObject({ phase: 'accepted' });
+    expect(lock(locked, success, readLocked)).toEqual(confirmed);
+  });
+
+  it('is jammed when the lock says so and shows no other bolt, or its bolt stays between', () => {
+    for (const inputs of [
+      [success, jam],
+      [jam, success],
+    ]) {
+      expect(isReadDue(unlocking(...inputs))).toBe(false);
+      expect(isReadDue(unlocking(...inputs, unnamed))).toBe(true);
+      for (const value of [0, 1, undefined])
+        expect(unlocking(...inputs, unnamed, read(value))).toEqual(jammed);
+      expect(unlocking(...inputs, waited)).toEqual(jammed);
+      // The alarm is of an earlier one.
+      expect(unlocking(...inputs, unnamed, readUnlocked)).toEqual(confirmed);
+    }
+    expect(unlocking(success, between, waited)).toEqual(jammed);
+    expect(unlocking(success, readBetween, waited)).toEqual(jammed);
+    expect(unlocking(success, between, unlocked, readUnlocked)).toEqual(confirmed);
+    expect(unlocking(success, between, unlocked, waited)).toEqual(accepted);
   });
 
   it.each<[string, unknown, number]>([
@@ -65,11 +129,11 @@ describe('an unlock', () => {
     expect(unlocking({ kind: 'answered', payload })).toEqual({ phase: 'refused', status });
   });
 
-  it('is accepted by a default response of success, and ends by the report', () => {
+  it('is accepted by a default response of success, and ends by the bolt', () => {
     const answered: ActuationInput = { kind: 'answered', payload: { cmdId: 3, statusCode: 0 } };
     expect(unlocking(answered)).toMatchObject({ phase: 'accepted' });
-    expect(unlocking(answered, unlocked)).toEqual(confirmed);
-    expect(unlocking(answered, { kind: 'jam' })).toEqual(jammed);
+    expect(unlocking(answered, unlocked, readUnlocked)).toEqual(confirmed);
+    expect(unlocking(answered, jam, waited)).toEqual(jammed);
   });
 
   it.each<[string, ActuationInput]>([
@@ -80,82 +144,92 @@ describe('an unlock', () => {
     ['a missing status', { kind: 'answered', payload: { status: Number.NaN } }],
   ])('is open after %s, and ends by what the lock says later', (_, input) => {
     expect(unlocking(input)).toMatchObject({ phase: 'sent', doubt: expect.any(String) });
-    expect(unlocking(input, { kind: 'unnamed' })).toMatchObject({ phase: 'sent' });
-    expect(unlocking(input, success, unlocked)).toEqual(confirmed);
-    expect(unlocking(input, { kind: 'operated' })).toEqual(confirmed);
-    expect(unlocking(input, unlocked, { kind: 'unnamed' })).toEqual(confirmed);
-    expect(unlocking(input, { kind: 'jam' }, { kind: 'unnamed' })).toEqual(jammed);
+    expect(unlocking(input, unnamed)).toMatchObject({ phase: 'sent' });
+    expect(unlocking(input, success, unlocked, readUnlocked)).toEqual(confirmed);
+    expect(unlocking(input, operated)).toEqual(confirmed);
+    expect(unlocking(input, unlocked, unnamed, readUnlocked)).toEqual(confirmed);
+    expect(unlocking(input, jam, waited)).toEqual(jammed);
   });
 
   it('keeps the first reason why no answer came', () => {
     expect(unlocking(unconfirmed, unanswered)).toMatchObject({ doubt: 'there is no route to the lock' });
   });
 
-  it('is not ended by a report of the bolt that an event ascribes to a hand or a key', () => {
-    const byHand: ActuationInput = { kind: 'operatedByOther' };
-    expect(unlocking(unconfirmed, byHand, unlocked, { kind: 'unnamed' })).toMatchObject({ phase: 'sent' });
-    expect(unlocking(unconfirmed, unlocked, byHand, { kind: 'unnamed' })).toMatchObject({ phase: 'sent' });
-    expect(unlocking(byHand, unlocked, unanswered)).toMatchObject({ phase: 'sent' });
-    expect(unlocking(byHand, unlocked, { kind: 'operated' })).toEqual(confirmed);
+  it('is not ended by a bolt that an event ascribes to a hand or a key', () => {
+    for (const inputs of [
+      [unconfirmed, byHand, unlocked, unnamed],
+      [unconfirmed, unlocked, byHand, unnamed],
+      [unconfirmed, unlocked, unnamed, byHand],
+      [byHand, unlocked, unanswered],
+    ]) {
+      expect(isReadDue(unlocking(...inputs))).toBe(false);
+      expect(unlocking(...inputs, readUnlocked)).toMatchObject({ phase: 'sent' });
+    }
+    expect(unlocking(byHand, unlocked, operated)).toEqual(confirmed);
   });
 
   it('that was accepted is not confirmed by a movement that an event ascribes to a hand or a key', () => {
-    const byHand: ActuationInput = { kind: 'operatedByOther' };
-    const accepted = { phase: 'done', outcome: 'accepted' };
-    expect(unlocking(success, byHand, unlocked, { kind: 'waited' })).toEqual(accepted);
-    expect(unlocking(byHand, unlocked, success, { kind: 'waited' })).toEqual(accepted);
-    expect(unlocking(success, byHand, unlocked, { kind: 'operated' })).toEqual(confirmed);
-    const second = [{ kind: 'left' } as const, byHand, success, unlocked, { kind: 'waited' } as const];
-    expect(second.reduce(actuationStep, actuationBegun('unlocked', true))).toEqual(accepted);
+    expect(unlocking(success, byHand, unlocked, readUnlocked, waited)).toEqual(accepted);
+    expect(unlocking(byHand, unlocked, success, readUnlocked, waited)).toEqual(accepted);
+    expect(unlocking(success, byHand, unlocked, operated)).toEqual(confirmed);
+    expect(afterLeft('unlocked', 'frame')(byHand, success, unlocked, readUnlocked, waited)).toEqual(accepted);
   });
 
   it('waits for the event that names who moved the bolt, where the lock sends such events', () => {
-    const byHand: ActuationInput = { kind: 'operatedByOther' };
-    const named = (...inputs: ActuationInput[]) =>
-      [{ kind: 'left' } as const, ...inputs].reduce(actuationStep, actuationBegun('unlocked', false, true));
+    const named = afterLeft('unlocked', 'none', true);
     for (const inputs of [
       [success, unlocked],
       [unlocked, success],
+      [success, readUnlocked],
     ]) {
-      expect(named(...inputs)).toMatchObject({ phase: 'accepted', evidence: 'reached' });
-      expect(named(...inputs, { kind: 'operated' })).toEqual(confirmed);
-      expect(named(...inputs, byHand, { kind: 'unnamed' })).toMatchObject({ phase: 'accepted' });
-      expect(named(...inputs, byHand, { kind: 'waited' })).toEqual({ phase: 'done', outcome: 'accepted' });
+      expect(isReadDue(named(...inputs))).toBe(false);
+      expect(named(...inputs, operated)).toEqual(confirmed);
+      expect(named(...inputs, byHand, unnamed, readUnlocked)).toMatchObject({ phase: 'accepted' });
+      expect(named(...inputs, byHand, waited)).toEqual(accepted);
       // The event is lost.
-      expect(named(...inputs, { kind: 'unnamed' })).toEqual(confirmed);
+      expect(isReadDue(named(...inputs, unnamed))).toBe(true);
+      expect(named(...inputs, unnamed, readUnlocked)).toEqual(confirmed);
     }
-    expect(named({ kind: 'operated' })).toEqual(confirmed);
-    expect(named(success, unlocked, { kind: 'jam' })).toEqual(jammed);
+    expect(named(operated)).toEqual(confirmed);
+    expect(named(success, unlocked, jam, unnamed, readLocked)).toEqual(jammed);
   });
 
   it('waits for the answer when the lock contradicts itself', () => {
-    expect(unlocking({ kind: 'jam' }, { kind: 'operated' })).toMatchObject({ phase: 'sent' });
+    expect(unlocking(jam, operated)).toMatchObject({ phase: 'sent' });
   });
 
   it('takes nothing that is said before it leaves for an answer to it', () => {
     const begun = actuationBegun('unlocked');
-    for (const input of [{ kind: 'operated' }, { kind: 'jam' }, unlocked] as const)
-      expect(actuationStep(begun, input)).toBe(begun);
+    for (const input of [operated, jam, unlocked]) expect(actuationStep(begun, input)).toBe(begun);
   });
 
   it('is not believed by a state that says nothing', () => {
-    for (const value of [1, 3, 0xff, Number.NaN, undefined, '2'])
-      expect(unlocking(success, lockState(value))).toMatchObject({ phase: 'accepted' });
+    for (const value of [1, 3, 0xff, Number.NaN, undefined, '2']) {
+      expect(isReadDue(unlocking(success, lockState(value)))).toBe(false);
+      expect(unlocking(success, read(value))).toMatchObject({ phase: 'accepted' });
+    }
   });
 
   it('stays as it ended', () => {
-    const end = unlocking(success, unlocked);
-    for (const input of [{ kind: 'jam' }, unanswered, success] as const)
-      expect(actuationStep(end, input)).toBe(end);
+    const end = unlocking(success, operated);
+    for (const input of [jam, unanswered, success]) expect(actuationStep(end, input)).toBe(end);
   });
 });
 
 describe('a lock command', () => {
-  it('is confirmed by the state of the bolt alone, with or without an answer', () => {
-    expect(having('locked', success, { kind: 'operated' })).toMatchObject({ phase: 'accepted' });
-    expect(having('locked', success, locked)).toEqual(confirmed);
-    expect(having('locked', unconfirmed, locked)).toEqual(confirmed);
-    expect(having('locked', unlocked, success)).toMatchObject({ phase: 'accepted' });
-    expect(having('locked', unlocked, { kind: 'unnamed' })).toMatchObject({ phase: 'sent' });
+  it('is confirmed by a read of the bolt alone, with or without an answer', () => {
+    expect(locking(success, operated)).toMatchObject({ phase: 'accepted' });
+    expect(isReadDue(locking(success, locked))).toBe(true);
+    expect(locking(success, locked)).toMatchObject({ phase: 'accepted' });
+    expect(locking(success, locked, readLocked)).toEqual(confirmed);
+    expect(locking(unconfirmed, locked, unnamed, readLocked)).toEqual(confirmed);
+    expect(locking(success, byHand, locked, readLocked)).toEqual(confirmed);
+  });
+
+  it('is not confirmed by a report that the lock sent before it, and that the lock denies', () => {
+    expect(locking(locked, unnamed, readUnlocked)).toMatchObject({ phase: 'sent' });
+    expect(locking(success, locked, readUnlocked, waited)).toEqual(accepted);
+    expect(locking(unlocked, success)).toMatchObject({ phase: 'accepted' });
+    expect(locking(unlocked, unnamed)).toMatchObject({ phase: 'sent' });
   });
 });

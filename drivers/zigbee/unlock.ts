@@ -5,22 +5,23 @@
  *   begun      left                                    sent
  *   sent       answered SUCCESS                        accepted
  *   sent       answered another status                 refused
- *   sent       unconfirmed                             sent, with the doubt kept for the outcome
- *   sent       the lock reports the wanted state       sent with evidence (unlock) · done (lock)
- *   sent       operated (an event names the radio)     done: confirmed (unlock)
- *   sent       unnamed, unanswered                     done: as the evidence says; without any it stays sent
- *   accepted   the lock reports the wanted state       done: confirmed; accepted with evidence where an event is to name who moved it
- *   accepted   operated                                done: confirmed (unlock)
- *   accepted   the lock reports a jam                  done: jammed
- *   accepted   unnamed                                 done: confirmed, if the evidence is the wanted state
+ *   sent       unconfirmed, unanswered                 sent, with the doubt kept for the outcome
+ *   either     the lock reports the wanted state       the same, and the bolt is to be read
+ *   either     read, and it is in the wanted state     done: confirmed
+ *   either     operated (an event names the radio)     done: confirmed (unlock)
+ *   either     the lock reports a jam                  the same; later the bolt is to be read
+ *   either     read, after a jam, and in another       done: jammed
  *   accepted   waited                                  done: accepted, or jammed when the bolt stayed between
+ *
+ * A report of the bolt proves nothing by itself: it may have been held up on its way, and be older than the command. An
+ * answer to a question that was sent after the command is of now.
  *
  * A movement that an event ascribes to a hand, a key or a keypad is no evidence of an unlock: a lock that accepts a command
  * need not carry it out. A lock that names the radio in its events has the time to name who moved the bolt.
  *
- * While an earlier command that opens the lock may still arrive, nothing that the lock shows counts in `sent`. It makes
- * the command `unattributed`: the state of the bolt is to be read as soon as the lock accepted the command. Nor does an
- * event that names the radio count in `accepted` then.
+ * While the event of an earlier command may still come, one that names the radio shows no more than a report of the bolt.
+ * While a frame of one may still arrive, nothing that the lock shows counts in `sent`. It makes the command `unattributed`:
+ * the state of the bolt is to be read as soon as the lock accepted the command.
  *
  * No radio failure ends it: after a negative confirmation the lock may have the frame, for what was lost may be the
  * acknowledgement alone. Only the deadline ends `sent` without evidence, and then the outcome is unknown.
@@ -35,28 +36,33 @@ export const LOCK_STATE = { notFullyLocked: 0, locked: 1, unlocked: 2 } as const
 /** The state that the command is to bring the bolt to. */
 export type Target = 'locked' | 'unlocked';
 
+/** What an earlier command that opens the lock may still do: nothing, report itself by its event, or arrive. */
+export type Earlier = 'none' | 'event' | 'frame';
+
 interface Begun {
   target: Target;
-  /** An earlier command may still arrive: until the lock answers this one, what it shows may come of that one. */
-  earlier: boolean;
+  earlier: Earlier;
   /** The lock names the radio in its events: a report of the bolt is soon followed by one that says who moved it. */
   namesRadio: boolean;
 }
-interface Sent extends Begun {
-  phase: 'sent';
+interface Shown extends Begun {
   evidence: Evidence | undefined;
-  /** Why no answer came, or may come. */
-  doubt: string | undefined;
-  /** An event names another source than the radio: a report of the bolt is no evidence any more. */
+  /** It says that it is in the wanted state, and has to be asked. */
+  isToBeRead: boolean;
+  /** Since it said so, or that it jams, there was the time for an answer and for an event that names who moved the bolt. */
+  isUnnamed: boolean;
+  /** An event names another source than the radio: that the bolt is drawn is no evidence any more. */
   movedByOther: boolean;
-  /** The lock showed something meanwhile, which it does not repeat for this command. */
+  /** The lock showed something that an earlier command may have done, and which it does not repeat for this one. */
   unattributed: boolean;
 }
-interface Accepted extends Begun {
+interface Sent extends Shown {
+  phase: 'sent';
+  /** Why no answer came, or may come. */
+  doubt: string | undefined;
+}
+interface Accepted extends Shown {
   phase: 'accepted';
-  evidence: Evidence | undefined;
-  movedByOther: boolean;
-  unattributed: boolean;
 }
 
 export type ActuationState =
@@ -69,8 +75,8 @@ export type ActuationState =
   /** The lock answered with this status of ZCL: it does nothing. */
   | { phase: 'refused'; status: number };
 
-/** What the lock said by itself after the command was sent; it can overtake the answer. */
-type Evidence = 'reached' | 'jammed' | 'between';
+/** That the bolt did not get there. */
+type Evidence = 'jammed' | 'between';
 
 export type ActuationInput =
   /** The frame leaves. */
@@ -81,19 +87,25 @@ export type ActuationInput =
   | { kind: 'unconfirmed'; reason: string }
   /** No reply in time. */
   | { kind: 'unanswered'; reason: string }
+  /** A report of the bolt. */
   | { kind: 'lockState'; value: unknown }
+  /** The answer to a question for the bolt that was sent after the command; undefined: none came. */
+  | { kind: 'read'; value: unknown }
   | { kind: 'jam' }
   /** An operation event says that the lock was unlocked by radio. */
   | { kind: 'operated' }
   /** An operation event says that the lock was unlocked, and not by radio. */
   | { kind: 'operatedByOther' }
-  /** Long enough since a report of the bolt that neither an answer nor an event followed. */
+  /** Long enough since the lock first showed something of the bolt. */
   | { kind: 'unnamed' }
   /** Long enough since it was accepted. */
   | { kind: 'waited' };
 
-/** `earlier`: a command of unknown outcome was sent to this lock, and its parent may still hold it. */
-export function actuationBegun(target: Target, earlier = false, namesRadio = false): ActuationState {
+export function actuationBegun(
+  target: Target,
+  earlier: Earlier = 'none',
+  namesRadio = false,
+): ActuationState {
   return { phase: 'begun', target, earlier, namesRadio };
 }
 
@@ -101,61 +113,54 @@ export function hasEnded({ phase }: ActuationState): boolean {
   return phase === 'done' || phase === 'refused';
 }
 
+/** The lock has shown something of the bolt, which an answer or an event may follow. */
+export function isShowing(state: ActuationState): boolean {
+  if (state.phase !== 'sent' && state.phase !== 'accepted') return false;
+  return !state.isUnnamed && (state.isToBeRead || state.evidence === 'jammed');
+}
+
+/** The bolt is to be read now. In `sent` its answer is waited for no longer. */
+export function isReadDue(state: ActuationState): boolean {
+  if (state.phase !== 'sent' && state.phase !== 'accepted') return false;
+  if (state.isUnnamed) return state.isToBeRead || state.evidence === 'jammed';
+  return state.phase === 'accepted' && state.isToBeRead && !waitsForName(state);
+}
+
 export function actuationStep(state: ActuationState, input: ActuationInput): ActuationState {
   switch (state.phase) {
-    case 'begun':
+    case 'begun': {
       if (input.kind !== 'left') return state;
-      return {
-        ...state,
-        phase: 'sent',
-        evidence: undefined,
-        doubt: undefined,
-        movedByOther: false,
-        unattributed: false,
-      };
+      const shown = { isToBeRead: false, isUnnamed: false, movedByOther: false, unattributed: false };
+      return { ...state, ...shown, phase: 'sent', evidence: undefined, doubt: undefined };
+    }
     case 'sent':
       return sentStep(state, input);
     case 'accepted':
-      return acceptedStep(state, input);
+      return input.kind === 'waited' ? ended(state.evidence) : shownStep(state, input);
     default:
       return state;
   }
 }
 
 function sentStep(state: Sent, input: ActuationInput): ActuationState {
-  if (state.earlier && isShown(input)) {
+  if (state.earlier === 'frame' && isShown(input)) {
     const movedByOther = state.movedByOther || input.kind === 'operatedByOther';
     return { ...state, movedByOther, unattributed: true };
   }
   switch (input.kind) {
-    case 'left':
-      return state;
     case 'answered':
       return answered(state, input.payload);
     case 'unconfirmed':
       return { ...state, doubt: input.reason };
     case 'unanswered':
-      return byEvidence({ ...state, doubt: state.doubt ?? input.reason });
-    case 'unnamed':
-      return byEvidence(state);
-    case 'waited':
-      return state;
-    case 'jam':
-      return { ...state, evidence: 'jammed' };
+      return { ...state, doubt: state.doubt ?? input.reason };
     case 'operated':
-      // No hand and no keypad does it by radio: its answer need not be waited for.
-      if (state.target === 'locked' || state.evidence === 'jammed') return state;
-      return { phase: 'done', outcome: 'confirmed' };
-    case 'operatedByOther':
-      return { ...state, movedByOther: true, ...(state.evidence === 'reached' && { evidence: undefined }) };
-    case 'lockState': {
-      const evidence = evidenceOf(input.value, state.target);
-      // No matter who threw the bolt: the door is locked, which is all that was asked.
-      if (evidence === 'reached' && state.target === 'locked') return { phase: 'done', outcome: 'confirmed' };
-      if (!evidence || (evidence === 'reached' && state.movedByOther)) return state;
-      // The alarm says why the bolt is between: the report of that takes nothing back.
-      return evidence === 'between' && state.evidence === 'jammed' ? state : { ...state, evidence };
-    }
+      // The lock contradicts itself: its answer decides.
+      return state.evidence === 'jammed' ? state : shownStep(state, input);
+    case 'waited':
+      return state.evidence === 'jammed' ? ended(state.evidence) : state;
+    default:
+      return shownStep(state, input);
   }
 }
 
@@ -164,70 +169,71 @@ function isShown({ kind }: ActuationInput): boolean {
   return kind === 'lockState' || kind === 'jam' || kind === 'operated' || kind === 'operatedByOther';
 }
 
-function acceptedStep(state: Accepted, input: ActuationInput): ActuationState {
+function shownStep<State extends Sent | Accepted>(state: State, input: ActuationInput): ActuationState {
   switch (input.kind) {
-    case 'unnamed':
-      return state.evidence === 'reached' ? concluded(state) : state;
-    case 'waited':
-      if (state.evidence === 'reached') return state;
-      return { phase: 'done', outcome: state.evidence === 'between' ? 'jammed' : 'accepted' };
-    case 'operated':
-      // A lock repeats the event of an earlier command until it is acknowledged, also after it has answered this one.
-      if (state.target === 'locked' || state.earlier) return state;
-      return concluded({ ...state, evidence: 'reached' });
-    case 'operatedByOther':
-      return { ...state, movedByOther: true, ...(state.evidence === 'reached' && { evidence: undefined }) };
+    case 'lockState':
+      return reported(state, input.value);
+    case 'read':
+      return read(state, input.value);
     case 'jam':
-      return concluded({ ...state, evidence: 'jammed' });
-    case 'lockState': {
-      const evidence = evidenceOf(input.value, state.target);
-      const isUnlocked = evidence === 'reached' && state.target === 'unlocked';
-      if (!evidence || (isUnlocked && state.movedByOther)) return state;
-      return unlessNamedSoon({ ...state, evidence });
-    }
+      return { ...state, evidence: 'jammed' };
+    case 'operated':
+      if (state.target === 'locked') return state;
+      // A lock repeats the event of an earlier command until it is acknowledged, also after it has answered this one.
+      if (state.earlier !== 'none') return { ...state, isToBeRead: !state.movedByOther };
+      // No hand and no keypad does it by radio: its answer need not be waited for.
+      return { phase: 'done', outcome: 'confirmed' };
+    case 'operatedByOther':
+      return { ...state, movedByOther: true, ...(state.target === 'unlocked' && { isToBeRead: false }) };
+    case 'unnamed':
+      return isShowing(state) ? { ...state, isUnnamed: true } : state;
     default:
       return state;
   }
 }
 
-function evidenceOf(lockState: unknown, target: Target): Evidence | undefined {
-  if (lockState === LOCK_STATE[target]) return 'reached';
-  // The bolt moves, or does not move: the next report decides.
-  return lockState === LOCK_STATE.notFullyLocked ? 'between' : undefined;
+function reported<State extends Sent | Accepted>(state: State, lockState: unknown): State {
+  if (!isReached(state, lockState)) return { ...state, evidence: withBetween(state, lockState) };
+  return { ...state, isToBeRead: true, evidence: state.evidence === 'jammed' ? 'jammed' : undefined };
+}
+
+function read(state: Sent | Accepted, lockState: unknown): ActuationState {
+  // The lock need not have this command to show the bolt as an earlier one left it.
+  const isOfEarlier = state.phase === 'sent' && state.earlier === 'frame' && state.target === 'unlocked';
+  if (isReached(state, lockState) && !isOfEarlier) {
+    if (waitsForName(state) && !state.isUnnamed) return { ...state, isToBeRead: true };
+    return { phase: 'done', outcome: 'confirmed' };
+  }
+  if (state.evidence === 'jammed' && state.isUnnamed) return ended(state.evidence);
+  // Whatever it reports from now on is another movement.
+  return { ...state, isToBeRead: false, isUnnamed: false, evidence: withBetween(state, lockState) };
+}
+
+/** No matter who threw the bolt: the door is locked, which is all that was asked. Who drew it matters. */
+function isReached({ target, movedByOther }: Shown, lockState: unknown): boolean {
+  return lockState === LOCK_STATE[target] && (target === 'locked' || !movedByOther);
+}
+
+/** The bolt moves, or does not move: the next report decides. An alarm says why: the report of that takes nothing back. */
+function withBetween({ evidence }: Shown, lockState: unknown): Evidence | undefined {
+  return lockState === LOCK_STATE.notFullyLocked ? (evidence ?? 'between') : evidence;
+}
+
+/** While an event of an earlier command may come, no event says who moved the bolt. */
+function waitsForName({ target, namesRadio, earlier }: Shown): boolean {
+  return target === 'unlocked' && namesRadio && earlier === 'none';
 }
 
 function answered(state: Sent, payload: unknown): ActuationState {
   // A response has `status`, a default response `statusCode` (ZCL rev. 8, 2.5.12). A lock must answer these commands with
   // their own responses; one that answers SUCCESS by a default response has accepted the command all the same.
   const status = integer(field(payload, 'status') ?? field(payload, 'statusCode'), 0, 0xff);
-  if (status === undefined) return byEvidence({ ...state, doubt: 'the lock answered without a status' });
+  if (status === undefined) return { ...state, doubt: 'the lock answered without a status' };
   if (status !== STATUS_SUCCESS) return { phase: 'refused', status };
-  return unlessNamedSoon(acceptedFrom(state));
+  const { doubt: _, ...shown } = state;
+  return { ...shown, phase: 'accepted' };
 }
 
-/** While an event of an earlier command may be repeated, no event says who moved the bolt. */
-function unlessNamedSoon(state: Accepted): ActuationState {
-  const isUnlocked = state.evidence === 'reached' && state.target === 'unlocked';
-  return isUnlocked && state.namesRadio && !state.earlier ? state : concluded(state);
-}
-
-/** Without an answer. */
-function byEvidence(state: Sent): ActuationState {
-  const end = concluded(acceptedFrom(state));
-  return end.phase === 'done' ? end : state;
-}
-
-function acceptedFrom({ doubt: _, ...state }: Sent): Accepted {
-  return { ...state, phase: 'accepted' };
-}
-
-function concluded(state: Accepted): ActuationState {
-  switch (state.evidence) {
-    case 'reached':
-      return { phase: 'done', outcome: 'confirmed' };
-    case 'jammed':
-      return { phase: 'done', outcome: 'jammed' };
-    default:
-      return state;
-  }
+function ended(evidence: Evidence | undefined): ActuationState {
+  return { phase: 'done', outcome: evidence ? 'jammed' : 'accepted' };
 }

@@ -1,16 +1,18 @@
 /** Commands to the bolt: one frame, at once or not at all, and its outcome (unlock.ts decides). */
 import { type Clock, DriverError } from '../contract/driver.ts';
-import { unlessAborted } from '../contract/waiting.ts';
+import { settles, unlessAborted } from '../contract/waiting.ts';
 import { HELD_FRAME_MS, type Unlocked } from '../contract/zgate.ts';
 import type { Facts } from './messages.ts';
 import { DOOR_LOCK, KNOWN, type Radio, type ZclReply, type ZclRequest } from './radio.ts';
 import { DOOR_LOCK_ATTRIBUTE, readingOf } from './standard-lock.ts';
 import {
   type ActuationInput,
-  type ActuationState,
   actuationBegun,
   actuationStep,
+  type Earlier,
   hasEnded,
+  isReadDue,
+  isShowing,
   type Target,
 } from './unlock.ts';
 import { field } from './values.ts';
@@ -43,14 +45,16 @@ export interface ActuationOptions {
   endpoint: number;
   /** Monotonic milliseconds. */
   deadline: number;
-  /** An earlier command that opens the lock may still arrive. */
-  earlier: boolean;
+  /** What an earlier command that opens the lock may still do. */
+  earlier: Earlier;
   /** Another command that opens the lock has begun since: it is not to be locked on the way. */
   isReopened(): boolean;
   /** Events of the lock name the radio. */
   namesRadio: boolean;
   /** The lock is to stand open: its mode may have moved the bolt before this command, and who moved it does not matter. */
   byAnyone: boolean;
+  /** Another command to the lock begins: no question is to keep it waiting. */
+  superseded: AbortSignal;
   /** As of a DriverCommand. */
   released: Promise<void> | undefined;
   /** What the lock says by itself meanwhile; `listen` gives back how to stop. */
@@ -78,7 +82,7 @@ export async function actuate(
     const sending = command.target === 'locked' ? sendUntilHeard(request, options) : radio.send(request);
     const reply = await Promise.race([sending, progress.ended]);
     if (reply) progress.take(inputOf(reply));
-    if (progress.isAccepted()) await waitForBolt(options, progress);
+    await watchBolt(command.target, options, progress);
     await progress.ended;
     return progress.end();
   } finally {
@@ -162,6 +166,9 @@ interface Progress {
   request: Pick<ZclRequest, 'left' | 'unconfirmed' | 'known' | 'withdrawn'>;
   take(input: ActuationInput): void;
   isAccepted(): boolean;
+  isShowing(): boolean;
+  /** Resolves when the lock has shown something that is to be read. */
+  readDue(): Promise<void>;
   /** The lock has accepted it, after it had shown something that an earlier command may have done. */
   isUnattributed(): boolean;
   /** Fires when the outcome is known, or the caller waits no longer. */
@@ -184,13 +191,20 @@ function openProgress(
   const { promise: ended, resolve } = Promise.withResolvers<void>();
   over.addEventListener('abort', () => resolve(), { once: true });
   if (over.aborted) resolve();
+  /** Of the command itself: the lock is free for the question. */
+  const asks = new AbortController();
+  let due = Promise.withResolvers<void>();
 
   function take(input: ActuationInput): void {
-    const before = state;
+    const wasShowing = isShowing(state);
     state = actuationStep(state, input);
-    if (hasEnded(state)) settled.abort(KNOWN);
-    else if (isReported(state) && !isReported(before))
-      // An answer, or an event that names who moved the bolt, may follow the report.
+    if (hasEnded(state)) {
+      settled.abort(KNOWN);
+    } else if (isReadDue(state)) {
+      asks.abort(KNOWN);
+      due.resolve();
+    } else if (isShowing(state) && !wasShowing && !over.aborted)
+      // An answer, or an event that names who moved the bolt, may follow.
       clock.sleep(EVENT_MS, over).then(
         () => take({ kind: 'unnamed' }),
         () => undefined,
@@ -206,19 +220,24 @@ function openProgress(
     request: {
       left: () => take({ kind: 'left' }),
       unconfirmed: (reason) => take({ kind: 'unconfirmed', reason }),
-      known: over,
+      known: AbortSignal.any([over, asks.signal]),
       withdrawn: signal,
     },
     take,
     isAccepted: () => state.phase === 'accepted',
+    isShowing: () => isShowing(state),
+    readDue() {
+      if (!isReadDue(state)) due = Promise.withResolvers();
+      return due.promise;
+    },
     isUnattributed: () => state.phase === 'accepted' && state.unattributed,
     over,
     ended,
     end() {
       if (state.phase === 'begun') throw tooLate();
-      // Nothing more comes: what the lock reported decides.
+      // Nothing more comes: what the lock showed decides.
       if (state.phase === 'sent') take({ kind: 'unanswered', reason: 'no answer in time' });
-      else for (const kind of ['unnamed', 'waited'] as const) take({ kind });
+      take({ kind: 'waited' });
       if (state.phase === 'done') return { outcome: state.outcome };
       if (state.phase === 'refused') return { refused: state.status };
       throw unknownOutcome(state.phase === 'sent' ? state.doubt : undefined, signal);
@@ -227,36 +246,50 @@ function openProgress(
   };
 }
 
-function isReported(state: ActuationState): boolean {
-  if (state.phase !== 'sent' && state.phase !== 'accepted') return false;
-  return state.evidence === 'reached' || state.evidence === 'jammed';
-}
-
 function unknownOutcome(doubt: string | undefined, { reason }: AbortSignal): DriverError {
   const why = reason instanceof DriverError ? reason.message : 'the caller stopped waiting';
   const message = `it was sent, and the lock may have carried it out (${doubt ?? why})`;
   return new DriverError('OUTCOME_UNKNOWN', message, { cause: reason });
 }
 
-/** A lock that reports nothing is asked once; one whose reports may come of an earlier command is asked at once, too. */
-async function waitForBolt(options: ActuationOptions, progress: Progress): Promise<void> {
+/**
+ * What the lock shows is read, for it may be older than the command. A lock that accepted it and shows nothing is asked once;
+ * one that showed what an earlier command may have done is asked at once, and so is one that did not answer a lock command.
+ */
+async function watchBolt(target: Target, options: ActuationOptions, progress: Progress): Promise<void> {
   const { clock, deadline } = options;
-  const waitMs = Math.max(0, Math.min(CONFIRM_MS, deadline - clock.monotonic() - READ_MS));
+  const { over } = progress;
+  const look = async () => progress.take({ kind: 'read', value: await readState(options, over) });
+  const isAccepted = progress.isAccepted();
+  const lookUntil = async (time: number) => {
+    while (await settles(progress.readDue(), time - clock.monotonic(), clock, over)) await look();
+  };
   try {
-    if (progress.isUnattributed())
-      progress.take({ kind: 'lockState', value: await readState(options, progress.over) });
-    await clock.sleep(waitMs, progress.over);
-    progress.take({ kind: 'lockState', value: await readState(options, progress.over) });
+    if (progress.isUnattributed() || (target === 'locked' && !isAccepted)) await look();
+    if (!isAccepted) return await lookUntil(deadline);
+    await lookUntil(Math.min(clock.monotonic() + CONFIRM_MS, deadline - READ_MS));
+    over.throwIfAborted();
+    await look();
+    // It has the time to name who moved the bolt.
+    if (progress.isShowing()) await lookUntil(clock.monotonic() + EVENT_MS);
   } catch {
-    // It is over: it has accepted all the same.
+    // It is over: what the lock has shown decides.
   }
   progress.take({ kind: 'waited' });
 }
 
-async function readState(
-  { radio, clock, ieee, endpoint }: ActuationOptions,
-  over: AbortSignal,
+export async function readState(
+  {
+    radio,
+    clock,
+    ieee,
+    endpoint,
+    superseded,
+  }: Pick<ActuationOptions, 'radio' | 'clock' | 'ieee' | 'endpoint' | 'superseded'>,
+  signal: AbortSignal,
 ): Promise<unknown> {
+  const over = AbortSignal.any([signal, superseded]);
+  over.throwIfAborted();
   const reply = await unlessAborted(
     radio.send({
       ieee,
@@ -265,6 +298,8 @@ async function readState(
       // A lock that sleeps fetches the question when it polls. Who cannot wait for that long ends the waiting.
       notAfter: clock.monotonic() + READ_MS,
       timeoutMs: ANSWER_MS,
+      known: over,
+      withdrawn: over,
     }),
     over,
   );

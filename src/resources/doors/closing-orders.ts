@@ -75,7 +75,7 @@ export interface Closing {
   /** The correlation id of the standing open of which the end is not stored yet. */
   endOf: string | undefined;
   failure: PendingClosing['failure'];
-  underWay: Promise<ClosingOutcome> | undefined;
+  underWay: Promise<ClosingOutcome | undefined> | undefined;
 }
 
 /** By MAC address, as stored last: also while it cannot be read. Only of use with all rows of the start. */

@@ -68,6 +68,9 @@ export interface Closings {
   run(signal: AbortSignal): Promise<never>;
 }
 
+/** Undefined: nothing was sent, and the lock is not known to be locked. */
+type Work = (closing: Closing) => Promise<ClosingOutcome | undefined>;
+
 export function openClosings(options: ClosingsOptions): Closings {
   const { table, clock, lockLinks } = options;
   const all = new Map<string, Closing>();
@@ -101,14 +104,10 @@ export function openClosings(options: ClosingsOptions): Closings {
     return outcome;
   }
 
-  /** It locked by itself, and reported that. */
-  async function endWatched(closing: Closing): Promise<ClosingOutcome> {
-    await ended(closing, closing.row);
-    return { outcome: 'confirmed', reason: null };
-  }
+  const { endWatched, askSeen } = watchedIn(options, all, ended);
 
   /** Locks it now; joins the attempt that is under way. */
-  function attempt(closing: Closing, work = tryOnce): Promise<ClosingOutcome> {
+  function attempt(closing: Closing, work: Work = tryOnce): ReturnType<Work> {
     closing.underWay ??= work(closing)
       .catch((error) => broken(closing, error, options))
       .finally(() => {
@@ -125,7 +124,7 @@ export function openClosings(options: ClosingsOptions): Closings {
       if (closing.underWay) continue;
       if (closing.nextAt > now) rest = Math.min(rest, closing.nextAt - now);
       else if (!options.keepsOpen(closing.row.mac))
-        void attempt(closing, closing.isLocked || isSeenLocked(closing) ? endWatched : tryOnce);
+        void attempt(closing, closing.isLocked ? endWatched : isSeenLocked(closing) ? askSeen : tryOnce);
     }
     return rest;
   }
@@ -136,7 +135,9 @@ export function openClosings(options: ClosingsOptions): Closings {
     schedule: scheduleIn(options, all, rowOf, waking.wake),
     async attempt(mac) {
       const closing = all.get(mac);
-      return closing && !closing.isLocked ? attempt(closing) : undefined;
+      if (!closing || closing.isLocked) return undefined;
+      // It may have joined a question, of which nothing came.
+      return (await attempt(closing)) ?? (all.get(mac) === closing ? attempt(closing) : undefined);
     },
     ...unstoredIn(options, all, rowOf, waking.wake),
     reported: reportedIn(all, clock, waking.wake),
@@ -160,6 +161,35 @@ export function openClosings(options: ClosingsOptions): Closings {
       } finally {
         await Promise.all([...all.values()].map(({ underWay }) => underWay));
       }
+    },
+  };
+}
+
+/** Of locks that have shown that they are locked. */
+function watchedIn(
+  options: ClosingsOptions,
+  all: ReadonlyMap<string, Closing>,
+  ended: ReturnType<typeof endedIn>,
+) {
+  const { clock, lockLinks } = options;
+  async function endWatched(closing: Closing): Promise<ClosingOutcome> {
+    await ended(closing, closing.row);
+    return { outcome: 'confirmed', reason: null };
+  }
+  return {
+    /** That is certain, and to be stored. */
+    endWatched,
+    /** The report may be older than the unlock. Undefined: the lock does not say so now, and is watched on or locked. */
+    async askSeen(closing: Closing): Promise<ClosingOutcome | undefined> {
+      const { row, shown } = closing;
+      const bolt = await lockLinks.readBolt(presentAddressOf(row, options), row.mac);
+      if (all.get(row.mac) !== closing || closing.row.openings !== row.openings) return undefined;
+      if (bolt === 'locked') return endWatched(closing);
+      // Unless it has reported something since.
+      if (closing.shown === shown) closing.shown = undefined;
+      const now = clock.monotonic();
+      closing.nextAt = closing.attempts === 0 ? Math.max(closing.dueAt, now) : now;
+      return undefined;
     },
   };
 }

@@ -12,6 +12,7 @@ import type { Rs485 } from '../rs485/rs485.ts';
 import type { Zgates } from '../zgates/zgates.ts';
 import type { Thresholds } from './evaluated.ts';
 import type { LockLinks } from './lock-links.ts';
+import type { OpeningCommands } from './opening-commands.ts';
 import type { DoorTable } from './table.ts';
 
 /** What a battery must have left before its lock is given firmware. */
@@ -38,7 +39,9 @@ export interface DoorContext {
   catalogue: Catalogue;
   zgates: Pick<Zgates, 'ofLink' | 'connection' | 'networkOf' | 'facts'>;
   rs485: Pick<Rs485, 'relay' | 'relays' | 'facts' | 'pulse' | 'holdRelay' | 'assertRelayProven'>;
+  /** What opens a lock is noted in the next. */
   lockLinks: LockLinks;
+  openingCommands: OpeningCommands;
   /** Of the configuration, as are the next. */
   thresholds: Thresholds;
   firmwareBattery: FirmwareBattery;

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
-import { type DoorSite, GATEWAY, openDoorSite } from '../../../test/door-site.ts';
+import { type DoorSite, GATEWAY, LINK, openDoorSite } from '../../../test/door-site.ts';
 import { failCommits } from '../../../test/failing-database.ts';
 import { measuredActuations } from '../../../test/measured.ts';
 
@@ -108,10 +108,63 @@ describe('the late outcome of an unlock', () => {
     await unlockUnknown();
     await emit();
     expect([published(), await lastUnlock()]).toMatchObject([[], { lateOutcome: null }]);
-    await site.clock.advance(120_000);
+    await site.clock.advance(300_000);
     await unlockUnknown();
     await emit();
     expect(published()).toHaveLength(1);
+  });
+
+  it('is not published for one that never arrived while the event of the one before it may still come', async () => {
+    // Confirmed by its bolt alone: the lock has yet to get its event through.
+    await site.desk('POST', `/doors/${id}/unlock`);
+    await site.clock.advance(3_500);
+    await unlockUnknown();
+    await site.clock.advance(30_000);
+    await emit();
+    expect([published(), await lastUnlock()]).toMatchObject([[], { lateOutcome: null }]);
+    // Nor may the next, which could be that of either.
+    await emit();
+    expect(published()).toEqual([]);
+  });
+
+  it('is published where the event of the one before it has been heard', async () => {
+    await site.desk('POST', `/doors/${id}/unlock`);
+    await emit();
+    await site.clock.advance(3_500);
+    await unlockUnknown();
+    await emit();
+    expect(published()).toHaveLength(1);
+  });
+
+  it('is not published where the event of the one before it may be heard again, by another host of the gateway', async () => {
+    await site.desk('POST', `/doors/${id}/unlock`);
+    await emit();
+    site.doors.link(LINK, false);
+    site.doors.link(LINK, true);
+    await unlockUnknown();
+    await emit();
+    expect(published()).toEqual([]);
+  });
+
+  it('is that of an unlock whose event was heard while it was under way, by a driver that had just started', async () => {
+    const { promise, reject } = Promise.withResolvers<never>();
+    site.played.unlock = () => promise;
+    const unlocking = site.desk('POST', `/doors/${id}/unlock`);
+    await expect.poll(() => site.played.unlocks.length).toBe(1);
+    await emit();
+    reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
+    expect((await unlocking).body).toMatchObject({ outcome: 'confirmed', reason: null });
+    expect([published(), await lastUnlock()]).toMatchObject([[], { outcome: 'confirmed' }]);
+  });
+
+  it('has the driver know when the lock was sent the command before', async () => {
+    await site.clock.advance(1_000);
+    await site.desk('POST', `/doors/${id}/unlock`);
+    await site.clock.advance(60_000);
+    await site.desk('POST', `/doors/${id}/unlock`);
+    await site.clock.advance(300_001);
+    await site.desk('POST', `/doors/${id}/unlock`);
+    expect(site.played.unlocks.map(({ unlock }) => unlock.earlierAt)).toEqual([null, 1_000, null]);
   });
 
   it.each([
@@ -171,6 +224,24 @@ describe('the late outcome of an unlock', () => {
     await emit();
     expect(await lastUnlock()).toMatchObject({ outcome: 'unknown', lateOutcome: { outcome: 'confirmed' } });
     expect(published()).toMatchObject([{ isLate: null, delayMilliseconds: null }]);
+  });
+
+  it('is not published after a restart when it was not alone, nor for the next one after that', async () => {
+    await site.desk('POST', `/doors/${id}/unlock`);
+    await unlockUnknown();
+    const before = site;
+    site = await openDoorSite(before.database, { now: before.clock.now() + 5_000 });
+    await emit();
+    expect(published()).toEqual([]);
+    const again = site;
+    site = await openDoorSite(again.database, { now: again.clock.now() + 5_000 });
+    await unlockUnknown();
+    await emit();
+    expect(published()).toEqual([]);
+    await site.clock.advance(300_000);
+    await unlockUnknown();
+    await emit();
+    expect(published()).toHaveLength(1);
   });
 
   it('is not published after a restart when the door was put into stand-open since, the clock set back', async () => {

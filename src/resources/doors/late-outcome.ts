@@ -3,52 +3,59 @@
  * radio. Heard by the deadline it shows that the door opened in time. Heard after it, a parent may have delivered the command late, or
  * the event itself was held up: which of the two, no one can know. A report of the bolt is no proof: a hand may have moved it.
  */
+import { EVENT_WITHIN_MS } from '../../../drivers/contract/owed-events.ts';
 import type { LockEvent } from '../../../drivers/contract/zgate.ts';
 import type { Delay, LastActuation } from '../../services/actuations/actuations.ts';
 import type { DoorContext } from './context.ts';
 import { lateOutcomeEvent } from './live-events.ts';
-import { DEADLINE_MS, HELD_AT_MOST_MS } from './lock-links.ts';
+import { DEADLINE_MS } from './lock-links.ts';
+import type { OpeningCommand } from './opening-commands.ts';
 import { lastUnlockDetail } from './schema.ts';
 import { STAND_OPEN } from './standing.ts';
-import type { LockSwaps } from './swap-lock.ts';
-import type { DoorRow } from './table.ts';
 import { UNLOCK } from './unlock.ts';
-
-/** After it was asked for. A lock repeats an event that was not acknowledged; later another command may be its cause. */
-const EVENT_WITHIN_MS = 300_000;
-/** So long after the begin of a command its frame may still arrive: the last frame of standing open leaves within 60 s. */
-const MAY_ARRIVE_MS = 60_000 + HELD_AT_MOST_MS;
 
 export interface LateOutcomeOptions extends DoorContext {
   /** Of this run, monotonic milliseconds. */
   startedAt: number;
-  swaps: Pick<LockSwaps, 'swappedAt'>;
 }
 
 /** Inside a commit job; returns what is to be done after it. */
-export function takeLateOutcome(
-  { id: doorId }: Pick<DoorRow, 'id'>,
+export function takeLateOutcome(event: LockEvent, options: LateOutcomeOptions): (() => void) | undefined {
+  const { kind, what, source, heardAt, hwId } = event;
+  if (kind !== 'operation' || what !== 'unlocked' || source !== 'rf' || heardAt === null) return undefined;
+  const command = options.openingCommands.only(hwId, heardAt);
+  if (!command) return undefined;
+  const publish = settle(command, event, heardAt, options);
+  return () => {
+    options.openingCommands.heard(hwId, command);
+    publish?.();
+  };
+}
+
+/** The event is of this command: of an unlock without a certain outcome it is the outcome. */
+function settle(
+  command: OpeningCommand,
   event: LockEvent,
-  options: LateOutcomeOptions,
+  heardAt: number,
+  { actuations, events, log, startedAt }: LateOutcomeOptions,
 ): (() => void) | undefined {
-  const { actuations, events, log, startedAt } = options;
-  if (event.kind !== 'operation' || event.what !== 'unlocked' || event.source !== 'rf') return undefined;
-  const id = askedAt(doorId, event.hwId, options);
-  const object = `door/${id}`;
-  const last = actuations.lastSent(UNLOCK, object);
-  if (!last || !isOpen(last, event.hwId)) return undefined;
-  if (!isInTime(event.heardAt, last.begunAt ?? startedAt)) return undefined;
-  if (mayHaveAnotherCause(last, actuations.lastSent(STAND_OPEN, object))) return undefined;
-  // What the door before it has sent may still arrive.
-  const swappedAt = options.swaps.swappedAt(event.hwId) ?? Number.POSITIVE_INFINITY;
-  if (last.begunAt !== undefined && last.begunAt >= swappedAt && last.begunAt - swappedAt <= MAY_ARRIVE_MS)
+  const { hwId: mac, at } = event;
+  const isOfThisRun = command.doorId !== undefined;
+  if (command.kind !== 'unlock') return undefined;
+  const object = isOfThisRun ? `door/${command.doorId}` : actuations.objectOfLock(UNLOCK, mac);
+  const last = object === undefined ? undefined : actuations.lastSent(UNLOCK, object);
+  if (object === undefined || !last || !isOpen(last, mac)) return undefined;
+  const from = last.begunAt ?? startedAt;
+  if (heardAt < from || heardAt - from > EVENT_WITHIN_MS) return undefined;
+  if (isOfThisRun !== (last.begunAt !== undefined)) return undefined;
+  if (!isOfThisRun && !(last.isAlone && isLatest(last, actuations.lastSent(STAND_OPEN, object))))
     return undefined;
-  const delayMs = delayOf(event, last);
+  const delayMs: Delay = last.begunAt === undefined ? null : Math.round(heardAt - last.begunAt);
   const isLate = delayMs !== null && delayMs <= DEADLINE_MS ? false : null;
-  const late = { outcome: 'confirmed', at: event.at };
   const own = { action: UNLOCK, object, way: 'zigbee' } as const;
-  const stored = actuations.late(own, late, { delayMs, isLate });
-  events.publish(lateOutcomeEvent(id, { delayMs, isLate, at: event.at }, last));
+  const stored = actuations.late(own, { outcome: 'confirmed', at }, { delayMs, isLate });
+  const id = object.replace(/^door\//, '');
+  events.publish(lateOutcomeEvent(id, { delayMs, isLate, at }, last));
   if (isLate === null && delayMs !== null)
     log.warn(
       { door: id, delayMs },
@@ -57,34 +64,9 @@ export function takeLateOutcome(
   return stored;
 }
 
-/** The door of which the lock was unlocked last: it may be at another one since (swap-lock.ts). */
-function askedAt(doorId: string, mac: string, { actuations, swaps }: LateOutcomeOptions): string {
-  const own = lastUnlockDetail.safeParse(actuations.lastSent(UNLOCK, `door/${doorId}`)?.detail ?? {}).data;
-  if (swaps.swappedAt(mac) === undefined || own?.mac === mac) return doorId;
-  return actuations.objectOfLock(UNLOCK, mac)?.replace(/^door\//, '') ?? doorId;
-}
-
-function isInTime(heardAt: number | null, from: number): boolean {
-  return heardAt !== null && heardAt >= from && heardAt - from <= EVENT_WITHIN_MS;
-}
-
-/** The wall clock may have been set between the two: null where the monotonic clock did not see both. */
-function delayOf({ heardAt }: LockEvent, { begunAt }: LastActuation): Delay {
-  return heardAt === null || begunAt === undefined ? null : Math.round(heardAt - begunAt);
-}
-
-/** Another command was sent that opens the same lock: after it, or before it and its frame may have arrived since. */
-function mayHaveAnotherCause(
-  { ordinal, begunAt, uncertainAt }: LastActuation,
-  standOpen: LastActuation | undefined,
-): boolean {
-  if (begunAt === undefined)
-    return standOpen !== undefined && (standOpen.begunAt !== undefined || standOpen.ordinal > ordinal);
-  const isRecent = (time: number | undefined) => time !== undefined && begunAt - time <= MAY_ARRIVE_MS;
-  if (isRecent(uncertainAt)) return true;
-  if (standOpen?.begunAt === undefined) return false;
-  const isUncertain = standOpen.outcome === null || standOpen.outcome === 'unknown';
-  return standOpen.begunAt >= begunAt || (isUncertain && isRecent(standOpen.begunAt));
+/** Of what was sent before this start. */
+function isLatest({ ordinal }: LastActuation, standOpen: LastActuation | undefined): boolean {
+  return standOpen === undefined || (standOpen.begunAt === undefined && standOpen.ordinal < ordinal);
 }
 
 /** It was sent to this lock (the door may have got another since), and its outcome is not certain. */

@@ -30,7 +30,7 @@ const REMEMBERED_MAX = 10_000;
 /** Doors of a gateway beyond which joins make none: more than a coordinator takes, and so a hostile joiner fills no disk. */
 const DOORS_OF_GATEWAY_MAX = 1_024;
 
-export interface LockEventsOptions extends Pick<LateOutcomeOptions, 'actuations' | 'swaps'>, DoorContext {
+export interface LockEventsOptions extends DoorContext {
   deliveries: Deliveries;
   locks: Pick<Locks, 'since' | 'joined' | 'left' | 'forget' | 'happened'>;
   lateRelocks: LateRelocks;
@@ -179,7 +179,7 @@ function happened(
     return undefined;
   }
   options.events.publish(happenedAt(row.id, parsed));
-  const late = takeLateOutcome(row, parsed, options);
+  const late = takeLateOutcome(parsed, options);
   const relock = options.lateRelocks.relock(row, parsed, key);
   const isProgrammed = takeProgrammed(parsed, options);
   return () => {

@@ -2,6 +2,8 @@
 import { DriverError, type Plain } from '../../../drivers/contract/driver.ts';
 import { type LockApplied, type LockApply, lockApplied } from '../../../drivers/contract/settings.ts';
 import {
+  type BoltRead,
+  boltRead,
   HELD_FRAME_MS,
   type LockNow,
   type StandingEnded,
@@ -77,6 +79,8 @@ export interface LockLinks {
   ): Promise<LockApplied>;
   /** Has the lock unlock within `timeoutMs`. Nothing reaches it before `released` resolves; when that rejects, nothing ever does. */
   unlock(lock: LockAddress, unlock: Unlock, timeoutMs: number, released: Promise<void>): Promise<Unlocked>;
+  /** Where the bolt is, as the lock answers now; undefined: it does not. */
+  readBolt(lock: LockAddress, mac: string): Promise<BoltRead['lockState'] | undefined>;
   /** Has the lock do it within `timeoutMs`. */
   actuate(
     lock: LockAddress,
@@ -112,6 +116,11 @@ export function openLockLinks(zgates: Pick<Zgates, 'linkOf'>, field: Pick<Field,
       const answer = unlocked.safeParse(await command(lock, wanted, signal));
       if (answer.data) return answer.data;
       throw new DriverError('BAD_REPLY', 'the gateway did not report the outcome');
+    },
+    async readBolt(lock, hwId) {
+      const wanted: LinkCommand = { kind: 'readBolt', data: { hwId }, timeoutMs: HELD_FRAME_MS };
+      const answer = await command(lock, wanted, new AbortController().signal).catch(() => undefined);
+      return boltRead.safeParse(answer).data?.lockState;
     },
     async actuate(lock, { kind, data }, timeoutMs) {
       const { signal } = new AbortController();

@@ -20,6 +20,7 @@ import type { LockDoor } from './lock.ts';
 import { type LockMemory, openLockMemory } from './lock-memory.ts';
 import { type LockPlace, type Locks, openLocks } from './locks.ts';
 import { openOffline } from './offline.ts';
+import { openOpeningCommands } from './opening-commands.ts';
 import { type Openings, openOpenings } from './openings.ts';
 import { openPresenceEvents, type PresenceEvents } from './presence.ts';
 import { type LockReplacements, openLockReplacements } from './replace-lock.ts';
@@ -29,7 +30,7 @@ import { type DoorTable, type DueRow, openDoorTable } from './table.ts';
 import { openUnlocks, type Unlocks } from './unlock.ts';
 import type { LockWork } from './user-apply.ts';
 
-export interface DoorSliceOptions extends Omit<DoorContext, 'table'> {
+export interface DoorSliceOptions extends Omit<DoorContext, 'table' | 'openingCommands'> {
   /** Of src/services/reconcile/reconcile.ts, for this configuration. */
   openReconciler(configuration: Configuration): Reconciler;
   /** The same for what is kept in the memory of locks; `name` is for the log. */
@@ -59,9 +60,15 @@ export interface DoorSlice
   wake(doorId: string): void;
 }
 
+function contextOf(below: Omit<DoorContext, 'table' | 'openingCommands'>): DoorContext {
+  const openingCommands = openOpeningCommands(below);
+  const lockLinks = openingCommands.noting(below.lockLinks);
+  return { ...below, table: openDoorTable(below.database), lockLinks, openingCommands };
+}
+
 export function openDoorSlice({ openReconciler, openWorkReconciler, ...below }: DoorSliceOptions): DoorSlice {
-  const table = openDoorTable(below.database);
-  const context: DoorContext = { ...below, table };
+  const context = contextOf(below);
+  const { table } = context;
   const deliveries = openDeliveries(table);
   const directory = openDirectory(context);
   const locks: Locks = openLocks({ ...context, changed, reported });
@@ -86,7 +93,7 @@ export function openDoorSlice({ openReconciler, openWorkReconciler, ...below }: 
   const replacements = openLockReplacements({ ...context, ...exchanged });
   const swaps = openLockSwaps({ ...context, ...exchanged });
   const retirements = openRetirements({ ...context, ...exchanged, leaving });
-  const moved = { deliveries, locks, duplicates, leaving, swaps, presence, firmware, bound: stored };
+  const moved = { deliveries, locks, duplicates, leaving, presence, firmware, bound: stored };
   const links = openGatewayLinks({ ...context, ...openings, ...moved, ...memory, wakeWaiting });
 
   function changed({ mac, gatewayId }: LockPlace, how: { isBack: boolean; configChanged: boolean }): void {

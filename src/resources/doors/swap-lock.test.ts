@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
+import { EVENT_WITHIN_MS } from '../../../drivers/contract/owed-events.ts';
 import {
   type DoorSite,
   GATEWAY,
@@ -13,8 +14,6 @@ import { failCommits } from '../../../test/failing-database.ts';
 
 const X = '00124b0001a2b3c4';
 const Y = '00124b0001a2b3c5';
-/** As src/resources/doors/late-outcome.ts has it. */
-const MAY_ARRIVE_MS = 95_000;
 
 let site: DoorSite;
 let a: string;
@@ -158,7 +157,7 @@ describe('swapping the locks of two doors', () => {
 
     it('counts no swap whose commit failed', async () => {
       const heal = failCommits(site.database);
-      await site.clock.advance(MAY_ARRIVE_MS + 1);
+      await site.clock.advance(EVENT_WITHIN_MS + 1);
       expect(errorOf(await swap(b))).toEqual([503, 'STORAGE_UNAVAILABLE']);
       heal();
       await site.desk('POST', `/doors/${b}/unlock`);
@@ -174,9 +173,7 @@ describe('swapping the locks of two doors', () => {
       await site.desk('POST', `/doors/${b}/unlock`);
       await emit(X, LINK);
       expect(await lastUnlocks()).toMatchObject([{ lateOutcome: null }, { lateOutcome: null }]);
-      await site.clock.advance(95_000);
-      await site.desk('POST', `/doors/${b}/unlock`);
-      await site.clock.advance(95_001);
+      await site.clock.advance(EVENT_WITHIN_MS + 1);
       await site.desk('POST', `/doors/${b}/unlock`);
       await emit(X, LINK);
       expect(await lastUnlocks()).toMatchObject([

@@ -17,15 +17,12 @@ export interface LockSwaps {
     body: LockSwap,
     caller: Editor,
   ): Promise<readonly [ReturnType<Doors['get']>, ReturnType<Doors['get']>]>;
-  /** When the lock was swapped last, monotonic milliseconds; undefined: not in this run. */
-  swappedAt(mac: string): number | undefined;
 }
 
 type LockedDoor = DoorRow & { mac: string };
 
 export function openLockSwaps(options: ReplaceLockOptions & { busy: Busy }): LockSwaps {
-  const { database, table, events, busy, closings, clock, doors } = options;
-  const swapped = new Map<string, number>();
+  const { database, table, events, busy, closings, doors } = options;
 
   /** Inside the commit job. Throws NO_LOCK, STANDS_OPEN or IN_PROGRESS. */
   function ready(doorId: string): LockedDoor {
@@ -65,7 +62,7 @@ export function openLockSwaps(options: ReplaceLockOptions & { busy: Busy }): Loc
   }
 
   async function swap(doorId: string, otherId: string, { ifMatch, ...caller }: Editor): Promise<void> {
-    const locks = await database.commit(() => {
+    await database.commit(() => {
       assertIfMatch(ifMatch, existing(table, doorId).version);
       const [door, other] = [ready(doorId), ready(otherId)];
       // Higher than what either lock has: it would take the same number for the configuration that it has.
@@ -75,9 +72,7 @@ export function openLockSwaps(options: ReplaceLockOptions & { busy: Busy }): Loc
       give(other, door, version, caller);
       give(door, other, version, caller);
       for (const one of [door, other]) options.conditions.lockChanged(one);
-      return [door.mac, other.mac];
     });
-    for (const mac of locks) swapped.set(mac, clock.monotonic());
     for (const id of [doorId, otherId]) options.bound(id);
     events.wake();
   }
@@ -91,6 +86,5 @@ export function openLockSwaps(options: ReplaceLockOptions & { busy: Busy }): Loc
       await busy.during(doorId, () => busy.during(otherId, () => swap(doorId, otherId, caller)));
       return [doors.get(doorId), doors.get(otherId)];
     },
-    swappedAt: (mac) => swapped.get(mac),
   };
 }

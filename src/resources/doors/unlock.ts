@@ -33,6 +33,8 @@ interface Way {
   detail: Record<string, unknown>;
   /** Of a lock. */
   relock?: Relock | undefined;
+  /** No command before it can still have an effect at the lock. */
+  isAlone: boolean;
   /** It still leads to this door. */
   leadsThere(): boolean;
   /** Within `timeoutMs`. Nothing reaches the door before `released` resolves; when that rejects, nothing ever does. */
@@ -54,8 +56,9 @@ export function openUnlocks(options: UnlockOptions): Unlocks {
     const { principal, correlationId, isGone } = caller;
     const now = clock.monotonic();
     const { askedAt = now } = caller;
-    const { via } = way;
-    const intent = { principal, action: UNLOCK, object: `door/${row.id}`, correlationId, way: via, askedAt };
+    const { via, isAlone } = way;
+    const own = { principal, action: UNLOCK, object: `door/${row.id}`, correlationId };
+    const intent = { ...own, way: via, askedAt, isAlone };
     const { promise: released, resolve: release, reject: withdraw } = Promise.withResolvers<void>();
     // The way to the radio takes as long as the disk does.
     const sending = way.send(released, Math.max(1, Math.floor(DEADLINE_MS - (now - askedAt))));
@@ -127,6 +130,7 @@ function wayTo(row: DoorRow, options: UnlockOptions, caller: Caller): Way {
     return {
       via: 'rs485',
       detail: { via: 'rs485', deviceId },
+      isAlone: false,
       leadsThere() {
         const now = rs485.relay(row.id);
         return now !== undefined && isSameRelay(now, device);
@@ -146,16 +150,19 @@ function wayTo(row: DoorRow, options: UnlockOptions, caller: Caller): Way {
   if (unreachable !== undefined) throw offline(row, unreachable);
   const relock = relockOf(row, mac, caller, options);
   const pin = rfPins.pinOf(mac);
+  const earlierAt = options.openingCommands.lastBegunAt(mac);
   const unlock: Unlock = {
     hwId: mac,
     relockSeconds: RELOCK_SECONDS,
     pin,
     gatewayRelocks: relock.byGateway,
+    earlierAt,
   };
   return {
     via: 'zigbee',
     detail: { via: 'zigbee', mac, gatewayId: row.gateway_id },
     relock,
+    isAlone: earlierAt === null,
     leadsThere: () => options.table.door.get(row.id)?.mac === mac && !rs485.relay(row.id),
     send: (released, timeoutMs) => send(row, lock, unlock, { released, timeoutMs }, options),
   };
@@ -195,12 +202,19 @@ async function send(
   lock: LockAddress,
   unlock: Unlock,
   { released, timeoutMs }: { released: Promise<void>; timeoutMs: number },
-  { lockLinks, log }: UnlockOptions,
+  { lockLinks, openingCommands, log }: UnlockOptions,
 ): Promise<{ end: End; relock?: RelockWay }> {
+  const known = (end: End) => (openingCommands.isReported(unlock.hwId) ? confirmedBy(end) : end);
   try {
     const { outcome, relock } = await lockLinks.unlock(lock, unlock, timeoutMs, released);
-    return { end: { result: { outcome, reason: null } }, relock };
+    return { end: known({ result: { outcome, reason: null } }), relock };
   } catch (error) {
-    return { end: endOfFault(error, row, log) };
+    return { end: known(endOfFault(error, row, log)) };
   }
+}
+
+/** A driver that has started just now does not know whether the event may be of a command before; here it is known. */
+function confirmedBy(end: End): End {
+  const isOpen = 'result' in end && (end.result.outcome === 'unknown' || end.result.outcome === 'accepted');
+  return isOpen ? { result: { outcome: 'confirmed', reason: null } } : end;
 }

@@ -27,10 +27,12 @@ export interface Intent {
   way: 'zigbee' | 'rs485' | null;
   /** Monotonic milliseconds, of the request; absent: it was asked for when it began. */
   askedAt?: number | undefined;
+  /** Nothing sent before it can have an effect after it; known also after a restart. */
+  isAlone?: boolean;
 }
 
 /** What is kept of an intent. */
-type StoredIntent = Omit<Intent, 'way' | 'askedAt'>;
+type StoredIntent = Omit<Intent, 'way' | 'askedAt' | 'isAlone'>;
 
 /** What became of actuations, and how long after the request that was known. */
 export interface ActuationMeter {
@@ -50,8 +52,8 @@ export interface LastActuation {
   /** Monotonic milliseconds, of the intent; undefined: an earlier run made it. */
   begunAt: number | undefined;
   correlationId: string;
-  /** The same of the latest one before it that ended `unknown`; undefined: none of this run did. */
-  uncertainAt: number | undefined;
+  /** As of its intent. */
+  isAlone: boolean;
 }
 
 export interface Actuations {
@@ -64,6 +66,8 @@ export interface Actuations {
   lastSent(action: string, object: string): LastActuation | undefined;
   /** What the latest moved that went to this lock, by `mac` of its detail: the lock may be at another door since. */
   objectOfLock(action: string, mac: string): string | undefined;
+  /** Every lock that the latest of these actions went to, by `mac` of its detail. Reads all of them: for a start. */
+  locksMoved(actions: readonly string[]): string[];
   /**
    * Inside a commit job: the outcome of `lastSent` has become known after its end. To the audit, and to `lateOutcome` of its
    * detail. `isLate`: null where it became known after its deadline, which is measured as `late`, or where `delayMs`, from the intent, is
@@ -82,11 +86,13 @@ export interface LateOutcome {
   at: number;
 }
 
-type Times = Pick<LastActuation, 'begunAt' | 'uncertainAt'>;
-
-interface Begun extends Times {
+interface Begun extends Pick<LastActuation, 'begunAt'> {
   /** The latest before it of which something was sent. */
-  sentBefore: { row: ActuationRow; times: Times } | undefined;
+  sentBefore: Sent | undefined;
+}
+
+interface Sent extends Pick<LastActuation, 'begunAt'> {
+  row: ActuationRow;
 }
 
 /** Monotonic milliseconds; null: not known, as after a restart. */
@@ -107,8 +113,8 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
   /** What is under way: its row, and when it was asked for. */
   const underWay = new Map<Intent, { id: number; askedAt: number }>();
   const isUnderWay = (row: ActuationRow) => [...underWay.values()].some(({ id }) => id === row.id);
-  const { timesOf, sentOf, remember } = openBegun();
-  const shown = (row: ActuationRow, times: Times) => lastOf(row, times, isUnderWay(row));
+  const { begunAtOf, sentOf, remember } = openBegun();
+  const shown = ({ row, begunAt }: Sent) => lastOf(row, begunAt, isUnderWay(row));
   /** Inside a commit job. */
   function conclude(
     id: number,
@@ -142,24 +148,23 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
   return {
     async begin(intent, detail, also) {
       const { principal, action, object, correlationId, askedAt = clock.monotonic() } = intent;
+      const { isAlone = false } = intent;
       const isBegun = database.commit((): Begun => {
         for (const row of table.openOf(action, object)) if (!isUnderWay(row)) settle(row, NOT_STORED);
-        const before = table.last(action, object);
-        const sentBefore = sentOf(before);
-        const { begunAt, uncertainAt } = timesOf(intent);
+        const sentBefore = sentOf(table.last(action, object));
         audit.record(entryOf(intent, 'accepted', { ...detail }));
         const by = { actor_id: principal.id, actor: principal.label, correlation_id: correlationId };
-        const stored = { action, object, at: clock.now(), ...by, detail: JSON.stringify(detail) };
+        const what = { action, object, at: clock.now(), is_alone: Number(isAlone) };
+        const stored = { ...what, ...by, detail: JSON.stringify(detail) };
         underWay.set(intent, { ...table.begin(stored), askedAt });
         also?.();
-        const unknownAt = before?.outcome === 'unknown' ? begunAt : uncertainAt;
-        return { begunAt: clock.monotonic(), uncertainAt: unknownAt, sentBefore };
+        return { begunAt: clock.monotonic(), sentBefore };
       }, 'urgent');
-      const times = await isBegun.catch((error) => {
+      const begun = await isBegun.catch((error) => {
         underWay.delete(intent);
         throw error;
       });
-      remember(intent, times);
+      remember(intent, begun);
     },
     async end(intent, outcome, detail, also) {
       const { action, object, way } = intent;
@@ -180,14 +185,15 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
       }
     },
     objectOfLock: (action, mac) => table.toLock.get(action, mac)?.object,
+    locksMoved: (actions) => table.locks.all(JSON.stringify(actions)).map(({ mac }) => mac),
     late: openLate(options, table, sentOf),
     last(action, object) {
       const row = table.last(action, object);
-      return row && shown(row, timesOf(row));
+      return row && shown({ row, begunAt: begunAtOf(row) });
     },
     lastSent(action, object) {
       const sent = sentOf(table.last(action, object));
-      return sent && shown(sent.row, sent.times);
+      return sent && shown(sent);
     },
   };
 }
@@ -195,7 +201,7 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
 function openLate(
   { audit, meter }: ActuationsOptions,
   table: ReturnType<typeof actuationTable>,
-  sentOf: (row: ActuationRow | undefined) => Begun['sentBefore'],
+  sentOf: (row: ActuationRow | undefined) => Sent | undefined,
 ): Actuations['late'] {
   return ({ action, object, way }, late, { delayMs, isLate }) => {
     const latest = table.last(action, object);
@@ -218,16 +224,13 @@ function openLate(
 /** What this run knows of the latest of each door and relay. */
 function openBegun() {
   const begun = new Map<string, Begun>();
-  function timesOf(key: Pick<Intent, 'action' | 'object'>): Times {
-    const { begunAt, uncertainAt } = begun.get(keyOf(key)) ?? {};
-    return { begunAt, uncertainAt };
-  }
+  const begunAtOf = (key: Pick<Intent, 'action' | 'object'>) => begun.get(keyOf(key))?.begunAt;
   return {
-    timesOf,
+    begunAtOf,
     /** Of the row of the latest. */
-    sentOf(row: ActuationRow | undefined): Begun['sentBefore'] {
+    sentOf(row: ActuationRow | undefined): Sent | undefined {
       if (row && isUnsent(row)) return begun.get(keyOf(row))?.sentBefore;
-      return row && { row, times: timesOf(row) };
+      return row && { row, begunAt: begunAtOf(row) };
     },
     remember: (key: Pick<Intent, 'action' | 'object'>, one: Begun): void => void begun.set(keyOf(key), one),
   };
@@ -242,7 +245,7 @@ function keyOf({ action, object }: Pick<Intent, 'action' | 'object'>): string {
   return `${action} ${object}`;
 }
 
-function lastOf(row: ActuationRow, times: Times, isUnderWay: boolean): LastActuation {
+function lastOf(row: ActuationRow, begunAt: number | undefined, isUnderWay: boolean): LastActuation {
   const isLost = row.outcome === null && !isUnderWay;
   const detail = detailOf(row);
   return {
@@ -252,7 +255,8 @@ function lastOf(row: ActuationRow, times: Times, isUnderWay: boolean): LastActua
     outcome: isLost ? 'unknown' : row.outcome,
     correlationId: row.correlation_id,
     detail: isLost ? { ...detail, outcome: 'unknown', reason: NOT_STORED } : detail,
-    ...times,
+    begunAt,
+    isAlone: row.is_alone === 1,
   };
 }
 

@@ -16,6 +16,8 @@ export interface ActuationRow {
   outcome: string | null;
   /** JSON. */
   detail: string;
+  /** 0 or 1, as of the intent. */
+  is_alone: number;
 }
 
 export function actuationTable(database: Prepare) {
@@ -27,12 +29,12 @@ export function actuationTable(database: Prepare) {
     all.all(action, object).sort((a, b) => a.ordinal - b.ordinal);
   const remove = database.prepare<[number]>('DELETE FROM actuation WHERE id = ?');
   const store = database.prepare<
-    [number | null, string, string, number, string, string, string, string, number]
+    [number | null, string, string, number, string, string, string, string, number, number]
   >(
-    `INSERT INTO actuation (id, action, object, at, actor_id, actor, correlation_id, detail, ordinal)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    `INSERT INTO actuation (id, action, object, at, actor_id, actor, correlation_id, detail, ordinal, is_alone)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (id) DO UPDATE SET at = excluded.at, actor_id = excluded.actor_id, actor = excluded.actor,
-       correlation_id = excluded.correlation_id, outcome = NULL, detail = excluded.detail, ordinal = excluded.ordinal`,
+       correlation_id = excluded.correlation_id, outcome = NULL, detail = excluded.detail, ordinal = excluded.ordinal, is_alone = excluded.is_alone`,
   );
   /** Reads all rows. */
   const newest = database.prepare<[], { ordinal: number | null }>(
@@ -47,6 +49,10 @@ export function actuationTable(database: Prepare) {
     toLock: database.prepare<[string, string], Pick<ActuationRow, 'object'>>(
       "SELECT object FROM actuation WHERE action = ? AND detail ->> '$.mac' = ? AND NOT (outcome IS 'failed' AND detail ->> '$.error' IS NOT NULL) ORDER BY ordinal DESC LIMIT 1",
     ),
+    /** Of actions, a JSON list. Reads all rows. */
+    locks: database.prepare<[string], { mac: string }>(
+      "SELECT DISTINCT detail ->> '$.mac' AS mac FROM actuation WHERE action IN (SELECT value FROM json_each(?)) AND detail ->> '$.mac' IS NOT NULL",
+    ),
     /** Reads all rows: one for each door and relay that was ever used. */
     open: database.prepare<[], ActuationRow>(
       'SELECT * FROM actuation WHERE outcome IS NULL ORDER BY ordinal',
@@ -57,12 +63,12 @@ export function actuationTable(database: Prepare) {
     ),
     /** Takes the place of those of its action and object that have ended: a row that is overwritten changes one page. */
     begin(intent: Omit<ActuationRow, 'id' | 'ordinal' | 'outcome'>): Pick<ActuationRow, 'id'> {
-      const { action, object, at, actor_id, actor, correlation_id, detail } = intent;
+      const { action, object, at, actor_id, actor, correlation_id, detail, is_alone } = intent;
       const [place, ...others] = of(action, object).filter(({ outcome }) => outcome !== null);
       for (const { id } of others) remove.run(id);
       ordinal += 1;
-      const values = [action, object, at, actor_id, actor, correlation_id, detail, ordinal] as const;
-      const { lastInsertRowid } = store.run(place?.id ?? null, ...values);
+      const values = [action, object, at, actor_id, actor, correlation_id, detail] as const;
+      const { lastInsertRowid } = store.run(place?.id ?? null, ...values, ordinal, is_alone);
       return { id: place?.id ?? lastInsertRowid };
     },
     end: database.prepare<[string, string, number]>(

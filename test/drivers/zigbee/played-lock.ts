@@ -1,6 +1,7 @@
 /** The commands that move a bolt, to a lock that answers as a test says. */
 
 import { DriverError } from '../../../drivers/contract/driver.ts';
+import { openOwedEvents } from '../../../drivers/contract/owed-events.ts';
 import { openBoltCommands } from '../../../drivers/zigbee/bolt-commands.ts';
 import type { Facts } from '../../../drivers/zigbee/messages.ts';
 import type { ZclReply, ZclRequest } from '../../../drivers/zigbee/radio.ts';
@@ -11,6 +12,9 @@ export const RELOCK_TIME = 0x23;
 export const OPERATING_MODE = 0x25;
 export const SILENT: ZclReply = { kind: 'unanswered', reason: 'no answer in time' };
 export const answered = (payload: unknown): ZclReply => ({ kind: 'answered', payload });
+/** The question for its bolt, with which a command ends. */
+export const isBoltRead = ({ command: name, payload }: ZclRequest) =>
+  name === 'read' && JSON.stringify(payload) === '[{"attrId":0}]';
 export const command = { hwId: LOCK, pin: null };
 
 export interface Played {
@@ -43,9 +47,13 @@ export async function openPlayed(played: Played) {
   const requests: ZclRequest[] = [];
   const listeners = new Set<(facts: Facts) => void>();
   const readAgain: string[] = [];
+  const owed = openOwedEvents<object>();
   let operatedAt: number | undefined;
   function say(facts: Facts): void {
-    if (facts.unlockedByRadio) operatedAt = clock.monotonic();
+    if (facts.unlockedByRadio) {
+      operatedAt = clock.monotonic();
+      owed.take(LOCK, operatedAt);
+    }
     for (const hear of listeners) hear(facts);
   }
   function good({ command: name, payload }: ZclRequest): ZclReply {
@@ -78,6 +86,7 @@ export async function openPlayed(played: Played) {
     locks: {
       find: (ieee) => ({ ieee, endpoint: 1, hasOwnCluster: false }),
       operatedAt: () => operatedAt,
+      owed,
       listen(_, hear) {
         listeners.add(hear);
         return () => void listeners.delete(hear);

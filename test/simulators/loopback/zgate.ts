@@ -22,6 +22,7 @@ import {
   permitJoin,
   removeLock,
   type Snapshot,
+  standOpen,
   unlock,
   unlocked,
   updateLock,
@@ -134,7 +135,7 @@ function actions(options: ZgateOptions, nextId: () => string): Commands {
     ...(['lock', 'standOpen', 'endStandOpen'] as const).map((kind): Commands[number] => [
       kind,
       async (data, signal) => {
-        const one = find(valid(lockNow, data).hwId);
+        const one = find(valid(kind === 'standOpen' ? standOpen : lockNow, data).hwId);
         if (!one || one.connected === false) throw new DriverError('DEVICE_OFFLINE', 'the lock is not there');
         if (one.behaviour === 'hang' || one.behaviour === 'silent')
           throw new DriverError('OUTCOME_UNKNOWN', 'the lock did not answer');
