@@ -23,8 +23,8 @@ const alert = (description: number) => Buffer.from([21, 3, 3, 0, 2, 2, descripti
 
 it.each([
   [116, 'TLS failed: it wants a client certificate (certificate required)'],
-  [48, 'TLS failed: it does not know the authority of the client certificate (unknown ca)'],
-  [45, 'TLS failed: the client certificate has expired (certificate expired)'],
+  [48, 'TLS failed: it does not know the authority of the certificate that it was shown (unknown ca)'],
+  [45, 'TLS failed: the certificate that it was shown has expired (certificate expired)'],
   [70, 'TLS failed: it takes neither TLS 1.2 nor 1.3 (protocol version)'],
   [80, 'TLS failed: tlsv1 alert internal error'],
 ])('alert %i', async (description, words) => {

@@ -21,17 +21,17 @@ export class ConnectionFailure extends Error {
 const ALERTS: Readonly<Record<string, string>> = {
   'certificate required': 'it wants a client certificate',
   'handshake failure': 'it agrees to nothing that is offered, or wants a client certificate',
-  'unknown ca': 'it does not know the authority of the client certificate',
-  'bad certificate': 'it refuses the client certificate',
-  'unsupported certificate': 'it refuses the client certificate',
-  'certificate unknown': 'it refuses the client certificate',
-  'certificate revoked': 'the client certificate is revoked',
-  'certificate expired': 'the client certificate has expired',
-  'access denied': 'the client certificate has no access',
+  'unknown ca': 'it does not know the authority of the certificate that it was shown',
+  'bad certificate': 'it refuses the certificate that it was shown',
+  'unsupported certificate': 'it refuses the certificate that it was shown',
+  'certificate unknown': 'it refuses the certificate that it was shown',
+  'certificate revoked': 'the certificate that it was shown is revoked',
+  'certificate expired': 'the certificate that it was shown has expired',
+  'access denied': 'the certificate that it was shown has no access',
   'protocol version': 'it takes neither TLS 1.2 nor 1.3',
 };
-/** What OpenSSL makes of the first bytes of a peer that answers in clear text. */
-const NO_TLS = new Set(['wrong version number', 'packet length too long']);
+/** What OpenSSL makes of the first bytes of a peer that sends clear text. */
+const NO_TLS = new Set(['wrong version number', 'packet length too long', 'http request']);
 
 /** In words for an operator; OpenSSL's own line names its source file. An error of several addresses has a code and no message. */
 export function failureWords(error: Error): string {

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer, type Server } from 'node:tls';
+import { failureWords } from '../contract/connection-failure.ts';
 import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import { TLS } from '../contract/tls.ts';
 import { openAcceptRate } from './accept-rate.ts';
@@ -73,7 +74,7 @@ export async function openEmbeddedLink(
   server.on('tlsClientError', (error, socket) => {
     // Undefined when the connection was closed, by us too: those share their lines.
     const { remoteAddress } = socket;
-    failed(`${remoteAddress}`, { remoteAddress, reason: error.message });
+    failed(`${remoteAddress}`, { remoteAddress, reason: failureWords(error) });
     // Node only reports a handshake that takes too long.
     socket.destroy();
   });

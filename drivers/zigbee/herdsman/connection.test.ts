@@ -139,4 +139,21 @@ describe.skipIf(opensslIsMissing)('a connection to a gateway with a certificate'
     await expect(open(null)).rejects.toMatchObject({ code: 'REFUSED' });
     await expect(open('no certificate')).rejects.toMatchObject({ code: 'REFUSED' });
   });
+
+  it('says what a far end means that refuses, whose certificate is not at fault', async () => {
+    // RFC 8446, 6.2: fatal, certificate_required.
+    const server = createServer((socket) =>
+      socket.once('data', () => socket.end(Buffer.from([21, 3, 3, 0, 2, 2, 116]))),
+    );
+    onTestFinished(() => void server.close());
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as { port: number };
+    await expect(
+      openConnection(optionsOf(`tls://127.0.0.1:${port}`, authority.root), systemClock, never),
+    ).rejects.toMatchObject({
+      code: 'LINK_LOST',
+      message: `tls://127.0.0.1:${port}: TLS failed: it wants a client certificate (certificate required)`,
+    });
+  });
 });

@@ -5,6 +5,7 @@
 import { X509Certificate } from 'node:crypto';
 import { isIP, type Socket, connect as tcpConnect } from 'node:net';
 import { checkServerIdentity, connect as tlsConnect } from 'node:tls';
+import { failureWords } from '../../contract/connection-failure.ts';
 import { type Clock, DriverError } from '../../contract/driver.ts';
 import { TLS } from '../../contract/tls.ts';
 
@@ -104,8 +105,8 @@ function certificatesOf(cert: string): X509Certificate[] {
   return (cert.match(PEM) ?? []).map((pem) => new X509Certificate(pem));
 }
 
-/** What OpenSSL and Node say of a certificate, and not of the wire. */
-const CERTIFICATE_FAULT = /CERT|SIGNATURE|ISSUER|CHAIN|ALTNAME|PURPOSE/;
+/** What OpenSSL and Node say of the far end's certificate: not of the wire, and not its alert about ours (ERR_SSL_…). */
+const CERTIFICATE_FAULT = /^(?!ERR_SSL_).*(CERT|SIGNATURE|ISSUER|CHAIN|ALTNAME|PURPOSE)/;
 
 async function connected(
   socket: Socket,
@@ -125,7 +126,7 @@ async function connected(
       socket.once('close', () => fail('it closed the connection'));
       // Stays for the errors after the first one.
       socket.on('error', (error: NodeJS.ErrnoException) => {
-        if (!CERTIFICATE_FAULT.test(error.code ?? '')) return fail(error.message, error);
+        if (!CERTIFICATE_FAULT.test(error.code ?? '')) return fail(failureWords(error), error);
         // What Node.js adds to it is advice for programmers.
         const [reason] = error.message.split(';');
         const text = `${name} is not who the cert of its network says (${reason}): correct the cert or the port`;

@@ -7,6 +7,7 @@
  * to report, so that what waited in a reader, on the bus or before the disk is old as well.
  */
 import { randomUUID } from 'node:crypto';
+import { failureWords } from '../../../drivers/contract/connection-failure.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import type { CredentialRead, InputActivated } from '../rs485/context.ts';
@@ -171,7 +172,7 @@ function openDecider({ clock, log, service, ...context }: AccessContext & { rule
       return { isAllowed: true, decidedBy: 'decisionService', cardId: null, reason };
     } catch (error) {
       if (awayUntil === Number.NEGATIVE_INFINITY)
-        log.warn({ err: (error as Error).message }, 'the decision service gives no answer');
+        log.warn({ err: failureWords(error as Error) }, 'the decision service gives no answer');
       awayUntil = clock.monotonic() + AWAY_MS;
       return undefined;
     }
