@@ -78,7 +78,14 @@ export function AuditPage() {
             name="audit"
             read={async () => (await readAll<Entry>(`/audit?${query}`)).toReversed()}
             row={({ seq, at, principal, action, object, outcome, correlationId, detail }: Entry) => ({
-              ...{ seq, at, principal: principal.label, action, object, outcome, correlationId, detail },
+              seq,
+              at,
+              principal: principal.label,
+              action,
+              object,
+              outcome,
+              correlationId,
+              detail,
             })}
           />
         </form>
