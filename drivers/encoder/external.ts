@@ -6,6 +6,7 @@
  */
 import { ConnectionFailure } from '../contract/connection-failure.ts';
 import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
+import { type Failover, openFailover } from '../contract/failover.ts';
 import { type AdministrationKeeper, type BrokerAdministration, openKeeper } from './administration.ts';
 import { type BrokerAccess, type BrokerConnection, connectToBroker } from './broker-connection.ts';
 import { openDampedLog } from './damped-log.ts';
@@ -53,8 +54,7 @@ interface Link extends ExternalLinkOptions {
   connection: BrokerConnection | undefined;
   keeper: AdministrationKeeper;
   state: Omit<BrokerState, 'administrationError'>;
-  /** Which address was asked last. */
-  turn: number;
+  failover: Failover<string>;
   close: AbortController;
   ignored(subject: string, fields: Record<string, unknown>): void;
 }
@@ -85,7 +85,7 @@ export function openExternalLink(options: ExternalLinkOptions, host: EncoderLink
     keeper: openKeeper(options.administration, () => host.expected(), { clock, log }),
     connection: undefined,
     state: { url: null, connectedSince: null, lastError: null },
-    turn: -1,
+    failover: openFailover(options.urls),
     close: new AbortController(),
     ignored: openDampedLog(clock, (fields) => log.warn(fields, 'a message from the broker is ignored')),
   };
@@ -122,7 +122,7 @@ export function openExternalLink(options: ExternalLinkOptions, host: EncoderLink
 async function run(link: Link, signal: AbortSignal): Promise<never> {
   const { presence, clock, log, state } = link;
   try {
-    using connection = await connectToAny(link, signal);
+    using connection = await connect(link, signal);
     const { url } = connection;
     link.connection = connection;
     Object.assign(state, { url, connectedSince: clock.now() });
@@ -152,22 +152,16 @@ async function tick(
   }
 }
 
-/** The first is the one after that whose connection ended last, so that a broker which accepts and then does nothing is left. */
-async function connectToAny(link: Link, signal: AbortSignal): Promise<BrokerConnection> {
-  const { urls, access, clock, administration } = link;
+function connect(link: Link, signal: AbortSignal): Promise<BrokerConnection> {
+  const { access, clock, administration } = link;
   const filters = [UP_FILTER, ...administration.filters];
-  const failures: string[] = [];
-  for (const _ of urls) {
-    link.turn = (link.turn + 1) % urls.length;
-    const url = urls[link.turn] ?? '';
-    try {
-      return await connectToBroker({ access, url, filters, clock, signal }, eventsOf(link));
-    } catch (error) {
-      signal.throwIfAborted();
-      failures.push(error instanceof ConnectionFailure ? error.message : `${url}: ${String(error)}`);
-    }
-  }
-  throw new ConnectionFailure(failures.join('; '));
+  return link.failover(
+    (url) =>
+      connectToBroker({ access, url, filters, clock, signal }, eventsOf(link)).catch((error: unknown) => {
+        throw error instanceof ConnectionFailure ? error : new ConnectionFailure(`${url}: ${String(error)}`);
+      }),
+    signal,
+  );
 }
 
 function eventsOf({ presence, ignored, administration }: Link) {

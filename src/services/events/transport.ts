@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, getCACertificates } from 'node:tls';
 import { ConnectionFailure, failureWords } from '../../../drivers/contract/connection-failure.ts';
+import { openFailover } from '../../../drivers/contract/failover.ts';
 import { TLS } from '../../../drivers/contract/tls.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { readNamedFile } from '../../platform/host/regular-file.ts';
@@ -162,29 +163,10 @@ function readText(file: string | undefined): string | undefined {
   return file === undefined ? undefined : readNamedFile(file);
 }
 
-/**
- * Asks one address after the other. The first is the one after that whose connection ended last, so that a service which
- * accepts connections and then does nothing costs one deadline and no more.
- */
+/** Asks one address after the other. */
 export function withFailover(urls: readonly string[], to: (url: string) => Transport): Transport {
-  const transports = urls.map(to);
-  let turn = -1;
+  const failover = openFailover(urls.map(to));
   return {
-    async connect(changed, signal) {
-      const failures: string[] = [];
-      for (const _ of transports) {
-        turn = (turn + 1) % transports.length;
-        const transport = transports[turn];
-        if (!transport) break;
-        try {
-          return await transport.connect(changed, signal);
-        } catch (error) {
-          signal.throwIfAborted();
-          if (transports.length === 1) throw error;
-          failures.push(error instanceof Error ? error.message : String(error));
-        }
-      }
-      throw new ConnectionFailure(failures.join('; '));
-    },
+    connect: (changed, signal) => failover((transport) => transport.connect(changed, signal), signal),
   };
 }
