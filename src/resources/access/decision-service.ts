@@ -6,7 +6,7 @@ import { request as requestPlain } from 'node:http';
 import { request as requestTls } from 'node:https';
 import { z } from 'zod';
 import type { Clock } from '../../platform/clock.ts';
-import { boundInterimAnswers } from '../../platform/http/interim-answers.ts';
+import { bodyOf } from '../../platform/http/answers.ts';
 import {
   readSecret,
   signingKey,
@@ -75,7 +75,6 @@ function post(
   clock: Clock,
   signal: AbortSignal,
 ): Promise<string> {
-  const { promise, resolve, reject } = Promise.withResolvers<string>();
   const url = new URL(settings.url);
   const body = JSON.stringify(question);
   const headers = headersOf(settings, question.id, body, clock);
@@ -85,26 +84,8 @@ function post(
     url.protocol === 'http:'
       ? requestPlain(url, options)
       : requestTls(url, { ...options, ...trustOf(settings) });
-  const giveUp = (reason: string) => {
-    reject(new Error(reason));
-    asked.destroy();
-  };
-  boundInterimAnswers(asked);
-  asked.on('error', reject);
-  asked.on('response', (response) => {
-    if (response.statusCode !== 200) return giveUp(`it answered with status ${response.statusCode}`);
-    const chunks: Buffer[] = [];
-    let length = 0;
-    response.on('data', (chunk: Buffer) => {
-      length += chunk.length;
-      if (length > ANSWER_BYTES_MAX) giveUp(`its answer has more than ${ANSWER_BYTES_MAX} bytes`);
-      else chunks.push(chunk);
-    });
-    response.on('error', reject);
-    response.on('end', () => resolve(Buffer.concat(chunks).toString()));
-  });
   asked.end(body);
-  return promise;
+  return bodyOf(asked, ANSWER_BYTES_MAX);
 }
 
 /** Secrets are read each time, so that a renewed file is used. */

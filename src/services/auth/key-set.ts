@@ -9,7 +9,7 @@ import { TLS } from '../../../drivers/contract/tls.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { writeDurably } from '../../platform/host/durable-file.ts';
 import { readNamedFile } from '../../platform/host/regular-file.ts';
-import { boundInterimAnswers } from '../../platform/http/interim-answers.ts';
+import { bodyOf } from '../../platform/http/answers.ts';
 import { shownUrl } from '../../platform/shown-url.ts';
 
 /** Providers publish two to ten keys, some with certificates: a few kilobytes each. */
@@ -88,31 +88,12 @@ export async function fetchKeySet(
 }
 
 function get(url: string, caFile: string | undefined, signal: AbortSignal): Promise<string> {
-  const { promise, resolve, reject } = Promise.withResolvers<string>();
   const options = { signal, agent: false as const, headers: { accept: 'application/json' } };
   const asked = url.startsWith('http:')
     ? plainRequest(url, options)
     : tlsRequest(url, { ...options, ...TLS, ...(caFile !== undefined && { ca: readNamedFile(caFile) }) });
-  const giveUp = (reason: string) => {
-    reject(new Error(reason));
-    asked.destroy();
-  };
-  boundInterimAnswers(asked);
-  asked.on('error', reject);
-  asked.on('response', (response) => {
-    if (response.statusCode !== 200) return giveUp(`it answered with status ${response.statusCode}`);
-    const chunks: Buffer[] = [];
-    let length = 0;
-    response.on('data', (chunk: Buffer) => {
-      length += chunk.length;
-      if (length > SET_MAX_BYTES) giveUp(`it has more than ${SET_MAX_BYTES} bytes`);
-      else chunks.push(chunk);
-    });
-    response.on('error', reject);
-    response.on('end', () => resolve(Buffer.concat(chunks).toString()));
-  });
   asked.end();
-  return promise;
+  return bodyOf(asked, SET_MAX_BYTES);
 }
 
 /** A set as it was fetched last. */

@@ -12,7 +12,7 @@ import { Agent as HttpAgent, request as requestPlain } from 'node:http';
 import { Agent as HttpsAgent, request as requestTls } from 'node:https';
 import { ConnectionFailure } from '../../../drivers/contract/connection-failure.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { boundInterimAnswers } from '../../platform/http/interim-answers.ts';
+import { boundInterimAnswers } from '../../platform/http/answers.ts';
 import { binaryOf, CONTENT_TYPE } from './cloud-event.ts';
 import { retryAfterMs } from './retry-after.ts';
 import {
