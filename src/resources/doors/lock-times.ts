@@ -18,12 +18,10 @@ export interface LockTimes {
   run(signal: AbortSignal): Promise<never>;
 }
 
-export function openLockTimes({
-  database,
-  table,
-  clock,
-  report,
-}: DoorContext & { report(gatewayId: string, mac: string): LockReport | undefined }): LockTimes {
+export function openLockTimes(
+  { database, table, clock }: DoorContext,
+  report: (gatewayId: string, mac: string) => LockReport | undefined,
+): LockTimes {
   /** Since they were written last: keys of the table, in one text. */
   let moved = new Set<string>();
   let dueAt = clock.monotonic() + FIRST_MS;

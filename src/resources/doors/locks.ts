@@ -221,7 +221,7 @@ function openMemory(options: LocksOptions): Memory {
     },
   });
   const report = (gatewayId: string, mac: string) => reported.get(idOf(mac, gatewayId))?.state?.report;
-  const times = openLockTimes({ ...options, report });
+  const times = openLockTimes(options, report);
   for (const { gateway_id, mac, report, ...row } of table.reports.all()) {
     const stored = lockReport.safeParse({ ...JSON.parse(report), ...timesOf(row) });
     if (stored.data && room.take())

@@ -8,12 +8,6 @@ import type { Locks } from './locks.ts';
 import { noLock, offline } from './outcome.ts';
 import { type DoorRow, existing } from './table.ts';
 
-export interface UserReadingOptions extends DoorContext {
-  locks: Pick<Locks, 'report'>;
-  /** After the commit: a user of the door's lock is not as it was known. */
-  changed(doorId: string): void;
-}
-
 /** Who may see to the users of locks, and so follow this job. */
 export const ADMINISTRATORS: readonly [Role, ...Role[]] = ['front-desk-admin', 'service-tool'];
 
@@ -25,9 +19,16 @@ const TRIES_MAX = 3;
 
 type LockedDoor = DoorRow & { mac: string };
 
-/** Resolves with the job. Throws NOT_FOUND, NO_LOCK, DEVICE_OFFLINE. */
-export function openUserReading(options: UserReadingOptions) {
-  const { table, jobs, lockLinks, locks } = options;
+/**
+ * Resolves with the job. Throws NOT_FOUND, NO_LOCK, DEVICE_OFFLINE. `changed`, after the commit: a user of the door's lock is not
+ * as it was known.
+ */
+export function openUserReading(
+  context: DoorContext,
+  locks: Pick<Locks, 'report'>,
+  changed: (doorId: string) => void,
+) {
+  const { table, jobs, lockLinks } = context;
 
   async function readSome(row: LockedDoor, from: number, count: number, signal: AbortSignal) {
     const command = { kind: 'readUsers', data: { hwId: row.mac, from, count }, timeoutMs: TIMEOUT_MS };
@@ -63,7 +64,8 @@ export function openUserReading(options: UserReadingOptions) {
           const count = Math.min(READ_MAX, places - from);
           const users = await readSome(row, from, count, signal);
           taken += users.length;
-          await take(row, { from, count, taken: new Set(users.map(({ userId }) => userId)) }, options);
+          const asked = { from, count, taken: new Set(users.map(({ userId }) => userId)) };
+          if (await take(row, asked, context)) changed(doorId);
         }
         return { doorId, mac, places, taken };
       },
@@ -71,13 +73,13 @@ export function openUserReading(options: UserReadingOptions) {
   };
 }
 
-/** What the lock shows counts: what it does not have is written again, and what is on it and not wanted is shown. */
-async function take(
+/** What the lock shows counts: what it does not have is written again, and what is on it and not wanted is shown. Resolves with whether it is news. */
+function take(
   { id, mac }: LockedDoor,
   { from, count, taken }: { from: number; count: number; taken: ReadonlySet<number> },
-  { database, table, clock, changed }: UserReadingOptions,
-): Promise<void> {
-  const isNews = await database.commit(() => {
+  { database, table, clock }: DoorContext,
+): Promise<boolean> {
+  return database.commit(() => {
     // It may be at another door by now.
     if (table.door.get(id)?.mac !== mac) return false;
     let isOther = false;
@@ -92,5 +94,4 @@ async function take(
     }
     return isOther;
   });
-  if (isNews) changed(id);
 }

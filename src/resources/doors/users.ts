@@ -82,7 +82,7 @@ export function openLockUsers(options: LockUsersOptions): LockUsers {
     get,
     changed,
     wake: reconciler.wake,
-    read: openUserReading({ ...options, changed }),
+    read: openUserReading(options, locks, changed),
     reconciler,
     list(doorId, { cursor = 0, limit }) {
       const rest = shown(existing(table, doorId)).filter(({ userId }) => userId >= cursor);

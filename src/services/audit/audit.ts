@@ -72,15 +72,16 @@ const SCAN_MAX = 50_000;
 const ANY: AuditFilter = { actor: null, action: null, object: null, outcome: null, from: null, to: null };
 
 export function openAudit(options: AuditOptions): OpenAudit {
-  const { database, clock } = options;
+  const { database, clock, log, sign, verifySignature } = options;
   const table = auditTable(database);
   // Made once: from bytes it takes four times as long as the rest of a mac.
   const macKey = createSecretKey(options.macKey);
   const mac = (row: AuditContent, previous: Uint8Array) =>
     createHmac('sha256', macKey).update(previous).update(canonical(row)).digest();
-  const checkpoints = openCheckpoints({ ...options, table });
+  const checkpoints = openCheckpoints({ database, table, clock, log, sign, verifySignature });
+  const { isSigned } = checkpoints;
   const prunedThrough = () => table.start()?.seq ?? 0;
-  const verifyRows = openVerifier({ table, mac, isSigned: checkpoints.isSigned });
+  const verifyRows = openVerifier({ table, mac, isSigned });
 
   /** Everything is read from the table, since a job that rolls back takes its rows with it. */
   function append(entry: AuditEntry): void {
@@ -112,8 +113,8 @@ export function openAudit(options: AuditOptions): OpenAudit {
 
   return {
     checkpoints,
-    retention: (wanted) =>
-      openRetention({ ...options, ...wanted, table, record: append, isSigned: checkpoints.isSigned }),
+    retention: ({ time, retentionDays }) =>
+      openRetention({ database, table, clock, log, record: append, isSigned, time, retentionDays }),
     oldest() {
       const at = table.oldestAt();
       return at === undefined ? undefined : { at, seq: prunedThrough() + 1 };

@@ -50,7 +50,7 @@ export interface EventLogOptions {
 }
 
 export async function openEvents(options: EventLogOptions): Promise<EventLog> {
-  const { database, clock, time } = options;
+  const { database, clock, time, log, systemId } = options;
   const table = openEventTable(database);
   const listeners = new Set<() => void>();
   const wake = () => {
@@ -60,8 +60,10 @@ export async function openEvents(options: EventLogOptions): Promise<EventLog> {
   const tables = options.sinks.map(({ name }) => openSinkTable(database, numbers.get(name) ?? 0));
   const fillRate = openFillRate(clock, longestBacklog(tables, time.now()));
   const recorder = openRecorder({
-    ...options,
     table,
+    clock,
+    systemId,
+    time,
     recorded(seq, bytes) {
       fillRate.add(bytes);
       for (const sink of sinks) sink.table.countUp(seq);
@@ -82,7 +84,7 @@ export async function openEvents(options: EventLogOptions): Promise<EventLog> {
       listeners.add(listener);
       return { [Symbol.dispose]: () => void listeners.delete(listener) };
     },
-    keep: openRetention({ ...options, table, sinks, wake }).keep,
+    keep: openRetention({ database, table, sinks, clock, time, log, wake }).keep,
     sinks,
     fillRate,
     table,

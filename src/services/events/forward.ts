@@ -91,9 +91,9 @@ class Broken extends Error {
 }
 
 export function openForwarder(options: ForwarderOptions): Forwarder {
-  const { events, sink, transport } = options;
+  const { database, events, sink, transport, time, log } = options;
   const { link } = sink;
-  const outbox = openOutbox({ ...options, wake: events.wake });
+  const outbox = openOutbox({ database, sink, wake: events.wake, time, log });
   return {
     async run(signal) {
       const notifier = openNotifier();
