@@ -184,7 +184,7 @@ it('a gateway keeps the secrets of its network, gets its snapshots back, and con
   expect(hostOf(first).pid).not.toBe(pid);
 
   const [gateway] = first.zgates.snapshots();
-  await first.zgates.restore(ZGATE, gateway?.snapshots.at(-1)?.number, CALLER);
+  await first.zgates.restore(ZGATE, { snapshot: gateway?.snapshots.at(-1)?.number }, CALLER);
   // With the snapshot, and once more without it.
   await waitFor(() => expect(outcomes(first, 'zgate.restore')).toEqual(['accepted', 'done']));
   await waitFor(async () => expect(await started(first)).toMatchObject({ restore: false }));

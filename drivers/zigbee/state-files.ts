@@ -9,6 +9,13 @@ import { z } from 'zod';
 import { DriverError } from '../contract/driver.ts';
 import { channel as channelSchema } from '../contract/settings.ts';
 import { ARCHIVE_MAX_BYTES } from '../contract/zgate.ts';
+import {
+  backupOf,
+  belongs,
+  type CoordinatorMake,
+  extPanIdFor,
+  type NetworkIds,
+} from './coordinator-backup.ts';
 import { type KeptFile, keptFile, readFromDisk } from './kept-files.ts';
 import { seal, unseal } from './sealed-file.ts';
 
@@ -29,30 +36,6 @@ const UNPACKED_MAX_BYTES = 8_000_000;
 
 const packed = z.object({ database: z.string(), backup: z.string().nullable() });
 
-const ieeeHex = z.string().regex(/^[0-9a-f]{16}$/i);
-const keyHex = z.string().regex(/^[0-9a-f]{32}$/i);
-const counter = z.int().min(0).max(0xff_ff_ff_ff);
-/** The parts of open-coordinator-backup v1 that identify the network, and those without which the library does not start. */
-const backupSchema = z.looseObject({
-  metadata: z.looseObject({
-    format: z.literal('zigpy/open-coordinator-backup'),
-    version: z.literal(1),
-    internal: z.looseObject({ date: z.string().optional() }).optional(),
-  }),
-  coordinator_ieee: ieeeHex,
-  pan_id: z.string(),
-  extended_pan_id: z.string(),
-  channel: channelSchema,
-  network_key: z.looseObject({ key: keyHex, sequence_number: counter, frame_counter: counter }),
-  devices: z.array(
-    z.looseObject({
-      nwk_address: z.string().nullish(),
-      ieee_address: ieeeHex,
-      link_key: z.looseObject({ key: keyHex, rx_counter: counter, tx_counter: counter }).nullish(),
-    }),
-  ),
-});
-
 const clusterIds = z.array(z.int());
 const endpoint = z.looseObject({
   epId: z.int(),
@@ -71,12 +54,6 @@ const deviceSchema = z.looseObject({
 const groupSchema = z.looseObject({ id: z.int(), type: z.literal('Group'), ieeeAddr: z.undefined() });
 const recordSchema = z.union([deviceSchema, groupSchema]);
 type DatabaseRecord = z.infer<typeof recordSchema>;
-
-export interface NetworkIds {
-  panId: number;
-  extPanId: string;
-  networkKey: string;
-}
 
 /** The backup of the coordinator: open-coordinator-backup v1, sealed in its file. */
 export interface BackupStore {
@@ -98,6 +75,8 @@ export interface StateFiles {
   keepChannel(channel: number): void;
   /** The network is to move to it. Throws REFUSED, with nothing changed, when that cannot be stored. */
   storeChannel(channel: number): void;
+  /** The extended PAN id of the network as the library is to be given it for a coordinator of this make. */
+  extPanId(make: CoordinatorMake): string;
   /** Both as they were written last. */
   archive(): Uint8Array<ArrayBuffer>;
 }
@@ -129,7 +108,7 @@ export function prepareFiles(options: {
   const { directory, ids, snapshot } = options;
   mkdirSync(directory, { recursive: true, mode: PRIVATE_FOLDER });
   if ((statSync(directory).mode & 0o777) !== PRIVATE_FOLDER) chmodSync(directory, PRIVATE_FOLDER);
-  const files = stateFiles(directory, ids.networkKey);
+  const files = stateFiles(directory, ids);
   const { backup, databaseFile } = files;
   const databaseKept = keptFile(databaseFile);
   const clearFile = join(directory, CLEAR_BACKUP);
@@ -184,9 +163,9 @@ function removeClear(clearFile: string, repairs: string[]): void {
   }
 }
 
-function stateFiles(directory: string, networkKey: string): StateFiles {
+function stateFiles(directory: string, ids: NetworkIds): StateFiles {
   const databaseFile = join(directory, 'database.db');
-  const backup = backupStore(keptFile(join(directory, 'coordinator_backup.sealed')), networkKey);
+  const backup = backupStore(keptFile(join(directory, 'coordinator_backup.sealed')), ids.networkKey);
   const channelFile = keptFile(join(directory, 'channel'));
   let written = channelSchema.safeParse(Number(channelFile.read() ?? Number.NaN)).data;
   return {
@@ -202,6 +181,7 @@ function stateFiles(directory: string, networkKey: string): StateFiles {
       channelFile.store(String(channel));
       written = channel;
     },
+    extPanId: (make) => extPanIdFor(make, backup.read(), ids),
     archive() {
       const both = {
         database: keptFile(databaseFile).read()?.toString('utf8') ?? '',
@@ -261,20 +241,6 @@ function distinct(records: readonly DatabaseRecord[]): DatabaseRecord[] {
 
 function recordOf(line: string): DatabaseRecord | undefined {
   return recordSchema.safeParse(json(line)).data;
-}
-
-function backupOf(text: string | null | undefined) {
-  return backupSchema.safeParse(json(text ?? '')).data;
-}
-
-function belongs(text: string, { panId, extPanId, networkKey }: NetworkIds): boolean {
-  const backup = backupOf(text);
-  return (
-    backup !== undefined &&
-    Number.parseInt(backup.pan_id, 16) === panId &&
-    backup.extended_pan_id.toLowerCase() === extPanId &&
-    backup.network_key.key.toLowerCase() === networkKey
-  );
 }
 
 /** The library restores only a backup that lists the channels it is started with: the one the network is on. */

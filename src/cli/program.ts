@@ -308,6 +308,7 @@ function addZgate(parent: Command, { example, addressed, atDaemon, here }: Kit):
       .description('Put the network of a snapshot on the coordinator of a gateway, such as a new stick')
       .argument('<deviceId>', 'UUID of the gateway')
       .option('--snapshot <number>', 'which one (default: the newest)', whole)
+      .option('--without-keys', 'leave out link keys that a coordinator of the other make cannot take')
       .option(...YES_OPTION)
       .option(...JSON_OPTION)
       .action(atDaemon(async () => (await import('./zgate.ts')).restoreZgate)),

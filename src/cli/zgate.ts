@@ -25,14 +25,18 @@ export async function printZgates(options: { json?: boolean }, client: Client, s
 
 export interface RestoreOptions {
   snapshot?: number;
+  withoutKeys?: boolean;
   yes?: boolean;
   json?: boolean;
 }
 
+const WITHOUT_KEYS =
+  ' Without their link keys the locks go on, but one that asks the coordinator for the network key again has to join again.';
+
 /** Asks first: with a wrong network the gateway loses every lock. */
 export async function restoreZgate(
   deviceId: string,
-  { snapshot, yes = false, json = false }: RestoreOptions,
+  { snapshot, withoutKeys = false, yes = false, json = false }: RestoreOptions,
   client: Client,
   shell: Shell,
 ): Promise<void> {
@@ -43,9 +47,9 @@ export async function restoreZgate(
       `There is no Zigbee gateway ${deviceId}: gatehouse zgate list shows those there are.`,
     );
   const which = snapshot === undefined ? 'the newest snapshot' : `snapshot ${snapshot}`;
-  const question = `Put ${which} on the coordinator of ${gateway.name ?? gateway.deviceId}? Its locks are lost if that is another network than theirs, and one that joined later has to join again.`;
+  const question = `Put ${which} on the coordinator of ${gateway.name ?? gateway.deviceId}? Its locks are lost if that is another network than theirs, and one that joined later has to join again.${withoutKeys ? WITHOUT_KEYS : ''}`;
   await askFirst(shell, yes, question, 'Nothing was changed.');
-  const body = snapshot === undefined ? {} : { snapshot };
+  const body = { ...(snapshot !== undefined && { snapshot }), ...(withoutKeys && { withoutKeys }) };
   const path = `/local/zgate/${encodeURIComponent(deviceId)}/restore`;
   const restored = await client.call<ZigbeeRestored>('POST', path, body);
   if (json) return printJson(shell, restored);

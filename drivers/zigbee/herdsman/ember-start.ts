@@ -5,9 +5,10 @@
 import { DriverError } from '../../contract/driver.ts';
 import {
   ANOTHER_COORDINATOR,
+  keysNotTaken,
+  NO_KEYS,
   NOT_OF_THIS_NETWORK,
   NOT_ON_NETWORK,
-  OTHER_MAKE,
   type Permitted,
 } from './strategy.ts';
 
@@ -22,9 +23,14 @@ const NETWORK_MS = 10_000;
  */
 const RESTORED_IEEE = 0xe1_2a;
 const IEEE_BYTES = 8;
+/** EZSP_CONFIG_KEY_TABLE_SIZE. */
+const KEY_TABLE_SIZE = 0x1e;
+/** As the library adds to each counter that it restores on Z-Stack. */
+const APS_SPARE = 2_500;
 
 interface Backup {
   coordinatorIeeeAddress: Buffer;
+  devices: { linkKey?: { txCounter: number } }[];
   ezsp?: { hashed_tclk?: Buffer | undefined };
 }
 
@@ -32,7 +38,13 @@ interface Backup {
 export interface EmberStart {
   initTrustCenter(): Promise<unknown>;
   importLinkKeys(keys: readonly unknown[]): Promise<void>;
-  formNetwork(fromBackup: boolean, ...rest: unknown[]): Promise<void>;
+  formNetwork(
+    fromBackup: boolean,
+    key: Buffer,
+    keySequence: number,
+    frameCounter: number,
+    ...rest: unknown[]
+  ): Promise<void>;
   getStoredBackup(): Backup | undefined;
   ezsp: Ezsp;
   oneWaitress: {
@@ -42,6 +54,9 @@ export interface EmberStart {
 interface Ezsp {
   ezspNetworkInit(init: object): Promise<number>;
   ezspLeaveNetwork(): Promise<number>;
+  ezspClearKeyTable(): Promise<number>;
+  ezspGetConfigurationValue(id: number): Promise<[status: number, value: number]>;
+  ezspSetAPSFrameCounter(counter: number): Promise<number>;
   /** With 0x. */
   ezspGetEui64(): Promise<string>;
   ezspGetTokenData(token: number, index: number): Promise<[status: number, token: { data: Buffer }]>;
@@ -51,7 +66,7 @@ interface Ezsp {
 /** Returns what says what the next start may do. */
 export function guardEmberStart(adapter: EmberStart): (permitted: Permitted) => void {
   const { initTrustCenter, importLinkKeys, formNetwork } = adapter;
-  let permitted: Permitted = { mayForm: false, mayRestore: false };
+  let permitted: Permitted = { mayForm: false, mayRestore: false, withoutKeys: false };
 
   adapter.initTrustCenter = async function (this: EmberStart) {
     if (permitted.mayRestore) await readyToRestore(this);
@@ -61,11 +76,14 @@ export function guardEmberStart(adapter: EmberStart): (permitted: Permitted) => 
   // Before it forms the network of the backup.
   adapter.importLinkKeys = async function (this: EmberStart, keys) {
     if (!permitted.mayRestore) throw refused(ANOTHER_COORDINATOR);
+    // The library leaves those of an earlier network there when there are none.
+    await this.ezsp.ezspClearKeyTable();
     return importLinkKeys.call(this, keys);
   };
   adapter.formNetwork = async function (this: EmberStart, fromBackup, ...rest) {
     if (!fromBackup && permitted.mayRestore) throw refused(NOT_OF_THIS_NETWORK);
     if (!fromBackup && !permitted.mayForm) throw refused(NOT_ON_NETWORK);
+    if (fromBackup) await raiseApsCounter(this, rest[2]);
     return formNetwork.call(this, fromBackup, ...rest);
   };
   return (next) => {
@@ -76,7 +94,13 @@ export function guardEmberStart(adapter: EmberStart): (permitted: Permitted) => 
 /** The coordinator has the address of the one before, and no network, so that the library forms that of the snapshot. */
 async function readyToRestore(adapter: EmberStart): Promise<void> {
   const backup = adapter.getStoredBackup();
-  if (!backup?.ezsp?.hashed_tclk) throw refused(OTHER_MAKE);
+  if (!backup?.ezsp?.hashed_tclk) throw refused(NO_KEYS);
+  const keys = backup.devices.filter(({ linkKey }) => linkKey).length;
+  const [, room] = await adapter.ezsp.ezspGetConfigurationValue(KEY_TABLE_SIZE);
+  if (keys > room)
+    throw refused(
+      keysNotTaken(`the snapshot has link keys of ${keys} locks, and this coordinator takes ${room}`),
+    );
   await takeAddress(adapter.ezsp, backup.coordinatorIeeeAddress);
   if ((await adapter.ezsp.ezspNetworkInit(INIT)) !== STATUS_OK) return;
   const until = (eventName: string) => adapter.oneWaitress.startWaitingForEvent({ eventName }, NETWORK_MS);
@@ -84,6 +108,18 @@ async function readyToRestore(adapter: EmberStart): Promise<void> {
   if ((await adapter.ezsp.ezspLeaveNetwork()) !== STATUS_OK)
     throw new DriverError('LINK_LOST', 'the coordinator does not leave the network that it is on');
   await until('STACK_STATUS_NETWORK_DOWN');
+}
+
+/**
+ * One counter of EmberZNet serves all link keys, and a lock drops what is not above the last one it took with its key
+ * (Zigbee specification R22, 4.4.1.1). The backup has none for EmberZNet: what is sent with link keys is far less than what
+ * is sent with the network key, so that the raised counter of that is above it.
+ */
+async function raiseApsCounter(adapter: EmberStart, frameCounter: number): Promise<void> {
+  const sent = (adapter.getStoredBackup()?.devices ?? []).map(({ linkKey }) => linkKey?.txCounter ?? 0);
+  const counter = Math.max(frameCounter, ...sent.map((one) => one + APS_SPARE));
+  if ((await adapter.ezsp.ezspSetAPSFrameCounter(counter)) !== STATUS_OK)
+    throw new DriverError('LINK_LOST', 'the coordinator does not take the frame counter of link keys');
 }
 
 /**

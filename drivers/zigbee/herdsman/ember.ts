@@ -1,6 +1,7 @@
 /** Coordinators with EmberZNet of Silicon Labs, by EZSP over ASH. */
 import { storeBackups } from './backup-store.ts';
 import { openEmberAddressing } from './ember-addressing.ts';
+import { backUpLinkKeys, type EmberKeys } from './ember-keys.ts';
 import { type CallbackReader, type EmberListeners, guardEmberListeners } from './ember-listeners.ts';
 import { type AshStream, calmAshParser } from './ember-parser.ts';
 import { type Ash, guardAsh } from './ember-port.ts';
@@ -24,12 +25,13 @@ export function emberMake(library: EmberLibrary): Make {
   const adapter: unknown = library.EmberAdapter.prototype;
   calmAshParser(library.AshParser.prototype as AshStream);
   guardEmberListeners(adapter as EmberListeners, library.Ezsp.prototype as CallbackReader);
+  backUpLinkKeys(adapter as EmberKeys);
   const { leave, ...port } = guardAsh(library.UartAsh.prototype as Ash);
   return {
     ...port,
     ...guardEmberSending(adapter as EmberSender, new Queue(ANSWERS_AT_ONCE), leave),
     permit: guardEmberStart(adapter as EmberStart),
-    storeBackup: storeBackups(adapter as object, BackupUtils),
+    storeBackup: storeBackups('ember', adapter as object, BackupUtils),
     begun: () => undefined,
     // sl_zigbee_version_t.
     versionParts: ['major', 'minor', 'patch'],

@@ -73,6 +73,8 @@ export interface RadioOptions {
   /** What the library may do to a coordinator that is not on the network of the options. */
   mayForm: boolean;
   mayRestore: boolean;
+  /** Of a backup of a coordinator of the other make, the link keys of locks are left out. */
+  withoutKeys: boolean;
   /** Shall a device that is not known be let in? Nothing it throws lets one in. */
   mayJoin(ieee: string): boolean;
   hear(event: RadioEvent): void;
@@ -91,7 +93,7 @@ export async function openRadio(options: RadioOptions): Promise<Radio> {
   make.carry(options.connection);
   const asked = (address: string) => doubt(controller.getDeviceByIeeeAddr(address));
   const controller = new Controller(controllerOptions(options, asked));
-  make.storeBackup(controller, options.backup);
+  make.storeBackup(controller, options.backup, options.withoutKeys);
   guardHandlers(
     controller,
     (reason) => options.log('warn', reason),

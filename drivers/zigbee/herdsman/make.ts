@@ -46,7 +46,7 @@ export interface Make {
   /** Closes the port that was opened last, whatever the library does with it. Never rejects. */
   abandon(): Promise<void>;
   /** Before the controller is started: backups go to this store. */
-  storeBackup(controller: object, store: BackupStore): void;
+  storeBackup(controller: object, store: BackupStore, withoutKeys: boolean): void;
   /** Whatever `send` sends passes by `passage`. */
   passBy<T>(passage: Passage, send: () => Promise<T>): Promise<T>;
   waitAs: WaitAs;

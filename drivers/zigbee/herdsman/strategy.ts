@@ -7,7 +7,11 @@ type Strategy = 'startup' | 'restoreBackup' | 'startCommissioning';
 /** Of the library's ZnpAdapterManager. */
 interface Manager {
   determineStrategy(): Promise<Strategy>;
-  backup: { getStoredBackup(): { znp?: { trustCenterLinkKeySeed?: unknown } } | undefined };
+  backup: {
+    getStoredBackup():
+      | { znp?: { trustCenterLinkKeySeed?: unknown }; ezsp?: { hashed_tclk?: unknown } }
+      | undefined;
+  };
   options: { version: number };
 }
 /**
@@ -25,20 +29,29 @@ export const NOT_ON_NETWORK =
 export const ANOTHER_COORDINATOR =
   'another coordinator is connected than before: connect the one that was here, or put the network on this one with `gatehouse zgate restore`';
 
-export const OTHER_MAKE =
-  'the snapshot was made with a coordinator of another make, whose keys for locks this one cannot take: connect one of that make, or choose another snapshot with `gatehouse zgate restore --snapshot`';
+/** `why`: of the link keys of locks in a snapshot. */
+export const keysNotTaken = (why: string) =>
+  `${why}: connect a coordinator of the make before, choose another snapshot with \`gatehouse zgate restore --snapshot\`, or leave the keys out with \`--without-keys\`, after which a lock that asks for the network key again has to join again`;
+/** There is nothing that the keys of locks could be made of. */
+export const NO_KEYS =
+  'the snapshot does not say what the link keys of its locks are made of: choose another one with `gatehouse zgate restore --snapshot`';
+
+/** Of its table for other keys a CC2652 has three rows (memory dumps in the tests of zigpy-znp, 2023-12). */
+const EMBER_KEYS =
+  'the snapshot was made with EmberZNet, and Z-Stack takes no link keys of locks but those that are made of its own seed';
 
 export interface Permitted {
   mayForm: boolean;
   /** Only ever because a person asked: the snapshot goes on whatever is there. */
   mayRestore: boolean;
+  withoutKeys: boolean;
 }
 
 /** Returns what says what the next start may do. */
 export function guardStrategy(prototypeOfManager: object): (permitted: Permitted) => void {
   const manager = prototypeOfManager as Manager;
   const { determineStrategy } = manager;
-  let permitted: Permitted = { mayForm: false, mayRestore: false };
+  let permitted: Permitted = { mayForm: false, mayRestore: false, withoutKeys: false };
   // The library would rather found a new network than fail; the locks of the old one are then lost.
   manager.determineStrategy = async function (this: Manager) {
     if (this.options.version === Z_STACK_12)
@@ -48,7 +61,10 @@ export function guardStrategy(prototypeOfManager: object): (permitted: Permitted
       );
     const strategy = await determineStrategy.call(this);
     const backup = permitted.mayRestore ? this.backup.getStoredBackup() : undefined;
-    if (backup && !backup.znp?.trustCenterLinkKeySeed) throw new DriverError('REFUSED', OTHER_MAKE);
+    if (backup && !backup.znp?.trustCenterLinkKeySeed) {
+      if (!backup.ezsp?.hashed_tclk) throw new DriverError('REFUSED', NO_KEYS);
+      if (!permitted.withoutKeys) throw new DriverError('REFUSED', keysNotTaken(EMBER_KEYS));
+    }
     if (strategy === 'startup' && backup) return 'restoreBackup';
     if (strategy === 'startCommissioning' && permitted.mayRestore)
       throw new DriverError('REFUSED', NOT_OF_THIS_NETWORK);

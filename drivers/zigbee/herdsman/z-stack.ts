@@ -31,7 +31,7 @@ export function zStackMake(library: ZStackLibrary): Make {
   return {
     ...guardPort(library.Znp.prototype as Port),
     permit: guardStrategy(library.ZnpAdapterManager.prototype),
-    storeBackup: storeBackups(library.AdapterBackup.prototype, BackupUtils),
+    storeBackup: storeBackups('zstack', library.AdapterBackup.prototype, BackupUtils),
     waitAs: guardAnswers(adapter as Answers),
     // SYS_VERSION (MT API, 3.8.1.3).
     versionParts: ['majorrel', 'minorrel', 'maintrel'],

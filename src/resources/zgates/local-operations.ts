@@ -36,6 +36,10 @@ export type ZigbeeSnapshots = z.infer<typeof snapshotsResult>;
 const restoreBody = z
   .strictObject({
     snapshot: z.int().min(1).optional().openapi({ description: 'Its number; by default the newest' }),
+    withoutKeys: z.boolean().optional().openapi({
+      description:
+        'Of a snapshot that was made with a coordinator of the other make, leave out the link keys of locks',
+    }),
   })
   .openapi('ZigbeeRestore');
 
@@ -69,7 +73,7 @@ export function zgateLocalOperations(zgates: Zgates): Operation[] {
       result: restoreResult,
       errors: ['NOT_FOUND'],
       handler: async ({ params, body, principal, correlationId }) => ({
-        body: await zgates.restore(params.deviceId, body.snapshot, { principal, correlationId }),
+        body: await zgates.restore(params.deviceId, body, { principal, correlationId }),
       }),
     }),
   ];

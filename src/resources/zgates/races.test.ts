@@ -109,9 +109,9 @@ it('a snapshot that is to be restored is, when another one was restored just bef
     await bed.zgates.event('zb-1', { id, kind: 'snapshot', data });
   }
   const [newest, oldest] = bed.zgates.snapshots()[0]?.snapshots.map(({ number }) => number) ?? [];
-  await bed.zgates.restore(A, newest, CALLER);
+  await bed.zgates.restore(A, { snapshot: newest }, CALLER);
   held.hold();
-  const restored = bed.zgates.restore(A, oldest, CALLER);
+  const restored = bed.zgates.restore(A, { snapshot: oldest }, CALLER);
   bed.zgates.link('zb-1', true);
   held.release();
   await restored;

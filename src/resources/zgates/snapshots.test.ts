@@ -48,6 +48,7 @@ describe('what a gateway is started with', () => {
       missed: [],
       snapshot: null,
       restore: false,
+      withoutKeys: false,
       stateDirectory: `/state/${A}`,
     });
     await bed.put(A, { allowedChannels: [26, 11] });
@@ -95,16 +96,23 @@ describe('snapshots of a network', () => {
     const bed = await openTestbed();
     for (const text of ['a', 'b', 'c']) await emit(bed, text);
     const [, , oldest] = numbers(bed);
-    expect(await bed.zgates.restore(A, oldest, CALLER)).toMatchObject({ snapshot: oldest, locks: 1 });
+    expect(await bed.zgates.restore(A, { snapshot: oldest }, CALLER)).toMatchObject({
+      snapshot: oldest,
+      locks: 1,
+    });
     expect([archive(bed), start(bed).restore, bed.restarts]).toEqual(['a', true, ['zb-1']]);
     const restored = { action: 'zgate.restore', object: `zgate/${A}` };
     expect(bed.audits.at(-1)).toMatchObject({ ...restored, outcome: 'accepted' });
+    expect(start(bed).withoutKeys).toBe(false);
+    await bed.zgates.restore(A, { snapshot: oldest, withoutKeys: true }, CALLER);
+    expect(bed.audits.at(-1)).toMatchObject({ outcome: 'accepted', detail: { withoutKeys: true } });
     const again = await openTestbed({ database: bed.database });
-    expect([archive(again), start(again).restore]).toEqual(['a', true]);
+    expect(start(again)).toMatchObject({ restore: true, withoutKeys: true });
+    expect(archive(again)).toBe('a');
     again.zgates.link('zb-1', true);
     await expect.poll(() => again.restarts).toEqual(['zb-1']);
     expect(again.audits).toMatchObject([{ ...restored, outcome: 'done', detail: { snapshot: oldest } }]);
-    expect([archive(again), start(again).restore]).toEqual(['c', false]);
+    expect([archive(again), start(again).restore, start(again).withoutKeys]).toEqual(['c', false, false]);
     again.zgates.link('zb-1', true);
     await again.database.commit(() => undefined);
     expect(again.restarts).toEqual(['zb-1']);
@@ -113,7 +121,7 @@ describe('snapshots of a network', () => {
   it('that are to be restored outlive twenty newer ones', async () => {
     const bed = await openTestbed();
     await emit(bed, 'first');
-    await bed.zgates.restore(A, undefined, CALLER);
+    await bed.zgates.restore(A, {}, CALLER);
     for (let turn = 1; turn <= 21; turn += 1) await emit(bed, `later ${turn}`);
     expect(archive(bed)).toBe('first');
   });
@@ -124,8 +132,10 @@ describe('snapshots of a network', () => {
     const [newest] = numbers(bed);
     bed.database.prepare('UPDATE zgate_snapshot SET sealed = randomblob(60) WHERE seq = ?').run(newest ?? 0);
     expect(archive(bed)).toBe('a');
-    await expect(bed.zgates.restore(A, newest, CALLER)).rejects.toMatchObject({ code: 'NOT_FOUND' });
-    await bed.zgates.restore(A, undefined, CALLER);
+    await expect(bed.zgates.restore(A, { snapshot: newest }, CALLER)).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+    });
+    await bed.zgates.restore(A, {}, CALLER);
     expect([archive(bed), start(bed).restore]).toEqual(['a', true]);
     bed.database.prepare('UPDATE zgate_snapshot SET sealed = randomblob(60)').run();
     expect([archive(bed), start(bed).restore]).toEqual([null, false]);
@@ -133,10 +143,10 @@ describe('snapshots of a network', () => {
 
   it('of another number, or of another gateway, are not found', async () => {
     const bed = await openTestbed();
-    await expect(bed.zgates.restore(A, undefined, CALLER)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    await expect(bed.zgates.restore(A, {}, CALLER)).rejects.toMatchObject({ code: 'NOT_FOUND' });
     await emit(bed, 'a');
-    await expect(bed.zgates.restore(A, 9, CALLER)).rejects.toMatchObject({ code: 'NOT_FOUND' });
-    await expect(bed.zgates.restore(B, 1, CALLER)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    await expect(bed.zgates.restore(A, { snapshot: 9 }, CALLER)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    await expect(bed.zgates.restore(B, { snapshot: 1 }, CALLER)).rejects.toMatchObject({ code: 'NOT_FOUND' });
     expect(bed.restarts).toEqual([]);
   });
 });

@@ -30,6 +30,13 @@ export interface Snapshot {
   bytes: number;
 }
 
+export interface RestoreWanted {
+  /** Its number; absent: the newest. */
+  snapshot?: number | undefined;
+  /** Of one that was made with a coordinator of the other make, the link keys of locks are left out. */
+  withoutKeys?: boolean | undefined;
+}
+
 /** Which snapshot goes to the coordinator. */
 export interface Restored {
   deviceId: string;
@@ -42,10 +49,15 @@ export interface Snapshots {
   /** For gateways that have none yet. */
   drawSecrets(declared: ZgateContext['declared']): Promise<void>;
   /** For the options of its link. */
-  startOf(deviceId: string): { network: NetworkSecrets; snapshot: Uint8Array | null; restore: boolean };
+  startOf(deviceId: string): {
+    network: NetworkSecrets;
+    snapshot: Uint8Array | null;
+    restore: boolean;
+    withoutKeys: boolean;
+  };
   list(deviceId: string): Snapshot[];
   /** The network of a snapshot, the newest by default, goes to the coordinator that is there now. */
-  restore(deviceId: string, number: number | undefined, caller: Caller): Promise<Restored>;
+  restore(deviceId: string, wanted: RestoreWanted, caller: Caller): Promise<Restored>;
   /** The link is up: what was to be restored is. It starts once more, or it would restore again when it breaks. */
   linkUp(linkId: string): Promise<void>;
   /** Resolves when it is durable: true, or false when it is none of ours. */
@@ -77,9 +89,11 @@ export async function openSnapshots(options: ZgateContext): Promise<Snapshots> {
 
     startOf(deviceId) {
       const network = secretsOf(deviceId);
-      const wanted = table.network.get(deviceId)?.restore_seq ?? null;
+      const row = table.network.get(deviceId);
+      const wanted = row?.restore_seq ?? null;
       const archive = readable(options, deviceId, wanted ?? undefined)?.archive ?? null;
-      return { network, snapshot: archive, restore: wanted !== null && archive !== null };
+      const withoutKeys = row?.restore_without_keys === 1;
+      return { network, snapshot: archive, restore: wanted !== null && archive !== null, withoutKeys };
     },
 
     list: (deviceId) =>
@@ -92,12 +106,13 @@ export async function openSnapshots(options: ZgateContext): Promise<Snapshots> {
         bytes,
       })),
 
-    async restore(deviceId, number, caller) {
+    async restore(deviceId, { snapshot: number, withoutKeys = false }, caller) {
       const { link } = existing(table, deviceId);
       const one = chosen(options, deviceId, number);
       await database.commit(() => {
-        table.setRestore.run(one.seq, deviceId);
-        note(deviceId, caller, 'accepted', { snapshot: one.seq, locks: one.locks });
+        table.setRestore.run(one.seq, withoutKeys ? 1 : 0, deviceId);
+        const detail = { snapshot: one.seq, locks: one.locks, ...(withoutKeys && { withoutKeys }) };
+        note(deviceId, caller, 'accepted', detail);
       });
       options.field.restart(link);
       return { deviceId, snapshot: one.seq, takenAt: new Date(one.taken_at).toISOString(), locks: one.locks };
@@ -110,7 +125,7 @@ export async function openSnapshots(options: ZgateContext): Promise<Snapshots> {
       const isRestored = await database.commit(() => {
         // Another one may be wanted by now.
         if (table.network.get(deviceId)?.restore_seq !== number) return false;
-        table.setRestore.run(null, deviceId);
+        table.setRestore.run(null, 0, deviceId);
         const of = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
         note(deviceId, of, 'done', { snapshot: number });
         return true;

@@ -72,12 +72,12 @@ export interface SnapshotRow {
 /** What it takes to start a gateway as what it was. */
 function networkStatements(prepare: Prepare['prepare']) {
   return {
-    network: prepare<[string], { sealed: Buffer; restore_seq: number | null }>(
-      'SELECT sealed, restore_seq FROM zgate_network WHERE device_id = ?',
+    network: prepare<[string], { sealed: Buffer; restore_seq: number | null; restore_without_keys: number }>(
+      'SELECT sealed, restore_seq, restore_without_keys FROM zgate_network WHERE device_id = ?',
     ),
     insertNetwork: prepare<[string, Buffer]>('INSERT INTO zgate_network (device_id, sealed) VALUES (?, ?)'),
-    setRestore: prepare<[number | null, string]>(
-      'UPDATE zgate_network SET restore_seq = ? WHERE device_id = ?',
+    setRestore: prepare<[number | null, number, string]>(
+      'UPDATE zgate_network SET restore_seq = ?, restore_without_keys = ? WHERE device_id = ?',
     ),
     /** Newest first. */
     snapshots: prepare<[string], SnapshotRow>(

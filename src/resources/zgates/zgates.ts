@@ -26,7 +26,7 @@ import {
   type Zgate,
   type ZgateState,
 } from './schema.ts';
-import { openSnapshots, type Restored, type Snapshot } from './snapshots.ts';
+import { openSnapshots, type Restored, type RestoreWanted, type Snapshot } from './snapshots.ts';
 import { startOptions } from './start-options.ts';
 import { allowedChannelsOf, existing, openZgateTable, type ZgateRow, type ZgateTable } from './table.ts';
 
@@ -75,7 +75,7 @@ export interface Zgates extends Overview {
   event(linkId: string, event: DriverEvent): Promise<boolean>;
   /** Of the link of a gateway, beside what the configuration says. */
   startOptions(deviceId: string): { [key: string]: Plain };
-  restore(deviceId: string, number: number | undefined, caller: Caller): Promise<Restored>;
+  restore(deviceId: string, wanted: RestoreWanted, caller: Caller): Promise<Restored>;
   snapshots(): GatewaySnapshots[];
   channels: Channels;
   joining: Joining;

@@ -159,6 +159,6 @@ function idOf({ data }: DriverEvent): unknown {
 /** The archive of the newest snapshot, once there is one. */
 export async function snapshotOf({ events }: TestGateway): Promise<Uint8Array<ArrayBuffer>> {
   const taken = () => events.findLast(({ kind }) => kind === 'snapshot');
-  await expect.poll(taken, { timeout: 15_000 }).toBeDefined();
+  await expect.poll(taken, { timeout: 30_000 }).toBeDefined();
   return snapshot.parse(taken()?.data).archive;
 }

@@ -154,7 +154,8 @@ function changeNode(node: OpenNode, change: LockChange): void {
   });
   if (parent !== undefined) node.moveTo(parent ?? undefined, true);
   if (missedParent !== undefined) node.moveTo(missedParent, false);
-  if (change.rejoin) node.rejoin();
+  if (change.rejoin === 'withoutKey') node.askForKey();
+  else if (change.rejoin) node.rejoin();
   if (change.readdress) node.readdress(change.readdress === 'announced');
   if (change.announce || change.restart) node.announce();
   if (change.announceAs !== undefined) node.announce(change.announceAs);

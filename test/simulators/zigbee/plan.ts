@@ -222,6 +222,8 @@ export const planSchema = z
     /** What it speaks, and of EmberZNet the version of EZSP. `stack` and `revision` are of Z-Stack. */
     adapter: z.enum(['zstack', 'ember']).default('zstack'),
     ezspVersion: z.literal(EZSP_VERSIONS).default(13),
+    /** Rows of an EmberZNet stick for link keys. */
+    keyTable: z.int().min(0).max(127).default(12),
     /** Build date of its firmware. */
     revision: u32.default(20_230_507),
     /** What a frame takes, one way. */
@@ -295,8 +297,8 @@ export const lockChange = z.strictObject({
   checkIn: z.literal(true).optional(),
   /** Asks for a new firmware now. */
   queryFirmware: z.literal(true).optional(),
-  /** Finds the network again, on whatever channel it is. */
-  rejoin: z.literal(true).optional(),
+  /** Finds the network again, on whatever channel it is; withoutKey: and asks the trust center for its key. */
+  rejoin: z.literal([true, 'withoutKey']).optional(),
   /** Gets another network address, and announces it or not. */
   readdress: z.enum(['announced', 'silently']).optional(),
   announce: z.literal(true).optional(),
@@ -329,7 +331,10 @@ export const gatewayChange = z.strictObject({
   newStick: z
     .strictObject({
       ieee: address,
+      /** Absent: of the make of the one before. */
+      adapter: z.enum(['zstack', 'ember']).optional(),
       stack: stack.optional(),
+      keyTable: z.int().min(0).max(127).optional(),
       /** EmberZNet: stores the IEEE address that it is given, and goes on with its own. */
       keepsIeee: z.boolean().optional(),
     })

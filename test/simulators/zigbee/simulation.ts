@@ -48,7 +48,7 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
   const locks = new Map<string, Lock>();
   const memory = stack.use(openMemoryFile(plan.memory, time, () => stick.dump()));
   let { pace } = plan;
-  const stick: Stick = openCoordinator(plan, {
+  const { stick, plugIn } = openSocket(plan, {
     time,
     pace: () => pace,
     air: () => air,
@@ -69,10 +69,10 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
     nodes.set(one.ieee, lock.node);
   }
   stick.setSilent(plan.silent);
-  const receive = memory.touchedBy(stick.receive);
+  const receive = memory.touchedBy((bytes: Uint8Array) => stick.receive(bytes));
   const transport: Transport = stack.use(
     plan.transport === 'tcp'
-      ? await openTcpStick(receive, stick.cut, plan.tcpPort)
+      ? await openTcpStick(receive, () => stick.cut(), plan.tcpPort)
       : openPtyTransport(plan.link, receive),
   );
   const plug = openPlug(transport);
@@ -94,7 +94,7 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
     },
     changeGateway(change) {
       pace = change.pace ?? pace;
-      return changeGateway({ stick, air, transport, plug, nodes }, change);
+      return changeGateway({ stick, plugIn, air, transport, plug, nodes }, change);
     },
     stats: () => ({
       port: plug.port(),
@@ -112,17 +112,42 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
 
 type Surroundings = Pick<StickOptions, 'time' | 'pace' | 'kept' | 'write' | 'started'> & { air: () => Air };
 
+/** `stick`: the one that is plugged in at present, whatever its make. */
+function openSocket(plan: CheckedPlan, surroundings: Surroundings) {
+  let { adapter } = plan;
+  let plugged = openCoordinator(plan, surroundings);
+  return {
+    stick: new Proxy({} as Stick, { get: (_, name) => Reflect.get(plugged, name) }),
+    plugIn(next: NonNullable<GatewayChange['newStick']>): void {
+      if (next.adapter === undefined || next.adapter === adapter) {
+        plugged.replace(next);
+        return;
+      }
+      ({ adapter } = next);
+      plugged.reset(0);
+      plugged.setSilent(true);
+      const { ieee, stack = plan.stack, keyTable = plan.keyTable } = next;
+      plugged = openCoordinator(
+        { ...plan, ieee, stack, keyTable, adapter },
+        { ...surroundings, kept: undefined },
+      );
+    },
+  };
+}
+
 function openCoordinator(plan: CheckedPlan, surroundings: Surroundings): Stick {
   const { ieee, children: childrenMax } = plan;
   const bootMs = plan.bootMs ?? plan.pace * BOOT_MS;
   const both = { ...surroundings, ieee, bootMs, childrenMax };
-  if (plan.adapter === 'ember') return openNcp({ ...both, version: plan.ezspVersion });
+  if (plan.adapter === 'ember')
+    return openNcp({ ...both, version: plan.ezspVersion, keyTable: plan.keyTable });
   const { revision, stack, requireKeyExchange: requiresKeyExchange, joinTimeoutMs } = plan;
   return openStick({ ...both, revision, stack, requiresKeyExchange, joinTimeoutMs });
 }
 
 interface Parts {
   stick: Stick;
+  plugIn(next: NonNullable<GatewayChange['newStick']>): void;
   air: Air;
   transport: Transport;
   plug: ReturnType<typeof openPlug>;
@@ -130,7 +155,7 @@ interface Parts {
 }
 
 async function changeGateway(
-  { stick, air, transport, plug, nodes }: Parts,
+  { stick, plugIn, air, transport, plug, nodes }: Parts,
   change: GatewayChange,
 ): Promise<void> {
   if (change.silent !== undefined) stick.setSilent(change.silent);
@@ -152,7 +177,7 @@ async function changeGateway(
   });
   if (change.forged) forge(stick, change.forged);
   if (change.forgedJoin) stick.forgeJoin(change.forgedJoin);
-  if (change.newStick) stick.replace(change.newStick);
+  if (change.newStick) plugIn(change.newStick);
   if (change.selfReset) stick.reset(2);
   if (change.plugged === false) {
     stick.cut();

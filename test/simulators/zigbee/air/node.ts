@@ -5,18 +5,20 @@ import type { ConfirmFaults } from '../plan.ts';
 import type { JoinOutcome } from '../stick/admissions.ts';
 import { PAYLOAD_MAX } from '../stick/af.ts';
 import type { Network } from '../stick/nib.ts';
+import { type TransportKey, WELL_KNOWN_KEY } from '../stick/security.ts';
 import type { Stick } from '../stick/stick.ts';
 import type { Time } from '../time.ts';
 import type { Air, Aps, Node } from './frames.ts';
+import { childrenOf, neighbours } from './neighbours.ts';
 import {
   answerZdo,
   type Binding,
   energyIn,
-  type Neighbour,
   type SimpleDescriptor,
   ZDO,
   ZDO_RESPONSE,
   type ZdoSubject,
+  zdoFrame,
 } from './zdo.ts';
 
 /** What a node does beside being one. */
@@ -82,6 +84,11 @@ export interface OpenNode extends Node {
   adopt(): void;
   /** Finds the network it belongs to again. False: it is not there, or has another key. */
   rejoin(): boolean;
+  /**
+   * Asks the trust center for the network key again, as one that missed a change of it (Zigbee specification R22,
+   * 4.6.3.3). False: it was answered with another link key than its own, or with an old counter, and has no network.
+   */
+  askForKey(): boolean;
   /** `as`: the IEEE address that it says it has; without, its own. */
   announce(as?: string): void;
   readdress(isAnnounced: boolean): void;
@@ -106,6 +113,8 @@ const CHANNEL_MOVE_MS = 500;
 const ROUTER_CHILDREN = 20;
 const CAPABILITY = { router: 0x8e, listening: 0x88, sleepy: 0x80 };
 
+const FIRST_KEY: TransportKey = { key: WELL_KNOWN_KEY, counter: -1 };
+
 /** What changes of a node. */
 interface State {
   parent: string | undefined;
@@ -120,6 +129,8 @@ interface State {
   zdoSequence: number;
   /** The last frame counter of its neighbour. */
   frameCounter: number;
+  /** That of the trust center, and its last counter with it. */
+  linkKey: TransportKey;
   readonly pollPhase: number;
   readonly bindings: Binding[];
 }
@@ -140,6 +151,7 @@ export function openNode(options: NodeOptions): OpenNode {
     permitUntil: 0,
     zdoSequence: 0,
     frameCounter: -1,
+    linkKey: FIRST_KEY,
     pollPhase: time.now() + random() * (pollMs ?? 0),
   };
   const announce = (as = options.ieee) => {
@@ -245,8 +257,18 @@ function membership(
   options: NodeOptions,
   state: State,
   node: () => OpenNode,
-): Pick<OpenNode, 'join' | 'adopt' | 'leave' | 'rejoin' | 'lost'> {
+): Pick<OpenNode, 'join' | 'adopt' | 'leave' | 'rejoin' | 'askForKey' | 'lost'> {
   const { stick, time } = options;
+  function rejoin(): boolean {
+    const [found, before] = [stick.network(), state.network];
+    if (!options.isOnline()) return false;
+    if (!before || !found?.key.equals(before.key) || !found.extendedPanId.equals(before.extendedPanId))
+      return false;
+    state.network = found;
+    if (state.parent === undefined) stick.admit(node(), state.nwk);
+    node().announce();
+    return true;
+  }
   return {
     join: () => join(options, state, node()),
     lost() {
@@ -262,17 +284,18 @@ function membership(
       state.network = stick.network();
       state.nwk = newAddress(options);
       stick.admit(node(), state.nwk);
+      exchangeKey(options, state);
     },
     leave: (isRejoin) => leave(options, state, node(), isRejoin),
-    rejoin() {
-      const [found, before] = [stick.network(), state.network];
-      if (!options.isOnline()) return false;
-      if (!before || !found?.key.equals(before.key) || !found.extendedPanId.equals(before.extendedPanId))
-        return false;
-      state.network = found;
-      if (state.parent === undefined) stick.admit(node(), state.nwk);
-      node().announce();
-      return true;
+    rejoin,
+    askForKey() {
+      const { key, counter } = stick.transportKey(options.ieee);
+      if (key.equals(state.linkKey.key) && counter > state.linkKey.counter) {
+        state.linkKey = { key, counter };
+        return rejoin();
+      }
+      state.network = undefined;
+      return false;
     },
   };
 }
@@ -300,8 +323,16 @@ function join(options: NodeOptions, state: State, node: OpenNode): JoinOutcome {
   options.application.joined();
   const announced = ANNOUNCE_MS + 2 * options.air().options().airMs;
   time.after(announced, node.announce);
-  if (options.exchangesKey) time.after(2 * announced, () => state.network && stick.verifyKey(options.ieee));
+  state.linkKey = FIRST_KEY;
+  time.after(2 * announced, () => state.network && exchangeKey(options, state));
   return outcome;
+}
+
+/** Zigbee specification R22, 4.7.3.8: it is given a key of its own, and proves it. */
+function exchangeKey({ stick, ieee: own, exchangesKey }: NodeOptions, state: State): void {
+  if (!exchangesKey) return;
+  stick.verifyKey(own);
+  state.linkKey = stick.transportKey(own);
 }
 
 function routerWithRoom({ routers, air }: NodeOptions): string | undefined {
@@ -320,11 +351,6 @@ function leave({ air, stick, time }: NodeOptions, state: State, node: OpenNode, 
   }
   state.network = undefined;
   state.bindings.length = 0;
-}
-
-function zdoFrame(destination: number, cluster: number, tsn: number, body: Buffer): Omit<Aps, 'source'> {
-  const head = { destination, cluster, endpoint: 0, sourceEndpoint: 0, profile: 0 };
-  return { ...head, data: bytes(tsn, body) };
 }
 
 function hearZdo(options: NodeOptions, state: State, node: OpenNode, frame: Aps): void {
@@ -374,27 +400,4 @@ function subjectOf(options: NodeOptions, state: State, node: OpenNode): ZdoSubje
       });
     },
   };
-}
-
-function childrenOf(air: Air, router: string): Node[] {
-  return air.nodes().filter((one) => one.parent === router && air.reaches(one));
-}
-
-function neighbours(options: NodeOptions, lqi: number): Neighbour[] {
-  const { ieee: coordinator } = options.stick.state();
-  const parent: Neighbour = {
-    ieee: coordinator,
-    nwk: 0,
-    type: 'coordinator',
-    isReceiverOn: true,
-    relationship: 'parent',
-    lqi,
-    depth: 0,
-  };
-  const children = childrenOf(options.air(), options.ieee).map((one): Neighbour => {
-    const isReceiverOn = one.nextPoll(options.time.now()) === undefined;
-    const head = { ieee: one.ieee, nwk: one.nwk, type: 'endDevice' as const, isReceiverOn };
-    return { ...head, relationship: 'child', lqi: one.lqi, depth: 2 };
-  });
-  return [parent, ...children];
 }

@@ -4,6 +4,7 @@
  */
 import { bytes, ieee, openReader, type Reader, u16 } from '../bytes.ts';
 import { STATUS } from '../mt/status.ts';
+import type { Aps } from './frames.ts';
 
 export const ZDO = {
   nwkAddress: 0x00,
@@ -303,4 +304,15 @@ function nwkUpdate(subject: ZdoSubject, input: Reader, isBroadcast: boolean): Bu
   const scanned = Buffer.alloc(4);
   scanned.writeUInt32LE(used);
   return bytes(STATUS.success, scanned, u16(0), u16(0), energies.length, ...energies);
+}
+
+/** Between endpoints 0. */
+export function zdoFrame(
+  destination: number,
+  cluster: number,
+  tsn: number,
+  body: Buffer,
+): Omit<Aps, 'source'> {
+  const head = { destination, cluster, endpoint: 0, sourceEndpoint: 0, profile: 0 };
+  return { ...head, data: bytes(tsn, body) };
 }

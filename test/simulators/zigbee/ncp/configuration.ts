@@ -8,7 +8,12 @@ import { ezspStatus, SL, status } from './status.ts';
 const MESH = 2;
 export const CONFIG = { keyTableSize: 0x1e } as const;
 export const POLICY = { trustCenter: 0 } as const;
-export const VALUE = { extendedSecurity: 0x0a, stackTokenWriting: 0x07, nwkFrameCounter: 0x23 } as const;
+export const VALUE = {
+  extendedSecurity: 0x0a,
+  stackTokenWriting: 0x07,
+  nwkFrameCounter: 0x23,
+  apsFrameCounter: 0x24,
+} as const;
 const VERSION_INFO = 0x11;
 const GENERAL_AVAILABILITY = 0xaa;
 const ENDPOINT_FLAGS = 0;
@@ -17,14 +22,14 @@ const ENDPOINT_ENABLED = 1;
 const COUNTERS = 42;
 /** What it comes with, of the values a host reads. */
 const DEFAULTS: [id: number, value: number][] = [
-  [CONFIG.keyTableSize, 12],
   // EZSP_CONFIG_PACKET_BUFFER_HEAP_SIZE, _ADDRESS_TABLE_SIZE, _APS_UNICAST_MESSAGE_COUNT
   [0x01, 255],
   [0x05, 16],
   [0x03, 64],
 ];
 
-export const defaultConfiguration = () => new Map(DEFAULTS);
+export const defaultConfiguration = (keyTable: number) =>
+  new Map([...DEFAULTS, [CONFIG.keyTableSize, keyTable]]);
 
 export function configurationCommands(core: NcpCore): Commands {
   const { memory, version } = core;
@@ -96,6 +101,8 @@ export function configurationCommands(core: NcpCore): Commands {
       memory().values.set(id, value);
       if (id === VALUE.nwkFrameCounter && value.length === 4)
         core.tokens().setFrameCounter(value.readUInt32LE());
+      if (id === VALUE.apsFrameCounter && value.length === 4)
+        core.tokens().setApsCounter(value.readUInt32LE());
       return ezspStatus(version, true);
     },
   };

@@ -58,8 +58,6 @@ export interface NcpCore {
 export type Command = (input: Reader) => Uint8Array;
 export type Commands = Record<number, Command>;
 
-/** What devices without an install code join with (Zigbee Base Device Behavior 3.0.1, 6.3.1). */
-export const WELL_KNOWN_KEY = Buffer.from('ZigBeeAlliance09');
 export const ANY_DEVICE = 'ffffffffffffffff';
 /** Callbacks (UG100, rev. 4.0, clause 4): frame id. */
 export const CALLBACK = {

@@ -2,7 +2,8 @@
 import type { Node } from '../air/frames.ts';
 import { bytes, ieee, u16 } from '../bytes.ts';
 import type { Admissions, JoinOutcome } from '../stick/admissions.ts';
-import { ANY_DEVICE, CALLBACK, type NcpCore, WELL_KNOWN_KEY } from './core.ts';
+import { keyedHash, type TransportKey, WELL_KNOWN_KEY } from '../stick/security.ts';
+import { ANY_DEVICE, CALLBACK, type NcpCore } from './core.ts';
 import { allowsJoins } from './network.ts';
 
 /** EmberDeviceUpdate, EmberJoinDecision. */
@@ -55,10 +56,23 @@ export function openJoining(core: NcpCore, childrenMax: number): Admissions {
     forgeJoin: ({ ieee: device, nwk }) => indicate(device, nwk, UNSECURED_JOIN, 0),
     // EmberZNet sends away none that exchanges no key.
     verifyKey: () => undefined,
+    transportKey: (device) => transportKey(core, device),
     left(node, isRejoin) {
       if (isRejoin) return;
       removeChild(node.ieee);
       indicate(node.ieee, node.nwk, DEVICE_LEFT, 0);
     },
   };
+}
+
+/**
+ * A key of the table goes before that which is made of the root key and the address (TC_HASHED_LINK_KEY of
+ * zigbee-security-manager.c, Gecko SDK 4.4). One counter serves all link keys (EZSP_VALUE_APS_FRAME_COUNTER).
+ */
+function transportKey({ tokens }: NcpCore, device: string): TransportKey {
+  const kept = tokens();
+  const counter = kept.nextApsCounter();
+  const own = [...kept.linkKeys.values()].find((one) => one.ieee === device)?.key;
+  const root = kept.network()?.trustCenterKey;
+  return { key: own ?? (root ? keyedHash(root, ieee(device)) : WELL_KNOWN_KEY), counter };
 }

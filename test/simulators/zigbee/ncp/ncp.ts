@@ -5,10 +5,11 @@
 import type { Air } from '../air/frames.ts';
 import { type AshLink, openAshLink, RESET_CODE } from '../ash/link.ts';
 import { openReader } from '../bytes.ts';
+import { WELL_KNOWN_KEY } from '../stick/security.ts';
 import { openSerialLine } from '../stick/serial-line.ts';
 import type { Stick, StickOptions, StickState } from '../stick/stick.ts';
 import { configurationCommands, defaultConfiguration } from './configuration.ts';
-import { type Commands, type NcpCore, type NcpMemory, WELL_KNOWN_KEY } from './core.ts';
+import type { Commands, NcpCore, NcpMemory } from './core.ts';
 import { type EzspCommand, encodeCallback, encodeResponse, readCommand } from './frame.ts';
 import { openIncoming } from './incoming.ts';
 import { openJoining } from './joining.ts';
@@ -33,12 +34,15 @@ export type NcpOptions = Omit<
   air: () => Air;
   /** Of EZSP. */
   version: number;
+  /** Rows for link keys. */
+  keyTable: number;
 };
 
 export function openNcp(options: NcpOptions): Stick {
   const { time, version } = options;
   let tokens: Tokens = openTokens(options.ieee, options.kept);
-  let memory = emptyMemory();
+  let { keyTable } = options;
+  let memory = emptyMemory(keyTable);
   let ownIeee = tokens.ieee();
   let readyAt = time.now() + options.bootMs - EARLY_MS;
   let isSilent = false;
@@ -87,7 +91,7 @@ export function openNcp(options: NcpOptions): Stick {
     if (before.channel !== network.channel) stackStatus(core, SL.channelChanged);
   }
   function restart(code: number): void {
-    memory = emptyMemory();
+    memory = emptyMemory(keyTable);
     ownIeee = tokens.ieee();
     readyAt = time.now() + options.bootMs - EARLY_MS;
     core.later(options.bootMs, () => ash.restarted(code));
@@ -104,12 +108,11 @@ export function openNcp(options: NcpOptions): Stick {
     skipFrames: (count) => skipFrames(core, count),
     reset: (reason) => restart(RESET_CODES[reason] ?? RESET_CODE.watchdog),
     replace(replacement) {
+      ({ keyTable = options.keyTable } = replacement);
       tokens = openTokens(replacement.ieee, undefined, replacement.keepsIeee);
       restart(RESET_CODE.powerOn);
     },
-    fill(requests) {
-      memory.full = requests;
-    },
+    fill: (requests) => Object.assign(memory, { full: requests }),
     failAsh: ash.fail,
     setSilent(on) {
       isSilent = on;
@@ -172,13 +175,13 @@ function openDialogue({ memory }: NcpCore, say: (frame: Buffer) => void, command
   };
 }
 
-function emptyMemory(): NcpMemory {
+function emptyMemory(keyTable: number): NcpMemory {
   return {
     network: undefined,
     isVersionSet: false,
     endpoints: new Map(),
     children: new Map(),
-    configuration: defaultConfiguration(),
+    configuration: defaultConfiguration(keyTable),
     policies: new Map(),
     values: new Map(),
     groups: new Set(),

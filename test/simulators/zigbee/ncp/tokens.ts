@@ -28,6 +28,9 @@ export interface Tokens {
   setFrameCounter(counter: number): void;
   /** It was sent: written now and then. */
   count(counter: number): void;
+  /** Of the next frame with a link key. */
+  nextApsCounter(): number;
+  setApsCounter(counter: number): void;
   children(): Map<string, number>;
   /** Link keys by index. */
   readonly linkKeys: Map<number, LinkKey>;
@@ -39,6 +42,7 @@ interface Kept {
   restored: string;
   network: KeptNetwork | undefined;
   frameCounter: number;
+  apsCounter: number;
   children: Map<string, number>;
 }
 
@@ -72,13 +76,20 @@ export function openTokens(chipIeee: string, dump?: NvDump, keepsIeee = false): 
     count(counter) {
       if (counter >= state.frameCounter) state.frameCounter = counter + WRITTEN_EVERY;
     },
+    nextApsCounter() {
+      state.apsCounter += 1;
+      return state.apsCounter;
+    },
+    setApsCounter(counter) {
+      state.apsCounter = counter;
+    },
     children: () => state.children,
     dump: () => ({ [KEPT]: write(state, linkKeys) }),
   };
 }
 
 function fresh(ieee: string): Kept {
-  return { ieee, restored: ieee, network: undefined, frameCounter: 0, children: new Map() };
+  return { ieee, restored: ieee, network: undefined, frameCounter: 0, apsCounter: 0, children: new Map() };
 }
 
 function write({ children, ...state }: Kept, linkKeys: ReadonlyMap<number, LinkKey>): string {
@@ -93,6 +104,6 @@ function read(text: string, linkKeys: Map<number, LinkKey>): Kept {
     typeof value?.hex === 'string' ? Buffer.from(value.hex, 'hex') : value,
   );
   for (const [index, key] of found.linkKeys) linkKeys.set(index, key);
-  const { ieee, restored, network, frameCounter } = found;
-  return { ieee, restored, network, frameCounter, children: new Map(found.children) };
+  const { ieee, restored, network, frameCounter, apsCounter } = found;
+  return { ieee, restored, network, frameCounter, apsCounter, children: new Map(found.children) };
 }

@@ -4,6 +4,7 @@ import { ZDO } from '../air/zdo.ts';
 import { bytes, ieee, openReader, u16 } from '../bytes.ts';
 import { SUBSYSTEM } from '../mt/frame.ts';
 import type { Core } from './core.ts';
+import { type TransportKey, WELL_KNOWN_KEY } from './security.ts';
 
 /** What a join comes to, as the joiner sees it. */
 export type JoinOutcome = 'joined' | 'closed' | 'noNetwork' | 'keyMismatch' | 'full';
@@ -25,6 +26,8 @@ export interface Admissions {
   forgeJoin(device: { ieee: string; nwk: number }): void;
   /** A joiner has its own link key of the trust center, and has proven it (Base Device Behavior 3.0, 10.2.5). */
   verifyKey(ieee: string): void;
+  /** What the trust center encrypts the network key with for this device when it asks for it again. */
+  transportKey(ieee: string): TransportKey;
 }
 
 const TC_DEVICE_IND = 0xca;
@@ -85,6 +88,8 @@ export function openAdmissions(core: Core, options: AdmissionOptions): Admission
       core.memory().unverified.delete(device);
       core.nv().setKeyVerified(device, true);
     },
+    transportKey: (device) =>
+      core.nv().takeTrustCenterKey(device) ?? { key: WELL_KNOWN_KEY, counter: core.memory().frameCounter },
     left(node, isRejoin) {
       if (!isRejoin) {
         core.memory().children.delete(node.ieee);

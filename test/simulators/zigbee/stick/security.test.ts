@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { crc16X25, installKey } from './security.ts';
+import { crc16X25, installKey, keyedHash } from './security.ts';
 
 /** The example of Base Device Behavior 3.0, 10.1.1 and 10.1.2. */
 const CODE = Buffer.from('83fed3407a939723a5c639b26916d505c3b5', 'hex');
@@ -20,4 +20,10 @@ it.each([
 
 it('refuses a code with another CRC', () => {
   expect(installKey(Buffer.concat([CODE.subarray(0, 17), Buffer.of(0)]))).toBe(undefined);
+});
+
+it('hashes with a key as the standard does', () => {
+  // Zigbee specification R22, C.6.1: the key is 40 41 … 4F, the text C0.
+  const key = Buffer.from([...Array(16).keys()].map((byte) => 0x40 + byte));
+  expect(keyedHash(key, Buffer.of(0xc0)).toString('hex')).toBe('4512807bf94cb3400f0e2c25fb76e999');
 });

@@ -56,7 +56,7 @@ export interface Stick extends Admissions {
   skipFrames(count: number): number;
   reset(reason: number): void;
   /** Another stick in the same place: nothing in its memory. */
-  replace(replacement: { ieee: string; stack?: Stack | undefined; keepsIeee?: boolean | undefined }): void;
+  replace(replacement: Replacement): void;
   setSilent(on: boolean): void;
   /** Has no room for the next so many requests to send. */
   fill(requests: number): void;
@@ -65,6 +65,13 @@ export interface Stick extends Admissions {
   /** Its memory, for `kept`. */
   dump(): NvDump;
   state(): StickState;
+}
+
+export interface Replacement {
+  ieee: string;
+  stack?: Stack | undefined;
+  keepsIeee?: boolean | undefined;
+  keyTable?: number | undefined;
 }
 
 export interface StickState {

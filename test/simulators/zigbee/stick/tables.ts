@@ -5,6 +5,7 @@
 import { bytes, ieee, openReader, u16, u32 } from '../bytes.ts';
 import type { Network } from './nib.ts';
 import { EX_NV, exKey, NV, ZSTACK } from './nv-items.ts';
+import type { TransportKey } from './security.ts';
 
 const ADDRESSES = 257;
 const TRUST_CENTER_KEYS = 200;
@@ -17,6 +18,7 @@ const EMPTY_TRUST_CENTER_KEY = Buffer.alloc(20).fill(0xff, 16, 17);
 /** KeyAttributes of SSP: UNVERIFIED_KEY, VERIFIED_KEY; where they are in a row. */
 const KEY = { unverified: 1, verified: 2 };
 const KEY_ATTRIBUTES = 16;
+const SEED_SHIFT = 18;
 /** Of the whole item of the network key: sequence, key, padding, frame counter. */
 const NETWORK_KEY_COUNTER = 20;
 /** The extended PAN ID of a row for every network that has none of its own. */
@@ -36,6 +38,8 @@ export interface Tables {
   setInstallKey(device: string, key: Buffer): void;
   /** The link key of a device was exchanged and proven, or not yet. */
   setKeyVerified(device: string, isVerified: boolean): void;
+  /** The proven one of a device, and the counter of the next frame with it. */
+  takeTrustCenterKey(device: string): TransportKey | undefined;
   /** False: there is none of this device. */
   removeLinkKey(device: string): boolean;
   /** Of outgoing frames of the network layer, as it was last written. Undefined: none is known of this network. */
@@ -60,20 +64,21 @@ export function emptyTables(items: Items): void {
 export function openTables(items: Items): Tables {
   const addresses = () => addressRows(items);
   const keys = linkKeys(items);
-  function forget(device: string): void {
+  function forgetAddress(device: string): void {
     for (const { row, ieee: known } of addresses())
       if (known === device) items.set(exKey(ZSTACK, EX_NV.addressManager, row), Buffer.from(EMPTY_ADDRESS));
-    keys.forgetTrustCenterKey(device);
   }
   return {
-    forget,
+    forget(device) {
+      forgetAddress(device);
+      keys.forgetTrustCenterKey(device);
+    },
     remember({ ieee: device, nwk, isChild }) {
-      forget(device);
+      forgetAddress(device);
       const row = addresses().find(({ ieee: known }) => NO_IEEE.includes(known))?.row;
       if (row === undefined) return;
       const user = USER_SECURITY | (isChild ? USER_CHILD : 0);
       items.set(exKey(ZSTACK, EX_NV.addressManager, row), bytes(user, 0xff, u16(nwk), ieee(device)));
-      keys.addTrustCenterKey(device);
     },
     known: () =>
       addresses()
@@ -105,14 +110,21 @@ function linkKeys(items: Items) {
   }
   return {
     forgetTrustCenterKey,
-    addTrustCenterKey(device: string): void {
-      const name = trustCenterKeyOf(Buffer.alloc(8));
-      // Counters, address, attributes, type, shift of the seed.
-      if (name !== undefined) items.set(name, bytes(u32(1), u32(1), ieee(device), KEY.verified, 0, 0, 0));
-    },
     setKeyVerified(device: string, isVerified: boolean): void {
+      const attributes = isVerified ? KEY.verified : KEY.unverified;
       const row = items.get(trustCenterKeyOf(ieee(device)) ?? '');
-      row?.writeUInt8(isVerified ? KEY.verified : KEY.unverified, KEY_ATTRIBUTES);
+      if (row) return void row.writeUInt8(attributes, KEY_ATTRIBUTES);
+      const free = trustCenterKeyOf(Buffer.alloc(8));
+      // Counters, address, attributes, type, shift of the seed.
+      if (free !== undefined) items.set(free, bytes(u32(1), u32(1), ieee(device), attributes, 0, 0, 0));
+    },
+    takeTrustCenterKey(device: string): TransportKey | undefined {
+      const row = items.get(trustCenterKeyOf(ieee(device)) ?? '');
+      const seed = items.get(`${NV.trustCenterSeed}`);
+      if (!seed || row?.readUInt8(KEY_ATTRIBUTES) !== KEY.verified) return undefined;
+      const counter = row.readUInt32LE() + 1;
+      row.writeUInt32LE(counter);
+      return { key: trustCenterKey(seed, row.readUInt8(SEED_SHIFT), device), counter };
     },
     installKeys(): ReadonlyMap<string, Buffer> {
       const found = [...items].filter(([name]) => name.startsWith(prefix));
@@ -147,6 +159,13 @@ function frameCounters(items: Items): Pick<Tables, 'frameCounter' | 'keepFrameCo
       items.get(`${NV.networkKey}`)?.writeUInt32LE(counter, NETWORK_KEY_COUNTER);
     },
   };
+}
+
+/** compute_key of zigpy-znp 0.12 (znp/security.py): the seed, turned by so many bytes, and the address twice upon it. */
+function trustCenterKey(seed: Buffer, shift: number, device: string): Buffer {
+  const turned = bytes(seed.subarray(shift), seed.subarray(0, shift));
+  const address = bytes(ieee(device), ieee(device));
+  return Buffer.from(turned.map((byte, index) => byte ^ (address[index] ?? 0)));
 }
 
 const exPrefix = (table: number) => `${ZSTACK}/${table}/`;
