@@ -25,6 +25,8 @@ const RESTORED_IEEE = 0xe1_2a;
 const IEEE_BYTES = 8;
 /** EZSP_CONFIG_KEY_TABLE_SIZE. */
 const KEY_TABLE_SIZE = 0x1e;
+/** Of EmberZNet 7.4. */
+const OLDEST_EZSP = 13;
 /** As the library adds to each counter that it restores on Z-Stack. */
 const APS_SPARE = 2_500;
 
@@ -51,6 +53,10 @@ export interface EmberStart {
     startWaitingForEvent(event: { eventName: string }, timeout: number): Promise<unknown>;
   };
 }
+/** Of the library's Ezsp. */
+export interface Versioned {
+  ezspVersion(wanted: number): Promise<[version: number, ...rest: number[]]>;
+}
 interface Ezsp {
   ezspNetworkInit(init: object): Promise<number>;
   ezspLeaveNetwork(): Promise<number>;
@@ -64,8 +70,9 @@ interface Ezsp {
 }
 
 /** Returns what says what the next start may do. */
-export function guardEmberStart(adapter: EmberStart): (permitted: Permitted) => void {
+export function guardEmberStart(adapter: EmberStart, ezsp: Versioned): (permitted: Permitted) => void {
   const { initTrustCenter, importLinkKeys, formNetwork } = adapter;
+  guardVersion(ezsp);
   let permitted: Permitted = { mayForm: false, mayRestore: false, withoutKeys: false };
 
   adapter.initTrustCenter = async function (this: EmberStart) {
@@ -88,6 +95,25 @@ export function guardEmberStart(adapter: EmberStart): (permitted: Permitted) => 
   };
   return (next) => {
     permitted = next;
+  };
+}
+
+/** The library would say the same as of a coordinator that is broken. */
+function guardVersion(ezsp: Versioned): void {
+  const { ezspVersion } = ezsp;
+  ezsp.ezspVersion = async function (this: Versioned, wanted) {
+    const answer = await ezspVersion.call(this, wanted);
+    const [version] = answer;
+    if (version < OLDEST_EZSP)
+      throw refused(
+        `the coordinator speaks EZSP ${version}, and versions from ${OLDEST_EZSP} on are known here: give it EmberZNet 7.4 or newer`,
+      );
+    // The library asks for the newest that it knows first.
+    if (version > wanted)
+      throw refused(
+        `the coordinator speaks EZSP ${version}, and versions to ${wanted} are known here: give it an older EmberZNet, or update Gatehouse`,
+      );
+    return answer;
   };
 }
 

@@ -6,7 +6,7 @@ import { type CallbackReader, type EmberListeners, guardEmberListeners } from '.
 import { type AshStream, calmAshParser } from './ember-parser.ts';
 import { type Ash, guardAsh } from './ember-port.ts';
 import { type EmberSender, guardEmberSending } from './ember-sending.ts';
-import { type EmberStart, guardEmberStart } from './ember-start.ts';
+import { type EmberStart, guardEmberStart, type Versioned } from './ember-start.ts';
 import { addLinkKey, replaceLinkKey } from './link-keys.ts';
 import type { Class, Make, Utilities } from './make.ts';
 import { ANSWERS_AT_ONCE } from './own-answers.ts';
@@ -30,7 +30,7 @@ export function emberMake(library: EmberLibrary): Make {
   return {
     ...port,
     ...guardEmberSending(adapter as EmberSender, new Queue(ANSWERS_AT_ONCE), leave),
-    permit: guardEmberStart(adapter as EmberStart),
+    permit: guardEmberStart(adapter as EmberStart, library.Ezsp.prototype as Versioned),
     storeBackup: storeBackups('ember', adapter as object, BackupUtils),
     begun: () => undefined,
     // sl_zigbee_version_t.

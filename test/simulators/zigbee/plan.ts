@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { OPERATION_STYLES } from './clusters/door-lock/operations.ts';
 import { CONFIRM_FAULTS, type ConfirmFault } from './mt/status.ts';
-import { EZSP_VERSIONS } from './ncp/releases.ts';
+import { EZSP_VERSIONS, OTHER_VERSIONS } from './ncp/releases.ts';
 
 const address = z.string().regex(/^[0-9a-f]{16}$/, 'expected 16 lower-case hex digits');
 /** What the firmware of a stick is made with. Of 1.2 it has what it says it is, and not its memory. */
@@ -221,7 +221,7 @@ export const planSchema = z
     stack: stack.default('3.x.0'),
     /** What it speaks, and of EmberZNet the version of EZSP. `stack` and `revision` are of Z-Stack. */
     adapter: z.enum(['zstack', 'ember']).default('zstack'),
-    ezspVersion: z.literal(EZSP_VERSIONS).default(13),
+    ezspVersion: z.literal([...EZSP_VERSIONS, ...OTHER_VERSIONS]).default(13),
     /** Rows of an EmberZNet stick for link keys. */
     keyTable: z.int().min(0).max(127).default(12),
     /** Build date of its firmware. */
