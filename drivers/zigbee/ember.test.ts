@@ -107,14 +107,21 @@ it('says what to do when a stick stores the address of the one before, and keeps
 
 it.each([
   { ezspVersion: 12, advice: 'EmberZNet 7.4 or newer' },
-  { ezspVersion: 20, advice: 'versions to 19 are known here: give it an older EmberZNet, or update Gatehouse' },
-])('refuses a stick of EZSP $ezspVersion, and says what to do', async ({ ezspVersion, advice }) => {
-  const site = await simulated({ adapter: 'ember', ezspVersion });
-  await expect(opened(site)).rejects.toMatchObject({
-    code: 'REFUSED',
-    message: expect.stringContaining(advice),
-  });
-}, 60_000);
+  {
+    ezspVersion: 20,
+    advice: 'versions to 19 are known here: give it an older EmberZNet, or update Gatehouse',
+  },
+])(
+  'refuses a stick of EZSP $ezspVersion, and says what to do',
+  async ({ ezspVersion, advice }) => {
+    const site = await simulated({ adapter: 'ember', ezspVersion });
+    await expect(opened(site)).rejects.toMatchObject({
+      code: 'REFUSED',
+      message: expect.stringContaining(advice),
+    });
+  },
+  60_000,
+);
 
 it('leaves a stick on the network that it is on, when that is another one', async () => {
   const site = await simulated({ adapter: 'ember' });

@@ -103,10 +103,10 @@ it('a lock that joins again while it is configured is configured again, for it m
   introductions.heardOf(lock, true);
   introductions.joinedAgain(lock);
   await finish(lock.ieee);
-  expect(memory.get(lock.ieee)).not.toMatchObject({ configuration: 4 });
+  expect(memory.get(lock.ieee)).not.toMatchObject({ configuration: 5 });
   expect([...running.keys()]).toEqual([lock.ieee]);
   await finish(lock.ieee);
-  expect(memory.get(lock.ieee)).toMatchObject({ configuration: 4, introduced: true });
+  expect(memory.get(lock.ieee)).toMatchObject({ configuration: 5, introduced: true });
   expect(running.size).toBe(0);
   expect(reported).toEqual([`lockJoined ${lock.ieee}`]);
 });
@@ -170,4 +170,21 @@ it('a lock that joins again has all steps done again', async () => {
   await finish(lock.ieee, [FULL]);
   introductions.joinedAgain(lock);
   expect(only).toEqual([undefined, undefined]);
+});
+
+it('a lock that an earlier version configured is asked once for what is new, and all steps are done when it joins again', async () => {
+  const { introductions, locks, memory, running, only, finish } = openTestbed();
+  const [lock, older] = locks;
+  if (!lock || !older) return;
+  memory.set(lock.ieee, { configuration: 4, introduced: true });
+  memory.set(older.ieee, { configuration: 3, introduced: true });
+  introductions.heardOf(lock, false);
+  introductions.heardOf(older, false);
+  expect(only).toEqual([['attributes of closuresDoorLock', 'commands of closuresDoorLock'], undefined]);
+  await finish(lock.ieee);
+  expect(memory.get(lock.ieee)).toMatchObject({ configuration: 5 });
+  introductions.heardOf(lock, false);
+  expect(running.has(lock.ieee)).toBe(false);
+  introductions.joinedAgain(lock);
+  expect(only.at(-1)).toBe(undefined);
 });

@@ -13,7 +13,14 @@ const BACKOFF_MS = [60_000, 300_000, 900_000, 3_600_000, 6 * 3_600_000];
 /** Of the 16 frames the coordinator sends at once, the rest is for people at doors. */
 const AT_ONCE_MAX = 4;
 /** Raised when the steps of configure.ts change: every lock is configured again then. */
-const CONFIGURATION = 4;
+const CONFIGURATION = 5;
+/**
+ * What is left of it for a lock that has an earlier one: a battery pays for each step. 5: how long PINs and cards are, how many
+ * there are, and which commands for them the lock has.
+ */
+const STEPS_SINCE: ReadonlyMap<unknown, readonly string[]> = new Map([
+  [4, ['attributes of closuresDoorLock', 'commands of closuresDoorLock']],
+]);
 
 export interface Introductions {
   /** The lock is awake: it is configured if it is not yet. `joined`: although it was tried a moment ago. */
@@ -57,7 +64,7 @@ export function openIntroductions(options: IntroductionsOptions): Introductions 
     const inputs = inputsOf(lock);
     const ownCluster = lock.hasOwnCluster ? LOCK_CLUSTER : undefined;
     const target = { ieee, endpoint, inputs, ownCluster };
-    const faults = await options.configurer.configure(target, tries.left(ieee));
+    const faults = await options.configurer.configure(target, tries.left(ieee) ?? stepsSince(lock, radio()));
     // When it joins again meanwhile it may have forgotten half of it.
     if (!isPresent(lock) || waiting.has(ieee)) return;
     note(lock, faults);
@@ -140,6 +147,11 @@ export function openIntroductions(options: IntroductionsOptions): Introductions 
       beginDue();
     },
   };
+}
+
+/** Undefined: all. */
+function stepsSince({ ieee }: LockRecord, radio: Radio): readonly string[] | undefined {
+  return STEPS_SINCE.get(radio.memory(ieee).configuration);
 }
 
 function inputsOf({ device, endpoint, family }: LockRecord): number[] {
