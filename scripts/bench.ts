@@ -39,8 +39,8 @@ import { benchStartFull } from '../test/bench/start-full.ts';
 import { type BenchTable, printTable } from '../test/bench/table.ts';
 import { benchZigbeeMemory } from '../test/bench/zigbee/memory.ts';
 import { benchZigbeeNetwork } from '../test/bench/zigbee/network.ts';
-import { benchDrop, benchRestart } from '../test/bench/zigbee/restart.ts';
-import { benchUnlock, benchUnlockAir } from '../test/bench/zigbee/unlock.ts';
+import { benchDrop, benchRestart, benchRestartEmber } from '../test/bench/zigbee/restart.ts';
+import { benchUnlock, benchUnlockAir, benchUnlockEmber } from '../test/bench/zigbee/unlock.ts';
 import { defaultCache } from '../test/bench/zigbee/zigbee2mqtt.ts';
 import { build } from './build.ts';
 
@@ -86,6 +86,8 @@ const BENCHES: Record<string, (options: Options) => Promise<BenchTable>> = {
   'zigbee-unlock': benchUnlock,
   'zigbee-unlock-air': benchUnlockAir,
   'zigbee-restart': benchRestart,
+  'zigbee-unlock-ember': benchUnlockEmber,
+  'zigbee-restart-ember': benchRestartEmber,
   'zigbee-drop': benchDrop,
   'zigbee-memory': benchZigbeeMemory,
   'zigbee-network': benchZigbeeNetwork,

@@ -45,7 +45,7 @@ async function peerRow(cache: string): Promise<Row> {
   const installed = installPeer(cache);
   if ('missing' in installed) return { what: PEER, figure: `not measured: ${installed.missing}`, met: false };
   await using simulated = await openSimulatedGateway(planOf(0, LOCKS));
-  await using peer = await openPeer(installed, simulated.port);
+  await using peer = await openPeer(installed, simulated);
   const macs = macsOf(0, LOCKS);
   await peer.join(simulated, macs);
   const lock = (mac: string) => simulated.set(mac, { manual: 'lock' });

@@ -29,11 +29,17 @@ interface Contender {
   unlock(mac: string): Promise<void>;
 }
 
-export async function benchRestart({ cache }: { cache: string }): Promise<BenchTable> {
+export const benchRestart = (options: { cache: string }) => restarts(options, 'zstack');
+export const benchRestartEmber = (options: { cache: string }) => restarts(options, 'ember');
+
+async function restarts(
+  { cache }: { cache: string },
+  adapter: SimulatedGateway['adapter'],
+): Promise<BenchTable> {
   await using stack = new AsyncDisposableStack();
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-bench-zigbee-'));
   stack.defer(() => rmSync(folder, { recursive: true, force: true }));
-  const plan = (name: string) => planOf(0, LOCKS, { transport: 'pty', link: join(folder, name) });
+  const plan = (name: string) => planOf(0, LOCKS, { adapter, transport: 'pty', link: join(folder, name) });
   const [mac = ''] = macsOf(0, LOCKS);
   const site = stack.use(await openBenchSite([plan('ours')]));
   const [gateway] = site.gateways;
@@ -46,7 +52,7 @@ export async function benchRestart({ cache }: { cache: string }): Promise<BenchT
   let theirs: Contender | undefined;
   if ('entry' in installed) {
     const stick = stack.use(await openSimulatedGateway(plan('theirs')));
-    const peer = stack.use(await openPeer(installed, stick.port));
+    const peer = stack.use(await openPeer(installed, stick));
     await peer.join(stick, macsOf(0, LOCKS));
     // It says that it is online before it listens.
     const unlock = (lock: string) => peer.unlock(lock, HEARD_MS);
@@ -58,7 +64,7 @@ export async function benchRestart({ cache }: { cache: string }): Promise<BenchT
     if (theirs) theirStarts.push(await restart(theirs, mac));
   }
   return {
-    title: 'Zigbee: back after a restart in order, over a pty',
+    title: `Zigbee: back after a restart in order, over a pty, ${adapter}`,
     rows: [
       { what: 'process start → first unlock confirmed', figure: figureOf(ourStarts) },
       theirs

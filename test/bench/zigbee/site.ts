@@ -72,10 +72,10 @@ export async function openBenchSite(
   for (const one of simulated) stack.use(one);
   const idOf = (index: number) => `0b6f7c1a-1c55-4c0a-8d5e-6f1f0a2b3${hex(index, 3)}`;
   const linkOf = (index: number) => `zb-${index}`;
-  const links = simulated.map(({ port }, index) => ({
+  const links = simulated.map(({ port, adapter }, index) => ({
     id: linkOf(index),
     protocol: 'zigbee',
-    options: { port, manufacturerCode: 0x1234 },
+    options: { port, adapter, manufacturerCode: 0x1234 },
   }));
   const zgates = links.map(({ id }, index) => ({ deviceId: idOf(index), link: id, networkId: NETWORK }));
   const site = stack.use(

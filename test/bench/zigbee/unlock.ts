@@ -38,23 +38,33 @@ interface Samples {
   answeredMs: number[];
 }
 
-export const benchUnlock = (options: { cache: string }) => unlocks(options, 0);
-export const benchUnlockAir = (options: { cache: string }) => unlocks(options, 15);
+type Adapter = SimulatedGateway['adapter'];
 
-async function unlocks({ cache }: { cache: string }, airMs: AirMs): Promise<BenchTable> {
-  await using stack = new AsyncDisposableStack();
-  const [plan, floorPlan] = [planOf(0, LOCKS, { airMs }), planOf(1, LOCKS, { airMs })];
-  const [macs, floorMacs] = [macsOf(0, LOCKS), macsOf(1, LOCKS)];
-  const contender = (one: Omit<Contender, 'samples'>): Contender => ({
-    ...one,
-    samples: { heardMs: [], answeredMs: [] },
-  });
-  const prepared = stack.use(await openBenchSite([floorPlan]));
+export const benchUnlock = (options: { cache: string }) => unlocks(options, 0, 'zstack');
+export const benchUnlockAir = (options: { cache: string }) => unlocks(options, 15, 'zstack');
+export const benchUnlockEmber = (options: { cache: string }) => unlocks(options, 0, 'ember');
+
+const contender = (one: Omit<Contender, 'samples'>): Contender => ({
+  ...one,
+  samples: { heardMs: [], answeredMs: [] },
+});
+
+/** What it takes at least, of Z-Stack alone. */
+async function openFloors(stack: AsyncDisposableStack, airMs: AirMs, adapter: Adapter): Promise<Contender[]> {
+  if (adapter !== 'zstack') return [];
+  const macs = macsOf(1, LOCKS);
+  const prepared = stack.use(await openBenchSite([planOf(1, LOCKS, { airMs })]));
   await prepared.stop();
-  const bare = simulatedOf(prepared);
-  const { unlock: unlockBarely } = stack.use(await openFloor(bare, floorMacs));
-  const floor = contender({ simulated: bare, macs: floorMacs, unlock: unlockBarely });
+  const simulated = simulatedOf(prepared);
+  const { unlock } = stack.use(await openFloor(simulated, macs));
+  return [contender({ simulated, macs, unlock })];
+}
 
+async function unlocks({ cache }: { cache: string }, airMs: AirMs, adapter: Adapter): Promise<BenchTable> {
+  await using stack = new AsyncDisposableStack();
+  const plan = planOf(0, LOCKS, { airMs, adapter });
+  const macs = macsOf(0, LOCKS);
+  const floors = await openFloors(stack, airMs, adapter);
   const site = stack.use(await openBenchSite([plan]));
   const openedAt = monotonicMs();
   const simulated = simulatedOf(site);
@@ -65,16 +75,15 @@ async function unlocks({ cache }: { cache: string }, airMs: AirMs): Promise<Benc
   let theirs: Contender | undefined;
   if ('entry' in installed) {
     const coordinator = stack.use(await openSimulatedGateway(plan));
-    const peer = stack.use(await openPeer(installed, coordinator.port));
+    const peer = stack.use(await openPeer(installed, coordinator));
     await peer.join(coordinator, macs);
     theirs = contender({ simulated: coordinator, macs, unlock: peer.unlock });
   }
-  await takeTurns([ours, local, floor, ...(theirs ? [theirs] : [])], openedAt + STARTED_MS);
+  await takeTurns([ours, local, ...floors, ...(theirs ? [theirs] : [])], openedAt + STARTED_MS);
   const median = quantile(ours.samples.answeredMs, 0.5);
-  const floorMedian = quantile(floor.samples.answeredMs, 0.5);
   const theirMedian = theirs && quantile(theirs.samples.answeredMs, 0.5);
   return {
-    title: `Zigbee: unlock, ${LOCKS} locks, ${airMs} ms of air`,
+    title: `Zigbee: unlock, ${LOCKS} locks, ${airMs} ms of air, ${adapter}`,
     rows: [
       { what: 'POST …/unlock → command at the lock', figure: figureOf(ours.samples.heardMs) },
       {
@@ -85,10 +94,10 @@ async function unlocks({ cache }: { cache: string }, airMs: AirMs): Promise<Benc
         what: 'the same without TLS, over the local socket',
         figure: figureOf(local.samples.answeredMs),
       },
-      {
+      ...floors.map(({ samples }) => ({
         what: 'the floor: bare HTTPS, two durable writes, a process for the coordinator',
-        figure: figureOf(floor.samples.answeredMs),
-      },
+        figure: figureOf(samples.answeredMs),
+      })),
       ...peerRows(theirs, 'missing' in installed ? installed.missing : ''),
       ratioRow({
         what: `ours / ${PEER}, p50 to the answer`,
@@ -96,14 +105,7 @@ async function unlocks({ cache }: { cache: string }, airMs: AirMs): Promise<Benc
         target: TARGET_RATIOS[airMs],
         ...(theirMedian !== undefined && { theirs: theirMedian }),
       }),
-      {
-        what: `the floor / ${PEER}, p50 to the answer`,
-        figure: theirMedian === undefined ? 'not measured' : `${(floorMedian / theirMedian).toFixed(2)} ×`,
-      },
-      {
-        what: 'ours / the floor, p50 to the answer',
-        figure: `${(median / floorMedian).toFixed(2)} ×`,
-      },
+      ...floors.flatMap(({ samples }) => floorRows(quantile(samples.answeredMs, 0.5), median, theirMedian)),
     ],
     notes: [
       'Both end with the report of the bolt. Ours also waits twice for the disk (intent and outcome in the audit), for the',
@@ -111,6 +113,16 @@ async function unlocks({ cache }: { cache: string }, airMs: AirMs): Promise<Benc
       'zigbee2mqtt waits for neither, and stores nothing. HTTPS over a kept connection; MQTT over mosquitto, without TLS.',
     ],
   };
+}
+
+function floorRows(floor: number, ours: number, theirs: number | undefined): Row[] {
+  return [
+    {
+      what: `the floor / ${PEER}, p50 to the answer`,
+      figure: theirs === undefined ? 'not measured' : `${(floor / theirs).toFixed(2)} ×`,
+    },
+    { what: 'ours / the floor, p50 to the answer', figure: `${(ours / floor).toFixed(2)} ×` },
+  ];
 }
 
 function simulatedOf({ gateways: [gateway] }: BenchSite): SimulatedGateway {

@@ -87,13 +87,16 @@ export interface Peer extends AsyncDisposable {
   start(): Promise<void>;
 }
 
-export async function openPeer({ entry }: Installed, port: string): Promise<Peer> {
+export async function openPeer(
+  { entry }: Installed,
+  coordinator: Pick<SimulatedGateway, 'port' | 'adapter'>,
+): Promise<Peer> {
   await using stack = new AsyncDisposableStack();
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-bench-z2m-'));
   stack.defer(() => rmSync(folder, { recursive: true, force: true }));
   const broker = stack.use(await openMosquitto({ folder }));
   const server = `mqtt://127.0.0.1:${broker.port}`;
-  await writeFile(join(folder, 'configuration.yaml'), stringify(configuration(server, port)));
+  await writeFile(join(folder, 'configuration.yaml'), stringify(configuration(server, coordinator)));
   const log = openSync(join(folder, 'zigbee2mqtt.log'), 'a');
   stack.defer(() => closeSync(log));
   const client = await connectAsync(server, { protocolVersion: 4 });
@@ -175,11 +178,11 @@ export async function openPeer({ entry }: Installed, port: string): Promise<Peer
 }
 
 /** As it comes, but for a web page, for which ours has no match in these benches, and for less of a log. */
-function configuration(server: string, port: string) {
+function configuration(server: string, { port, adapter }: Pick<SimulatedGateway, 'port' | 'adapter'>) {
   return {
     version: 5,
     mqtt: { base_topic: BASE, server },
-    serial: { port, adapter: 'zstack' },
+    serial: { port, adapter },
     frontend: { enabled: false },
     homeassistant: { enabled: false },
     advanced: {
