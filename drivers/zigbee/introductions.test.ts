@@ -159,7 +159,7 @@ it('locks that an earlier start left half configured are all tried again, a few 
   introductions.review(locks);
   expect(running.size).toBe(4);
   while (running.size > 0) for (const ieee of [...running.keys()]) await finish(ieee);
-  expect([...memory.values()].map(({ configuration }) => configuration)).toEqual(locks.map(() => 4));
+  expect([...memory.values()].map(({ configuration }) => configuration)).toEqual(locks.map(() => 5));
 });
 
 it('a lock that joins again has all steps done again', async () => {

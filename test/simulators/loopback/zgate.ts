@@ -37,6 +37,7 @@ export const gatewayOptions = zigbeeOptions
     cert: true,
     snapshot: true,
     restore: true,
+    withoutKeys: true,
     knownLocks: true,
     lastSeen: true,
     heardOn: true,
