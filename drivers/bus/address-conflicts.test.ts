@@ -1,4 +1,5 @@
 /** Two devices at one address: found out, reported, and kept from disturbing the others. */
+
 import { expect, it } from 'vitest';
 import {
   ask,
@@ -11,6 +12,7 @@ import {
   says,
 } from '../../test/drivers/bus/bus.ts';
 import type { Answer } from '../../test/drivers/bus/port.ts';
+import { messagesOf } from '../../test/drivers/bus/warnings.ts';
 import { openRandom } from '../../test/simulators/bus/random.ts';
 import type { Poll } from './exchange.ts';
 import { openMissedRequests } from './outstanding-requests.ts';
@@ -47,11 +49,11 @@ it('that speak at once are reported, also when one of them is understood at time
     asked += 1;
     return asked % 3 === 0 ? says(7)(request) : garbled(request);
   });
-  expect(bench.report().warnings).toEqual([]);
+  expect(messagesOf(bench.report())).toEqual([]);
   const alone = await bench.refreshMs();
   bench.bus.poll(pollOf(TWIN));
   const together = await bench.refreshMs();
-  expect(bench.report().warnings).toEqual([DUPLICATE]);
+  expect(messagesOf(bench.report())).toEqual([DUPLICATE]);
   expect(together / alone).toBeLessThan(1.1);
 });
 
@@ -60,10 +62,10 @@ it('are reported no more when there is one', async () => {
   const bench = await openBusWith((request) => (areTwo ? garbled(request) : says(7)(request)));
   bench.bus.poll(pollOf(TWIN));
   await bench.clock.advance(20_000);
-  expect(bench.report().warnings).toEqual([DUPLICATE]);
+  expect(messagesOf(bench.report())).toEqual([DUPLICATE]);
   areTwo = false;
   await bench.clock.advance(60_000);
-  expect(bench.report().warnings).toEqual([]);
+  expect(messagesOf(bench.report())).toEqual([]);
 });
 
 it('are not made of a bad wire', async () => {
@@ -74,7 +76,7 @@ it('are not made of a bad wire', async () => {
   });
   for (const address of [...HEALTHY, TWIN]) bench.bus.poll(pollOf(address));
   await bench.clock.advance(60_000);
-  expect(bench.bus.report().warnings).toEqual([]);
+  expect(messagesOf(bench.bus.report())).toEqual([]);
 });
 
 it('of which one speaks behind the other are reported, and heard out before anybody else is asked', async () => {
@@ -93,7 +95,7 @@ it('of which one speaks behind the other are reported, and heard out before anyb
   }
   bench.bus.poll(pollOf(TWIN));
   await bench.clock.advance(20_000);
-  expect(bench.report().warnings).toEqual([DUPLICATE]);
+  expect(messagesOf(bench.report())).toEqual([DUPLICATE]);
   const before = disturbed;
   await bench.clock.advance(20_000);
   expect(disturbed - before).toBeLessThan(5);
@@ -109,13 +111,13 @@ it('are found when one answers while no question is open, and not made of a late
   });
   bench.bus.poll(pollOf(TWIN, 200));
   await bench.clock.advance(20_000);
-  expect(bench.bus.report().warnings).toEqual([DUPLICATE]);
+  expect(messagesOf(bench.bus.report())).toEqual([DUPLICATE]);
   const late = await openTestBus((request) => ({ bytes: says(7)(request), turnaroundMs: 150 }), {
     turnaroundMaxMs: 100,
   });
   late.bus.poll(pollOf(TWIN, 200));
   await late.clock.advance(20_000);
-  expect(late.bus.report().warnings.filter((warning) => warning.includes('two devices'))).toEqual([]);
+  expect(messagesOf(late.bus.report()).filter((warning) => warning.includes('two devices'))).toEqual([]);
 });
 
 /** Address 1 answers after `lateMs`; the others are healthy. */
@@ -128,7 +130,7 @@ async function openBusWithLatecomer(lateMs: () => number) {
   const seen = new Set<string>();
   for (let second = 0; second < 60; second += 1) {
     await bench.clock.advance(1_000);
-    for (const warning of bench.bus.report().warnings) seen.add(warning);
+    for (const warning of messagesOf(bench.bus.report())) seen.add(warning);
   }
   const device = (address: number) =>
     bench.bus.report().devices.find((candidate) => candidate.address === address);
@@ -179,7 +181,8 @@ it.each([0.5, 0.8])(
       { turnaroundMaxMs: 200 },
     );
     for (const address of [1, 2, TWIN]) bench.bus.poll(numberedPollOf(address));
-    const conflicts = () => bench.bus.report().warnings.filter((warning) => warning.includes('two devices'));
+    const conflicts = () =>
+      messagesOf(bench.bus.report()).filter((warning) => warning.includes('two devices'));
     await bench.clock.advance(5_000);
     isLate = true;
     for (let second = 0; second < 60; second += 1) {

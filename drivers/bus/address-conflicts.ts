@@ -1,4 +1,5 @@
 /** Addresses where two devices may answer (conflict-evidence.ts): detects them, warns, and keeps them from disturbing the others. */
+import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
 import type { Clock } from '../contract/driver.ts';
 import { isConflict, nextEvidence, wasFollowed } from './conflict-evidence.ts';
 import type { Exchange } from './exchange.ts';
@@ -21,7 +22,7 @@ export interface AddressConflicts {
   isContested(address: number): boolean;
   /** How long not to poll it again. */
   spacingMs(station: Station): number;
-  warnings(): string[];
+  warnings(): BusWarning[];
 }
 
 /** Listening on holds the wire for a whole turnaround: a tenth of its time at most. */
@@ -96,10 +97,9 @@ export function openAddressConflicts(
         return Math.max(listeningEveryMs, SUSPECT_EVERY_MS);
       return isSuspect(station) ? SUSPECT_EVERY_MS : 0;
     },
-    warnings: () => [...stations.values()].filter(isSuspect).map(({ address }) => suspicionOf(address)),
+    warnings: () =>
+      [...stations.values()]
+        .filter(isSuspect)
+        .map(({ address }) => busWarning('ADDRESS_TWICE_SUSPECTED', { address })),
   };
-}
-
-function suspicionOf(address: number): string {
-  return `address ${address}: what is heard there is damaged or comes twice, and not so elsewhere: two devices probably have this address. Disconnect one and give it another address; else look at the branch of the cable`;
 }

@@ -1,4 +1,5 @@
 /** Exchanges of a bus on a manual clock and a scripted port. */
+
 import { expect, it } from 'vitest';
 import {
   ask,
@@ -13,6 +14,7 @@ import {
   REFUSAL,
   says,
 } from '../../test/drivers/bus/bus.ts';
+import { messagesOf } from '../../test/drivers/bus/warnings.ts';
 import { characterMs, rtuGapMs } from './options.ts';
 import { MARGIN_MS } from './turnaround.ts';
 
@@ -57,14 +59,14 @@ it('says after 5 s that nothing is heard while its port takes no bytes, and no m
   await clock.advance(1_000);
   wire.stall(true);
   await clock.advance(4_500);
-  expect(bus.report().warnings).toEqual([]);
+  expect(messagesOf(bus.report())).toEqual([]);
   await clock.advance(1_500);
-  expect(bus.report().warnings).toEqual([
+  expect(messagesOf(bus.report())).toEqual([
     expect.stringMatching(/^nothing is heard on this bus.*flow control/),
   ]);
   wire.stall(false);
   await clock.advance(10_000);
-  expect(bus.report().warnings).toEqual([]);
+  expect(messagesOf(bus.report())).toEqual([]);
 });
 
 it('reports how long commands took from the queue to their replies, and nothing else', async () => {

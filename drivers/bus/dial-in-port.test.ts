@@ -1,4 +1,5 @@
 /** Serial device servers that dial in, played by real sockets and by socat. */
+
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
@@ -6,6 +7,7 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { silentLog } from '../../src/platform/log.ts';
 import { optionsWith } from '../../test/drivers/bus/bus.ts';
+import { messagesOf } from '../../test/drivers/bus/warnings.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openPort } from './bus.ts';
 
@@ -82,7 +84,9 @@ it('carries bytes there and back, hangs up on a second connection, and listens a
       warnings: [],
     });
     await hungUpOn(number);
-    expect(port.warnings).toEqual([expect.stringMatching(/a second connection from 127.0.0.1 was refused/)]);
+    expect(messagesOf(port)).toEqual([
+      expect.stringMatching(/a second connection from 127.0.0.1 was refused/),
+    ]);
     port.write(Uint8Array.of(7));
     await vi.waitFor(() => expect(received).toEqual([0, 255, 13, 7]));
     peer.destroy();
@@ -97,7 +101,7 @@ it('hangs up on another address, says so, and waits on for its own', async () =>
   await hungUpOn(number, '127.0.0.1');
   await dialled(number, '127.0.0.2');
   const port = await awaited;
-  expect(port.warnings).toEqual(['127.0.0.1 dialled in and was refused: allowedPeer is 127.0.0.2']);
+  expect(messagesOf(port)).toEqual(['127.0.0.1 dialled in and was refused: allowedPeer is 127.0.0.2']);
 });
 
 it('says that no one has dialled in, and listens no more then', async () => {

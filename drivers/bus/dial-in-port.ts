@@ -3,7 +3,9 @@
  * time. It says nothing of itself, so what connects from elsewhere is hung up on, and so is a second one. When the connection ends, the
  * port is lost, and the next one listens again within a second.
  */
+
 import { createServer, type Server, type Socket } from 'node:net';
+import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
 import { type Clock, DriverError } from '../contract/driver.ts';
 import type { OpenPort } from './port.ts';
 import { portOn } from './tcp-port.ts';
@@ -15,7 +17,7 @@ export const openDialInPort: OpenPort = async (options, listener, { clock }, sig
   const { port: name, allowedPeer = '' } = options;
   signal.throwIfAborted();
   const server = createServer();
-  let refused: string | undefined;
+  let refused: BusWarning | undefined;
   let taken: Socket | undefined;
   const arrived = Promise.withResolvers<Socket>();
   server.on('connection', (socket) => {
@@ -27,8 +29,8 @@ export const openDialInPort: OpenPort = async (options, listener, { clock }, sig
     }
     refused =
       from === plainAddress(allowedPeer)
-        ? `a second connection from ${from} was refused: the bus has one, and it is in use`
-        : `${from} dialled in and was refused: allowedPeer is ${allowedPeer}`;
+        ? busWarning('SECOND_CONNECTION', { from })
+        : busWarning('PEER_REFUSED', { from, allowedPeer });
     socket.on('error', () => undefined).resetAndDestroy();
   });
   try {
@@ -36,7 +38,7 @@ export const openDialInPort: OpenPort = async (options, listener, { clock }, sig
     const socket = await awaited(
       arrived.promise,
       { clock, signal },
-      () => refused ?? `${allowedPeer} has not dialled in`,
+      () => refused?.message ?? `${allowedPeer} has not dialled in`,
       name,
     );
     const port = portOn(socket, { name, words: WORDS, latencyMs: 0 }, listener);

@@ -1,6 +1,8 @@
 /** Replies that come after their time are neither noise nor collisions. */
+
 import { expect, it } from 'vitest';
 import { openTestBus, pollOf, says } from '../../test/drivers/bus/bus.ts';
+import { messagesOf } from '../../test/drivers/bus/warnings.ts';
 import { openLateReplies } from './late-replies.ts';
 
 const SLOW = 2;
@@ -29,11 +31,11 @@ it('are counted at the device, and reported with what to do', async () => {
   expect(counters(SLOW)).toMatchObject({ timeouts: 3, late: 3, collisions: 0, framing: 0 });
   expect(bus.report()).toMatchObject({
     strayBytes: 0,
-    warnings: [expect.stringMatching(/too late.*address 2$/)],
+    warnings: [{ message: expect.stringMatching(/too late.*address 2$/) }],
   });
   slowMs.value = 1;
   await clock.advance(120_000);
-  expect(bus.report().warnings).toEqual([]);
+  expect(messagesOf(bus.report())).toEqual([]);
 });
 
 it('are no collision of the device that is being asked meanwhile', async () => {
@@ -59,7 +61,7 @@ it('show that a device is there that was probed too shortly: it is given all its
   await clock.advance(35_000);
   expect(poll.calls).toContain('alive');
   expect(poll.calls.at(-1)).toBe('reply 7');
-  expect(bus.report().warnings).toEqual([]);
+  expect(messagesOf(bus.report())).toEqual([]);
 });
 
 it('are noise when no one was asked', async () => {

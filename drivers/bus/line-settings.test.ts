@@ -1,6 +1,8 @@
 /** Exchanges with other characters than the bus is configured with. */
+
 import { expect, it } from 'vitest';
 import { ask, command, forever, openTestBus, outcomeOf, pollOf, says } from '../../test/drivers/bus/bus.ts';
+import { messagesOf } from '../../test/drivers/bus/warnings.ts';
 import { tuned } from './line-settings.ts';
 import type { LineSettings } from './options.ts';
 
@@ -45,9 +47,9 @@ it('says nothing of a device that is polled, and lets its polls go on in between
   const last = lines.lastIndexOf(9_600);
   const first = lines.indexOf(9_600);
   expect(lines.slice(first, last).filter((rate) => rate === 19_200).length).toBeGreaterThanOrEqual(4);
-  expect(bus.report().warnings).toContainEqual(expect.stringContaining('a scan tries other baud rates'));
+  expect(messagesOf(bus.report())).toContainEqual(expect.stringContaining('a scan tries other baud rates'));
   await clock.advance(5_000);
-  expect(bus.report().warnings).toEqual([]);
+  expect(messagesOf(bus.report())).toEqual([]);
   expect(soon()).toBeGreaterThan(0);
 });
 

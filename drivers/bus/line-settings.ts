@@ -2,6 +2,7 @@
  * The characters a port has: those of the configuration, but for the time of an exchange that wants others. Back again
  * whatever comes of it; a port that does not go back is lost, and opened again as it is configured.
  */
+import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
 import type { Clock } from '../contract/driver.ts';
 import type { Exchange, Order } from './exchange.ts';
 import type { BusOptions, LineSettings } from './options.ts';
@@ -13,7 +14,7 @@ export interface Tuning {
   line(): LineSettings;
   /** Throws LINK_LOST when the port is lost by it, or cannot have others. */
   during<Result>(line: LineSettings, work: () => Promise<Result>): Promise<Result>;
-  warnings(): string[];
+  warnings(): BusWarning[];
 }
 
 /** Between two exchanges of a search for the right ones. */
@@ -53,11 +54,7 @@ export function openTuning(
       }
     },
     warnings: () =>
-      clock.monotonic() - searchedAt < SEARCH_PAUSE_MS
-        ? [
-            'a scan tries other baud rates: devices are read less often, and relays may fire later, until it ends',
-          ]
-        : [],
+      clock.monotonic() - searchedAt < SEARCH_PAUSE_MS ? [busWarning('BAUD_RATES_SCANNED', {})] : [],
   };
 }
 

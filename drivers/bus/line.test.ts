@@ -1,4 +1,5 @@
 /** What may be believed of what is heard, and when the next one may be asked. */
+
 import { describe, expect, it } from 'vitest';
 import {
   ask,
@@ -13,6 +14,7 @@ import {
   says,
 } from '../../test/drivers/bus/bus.ts';
 import { openTestPort } from '../../test/drivers/bus/port.ts';
+import { messagesOf } from '../../test/drivers/bus/warnings.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openBus } from './bus.ts';
 import { characterMs } from './options.ts';
@@ -160,7 +162,7 @@ describe('bytes that come sooner than the request can have left', () => {
       outcomes.push(outcome());
     }
     expect(outcomes).toEqual(['NO_REPLY', 'NO_REPLY', 'NO_REPLY', 9]);
-    expect(bus.report().warnings).toEqual([expect.stringContaining('sooner than the baud rate')]);
+    expect(messagesOf(bus.report())).toEqual([expect.stringContaining('sooner than the baud rate')]);
   });
 
   it('are nothing when no one was asked', async () => {
@@ -211,11 +213,11 @@ describe('local echo', () => {
     const { bus, clock, soon } = await openTestBus((request) => request, {}, { paced: false });
     const read = { ...ask(17), request: () => frame(17, 99, 0) };
     for (let time = 0; time < 3; time += 1) {
-      expect(bus.report().warnings).toEqual([]);
+      expect(messagesOf(bus.report())).toEqual([]);
       void bus.exchange(read, command(soon()), forever).catch(() => {});
       await clock.advance(300);
     }
-    expect(bus.report().warnings).toEqual([expect.stringContaining('localEcho')]);
+    expect(messagesOf(bus.report())).toEqual([expect.stringContaining('localEcho')]);
   });
 });
 

@@ -1,4 +1,5 @@
 /** A port as a wire with one owner: a request, the reply inside its own time, and the silence before the next one. */
+import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
 import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import type { Exchange } from './exchange.ts';
 import { type LateReplies, openLateReplies, type Senders } from './late-replies.ts';
@@ -66,7 +67,7 @@ export interface Line extends AsyncDisposable {
   /** An order is waiting: a conversation that may yield looks whether it should. */
   hurry(): void;
   /** What a technician should mend. */
-  warnings(): string[];
+  warnings(): BusWarning[];
   /** Replies that came after their time, since this was asked last. */
   takeLate: LateReplies['take'];
   /** Bytes that came while no question was open, or sooner than a reply can. */
@@ -319,7 +320,6 @@ function openBaudRateCheck(paced: boolean) {
       else if (early) earlyInARow += 1;
       isRefuted ||= paced && earlyInARow >= EARLY_IN_A_ROW_MAX;
     },
-    warnings: () =>
-      isRefuted ? ['replies come sooner than the baud rate allows: the port has no wire, or an echo'] : [],
+    warnings: () => (isRefuted ? [busWarning('EARLY_REPLIES', {})] : []),
   };
 }

@@ -1,4 +1,5 @@
 /** The contract of a port: what carries bytes to a bus and back. serial-port.ts, tcp-port.ts, dial-in-port.ts, rfc2217-port.ts and that of Modbus TCP (drivers/modbus/tcp-port.ts) are those there are. */
+import type { BusWarning } from '../contract/bus-warnings.ts';
 import type { Clock, DriverLog } from '../contract/driver.ts';
 import type { BusOptions, LineSettings } from './options.ts';
 
@@ -18,7 +19,7 @@ export interface Port extends AsyncDisposable {
   /** For people, such as /dev/ttyUSB0 or tcp://10.0.0.7:4001. */
   readonly name: string;
   /** What a technician should mend though it works, such as a latency timer of 16 ms. */
-  readonly warnings: readonly string[];
+  readonly warnings: readonly BusWarning[];
   /** Bytes take as long as the baud rate says; what comes sooner is no reply. Not so on ptys and networks. */
   readonly paced: boolean;
   /** A peer that is gone may go unnoticed: a bus that hears nothing any more takes the port for lost. */

@@ -1,6 +1,8 @@
 /** A serial device of this machine: a USB adapter, an on-board UART. */
+
 import { readFile, realpath } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
 import { DriverError } from '../contract/driver.ts';
 import type { OpenPort, PortListener } from './port.ts';
 import { type Characters, openWire, type SerialWire } from './serial-binding.ts';
@@ -95,8 +97,8 @@ export async function latencyTimer(path: string, devices = '/sys/class/tty'): Pr
 
 const GOOD_LATENCY_MS = 1;
 
-export function latencyWarnings(path: string, timer: number): string[] {
+export function latencyWarnings(path: string, timer: number): BusWarning[] {
   if (timer <= GOOD_LATENCY_MS) return [];
   const file = `/sys/class/tty/${basename(path)}/device/latency_timer`;
-  return [`the adapter holds back each reply for up to ${timer} ms: write ${GOOD_LATENCY_MS} to ${file}`];
+  return [busWarning('LATENCY_TIMER', { timerMs: timer, goodMs: GOOD_LATENCY_MS, file })];
 }

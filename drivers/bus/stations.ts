@@ -1,4 +1,5 @@
 /** All stations of one line: how long each is waited for, and what is learned from each exchange. */
+import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
 import { type Clock, DriverError } from '../contract/driver.ts';
 import type { BusReport } from '../contract/rs485.ts';
 import { openAddressConflicts } from './address-conflicts.ts';
@@ -43,15 +44,10 @@ const ADDRESS_MAX = 255;
  * stray may be late replies.
  */
 const LATE_FOR_MS = 60_000;
-/** Of a bus report (drivers/contract/rs485.ts). */
-const WARNING_MAX = 512;
 /** Requests that were heard as they were sent, in a row, before there is a warning. */
 const ECHOES_TO_WARN = 3;
 /** Nothing at all was heard for so long, though devices were asked. */
 const UNHEARD_MS = 5_000;
-const UNHEARD =
-  'nothing is heard on this bus, though its devices are asked: they are without power, the cable is broken, or the adapter does not send what it is given (flow control)';
-const ECHO = 'the adapter hears what it sends: switch its echo off, or set localEcho to true';
 
 export function openStations(options: BusOptions, line: Line, clock: Clock): Stations {
   const stations = new Map<number, Station>();
@@ -145,9 +141,12 @@ function openHearing(line: Line, options: Pick<BusOptions, 'localEcho'>) {
   let unheardSince: number | undefined;
   let echoes = 0;
   return {
-    warnings(now: number): string[] {
+    warnings(now: number): BusWarning[] {
       const isUnheard = unheardSince !== undefined && now - unheardSince >= UNHEARD_MS;
-      return [...(echoes >= ECHOES_TO_WARN ? [ECHO] : []), ...(isUnheard ? [UNHEARD] : [])];
+      return [
+        ...(echoes >= ECHOES_TO_WARN ? [busWarning('ECHO', {})] : []),
+        ...(isUnheard ? [busWarning('NOTHING_HEARD', {})] : []),
+      ];
     },
     listened(station: Station, conversation: Conversation, moves: boolean): void {
       const { heardAt, sentAt, endedAt, outcome, soundsLikeEcho } = conversation;
@@ -216,7 +215,7 @@ function lateWarnings(
   stations: readonly Station[],
   now: number,
   { turnaroundMaxMs }: Pick<BusOptions, 'turnaroundMaxMs'>,
-): string[] {
+): BusWarning[] {
   const slow = stations.flatMap(({ address, late }) =>
     late && now - late.at < LATE_FOR_MS && late.delayMs > turnaroundMaxMs
       ? [{ address, delayMs: late.delayMs }]
@@ -224,9 +223,8 @@ function lateWarnings(
   );
   if (slow.length === 0) return [];
   const addresses = slow.map(({ address }) => address).join(', ');
-  const longest = Math.ceil(Math.max(...slow.map(({ delayMs }) => delayMs)));
-  const text = `replies came too late, after up to ${longest} ms where turnaroundMaxMs is ${turnaroundMaxMs}: raise it, or look for a delay setting in the device or the device server; at address ${addresses}`;
-  return [text.slice(0, WARNING_MAX)];
+  const longestMs = Math.ceil(Math.max(...slow.map(({ delayMs }) => delayMs)));
+  return [busWarning('LATE_REPLIES', { longestMs, turnaroundMaxMs, addresses })];
 }
 
 // How long each station is waited for.

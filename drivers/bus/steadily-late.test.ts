@@ -1,6 +1,8 @@
 /** A device whose replies come after their time, each of them: none counts as the reply to a later question. */
+
 import { expect, it } from 'vitest';
 import { ask, command, forever, frame, openTestBus, outcomeOf, pollOf } from '../../test/drivers/bus/bus.ts';
+import { messagesOf } from '../../test/drivers/bus/warnings.ts';
 
 it.each([150, 215, 250, 300, 400])(
   'a device that is %i ms late is found out, and not believed',
@@ -22,7 +24,7 @@ it.each([150, 215, 250, 300, 400])(
     poll.calls.length = 0;
     await clock.advance(30_000);
     expect(poll.calls.filter((one) => one.startsWith('reply'))).toEqual([]);
-    expect(bus.report().warnings).toEqual([expect.stringMatching(/too late.*address 2$/)]);
+    expect(messagesOf(bus.report())).toEqual([expect.stringMatching(/too late.*address 2$/)]);
   },
 );
 

@@ -17,8 +17,10 @@
  * `bus` (BusReport), every second. Figures are rounded as they are taken in: people read them.
  * Events (DriverEvent.kind → data): `input` InputEvent · `alarm` AlarmEvent · `credential` CredentialEvent
  */
+
 import { z } from 'zod';
 import { BAUD_RATES, PARITIES } from '../bus/options.ts';
+import { busWarningSchema } from './bus-warnings.ts';
 import { hwId, INPUT_PINS, RELAY_MAX, UNLOCK_MAX_MS, UNLOCK_MIN_MS } from './settings.ts';
 
 /** Milliseconds of each pulse that holds the relay of a door that stands open: so long it stays closed after the gateway died. */
@@ -194,7 +196,7 @@ export const busReport = z.object({
    */
   commandSeconds: histogramReading,
   /** What a technician should mend. */
-  warnings: z.array(z.string().max(512)).max(16),
+  warnings: z.array(busWarningSchema).max(16),
   devices: z
     .array(
       z.object({

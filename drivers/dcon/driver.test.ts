@@ -1,5 +1,7 @@
 /** What a DCON driver reports, keeps and finds; what it switches is in safety.test.ts. */
+
 import { describe, expect, it } from 'vitest';
+import { messagesOf } from '../../test/drivers/bus/warnings.ts';
 import { openTestDriver, SETTINGS } from '../../test/drivers/dcon/driver.ts';
 import { busReport, probed } from '../contract/rs485.ts';
 import { openDcon } from './driver.ts';
@@ -156,7 +158,7 @@ describe('a module', () => {
       profile: null,
       levels: {},
     });
-    expect(busReport.parse(bench.bus()).warnings.join()).toMatch(/01 calls itself 4017/);
+    expect(messagesOf(busReport.parse(bench.bus())).join()).toMatch(/01 calls itself 4017/);
     bench.modules.module(1).name = '4055';
     await bench.clock.advance(1_000);
     expect(bench.report('lobby-01')).toMatchObject({ type: 'ADAM-4055' });
@@ -205,7 +207,7 @@ describe('settings', () => {
     await bench.settled(bench.execute('applySettings', apply(1, {}, 'lobby-02')));
     expect(bench.report('lobby-02').unsupported).toContain('relayIndex');
     await bench.clock.advance(5_000);
-    expect(busReport.parse(bench.bus()).warnings.join()).toMatch(/02 \(ADAM-4050\) has no watchdog/);
+    expect(messagesOf(busReport.parse(bench.bus())).join()).toMatch(/02 \(ADAM-4050\) has no watchdog/);
     await expect(
       bench.settled(bench.execute('applySettings', apply(2, { relayIndex: 4 }, 'lobby-03'))),
     ).rejects.toMatchObject({ code: 'REFUSED', message: expect.stringContaining('relays 0 to 3') });

@@ -1,6 +1,8 @@
 /** One module of the bus: what is configured, watched or commanded comes in here. */
+
 import type { Bus } from '../bus/bus.ts';
 import { openNotifier } from '../bus/waiting.ts';
+import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
 import { type DriverContext, DriverError } from '../contract/driver.ts';
 import type { Pulse, Pulsed, WatchdogTested } from '../contract/rs485.ts';
 import type { Rs485Apply } from '../contract/settings.ts';
@@ -66,7 +68,7 @@ export interface Module {
   /** Its watchdog is armed, and fed by `~**`. */
   isFed(): boolean;
   /** What a technician should mend. */
-  warning(): string | undefined;
+  warning(): BusWarning | undefined;
   /** Again, though nothing changed. */
   report(): void;
 }
@@ -130,7 +132,7 @@ export function openModule(options: ModuleOptions): Module {
     warning() {
       if (!state.known || state.guard.kind === 'armed') return undefined;
       const matters = state.known.type === null || state.applied?.settings.relayIndex != null;
-      return matters ? state.guard.reason : undefined;
+      return matters ? busWarning('DEVICE', { reason: state.guard.reason }) : undefined;
     },
     report: () => {
       if (state.known) report();

@@ -4,6 +4,7 @@
  */
 
 import type { Exchange, Poll } from '../bus/exchange.ts';
+import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
 import type { DriverLog } from '../contract/driver.ts';
 import type { Rs485Settings } from '../contract/settings.ts';
 import { MEET_EVERY_MS } from '../rs485/polling.ts';
@@ -38,7 +39,7 @@ export interface Device extends Disposable {
   /** Reports again what is known, so that its age can be seen. */
   report(): void;
   /** What a technician should mend. */
-  warning(): string | undefined;
+  warning(): BusWarning | undefined;
 }
 
 export interface DeviceOptions extends StateOptions {
@@ -63,12 +64,12 @@ export function openDevice(options: DeviceOptions): Device {
   let connected = false;
   /** It has restarted, perhaps in another place: nothing is sent to it by its name until that was read. */
   let isInDoubt = false;
-  let warning: string | undefined;
+  let warning: BusWarning | undefined;
 
-  function warn(message: string | undefined): void {
-    if (message !== undefined && message !== warning)
-      log.warn({ address: unit, profile: profile.name }, message);
-    warning = message;
+  function warn(fault: BusWarning | undefined): void {
+    if (fault !== undefined && fault.message !== warning?.message)
+      log.warn({ address: unit, profile: profile.name }, fault.message);
+    warning = fault;
   }
 
   function disconnect(): void {
@@ -100,11 +101,11 @@ export function openDevice(options: DeviceOptions): Device {
       isInDoubt = state.hasChanged('restart');
     },
     hindered(reason, isOtherProduct) {
-      warn(reason);
+      warn(busWarning('DEVICE', { reason }));
       if (isOtherProduct) disconnect();
     },
     refused: (reason) =>
-      warn(`the device at address ${unit} does not answer what profile ${profile.name} asks: ${reason}`),
+      warn(busWarning('PROFILE_REFUSED', { address: unit, profile: profile.name, reason })),
     lost(reason) {
       if (reason !== undefined) log.warn({ address: unit }, reason);
       disconnect();
@@ -138,7 +139,7 @@ export function openDevice(options: DeviceOptions): Device {
 }
 
 interface Presence {
-  warn(message: string | undefined): void;
+  warn(fault: BusWarning | undefined): void;
   disconnect(): void;
   connect(hwId: string): void;
 }
@@ -157,19 +158,14 @@ function contactEndOf(
     // Under the name of the one before, commands for another door would reach it.
     if (hwId !== state.hwId()) disconnect();
     if (hwId === undefined) {
-      warn(
-        `the device at address ${unit} gives no name where profile ${profile.name} has it: compare the two`,
-      );
+      warn(busWarning('NO_NAME', { address: unit, profile: profile.name }));
       return 'unfit';
     }
     const isSure = !profile.identity.hwId || hwId === claimed || hwId === state.hwId();
     claimed = hwId;
     if (!isSure) return 'unsure';
     const isFree = claim(hwId);
-    warn(
-      fault ??
-        (isFree ? undefined : `another device answers as ${hwId} too, besides the one at address ${unit}`),
-    );
+    warn(fault ?? (isFree ? undefined : busWarning('NAME_TWICE', { hwId, address: unit })));
     if (fault !== undefined || !isFree) {
       disconnect();
       return 'unfit';

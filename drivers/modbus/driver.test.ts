@@ -1,5 +1,7 @@
 /** The driver against simulated devices, on a manual clock: who is where, and what is refused. */
+
 import { describe, expect, it } from 'vitest';
+import { messagesOf } from '../../test/drivers/bus/warnings.ts';
 import {
   io,
   openOne,
@@ -123,7 +125,7 @@ describe('who is where', () => {
     });
     await link.clock.advance(6_000);
     expect(link.history('GIO-0001').every(({ address }) => address === 17)).toBe(true);
-    expect(link.bus()?.warnings).toEqual([
+    expect(messagesOf(link.bus())).toEqual([
       'another device answers as GIO-0001 too, besides the one at address 18',
     ]);
     stations.delete(17);
@@ -155,7 +157,7 @@ describe('who is where', () => {
     const { link } = await openOne(station({ kind: 'waveshare-relay-8' }) as ReturnType<typeof io>);
     await using _ = link;
     await link.clock.advance(6_000);
-    expect(link.bus()?.warnings).toEqual([
+    expect(messagesOf(link.bus())).toEqual([
       expect.stringMatching(
         /address 17 does not answer what profile gatehouse-io asks: .* exception 0[123] /,
       ),
@@ -170,8 +172,8 @@ describe('a device that answers its polls with exceptions', () => {
     await using _ = link;
     device.behave = (request) => framed(17, [(request[1] ?? 0) | 0x80, 4]);
     await link.clock.advance(6_000);
-    expect(link.bus()?.warnings).toEqual([expect.stringMatching(/exception 04 .* failure of its own/)]);
-    expect(link.bus()?.warnings.join()).not.toMatch(/is no /);
+    expect(messagesOf(link.bus())).toEqual([expect.stringMatching(/exception 04 .* failure of its own/)]);
+    expect(messagesOf(link.bus()).join()).not.toMatch(/is no /);
     expect(link.report('GIO-0001')).toMatchObject({ connected: false });
     device.behave = undefined;
     await link.clock.advance(6_000);
@@ -184,7 +186,7 @@ describe('a device that answers its polls with exceptions', () => {
     device.behave = (request) => framed(17, [(request[1] ?? 0) | 0x80, 0x0b]);
     await link.clock.advance(6_000);
     expect(link.report('GIO-0001')).toMatchObject({ connected: false });
-    expect(link.bus()?.warnings).toEqual([expect.stringMatching(/exception 0B .* the Modbus gateway/)]);
+    expect(messagesOf(link.bus())).toEqual([expect.stringMatching(/exception 0B .* the Modbus gateway/)]);
     const { results } = probed.parse(await link.execute('probe', { addresses: [17], repeats: 2 }));
     expect(results[0]).toMatchObject({ identity: null, counters: { refusals: 0, replies: 0 } });
   });
@@ -199,7 +201,9 @@ it('a Modbus TCP server in the place of a serial device server is named', async 
     return Uint8Array.of(0x11, 0x03, 0, 0, 0, 5, unit, functionCode, 2, 0, 0);
   };
   await link.clock.advance(6_000);
-  expect(link.bus()?.warnings).toEqual([expect.stringMatching(/Modbus TCP server answers \(MBAP headers\)/)]);
+  expect(messagesOf(link.bus())).toEqual([
+    expect.stringMatching(/Modbus TCP server answers \(MBAP headers\)/),
+  ]);
   expect(link.report('GIO-0001')).toMatchObject({ connected: false });
 });
 

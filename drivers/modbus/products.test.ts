@@ -219,7 +219,9 @@ describe('another product than that of the profile, as its register shows', () =
     expect(WRITES.map((functionCode) => sent(link, functionCode))).toEqual([0, 0, 0, 0]);
     expect(link.report(hwId)?.connected ?? false).toBe(false);
     expect(link.bus()).toMatchObject({
-      warnings: [expect.stringContaining('is no expertDAQ EX9060-M: holding register 482 shows 21')],
+      warnings: [
+        { message: expect.stringContaining('is no expertDAQ EX9060-M: holding register 482 shows 21') },
+      ],
     });
   });
 });

@@ -1,6 +1,8 @@
 /** The driver on a real pty, against devices that another hand wrote from the maps (test/simulators/bus). */
+
 import { expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
+import { messagesOf } from '../../test/drivers/bus/warnings.ts';
 import { profileNamed, settingsWith } from '../../test/drivers/modbus/link.ts';
 import { openSimulatedBus, type SimulatedBus } from '../../test/simulators/bus/bus.ts';
 import type { DriverError, DriverEvent, Plain } from '../contract/driver.ts';
@@ -198,9 +200,9 @@ it('says where two devices have one address, whether one speaks behind the other
   const patient = { ...patience, timeout: 60_000 };
   for (const turnaroundMs of [2, 25]) {
     await bus.set(2, { faults: { twin: { turnaroundMs } } });
-    await vi.waitFor(() => expect(link.bus().warnings.join()).toMatch(/^address 2: /), patient);
+    await vi.waitFor(() => expect(messagesOf(link.bus()).join()).toMatch(/^address 2: /), patient);
     await bus.set(2, { faults: null });
-    await vi.waitFor(() => expect(link.bus().warnings).toEqual([]), patient);
+    await vi.waitFor(() => expect(messagesOf(link.bus())).toEqual([]), patient);
   }
 }, 270_000);
 

@@ -3,8 +3,10 @@
  * would on a wire. A reply counts by its transaction alone, so that a late one is never taken for the answer to another
  * request. There is one connection to a gateway and one request in flight on it, which is what cheap ones have.
  */
+
 import type { OpenPort } from '../bus/port.ts';
 import { tcpPortTo } from '../bus/tcp-port.ts';
+import { busWarning } from '../contract/bus-warnings.ts';
 import { CRC_LENGTH, wireFrame } from './frame.ts';
 import { encodeTcp, openTcpFrames, type TcpFrame } from './tcp-frame.ts';
 
@@ -62,7 +64,10 @@ export function modbusTcpOver(openPort: OpenPort): OpenPort {
     return {
       name: port.name,
       get warnings() {
-        return [...port.warnings, ...(unasked > 0 ? [unaskedWarning(unasked)] : [])];
+        return [
+          ...port.warnings,
+          ...(unasked > 0 ? [busWarning('UNASKED_REPLIES', { count: unasked })] : []),
+        ];
       },
       paced: false,
       diesUnnoticed: true,
@@ -90,8 +95,4 @@ function whatIn([unit, functionCode = 0]: Uint8Array): string {
 
 function isOfGateway([, functionCode = 0, code = 0]: Uint8Array): boolean {
   return (functionCode & EXCEPTION) !== 0 && GATEWAY_EXCEPTIONS.includes(code);
-}
-
-function unaskedWarning(count: number): string {
-  return `${count} replies answer no request, or one that was answered before: the gateway repeats replies, or gives its clients those of others`;
 }

@@ -1,5 +1,7 @@
 /** Modbus TCP on a manual clock: devices behind a gateway, and what gateways do to replies. */
+
 import { describe, expect, it } from 'vitest';
+import { messagesOf } from '../../test/drivers/bus/warnings.ts';
 import {
   io,
   openTestLink,
@@ -94,7 +96,7 @@ describe('devices behind a Modbus TCP gateway', () => {
   it('that do not answer are named by the exception of the gateway', async () => {
     const { link } = await openGateway(new Map([[17, io()]]), { devices: [{ unitId: 17 }, { unitId: 18 }] });
     await using _ = link;
-    expect(link.bus()?.warnings).toEqual([
+    expect(messagesOf(link.bus())).toEqual([
       expect.stringMatching(/address 18 .*exception 0B .*heard nothing/),
     ]);
     expect(link.report('GIO-0001')).toMatchObject({ connected: true });
@@ -120,7 +122,7 @@ describe('a reply', () => {
     const [device] = link.bus()?.devices ?? [];
     expect(device?.counters.late).toBeGreaterThan(3);
     expect(device?.counters.collisions).toBe(0);
-    expect(link.bus()?.warnings).toEqual([expect.stringMatching(/came too late.*raise it/)]);
+    expect(messagesOf(link.bus())).toEqual([expect.stringMatching(/came too late.*raise it/)]);
   });
 
   it('to a pulse that is late confirms no later one', async () => {
@@ -177,7 +179,7 @@ describe('a reply', () => {
     };
     await link.clock.advance(3_000);
     expect(link.report('GIO-0001')).toMatchObject({ connected: true });
-    expect(link.bus()?.warnings).toEqual([expect.stringMatching(/answer no request.*repeats replies/)]);
+    expect(messagesOf(link.bus())).toEqual([expect.stringMatching(/answer no request.*repeats replies/)]);
   });
 
   it('in pieces, and two in one, are read', async () => {

@@ -1,5 +1,7 @@
 /** A product that does not time pulses itself: outputs, watchdog and the end of a pulse, on a manual clock. */
+
 import { describe, expect, it } from 'vitest';
+import { messagesOf } from '../../test/drivers/bus/warnings.ts';
 import { openTestLink, sent, type TestDevice } from '../../test/drivers/modbus/link.ts';
 import { framed } from '../../test/simulators/bus/modbus/frame.ts';
 import type { DriverError, Plain } from '../contract/driver.ts';
@@ -84,14 +86,14 @@ describe('a product whose pulses the gateway times', () => {
     await using link = await openLink(one);
     await link.clock.advance(5_000);
     expect(link.report(hwId)).toBeUndefined();
-    expect(link.bus()?.warnings).toEqual([
+    expect(messagesOf(link.bus())).toEqual([
       expect.stringMatching(/the watchdog of Board at address 1 does not take its time of 5000 ms/),
     ]);
     await expect(link.execute('pulse', pulse())).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
     one.state.takesWatchdog = true;
     one.behave = (request, answer) => (request[1] === 1 ? framed(1, [1, 1, 0b0100]) : answer());
     await link.clock.advance(6_000);
-    expect(link.bus()?.warnings).toEqual([
+    expect(messagesOf(link.bus())).toEqual([
       expect.stringMatching(/output2 of Board at address 1 does not go off/),
     ]);
   });
@@ -311,7 +313,7 @@ describe('a product whose pulses the gateway times', () => {
     expect(since).toContain(6);
     expect(since).not.toContain(5);
     expect(link.report(hwId)).toMatchObject({ connected: true });
-    expect(link.bus()?.warnings).toEqual([expect.stringMatching(/was not fed in time \(.* ms\)/)]);
+    expect(messagesOf(link.bus())).toEqual([expect.stringMatching(/was not fed in time \(.* ms\)/)]);
     await link.execute('pulse', pulse());
     expect(one.state.outputs).toBe(0b0100);
   });

@@ -3,6 +3,7 @@
  * live pulse is off, and its watchdog, which opens what a dead gateway leaves closed, shows that it is in force.
  */
 import type { Exchange } from '../bus/exchange.ts';
+import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
 import type { Clock, Plain } from '../contract/driver.ts';
 import { openWatchdogFeed, openWatchdogPauses, RUN_OUT_SHARE, type Unfed } from '../rs485/watchdog-feed.ts';
 import { proofOf } from '../rs485/watchdog-proof.ts';
@@ -21,7 +22,7 @@ export interface WatchdogGuard {
   /** To be read with everything else, and after each round of polls one of them again. */
   spans: readonly Span[];
   /** Why it may not be used; undefined: it may. */
-  fault(image: Image): string | undefined;
+  fault(image: Image): BusWarning | undefined;
   /** Why what was so is not so any more. */
   lapse(image: Image): string | undefined;
   /** The same exchange; what feeds the watchdog is noted. */
@@ -39,7 +40,7 @@ export interface WatchdogGuard {
   /** When it was not fed in time, lately. */
   unfed(): Unfed | null;
   /** What of it a technician should mend. */
-  warning(): string | undefined;
+  warning(): BusWarning | undefined;
   /** What is due in place of the next poll. */
   due(image: Image): Step | undefined;
 }
@@ -81,7 +82,7 @@ export function watchdogGuardOf(
   let feeds = 0;
   const { heard, heardAt } = openHeard(clock);
   const pauses = openWatchdogPauses(clock);
-  let starved: string | undefined;
+  let starved: BusWarning | undefined;
 
   const allOff = () =>
     write(unit, { functionCode: 15, address: outputs.address, values: relays.map(() => false) });
@@ -105,10 +106,11 @@ export function watchdogGuardOf(
       feeding.feeding(write(unit, { functionCode: 6, address: time.address, value: unitsOf(watchdog) })),
     take: feeding.armed,
   };
-  function pauseWarning(): string | undefined {
+  function pauseWarning(): BusWarning | undefined {
     const pausedMs = feeding.lapsedMs();
     if (pausedMs === undefined) return undefined;
-    return `the watchdog of ${where} runs out after ${milliseconds} ms and was not fed in time (${Math.round(pausedMs)} ms): the gateway was held up, or the bus is too slow. Remove devices that are absent, poll fewer on this bus, or raise its baud rate`;
+    const figures = { timeoutMs: milliseconds, pausedMs: Math.round(pausedMs) };
+    return busWarning('WATCHDOG_UNFED', { device: where, ...figures });
   }
 
   return {
@@ -125,9 +127,9 @@ export function watchdogGuardOf(
     },
     fault(image) {
       const absent = whyNotInForce(watchdog, image);
-      if (absent !== undefined) return `the watchdog of ${where} ${absent}: no relay is closed without it`;
+      if (absent) return said(`the watchdog of ${where} ${absent}: no relay is closed without it`);
       const [on] = strayOutputs(image);
-      return on === undefined ? pauseWarning() : `output${on} of ${where} does not go off`;
+      return on === undefined ? pauseWarning() : said(`output${on} of ${where} does not go off`);
     },
     lapse(image) {
       const absent = whyNotInForce(watchdog, image);
@@ -135,18 +137,18 @@ export function watchdogGuardOf(
     },
     watched: (exchange) => heard(feed ? exchange : feeding.feeding(exchange)),
     starved(image) {
-      const message = pauseWarning();
+      const warning = pauseWarning();
       // An output that is on without a live pulse is left to the watchdog: armed again, it would not open it.
       const isLeft = feed !== undefined && strayOutputs(image).length > 0;
-      if (!message || (isLeft && clock.monotonic() - fedAt < milliseconds * RUN_OUT_SHARE)) return undefined;
-      starved = message;
+      if (!warning || (isLeft && clock.monotonic() - fedAt < milliseconds * RUN_OUT_SHARE)) return undefined;
+      starved = warning;
       pauses.paused(feeding.lapsedMs() ?? 0);
-      return message;
+      return warning.message;
     },
-    unarmed: pauseWarning,
+    unarmed: () => pauseWarning()?.message,
     strayOutputs,
     heardAt,
-    tooSlow: () => (pauses.isTooSlow() ? starved : undefined),
+    tooSlow: () => (pauses.isTooSlow() ? starved?.message : undefined),
     unfed: pauses.unfed,
     warning: () => (pauses.unfed() ? starved : undefined),
     due(image) {
@@ -156,6 +158,8 @@ export function watchdogGuardOf(
     },
   };
 }
+
+const said = (reason: string) => busWarning('DEVICE', { reason });
 
 /** When a device answered last. */
 function openHeard(clock: Clock) {

@@ -1,6 +1,8 @@
 /** Two devices of the factory at one address: neither is believed or given a key, and a warning says so. */
+
 import { expect, it } from 'vitest';
 import { openTestPort } from '../../test/drivers/bus/port.ts';
+import { messagesOf } from '../../test/drivers/bus/warnings.ts';
 import { KEY } from '../../test/drivers/osdp/protocol/panel.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openRandom } from '../../test/simulators/bus/random.ts';
@@ -59,7 +61,7 @@ async function openConflictBench(manner: Manner) {
   return {
     clock,
     connected,
-    warnings: () => busReport.parse(reports.get('bus')).warnings.join(),
+    warnings: () => messagesOf(busReport.parse(reports.get('bus'))).join(),
     paired: () => devices.map((device) => device.describe(clock.monotonic()).isPaired),
     disconnectOther: () => {
       isAlone = true;

@@ -1,4 +1,5 @@
 /** Evidence of two devices at one address before either has a key: replies are garbled, or two identities alternate. */
+import { busWarning } from '../contract/bus-warnings.ts';
 
 /** Garbled exchanges in a row; a bad wire garbles one of ten. */
 const GARBLED_TURNS = 5;
@@ -44,9 +45,9 @@ export function openAddressConflict(): AddressConflict {
 }
 
 export function duplicateAddressAdvice(address: number): string {
-  return `two devices answer at address ${address}: disconnect one, give the other one another address (gatehouse osdp pair, osdp set), and connect it again.`;
+  return busWarning('ADDRESS_TWICE', { address }).message;
 }
 
 export function garbledAddressAdvice(address: number): string {
-  return `what answers at address ${address} cannot be read: two devices may have this address (disconnect one of them), or the wires are bad.`;
+  return busWarning('ADDRESS_UNREADABLE', { address }).message;
 }

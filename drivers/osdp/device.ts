@@ -2,19 +2,16 @@
  * One polled device. It is connected from the moment when its session is online and everything was read in it, until it is
  * silent for too long. Its policy says which security it must have; only a pairing window allows less (pairing.ts).
  */
+
 import type { Bus } from '../bus/bus.ts';
 import type { Poll } from '../bus/exchange.ts';
+import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
 import type { Clock, DriverLog } from '../contract/driver.ts';
 import { type Rs485Report, SESSION_FAULTS } from '../contract/settings.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { MEET_EVERY_MS } from '../rs485/polling.ts';
 import { assertAlone } from '../rs485/registry.ts';
-import {
-  type AddressConflict,
-  duplicateAddressAdvice,
-  garbledAddressAdvice,
-  openAddressConflict,
-} from './address-conflict.ts';
+import { type AddressConflict, openAddressConflict } from './address-conflict.ts';
 import { type DeviceReadout, openDeviceReadout } from './device-readout.ts';
 import { type DeviceSession, openDeviceSession } from './device-session.ts';
 import { type DeviceState, hwIdOf, openDeviceState } from './device-state.ts';
@@ -51,7 +48,7 @@ export interface Device extends Disposable {
   /** Reports the state to the daemon if it has changed, or in any case with `again`. */
   report(again?: boolean): void;
   /** The advice for a technician; undefined when nothing is wrong. */
-  warning(): string | undefined;
+  warning(): BusWarning | undefined;
 }
 
 export interface PairingListener {
@@ -230,22 +227,19 @@ function openEffects({ address, log }: Pick<DeviceOptions, 'address' | 'log'>, p
 function warningOf(
   address: number,
   { state, presence, alarms, conflict, ...parts }: Parts,
-): string | undefined {
+): BusWarning | undefined {
   const hwId = state.hwId();
   const raised = alarms.raised();
   const isLooking = parts.isLooking();
-  if (raised.includes('duplicateAddress')) return duplicateAddressAdvice(address);
-  if (conflict.isGarbled()) return garbledAddressAdvice(address);
-  if (presence.isConflict())
-    return `another device answers as ${hwId} too, besides the one at address ${address}`;
+  if (raised.includes('duplicateAddress')) return busWarning('ADDRESS_TWICE', { address });
+  if (conflict.isGarbled()) return busWarning('ADDRESS_UNREADABLE', { address });
+  if (presence.isConflict()) return busWarning('NAME_TWICE', { hwId: hwId ?? '', address });
   // The device may be at another address now, under a key.
   if (isLooking && presence.isGone()) return undefined;
-  if (isLooking)
-    return hwId && `the device at address ${address} (${hwId}) has no key: pair it (gatehouse osdp pair)`;
+  if (isLooking) return hwId === undefined ? undefined : busWarning('NO_KEY', { address, hwId });
   if (raised.length === 0) return undefined;
   const isUnproven = raised.some((alarm) => alarm === 'wrongKey' || alarm === 'downgrade');
-  const advice = isUnproven ? '; if it was swapped or reset, pair it (gatehouse osdp pair)' : '';
-  return `the device at address ${address}: ${raised.join(', ')}${advice}`;
+  return busWarning(isUnproven ? 'UNPROVEN_DEVICE' : 'DEVICE_ALARM', { address, alarms: raised.join(', ') });
 }
 
 function securityNow(

@@ -1,5 +1,7 @@
 /** One device whose replies come after their time is not taken for two. */
+
 import { expect, it } from 'vitest';
+import { messagesOf } from '../../test/drivers/bus/warnings.ts';
 import { KEY } from '../../test/drivers/osdp/protocol/panel.ts';
 import { openWireLink, testRandom } from '../../test/drivers/osdp/wire.ts';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
@@ -35,7 +37,7 @@ async function warningsWhileLate(share: number, keys: boolean): Promise<string[]
   const seen = new Set<string>();
   for (let second = 0; second < 120; second += 1) {
     await link.clock.advance(1_000);
-    for (const warning of busReport.parse(link.bus()).warnings) seen.add(warning);
+    for (const warning of messagesOf(busReport.parse(link.bus()))) seen.add(warning);
   }
   const [, late] = busReport.parse(link.bus()).devices;
   expect(late?.counters.timeouts).toBeGreaterThan(0);

@@ -1,5 +1,7 @@
 /** The driver on a real pty, against devices that another hand wrote from the standard (test/simulators/osdp). */
+
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { messagesOf } from '../../test/drivers/bus/warnings.ts';
 import { keyAt, openTestLink, patience } from '../../test/drivers/osdp/link.ts';
 import { openSimulatedBus } from '../../test/simulators/bus/bus.ts';
 import type { BusPlan } from '../../test/simulators/bus/plan.ts';
@@ -205,7 +207,7 @@ describe('a session', () => {
     );
     await expect(link.pulse(NAME(0))).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
     await expect(link.pulse(NAME(2))).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
-    await vi.waitFor(() => expect(link.bus().warnings.join()).toContain('wrongKey'), patience);
+    await vi.waitFor(() => expect(messagesOf(link.bus()).join()).toContain('wrongKey'), patience);
     await bus.set(0, { osdp: { key: hex(keyAt(0)) } });
     await link.connected(NAME(0));
     expect(link.report(NAME(0)).sessionFault).toBeNull();

@@ -1,7 +1,9 @@
 /** What all drivers of an RS-485 link have in common beside the protocol: the parts that run, and the commands, found by name. */
+
 import type { z } from 'zod';
 import type { Bus } from '../bus/bus.ts';
 import { tuned } from '../bus/line-settings.ts';
+import type { BusWarning } from '../contract/bus-warnings.ts';
 import { type Driver, type DriverContext, DriverError, type Plain } from '../contract/driver.ts';
 import {
   type EndPulse,
@@ -95,7 +97,7 @@ export interface LinkParts {
   bus: Pick<Bus, 'run' | 'report'>;
   context: Pick<DriverContext, 'clock' | 'report'>;
   /** What a technician should mend at devices. */
-  warnings(): string[];
+  warnings(): BusWarning[];
   /** Reports each device again. */
   repeat(): void;
   events: EventQueue;

@@ -1,4 +1,5 @@
 /** The devices of a bus that are polled, one at each address, and which of them has which name (hwId). */
+import type { BusWarning } from '../contract/bus-warnings.ts';
 import { DriverError } from '../contract/driver.ts';
 import type { Rs485Report } from '../contract/settings.ts';
 
@@ -11,7 +12,7 @@ export interface Member extends Disposable {
     /** Reports what is known though nothing changed, so that its age can be seen. */
     report(again: true): void;
     /** What a technician should mend. */
-    warning(): string | undefined;
+    warning(): BusWarning | undefined;
     /** Why nothing is sent to it while it is not connected. */
     absence?(): string;
   };
@@ -34,7 +35,7 @@ export interface Registry<One extends Member> extends Disposable {
   claim(address: number, hwId: string): boolean;
   /** Reports every device again. */
   report(): void;
-  warnings(): string[];
+  warnings(): BusWarning[];
 }
 
 export interface RegistryOptions<One extends Member> {

@@ -27,7 +27,7 @@ export async function printBuses(options: { json?: boolean }, client: Client, sh
     const quiet = up ? silentOf(devices) : [];
     if (quiet.length > 0) shell.stdout.write(`${id}: silent at ${quiet.join(', ')}\n`);
     if (!up && lastError !== null) shell.stdout.write(`${id}: ${lastError}\n`);
-    for (const warning of warnings) shell.stdout.write(`${id}: ${warning}\n`);
+    for (const { message } of warnings) shell.stdout.write(`${id}: ${message}\n`);
   }
 }
 

@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
+import { busWarning } from '../../drivers/contract/bus-warnings.ts';
 import { SINK, WELL } from '../../test/cli/status.ts';
 import { testShell } from '../../test/shell.ts';
 import type { Status } from '../services/status/schema.ts';
@@ -63,7 +64,15 @@ it.each<[Partial<Status>, string, string, RegExp]>([
   [
     {
       missingDevices: [
-        { deviceId: 'd', name: 'Lobby', hwId: 'io-1', bus: 'bus-1', message: 'io-1 does not answer' },
+        {
+          deviceId: 'd',
+          name: 'Lobby',
+          hwId: 'io-1',
+          bus: 'bus-1',
+          code: 'SILENT',
+          message: 'io-1 does not answer',
+          parameters: {},
+        },
       ],
     },
     'rs485 device Lobby',
@@ -222,12 +231,17 @@ it.each<[Partial<Status>, string, string, RegExp]>([
   [
     {
       buses: [
-        { ...bus, silent: 1, exchanges: { ...bus.exchanges, timeouts: 9 }, warnings: ['A and B swapped?'] },
+        {
+          ...bus,
+          silent: 1,
+          exchanges: { ...bus.exchanges, timeouts: 9 },
+          warnings: [busWarning('ECHO', {})],
+        },
       ],
     },
     'bus bus-1',
     'doubtful',
-    /^5 of 6 devices answering, busy 34 %, 12\.3 polls\/s; 1000 good exchanges, 9 timeouts; A and B swapped\?$/,
+    /^5 of 6 devices answering, busy 34 %, 12\.3 polls\/s; 1000 good exchanges, 9 timeouts; the adapter hears what it sends/,
   ],
   [
     {

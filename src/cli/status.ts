@@ -245,7 +245,7 @@ function busFinding(bus: Status['buses'][number], quiet: readonly number[] = [])
   const parts = [
     `${devices - silent} of ${plural(devices, 'device')} answering, busy ${Math.round(100 * utilisation)} %, ${pollsPerSecond.toFixed(1)} polls/s${named('silent', quiet)}`,
     `${plural(replies, 'good exchange')}${counted.map(([what, times]) => `, ${times} ${what}`).join('')}`,
-    ...warnings,
+    ...warnings.map(({ message }) => message),
   ];
   const severity = silent > 0 || warnings.length > 0 ? 'doubtful' : 'good';
   return { severity, subject: `bus ${id}`, text: parts.join('; ') };

@@ -182,7 +182,7 @@ describe('what a scan says', () => {
     [
       'an adapter that waits, and noise',
       well,
-      { warnings: ['latency timer 16 ms'], strayBytes: 9 },
+      { warnings: [{ message: 'latency timer 16 ms' }], strayBytes: 9 },
       [
         /^doubtful bus bus-1: latency timer 16 ms$/,
         /^doubtful bus bus-1: 9 bytes came while no one was asked/,

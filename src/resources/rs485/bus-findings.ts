@@ -38,7 +38,7 @@ export interface BusState {
   strayBytes: number | null;
   /** Devices that are polled and replied too late since then. */
   lateAddresses: readonly number[];
-  warnings: readonly string[];
+  warnings: readonly { message: string }[];
   /** Those that are polled. */
   devices: readonly { address: number; alive: boolean }[];
 }
@@ -79,7 +79,11 @@ export function busFindings(bus: BusState, scanned: readonly ScannedAddress[]): 
   const isNoisy = (bus.strayBytes ?? 0) > 0;
   // Noise is heard at every address that is asked, also where no one is.
   const addresses = scanned.filter(({ answered, deviceId }) => !isNoisy || answered || deviceId !== null);
-  const general: Finding[] = bus.warnings.map((text) => ({ severity: 'doubtful', subject, text }));
+  const general: Finding[] = bus.warnings.map(({ message }) => ({
+    severity: 'doubtful',
+    subject,
+    text: message,
+  }));
   // Bytes of replies that came too late are heard by the next listener, when no one is asked: they are no noise.
   const late = new Set(scanned.filter(({ counters }) => counters.late > 0).map(({ address }) => address));
   for (const address of bus.lateAddresses) late.add(address);

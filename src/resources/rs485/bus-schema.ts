@@ -1,6 +1,8 @@
 /** Buses, scans, pulses and replacements as the interface shows them. */
+
 import { z } from '@hono/zod-openapi';
 import { BAUD_RATES, PARITIES } from '../../../drivers/bus/options.ts';
+import { busWarningSchema } from '../../../drivers/contract/bus-warnings.ts';
 import { address, baudRate, PAIRING_MAX_MS, parity, wireCounters } from '../../../drivers/contract/rs485.ts';
 import { HW_ID_MAX } from '../../../drivers/contract/settings.ts';
 import { plainId, printable, wholeNumber } from '../../platform/http/fields.ts';
@@ -44,7 +46,9 @@ const busOverview = z
     utilisation: z.number().nullable().openapi({ description: '0 to 1: how busy the wire was lately' }),
     pollsPerSecond: z.number().nullable(),
     strayBytes: z.int().nullable().openapi({ description: 'That came while no question was open' }),
-    warnings: z.array(z.string()).openapi({ description: 'What a technician should mend' }),
+    warnings: z.array(busWarningSchema).openapi({
+      description: 'What a technician should mend: `message` says it in English, of what is in `parameters`',
+    }),
     pairing: z.object({ address, until: z.iso.datetime() }).nullable().openapi({
       description: 'The window in which the OSDP device at this address is given its key',
     }),

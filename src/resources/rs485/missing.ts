@@ -16,13 +16,21 @@ const NEW_MAX = 3;
 /** Of a bus that is up: by then each device was asked several times. */
 const SETTLED_MS = 15_000;
 
+/**
+ * UNFED: it answers too late for its watchdog · PORTS_EXCHANGED: a device of another bus answers on this one · NEW_ONES_THERE:
+ * devices answer that have no name yet · SILENT: none of it
+ */
+export type MissingCode = 'UNFED' | 'PORTS_EXCHANGED' | 'NEW_ONES_THERE' | 'SILENT';
+
 export interface MissingDevice {
   deviceId: string;
   name: string | null;
   hwId: string;
   bus: string;
+  code: MissingCode;
   /** Since when, and what to do. */
   message: string;
+  parameters: Record<string, string>;
 }
 
 export function openMissing({
@@ -40,6 +48,9 @@ export function openMissing({
   /** It answers, and is not in service yet: a warning of its bus says what to do. */
   const isUnpaired = ({ device_id }: Rs485Row) => reported.get(device_id)?.state?.security === 'unpaired';
 
+  /** Such as the one that was replaced: it was never heard as this record, and no one wants anything of it. */
+  const isGone = (row: Rs485Row) => row.address === null && isUnclaimed(row);
+
   /** Of a bus that is down the status says so once. */
   function isSettled(bus: string): boolean {
     const link = field.link(bus);
@@ -47,27 +58,43 @@ export function openMissing({
     return link?.up === true && Math.abs(clock.now() - link.since) >= SETTLED_MS;
   }
 
-  function messageOf(row: Rs485Row, found: readonly Rs485Row[], rows: readonly Rs485Row[]): string {
-    const changedAt = reported.get(row.device_id)?.changedAt ?? row.connected_changed_at;
-    const since = storedTime(`rs485/${row.device_id}`, changedAt);
+  const changedAt = (row: Rs485Row) => reported.get(row.device_id)?.changedAt ?? row.connected_changed_at;
+
+  function reasonOf(
+    row: Rs485Row,
+    found: readonly Rs485Row[],
+    rows: readonly Rs485Row[],
+  ): Pick<MissingDevice, 'code' | 'message' | 'parameters'> {
+    const since = storedTime(`rs485/${row.device_id}`, changedAt(row));
+    const about = { hwId: row.hw_id, bus: row.bus, since };
     const silent = `${row.hw_id} does not answer on bus ${row.bus} since ${since}`;
-    const fresh = found.filter(({ bus }) => bus === row.bus).map(({ hw_id }) => hw_id);
     const unfed = unfedReason(row, reported.get(row.device_id)?.state, buses);
-    if (unfed) return `${silent}: ${unfed}`;
+    if (unfed) return { code: 'UNFED', message: `${silent}: ${unfed}`, parameters: about };
+    // The one that was mounted last is the most likely.
+    const fresh = found
+      .filter(({ bus }) => bus === row.bus)
+      .toSorted((one, other) => changedAt(other) - changedAt(one))
+      .map(({ hw_id }) => hw_id);
     const exchanged = rows.find(({ bus, hw_id }) => bus !== row.bus && fresh.includes(hw_id));
-    if (exchanged)
-      return `${silent}, and ${exchanged.hw_id} of bus ${exchanged.bus} answers there: their adapters may have exchanged names. Name each port by its link in /dev/serial/by-id`;
-    if (fresh.length === 0)
-      return `${silent}: check its supply and wiring. If its address was changed, a scan of the bus finds it (gatehouse bus scan ${row.bus}). If it is gone for good, remove it; a key that it has is forgotten with that`;
-    const more = fresh.length > NEW_MAX ? ' and others' : '';
-    return `${silent}; new there: ${fresh.slice(0, NEW_MAX).join(', ')}${more}. If one of them took its place, replace ${row.hw_id} with it`;
+    if (exchanged) {
+      const { hw_id: newHwId, bus: newBus } = exchanged;
+      const message = `${silent}, and ${newHwId} of bus ${newBus} answers there: their adapters may have exchanged names. Name each port by its link in /dev/serial/by-id`;
+      return { code: 'PORTS_EXCHANGED', message, parameters: { ...about, newHwId, newBus } };
+    }
+    if (fresh.length === 0) {
+      const message = `${silent}: check its supply and wiring. If its address was changed, a scan of the bus finds it (gatehouse bus scan ${row.bus}). If it is gone for good, remove it; a key that it has is forgotten with that`;
+      return { code: 'SILENT', message, parameters: about };
+    }
+    const named = [...fresh.slice(0, NEW_MAX), ...(fresh.length > NEW_MAX ? ['…'] : [])].join(', ');
+    const message = `${silent}; new there: ${named}. If one of them took its place, replace ${row.hw_id} with it`;
+    return { code: 'NEW_ONES_THERE', message, parameters: { ...about, named } };
   }
 
   return () => {
     const rows = table.all.all();
     const found = rows.filter((row) => isUnclaimed(row) && isConnected(row));
     return rows
-      .filter((row) => !isConnected(row) && !isUnpaired(row) && isSettled(row.bus))
+      .filter((row) => !isConnected(row) && !isGone(row) && !isUnpaired(row) && isSettled(row.bus))
       .slice(0, MISSING_MAX)
       .flatMap((row) =>
         database.legible(`rs485/${row.device_id}`, () => ({
@@ -75,7 +102,7 @@ export function openMissing({
           name: row.name,
           hwId: row.hw_id,
           bus: row.bus,
-          message: messageOf(row, found, rows),
+          ...reasonOf(row, found, rows),
         })),
       );
   };

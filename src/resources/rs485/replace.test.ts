@@ -201,6 +201,27 @@ it('a device that is missing after a swap is named, with what is new on its bus'
   expect(bed.rs485.missing()).toMatchObject([{ deviceId: A, hwId: 'third' }]);
   await bed.post(`/${A}/replace`, { hwId: 'new' });
   expect(bed.rs485.missing()).toEqual([]);
+  // The driver still reports the dead one, which gets a record of its own: there is nothing to do about it.
+  bed.report('old', { connected: false });
+  await bed.clock.advance(3_000);
+  expect((await items(bed)).map(({ hwId }) => hwId)).toContain('old');
+  expect(bed.rs485.missing()).toEqual([]);
+});
+
+it('names the device that was mounted last first', async () => {
+  const bed = await swapped();
+  for (const hwId of ['second', 'third', 'last']) {
+    bed.report(hwId, {});
+    await bed.clock.advance(3_000);
+  }
+  await bed.clock.advance(15_000);
+  expect(bed.rs485.missing()).toMatchObject([
+    {
+      code: 'NEW_ONES_THERE',
+      message: expect.stringContaining('new there: last, third, second, …. If'),
+      parameters: { hwId: 'old', bus: 'bus-1', named: 'last, third, second, …' },
+    },
+  ]);
 });
 
 it('a device of another bus that answers in its place takes no order for it, and adapters are named that exchanged names', async () => {

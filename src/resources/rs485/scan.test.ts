@@ -1,5 +1,7 @@
 /** Scans as jobs, and the overview of the buses. */
+
 import { describe, expect, it } from 'vitest';
+import { busWarning } from '../../../drivers/contract/bus-warnings.ts';
 import type { Probe, Probed } from '../../../drivers/contract/rs485.ts';
 import { A, openTestbed } from '../../../test/resources/rs485/testbed.ts';
 
@@ -165,7 +167,7 @@ describe('the buses', () => {
     utilisation: 0.5,
     pollsPerSecond: 30,
     strayBytes: 2,
-    warnings: ['latency timer'],
+    warnings: [busWarning('ECHO', {})],
     devices: [{ address: 7, alive, turnaroundMs: 1.5, refreshMs: 200, heardMsAgo: 100, counters: SILENCE }],
   });
   /** Of the metrics alone. */

@@ -1,5 +1,7 @@
 /** What `gatehouse status` shows: the whole installation at a glance, for the person in front of it. */
+
 import { z } from '@hono/zod-openapi';
+import { busWarningSchema } from '../../../drivers/contract/bus-warnings.ts';
 
 const count = z.int().min(0);
 const age = z.number().min(0).nullable();
@@ -262,7 +264,7 @@ export const status = z
             .record(z.enum(EXCHANGE_RESULTS), count)
             .openapi({ description: 'What became of exchanges since its driver began' }),
           strayBytes: count,
-          warnings: z.array(z.string()),
+          warnings: z.array(busWarningSchema),
         }),
       )
       .openapi({ description: 'RS-485 buses that are up' }),
@@ -273,7 +275,9 @@ export const status = z
           name: z.string().nullable(),
           hwId: z.string(),
           bus: z.string(),
+          code: z.enum(['UNFED', 'PORTS_EXCHANGED', 'NEW_ONES_THERE', 'SILENT']),
           message: z.string().openapi({ description: 'Since when it does not answer, and what to do' }),
+          parameters: z.record(z.string(), z.string()).openapi({ description: 'Of the message' }),
         }),
       )
       .openapi({ description: 'RS-485 devices that do not answer on a bus that is up, the first of them' }),

@@ -40,7 +40,6 @@ export interface TestPortTraits {
   paced?: boolean;
   diesUnnoticed?: boolean;
   latencyMs?: number;
-  warnings?: string[];
   /** Devices have this, and hear noise of all else; as the port is opened when absent. */
   deviceLine?: LineSettings;
   /** Cannot have other characters than it is opened with. */
@@ -56,7 +55,7 @@ export function openTestPort(
   answer: (request: Uint8Array) => Answer,
   traits: TestPortTraits = {},
 ): TestPort {
-  const { paced = true, diesUnnoticed = false, latencyMs = 0, warnings = [] } = traits;
+  const { paced = true, diesUnnoticed = false, latencyMs = 0 } = traits;
   const sent: TestPort['sent'] = [];
   const complaints: string[] = [];
   const closing = new AbortController();
@@ -97,7 +96,7 @@ export function openTestPort(
       };
       return {
         name: 'test',
-        warnings,
+        warnings: [],
         paced,
         diesUnnoticed,
         ...(!traits.fixed && { retune }),
