@@ -10,6 +10,20 @@ const USAGE = `usage: npm run console -- [--gateway URL]
 
   --gateway URL     whose interface the pages use (default https://127.0.0.1:8443, which is that of npm run demo)`;
 
+const BOUNDS = [
+  'additionalProperties',
+  'pattern',
+  'minimum',
+  'maximum',
+  'minLength',
+  'maxLength',
+  'maxItems',
+  'contentType',
+];
+/** A field may have such a name: its value is a schema then. */
+const withoutBounds = (name: string, value: unknown) =>
+  BOUNDS.includes(name) && typeof value !== 'object' ? undefined : value;
+
 /** A page shows docs/asyncapi.yaml, what is said and not who says it; it has no parser. */
 const yamlDocuments: Plugin = {
   name: 'yaml-documents',
@@ -18,8 +32,8 @@ const yamlDocuments: Plugin = {
     handler(text) {
       const { channels, components } = parse(text) as Record<string, Record<string, unknown>>;
       const { messages, schemas } = components ?? {};
-      const shown = { channels, components: { messages, schemas } };
-      return { code: `export const document = ${JSON.stringify(shown)};`, map: null };
+      const shown = JSON.stringify({ channels, components: { messages, schemas } }, withoutBounds);
+      return { code: `export const document = ${shown};`, map: null };
     },
   },
 };
@@ -33,6 +47,32 @@ const noPreloads: Plugin = {
   },
 };
 
+/** The code of the pages is asked for together with the first script, which imports it. */
+const preloadedPages: Plugin = {
+  name: 'preloaded-pages',
+  transformIndexHtml: {
+    order: 'post',
+    handler: (_, { bundle = {} }) =>
+      Object.values(bundle)
+        .filter((part) => part.type === 'chunk' && part.name === 'app')
+        .map(({ fileName }) => ({
+          tag: 'link',
+          attrs: { rel: 'modulepreload', crossorigin: true, href: `/${fileName}` },
+          injectTo: 'head',
+        })),
+  },
+};
+
+/** Of js-yaml: they only make what they return. */
+const YAML_MAKERS = [
+  'RegExp',
+  'Schema',
+  'YAML11_SCHEMA.withTags',
+  'defineScalarTag',
+  'defineSequenceTag',
+  'defineMappingTag',
+];
+
 export function consoleSettings(root: string): InlineConfig {
   return {
     configFile: false,
@@ -40,7 +80,7 @@ export function consoleSettings(root: string): InlineConfig {
     // Pages and files are served at the root whatever the base path of the interface is.
     base: '/',
     logLevel: 'warn',
-    plugins: [yamlDocuments, noPreloads],
+    plugins: [yamlDocuments, noPreloads, preloadedPages],
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact', development: false } },
     // The map names the libraries for the package's copyright file; browsers do not ask for it.
     build: {
@@ -50,6 +90,8 @@ export function consoleSettings(root: string): InlineConfig {
       cssCodeSplit: false,
       emptyOutDir: true,
       assetsInlineLimit: 0,
+      // js-yaml makes the schemas of YAML 1.1, and what writes YAML, as it is loaded: without them it is a third smaller.
+      rolldownOptions: { treeshake: { manualPureFunctions: YAML_MAKERS } },
     },
   };
 }

@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals';
 import { call, Refused } from './api.ts';
 import { Ask } from './ask.tsx';
-import { sentence } from './words.ts';
+import { errorOf } from './words.ts';
 
 /** What became of it, for a person. */
 export interface Outcome {
@@ -53,7 +53,7 @@ export function Actuate<Result>({
       outcome.value = outcomeOf(await call<Result>(method, path, { body, ...key }));
     } catch (error) {
       const isUnknown = !(error instanceof Refused) || error.status === 0;
-      outcome.value = { severity: 'bad', text: isUnknown ? noAnswer : sentence(error.message) };
+      outcome.value = { severity: 'bad', text: isUnknown ? noAnswer : errorOf(error) };
     }
     busy.value = false;
     ended();

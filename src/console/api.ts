@@ -1,12 +1,7 @@
 /** One exchange with the gateway that served this page; the cookie of the session goes along by itself. */
 import { signal } from '@preact/signals';
 import type { Session } from '../services/auth/schema.ts';
-
-const place = document.querySelector<HTMLMetaElement>('meta[name=gatehouse]')?.dataset;
-/** Before every path of the interface: the configuration's http.basePath, or "". */
-export const API = place?.api ?? '';
-/** Path of the doors, by http.productSegment. */
-export const DOORS = `/${place?.doors ?? 'access'}/doors`;
+import { API, DOORS, takeEarly } from './place.ts';
 
 /** Paths of groups, schedules and templates begin as those of doors do. */
 export const CATALOGUE = DOORS.slice(0, DOORS.lastIndexOf('/'));
@@ -63,10 +58,12 @@ export async function exchange<Result>(
   let response: Response;
   try {
     const content = body === undefined ? {} : { body: JSON.stringify(body) };
-    response = await fetch(`${API}${path}`, { method, headers, ...content });
+    const early = method === 'GET' ? await takeEarly(path) : undefined;
+    response = early ?? (await fetch(`${API}${path}`, { method, headers, ...content }));
   } catch {
     throw new Refused(0, '');
   }
+  noteTime(response);
   const answer = await response.json().catch(() => ({}));
   if (response.ok) return { value: answer as Result, etag: response.headers.get('ETag') ?? undefined };
   if (response.status === 401) session.value = null;
@@ -78,16 +75,29 @@ export async function exchange<Result>(
   );
 }
 
+/** How far the clock of the gateway is ahead of this device's, which may be set wrongly. */
+let aheadMs = 0;
+/** As `Date` of an answer has it, which has no fractions. */
+const CLOCK_STEP_MS = 1_000;
+
+function noteTime({ headers }: Response): void {
+  const ahead = Date.parse(headers.get('Date') ?? '') - Date.now();
+  if (Math.abs(ahead - aheadMs) > CLOCK_STEP_MS) aheadMs = ahead;
+}
+
+/** The time by which the gateway says when something was, and until when. */
+export const gatewayNow = (): number => Date.now() + aheadMs;
+
 /** Most items of a page that a list gives. */
 export const PAGE = 100;
 
 /** All items of a list, page by page; `path` may have a query. */
-export async function readAll<Item>(path: string): Promise<Item[]> {
+export async function readAll<Item>(path: string, limit = PAGE): Promise<Item[]> {
   const items: Item[] = [];
   let cursor: string | null = '';
   do {
     const more: string = cursor && `&cursor=${encodeURIComponent(cursor)}`;
-    const first = `${path}${path.includes('?') ? '&' : '?'}limit=${PAGE}`;
+    const first = `${path}${path.includes('?') ? '&' : '?'}limit=${limit}`;
     const page: { items: Item[]; next: string | null } = await call('GET', `${first}${more}`);
     items.push(...page.items);
     cursor = page.next;

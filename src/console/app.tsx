@@ -1,12 +1,11 @@
-/** The pages: signs in, and shows the page that the address names (#/now, #/doors/ID). Loaded while main.ts asks for what it shows. */
-import { signal } from '@preact/signals';
+/** The pages: signs in, and shows the page that the address names (#/now, #/doors/ID). */
+import { computed, effect, signal } from '@preact/signals';
 import { render } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { Session } from '../services/auth/schema.ts';
-import { call, mayDo, session } from './api.ts';
-import { begin, failed } from './begin.ts';
+import { call, mayDo, readSession, session } from './api.ts';
 import { LazyPage } from './lazy-page.tsx';
-import { stale } from './live.ts';
+import { openLive, stale } from './live.ts';
 import { Access } from './pages/access.tsx';
 import { AuditPage } from './pages/audit.tsx';
 import { Catalogue } from './pages/catalogue.tsx';
@@ -24,6 +23,24 @@ import { System } from './pages/system.tsx';
 import { Zigbee } from './pages/zigbee.tsx';
 import { ZigbeeGateway } from './pages/zigbee-gateway.tsx';
 import { chooseLanguage, language, t } from './words.ts';
+// All of it here: a style that comes with a page is one more request before that is shown.
+import './style.css';
+import './chart.css';
+import './network-map.css';
+import './pages/api.css';
+import './qr-code.css';
+import './scan-code.css';
+import './site-diff.css';
+
+/** Who is signed in could not be asked. */
+const failed = signal(false);
+
+function begin(): void {
+  failed.value = false;
+  readSession().catch(() => {
+    failed.value = true;
+  });
+}
 
 const route = signal(location.hash);
 addEventListener('hashchange', () => {
@@ -151,5 +168,8 @@ function Console() {
   );
 }
 
+begin();
+const isSignedIn = computed(() => Boolean(session.value));
+effect(() => (isSignedIn.value ? openLive() : undefined));
 const root = document.getElementById('app');
 if (root) render(<Console />, root);

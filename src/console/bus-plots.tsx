@@ -1,4 +1,5 @@
 /** How busy a bus is, how fast its devices answer and what goes wrong on it, as lines that go on while one looks. */
+import { gatewayNow } from './api.ts';
 import { type BusSample, ERROR_CLASSES } from './bus-history.ts';
 import { Chart, type Point } from './chart.tsx';
 import { t } from './words.ts';
@@ -15,7 +16,8 @@ export function BusPlots({ samples }: { samples: readonly BusSample[] }) {
     return sum > 0 ? `${name} ${sum}` : [];
   });
   const last = samples.at(-1);
-  const windowMs = Math.max(MINUTE_MS, Date.now() - (samples[0]?.at ?? Date.now()));
+  const now = gatewayNow();
+  const windowMs = Math.max(MINUTE_MS, now - (samples[0]?.at ?? now));
   return (
     <div class="plots">
       <Plot

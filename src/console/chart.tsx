@@ -1,4 +1,5 @@
 /** Lines over time, without a library: one for each series, the newest at the right. */
+import { gatewayNow } from './api.ts';
 
 export interface Point {
   /** Epoch milliseconds. */
@@ -25,7 +26,7 @@ interface ChartProps {
 }
 
 export function Chart({ label, windowMs, series }: ChartProps) {
-  const now = Date.now();
+  const now = gatewayNow();
   return (
     <svg
       class="chart"

@@ -1,6 +1,7 @@
 /** How long a window is still open. */
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
+import { gatewayNow } from './api.ts';
 import type { Words } from './words.en.ts';
 import { t } from './words.ts';
 
@@ -14,10 +15,10 @@ interface CountdownProps {
 }
 
 export function Countdown({ until, text, values }: CountdownProps) {
-  const now = useSignal(Date.now());
+  const now = useSignal(gatewayNow());
   useEffect(() => {
     const timer = setInterval(() => {
-      now.value = Date.now();
+      now.value = gatewayNow();
     }, TICK_MS);
     return () => clearInterval(timer);
   }, []);

@@ -3,8 +3,8 @@ import { useSignal } from '@preact/signals';
 import type { LockResult, StandOpenResult, UnlockResult } from '../resources/doors/lock-schema.ts';
 import type { Door, DoorState } from '../resources/doors/schema.ts';
 import { Actuate, type Outcome } from './actuate.tsx';
-import { DOORS } from './api.ts';
 import { doorName } from './doors-list.ts';
+import { DOORS } from './place.ts';
 import { moment, sentence, t } from './words.ts';
 
 interface DoorActionsProps {

@@ -1,8 +1,8 @@
 /** What is wanted of a door. */
 import type { Door } from '../resources/doors/schema.ts';
-import { DOORS } from './api.ts';
 import { readCatalogue } from './catalogue.ts';
 import { Check, Choice, EditForm, TextField } from './edit-form.tsx';
+import { DOORS } from './place.ts';
 import { useRead } from './use-read.ts';
 import { t } from './words.ts';
 
@@ -14,6 +14,9 @@ const labels = () => ({
   templateId: t('template'),
   standOpenEnabled: t('mayStandOpen'),
 });
+/** As the form calls it; others are called as in the interface. */
+export const doorField = (name: string): string =>
+  Object.entries(labels()).find(([field]) => field === name)?.[1] ?? name;
 /** Groups, schedules and templates change rarely. */
 const READ_MS = 300_000;
 

@@ -1,14 +1,14 @@
 /** All doors of the site, read once and then kept up to date by the events of each. */
 import { signal } from '@preact/signals';
-import type { z } from 'zod';
-import type { doorPage } from '../resources/doors/list-schema.ts';
+import type { DoorInBrief, DoorsInBriefPage } from '../resources/doors/list-schema.ts';
 import type { Zgate } from '../resources/zgates/schema.ts';
 import type { Group } from '../services/catalogue/schema.ts';
-import { CATALOGUE, call, DOORS, mayDo, readAll } from './api.ts';
+import { CATALOGUE, call, mayDo, readAll } from './api.ts';
 import { onEvent } from './live.ts';
+import { DOORS, DOORS_PAGE } from './place.ts';
+import { compareNames } from './words.ts';
 
-type DoorPage = z.infer<typeof doorPage>;
-export type ListedDoor = DoorPage['items'][number];
+export type ListedDoor = DoorInBrief;
 
 /** Several events of one door come together. */
 const SETTLE_MS = 250;
@@ -18,67 +18,29 @@ const PAUSE_MS = 2_000;
 /** Names, link quality and when a door was last seen change without an event. */
 const ALL_READ_MS = 120_000;
 
-/** Most doors of a page that the gateway gives: each request takes a phone as long as reading a hundred of them. */
-const PAGE = 250;
-/** More than a screen has. */
-const WORST = 40;
-
 export const doors = signal<readonly ListedDoor[] | undefined>(undefined);
-/** The worst are shown, and the others are being read. */
-export const isPartial = signal(false);
 export const doorName = ({ name, accessPointId }: Pick<ListedDoor, 'name' | 'accessPointId'>) =>
   name ?? `#${accessPointId}`;
 
-let readingWorst: Promise<void> | undefined;
-
-/**
- * The worst, once, which are shown while the stream of events is still being opened. All are read after that, since what
- * changes in between comes with no event.
- */
-export function readWorst(): Promise<void> {
-  readingWorst ??= call<DoorPage>('GET', `${DOORS}?sort=presence&limit=${WORST}`).then(({ items }) => {
-    if (doors.value !== undefined) return;
-    isPartial.value = true;
-    doors.value = items;
-  });
-  return readingWorst;
-}
-
-/** With the first, a thousand doors. Beside the stream of events a browser has five connections to a gateway. */
-const PAGES_TOGETHER = 3;
-
-/**
- * By their numbers. So many numbers after a place are those of a page at most, so that pages which are asked for together leave
- * none out; where numbers are missing they would have doors twice, and one is asked for after the other.
- */
-export async function readAllDoors(): Promise<ListedDoor[]> {
-  const found = new Map<number, ListedDoor>();
-  let after = 0;
-  let together = 1;
-  for (;;) {
-    const places = Array.from({ length: together }, (_, index) => after + index * PAGE);
-    const pages = await Promise.all(
-      places.map((place) =>
-        call<DoorPage>('GET', `${DOORS}?limit=${PAGE}${place > 0 ? `&cursor=${place}` : ''}`),
-      ),
-    );
-    for (const { items } of pages) for (const door of items) found.set(door.accessPointId, door);
-    if (pages.some(({ next }) => next === null)) break;
-    const reached = Number(pages.at(-1)?.next);
-    together = reached - after === together * PAGE ? PAGES_TOGETHER : 1;
-    after = reached;
-  }
-  return [...found.values()].toSorted((one, other) => one.accessPointId - other.accessPointId);
-}
+/** Of the whole site. */
+export const readAllDoors = () => readAll<ListedDoor>(`${DOORS}/brief`, DOORS_PAGE);
 
 async function readDoors(): Promise<void> {
   doors.value = await readAllDoors();
-  isPartial.value = false;
+}
+
+/**
+ * Shown while the stream of events is still being opened. All are read again after that, since what changes in between comes
+ * with no event.
+ */
+export async function readEarlyDoors(): Promise<void> {
+  const early = await readAllDoors();
+  doors.value ??= early;
 }
 
 /** The list finds a door by its id as well as by its name. */
 async function readDoor(id: string): Promise<void> {
-  const { items }: DoorPage = await call('GET', `${DOORS}?name=${id}`);
+  const { items }: DoorsInBriefPage = await call('GET', `${DOORS}/brief?name=${id}`);
   const found = items.find((door) => door.id === id);
   const others = (doors.value ?? []).filter((door) => door.id !== id);
   doors.value = found ? [...others, found].toSorted((a, b) => a.accessPointId - b.accessPointId) : others;
@@ -138,33 +100,34 @@ export function followDoors(fault: (error: unknown) => void): () => void {
   };
 }
 
-export type Filter = 'all' | 'offline' | 'battery' | 'pending';
+export type Filter = 'all' | 'offline' | 'battery' | 'pending' | 'notApplied';
 export type Order = 'number' | 'name' | 'presence' | 'battery' | 'lqi' | 'seen';
 
 const FILTERS: Record<Filter, (door: ListedDoor) => boolean> = {
   all: () => true,
-  offline: ({ state: { presence } }) => presence !== null && presence !== 'connected',
-  battery: ({ state: { battery } }) => battery === 'low',
-  pending: ({ state: { pending } }) => pending,
+  offline: ({ presence }) => presence !== null && presence !== 'connected',
+  battery: ({ battery }) => battery === 'low',
+  pending: ({ pending }) => pending,
+  // What has no lock has no settings.
+  notApplied: ({ applied, presence }) => !applied && presence !== null,
 };
 
 const PRESENCES = ['disconnected', 'unknown', null, 'connected'];
-const names = new Intl.Collator(undefined, { numeric: true });
 const ORDERS: Record<Order, (one: ListedDoor, other: ListedDoor) => number> = {
   number: (one, other) => one.accessPointId - other.accessPointId,
-  name: (one, other) => names.compare(doorName(one), doorName(other)),
+  name: (one, other) => compareNames(doorName(one), doorName(other)),
   presence: (one, other) =>
-    PRESENCES.indexOf(one.state.presence) - PRESENCES.indexOf(other.state.presence) ||
-    Number(other.state.battery === 'low') - Number(one.state.battery === 'low'),
+    PRESENCES.indexOf(one.presence) - PRESENCES.indexOf(other.presence) ||
+    Number(other.battery === 'low') - Number(one.battery === 'low'),
   battery: (one, other) => batteryOf(one) - batteryOf(other),
-  lqi: (one, other) => weight(one.connectionState.lqi) - weight(other.connectionState.lqi),
-  seen: (one, other) => weight(one.connectionState.lastSeen) - weight(other.connectionState.lastSeen),
+  lqi: (one, other) => weight(one.lqi) - weight(other.lqi),
+  seen: (one, other) => weight(one.lastSeen) - weight(other.lastSeen),
 };
 /** What is not known stands last. */
 const weight = (value: number | null) => value ?? Number.POSITIVE_INFINITY;
 
 /** An alarm of the lock stands before any percentage. */
-const batteryOf = ({ state: { battery, batteryPercent } }: ListedDoor) =>
+const batteryOf = ({ battery, batteryPercent }: ListedDoor) =>
   battery === 'low' ? 0 : weight(batteryPercent);
 
 /** Of groups and gateways, by their ids. */
@@ -205,7 +168,7 @@ export function placesOf(
   const ids = new Set(all.map((door) => door[field]));
   if (ids.size < 2) return [];
   const named = [...ids].flatMap((id) => (id === null ? [] : [{ id, name: called.get(id) ?? id }]));
-  const sorted = named.toSorted((one, other) => names.compare(one.name, other.name));
+  const sorted = named.toSorted((one, other) => compareNames(one.name, other.name));
   return ids.has(null) ? [...sorted, { id: NO_PLACE, name: none }] : sorted;
 }
 

@@ -2,9 +2,10 @@
 import { useSignal } from '@preact/signals';
 import type { z } from 'zod';
 import type { doorHistory } from '../resources/doors/history-schema.ts';
-import { call, DOORS } from './api.ts';
+import { call } from './api.ts';
 import { Chart } from './chart.tsx';
 import { Choice } from './edit-form.tsx';
+import { DOORS } from './place.ts';
 import { useRead } from './use-read.ts';
 import { moment, t } from './words.ts';
 

@@ -9,7 +9,7 @@ import type { Job } from '../services/jobs/schema.ts';
 import { call, Refused } from './api.ts';
 import { Ask } from './ask.tsx';
 import { wordsOf } from './use-read.ts';
-import { sentence, t } from './words.ts';
+import { errorOf, t } from './words.ts';
 
 export type { Job };
 
@@ -117,7 +117,7 @@ export function JobButton({
       <div role="status">
         {isRunning && <p>{running(job.value?.progress.percent ?? 0)}</p>}
         {job.value?.status === 'done' && <div>{done(job.value)}</div>}
-        {job.value?.error && <p>{sentence(job.value.error.message)}</p>}
+        {job.value?.error && <p>{errorOf(job.value.error)}</p>}
         {fault.value && <p>{fault.value}</p>}
         {isUnconfirmed.value && anyway !== undefined && (
           <button type="button" onClick={() => run({ ...body, confirm: true })}>

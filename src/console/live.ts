@@ -4,7 +4,8 @@
  */
 import { signal } from '@preact/signals';
 import type { EndReason } from '../services/events/live.ts';
-import { API, session } from './api.ts';
+import { session } from './api.ts';
+import { API } from './place.ts';
 
 export interface LiveEvent {
   id: string;

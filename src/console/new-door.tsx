@@ -1,8 +1,9 @@
 /** Makes a door, and shows it. */
 import { useSignal } from '@preact/signals';
 import type { Door } from '../resources/doors/schema.ts';
-import { call, DOORS } from './api.ts';
+import { call } from './api.ts';
 import { Typed } from './edit-form.tsx';
+import { DOORS } from './place.ts';
 import { wordsOf } from './use-read.ts';
 import { t } from './words.ts';
 

@@ -2,7 +2,7 @@
 import type { Encoder } from '../resources/encoders/schema.ts';
 import type { Zgate } from '../resources/zgates/schema.ts';
 import type { Status } from '../services/status/schema.ts';
-import { duration, reasonOf, t } from './words.ts';
+import { duration, linkFault, reasonOf, t } from './words.ts';
 
 export interface Problem {
   /** bad: guests notice it · warn: they will */
@@ -61,15 +61,15 @@ function wires({ field, zgates, buses, missingDevices }: Status): Problem[] {
     .map(({ id, host, lastError, since }) => ({
       severity: 'bad',
       title: t('linkDown', { name: id }),
-      detail: [t('linkDownHelp'), lastError].filter(Boolean).join(' '),
+      detail: [t('linkDownHelp'), lastError && linkFault(lastError)].filter(Boolean).join(' '),
       since,
       href: host === BUSES ? '#/rs485' : '#/zigbee',
     }));
-  for (const { deviceId, name, hwId, message } of missingDevices)
+  for (const { deviceId, name, hwId, ...reason } of missingDevices)
     problems.push({
       severity: 'bad',
       title: t('deviceMissing', { name: name ?? hwId }),
-      detail: message,
+      detail: reasonOf(reason),
       href: `#/rs485/${deviceId}`,
     });
   for (const { id, silent, devices, warnings } of buses)
@@ -77,7 +77,7 @@ function wires({ field, zgates, buses, missingDevices }: Status): Problem[] {
       problems.push({
         severity: 'warn',
         title: t(silent > 0 ? 'busSilent' : 'busWarning', { name: id, count: silent, all: devices }),
-        detail: warnings[0] ?? null,
+        detail: warnings[0] ? reasonOf(warnings[0]) : null,
         href: '#/rs485',
       });
   for (const { name, zigbeeChannel, message } of zgates.stayedBehind)

@@ -1,12 +1,16 @@
-/** A text for a phone's camera (ISO/IEC 18004), dark on light in both colour schemes: some cameras read nothing else. */
-import { encode } from 'uqr';
+/** A text for a phone's camera, dark on light in both colour schemes: some cameras read nothing else. Nothing for one that is too long. */
+import { qrCode } from './qr.ts';
 
 /** ISO/IEC 18004, 9.1: light modules around it. */
 const QUIET_ZONE = 4;
 
 export function QrCode({ text, label }: { text: string; label: string }) {
-  const { data, size } = encode(text, { border: QUIET_ZONE });
-  const dark = data.flatMap((row, y) => row.flatMap((isDark, x) => (isDark ? [`M${x} ${y}h1v1h-1z`] : [])));
+  const rows = qrCode(text);
+  if (!rows) return null;
+  const size = rows.length + 2 * QUIET_ZONE;
+  const dark = rows.flatMap((row, y) =>
+    row.flatMap((isDark, x) => (isDark ? [`M${x + QUIET_ZONE} ${y + QUIET_ZONE}h1v1h-1z`] : [])),
+  );
   return (
     <svg
       class="qr"

@@ -1,7 +1,6 @@
 /** The settings of an RS-485 device: a field for each that the interface declares (`npm run openapi` writes rs485-fields.json). */
 import type { Rs485Device } from '../resources/rs485/schema.ts';
-import { DOORS, readAll } from './api.ts';
-import { doorName, type ListedDoor } from './doors-list.ts';
+import { doorName, readAllDoors } from './doors-list.ts';
 import { Check, Choice, EditForm, TextField } from './edit-form.tsx';
 import type { LiveEvent } from './live.ts';
 import declared from './rs485-fields.json';
@@ -44,7 +43,7 @@ const isMine = ({ type }: LiveEvent) => /^gatehouse\.door\.(changed|lock)\./.tes
 
 /** A relay opens a door that has no lock. */
 async function readDoors(): Promise<{ id: string; name: string }[]> {
-  const doors = await readAll<ListedDoor>(DOORS);
+  const doors = await readAllDoors();
   return doors.filter(({ mac }) => mac === null).map((door) => ({ id: door.id, name: doorName(door) }));
 }
 

@@ -1,8 +1,9 @@
 /** One operation: what it takes, sent with the rights of who is signed in, and the same for a shell. */
 import { useSignal } from '@preact/signals';
-import { API, session } from './api.ts';
+import { session } from './api.ts';
 import { Ask } from './ask.tsx';
 import { type Call, curlOf, pathOf, typeOf } from './documents.ts';
+import { API } from './place.ts';
 import { t } from './words.ts';
 
 /** The page stays usable. */

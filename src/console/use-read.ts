@@ -4,7 +4,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { Refused } from './api.ts';
 import { epoch, type LiveEvent, onEvent } from './live.ts';
 import { openRereading } from './rereading.ts';
-import { sentence, t } from './words.ts';
+import { errorOf, t } from './words.ts';
 
 export interface Reading<Value> {
   /** undefined: nothing was read yet. */
@@ -51,5 +51,5 @@ export function useRead<Value>(
 
 /** The gateway's own words, where it answered. */
 export function wordsOf(error: unknown): string {
-  return error instanceof Refused && error.message !== '' ? sentence(error.message) : t('noAnswer');
+  return error instanceof Refused && error.message !== '' ? errorOf(error) : t('noAnswer');
 }

@@ -1,4 +1,8 @@
+import type { BusWarningCode } from '../../drivers/contract/bus-warnings.ts';
+import type { DriverErrorCode } from '../../drivers/contract/driver.ts';
+import type { ErrorCode } from '../platform/errors.ts';
 import type { OfflineReason } from '../resources/doors/schema.ts';
+import type { MissingCode } from '../resources/rs485/missing.ts';
 import type { serviceEn } from './words.service.en.ts';
 
 export const serviceDe: Record<keyof typeof serviceEn, string> = {
@@ -119,13 +123,20 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
   period: 'Zeitraum',
   days: '{days?Ein Tag:{days} Tage}',
   periodAndExport: 'Zeitraum und Export',
+  'relay-stillClosed':
+    'Relais {relay} öffnete am Ende seines Impulses nicht: nachsehen, ob die Tür offen steht.',
+  'relay-notRead': 'Ob Relais {relay} am Ende seines Impulses öffnete, war nicht zu lesen: nachsehen.',
+  'relay-openedByGateway':
+    'Das Gerät ließ Relais {relay} geschlossen, und das Gateway öffnete es: Es wird nicht mehr geschaltet. Gerät instand setzen oder ersetzen, dann das Gateway neu starten.',
+  batteryGood: 'kein Alarm',
+  onlyNotApplied: 'Einstellungen nicht in Kraft',
   chainCheck: 'Prüfen, ob etwas verändert wurde',
   chainSound: '{count?Der Eintrag ist:Alle {count} Einträge sind} wie geschrieben, einer nach dem anderen.',
   chainFault:
     'Eintrag {entry} ist nicht, wie er geschrieben wurde ({reason}): eine Kopie der Datenbank aufbewahren und klären, wer Zugang hatte.',
 };
 
-/** Why a door is not reached; English, and what an installer alone sees, is in the words of the gateway. */
+/** Why a door is not reached, and what to mend at a bus; English, and what is absent here, is in the words of the gateway. */
 const reasons = {
   GATEWAY_LOST: 'Das Gateway ist nicht verbunden.',
   LOCK_LEFT: 'Das Schloss hat das Netz verlassen: erneut beitreten lassen.',
@@ -134,5 +145,57 @@ const reasons = {
   WEAK_LINK: 'Das Schloss schweigt, sein Funk war schwach.',
   NOT_ANSWERING: 'Das Schloss schweigt: Stromversorgung prüfen.',
   BUS_DOWN: 'Der Bus des Geräts ist nicht in Betrieb.',
-} satisfies Partial<Record<OfflineReason['code'], string>>;
+  SILENT:
+    '{hwId} an {bus} schweigt seit {since}: Stromversorgung und Verdrahtung prüfen. Wurde seine Adresse geändert, findet es eine Suche.',
+  NEW_ONES_THERE:
+    '{hwId} an {bus} schweigt seit {since}; neu dort: {named}. Ist eines davon an seinem Platz montiert: hier tippen und es an seine Stelle setzen.',
+  PORTS_EXCHANGED:
+    '{hwId} an {bus} schweigt seit {since}, und {newHwId} von Bus {newBus} antwortet dort: Vielleicht haben die Adapter ihre Namen getauscht. Jeden Port mit seinem Link in /dev/serial/by-id benennen.',
+  LATENCY_TIMER: 'Der Adapter hält jede Antwort bis zu {timerMs} ms zurück: {goodMs} in {file} schreiben.',
+  SECOND_CONNECTION: 'Eine zweite Verbindung von {from} wurde abgewiesen: Der Bus hat schon eine.',
+  PEER_REFUSED: 'Eine Verbindung von {from} wurde abgewiesen: allowedPeer ist {allowedPeer}.',
+  EARLY_REPLIES:
+    'Antworten kommen früher, als die Baudrate erlaubt: Der Port hat keine Leitung oder ein Echo.',
+  BAUD_RATES_SCANNED:
+    'Eine Suche probiert andere Baudraten: Bis sie endet, werden Geräte seltener gelesen, und Relais schalten vielleicht später.',
+  NOTHING_HEARD:
+    'Auf diesem Bus ist nichts zu hören, obwohl gefragt wird: Die Geräte haben keinen Strom, das Kabel ist unterbrochen, oder der Adapter sendet nicht (Flusskontrolle).',
+  ECHO: 'Der Adapter hört, was er sendet: sein Echo ausschalten oder localEcho auf true setzen.',
+  LATE_REPLIES:
+    'Antworten kamen zu spät, nach bis zu {longestMs} ms, an Adresse {addresses}: turnaroundMaxMs ({turnaroundMaxMs}) erhöhen, oder eine Verzögerung im Gerät oder im Device-Server suchen.',
+  UNASKED_REPLIES:
+    '{count} Antworten gehören zu keiner Frage: Das Modbus-Gateway wiederholt Antworten oder verwechselt, wer gefragt hat.',
+  ADDRESS_TWICE_SUSPECTED:
+    'Adresse {address}: Was dort ankommt, ist beschädigt oder doppelt. Wahrscheinlich haben zwei Geräte diese Adresse: eines abklemmen und ihm eine andere geben; sonst die Leitung dorthin prüfen.',
+  ADDRESS_TWICE:
+    'Zwei Geräte antworten an Adresse {address}: eines abklemmen, dem anderen eine andere Adresse geben, dann wieder anklemmen.',
+  ADDRESS_UNREADABLE:
+    'Was an Adresse {address} antwortet, ist unlesbar: zwei Geräte mit dieser Adresse, oder schlechte Leitungen.',
+  NAME_TWICE: 'Außer dem Gerät an Adresse {address} antwortet noch eines als {hwId}.',
+  NO_NAME: 'Das Gerät an Adresse {address} hat keinen Namen, wo Profil {profile} ihn erwartet: vergleichen.',
+  PROFILE_REFUSED: 'Das Gerät an Adresse {address} beantwortet nicht, was Profil {profile} fragt: {reason}',
+  NO_KEY:
+    'Das Gerät an Adresse {address} ({hwId}) hat keinen Schlüssel: ihm auf der Seite RS-485 einen geben.',
+  DEVICE_ALARM: 'Gerät an Adresse {address}: {alarms}',
+  UNPROVEN_DEVICE:
+    'Gerät an Adresse {address}: {alarms}. Wurde es getauscht oder zurückgesetzt, ihm einen neuen Schlüssel geben.',
+  WATCHDOG_UNFED:
+    'Der Watchdog von {device} läuft nach {timeoutMs} ms ab und wurde zu spät bedient ({pausedMs} ms): fehlende Geräte entfernen, weniger Geräte an diesem Bus abfragen, oder die Baudrate erhöhen.',
+} satisfies Partial<Record<OfflineReason['code'] | BusWarningCode | MissingCode, string>>;
 export const reasonsDe: Readonly<Record<string, string>> = reasons;
+
+/** Why something was refused, or a link is down; of what is absent here, and of `{message}`, the words are the gateway's. */
+const errors = {
+  UNAUTHORIZED: 'Der Code gilt nicht oder nicht mehr: mit gatehouse login-code einen neuen erzeugen.',
+  FORBIDDEN: 'Dafür fehlt Ihnen die Rolle.',
+  NOT_FOUND: 'Das gibt es nicht mehr.',
+  RATE_LIMITED: 'Zu viele Anfragen auf einmal: gleich noch einmal versuchen.',
+  SHUTTING_DOWN: 'Das Gateway wird gerade beendet: gleich noch einmal versuchen.',
+  STORAGE_UNAVAILABLE: 'Der Controller kann nichts speichern: seine Platte prüfen.',
+  NOT_CONNECTED: 'Der Encoder ist nicht verbunden: Stromversorgung und Netzwerk prüfen.',
+  QUEUE_FULL: 'Vor diesem Encoder warten schon zu viele Aufträge: warten, bis einer fertig ist.',
+  DEVICE_OFFLINE: 'Nicht erreicht: {message}',
+  LINK_LOST: 'Die Verbindung ist abgebrochen: {message}',
+  NO_REPLY: 'Keine Antwort: {message}',
+} satisfies Partial<Record<ErrorCode | DriverErrorCode, string>>;
+export const errorsDe: Readonly<Record<string, string>> = errors;

@@ -114,6 +114,13 @@ export const serviceEn = {
   period: 'Period',
   days: '{days?One day:{days} days}',
   periodAndExport: 'Period and export',
+  'relay-stillClosed':
+    'Relay {relay} did not open at the end of its pulse: go and look whether the door stands open.',
+  'relay-notRead': 'Whether relay {relay} opened at the end of its pulse could not be read: go and look.',
+  'relay-openedByGateway':
+    'The device left relay {relay} closed, and the gateway opened it: nothing is fired any more. Mend or replace the device, then restart the gateway.',
+  batteryGood: 'no alarm',
+  onlyNotApplied: 'Settings not in force',
   chainCheck: 'Check that nothing was changed',
   chainSound: '{count?The entry is:All {count} entries are} as written, one after the other.',
   chainFault:

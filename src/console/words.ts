@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals';
 import { de } from './words.de.ts';
 import { en, type Words } from './words.en.ts';
-import { reasonsDe } from './words.service.de.ts';
+import { errorsDe, reasonsDe } from './words.service.de.ts';
 
 const LANGUAGES = { en, de } satisfies Record<string, Words>;
 type Language = keyof typeof LANGUAGES;
@@ -27,7 +27,11 @@ const isWord = (key: string): key is keyof Words => Object.hasOwn(en, key);
 
 /** The text, with `{name}` replaced by the value of that name, and `{name?one:more}` by the form for one or for any other number. */
 export function t(key: keyof Words, values: Record<string, string | number> = {}): string {
-  return LANGUAGES[language.value][key]
+  return filled(LANGUAGES[language.value][key], values);
+}
+
+function filled(text: string, values: Readonly<Record<string, string | number>>): string {
+  return text
     .replaceAll(/\{(\w+)\?([^:]*):((?:[^{}]|\{\w+\})*)\}/g, (_, name, one, more) =>
       values[name] === 1 ? one : more,
     )
@@ -47,7 +51,7 @@ function keeping<Format>(make: (locale: string) => Format): () => Format {
     return kept.format;
   };
 }
-const ages = keeping((wanted) => new Intl.RelativeTimeFormat(wanted, { numeric: 'auto', style: 'short' }));
+const collators = keeping((wanted) => new Intl.Collator(wanted, { numeric: true }));
 const moments = keeping(
   (wanted) => new Intl.DateTimeFormat(wanted, { dateStyle: 'medium', timeStyle: 'short' }),
 );
@@ -62,11 +66,11 @@ const UNITS = [
   ['second', 1],
 ] as const;
 
-/** How long ago, such as "3 min ago". */
+/** Such as "3 min ago", in words of our own: each row has one, and Intl.RelativeTimeFormat takes a phone 60 ms to make. */
 export function ago(at: string | number, now: number): string {
   const seconds = Math.max(0, Math.round((now - new Date(at).getTime()) / 1_000));
   const [unit, length] = UNITS.find(([, length]) => seconds >= length) ?? UNITS[3];
-  return ages().format(-Math.floor(seconds / length), unit);
+  return t(`${unit}Ago`, { count: Math.floor(seconds / length) });
 }
 
 /** How long, in the largest unit that it has two of, such as "36 hours". */
@@ -74,6 +78,9 @@ export function duration(seconds: number): string {
   const [unit, length] = UNITS.find(([, length]) => seconds >= 2 * length) ?? UNITS[3];
   return durations(unit).format(Math.floor(seconds / length));
 }
+
+/** By name, numbers in them by their value. */
+export const compareNames = (one: string, other: string): number => collators().compare(one, other);
 
 export function moment(at: string | number): string {
   return moments().format(new Date(at));
@@ -91,9 +98,28 @@ export function sentence(message: string): string {
   return /[.!?…]$/.test(begun) ? begun : `${begun}.`;
 }
 
-/** Why a door is not reached. */
-export const reasonOf = ({ code, message }: { code: string; message: string }): string =>
-  (language.value === 'de' && reasonsDe[code]) || message;
+interface Reason {
+  code: string;
+  message: string;
+  parameters?: Readonly<Record<string, string | number>>;
+}
+
+function translated({ code, message, parameters }: Reason, german: Readonly<Record<string, string>>): string {
+  const text = language.value === 'de' && german[code];
+  return text ? filled(text, { ...parameters, message }) : message;
+}
+
+/** Why a door is not reached, or what to mend at a bus. */
+export const reasonOf = (reason: Reason): string => translated(reason, reasonsDe);
+
+/** Why the gateway refused something. */
+export const errorOf = (error: Reason): string => sentence(translated(error, errorsDe));
+
+/** Why a link is down, from `CODE: message`. */
+export function linkFault(lastError: string): string {
+  const [, code = '', message = ''] = /^([A-Z_]+): (.*)$/s.exec(lastError) ?? [];
+  return language.value === 'de' && code in errorsDe ? errorOf({ code, message }) : sentence(lastError);
+}
 
 /** The type of an event in words; one that is new is called as in the interface. */
 export function kindOf(type: string): string {

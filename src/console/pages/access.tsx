@@ -1,7 +1,7 @@
 /** Who has access: tokens of programs and sessions of people, their revocation, and a login code for a colleague. */
 import { useSignal } from '@preact/signals';
 import type { LoginCode, Session, Token } from '../../services/auth/schema.ts';
-import { call, readAll, session } from '../api.ts';
+import { call, gatewayNow, readAll, session } from '../api.ts';
 import { Ask } from '../ask.tsx';
 import { NewToken } from '../new-token.tsx';
 import { QrCode } from '../qr-code.tsx';
@@ -74,7 +74,7 @@ function factsOf({ principalId, kind, roles, lastUsedAt, expiresAt }: Token): st
           : 'tokenSession',
     ),
     roles.join(', '),
-    lastUsedAt === null ? t('neverUsed') : t('lastUsed', { time: ago(lastUsedAt, Date.now()) }),
+    lastUsedAt === null ? t('neverUsed') : t('lastUsed', { time: ago(lastUsedAt, gatewayNow()) }),
     t('until', { time: moment(expiresAt) }),
   ].join(' · ');
 }

@@ -1,9 +1,10 @@
 /** The interface for who writes programs: each operation that the caller may call, to be tried, and the messages and events. */
 import { useSignal } from '@preact/signals';
-import { API, call, mayDo, session } from '../api.ts';
+import { call, mayDo, session } from '../api.ts';
 import { type Call, callsOf, type OpenApi } from '../documents.ts';
 import { Messages } from '../messages.tsx';
 import { Opened } from '../opened.tsx';
+import { API } from '../place.ts';
 import { SearchField } from '../search-field.tsx';
 import { TryIt } from '../try-it.tsx';
 import { useRead } from '../use-read.ts';

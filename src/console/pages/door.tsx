@@ -1,13 +1,14 @@
 /** One door: what is known of it and how old that is, what is wanted and what the lock has, and the way to open it. */
-import type { Door as DoorFields, DoorState } from '../../resources/doors/schema.ts';
-import { call, DOORS, exchange, mayDo } from '../api.ts';
+import type { Door as DoorFields, DoorPending, DoorState } from '../../resources/doors/schema.ts';
+import { call, exchange, gatewayNow, mayDo } from '../api.ts';
 import { DoorActions } from '../door-actions.tsx';
-import { DoorSettings } from '../door-settings.tsx';
+import { DoorSettings, doorField } from '../door-settings.tsx';
 import { doorName, placeNames, readPlaceNames } from '../doors-list.ts';
 import { EventLog } from '../event-log.tsx';
 import { Fact } from '../fact.tsx';
 import { HistoryChart } from '../history-chart.tsx';
 import type { LiveEvent } from '../live.ts';
+import { DOORS } from '../place.ts';
 import { Presence } from '../presence.tsx';
 import { useRead } from '../use-read.ts';
 import type { Words } from '../words.en.ts';
@@ -39,6 +40,8 @@ interface Known {
   door: DoorFields;
   state: DoorState;
   etag: string | undefined;
+  /** Names of the fields that are on their way to the lock. */
+  waiting: string[];
 }
 
 export function Door({ id }: { id: string }) {
@@ -49,7 +52,7 @@ export function Door({ id }: { id: string }) {
       exchange<DoorFields>('GET', path),
       call<DoorState>('GET', `${path}/state`),
     ]);
-    return { door, state, etag };
+    return { door, state, etag, waiting: state.configuration.waiting ? await readWaiting(path) : [] };
   };
   useRead(readPlaceNames, { key: 'places', everyMs: NAMES_READ_MS, isMine: () => false });
   const { value: known, fault, again } = useRead(read, { key: id, everyMs: READ_MS, isMine });
@@ -72,7 +75,14 @@ export function Door({ id }: { id: string }) {
   );
 }
 
-function Shown({ door, state, etag, ended }: Known & { ended: () => void }) {
+async function readWaiting(path: string): Promise<string[]> {
+  if (!mayDo('front-desk-admin', 'service-tool', 'monitor')) return [];
+  const { items } = await call<DoorPending>('GET', `${path}/pending`);
+  const open = items.filter(({ status }) => status === 'queued' || status === 'sent');
+  return [...new Set(open.flatMap(({ fields }) => fields))];
+}
+
+function Shown({ door, state, etag, waiting, ended }: Known & { ended: () => void }) {
   const { offline, connection, standingOpen, configuration } = state;
   const presence = connection?.status ?? (state.relay ? (offline ? 'disconnected' : 'connected') : null);
   return (
@@ -92,7 +102,10 @@ function Shown({ door, state, etag, ended }: Known & { ended: () => void }) {
       {connection && (
         <section>
           <h2>{t('wanted')}</h2>
-          <p>{configuration.inForce ? t('settingsApplied') : t('settingsWaiting')}</p>
+          <p>
+            {t(configuration.inForce ? 'settingsApplied' : 'settingsWaiting')}{' '}
+            {waiting.map(doorField).join(', ')}
+          </p>
           <dl class="facts">
             <Fact name={t('wanted')}>{configuration.wanted}</Fact>
             <Fact name={t('inLock')}>{configuration.applied ?? '–'}</Fact>
@@ -111,10 +124,10 @@ function Shown({ door, state, etag, ended }: Known & { ended: () => void }) {
   );
 }
 
-function Facts({ door, state }: Omit<Known, 'etag'>) {
+function Facts({ door, state }: Pick<Known, 'door' | 'state'>) {
   const { lqi, lastSeen } = door.connectionState;
-  const { lastUnlock, lockState, doorState } = state;
-  const now = Date.now();
+  const { lastUnlock, lockState, doorState, battery } = state;
+  const now = gatewayNow();
   const reported = (word: keyof Words | null, last: { at: string } | null) =>
     word && last ? `${t(word)} · ${ago(last.at, now)}` : t('notReported');
   return (
@@ -124,6 +137,13 @@ function Facts({ door, state }: Omit<Known, 'etag'>) {
         <Fact name={t('lockState')}>{reported(lockState && BOLT[lockState.value], lockState)}</Fact>
         <Fact name={t('doorState')}>{reported(doorState && SENSOR[doorState.value], doorState)}</Fact>
         <Fact name={t('radio')}>{lqi ?? t('notReported')}</Fact>
+        <Fact name={t('battery')}>
+          {battery === null
+            ? t('notReported')
+            : [battery.percent !== null && `${battery.percent} %`, battery.low && t('batteryLow')]
+                .filter(Boolean)
+                .join(' · ') || t('batteryGood')}
+        </Fact>
         <Fact name={t('lastSeen')}>{lastSeen === null ? t('notReported') : ago(lastSeen, now)}</Fact>
         <Fact name={t('lastUnlock')}>
           {lastUnlock

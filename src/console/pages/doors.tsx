@@ -1,22 +1,21 @@
 /** The list of doors: searched, filtered and sorted here, so that each key typed shows at once; only the rows in view are drawn. */
 
-import { useComputed, useSignal } from '@preact/signals';
+import { type Signal, useComputed, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { mayDo } from '../api.ts';
+import { gatewayNow, mayDo } from '../api.ts';
 import {
   choose,
   doorName,
   doors,
   type Filter,
   followDoors,
-  isPartial,
   type ListedDoor,
   type Order,
   type PlaceChoice,
   placeNames,
   placesOf,
+  readEarlyDoors,
   readPlaceNames,
-  readWorst,
 } from '../doors-list.ts';
 import { epoch } from '../live.ts';
 import { NewDoor } from '../new-door.tsx';
@@ -36,6 +35,7 @@ const FILTERS: Record<Filter, keyof Words> = {
   offline: 'onlyOffline',
   battery: 'onlyBattery',
   pending: 'onlyPending',
+  notApplied: 'onlyNotApplied',
 };
 const ORDERS: Record<Order, keyof Words> = {
   presence: 'byPresence',
@@ -53,6 +53,7 @@ export function Doors() {
   const fault = useSignal('');
   const group = useSignal('');
   const gateway = useSignal('');
+  const isPainted = useSignal(false);
   const chosen = useComputed(() =>
     choose(
       doors.value ?? [],
@@ -67,8 +68,8 @@ export function Doors() {
     ),
   );
   useEffect(() => {
-    // What is wrong with it the reading of all says.
-    readWorst().catch(() => undefined);
+    // What is wrong with it the next reading says.
+    if (epoch.value === 0) readEarlyDoors().catch(() => undefined);
   }, []);
   useEffect(() => {
     if (epoch.value === 0) return;
@@ -82,7 +83,7 @@ export function Doors() {
       <search class="tools">
         <SearchField label={t('search')} text={text} />
         <Choice label={t('filter')} choices={named(FILTERS)} chosen={filter} />
-        {doors.value && !isPartial.value && (
+        {doors.value && isPainted.value && (
           <PlaceFilters doors={doors.value} group={group} gateway={gateway} />
         )}
         <Choice label={t('sort')} choices={named(ORDERS)} chosen={order} />
@@ -94,13 +95,11 @@ export function Doors() {
       ) : (
         <>
           <p role="status" class="soft">
-            {isPartial.value
-              ? t('worstFirst')
-              : chosen.value.length === 0
-                ? t('none')
-                : t('shown', { shown: chosen.value.length, all: doors.value.length })}
+            {chosen.value.length === 0
+              ? t('none')
+              : t('shown', { shown: chosen.value.length, all: doors.value.length })}
           </p>
-          <Rows items={chosen.value} order={order.value} />
+          <Rows items={chosen.value} order={order.value} isPainted={isPainted} />
         </>
       )}
     </>
@@ -175,11 +174,17 @@ function Places({ label, any, places, chosen }: PlacesProps) {
   return <Choice label={label} choices={[{ id: '', name: any }, ...places]} chosen={chosen} />;
 }
 
-function Rows({ items, order }: { items: ListedDoor[]; order: Order }) {
+interface RowsProps {
+  items: ListedDoor[];
+  order: Order;
+  /** What a person waits for first is there: what is in view. */
+  isPainted: Signal<boolean>;
+}
+
+function Rows({ items, order, isPainted }: RowsProps) {
   const list = useRef<HTMLUListElement>(null);
   const first = useSignal(0);
-  // Those that a finger may bring into view at once are not what a person waits for first.
-  const spare = isPartial.value ? 0 : SPARE_ROWS;
+  const spare = isPainted.value ? SPARE_ROWS : 0;
   const visible = Math.ceil(innerHeight / ROW_PX) + 2 * spare;
   useEffect(() => {
     const look = () => {
@@ -187,11 +192,12 @@ function Rows({ items, order }: { items: ListedDoor[]; order: Order }) {
       first.value = Math.max(0, Math.floor(above / ROW_PX) - SPARE_ROWS);
     };
     look();
+    isPainted.value = true;
     addEventListener('scroll', look, { passive: true });
     return () => removeEventListener('scroll', look);
   }, []);
   const from = Math.max(0, Math.min(first.value, items.length - visible));
-  const now = Date.now();
+  const now = gatewayNow();
   return (
     <ul ref={list} class="rows" style={{ height: `${items.length * ROW_PX}px` }}>
       {items.slice(from, from + visible).map((door, index) => (
@@ -210,17 +216,14 @@ function Rows({ items, order }: { items: ListedDoor[]; order: Order }) {
 
 /** A phone has room for little: the battery where the list is sorted by it. */
 function Row({ door, now, order }: { door: ListedDoor; now: number; order: Order }) {
-  const { state, connectionState, accessPointId, pmsId } = door;
-  const { lqi, lastSeen } = connectionState;
+  const { accessPointId, pmsId, lqi, lastSeen, presence, battery, batteryPercent, pending } = door;
   return (
     <a href={`#/doors/${door.id}`}>
       <span class="what">
         <strong dir="auto">{doorName(door)}</strong>
         <span class="soft">
           {[
-            order === 'battery' &&
-              state.batteryPercent !== null &&
-              `${t('battery')} ${state.batteryPercent} %`,
+            order === 'battery' && batteryPercent !== null && `${t('battery')} ${batteryPercent} %`,
             `${t('number')} ${accessPointId}`,
             pmsId,
             lqi !== null && `LQI ${lqi}`,
@@ -231,9 +234,9 @@ function Row({ door, now, order }: { door: ListedDoor; now: number; order: Order
         </span>
       </span>
       <span class="marks">
-        <Presence presence={state.presence} />
-        {state.battery === 'low' && <span class="mark warn">{t('batteryLow')}</span>}
-        {state.pending && <span class="mark">{t('pending')}</span>}
+        <Presence presence={presence} />
+        {battery === 'low' && <span class="mark warn">{t('batteryLow')}</span>}
+        {pending && <span class="mark">{t('pending')}</span>}
       </span>
     </a>
   );

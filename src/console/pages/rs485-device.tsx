@@ -54,6 +54,11 @@ export function Rs485Device({ id }: { id: string }) {
 function Shown({ device, state, etag, ended }: Known & { ended: () => void }) {
   const name = device.name ?? device.hwId;
   const { failure, inForce, relayFault, unsupported } = state;
+  const isConnected = device.connectionState.connected;
+  // Of a device that is dead it is what a technician has come for. The key keeps what it says when it moves.
+  const changes = mayDo('service-tool') && (
+    <Changes key="changes" device={device} bus={state.bus} name={name} ended={ended} />
+  );
   return (
     <>
       <h1 dir="auto">{name}</h1>
@@ -63,8 +68,9 @@ function Shown({ device, state, etag, ended }: Known & { ended: () => void }) {
         {state.tamper && <span class="mark bad">{t('tamper')}</span>}
         {state.supplyFault && <span class="mark bad">{t('supplyFault')}</span>}
       </p>
-      {!device.connectionState.connected && <p class="card bad">{t(silenceOf(state))}</p>}
-      {relayFault && <p class="card bad">{`${t('relay')} ${relayFault.relay}: ${relayFault.fault}`}</p>}
+      {!isConnected && <p class="card bad">{t(silenceOf(state))}</p>}
+      {!isConnected && changes}
+      {relayFault && <p class="card bad">{t(`relay-${relayFault.fault}`, { relay: relayFault.relay })}</p>}
       {device.relayIndex !== null && mayDo('service-tool') && (
         <Pulse id={device.deviceId} name={name} relay={device.relayIndex} ended={ended} />
       )}
@@ -80,7 +86,7 @@ function Shown({ device, state, etag, ended }: Known & { ended: () => void }) {
         )}
       </section>
       {state.security !== null && mayDo('service-tool') && <Firmware device={device} ended={ended} />}
-      {mayDo('service-tool') && <Changes device={device} bus={state.bus} name={name} ended={ended} />}
+      {isConnected && changes}
     </>
   );
 }
@@ -183,12 +189,15 @@ function Changes({ device, bus, name, ended }: ChangesProps) {
   const others = useRead(() => readAll<Device>(`/network/rs485?bus=${encodeURIComponent(bus)}`), {
     key: bus,
     everyMs: OTHERS_READ_MS,
-    isMine: () => false,
+    isMine: ({ type }) => type.startsWith('gatehouse.rs485.connection.'),
   });
-  const fresh = (others.value ?? []).filter(
-    ({ deviceId, name: called, connectionState }) =>
-      deviceId !== device.deviceId && called === null && connectionState.connected,
-  );
+  // The one that was mounted last first: it is the one that a technician has in mind.
+  const fresh = (others.value ?? [])
+    .filter(
+      ({ deviceId, name: called, connectionState }) =>
+        deviceId !== device.deviceId && called === null && connectionState.connected,
+    )
+    .toSorted((one, other) => other.connectionState.changedOn.localeCompare(one.connectionState.changedOn));
   const run = (work: Promise<unknown>, then: () => void) => {
     fault.value = said.value = '';
     isUnconfirmed.value = false;
@@ -217,7 +226,10 @@ function Changes({ device, bus, name, ended }: ChangesProps) {
             label={t('newHere')}
             none={t('noneChosen')}
             value={hwId.value || null}
-            choices={fresh.map((each) => ({ id: each.hwId, name: each.hwId }))}
+            choices={fresh.map((each) => ({
+              id: each.hwId,
+              name: `${each.hwId}, ${t('since', { time: moment(each.connectionState.changedOn) })}`,
+            }))}
             change={(chosen) => {
               hwId.value = chosen ?? '';
             }}

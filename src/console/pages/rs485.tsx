@@ -2,7 +2,7 @@
 
 import type { BusOverview } from '../../resources/rs485/bus-schema.ts';
 import type { Rs485Device } from '../../resources/rs485/schema.ts';
-import { call, mayDo, readAll } from '../api.ts';
+import { call, gatewayNow, mayDo, readAll } from '../api.ts';
 import { BusDoctor } from '../bus-doctor.tsx';
 import { type BusSample, remember } from '../bus-history.ts';
 import { BusPlots } from '../bus-plots.tsx';
@@ -10,7 +10,7 @@ import { Fact } from '../fact.tsx';
 import { type Job, JobButton } from '../job-button.tsx';
 import { Pairing } from '../osdp.tsx';
 import { useRead } from '../use-read.ts';
-import { moment, sentence, t } from '../words.ts';
+import { compareNames, linkFault, moment, reasonOf, sentence, t } from '../words.ts';
 import { Connected } from './encoders.tsx';
 
 const READ_MS = 5_000;
@@ -21,7 +21,7 @@ export function Rs485() {
       call<{ items: BusOverview[] }>('GET', '/network/rs485/buses'),
       readAll<Rs485Device>('/network/rs485'),
     ]);
-    const now = Date.now();
+    const now = gatewayNow();
     return { buses: buses.items.map((bus) => ({ bus, samples: remember(bus, now) })), devices };
   };
   const { value, fault, again } = useRead(read, {
@@ -62,9 +62,9 @@ function Bus({ bus, samples, ended }: BusProps) {
           {bus.protocol} · {bus.port} {since !== null && `· ${t('since', { time: moment(since) })}`}
         </span>
       </p>
-      {!up && lastError !== null && <p>{sentence(lastError)}</p>}
+      {!up && lastError !== null && <p>{linkFault(lastError)}</p>}
       {warnings.map((warning) => (
-        <p key={warning}>{sentence(warning)}</p>
+        <p key={warning.message}>{sentence(reasonOf(warning))}</p>
       ))}
       {silent.length > 0 && <p>{t('silentAddresses', { addresses: silent.join(', ') })}</p>}
       <dl class="facts">
@@ -116,11 +116,9 @@ function placed(devices: readonly Rs485Device[], buses: readonly BusOverview[]):
     .toSorted(
       (one, other) =>
         Number(one.device.connectionState.connected) - Number(other.device.connectionState.connected) ||
-        byNumber.compare(one.place, other.place),
+        compareNames(one.place, other.place),
     );
 }
-
-const byNumber = new Intl.Collator(undefined, { numeric: true });
 
 function Devices({ devices, buses }: { devices: Rs485Device[]; buses: BusOverview[] }) {
   return (

@@ -4,7 +4,7 @@ import { call, mayDo } from '../api.ts';
 import { Fact } from '../fact.tsx';
 import { JoinWindow } from '../join-window.tsx';
 import { useRead } from '../use-read.ts';
-import { ago, moment, sentence, t } from '../words.ts';
+import { ago, linkFault, moment, sentence, t } from '../words.ts';
 import { ChannelMove, NetworkMap } from '../zigbee-network.tsx';
 import { Connected } from './encoders.tsx';
 import { gatewayName } from './zigbee.tsx';
@@ -63,7 +63,7 @@ function Shown({ gateway, state }: Known) {
       </p>
       {!linkUp && linkError !== null && (
         <p class="card bad">
-          {t('gatewayGone')} {sentence(linkError)}
+          {t('gatewayGone')} {linkFault(linkError)}
         </p>
       )}
       {failure && <p class="card warn">{sentence(failure.message)}</p>}

@@ -220,6 +220,29 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   createDoor: { body: { name: 'Room 101', accessPointId: 101, mac: door.mac }, result: door },
   getDoor: { result: door },
+  listDoorsInBrief: {
+    result: {
+      items: [
+        {
+          id: DOOR_ID,
+          name: door.name,
+          accessPointId: door.accessPointId,
+          groupId: door.groupId,
+          gatewayId: door.gatewayId,
+          mac: door.mac,
+          pmsId: door.pmsId,
+          lqi: door.connectionState.lqi,
+          lastSeen: door.connectionState.lastSeen,
+          presence: 'connected',
+          battery: 'ok',
+          batteryPercent: 80,
+          pending: false,
+          applied: true,
+        },
+      ],
+      next: null,
+    },
+  },
   listDoors: {
     result: {
       items: [

@@ -6,6 +6,8 @@ import { dateTime, doorFields, doorName, offlineReason } from './schema.ts';
 
 /** A hotel has hundreds of doors. */
 const PAGE_MAX = 250;
+/** A screen shows all doors of a site, of each a few words. */
+const BRIEF_MAX = 1_000;
 /** Zigbee sends it in one byte. */
 const LQI_MAX = 255;
 
@@ -27,6 +29,27 @@ export type DoorSummary = z.infer<typeof doorSummary>;
 export const doorPage = pageOf(z.object({ ...doorFields, state: doorSummary }).openapi('ListedDoor')).openapi(
   'DoorPage',
 );
+
+const doorInBrief = z
+  .object({
+    ...z.object(doorFields).pick({
+      id: true,
+      name: true,
+      accessPointId: true,
+      groupId: true,
+      gatewayId: true,
+      mac: true,
+      pmsId: true,
+    }).shape,
+    ...doorFields.connectionState.pick({ lqi: true, lastSeen: true }).shape,
+    ...doorSummary.pick({ presence: true, battery: true, batteryPercent: true, pending: true, applied: true })
+      .shape,
+  })
+  .openapi('DoorInBrief');
+export type DoorInBrief = z.infer<typeof doorInBrief>;
+
+export const doorsInBriefPage = pageOf(doorInBrief).openapi('DoorsInBriefPage');
+export type DoorsInBriefPage = z.infer<typeof doorsInBriefPage>;
 
 export const listQuery = z.strictObject({
   cursor: z
@@ -65,3 +88,5 @@ export const listQuery = z.strictObject({
     .openapi({ description: 'As the lock reported last; unknown: it has not reported' }),
 });
 export type DoorQuery = z.infer<typeof listQuery>;
+
+export const briefQuery = listQuery.extend({ limit: pageLimitTo(BRIEF_MAX) });

@@ -165,6 +165,22 @@ describe('the list of doors', () => {
     expect(await everyPage(`sort=${sort}`)).toEqual(expected);
   });
 
+  it('has rows in brief with the same filters and orders, and the next page of them', async () => {
+    const page = async (query: string) => (await site.desk('GET', `/doors/brief?${query}`)).body;
+    const { items, next } = await page('sort=battery&limit=2');
+    const rowsInBrief = items as object[];
+    expect(rowsInBrief).toHaveLength(2);
+    const [row] = (await rows('sort=battery')) as (Row & { connectionState: object })[];
+    expect({ ...row, ...row?.connectionState, ...row?.state }).toMatchObject({ ...rowsInBrief[0] });
+    expect(rowsInBrief[0]).toMatchObject({ name: 'Room 2', accessPointId: 2, mac: macOf(2), battery: 'low' });
+    expect(await page(`sort=battery&limit=2&cursor=${next}`)).toMatchObject({
+      items: [{ accessPointId: 3 }, { accessPointId: 4 }],
+      next: null,
+    });
+    expect(await page('name=room%203')).toMatchObject({ items: [{ accessPointId: 3 }] });
+    expect((await site.desk('GET', '/doors/brief?limit=1001')).status).toBe(400);
+  });
+
   it('has rows that can be sent back as they are', async () => {
     const [row] = await rows('connected=true');
     const { id } = row as unknown as { id: string };

@@ -8,7 +8,7 @@ import type { Conditions } from './conditions.ts';
 import type { Configuration } from './configuration.ts';
 import type { DoorContext } from './context.ts';
 import type { Directory, Entry } from './directory.ts';
-import type { DoorQuery, DoorSummary } from './list-schema.ts';
+import type { DoorInBrief, DoorQuery, DoorSummary } from './list-schema.ts';
 import type { Locks, Presence } from './locks.ts';
 import type { DoorPresence, Offline } from './offline.ts';
 import type { OfflineReason } from './schema.ts';
@@ -38,6 +38,8 @@ const PRESENCE_RANK = { disconnected: 0, unknown: 1, connected: 2, none: 3 } as 
 
 export interface Listing {
   page(query: DoorQuery): { rows: { id: string; summary: DoorSummary }[]; next: string | null };
+  /** From memory alone, so that a thousand of them hold nothing up. */
+  inBrief(query: DoorQuery): { items: DoorInBrief[]; next: string | null };
   /** For the status. */
   counts(): Counts;
   /** For the metrics. */
@@ -47,19 +49,6 @@ export interface Listing {
 export function openListing(options: ListingOptions): Listing {
   const { directory, locks, conditions, configuration, offline, rs485 } = options;
   const relayOf = (entry: ListedRow, all: Relays) => all.get(entry.id) ?? null;
-
-  function summaryOf(entry: ListedRow, relay: Relay | null): DoorSummary {
-    const presence = offline.presence(entry, relay);
-    return {
-      presence: presence?.status ?? null,
-      since: presence === undefined ? null : new Date(presence.since).toISOString(),
-      reason: offline.reason(entry, relay),
-      battery: conditions.levelOf(entry),
-      batteryPercent: conditions.percentOf(entry) ?? null,
-      pending: configuration.isWaiting(entry, relay),
-      applied: configuration.isInForce(entry, relay),
-    };
-  }
 
   function matches(entry: Entry, text: string | undefined, query: DoorQuery, all: Relays): boolean {
     const { groupId, networkId, gatewayId, pmsId, connected, lqiBelow, pending, applied } = query;
@@ -93,32 +82,88 @@ export function openListing(options: ListingOptions): Listing {
       .toSorted((a, b) => a.rank - b.rank || a.entry.access_point_id - b.entry.access_point_id);
   }
 
+  function pageOf(query: DoorQuery, all: Relays): { entries: Entry[]; next: string | null } {
+    const text = query.name === undefined ? undefined : fold(query.name);
+    const { rank: afterRank, accessPointId: after } = cursorOf(query);
+    const isMatch = (entry: Entry) => matches(entry, text, query, all);
+    const isAfter = (rank: number, { access_point_id }: Entry) =>
+      rank > afterRank || (rank === afterRank && access_point_id > after);
+    const found = query.sort
+      ? inRank(directory.entries().filter(isMatch), query.sort, all).filter(({ rank, entry }) =>
+          isAfter(rank, entry),
+        )
+      : firstAfter(directory.entries(), after, query.limit + 1, isMatch).map((entry) => ({
+          entry,
+          rank: 0,
+        }));
+    const rows = found.slice(0, query.limit);
+    const last = found.length > query.limit ? rows.at(-1) : undefined;
+    return {
+      entries: rows.map(({ entry }) => entry),
+      next: last === undefined ? null : `${query.sort ? `${last.rank}.` : ''}${last.entry.access_point_id}`,
+    };
+  }
+
   return {
     page(query) {
       const all = rs485.relays();
-      const text = query.name === undefined ? undefined : fold(query.name);
-      const { rank: afterRank, accessPointId: after } = cursorOf(query);
-      const isMatch = (entry: Entry) => matches(entry, text, query, all);
-      const isAfter = (rank: number, { access_point_id }: Entry) =>
-        rank > afterRank || (rank === afterRank && access_point_id > after);
-      const found = query.sort
-        ? inRank(directory.entries().filter(isMatch), query.sort, all).filter(({ rank, entry }) =>
-            isAfter(rank, entry),
-          )
-        : firstAfter(directory.entries(), after, query.limit + 1, isMatch).map((entry) => ({
-            entry,
-            rank: 0,
-          }));
-      const rows = found.slice(0, query.limit);
-      const last = found.length > query.limit ? rows.at(-1) : undefined;
-      return {
-        rows: rows.map(({ entry }) => ({ id: entry.id, summary: summaryOf(entry, relayOf(entry, all)) })),
-        next: last === undefined ? null : `${query.sort ? `${last.rank}.` : ''}${last.entry.access_point_id}`,
-      };
+      const { entries, next } = pageOf(query, all);
+      const rows = entries.map((entry) => ({
+        id: entry.id,
+        summary: summaryOf(options, entry, relayOf(entry, all)),
+      }));
+      return { rows, next };
+    },
+
+    inBrief(query) {
+      const all = rs485.relays();
+      const { entries, next } = pageOf(query, all);
+      return { items: entries.map((entry) => briefOf(options, entry, relayOf(entry, all))), next };
     },
 
     counts: () => countsOf(options),
     lockCounts: () => lockCountsOf(options),
+  };
+}
+
+function summaryOf(
+  { conditions, configuration, offline }: ListingOptions,
+  entry: ListedRow,
+  relay: Relay | null,
+): DoorSummary {
+  const presence = offline.presence(entry, relay);
+  return {
+    presence: presence?.status ?? null,
+    since: presence === undefined ? null : new Date(presence.since).toISOString(),
+    reason: offline.reason(entry, relay),
+    battery: conditions.levelOf(entry),
+    batteryPercent: conditions.percentOf(entry) ?? null,
+    pending: configuration.isWaiting(entry, relay),
+    applied: configuration.isInForce(entry, relay),
+  };
+}
+
+function briefOf(
+  { locks, conditions, configuration, offline }: ListingOptions,
+  entry: ListedRow,
+  relay: Relay | null,
+): DoorInBrief {
+  const report = locks.report(entry);
+  return {
+    id: entry.id,
+    name: entry.name,
+    accessPointId: entry.access_point_id,
+    groupId: entry.group_id,
+    gatewayId: entry.gateway_id,
+    mac: entry.mac,
+    pmsId: entry.pms_id,
+    lqi: report?.lqi ?? null,
+    lastSeen: report?.lastSeen ?? null,
+    presence: offline.presence(entry, relay)?.status ?? null,
+    battery: conditions.levelOf(entry),
+    batteryPercent: conditions.percentOf(entry) ?? null,
+    pending: configuration.isWaiting(entry, relay),
+    applied: configuration.isInForce(entry, relay),
   };
 }
 

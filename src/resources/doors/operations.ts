@@ -4,7 +4,7 @@ import { type Operation, operation } from '../../platform/http/operation.ts';
 import { ROLES } from '../../platform/principal.ts';
 import type { Doors } from './doors.ts';
 import { doorHistory, historyQuery } from './history-schema.ts';
-import { doorPage, listQuery } from './list-schema.ts';
+import { briefQuery, doorPage, doorsInBriefPage, listQuery } from './list-schema.ts';
 import { lockOperations } from './lock-operations.ts';
 import { createBody, door, doorId, doorOptionsResult, doorPending, doorState, updateBody } from './schema.ts';
 import { settingsOperations } from './settings-operations.ts';
@@ -78,6 +78,15 @@ function reads(doors: DoorSlice, path: string): Operation[] {
       query: listQuery,
       result: doorPage,
       handler: ({ query }) => ({ body: doors.list(query) }),
+    }),
+    operation({
+      ...common,
+      id: 'listDoorsInBrief',
+      path: `${path}/brief`,
+      summary: 'List doors in brief: what a screen shows of each, a thousand in one answer',
+      query: briefQuery,
+      result: doorsInBriefPage,
+      handler: ({ query }) => ({ body: doors.listing.inBrief(query) }),
     }),
     operation({
       ...common,
