@@ -41,7 +41,13 @@ export interface Visitors extends AsyncDisposable {
   signIn(page: Page, ...roles: string[]): Promise<void>;
 }
 
-export async function openVisitors(daemon: Daemon): Promise<Visitors> {
+/** What of a gateway a browser sees, and what gives a code at it. */
+interface Visited {
+  readonly baseUrl: string;
+  callLocally(method: string, path: string, body?: object): Promise<{ body: Record<string, unknown> }>;
+}
+
+export async function openVisitors(daemon: Visited): Promise<Visitors> {
   const browser = await launch();
   return {
     open: (view, settings) => visit(browser, daemon.baseUrl, { viewport: VIEWS[view], ...settings }),
@@ -55,7 +61,7 @@ async function launch(): Promise<Browser> {
   return chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
 }
 
-async function signIn(page: Page, daemon: Daemon, ...roles: string[]): Promise<void> {
+async function signIn(page: Page, daemon: Visited, ...roles: string[]): Promise<void> {
   const { body } = await daemon.callLocally('POST', '/login-codes', { label: 'Test', roles });
   await page.getByRole('textbox').fill(String(body.code));
   await page.keyboard.press('Enter');

@@ -1,7 +1,6 @@
-/** The desk: keys are written from the console, each card followed as the person in front of the encoder sees it; colleagues are let in and out. */
+/** The desk: keys are written from the console, each card followed as the person in front of the encoder sees it; encoders, the catalogue and backups. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { encode } from 'uqr';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { buildBody, drawOperationalKey, openAnswer } from '../simulators/encoder/registration.ts';
 import { openSiteEncoder, type SiteEncoder } from '../simulators/site.ts';
@@ -92,66 +91,6 @@ describe.skipIf(NO_CHROMIUM)('a desk', () => {
       };
       expect(items[0]?.connectionState.connected).toBe(false);
     });
-  });
-
-  it('lets a colleague in by a code, and out again, which the audit shows', async () => {
-    const { page, faults } = await visitors.open('desk');
-    await visitors.signIn(page, 'service-tool');
-    await page.getByRole('link', { name: 'Access', exact: true }).click();
-    await page.getByRole('textbox', { name: 'Name' }).fill('Night porter');
-    await page.getByRole('button', { name: 'Make a code' }).click();
-    const made = await page.getByText('good once').textContent();
-    await picture(page, 'access-desk');
-    await expectUsable(page);
-    const porter = await visitors.open('phone');
-    // As the camera of a phone opens what the picture says.
-    const code = made?.slice(0, 9) ?? '';
-    const address = `${site.daemon.baseUrl}/#/sign-in/${code}`;
-    const dark = encode(address, { border: 4 }).data.flat().filter(Boolean).length;
-    const drawn = await page.locator('.qr path').getAttribute('d');
-    expect(drawn?.split('M')).toHaveLength(dark + 1);
-    await porter.page.getByRole('textbox').waitFor();
-    await porter.page.goto(address);
-    await waitFor(async () => expect(await porter.page.getByRole('textbox').inputValue()).toBe(code));
-    expect(porter.page.url()).not.toContain(code);
-    await porter.page.getByRole('button', { name: 'Sign in' }).click();
-    await porter.page.getByRole('navigation').waitFor();
-    await page.reload();
-    const row = page.getByRole('listitem').filter({ hasText: 'Night porter' });
-    await row.getByRole('button', { name: 'Revoke' }).click();
-    await page.getByRole('button', { name: 'Yes, revoke' }).click();
-    await porter.page.getByRole('textbox').waitFor();
-    await row.waitFor({ state: 'detached' });
-    await page.getByRole('link', { name: 'Audit', exact: true }).click();
-    await page.getByRole('searchbox', { name: 'Action' }).fill('token.revoke');
-    await page.keyboard.press('Enter');
-    await page.getByText('token.revoke').first().waitFor();
-    await picture(page, 'audit-desk');
-    await expectUsable(page);
-    expect(faults).toEqual([]);
-  });
-
-  it('gives a program a token, shown once, and takes it away when it is lost', async () => {
-    const { page, faults } = await visitors.open('phone');
-    await visitors.signIn(page, 'service-tool');
-    await page.getByRole('link', { name: 'Access', exact: true }).click();
-    await page.getByText('A token for a program').click();
-    await page.getByRole('textbox', { name: 'Which program' }).fill('Lift panel');
-    await page.getByRole('textbox', { name: 'Good for so many days' }).fill('7');
-    await page.getByRole('button', { name: 'Make the token' }).click();
-    const token = (await page.locator('code', { hasText: /^gwt_/ }).textContent()) ?? '';
-    await picture(page, 'new-token-phone');
-    await expectUsable(page);
-    expect((await site.daemon.call('GET', '/encoder', token)).status).toBe(200);
-    const row = page.getByRole('listitem').filter({ hasText: 'Lift panel' });
-    // One's own session is not among what is taken away with one tap.
-    const own = page.getByRole('listitem').filter({ hasText: 'This session, your own' });
-    expect(await own.getByRole('button').count()).toBe(0);
-    await row.getByRole('button', { name: 'Revoke' }).click();
-    await page.getByRole('button', { name: 'Yes, revoke' }).click();
-    await row.waitFor({ state: 'detached' });
-    expect((await site.daemon.call('GET', '/encoder', token)).status).toBe(401);
-    expect(faults).toEqual([]);
   });
 
   it('keeps groups and weekly schedules, by keyboard too, and shows the controller', async () => {

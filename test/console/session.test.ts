@@ -3,9 +3,14 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { get } from 'node:https';
+import { connect } from 'node:tls';
+import { encode } from 'uqr';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { type Clock, systemClock } from '../../src/platform/clock.ts';
 import { STREAMS_PER_PRINCIPAL } from '../../src/services/events/live.ts';
+import { openTestGateway } from '../gateway.ts';
 import { openTestSite, type TestSite } from '../simulators/test-site.ts';
+import { waitFor } from '../zigbee-site.ts';
 import { expectUsable, NO_CHROMIUM, openVisitors, picture, type Visitors } from './browser.ts';
 
 let site: TestSite;
@@ -111,6 +116,67 @@ describe.skipIf(NO_CHROMIUM)('a session', () => {
     expect(faults.filter((fault) => !/status of 409/.test(fault))).toEqual([]);
   });
 
+  it('lets a colleague in by a code, and out again, which the audit shows', async () => {
+    const { page, faults } = await visitors.open('desk');
+    await visitors.signIn(page, 'service-tool');
+    await page.getByRole('link', { name: 'Access', exact: true }).click();
+    await page.getByRole('textbox', { name: 'Name' }).fill('Night porter');
+    await page.getByRole('button', { name: 'Make a code' }).click();
+    const made = await page.getByText('good once').textContent();
+    await picture(page, 'access-desk');
+    await expectUsable(page);
+    const porter = await visitors.open('phone');
+    // As the camera of a phone opens what the picture says.
+    const code = made?.slice(0, 9) ?? '';
+    const address = `${site.daemon.baseUrl}/#/sign-in/${code}`;
+    const { data } = encode(address, { ecc: 'L', boostEcc: false, maskPattern: 0, border: 4 });
+    const dark = data.flat().filter(Boolean).length;
+    const drawn = await page.locator('.qr path').getAttribute('d');
+    expect(drawn?.split('M')).toHaveLength(dark + 1);
+    await porter.page.getByRole('textbox').waitFor();
+    await porter.page.goto(address);
+    await waitFor(async () => expect(await porter.page.getByRole('textbox').inputValue()).toBe(code));
+    expect(porter.page.url()).not.toContain(code);
+    await porter.page.getByRole('button', { name: 'Sign in' }).click();
+    await porter.page.getByRole('navigation').waitFor();
+    await page.reload();
+    const row = page.getByRole('listitem').filter({ hasText: 'Night porter' });
+    await row.getByRole('button', { name: 'Revoke' }).click();
+    await page.getByRole('button', { name: 'Yes, revoke' }).click();
+    await porter.page.getByRole('textbox').waitFor();
+    await row.waitFor({ state: 'detached' });
+    await page.getByRole('link', { name: 'Audit', exact: true }).click();
+    await page.getByRole('searchbox', { name: 'Action' }).fill('token.revoke');
+    await page.keyboard.press('Enter');
+    await page.getByText('token.revoke').first().waitFor();
+    await picture(page, 'audit-desk');
+    await expectUsable(page);
+    expect(faults).toEqual([]);
+  });
+
+  it('gives a program a token, shown once, and takes it away when it is lost', async () => {
+    const { page, faults } = await visitors.open('phone');
+    await visitors.signIn(page, 'service-tool');
+    await page.getByRole('link', { name: 'Access', exact: true }).click();
+    await page.getByText('A token for a program').click();
+    await page.getByRole('textbox', { name: 'Which program' }).fill('Lift panel');
+    await page.getByRole('textbox', { name: 'Good for so many days' }).fill('7');
+    await page.getByRole('button', { name: 'Make the token' }).click();
+    const token = (await page.locator('code', { hasText: /^gwt_/ }).textContent()) ?? '';
+    await picture(page, 'new-token-phone');
+    await expectUsable(page);
+    expect((await site.daemon.call('GET', '/encoder', token)).status).toBe(200);
+    const row = page.getByRole('listitem').filter({ hasText: 'Lift panel' });
+    // One's own session is not among what is taken away with one tap.
+    const own = page.getByRole('listitem').filter({ hasText: 'This session, your own' });
+    expect(await own.getByRole('button').count()).toBe(0);
+    await row.getByRole('button', { name: 'Revoke' }).click();
+    await page.getByRole('button', { name: 'Yes, revoke' }).click();
+    await row.waitFor({ state: 'detached' });
+    expect((await site.daemon.call('GET', '/encoder', token)).status).toBe(401);
+    expect(faults).toEqual([]);
+  });
+
   it('says that it is stale when the gateway is silent, and goes on when it is back', async () => {
     const { page } = await visitors.open('phone');
     await visitors.signIn(page, 'front-desk-admin');
@@ -161,4 +227,62 @@ describe.skipIf(NO_CHROMIUM)('a session', () => {
     for (const { id, kind } of items) if (kind === 'session') await technician('DELETE', `/tokens/${id}`);
     await page.getByRole('textbox').waitFor();
   });
+
+  it('goes on while the certificate is renewed, and the clock of the gateway is wrong', async () => {
+    let lapsedMs = 0;
+    let wrongMs = 0;
+    // The gateway looks each minute whether a certificate is due.
+    const sleep: Clock['sleep'] = (milliseconds, signal) =>
+      systemClock.sleep(milliseconds === 60_000 ? 200 : milliseconds, signal);
+    const clock = {
+      ...systemClock,
+      now: () => Date.now() + lapsedMs + wrongMs,
+      monotonic: () => systemClock.monotonic() + lapsedMs,
+      sleep,
+    };
+    const http = { listen: '127.0.0.1:0', names: ['127.0.0.1'] };
+    const { gateway, local } = await openTestGateway({ http }, undefined, clock);
+    const { baseUrl } = gateway;
+    const shown = () => certificateOf(baseUrl);
+    const callLocally = async (method: string, path: string, body?: object) => ({
+      body: JSON.parse(await local(method, path, body)),
+    });
+    await using own = await openVisitors({ baseUrl, callLocally });
+    const { page, faults } = await own.open('phone');
+    // Two thirds of the life of a certificate, but for half an hour.
+    lapsedMs = (400 * DAY_MS * 2) / 3 - HOUR_MS / 2;
+    await own.signIn(page, 'front-desk-admin');
+    await page.goto(`${baseUrl}/#/doors`);
+    await page.getByText('No door is like that.').waitFor();
+    const before = await shown();
+    lapsedMs += HOUR_MS;
+    await vi.waitFor(async () => expect(await shown()).not.toBe(before), { timeout: 30_000 });
+    const make = (name: string) => local('POST', '/access/doors', { name });
+    await make('Attic');
+    await page.getByRole('link', { name: 'Attic' }).getByText('No lock').waitFor();
+    await page.reload();
+    await page.getByRole('link', { name: 'Attic' }).click();
+    await page.getByRole('textbox', { name: 'PMS id' }).fill('half ty');
+    wrongMs = 365 * DAY_MS;
+    expect(JSON.parse(await local('GET', '/local/status'))).toMatchObject({
+      clock: { jump: expect.anything() },
+    });
+    expect(await page.getByRole('textbox', { name: 'PMS id' }).inputValue()).toBe('half ty');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Saved.').waitFor();
+    expect(faults).toEqual([]);
+  });
 });
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** Of a new connection. */
+async function certificateOf(url: string): Promise<string> {
+  const { hostname: host, port } = new URL(url);
+  const socket = connect({ host, port: Number(port), rejectUnauthorized: false });
+  await once(socket, 'secureConnect');
+  const { fingerprint256 } = socket.getPeerCertificate();
+  socket.destroy();
+  return fingerprint256;
+}

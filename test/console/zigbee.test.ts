@@ -18,6 +18,8 @@ describe.skipIf(NO_CHROMIUM)('a technician at a Zigbee gateway', () => {
 
   it('lets a lock join and names its room, and asks for a map', async () => {
     const { page, faults } = await visitors.open('phone');
+    // The clock of the phone is an hour fast: what counts is the gateway's.
+    await page.evaluate('{ const { now } = Date; Date.now = () => now() + 3_600_000; }');
     await visitors.signIn(page, 'service-tool', 'front-desk-admin');
     const [gateway] = site.gateways;
     await site.call('PUT', `/network/zgate/${gateway.deviceId}`, { name: 'Tower' });
@@ -82,6 +84,44 @@ describe.skipIf(NO_CHROMIUM)('a technician at a Zigbee gateway', () => {
     await picture(page, 'doors-desk');
     await expectUsable(page);
     expect(faults).toEqual([]);
+  });
+
+  it('reads the code of a lock with the camera, or has it typed', async () => {
+    const visit = await visitors.open('phone');
+    const { page } = visit;
+    await page.addInitScript(`globalThis.BarcodeDetector = class {
+      detect = async () => [{ rawValue: globalThis.printed }];
+    };
+    const camera = { getUserMedia: async () => {
+      if (!globalThis.isAllowed) throw new DOMException('', 'NotAllowedError');
+      return document.createElement('canvas').captureStream(5);
+    } };
+    Object.defineProperty(navigator, 'mediaDevices', { value: camera });`);
+    await page.reload();
+    await visitors.signIn(page, 'service-tool');
+    await page.goto(`${site.site.daemon.baseUrl}/#/zigbee/${site.gateways[0].deviceId}`);
+    const scan = page.getByRole('button', { name: 'Scan the code on the lock' });
+    await scan.click();
+    await page.getByText('The camera may not be used here').waitFor();
+    await picture(page, 'camera-phone');
+    await expectUsable(page);
+    const printed = '83FED3407A939723A5C639B26916D505C3B5';
+    await page.evaluate(
+      `globalThis.isAllowed = true; globalThis.printed = 'Z:${NEWCOMER.toUpperCase()}$I:${printed}'`,
+    );
+    await scan.click();
+    await expect
+      .poll(() => page.getByRole('textbox', { name: 'MAC address of the lock' }).inputValue())
+      .toBe(NEWCOMER);
+    const code = page.getByRole('textbox', { name: 'Install code' });
+    expect(await code.inputValue()).toBe(printed);
+    // Locks with the install code alone on them: it begins like a MAC address.
+    await code.fill('');
+    await page.evaluate(`globalThis.printed = '${printed}'`);
+    await scan.click();
+    await expect.poll(() => code.inputValue()).toBe(printed);
+    expect(await page.getByRole('textbox', { name: 'MAC address of the lock' }).inputValue()).toBe(NEWCOMER);
+    expect(visit.faults).toEqual([]);
   });
 
   it('shows no more than a role may do', async () => {
