@@ -11,7 +11,7 @@ import type { Span } from './registers.ts';
 /** As many as it may miss before it is taken for dead (drivers/bus/circuit-breaker.ts). */
 const REFUSALS_MAX = 3;
 /** Two devices may change places without a missed reply, as while this process stands still. So long what one says may count as that of the other. */
-const NAME_EVERY_MS = 10_000;
+const NAME_EVERY_MS = 30_000;
 
 export function isRefusal({ code }: DriverError): boolean {
   return code === 'REFUSED' || code === 'BUSY';
