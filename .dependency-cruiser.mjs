@@ -5,7 +5,7 @@ const ROOMS = ['platform', 'services', 'resources', 'app', 'cli'];
 /** Within a room a folder imports of another one types only, and only of one that stands before it here. */
 const SLICES = [
   ...['audit', 'events', 'actuations', 'reconcile', 'jobs', 'catalogue'].map((name) => `services/${name}`),
-  ...['pki', 'auth', 'backup', 'status', 'metrics'].map((name) => `services/${name}`),
+  ...['pki', 'auth', 'backup', 'cluster', 'status', 'metrics'].map((name) => `services/${name}`),
   ...['encoders', 'writes', 'networks', 'zgates', 'rs485'].map((name) => `resources/${name}`),
   ...['doors', 'access', 'site-import'].map((name) => `resources/${name}`),
 ];

@@ -87,6 +87,9 @@ const WITHOUT = {
   'npm run package': 'needs a minute, and npm; scripts/package.test.ts runs what it runs',
   'podman run':
     'needs podman; scripts/package.test.ts runs the image, with its health check, by what util-linux has',
+  'name: lobby-a': 'src/platform/config/config.test.ts reads the example; test/takeover.test.ts',
+  'cluster status': 'needs two machines; test/takeover.test.ts has two processes',
+  'cluster promote': 'needs two machines; test/takeover.test.ts has two processes',
 } as const;
 
 describe('docs/operations.md', () => {

@@ -10,9 +10,9 @@ import { type ExternalBroker, isExternal } from '../platform/config/encoder-brok
 import { announcedHost } from '../platform/host/host-names.ts';
 import { readNamedFile } from '../platform/host/regular-file.ts';
 import type { Log } from '../platform/log.ts';
+import { readSecret, socketOpener } from '../platform/peer-socket.ts';
 import { certificatesIn } from '../platform/pem.ts';
 import { openTasks } from '../platform/supervise.ts';
-import { readSecret, socketOpener } from '../services/events/transport.ts';
 import type { SiteCa } from '../services/pki/site-ca.ts';
 
 const DEFAULT_PORT = { 'mqtt:': 1883, 'mqtts:': 8883 } as const;

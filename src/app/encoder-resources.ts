@@ -1,5 +1,7 @@
 /** Encoders, their registration, and the write requests for them. A part of the composition root (gateway.ts). */
-import { MAX_UP_PACKET_BYTES } from '../../drivers/encoder/link.ts';
+import { DriverError } from '../../drivers/contract/driver.ts';
+import { type EncoderLink, type EncoderLinkHost, MAX_UP_PACKET_BYTES } from '../../drivers/encoder/link.ts';
+import { ALWAYS_ACTING } from '../platform/acting.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config/config.ts';
 import { readNamedFile } from '../platform/host/regular-file.ts';
@@ -34,12 +36,13 @@ export interface EncoderResources {
 
 /** What is opened here is closed with `opening`. */
 export async function openEncoderResources(
-  { config, clock, log }: ServicesOptions,
+  { config, clock, log, acting = ALWAYS_ACTING }: ServicesOptions,
   { vault, time, database, systemId, epoch, tasks, audit, events, ca, meters }: Services,
   identity: ServerIdentity,
   opening: AsyncDisposableStack,
 ): Promise<EncoderResources> {
   const table = openEncoderTable(database);
+  const acted = whileActing(() => clock.monotonic() < acting.until());
   const connections: EncoderConnections = await openConnections({
     database,
     table,
@@ -48,7 +51,7 @@ export async function openEncoderResources(
     log,
     epoch,
     reports: () => writes.reports,
-    link: () => link.link,
+    link: () => acted.link(link.link),
   });
   const openRequests = (encoderId: string) => writes.openOf(encoderId);
   const encoders = openEncoders({ database, table, audit, clock, connections, openRequests });
@@ -68,7 +71,7 @@ export async function openEncoderResources(
   });
   const link: OpenLink = await openEncoderLink(
     { config, systemId, ca, identity, clock, log },
-    connections,
+    acted.host(connections),
     opening,
   );
   const registration = openRegistration({
@@ -88,6 +91,34 @@ export async function openEncoderResources(
   });
   tasks.start('write requests', writes.run, DISPATCH_BACKOFF);
   return { writes, connections, encoders, registration, link };
+}
+
+/** A gateway whose time is over sends encoders nothing, and acknowledges nothing: what it stores then no other one has. */
+function whileActing(mayAct: () => boolean) {
+  const assertActing = () => {
+    if (!mayAct())
+      throw new DriverError('LINK_LOST', 'this gateway is not the active one of its cluster any more');
+  };
+  return {
+    link: (link: EncoderLink): Pick<EncoderLink, 'send' | 'kick'> => ({
+      async send(...message) {
+        assertActing();
+        await link.send(...message);
+      },
+      kick: (...encoder) => link.kick(...encoder),
+    }),
+    host: (host: EncoderLinkHost): EncoderLinkHost => ({
+      credential: (...asked) => host.credential(...asked),
+      standing: (encoderId) => host.standing(encoderId),
+      expected: () => host.expected(),
+      subscribed: (connection) => host.subscribed(connection),
+      async received(...message) {
+        await host.received(...message);
+        assertActing();
+      },
+      lost: (...connection) => host.lost(...connection),
+    }),
+  };
 }
 
 /** Vendor roots are read and checked now: a mistake shows at the start, and not when an encoder registers. */

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import type { Acting } from '../platform/acting.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config/config.ts';
 import { type SinkConfig, sinksOf } from '../platform/config/sinks.ts';
@@ -23,6 +24,7 @@ import { openVault, type Vault } from '../platform/vault.ts';
 import { openClosingsAfter } from '../resources/doors/restored.ts';
 import { type OpenAudit, openAudit } from '../services/audit/audit.ts';
 import { type Auth, openAuth } from '../services/auth/auth.ts';
+import type { Shipping } from '../services/cluster/shipping.ts';
 import { type EventLog, openEvents } from '../services/events/events.ts';
 import { openForwarder } from '../services/events/forward.ts';
 import { type LiveStreams, openLiveStreams } from '../services/events/live.ts';
@@ -40,10 +42,22 @@ const COMMIT_FAILED = 'a commit failed; nothing of it was stored';
 const COMMIT_UNKNOWN =
   'a commit failed, and the disk does not say whether it is stored; nothing else is stored until it does';
 
+/** This gateway has become the active one in the place of another. */
+export interface Takeover {
+  epoch: number;
+  /** The name of the other one. */
+  from: string;
+}
+
 export interface ServicesOptions {
   config: Config;
   clock: Clock;
   log: Log;
+  /** Until when anything may be moved; for good when absent. */
+  acting?: Acting | undefined;
+  /** What follows this gateway, and what it has taken over from. */
+  shipping?: Pick<Shipping, 'written' | 'run'> | undefined;
+  takeover?: Takeover | undefined;
 }
 
 export interface Services {
@@ -67,7 +81,7 @@ export interface Services {
 
 /** All of it is closed with `opening`. */
 export async function openServices(
-  { config, clock, log }: ServicesOptions,
+  { config, clock, log, shipping, takeover }: ServicesOptions,
   opening: AsyncDisposableStack,
 ): Promise<Services> {
   const path = (...names: string[]) => join(config.dataDirectory, ...names);
@@ -79,7 +93,9 @@ export async function openServices(
   const vault = openVault(vaultFile, { create: isFirst });
   const losses: Loss[] = [];
   const lost = (loss: Loss) => void losses.push(loss);
-  const database = opening.use(await openLoggedDatabase({ databaseFile, clock, log, meters, lost }));
+  const database = opening.use(
+    await openLoggedDatabase({ databaseFile, clock, log, meters, lost, written: shipping?.written }),
+  );
   const { kernelClock, time } = openTimes(database, { clock, log });
   const system = await openSystem({
     database,
@@ -95,10 +111,11 @@ export async function openServices(
   const audit = openAudit({ database, clock, log, macKey: vault.deriveKey('audit'), sign, verifySignature });
   await system.keepRoot(ca.rootFingerprint, audit.begin);
   await rm(firstStartMark(vaultFile), { force: true });
-  for (const loss of losses) await recordLoss(loss, { database, audit, clock, log });
+  await recordBefore({ losses, takeover }, { database, audit, clock, log });
   // Below the tasks: the last checkpoint covers what they recorded.
   opening.use(audit.checkpoints);
   const tasks = opening.use(openTasks(clock, log));
+  if (shipping) tasks.start('cluster', (signal) => shipping.run(database.copyTo, signal));
   tasks.start(
     'inventory',
     openInventory({ database, databaseId, file: path('inventory.json'), clock, log }).keep,
@@ -165,6 +182,15 @@ function startForwarders(
   }
 }
 
+/** What has happened before this start. */
+async function recordBefore(
+  { losses, takeover }: { losses: readonly Loss[]; takeover: Takeover | undefined },
+  parts: Parameters<typeof recordLoss>[1],
+): Promise<void> {
+  for (const loss of losses) await recordLoss(loss, parts);
+  if (takeover) await recordTakeover(takeover, parts);
+}
+
 /** Recorded in the log and in the audit, so that lost work can be done again. */
 async function recordLoss(
   loss: Loss,
@@ -195,15 +221,34 @@ async function recordLoss(
   });
 }
 
+async function recordTakeover(
+  { epoch, from }: Takeover,
+  { database, audit }: Pick<Services, 'database' | 'audit'>,
+) {
+  await database.commit(() =>
+    audit.record({
+      principal: SYSTEM_PRINCIPAL,
+      action: 'cluster.takeover',
+      object: 'cluster',
+      outcome: 'done',
+      detail: { epoch, from },
+      correlationId: randomUUID(),
+    }),
+  );
+}
+
 interface LoggedDatabaseOptions extends Pick<ServicesOptions, 'clock' | 'log'> {
   lost: (loss: Loss) => void;
   databaseFile: string;
   meters: Meters;
+  written: Shipping['written'] | undefined;
 }
 
-function openLoggedDatabase({ databaseFile, clock, log, meters, lost }: LoggedDatabaseOptions) {
+function openLoggedDatabase(options: LoggedDatabaseOptions) {
+  const { databaseFile, clock, log, meters, lost, written } = options;
   return openDatabase({
     file: databaseFile,
+    written,
     monotonic: () => clock.monotonic(),
     committed: meters.commit,
     failed: (err, isKnown) => log.error({ err }, isKnown ? COMMIT_FAILED : COMMIT_UNKNOWN),

@@ -6,6 +6,7 @@ import { FileError } from '../platform/yaml/yaml-file.ts';
 import { addBackups } from './backup-commands.ts';
 import { addBuses } from './bus-commands.ts';
 import { type ClientOptions, openClient } from './client.ts';
+import { addCluster } from './cluster-commands.ts';
 import { addConfig, addReload, addSetup } from './config-commands.ts';
 import { CONFIG_OPTION, JSON_OPTION, type Kit, type Run, YES_OPTION } from './kit.ts';
 import { addResources } from './resource-commands.ts';
@@ -72,6 +73,7 @@ export function program(shell: Shell, result: { exitCode: number }): Command {
   addZgate(zgate, kit);
   addResources(gatehouse, zgate, kit);
   addBuses(gatehouse, kit);
+  addCluster(gatehouse.command('cluster').description('Two gateways, of which one follows the other'), kit);
   addSimulate(gatehouse, kit);
   addConfig(gatehouse.command('config').description('The configuration file'), kit);
   addVersion(gatehouse, kit);

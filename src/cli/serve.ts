@@ -11,10 +11,12 @@ import { TooLittleRoom } from '../platform/database/migrate.ts';
 import { roomForStart, START_BYTES } from '../platform/database/space.ts';
 import { groupsOf, startProcess } from '../platform/field/process.ts';
 import { handedOver } from '../platform/host/handed-over.ts';
-import { openNotifier } from '../platform/host/notify.ts';
+import { type Notifier, openNotifier } from '../platform/host/notify.ts';
 import { feedWatchdog } from '../platform/host/watchdog.ts';
 import { type Log, openLog } from '../platform/log.ts';
+import type { Ending } from '../services/cluster/lease.ts';
 import { configFile, openClient } from './client.ts';
+import type { Member } from './cluster-member.ts';
 import { holdDataDirectory } from './data-directory.ts';
 import { assertFinished, removeLeftovers } from './leftovers.ts';
 import { CommandFailed, type Shell } from './shell.ts';
@@ -27,6 +29,9 @@ const STOP_DEADLINE_MS = 10_000;
 /** When a disk holds the event loop up in a write; below systemd's TimeoutStopSec. A kill loses nothing that was acknowledged. */
 export const KILL_DEADLINE_MS = 20_000;
 const KILLED = `gatehouse: the disk has held the stop up for ${KILL_DEADLINE_MS / 1_000} s, this ends it. What was answered is stored; what was not answered may not be.\n`;
+
+const NOT_ACTIVE =
+  'gatehouse: another gateway of the cluster may be active from now on, this ends everything at once.\n';
 
 /** Serves until a signal. Throws ConfigError, or CommandFailed with what to change. */
 export async function serve(options: { config?: string }, shell: Shell): Promise<void> {
@@ -50,14 +55,20 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
   stack.defer(() => first?.process.end(false));
   // After the first host has been started, for loading it takes longest.
   const { openGateway } = await import('../app/gateway.ts');
+  let member: Member | undefined;
   const gateway = await opening(config, shell, log, async () => {
     stack.use(holdDataDirectory(config.dataDirectory));
     assertFinished(config.dataDirectory);
     clearLeftovers(config.dataDirectory, log);
+    member = await activeIn(config, { shell, log, notifier });
+    if (!member && config.cluster) return undefined;
     const processes = { ...shell.processes, first };
     const httpsDescriptor = handedOver(shell.env, 'https');
-    return openGateway({ config, source, clock: shell.clock, log, logControl, processes, httpsDescriptor });
+    const { clock } = shell;
+    return openGateway({ ...member, config, source, clock, log, logControl, processes, httpsDescriptor });
   });
+  // Stopped while it was the standby.
+  if (!gateway) return;
   stack.adopt(gateway, (open) => closeInTime(open, shell.clock));
   const { baseUrl, encoderUrl, adminSocket, systemId } = gateway;
   const where = `ready at ${baseUrl}, encoders at ${encoderUrl}`;
@@ -69,10 +80,63 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
   const local = openClient({ socket: adminSocket }, shell);
   const vitals = [...gateway.vitals, { name: 'interface', check: () => local.call('GET', '/healthz') }];
   void feedWatchdog({ notifier, vitals, describe: () => where, clock: shell.clock, log }, shell.stopping);
-  await aborted(shell.stopping);
+  const ending = await Promise.race([aborted(shell.stopping), member?.ended ?? new Promise<never>(() => {})]);
+  if (ending && member) return endAsActive(member, { gateway, stack, notifier, log, shell }, ending);
   shell.killAfter?.(KILL_DEADLINE_MS, KILLED);
   notifier.stopping();
   log.info({ signal: shell.stopping.reason }, 'stopping');
+}
+
+interface Running {
+  gateway: AsyncDisposable;
+  stack: AsyncDisposableStack;
+  notifier: Notifier;
+  log: Log;
+  shell: Shell;
+}
+
+/** Everything is let go of before another gateway may begin, at the latest with the end of the process. */
+async function endAsActive(
+  member: Member,
+  { stack, notifier, log, shell }: Running,
+  { reason }: Ending,
+): Promise<never> {
+  const leftMs = member.leftMs();
+  if (leftMs !== undefined) shell.killAfter?.(Math.max(1, leftMs), NOT_ACTIVE);
+  log.warn({ reason }, `this gateway is the active one no more: ${reason}`);
+  notifier.status(`not active any more: ${reason}`);
+  const held = stack.move();
+  await held.disposeAsync();
+  await member
+    .release()
+    .catch((err) => log.warn({ err }, 'the other gateway waits for the end of the lease'));
+  throw new CommandFailed(`not active any more: ${reason}; started again, this gateway is the standby`);
+}
+
+/** Undefined without a cluster, and when it was stopped before it was the active one. */
+async function activeIn(
+  { cluster, dataDirectory }: Config,
+  { shell, log, notifier }: { shell: Shell; log: Log; notifier: Notifier },
+): Promise<Member | undefined> {
+  if (!cluster) return undefined;
+  const { clock, stopping } = shell;
+  let status = 'standby';
+  const over = new AbortController();
+  const waiting = (reason: string) => {
+    status = `standby: ${reason}`;
+    notifier.ready(status);
+  };
+  const alive = AbortSignal.any([stopping, over.signal]);
+  void feedWatchdog({ notifier, vitals: [], describe: () => status, clock, log }, alive);
+  try {
+    const { joinCluster } = await import('./cluster-member.ts');
+    return await joinCluster({ cluster, dataDirectory, clock, log, waiting }, stopping);
+  } catch (error) {
+    if (stopping.aborted) return undefined;
+    throw error;
+  } finally {
+    over.abort();
+  }
 }
 
 /** No reason not to start. */
@@ -119,9 +183,9 @@ async function closeInTime(gateway: AsyncDisposable, clock: Clock): Promise<void
   }
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+function aborted(signal: AbortSignal): Promise<undefined> {
+  if (signal.aborted) return Promise.resolve(undefined);
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined), { once: true }));
 }
 
 /** Turns what keeps the gateway from starting into one line that names the setting to change. */

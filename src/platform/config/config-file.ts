@@ -6,6 +6,7 @@ import { dirname, join, resolve } from 'node:path';
 import type { Problem } from '../yaml/problem.ts';
 import { FileError, parseText, readText, roughlyParsed } from '../yaml/yaml-file.ts';
 import { DECISION_FILES } from './access.ts';
+import { CLUSTER_FILES, contradictingCluster } from './cluster.ts';
 import { ADMIN_SOCKET, adminSocketOf, type Config, configJsonSchema, configSchema } from './config.ts';
 import { unfitFiles } from './contents.ts';
 import { BROKER_FILES, contradictingBroker, type EncoderBroker, isExternal } from './encoder-broker.ts';
@@ -144,6 +145,7 @@ function resolved(config: Config, folder: string): Config {
     auth,
     upstream,
     sinks,
+    cluster,
     links,
     backup,
     access: { decisionService },
@@ -164,6 +166,7 @@ function resolved(config: Config, folder: string): Config {
         decisionService: { ...decisionService, ...those(decisionService, DECISION_FILES, at) },
       }),
     },
+    ...(cluster && { cluster: { ...cluster, ...those(cluster, CLUSTER_FILES, at) } }),
     links: links.map((link) => withProducts(link, at)),
   };
 }
@@ -242,6 +245,7 @@ function contradictions(config: Config): Problem[] {
     ...contradictingCredentials(config),
     ...contradictingSinks(config),
     ...contradictingBroker(encoders.broker, encoders.endpoint),
+    ...contradictingCluster(config.cluster),
     ...contradictingWiring(config),
   ];
 }

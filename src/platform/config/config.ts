@@ -13,6 +13,7 @@ import { zigbeeLinkOptions } from '../../../drivers/zigbee/options.ts';
 import { recipient } from '../age.ts';
 import { isAddressOrNetwork } from '../http/address.ts';
 import { access } from './access.ts';
+import { cluster } from './cluster.ts';
 import { duration } from './duration.ts';
 import { encoderBroker } from './encoder-broker.ts';
 import { path } from './path.ts';
@@ -340,6 +341,9 @@ export const configSchema = z.strictObject({
     .max(16)
     .default([])
     .describe('Further places that get all events, each at its own pace'),
+  cluster: cluster
+    .optional()
+    .describe('A second gateway that takes over when this one is gone; without it this one is alone'),
   links: z.array(link).max(64).default([]).describe('Field links: what is wired to this host'),
   networks: z.array(network).max(64).default([]).describe('Networks that group Zigbee gateways'),
   zgates: z.array(zgate).max(64).default([]).describe('Zigbee gateways, each on a link of its own'),

@@ -37,6 +37,9 @@ export function unfitFiles(config: Config, judging: Judging, texts: ReadonlyMap<
     [['auth', 'oidc', 'caFile'], oidc?.caFile, notCertificates],
     [['auth', 'oidc', 'jwksFile'], oidc?.jwksFile, notKeySet],
     ...clientChecks(config),
+    [['cluster', 'caFile'], config.cluster?.caFile, notCertificates],
+    [['cluster', 'certFile'], config.cluster?.certFile, notCertificates],
+    [['cluster', 'keyFile'], config.cluster?.keyFile, notPrivateKey],
   ];
   const others = checks.flatMap(([path, file, fault]) => {
     const text = file === undefined ? undefined : texts.get(file);

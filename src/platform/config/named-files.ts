@@ -3,6 +3,7 @@ import { existsSync, lstatSync } from 'node:fs';
 import { NotRegularFile, readNamedFile, reasonOf } from '../host/regular-file.ts';
 import type { Problem } from '../yaml/problem.ts';
 import { DECISION_FILES } from './access.ts';
+import { CLUSTER_FILES } from './cluster.ts';
 import { adminSocketOf, type Config } from './config.ts';
 import type { Judging } from './contents.ts';
 import { filesOfBroker } from './encoder-broker.ts';
@@ -49,6 +50,7 @@ export function filesNamedBy(config: Config): string[] {
     ...OIDC_FILES.flatMap((name) => auth.oidc?.[name] ?? []),
     ...sinksOf(config).flatMap((sink) => filesOfSink(sink).map(({ file }) => file)),
     ...DECISION_FILES.flatMap((name) => config.access.decisionService?.[name] ?? []),
+    ...CLUSTER_FILES.flatMap((name) => config.cluster?.[name] ?? []),
     ...profiles.filter(isProfilePath),
   ];
 }
@@ -118,7 +120,7 @@ function filesOf(
   config: Config,
   { reader, checkContents }: FileChecks,
 ): { path: PropertyKey[]; file: string }[] {
-  const { http, auth, encoders, links } = config;
+  const { http, auth, encoders, links, cluster } = config;
   const files: { path: PropertyKey[]; file: string | undefined }[] = [
     ...(reader ? profileFiles(links) : []),
     ...(reader || checkContents
@@ -131,6 +133,7 @@ function filesOf(
       file: config.access.decisionService?.[name],
     })),
     ...OIDC_FILES.map((name) => ({ path: ['auth', 'oidc', name], file: auth.oidc?.[name] })),
+    ...CLUSTER_FILES.map((name) => ({ path: ['cluster', name], file: cluster?.[name] })),
     ...placedSinks(config).flatMap(({ sink, at }) =>
       filesOfSink(sink).map(({ name, file }) => ({ path: [...at, name], file })),
     ),

@@ -25,7 +25,7 @@ export const tlsFiles = {
   certFile: path.optional().describe('PEM of the client certificate'),
   keyFile: path.optional().describe('PEM of its private key'),
 };
-const signIn = {
+export const signIn = {
   username: z.string().max(256).optional().describe('User name at the service'),
   passwordFile: path.optional().describe('File whose first line is the password'),
 };
@@ -145,10 +145,12 @@ const httpsSink = z.strictObject({
 const subject = (byDefault: string) =>
   template(byDefault, /[*>{}\s\p{Cc}]|^\.|\.$|\.\./u, 'expected a subject without wildcards and spaces');
 
+export const natsUrl = urlOf('tls|nats', 'expected tls://host:port, or nats://host:port without TLS');
+
 const natsSink = z.strictObject({
   kind: z.literal('nats').describe('NATS JetStream; its stream must be there'),
   ...common,
-  urls: urls(urlOf('tls|nats', 'expected tls://host:port, or nats://host:port without TLS')),
+  urls: urls(natsUrl),
   ...tlsFiles,
   ...signIn,
   tokenFile,

@@ -58,7 +58,7 @@ export interface Connection extends Prepare, Disposable {
   /** True between BEGIN and its end. */
   readonly inTransaction: boolean;
   /** Bytes of the pages in the write-ahead log, and of those that are in the file as well. */
-  log(): { bytes: number; copiedBytes: number };
+  log(): { frames: number; bytes: number; copiedBytes: number };
   /**
    * After a failed COMMIT, before anything is reopened: removes what that commit has left in the write-ahead log, so that
    * no recovery finds it. Throws when the removal is not on the disk.
@@ -126,7 +126,7 @@ export function openConnection(file: string): Connection {
     log() {
       const { frames, copied } = log();
       const bytes = pageBytesOf(database);
-      return { bytes: frames * bytes, copiedBytes: copied * bytes };
+      return { frames, bytes: frames * bytes, copiedBytes: copied * bytes };
     },
     eraseUncommitted() {
       truncateLog(`${file}-wal`, log().frames, pageBytesOf(database));

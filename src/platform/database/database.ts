@@ -12,6 +12,7 @@ import { keepDamagedLog, type Loss, lossOf, openCounters } from './losses.ts';
 import { checkRoom, isWithoutSchema, migrate, readMigrations, syncPath } from './migrate.ts';
 import { type DiskSpace, openDiskSpace, type SpaceState, type Urgency } from './space.ts';
 import { openWalCheckpoints } from './wal-checkpoints.ts';
+import { openLogTail, type Written } from './write-ahead-log.ts';
 
 export type { Prepare, Statement } from './connection.ts';
 
@@ -28,12 +29,16 @@ export interface Database extends Prepare, DamagedRows, AsyncDisposable {
   isInTransaction(): boolean;
   figures(): CommitFigures;
   space: Pick<DiskSpace, 'state' | 'keep'>;
+  /** Page by page, of what is committed: the pages have the numbers that `written` gives them. */
+  copyTo(file: string): Promise<void>;
 }
 
 export interface DatabaseOptions {
   /** Created with its folder (0700) when it does not exist; mode 0600. */
   file: string;
   monotonic: () => number;
+  /** Called with what each commit has written, once it is on the disk; throws nothing. */
+  written?: ((written: Written) => void) | undefined;
   /** Called at every commit that is on the disk: how many jobs shared it. */
   committed?: (jobs: number, milliseconds: number) => void;
   /** Called at every failed COMMIT, with the cause. `isKnown`: nothing of it is stored. */
@@ -84,6 +89,8 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   if (loss) options.lost?.(loss);
   const counters = openCounters(connection);
   const checkpoints = openWalCheckpoints(connection);
+  const { written } = options;
+  const tail = written && openLogTail(file, connection.log().frames);
   const group = openGroupCommit({
     connection,
     space,
@@ -91,6 +98,8 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     failed,
     committed(jobs, milliseconds) {
       counters.update();
+      const pages = tail?.read(connection.log().frames);
+      if (pages) written?.(pages);
       checkpoints.committed();
       committed?.(jobs, milliseconds);
     },
@@ -104,10 +113,12 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     whenStored: group.whenStored,
     figures: group.figures,
     space,
+    copyTo: connection.backupTo,
     async [Symbol.asyncDispose]() {
       group.close();
       await checkpoints[Symbol.asyncDispose]();
       counters[Symbol.dispose]();
+      tail?.[Symbol.dispose]();
       // Left as a kill leaves it: closing would remove the log, and the next start needs the room that it holds.
       if (space.state().space !== 'full') connection[Symbol.dispose]();
     },

@@ -2,11 +2,13 @@
 import {
   closeSync,
   existsSync,
+  fstatSync,
   fsyncSync,
   ftruncateSync,
   openSync,
   readFileSync,
   readSync,
+  statSync,
   writeSync,
 } from 'node:fs';
 import { endianness } from 'node:os';
@@ -49,6 +51,75 @@ export function reserveInLog(databaseFile: string, bytes: number): void {
   } finally {
     closeSync(descriptor);
   }
+}
+
+/** A page as one commit left it. */
+export interface Page {
+  /** From 1. */
+  number: number;
+  bytes: Buffer;
+}
+
+/** What the commits since the last call have written. */
+export interface Written {
+  pageBytes: number;
+  /** Of the database after the last commit. */
+  pages: number;
+  changed: Page[];
+}
+
+export interface LogTail extends Disposable {
+  /**
+   * After a commit and before the next one begins: until then SQLite does not begin the log anew. `frames`: those of the log now.
+   * Undefined when nothing was written.
+   */
+  read(frames: number): Written | undefined;
+}
+
+/** From what the log has now. */
+export function openLogTail(databaseFile: string, frames: number): LogTail {
+  const file = `${databaseFile}-wal`;
+  let descriptor = openSync(file, 'r');
+  let inode = fstatSync(descriptor).ino;
+  let read = frames;
+  let salts = saltsOf(descriptor);
+  return {
+    read(frames) {
+      // The connection was opened again, and the log with it.
+      if (statSync(file).ino !== inode) {
+        closeSync(descriptor);
+        descriptor = openSync(file, 'r');
+        inode = fstatSync(descriptor).ino;
+      }
+      const now = saltsOf(descriptor);
+      // Begun anew: a reset of the log changes its salts (section 4.4).
+      if (!now.salts.equals(salts.salts)) read = 0;
+      salts = now;
+      if (frames <= read) return undefined;
+      const frameBytes = FRAME_HEADER_BYTES + now.pageBytes;
+      const bytes = Buffer.alloc((frames - read) * frameBytes);
+      readSync(descriptor, bytes, 0, bytes.length, HEADER_BYTES + read * frameBytes);
+      read = frames;
+      return pagesIn(bytes, now.pageBytes);
+    },
+    [Symbol.dispose]: () => closeSync(descriptor),
+  };
+}
+
+function saltsOf(descriptor: number): { salts: Buffer; pageBytes: number } {
+  const header = Buffer.alloc(HEADER_BYTES);
+  readSync(descriptor, header, 0, HEADER_BYTES, 0);
+  return { salts: header.subarray(16, 24), pageBytes: header.readUInt32BE(8) };
+}
+
+/** The last of each page. */
+function pagesIn(bytes: Buffer, pageBytes: number): Written {
+  const frameBytes = FRAME_HEADER_BYTES + pageBytes;
+  const changed = new Map<number, Buffer>();
+  for (let at = 0; at < bytes.length; at += frameBytes)
+    changed.set(bytes.readUInt32BE(at), bytes.subarray(at + FRAME_HEADER_BYTES, at + frameBytes));
+  const pages = bytes.readUInt32BE(bytes.length - frameBytes + 4);
+  return { pageBytes, pages, changed: [...changed].map(([number, bytes]) => ({ number, bytes })) };
 }
 
 /** The magic number of a log whose checksums are over little-endian words; with the lowest bit set, big-endian. */

@@ -10,6 +10,7 @@ import {
   type Plain,
   type StateReport,
 } from '../../../drivers/contract/driver.ts';
+import type { Acting } from '../acting.ts';
 import type { Clock } from '../clock.ts';
 import type { LinkCommand } from '../link-command.ts';
 import type { Log } from '../log.ts';
@@ -45,6 +46,7 @@ export interface ConversationOptions {
   listener: HostListener;
   clock: Clock;
   log: Log;
+  acting: Acting;
 }
 
 export interface Conversation extends Disposable, Pick<Commands, 'execute' | 'isBusy'> {
@@ -58,7 +60,7 @@ export interface Conversation extends Disposable, Pick<Commands, 'execute' | 'is
 }
 
 export function openConversation(options: ConversationOptions): Conversation {
-  const { stream, clock, log } = options;
+  const { stream, clock, acting } = options;
   const failure = Promise.withResolvers<string>();
   const over = new AbortController();
   let lastHeartbeat: number | undefined;
@@ -68,7 +70,7 @@ export function openConversation(options: ConversationOptions): Conversation {
     receive(message),
   );
   void channel.closed.then((nonsense) => failure.resolve(nonsense?.message ?? 'closed its channel'));
-  const commands = openCommands(channel.send, clock, log, failure.resolve);
+  const commands = openCommands(channel.send, options, failure.resolve);
   const receive = openReceiver(options, commands, channel.send, () => {
     missedHeartbeats = 0;
     lastHeartbeat = clock.monotonic();
@@ -76,7 +78,8 @@ export function openConversation(options: ConversationOptions): Conversation {
 
   async function beat(): Promise<never> {
     for (;;) {
-      void channel.send({ type: 'heartbeat' });
+      const actsUntil = acting.hostsUntil();
+      void channel.send({ type: 'heartbeat', ...(Number.isFinite(actsUntil) && { actsUntil }) });
       await clock.sleep(HEARTBEAT_MS, over.signal);
       missedHeartbeats += 1;
       const starting = lastHeartbeat === undefined;
@@ -196,8 +199,7 @@ interface OpenCommand {
 /** `overdue`: the host sits on a command. */
 function openCommands(
   send: (message: DaemonMessage) => Promise<void>,
-  clock: Clock,
-  log: Log,
+  { clock, log, acting }: Pick<ConversationOptions, 'clock' | 'log' | 'acting'>,
   overdue: (reason: string) => void,
 ): Commands {
   const open = new Map<number, OpenCommand>();
@@ -244,13 +246,15 @@ function openCommands(
       if (open.size >= COMMANDS_MAX) {
         throw new DriverError('BUSY', 'too many commands are open; try again in a second');
       }
+      const deadline = acting.deadline(kind, clock.monotonic() + timeoutMs);
+      if (deadline <= clock.monotonic())
+        throw new DriverError('LINK_LOST', 'this gateway is not the active one of its cluster any more');
       lastId += 1;
       const id = lastId;
       const { promise, resolve, reject } = Promise.withResolvers<Plain>();
       const held = released !== undefined;
       const command = { linkId, kind, held, resolve, reject, late: false, settled: new AbortController() };
       open.set(id, command);
-      const deadline = clock.monotonic() + timeoutMs;
       void send({ type: 'command', id, linkId, kind, data, deadline, ...(held && { held }) });
       // Rejects when the command is settled.
       watch(command, timeoutMs).catch(() => undefined);

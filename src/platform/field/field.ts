@@ -9,6 +9,7 @@ import {
   type Plain,
   type StateReport,
 } from '../../../drivers/contract/driver.ts';
+import { type Acting, ALWAYS_ACTING } from '../acting.ts';
 import type { Clock } from '../clock.ts';
 import { makeFolder } from '../host/durable-file.ts';
 import type { LinkCommand } from '../link-command.ts';
@@ -27,6 +28,8 @@ export interface FieldOptions extends ProcessOptions {
   directory: string;
   /** Sends SIGKILL to a process that is not a child of this one: a host left by a daemon that was killed. */
   kill: (pid: number) => void;
+  /** Until when commands may be sent; for good when absent. */
+  acting?: Acting;
   /** The first process of a host, which runs already. */
   first?: { name: string; process: HostProcess } | undefined;
   /** The latest state of a subject of a link; what it throws is logged. */
@@ -95,6 +98,7 @@ export function openField(options: FieldOptions): Field {
     const signal = AbortSignal.any([stop.signal, stopHost.signal]);
     const host: Host = openHost({
       ...options,
+      acting: options.acting ?? ALWAYS_ACTING,
       name,
       links: specs,
       pidFile: join(directory, `${name}.pid`),

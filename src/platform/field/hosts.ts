@@ -9,6 +9,7 @@
 
 import type { Plain } from '../../../drivers/contract/driver.ts';
 import { settles } from '../../../drivers/contract/waiting.ts';
+import type { Acting } from '../acting.ts';
 import { type Backoff, supervise } from '../supervise.ts';
 import { type Conversation, type HostListener, openConversation } from './conversation.ts';
 import { isPlain, type LinkStart } from './ipc.ts';
@@ -43,6 +44,7 @@ export interface HostOptions extends ProcessOptions {
   pidFile: string;
   kill: (pid: number) => void;
   listener: HostListener;
+  acting: Acting;
 }
 
 export interface HostState {
@@ -93,6 +95,7 @@ export function openHost(options: HostOptions): Host {
       listener: heard,
       clock,
       log,
+      acting: options.acting,
     });
     let reason = 'asked to end';
     try {

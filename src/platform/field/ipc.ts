@@ -88,7 +88,8 @@ const fromDaemon = z.discriminatedUnion('type', [
   /** One more link, or one that was closed before. */
   z.strictObject({ type: z.literal('open'), link: linkStart }),
   z.strictObject({ type: z.literal('close'), linkId }),
-  z.strictObject({ type: z.literal('heartbeat') }),
+  /** `actsUntil`: monotonic milliseconds; then the host ends by itself, for another gateway may have its links. Absent: never. */
+  z.strictObject({ type: z.literal('heartbeat'), actsUntil: z.number().optional() }),
   /**
    * Ids only rise; one that does not is not executed. `deadline` is monotonic milliseconds, which all processes of a
    * machine share: a command that lay in the channel while the host was held up is not executed late.

@@ -1,4 +1,5 @@
 /** What is said of a link once it is lost, or its host is to end, is of the past: no one may take it for how things are. */
+
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,6 +7,7 @@ import { duplexPair } from 'node:stream';
 import { expect, it, onTestFinished } from 'vitest';
 import { manualClock } from '../../../test/manual-clock.ts';
 import { FAULTY_DRIVERS } from '../../../test/platform/field/faulty-drivers.ts';
+import { ALWAYS_ACTING } from '../acting.ts';
 import { silentLog } from '../log.ts';
 import { openChannel } from './channel.ts';
 import { serve } from './host/serve.ts';
@@ -61,6 +63,7 @@ it('the daemon takes answers and events of a host that is to end, and no word of
     },
   };
   const host = openHost({
+    acting: ALWAYS_ACTING,
     name: 'one',
     links: [{ id: 'a', protocol: 'faulty', host: 'one', options: {} }],
     first: process,

@@ -7,6 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Plain } from '../../../drivers/contract/driver.ts';
 import { type ManualClock, manualClock } from '../../../test/manual-clock.ts';
 import { FAULTY_DRIVERS } from '../../../test/platform/field/faulty-drivers.ts';
+import { ALWAYS_ACTING } from '../acting.ts';
 import { silentLog } from '../log.ts';
 import { openChannel } from './channel.ts';
 import { openConversation } from './conversation.ts';
@@ -24,6 +25,7 @@ function daemonSide() {
   const stored: string[] = [];
   const answers: { resolve: () => void; reject: (error: Error) => void }[] = [];
   const conversation = openConversation({
+    acting: ALWAYS_ACTING,
     stream: near,
     linkIds: new Set(['a']),
     listener: {

@@ -7,13 +7,8 @@ import { request as requestTls } from 'node:https';
 import { z } from 'zod';
 import type { Clock } from '../../platform/clock.ts';
 import { bodyOf } from '../../platform/http/answers.ts';
-import {
-  readSecret,
-  signingKey,
-  type TlsFiles,
-  trustOf,
-  webhookHeaders,
-} from '../../services/events/transport.ts';
+import { readSecret, type TlsFiles, trustOf } from '../../platform/peer-socket.ts';
+import { signingKey, webhookHeaders } from '../../services/events/transport.ts';
 
 const ANSWER_BYTES_MAX = 4_096;
 

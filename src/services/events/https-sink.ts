@@ -13,22 +13,24 @@ import { Agent as HttpsAgent, request as requestTls } from 'node:https';
 import { ConnectionFailure } from '../../../drivers/contract/connection-failure.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { boundInterimAnswers } from '../../platform/http/answers.ts';
+import {
+  isPeersClose,
+  type Loss,
+  readSecret,
+  reasonOf,
+  socketOpener,
+  type TlsFiles,
+  trustOf,
+} from '../../platform/peer-socket.ts';
 import { binaryOf, CONTENT_TYPE } from './cloud-event.ts';
 import { retryAfterMs } from './retry-after.ts';
 import {
   type Answer,
   type Connection,
-  isPeersClose,
-  type Loss,
   type Message,
   probe,
-  readSecret,
-  reasonOf,
   signingKey,
-  socketOpener,
-  type TlsFiles,
   type Transport,
-  trustOf,
   webhookHeaders,
   withFailover,
 } from './transport.ts';

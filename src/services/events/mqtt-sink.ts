@@ -9,21 +9,18 @@ import {
   type MqttClient,
   openMqttClient,
 } from '../../../drivers/encoder/mqtt-client.ts';
-import { ANSWER_BYTES_MAX, guardAnswers } from './answer-guard.ts';
-import { binaryOf, CONTENT_TYPE } from './cloud-event.ts';
-import type { EventRow } from './table.ts';
 import {
-  type Answer,
-  type Connection,
   isPeersClose,
   type Loss,
   readSecret,
   reasonOf,
   socketOpener,
   type TlsFiles,
-  type Transport,
-  withFailover,
-} from './transport.ts';
+} from '../../platform/peer-socket.ts';
+import { ANSWER_BYTES_MAX, guardAnswers } from './answer-guard.ts';
+import { binaryOf, CONTENT_TYPE } from './cloud-event.ts';
+import type { EventRow } from './table.ts';
+import { type Answer, type Connection, type Transport, withFailover } from './transport.ts';
 
 /** TCP, TLS and CONNACK together. */
 const CONNECT_DEADLINE_MS = 10_000;

@@ -1,13 +1,11 @@
 /** The contract between the forwarder of a sink and the wire below it: MQTT (mqtt-sink.ts), HTTPS (https-sink.ts), NATS (nats-sink.ts). */
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
-import { connect as connectTcp, isIP, type Socket } from 'node:net';
-import { connect as connectTls, getCACertificates } from 'node:tls';
-import { ConnectionFailure, failureWords } from '../../../drivers/contract/connection-failure.ts';
+import type { Socket } from 'node:net';
+import { ConnectionFailure } from '../../../drivers/contract/connection-failure.ts';
 import { openFailover } from '../../../drivers/contract/failover.ts';
-import { TLS } from '../../../drivers/contract/tls.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { readNamedFile } from '../../platform/host/regular-file.ts';
+import { isSecure, type Loss, readSecret, reasonOf } from '../../platform/peer-socket.ts';
 import type { EventRow } from './table.ts';
 
 /** One event as it is sent now. */
@@ -28,12 +26,6 @@ export interface Answer {
   verdict: 'taken' | 'refused' | 'later' | 'failed';
   /** For the operator, such as `reason 0x87` or `HTTP 413`. */
   reason: string;
-}
-
-export interface Loss {
-  error: Error;
-  /** The peer closed or reset the connection and gave no reason: what was in flight may have been the reason. */
-  unexplained: boolean;
 }
 
 /** One connection. Whatever it has not answered when it ends is sent again on the next. */
@@ -64,48 +56,6 @@ export interface Transport {
 }
 
 const PROBE_DEADLINE_MS = 10_000;
-/** How a peer's close looks when it comes as an error. Others, such as ETIMEDOUT, are of the network. */
-const PEER_CLOSED = new Set(['ECONNRESET', 'EPIPE']);
-
-export function isPeersClose(error: Error): boolean {
-  return PEER_CLOSED.has(String((error as { code?: unknown }).code));
-}
-
-/** Without the address where that is the one of `url`. */
-export function reasonOf(error: Error, url: string): string {
-  const host = new URL(url).hostname.replace(/^\[|\]$/g, '');
-  return failureWords(error).replace(/ (\S+):\d+$/, (found, address) => (address === host ? '' : found));
-}
-
-/** The files of a client's side of TLS. */
-export interface TlsFiles {
-  caFile?: string | undefined;
-  certFile?: string | undefined;
-  keyFile?: string | undefined;
-}
-
-/** What TLS takes of them; without caFile the authorities of the system count. */
-export function trustOf({ caFile, certFile, keyFile }: TlsFiles) {
-  const [ca, cert, key] = [caFile, certFile, keyFile].map(readText);
-  return { ca: ca ?? getCACertificates('system'), ...(cert && { cert }), ...(key && { key }), ...TLS };
-}
-
-/** By the scheme: mqtt, nats and http are without TLS. Without the delay of Nagle's algorithm a small window waits at every turn. */
-export function socketOpener(
-  url: string,
-  files: TlsFiles,
-  defaultPorts: Readonly<Record<string, number>>,
-): () => Socket {
-  const { protocol, hostname, port: given } = new URL(url);
-  const host = hostname.replace(/^\[|\]$/g, '');
-  const port = Number(given) || (defaultPorts[protocol] ?? 0);
-  if (!isSecure(url)) return () => connectTcp({ host, port, noDelay: true });
-  const trust = trustOf(files);
-  return () =>
-    connectTls({ host, port, ...(isIP(host) === 0 && { servername: host }), ...trust }).setNoDelay(true);
-}
-
-const isSecure = (url: string) => /^(mqtts|https|tls):/.test(url);
 
 /** Whether the service can be reached and shows a good certificate; for a protocol that has no connection of its own. */
 export async function probe(
@@ -130,11 +80,6 @@ export async function probe(
   }
 }
 
-/** The first line of a file that holds a secret. */
-export function readSecret(file: string | undefined): string | undefined {
-  return readText(file)?.split(/\r?\n/, 1)[0];
-}
-
 /** Standard Webhooks: `whsec_` and base64; another text is the key itself. */
 export function signingKey(file: string | undefined): Buffer | undefined {
   const text = readSecret(file);
@@ -157,10 +102,6 @@ export function webhookHeaders(
     'webhook-timestamp': timestamp,
     ...(signature && { 'webhook-signature': `v1,${signature}` }),
   };
-}
-
-function readText(file: string | undefined): string | undefined {
-  return file === undefined ? undefined : readNamedFile(file);
 }
 
 /** Asks one address after the other. */

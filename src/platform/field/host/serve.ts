@@ -28,6 +28,8 @@ import { openEvents, openReports } from './outbox.ts';
 /** Exit codes, for anyone who reads the journal. */
 export const EXIT = { asked: 0, orphan: 3, nonsense: 4, stuck: 5 } as const;
 
+const NOT_ACTIVE = 'the time of this gateway as the active one is over';
+
 interface Ending {
   code: number;
   reason: string;
@@ -65,6 +67,7 @@ export async function serve({ stream, protocols, drivers, clock, signal }: Serve
   const executions = openExecutions({ send, clock, log, execute: links.execute });
   let started = false;
   let missedHeartbeats = 0;
+  let actsUntil = Number.POSITIVE_INFINITY;
 
   async function start(specs: readonly LinkStart[]): Promise<void> {
     await links.load(specs);
@@ -75,6 +78,8 @@ export async function serve({ stream, protocols, drivers, clock, signal }: Serve
       await clock.sleep(HEARTBEAT_MS);
       missedHeartbeats += 1;
       if (missedHeartbeats > DAEMON_BEATS_MISSED_MAX) end(EXIT.orphan, 'no heartbeat came from the daemon');
+      // Also when this process was stopped and wakes: the timer has fired before anything else is read.
+      if (clock.monotonic() >= actsUntil) end(EXIT.orphan, NOT_ACTIVE);
     }
   }
 
@@ -93,6 +98,7 @@ export async function serve({ stream, protocols, drivers, clock, signal }: Serve
         break;
       case 'heartbeat':
         missedHeartbeats = 0;
+        actsUntil = message.actsUntil ?? Number.POSITIVE_INFINITY;
         break;
       case 'command':
         executions.command(message);

@@ -1,8 +1,11 @@
-/** What a NATS server sends to a client that publishes (NATS client protocol; ADR-4 for headers). Pure: bytes in, messages out. */
+/** What a NATS server and its client say to each other (NATS client protocol; ADR-4 for headers). Pure: bytes in, messages out. */
 import { z } from 'zod';
 
-/** INFO names all servers of a cluster; an acknowledgement has a hundred bytes. */
+/** INFO names all servers of a cluster; an acknowledgement has a hundred bytes. Of one who only publishes. */
 const MESSAGE_BYTES_MAX = 64 * 1_024;
+/** Of a line before its payload. */
+const LINE_BYTES_MAX = 4_096;
+const TOO_MUCH = 'it sends more than was asked for';
 const CRLF = '\r\n';
 
 const serverInfo = z.object({
@@ -20,27 +23,40 @@ export type ServerMessage =
   | { kind: 'ok' }
   | { kind: 'error'; text: string }
   /** `status`: of its headers, such as 503 without a subscriber. */
-  | { kind: 'message'; subject: string; status: number | undefined; payload: string };
+  | Received;
 
-/** It is no NATS server, or one that sends more than a publisher has asked for. */
+export interface Received {
+  kind: 'message';
+  subject: string;
+  /** Of the subscription that it came by. */
+  sid: string;
+  /** Where an answer to it goes; of a consumer, what the message is in its stream. */
+  reply: string | undefined;
+  status: number | undefined;
+  /** The lines of its headers, the first one too. */
+  headers: string;
+  payload: Buffer;
+}
+
+/** It is no NATS server, or one that sends more than was asked for. */
 class WireFault extends Error {}
 
 /** Takes chunks as they come; what is not whole yet waits for the next. Throws WireFault. */
-export function openNatsReader(): (chunk: Buffer) => ServerMessage[] {
+export function openNatsReader(longest = MESSAGE_BYTES_MAX): (chunk: Buffer) => ServerMessage[] {
   let buffer = Buffer.alloc(0);
   return (chunk) => {
     buffer = Buffer.concat([buffer, chunk]);
     const found: ServerMessage[] = [];
-    for (let next = take(buffer); next; next = take(buffer)) {
+    for (let next = take(buffer, longest); next; next = take(buffer, longest)) {
       found.push(next.message);
       buffer = buffer.subarray(next.bytes);
     }
-    if (buffer.length > MESSAGE_BYTES_MAX) throw new WireFault('it sends more than an acknowledgement');
+    if (buffer.length > longest + LINE_BYTES_MAX) throw new WireFault(TOO_MUCH);
     return found;
   };
 }
 
-function take(buffer: Buffer): { message: ServerMessage; bytes: number } | undefined {
+function take(buffer: Buffer, longest: number): { message: ServerMessage; bytes: number } | undefined {
   const end = buffer.indexOf(CRLF);
   if (end === -1) return undefined;
   const line = buffer.toString('utf8', 0, end);
@@ -58,9 +74,9 @@ function take(buffer: Buffer): { message: ServerMessage; bytes: number } | undef
     case '-ERR':
       return { message: { kind: 'error', text: rest.replace(/^'|'$/g, '') }, bytes };
     case 'MSG':
-      return takeMessage(buffer, bytes, rest.split(/\s+/), false);
+      return takeMessage(buffer, bytes, { words: rest.split(/\s+/), hasHeaders: false, longest });
     case 'HMSG':
-      return takeMessage(buffer, bytes, rest.split(/\s+/), true);
+      return takeMessage(buffer, bytes, { words: rest.split(/\s+/), hasHeaders: true, longest });
     default:
       throw new WireFault('it does not speak NATS');
   }
@@ -75,18 +91,27 @@ function infoIn(text: string): ServerInfo {
 }
 
 /** MSG subject sid [reply-to] #bytes, HMSG subject sid [reply-to] #header bytes #total bytes. */
-function takeMessage(buffer: Buffer, at: number, words: readonly string[], hasHeaders: boolean) {
+function takeMessage(
+  buffer: Buffer,
+  at: number,
+  { words, hasHeaders, longest }: { words: readonly string[]; hasHeaders: boolean; longest: number },
+) {
   const total = Number(words.at(-1));
   const headers = hasHeaders ? Number(words.at(-2)) : 0;
   const isSound = Number.isInteger(total) && Number.isInteger(headers) && headers >= 0 && headers <= total;
-  if (!isSound || total > MESSAGE_BYTES_MAX) throw new WireFault('it sends more than an acknowledgement');
+  if (!isSound || total > longest) throw new WireFault(TOO_MUCH);
   if (buffer.length < at + total + CRLF.length) return undefined;
-  const status = /^NATS\/1\.0 (\d{3})/.exec(buffer.toString('utf8', at, at + headers))?.[1];
+  const head = buffer.toString('utf8', at, at + headers);
+  const status = /^NATS\/1\.0 (\d{3})/.exec(head)?.[1];
+  const isAnswerable = words.length === (hasHeaders ? 5 : 4);
   const message: ServerMessage = {
     kind: 'message',
     subject: words[0] ?? '',
+    sid: words[1] ?? '',
+    reply: isAnswerable ? words[2] : undefined,
     status: status === undefined ? undefined : Number(status),
-    payload: buffer.toString('utf8', at + headers, at + total),
+    headers: head,
+    payload: buffer.subarray(at + headers, at + total),
   };
   return { message, bytes: at + total + CRLF.length };
 }
@@ -95,7 +120,7 @@ export interface Outgoing {
   subject: string;
   reply: string;
   headers: Readonly<Record<string, string>>;
-  payload: string;
+  payload: string | Uint8Array;
 }
 
 /** HPUB subject reply-to #header bytes #total bytes. */
@@ -103,7 +128,7 @@ export function encodePublish({ subject, reply, headers, payload }: Outgoing): B
   // A value ends with its line.
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value.replace(/[\r\n]/g, ' ')}`);
   const head = Buffer.from(['NATS/1.0', ...lines, '', ''].join(CRLF));
-  const body = Buffer.from(payload);
+  const body = typeof payload === 'string' ? Buffer.from(payload) : payload;
   const control = `HPUB ${subject} ${reply} ${head.length} ${head.length + body.length}${CRLF}`;
   return Buffer.concat([Buffer.from(control), head, body, Buffer.from(CRLF)]);
 }

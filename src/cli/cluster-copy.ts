@@ -1,0 +1,50 @@
+/** Puts the standby's copy in the place of its own database, when it becomes the active one. What was there is kept aside. */
+
+import { randomUUID } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { openConnection } from '../platform/database/connection.ts';
+import { syncPath } from '../platform/database/migrate.ts';
+import { openLockMemoryDoubt } from '../resources/doors/users-table.ts';
+import type { Copy } from '../services/cluster/copy.ts';
+import { countersFrom, countersOf, openSequenceFloor } from './restore-counters.ts';
+
+export interface PlaceOptions {
+  dataDirectory: string;
+  copy: Copy;
+  /** Epoch milliseconds. */
+  now: number;
+}
+
+/** Once more after it was cut short: goes on where it was. */
+export function placeCopy({ dataDirectory, copy, now }: PlaceOptions): void {
+  goOn(copy.file, now);
+  const aside = join(dataDirectory, 'cluster', 'replaced');
+  // Of this takeover when it was cut short: then the database is in it already.
+  const isAside = existsSync(aside) && !existsSync(join(dataDirectory, 'gatehouse.db'));
+  if (!isAside) rmSync(aside, { recursive: true, force: true });
+  mkdirSync(aside, { recursive: true, mode: 0o700 });
+  // The files of Zigbee networks are of an earlier time: those in the copy count.
+  const outdated = readdirSync(dataDirectory).filter(
+    (name) => /^gatehouse\.db(-|$)/.test(name) || name === 'zigbee' || name === 'inventory.json',
+  );
+  for (const name of outdated) renameSync(join(dataDirectory, name), join(aside, name));
+  renameSync(copy.file, join(dataDirectory, 'gatehouse.db'));
+  syncPath(dataDirectory);
+  copy.drop();
+}
+
+/** As after a restore: the newest commits of the other gateway may be missing, and what encoders and services count goes on above them. */
+function goOn(file: string, now: number): void {
+  using connection = openConnection(file);
+  const { epoch, sequence } = countersFrom(countersOf(connection), { epoch: 0, sequence: 0 }, now);
+  const setSequenceFloor = openSequenceFloor(connection);
+  const doubtLocks = openLockMemoryDoubt(connection);
+  connection.exec('BEGIN IMMEDIATE');
+  connection
+    .prepare<[string, number]>('UPDATE system SET database_id = ?, epoch = ? WHERE id = 1')
+    .run(randomUUID(), epoch);
+  setSequenceFloor(sequence);
+  doubtLocks();
+  connection.exec('COMMIT');
+}

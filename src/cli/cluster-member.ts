@@ -1,0 +1,207 @@
+/**
+ * What `serve` does in a cluster before it opens the gateway: it waits until this one is the active one, follows the other meanwhile,
+ * and puts the copy in the place of the database when it takes over. When its time as the active one is over the process
+ * ends, and systemd starts it again as the standby.
+ */
+import { existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Takeover } from '../app/services.ts';
+import { VERSION } from '../app/version.ts';
+import { type Acting, actingUntil } from '../platform/acting.ts';
+import type { Clock } from '../platform/clock.ts';
+import type { ClusterConfig } from '../platform/config/cluster.ts';
+import type { Log } from '../platform/log.ts';
+import { openNatsClient } from '../platform/nats/client.ts';
+import { openVault } from '../platform/vault.ts';
+import { openBucket } from '../services/cluster/bucket.ts';
+import { type Follower, openFollower } from '../services/cluster/follower.ts';
+import { CLOSING_MS, type Ending, openLease, type Tenure } from '../services/cluster/lease.ts';
+import { type OwnState, openOwnState } from '../services/cluster/own-state.ts';
+import { openShipping, type Shipping } from '../services/cluster/shipping.ts';
+import { openSnapshotStore } from '../services/cluster/snapshot-store.ts';
+import { placeCopy } from './cluster-copy.ts';
+
+/** For an answer of JetStream, and for a connection: three fit into a lease. */
+const ANSWER_MS = 1_000;
+const CONNECT_MS = 2_000;
+/** For what the stream has that the copy has not, when another gateway has gone. */
+const FINISH_MS = 3_000;
+/** Of a message that is read: half a megabyte of pages as base64, and JSON around it. */
+const LONGEST_BYTES = 1_200_000;
+/** A standby that cannot go on is given a new snapshot that often at most. */
+const SNAPSHOT_EVERY_MS = 30_000;
+
+export interface Member {
+  acting: Acting;
+  shipping: Shipping;
+  takeover: Takeover | undefined;
+  ended: Promise<Ending>;
+  /** After the gateway is closed, whose time was over. */
+  release(): Promise<void>;
+  /** Milliseconds until nothing may be held any more; undefined: there is no such time. */
+  leftMs(): number | undefined;
+}
+
+export interface JoinOptions {
+  cluster: ClusterConfig;
+  dataDirectory: string;
+  clock: Clock;
+  log: Log;
+  /** The standby works, and this is what it waits for. */
+  waiting(reason: string): void;
+}
+
+/** What both sides, and the commands, have of a cluster. */
+export function openClusterParts({ cluster, dataDirectory, clock }: Omit<JoinOptions, 'waiting' | 'log'>) {
+  const vaultFile = join(dataDirectory, 'keys', 'vault.key');
+  if (!existsSync(vaultFile))
+    throw new Error(
+      `cluster: ${vaultFile} is missing: start this gateway once without cluster, or restore an archive of the other gateway here`,
+    );
+  const vault = openVault(vaultFile, { create: false });
+  const { bucket: name, replicas, urls } = cluster;
+  const settings = { ...cluster, name: `gatehouse-${cluster.name}`, longest: LONGEST_BYTES };
+  const client = openNatsClient({
+    settings: { ...settings, connectMs: CONNECT_MS },
+    urls,
+    clock,
+    answerMs: ANSWER_MS,
+  });
+  return {
+    vault,
+    client,
+    bucket: openBucket({ client, name, replicas }),
+    snapshots: openSnapshotStore({ client, bucket: name, replicas, vault }),
+    stream: `${name}-commits`,
+    identity: { name: cluster.name, site: vault.digest('cluster', name), version: VERSION },
+  };
+}
+
+/** Resolves when this gateway is the active one; rejects with the signal's reason. */
+export async function joinCluster(options: JoinOptions, signal: AbortSignal): Promise<Member> {
+  const { cluster, dataDirectory, clock, log, waiting } = options;
+  const parts = openClusterParts(options);
+  const { vault, client, bucket, snapshots, stream, identity } = parts;
+  const folder = join(dataDirectory, 'cluster');
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const own = openOwnState(join(folder, 'state.json'));
+  // The instance is drawn once.
+  await own.change({});
+  const { instance } = own.current;
+  const follower = openFollower({
+    client,
+    bucket,
+    snapshots,
+    vault,
+    stream,
+    folder: join(folder, 'copy'),
+    identity,
+    instance,
+    clock,
+    log,
+  });
+  const lease = openLease({ bucket, own, identity, clock, log });
+  const { tenure, from } = await acquired();
+  const over = new AbortController();
+  void tenure.keep(AbortSignal.any([signal, over.signal]));
+  const takeover = await placed(options, { own, follower, from }, signal);
+  const shipping = openShipping({
+    ...parts,
+    replicas: cluster.replicas,
+    subject: `${cluster.bucket}.commits`,
+    epoch: tenure.epoch,
+    version: VERSION,
+    site: identity.site,
+    file: join(folder, 'snapshot.db'),
+    clock,
+    log,
+  });
+  void watchFollower(tenure, shipping, clock, AbortSignal.any([signal, over.signal]));
+  return {
+    acting: actingUntil(tenure.until, CLOSING_MS),
+    shipping,
+    takeover,
+    ended: tenure.ended,
+    async release() {
+      over.abort();
+      await tenure.release();
+      client[Symbol.dispose]();
+    },
+    leftMs() {
+      const left = tenure.until() - clock.monotonic();
+      return left === Number.POSITIVE_INFINITY ? undefined : Math.max(0, left);
+    },
+  };
+
+  /** The standby follows until it is the active one. */
+  async function acquired() {
+    const stop = new AbortController();
+    const following = follower.run(AbortSignal.any([signal, stop.signal]));
+    let holder = '';
+    try {
+      const said = (reason: string) => {
+        holder = /^(\S+) is active$/.exec(reason)?.[1] ?? holder;
+        log.info({ name: cluster.name }, `standby: ${reason}`);
+        waiting(reason);
+      };
+      return { tenure: await lease.acquire(said, signal), from: holder };
+    } finally {
+      stop.abort();
+      await following;
+    }
+  }
+}
+
+interface Placing {
+  own: OwnState;
+  follower: Follower;
+  from: string;
+}
+
+/** Undefined: this gateway was the active one before, and its own database is the newest. */
+async function placed(
+  { dataDirectory, log, clock }: JoinOptions,
+  { own, follower, from }: Placing,
+  signal: AbortSignal,
+): Promise<Takeover | undefined> {
+  if (!own.current.unplaced) return undefined;
+  const { epoch } = own.current;
+  const late = new AbortController();
+  void clock.sleep(FINISH_MS, late.signal).then(
+    () => late.abort(),
+    () => undefined,
+  );
+  const copy = await follower.finish(AbortSignal.any([signal, late.signal])).catch((err: unknown) => {
+    signal.throwIfAborted();
+    log.warn({ err }, 'what the stream has last could not be read: the copy is used as it is');
+    return follower.copy();
+  });
+  late.abort();
+  if (copy) {
+    placeCopy({ dataDirectory, copy, now: clock.now() });
+    log.warn({ epoch, from }, 'this gateway takes over, with the copy that it has followed');
+  } else
+    log.warn(
+      { epoch, from },
+      'this gateway takes over by the word of an operator, with the database that it has',
+    );
+  await own.change({ unplaced: false });
+  return { epoch, from };
+}
+
+async function watchFollower(
+  tenure: Tenure,
+  shipping: Shipping,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  let givenAt = Number.NEGATIVE_INFINITY;
+  while (!signal.aborted) {
+    const lacks = tenure.follower()?.record.lacksSnapshot === true;
+    if (lacks && clock.monotonic() - givenAt >= SNAPSHOT_EVERY_MS) {
+      if (givenAt !== Number.NEGATIVE_INFINITY) shipping.snapshotWanted();
+      givenAt = clock.monotonic();
+    }
+    await clock.sleep(1_000, signal).catch(() => undefined);
+  }
+}

@@ -1,0 +1,127 @@
+/** What `gatehouse cluster` does: it reads and writes the bucket itself, so that it works beside the active gateway, the standby, and none. */
+import { readConfig } from '../platform/config/config-file.ts';
+import { JetStreamError } from '../platform/nats/jetstream.ts';
+import { decodeMessage } from '../services/cluster/frames.ts';
+import type { Records } from '../services/cluster/record.ts';
+import { configFile } from './client.ts';
+import { openClusterParts } from './cluster-member.ts';
+import { askFirst, CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
+
+/** For the other gateway to let go and this one to begin. */
+const HANDOVER_MS = 40_000;
+const LOOK_EVERY_MS = 500;
+
+interface Options {
+  config?: string;
+  json?: boolean;
+  force?: boolean;
+  yes?: boolean;
+}
+
+function open(options: Options, shell: Shell) {
+  const file = configFile(options.config, shell);
+  const { cluster, dataDirectory } = readConfig(file);
+  if (!cluster) throw new CommandFailed(`${file} has no cluster section.`, EXIT.usage);
+  const parts = openClusterParts({ cluster, dataDirectory, clock: shell.clock });
+  const never = new AbortController().signal;
+  return {
+    ...parts,
+    name: cluster.name,
+    read: () => parts.bucket.read(never).catch(explained),
+    want: (active: string, force = false) =>
+      parts.bucket.write('wanted', { active, force }, undefined, never).catch(explained),
+    /** Commits that the standby has not; null: not known. */
+    async behind(position: number | null): Promise<number | null> {
+      const last = await parts.client
+        .use((jetStream) => jetStream.last(parts.stream, `${cluster.bucket}.commits`), never)
+        .catch(() => undefined);
+      const number = last && decodeMessage(last.payload)?.number;
+      return number === undefined || position === null ? null : Math.max(0, number - position);
+    },
+    [Symbol.dispose]: () => parts.client[Symbol.dispose](),
+  };
+}
+
+function explained(error: unknown): never {
+  if (!(error instanceof JetStreamError)) throw error;
+  if (error.kind === 'absent')
+    throw new CommandFailed('There is no cluster yet: no gateway with this cluster.bucket has begun.');
+  throw new CommandFailed(`NATS does not answer: ${error.message}`);
+}
+
+export async function showCluster(options: Options, shell: Shell): Promise<void> {
+  using cluster = open(options, shell);
+  const { lease, standby } = await cluster.read();
+  const behind = await cluster.behind(standby?.value.position ?? null);
+  if (options.json) {
+    const { holder = null, epoch = null } = lease?.value ?? {};
+    return printJson(shell, {
+      active: holder,
+      epoch,
+      mayTakeOver: lease?.value.standby ?? null,
+      standby: standby ? { name: standby.value.name, reason: standby.value.reason, behind } : null,
+    });
+  }
+  const lines = [
+    lease ? `${lease.value.holder} is active (epoch ${lease.value.epoch})` : 'no gateway is active',
+    standbyLine({ lease, standby }, behind),
+  ];
+  shell.stdout.write(`${lines.join('\n')}\n`);
+}
+
+function standbyLine({ lease, standby }: Pick<Records, 'lease' | 'standby'>, behind: number | null): string {
+  const named = lease?.value.standby;
+  const lag = behind === null ? '' : `, ${behind} ${behind === 1 ? 'message' : 'messages'} behind`;
+  if (named) return `${named} follows and takes over when ${lease.value.holder} is gone${lag}`;
+  const why = standby?.value.reason;
+  if (standby && standby.value.name !== lease?.value.holder && why)
+    return `${standby.value.name} could not take over: ${why}`;
+  return 'no gateway follows: nothing takes over';
+}
+
+export async function promote(options: Options, shell: Shell): Promise<void> {
+  using cluster = open(options, shell);
+  const { lease, standby } = await cluster.read();
+  const { name } = cluster;
+  const holder = lease?.value.holder;
+  if (holder === name) throw new CommandFailed(`${name} is active already.`);
+  if (options.force === true) {
+    const question = `Is ${holder ?? 'the other gateway'} switched off? If it still runs, both move doors. ${name} becomes active.`;
+    await askFirst(shell, options.yes, question, 'Nothing was changed.');
+  } else if (holder !== undefined && lease?.value.standby !== name) {
+    const why = standby?.value.name === name ? standby.value.reason : 'it does not run, or does not follow';
+    throw new CommandFailed(
+      `${name} cannot take over from ${holder}: ${why ?? 'it has only just begun to follow'}. Where ${holder} is switched off for good: --force`,
+    );
+  }
+  await cluster.want(name, options.force === true);
+  await handedOver(cluster, name, shell);
+}
+
+export async function demote(options: Options, shell: Shell): Promise<void> {
+  using cluster = open(options, shell);
+  const { lease } = await cluster.read();
+  const { name } = cluster;
+  if (lease?.value.holder !== name)
+    throw new CommandFailed(`${name} is not active: ${lease?.value.holder ?? 'no gateway'} is.`);
+  const successor = lease.value.standby;
+  if (successor === null)
+    throw new CommandFailed(`No gateway follows ${name}: stop it instead (systemctl stop gatehouse).`);
+  await cluster.want(successor);
+  await handedOver(cluster, successor, shell);
+}
+
+async function handedOver(cluster: ReturnType<typeof open>, to: string, { clock, stdout }: Shell) {
+  const until = clock.monotonic() + HANDOVER_MS;
+  while (clock.monotonic() < until) {
+    const { lease } = await cluster.read();
+    if (lease?.value.holder === to && !lease.value.released) {
+      stdout.write(`${to} is active (epoch ${lease.value.epoch})\n`);
+      return;
+    }
+    await clock.sleep(LOOK_EVERY_MS);
+  }
+  throw new CommandFailed(
+    `${to} is not active after ${HANDOVER_MS / 1_000} s: look at gatehouse cluster status, and at its log.`,
+  );
+}

@@ -1,0 +1,72 @@
+/** JetStream behind several addresses: one connection, made anew at the next address when it is lost or does not answer. */
+import type { Clock } from '../clock.ts';
+import { type JetStream, JetStreamError, openJetStream } from './jetstream.ts';
+import { connectNats, type NatsSession, type NatsSettings } from './session.ts';
+
+export interface NatsClient extends Disposable {
+  /** Runs the work; what the server does not answer ends the connection. Rejects with what the operator should read. */
+  use<T>(work: (jetStream: JetStream) => Promise<T>, signal: AbortSignal): Promise<T>;
+}
+
+export interface NatsClientOptions {
+  settings: NatsSettings;
+  urls: readonly string[];
+  clock: Clock;
+  /** For each answer. */
+  answerMs: number;
+}
+
+export function openNatsClient({ settings, urls, clock, answerMs }: NatsClientOptions): NatsClient {
+  let turn = 0;
+  let current: { session: NatsSession; jetStream: JetStream } | undefined;
+  /** Those who come meanwhile wait for the same connection. */
+  let connecting: Promise<JetStream> | undefined;
+
+  function drop(jetStream: JetStream): void {
+    if (current?.jetStream !== jetStream) return;
+    current.session[Symbol.dispose]();
+    current = undefined;
+    turn += 1;
+  }
+
+  async function connect(signal: AbortSignal): Promise<JetStream> {
+    const failures: string[] = [];
+    for (const _ of urls) {
+      const url = urls[turn % urls.length] ?? '';
+      try {
+        const session = await connectNats({ settings, url, clock }, () => undefined, signal);
+        current = { session, jetStream: openJetStream(session, clock, answerMs) };
+        return current.jetStream;
+      } catch (error) {
+        signal.throwIfAborted();
+        failures.push(error instanceof Error ? error.message : String(error));
+        turn += 1;
+      }
+    }
+    throw new JetStreamError('unavailable', failures.join('; '));
+  }
+
+  async function open(signal: AbortSignal): Promise<JetStream> {
+    if (current && current.session.loss() === undefined) return current.jetStream;
+    connecting ??= connect(signal).finally(() => {
+      connecting = undefined;
+    });
+    return await connecting;
+  }
+
+  return {
+    async use(work, signal) {
+      const jetStream = await open(signal);
+      try {
+        return await work(jetStream);
+      } catch (error) {
+        if (error instanceof JetStreamError && error.kind === 'unavailable') drop(jetStream);
+        throw error;
+      }
+    },
+    [Symbol.dispose]() {
+      current?.session[Symbol.dispose]();
+      current = undefined;
+    },
+  };
+}
