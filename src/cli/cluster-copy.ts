@@ -1,6 +1,5 @@
 /** Puts the standby's copy in the place of its own database, when it becomes the active one. What was there is kept aside. */
 
-import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { openConnection } from '../platform/database/connection.ts';
@@ -41,9 +40,8 @@ function goOn(file: string, now: number): void {
   const setSequenceFloor = openSequenceFloor(connection);
   const doubtLocks = openLockMemoryDoubt(connection);
   connection.exec('BEGIN IMMEDIATE');
-  connection
-    .prepare<[string, number]>('UPDATE system SET database_id = ?, epoch = ? WHERE id = 1')
-    .run(randomUUID(), epoch);
+  // The id of the database stays: the chain of the audit is bound to it.
+  connection.prepare<[number]>('UPDATE system SET epoch = ? WHERE id = 1').run(epoch);
   setSequenceFloor(sequence);
   doubtLocks();
   connection.exec('COMMIT');
