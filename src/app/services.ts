@@ -97,13 +97,8 @@ export async function openServices(
     await openLoggedDatabase({ databaseFile, clock, log, meters, lost, written: shipping?.written }),
   );
   const { kernelClock, time } = openTimes(database, { clock, log });
-  const system = await openSystem({
-    database,
-    time,
-    vault,
-    vaultFile,
-    configuredId: config.systemId,
-  });
+  const configuredId = config.systemId;
+  const system = await openSystem({ database, time, vault, vaultFile, configuredId });
   const { systemId, databaseId, epoch, rootFingerprint: knownRoot } = system;
   const ca = await openSiteCa({ directory: path('pki'), systemId, knownRoot, clock: time, log });
   const serverIdentity = async () => ca.serverIdentity(certificateNames(config), await system.trustedTime());

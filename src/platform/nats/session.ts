@@ -1,5 +1,5 @@
 /**
- * One connection to a NATS server: sign-in, requests with their answers, and subscriptions. These few operations are ours: the
+ * One connection to a NATS server: sign-in, and requests with their answers. These few operations are ours: the
  * library queues, reconnects and repeats, which is decided elsewhere here. wire.ts has the bytes, jetstream.ts the streams.
  */
 import { randomUUID } from 'node:crypto';
@@ -28,8 +28,6 @@ const UNASKED_MAX = 64;
 const DEFAULT_PORT = { 'nats:': 4222, 'tls:': 4222 };
 /** Of a server that names no limit: its own default. */
 const PAYLOAD_BYTES_MAX = 1_048_576;
-/** Of the subscription for answers. */
-const ANSWERS = '1';
 
 export interface NatsSettings extends TlsFiles {
   /** Of this client, for the lists of the server. */
@@ -57,9 +55,6 @@ export interface NatsSession extends Disposable {
   bytes(request: Request): number;
   /** `answered` is called with the first answer, or never when the connection is lost before, or the request is disposed. */
   ask(request: Request, answered: (answer: Received) => void): Disposable;
-  /** All that comes on a subject of this connection's own, which `begin` is given; until disposed. */
-  listen(begin: (inbox: string) => void, heard: (message: Received) => void): Disposable;
-  send(request: Request, reply: string): void;
   /** Why the connection has ended; undefined while it lives. */
   loss(): Loss | undefined;
 }
@@ -158,12 +153,11 @@ function openSession(socket: Socket, peer: NatsPeer, info: ServerInfo, changed: 
   accepted.promise.catch(() => undefined);
   const inbox = `_INBOX.${randomUUID().replaceAll('-', '')}`;
   const pending = new Map<string, (message: Received) => void>();
-  const listeners = new Map<string, (message: Received) => void>();
   const read = openNatsReader(settings.longest);
   const over = new AbortController();
   let heardAt = clock.monotonic();
   let heard = 0;
-  let number = Number(ANSWERS);
+  let number = 0;
   let loss: Loss | undefined;
   const lose = (reason: string, unexplained = false) => {
     loss ??= { error: new ConnectionFailure(`${url}: ${reason}`), unexplained };
@@ -173,7 +167,6 @@ function openSession(socket: Socket, peer: NatsPeer, info: ServerInfo, changed: 
     changed();
   };
   const take = (message: Received) => {
-    if (message.sid !== ANSWERS) return void listeners.get(message.sid)?.(message);
     // What was never asked for is no answer.
     const answered = pending.get(message.subject);
     pending.delete(message.subject);
@@ -201,7 +194,7 @@ function openSession(socket: Socket, peer: NatsPeer, info: ServerInfo, changed: 
   });
   socket.on('error', (error) => lose(reasonOf(error, url), isPeersClose(error)));
   socket.on('close', () => lose('it closed the connection', true));
-  socket.write(`${connectLine(peer)}SUB ${inbox}.* ${ANSWERS}\r\nPING\r\n`);
+  socket.write(`${connectLine(peer)}SUB ${inbox}.* 1\r\nPING\r\n`);
   void keepAlive(socket, peer, () => heardAt, lose, over.signal);
   const session: NatsSession = {
     maximumBytes: info.max_payload ?? PAYLOAD_BYTES_MAX,
@@ -213,20 +206,6 @@ function openSession(socket: Socket, peer: NatsPeer, info: ServerInfo, changed: 
       socket.write(encodePublish({ ...request, reply }));
       return { [Symbol.dispose]: () => void pending.delete(reply) };
     },
-    listen(begin, heard) {
-      number += 1;
-      const sid = String(number);
-      const subject = `${inbox.replace('_INBOX.', '_INBOX.l')}.${sid}`;
-      listeners.set(sid, heard);
-      socket.write(`SUB ${subject} ${sid}\r\n`);
-      begin(subject);
-      return {
-        [Symbol.dispose]() {
-          if (listeners.delete(sid)) socket.write(`UNSUB ${sid}\r\n`);
-        },
-      };
-    },
-    send: (request, reply) => void socket.write(encodePublish({ ...request, reply })),
     loss: () => loss,
     [Symbol.dispose]() {
       loss ??= { error: new ConnectionFailure('closed'), unexplained: false };

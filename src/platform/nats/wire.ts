@@ -1,7 +1,7 @@
 /** What a NATS server and its client say to each other (NATS client protocol; ADR-4 for headers). Pure: bytes in, messages out. */
 import { z } from 'zod';
 
-/** INFO names all servers of a cluster; an acknowledgement has a hundred bytes. Of one who only publishes. */
+/** INFO names all servers of a cluster; an acknowledgement has a hundred bytes. */
 const MESSAGE_BYTES_MAX = 64 * 1_024;
 /** Of a line before its payload. */
 const LINE_BYTES_MAX = 4_096;
@@ -28,13 +28,7 @@ export type ServerMessage =
 export interface Received {
   kind: 'message';
   subject: string;
-  /** Of the subscription that it came by. */
-  sid: string;
-  /** Where an answer to it goes; of a consumer, what the message is in its stream. */
-  reply: string | undefined;
   status: number | undefined;
-  /** The lines of its headers, the first one too. */
-  headers: string;
   payload: Buffer;
 }
 
@@ -101,16 +95,11 @@ function takeMessage(
   const isSound = Number.isInteger(total) && Number.isInteger(headers) && headers >= 0 && headers <= total;
   if (!isSound || total > longest) throw new WireFault(TOO_MUCH);
   if (buffer.length < at + total + CRLF.length) return undefined;
-  const head = buffer.toString('utf8', at, at + headers);
-  const status = /^NATS\/1\.0 (\d{3})/.exec(head)?.[1];
-  const isAnswerable = words.length === (hasHeaders ? 5 : 4);
+  const status = /^NATS\/1\.0 (\d{3})/.exec(buffer.toString('utf8', at, at + headers))?.[1];
   const message: ServerMessage = {
     kind: 'message',
     subject: words[0] ?? '',
-    sid: words[1] ?? '',
-    reply: isAnswerable ? words[2] : undefined,
     status: status === undefined ? undefined : Number(status),
-    headers: head,
     payload: buffer.subarray(at + headers, at + total),
   };
   return { message, bytes: at + total + CRLF.length };
