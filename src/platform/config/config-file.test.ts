@@ -105,6 +105,13 @@ upstream: { url: mqtts://n, caFile: ca.pem, certFile: c.pem, keyFile: k.pem, use
     const { url: _, timeout: __, ...named } = access.decisionService ?? {};
     expect(Object.values(named)).toHaveLength(5);
     for (const file of Object.values(named)) expect(file).toMatch(/^\/etc\/gatehouse\//);
+    const { cluster } = parseConfig(
+      `cluster: { name: a, urls: [tls://n], username: u, ${files.replace(/, signing.*/, '')} }`,
+      '/etc/gatehouse/x.yaml',
+    );
+    const clusterFiles = Object.entries(cluster ?? {}).filter(([name]) => name.endsWith('File'));
+    expect(clusterFiles).toHaveLength(5);
+    for (const [, file] of clusterFiles) expect(file).toMatch(/^\/etc\/gatehouse\//);
     const devices = '[{ unitId: 1, profile: b.yml }, { unitId: 2, profile: gatehouse-io }, { unitId: 3 }]';
     const [link] = parseConfig(
       `links: [{ id: a, protocol: modbus, options: { port: /dev/a, profile: p/a.yaml, devices: ${devices} } }]`,
@@ -115,7 +122,7 @@ upstream: { url: mqtts://n, caFile: ca.pem, certFile: c.pem, keyFile: k.pem, use
       devices: [{ profile: '/etc/b.yml' }, { profile: 'gatehouse-io' }, {}],
     });
     // The settings above are all there are: a new one must be added to resolvePaths and here.
-    expect(JSON.stringify(configJsonSchema()).split('"format":"path"')).toHaveLength(1 + 13 + 15 + 4 + 5);
+    expect(JSON.stringify(configJsonSchema()).split('"format":"path"')).toHaveLength(1 + 13 + 15 + 4 + 5 + 5);
   });
 
   it('reads addresses, durations and IPv6', () => {
