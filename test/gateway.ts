@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
 import { type Gateway, openGateway } from '../src/app/gateway.ts';
+import type { Membership } from '../src/app/services.ts';
 import { type Clock, systemClock } from '../src/platform/clock.ts';
 import type { ConfigInput } from '../src/platform/config/config.ts';
 import { openSource } from '../src/platform/config/config-file.ts';
@@ -35,6 +36,7 @@ export async function openTestGateway(
   changes: ConfigInput = {},
   folder = temporaryFolder(),
   clock: Clock = systemClock,
+  cluster?: Membership,
 ): Promise<TestGateway> {
   const input = {
     dataDirectory: 'data',
@@ -55,6 +57,7 @@ export async function openTestGateway(
     logControl: openLog({ level: 'info', journal: false, write: () => {} }).control,
     processes: PROCESSES,
     checkResponses: true,
+    cluster,
   });
   let closed: Promise<void> | undefined;
   const close = async () => {

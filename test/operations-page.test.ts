@@ -88,7 +88,6 @@ const WITHOUT = {
   'podman run':
     'needs podman; scripts/package.test.ts runs the image, with its health check, by what util-linux has',
   'name: lobby-a': 'src/platform/config/config.test.ts reads the example; test/takeover.test.ts',
-  'cluster status': 'needs two machines; test/takeover.test.ts has two processes',
   'cluster promote': 'needs two machines; test/takeover.test.ts has two processes',
 } as const;
 

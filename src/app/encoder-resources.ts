@@ -1,9 +1,9 @@
 /** Encoders, their registration, and the write requests for them. A part of the composition root (gateway.ts). */
-import { DriverError } from '../../drivers/contract/driver.ts';
-import { type EncoderLink, type EncoderLinkHost, MAX_UP_PACKET_BYTES } from '../../drivers/encoder/link.ts';
+import { MAX_UP_PACKET_BYTES } from '../../drivers/encoder/link.ts';
 import { ALWAYS_ACTING } from '../platform/acting.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config/config.ts';
+import { isExternal } from '../platform/config/encoder-broker.ts';
 import { readNamedFile } from '../platform/host/regular-file.ts';
 import { sealTo } from '../platform/jose.ts';
 import { DEFAULT_BACKOFF } from '../platform/supervise.ts';
@@ -21,6 +21,7 @@ import { parseOperationalKey, verifyPossession } from '../services/pki/possessio
 import type { ServerIdentity } from '../services/pki/server-identity.ts';
 import type { SiteCa } from '../services/pki/site-ca.ts';
 import { type OpenLink, openEncoderLink } from './encoder-link.ts';
+import { cutOffWhenOver, whileActing } from './encoders-while-acting.ts';
 import type { Services, ServicesOptions } from './services.ts';
 
 /** A person waits for it: once a full disk has space again, requests go out within seconds. */
@@ -36,13 +37,18 @@ export interface EncoderResources {
 
 /** What is opened here is closed with `opening`. */
 export async function openEncoderResources(
-  { config, clock, log, acting = ALWAYS_ACTING }: ServicesOptions,
+  { config, clock, log, cluster }: ServicesOptions,
   { vault, time, database, systemId, epoch, tasks, audit, events, ca, meters }: Services,
   identity: ServerIdentity,
   opening: AsyncDisposableStack,
 ): Promise<EncoderResources> {
   const table = openEncoderTable(database);
-  const acted = whileActing(() => clock.monotonic() < acting.until());
+  const acting = cluster?.acting ?? ALWAYS_ACTING;
+  const acted = whileActing({
+    mayAct: () => clock.monotonic() < acting.until(),
+    mayAdmit: () => clock.monotonic() < acting.hostsUntil(),
+    kept: async () => cluster?.commitment.kept(),
+  });
   const connections: EncoderConnections = await openConnections({
     database,
     table,
@@ -89,36 +95,10 @@ export async function openEncoderResources(
     keepAliveSeconds: config.encoders.keepAlive / 1_000,
     maxPacketBytes: MAX_UP_PACKET_BYTES,
   });
-  tasks.start('write requests', writes.run, DISPATCH_BACKOFF);
+  tasks.start('write requests', acting.while(writes.run), DISPATCH_BACKOFF);
+  if (cluster && !isExternal(config.encoders.broker))
+    tasks.start('encoders', (signal) => cutOffWhenOver(acting, connections, signal));
   return { writes, connections, encoders, registration, link };
-}
-
-/** A gateway whose time is over sends encoders nothing, and acknowledges nothing: what it stores then no other one has. */
-function whileActing(mayAct: () => boolean) {
-  const assertActing = () => {
-    if (!mayAct())
-      throw new DriverError('LINK_LOST', 'this gateway is not the active one of its cluster any more');
-  };
-  return {
-    link: (link: EncoderLink): Pick<EncoderLink, 'send' | 'kick'> => ({
-      async send(...message) {
-        assertActing();
-        await link.send(...message);
-      },
-      kick: (...encoder) => link.kick(...encoder),
-    }),
-    host: (host: EncoderLinkHost): EncoderLinkHost => ({
-      credential: (...asked) => host.credential(...asked),
-      standing: (encoderId) => host.standing(encoderId),
-      expected: () => host.expected(),
-      subscribed: (connection) => host.subscribed(connection),
-      async received(...message) {
-        await host.received(...message);
-        assertActing();
-      },
-      lost: (...connection) => host.lost(...connection),
-    }),
-  };
 }
 
 /** Vendor roots are read and checked now: a mistake shows at the start, and not when an encoder registers. */

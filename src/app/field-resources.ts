@@ -279,7 +279,7 @@ function catalogueFollowers({ rs485, zgates, doors, access }: Slices): Catalogue
 
 /** `listeners`: once all are open. No link is before that. */
 function openLinks(
-  { config, clock, log, acting, processes }: FieldResourcesOptions,
+  { config, clock, log, cluster, processes }: FieldResourcesOptions,
   listeners: () => readonly Pick<DoorSlice, 'report' | 'link' | 'event'>[],
 ): Field {
   // No fault of the host: it would be ended, and with it the link over which doors are locked.
@@ -289,7 +289,7 @@ function openLinks(
     );
   return openField({
     ...processes,
-    ...(acting && { acting }),
+    ...(cluster && { acting: cluster.acting }),
     directory: join(config.dataDirectory, 'hosts'),
     clock,
     log,

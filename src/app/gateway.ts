@@ -120,6 +120,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
       known: auth.known,
       forbidden: auth.forbidden,
       checkResponses,
+      commitment: options.cluster?.commitment,
       idempotency: openIdempotency({ database, digest: services.vault.digest, now: time.now, log }),
     }),
   );
@@ -219,7 +220,7 @@ function answeringParts(
   });
   const { overview: buses } = rs485.buses;
   return {
-    ready: [() => database.commit(() => {})],
+    ready: [() => database.commit(() => {}), () => options.cluster?.commitment.admit()],
     encoders: encoders.encoders,
     registration: encoders.registration,
     writes: encoders.writes,
@@ -264,7 +265,7 @@ interface StatusParts {
 
 /** Where the figures of `gatehouse status` come from. */
 function statusOf(
-  { config, clock }: GatewayOptions,
+  { config, clock, cluster }: GatewayOptions,
   { services, field, encoders, certificates, checker, backups, configuration, httpUrl }: StatusParts,
 ): () => Status {
   const { database, databaseFile, events, audit, auth, systemId, time } = services;
@@ -295,6 +296,7 @@ function statusOf(
     ...figuresOf(field),
     identityProvider: () => oidc && auth.issuerKeys && { issuer: oidc.issuer, ...auth.issuerKeys.state() },
     tokens: auth.endings,
+    cluster: () => cluster?.state(),
     certificates: () => [{ ...certificates.server.current(), name: 'server' }, ...ownDates(certificates.own)],
   });
 }

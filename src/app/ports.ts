@@ -7,6 +7,7 @@ import { hostOf } from '../platform/host/host-names.ts';
 import { openProxies } from '../platform/http/address.ts';
 import { type Credentials, createApp } from '../platform/http/app.ts';
 import { openArrivals } from '../platform/http/arrivals.ts';
+import type { Commitment } from '../platform/http/commitment.ts';
 import type { Idempotency } from '../platform/http/idempotency.ts';
 import type { KnownAddresses } from '../platform/http/known-addresses.ts';
 import type { Operation } from '../platform/http/operation.ts';
@@ -48,6 +49,7 @@ export interface PortsOptions {
   answered(method: string, route: string, status: number, milliseconds: number): void;
   checkResponses: boolean;
   idempotency: Idempotency;
+  commitment: Commitment | undefined;
 }
 
 export interface Ports extends AsyncDisposable {
@@ -66,9 +68,11 @@ function shownHost({ plain, names: [name] }: Config['http'], listening: string):
 }
 
 export async function openPorts(options: PortsOptions): Promise<Ports> {
-  const { config, clock, log, version, operations, answered, checkResponses, idempotency } = options;
+  const { config, clock, log, version, operations, answered, checkResponses } = options;
+  const { idempotency, commitment } = options;
   const arrivals = openArrivals(clock);
-  const common = { operations, version, clock, log, answered, checkResponses, idempotency, arrivals };
+  const served = { operations, version, clock, log, answered, checkResponses };
+  const common = { ...served, idempotency, arrivals, commitment };
   await using opening = new AsyncDisposableStack();
   const local = createApp({ ...common, surface: { kind: 'local' } });
   opening.use(await listenUnix({ app: local, clock, log, path: options.adminSocket }));

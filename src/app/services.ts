@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { Acting } from '../platform/acting.ts';
+import { type Acting, ALWAYS_ACTING } from '../platform/acting.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config/config.ts';
 import { type SinkConfig, sinksOf } from '../platform/config/sinks.ts';
@@ -16,6 +16,7 @@ import { readBootId } from '../platform/host/boot-id.ts';
 import { makeFolder, writeDurably } from '../platform/host/durable-file.ts';
 import { certificateNames } from '../platform/host/host-names.ts';
 import { type KernelClock, openKernelClock } from '../platform/host/kernel-clock.ts';
+import type { Commitment } from '../platform/http/commitment.ts';
 import { type KnownTime, knownTimeTable, openKnownTime } from '../platform/known-time.ts';
 import type { Log } from '../platform/log.ts';
 import { SYSTEM_PRINCIPAL } from '../platform/principal.ts';
@@ -32,6 +33,7 @@ import { openTransport } from '../services/events/transports.ts';
 import { type Meters, openMeters } from '../services/metrics/meters.ts';
 import type { ServerIdentity } from '../services/pki/server-identity.ts';
 import { openSiteCa, type SiteCa } from '../services/pki/site-ca.ts';
+import type { ClusterState } from '../services/status/status.ts';
 import { openInventory } from './inventory.ts';
 import { firstStartMark, isFirstStart, openSystem } from './system.ts';
 
@@ -49,15 +51,24 @@ export interface Takeover {
   from: string;
 }
 
+/** The cluster in which this gateway is the active one. */
+export interface Membership {
+  acting: Acting;
+  /** What follows this gateway. */
+  shipping: Pick<Shipping, 'written' | 'run'>;
+  commitment: Commitment;
+  /** Until `recorded` has resolved once. */
+  takeover: Takeover | undefined;
+  recorded(): Promise<void>;
+  state(): ClusterState;
+}
+
 export interface ServicesOptions {
   config: Config;
   clock: Clock;
   log: Log;
-  /** Until when anything may be moved; for good when absent. */
-  acting?: Acting | undefined;
-  /** What follows this gateway, and what it has taken over from. */
-  shipping?: Pick<Shipping, 'written' | 'run'> | undefined;
-  takeover?: Takeover | undefined;
+  /** Absent: this gateway is alone. */
+  cluster?: Membership | undefined;
 }
 
 export interface Services {
@@ -81,7 +92,7 @@ export interface Services {
 
 /** All of it is closed with `opening`. */
 export async function openServices(
-  { config, clock, log, shipping, takeover }: ServicesOptions,
+  { config, clock, log, cluster }: ServicesOptions,
   opening: AsyncDisposableStack,
 ): Promise<Services> {
   const path = (...names: string[]) => join(config.dataDirectory, ...names);
@@ -94,7 +105,7 @@ export async function openServices(
   const losses: Loss[] = [];
   const lost = (loss: Loss) => void losses.push(loss);
   const database = opening.use(
-    await openLoggedDatabase({ databaseFile, clock, log, meters, lost, written: shipping?.written }),
+    await openLoggedDatabase({ databaseFile, clock, log, meters, lost, written: cluster?.shipping.written }),
   );
   const { kernelClock, time } = openTimes(database, { clock, log });
   const configuredId = config.systemId;
@@ -106,11 +117,11 @@ export async function openServices(
   const audit = openAudit({ database, clock, log, macKey: vault.deriveKey('audit'), sign, verifySignature });
   await system.keepRoot(ca.rootFingerprint, audit.begin);
   await rm(firstStartMark(vaultFile), { force: true });
-  await recordBefore({ losses, takeover }, { database, audit, clock, log });
+  await recordBefore({ losses, cluster }, { database, audit, clock, log });
   // Below the tasks: the last checkpoint covers what they recorded.
   opening.use(audit.checkpoints);
   const tasks = opening.use(openTasks(clock, log));
-  if (shipping) tasks.start('cluster', (signal) => shipping.run(database.copyTo, signal));
+  if (cluster) tasks.start('cluster', (signal) => cluster.shipping.run(database.copyTo, signal));
   tasks.start(
     'inventory',
     openInventory({ database, databaseId, file: path('inventory.json'), clock, log }).keep,
@@ -139,7 +150,8 @@ export async function openServices(
   tasks.start('event retention', events.keep);
   const streams: LiveStreams = openLiveStreams({ events, database, clock, log });
   tasks.start('event streams', streams.keep);
-  startForwarders(sinks, { database, events, clock, time, log }, systemId, tasks);
+  const acting = cluster?.acting ?? ALWAYS_ACTING;
+  startForwarders(sinks, { database, events, clock, time, log, acting }, systemId, tasks);
   return {
     time,
     kernelClock,
@@ -162,7 +174,8 @@ export async function openServices(
 /** Each sink has a task of its own: one that is down holds up no other. */
 function startForwarders(
   configured: readonly SinkConfig[],
-  parts: Pick<Services, 'database' | 'events' | 'time'> & Pick<ServicesOptions, 'clock' | 'log'>,
+  parts: Pick<Services, 'database' | 'events' | 'time'> &
+    Pick<ServicesOptions, 'clock' | 'log'> & { acting: Acting },
   systemId: string,
   tasks: Tasks,
 ): void {
@@ -173,17 +186,19 @@ function startForwarders(
     const window = settings.kind === 'https' ? settings.batch : settings.window;
     const transport = openTransport(settings, systemId, parts.clock);
     const { run } = openForwarder({ ...parts, sink, transport, window });
-    tasks.start(name === 'upstream' ? 'notification service' : `sink ${name}`, run);
+    tasks.start(name === 'upstream' ? 'notification service' : `sink ${name}`, parts.acting.while(run));
   }
 }
 
 /** What has happened before this start. */
 async function recordBefore(
-  { losses, takeover }: { losses: readonly Loss[]; takeover: Takeover | undefined },
+  { losses, cluster }: { losses: readonly Loss[]; cluster: Membership | undefined },
   parts: Parameters<typeof recordLoss>[1],
 ): Promise<void> {
   for (const loss of losses) await recordLoss(loss, parts);
-  if (takeover) await recordTakeover(takeover, parts);
+  if (!cluster?.takeover) return;
+  await recordTakeover(cluster.takeover, parts);
+  await cluster.recorded();
 }
 
 /** Recorded in the log and in the audit, so that lost work can be done again. */
@@ -216,20 +231,25 @@ async function recordLoss(
   });
 }
 
+/** What was opened since the copy was made, or what the copy has no row of, only the other gateway knew. */
 async function recordTakeover(
   { epoch, from }: Takeover,
-  { database, audit }: Pick<Services, 'database' | 'audit'>,
+  { database, audit, clock }: Pick<Services, 'database' | 'audit'> & Pick<ServicesOptions, 'clock'>,
 ) {
-  await database.commit(() =>
+  const storeClosings = openClosingsAfter(database);
+  const principal = SYSTEM_PRINCIPAL;
+  const reason = `this gateway has taken over from ${from}, and it is not known what was open: every lock is locked once`;
+  await database.commit(() => {
     audit.record({
-      principal: SYSTEM_PRINCIPAL,
+      principal,
       action: 'cluster.takeover',
       object: 'cluster',
       outcome: 'done',
       detail: { epoch, from },
       correlationId: randomUUID(),
-    }),
-  );
+    });
+    storeClosings({ known: undefined, reason, now: clock.now(), principal, audit });
+  });
 }
 
 interface LoggedDatabaseOptions extends Pick<ServicesOptions, 'clock' | 'log'> {

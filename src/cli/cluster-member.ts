@@ -1,11 +1,11 @@
 /**
  * What `serve` does in a cluster before it opens the gateway: it waits until this one is the active one, follows the other meanwhile,
- * and puts the copy in the place of the database when it takes over. When its time as the active one is over the process
+ * and puts the copy in the place of the database when it takes over. When another one has become active the process
  * ends, and systemd starts it again as the standby.
  */
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Takeover } from '../app/services.ts';
+import type { Membership, Takeover } from '../app/services.ts';
 import { VERSION } from '../app/version.ts';
 import { type Acting, actingUntil } from '../platform/acting.ts';
 import type { Clock } from '../platform/clock.ts';
@@ -14,11 +14,14 @@ import type { Log } from '../platform/log.ts';
 import { openNatsClient } from '../platform/nats/client.ts';
 import { openVault } from '../platform/vault.ts';
 import { openBucket } from '../services/cluster/bucket.ts';
+import { openCommitment } from '../services/cluster/commitment.ts';
+import type { Copy } from '../services/cluster/copy.ts';
 import { type Follower, openFollower } from '../services/cluster/follower.ts';
 import { CLOSING_MS, type Ending, openLease, type Tenure } from '../services/cluster/lease.ts';
 import { type OwnState, openOwnState } from '../services/cluster/own-state.ts';
 import { openShipping, type Shipping } from '../services/cluster/shipping.ts';
 import { openSnapshotStore } from '../services/cluster/snapshot-store.ts';
+import type { ClusterState } from '../services/status/status.ts';
 import { placeCopy } from './cluster-copy.ts';
 
 /** For an answer of JetStream, and for a connection: three fit into a lease. */
@@ -31,10 +34,9 @@ const LONGEST_BYTES = 1_200_000;
 /** A standby that cannot go on is given a new snapshot that often at most. */
 const SNAPSHOT_EVERY_MS = 30_000;
 
-export interface Member {
-  acting: Acting;
-  shipping: Shipping;
-  takeover: Takeover | undefined;
+const LAPSED = 'the lease cannot be renewed, and the standby may be active';
+
+export interface Member extends Membership {
   ended: Promise<Ending>;
   /** After the gateway is closed, whose time was over. */
   release(): Promise<void>;
@@ -101,10 +103,10 @@ export async function joinCluster(options: JoinOptions, signal: AbortSignal): Pr
     log,
   });
   const lease = openLease({ bucket, own, identity, clock, log });
-  const { tenure, from } = await acquired();
+  const tenure = await acquired();
   const over = new AbortController();
   void tenure.keep(AbortSignal.any([signal, over.signal]));
-  const takeover = await placed(options, { own, follower, from }, signal);
+  const takeover = await placed(options, { own, follower }, signal);
   const shipping = openShipping({
     ...parts,
     replicas: cluster.replicas,
@@ -113,14 +115,21 @@ export async function joinCluster(options: JoinOptions, signal: AbortSignal): Pr
     version: VERSION,
     site: identity.site,
     file: join(folder, 'snapshot.db'),
+    entitled: () => clock.monotonic() < tenure.until(),
     clock,
     log,
   });
-  void watchFollower(tenure, shipping, clock, AbortSignal.any([signal, over.signal]));
+  const acting = actingUntil(tenure.until, CLOSING_MS, clock);
+  const running = AbortSignal.any([signal, over.signal]);
+  void watchFollower(tenure, shipping, clock, running);
+  void sayLapses(acting, log, running).catch(() => undefined);
   return {
-    acting: actingUntil(tenure.until, CLOSING_MS),
+    acting,
     shipping,
+    commitment: openCommitment({ acting, durability: cluster.durability, shipping, clock }),
     takeover,
+    recorded: () => own.change({ unplaced: null }),
+    state: () => stateOf(cluster, { tenure, acting, shipping, clock }),
     ended: tenure.ended,
     async release() {
       over.abort();
@@ -137,14 +146,12 @@ export async function joinCluster(options: JoinOptions, signal: AbortSignal): Pr
   async function acquired() {
     const stop = new AbortController();
     const following = follower.run(AbortSignal.any([signal, stop.signal]));
-    let holder = '';
     try {
       const said = (reason: string) => {
-        holder = /^(\S+) is active$/.exec(reason)?.[1] ?? holder;
         log.info({ name: cluster.name }, `standby: ${reason}`);
         waiting(reason);
       };
-      return { tenure: await lease.acquire(said, signal), from: holder };
+      return await lease.acquire(said, signal);
     } finally {
       stop.abort();
       await following;
@@ -155,28 +162,18 @@ export async function joinCluster(options: JoinOptions, signal: AbortSignal): Pr
 interface Placing {
   own: OwnState;
   follower: Follower;
-  from: string;
 }
 
-/** Undefined: this gateway was the active one before, and its own database is the newest. */
+/** Undefined: this gateway was the active one before, and its own database is the newest. Again until the database has recorded it. */
 async function placed(
-  { dataDirectory, log, clock }: JoinOptions,
-  { own, follower, from }: Placing,
+  options: JoinOptions,
+  { own, follower }: Placing,
   signal: AbortSignal,
 ): Promise<Takeover | undefined> {
-  if (!own.current.unplaced) return undefined;
-  const { epoch } = own.current;
-  const late = new AbortController();
-  void clock.sleep(FINISH_MS, late.signal).then(
-    () => late.abort(),
-    () => undefined,
-  );
-  const copy = await follower.finish(AbortSignal.any([signal, late.signal])).catch((err: unknown) => {
-    signal.throwIfAborted();
-    log.warn({ err }, 'what the stream has last could not be read: the copy is used as it is');
-    return follower.copy();
-  });
-  late.abort();
+  const { dataDirectory, log, clock } = options;
+  const { epoch, unplaced: from } = own.current;
+  if (from === null) return undefined;
+  const copy = await finished(options, follower, signal);
   if (copy) {
     placeCopy({ dataDirectory, copy, now: clock.now() });
     log.warn({ epoch, from }, 'this gateway takes over, with the copy that it has followed');
@@ -185,8 +182,69 @@ async function placed(
       { epoch, from },
       'this gateway takes over by the word of an operator, with the database that it has',
     );
-  await own.change({ unplaced: false });
   return { epoch, from };
+}
+
+/** With all that the stream has. What is not read in time is lost with `local`; with `quorum` it was answered, and is waited for. */
+async function finished(
+  { cluster, clock, log }: JoinOptions,
+  follower: Follower,
+  signal: AbortSignal,
+): Promise<Copy | undefined> {
+  for (;;) {
+    const over = new AbortController();
+    const late = clock.sleep(FINISH_MS, over.signal).then(() => over.abort());
+    late.catch(() => undefined);
+    try {
+      return await follower.finish(AbortSignal.any([signal, over.signal]));
+    } catch (err) {
+      signal.throwIfAborted();
+      if (cluster.durability === 'local') {
+        log.warn({ err }, 'what the stream has last could not be read: the copy is used as it is');
+        return follower.copy();
+      }
+      log.warn({ err }, 'what the stream has last could not be read, and is waited for');
+      await clock.sleep(FINISH_MS, signal);
+    } finally {
+      over.abort();
+    }
+  }
+}
+
+/** What the status shows. */
+function stateOf(
+  { name, durability }: ClusterConfig,
+  { tenure, acting, shipping, clock }: Pick<Member, 'acting'> & Parts,
+): ClusterState {
+  const { shipped, waitingBytes, error } = shipping.state();
+  const heard = tenure.follower();
+  const standby = heard && {
+    name: heard.record.name,
+    takesOver: tenure.standby() === heard.record.name,
+    reason: heard.record.reason,
+    behind: heard.record.position === null ? null : Math.max(0, shipped - heard.record.position),
+    seenSeconds: heard.ageMs / 1_000,
+  };
+  const acts = clock.monotonic() < acting.until();
+  const { epoch } = tenure;
+  return { name, epoch, acts, durability, standby: standby ?? null, waitingBytes, lastError: error };
+}
+
+interface Parts {
+  tenure: Tenure;
+  shipping: Shipping;
+  clock: Clock;
+}
+
+/** Before links are closed, and after: once each. */
+async function sayLapses(acting: Acting, log: Log, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await acting.over(signal);
+    if (signal.aborted) return;
+    log.error({}, `${LAPSED}: this gateway closes its links and moves nothing; it answers what is read`);
+    await acting.begun(signal);
+    log.info({}, 'the lease is renewed: this gateway opens its links again');
+  }
 }
 
 async function watchFollower(

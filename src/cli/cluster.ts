@@ -1,7 +1,9 @@
 /** What `gatehouse cluster` does: it reads and writes the bucket itself, so that it works beside the active gateway, the standby, and none. */
+import { join } from 'node:path';
 import { readConfig } from '../platform/config/config-file.ts';
 import { JetStreamError } from '../platform/nats/jetstream.ts';
 import { decodeMessage } from '../services/cluster/frames.ts';
+import { openOwnState } from '../services/cluster/own-state.ts';
 import type { Records } from '../services/cluster/record.ts';
 import { configFile } from './client.ts';
 import { openClusterParts } from './cluster-member.ts';
@@ -28,8 +30,10 @@ function open(options: Options, shell: Shell) {
     ...parts,
     name: cluster.name,
     read: () => parts.bucket.read(never).catch(explained),
-    want: (active: string, force = false) =>
-      parts.bucket.write('wanted', { active, force }, undefined, never).catch(explained),
+    want: (active: string, after: number, force = false) =>
+      parts.bucket.write('wanted', { active, force, after }, undefined, never).catch(explained),
+    /** The newest epoch that this gateway has seen. */
+    seen: () => openOwnState(join(dataDirectory, 'cluster', 'state.json')).current.epoch,
     /** Commits that the standby has not; null: not known. */
     async behind(position: number | null): Promise<number | null> {
       const last = await parts.client
@@ -44,8 +48,6 @@ function open(options: Options, shell: Shell) {
 
 function explained(error: unknown): never {
   if (!(error instanceof JetStreamError)) throw error;
-  if (error.kind === 'absent')
-    throw new CommandFailed('There is no cluster yet: no gateway with this cluster.bucket has begun.');
   throw new CommandFailed(`NATS does not answer: ${error.message}`);
 }
 
@@ -83,18 +85,22 @@ export async function promote(options: Options, shell: Shell): Promise<void> {
   using cluster = open(options, shell);
   const { lease, standby } = await cluster.read();
   const { name } = cluster;
-  const holder = lease?.value.holder;
+  // NATS has lost what this gateway has seen: that lease says nothing.
+  const known = lease && lease.value.epoch >= cluster.seen() ? lease.value : undefined;
+  const holder = known?.holder;
   if (holder === name) throw new CommandFailed(`${name} is active already.`);
-  if (options.force === true) {
-    const question = `Is ${holder ?? 'the other gateway'} switched off? If it still runs, both move doors. ${name} becomes active.`;
+  const isForced = options.force === true || holder === undefined;
+  if (isForced) {
+    const other = holder ?? 'every other gateway of this site';
+    const question = `Is ${other} switched off? NATS cannot stop one that runs and is cut off from it: then both move doors. ${name} becomes active.`;
     await askFirst(shell, options.yes, question, 'Nothing was changed.');
-  } else if (holder !== undefined && lease?.value.standby !== name) {
+  } else if (known?.standby !== name) {
     const why = standby?.value.name === name ? standby.value.reason : 'it does not run, or does not follow';
     throw new CommandFailed(
       `${name} cannot take over from ${holder}: ${why ?? 'it has only just begun to follow'}. Where ${holder} is switched off for good: --force`,
     );
   }
-  await cluster.want(name, options.force === true);
+  await cluster.want(name, known?.epoch ?? cluster.seen(), isForced);
   await handedOver(cluster, name, shell);
 }
 
@@ -107,7 +113,7 @@ export async function demote(options: Options, shell: Shell): Promise<void> {
   const successor = lease.value.standby;
   if (successor === null)
     throw new CommandFailed(`No gateway follows ${name}: stop it instead (systemctl stop gatehouse).`);
-  await cluster.want(successor);
+  await cluster.want(successor, lease.value.epoch);
   await handedOver(cluster, successor, shell);
 }
 

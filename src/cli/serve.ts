@@ -30,8 +30,10 @@ const STOP_DEADLINE_MS = 10_000;
 export const KILL_DEADLINE_MS = 20_000;
 const KILLED = `gatehouse: the disk has held the stop up for ${KILL_DEADLINE_MS / 1_000} s, this ends it. What was answered is stored; what was not answered may not be.\n`;
 
+/** Of one that was replaced, to close what it has: below what the lease of one that lets go has left. */
+const ENDING_MS = 5_000;
 const NOT_ACTIVE =
-  'gatehouse: another gateway of the cluster may be active from now on, this ends everything at once.\n';
+  'gatehouse: another gateway of the cluster is active, and this one was not closed in time: it ends at once.\n';
 
 /** Serves until a signal. Throws ConfigError, or CommandFailed with what to change. */
 export async function serve(options: { config?: string }, shell: Shell): Promise<void> {
@@ -65,7 +67,8 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
     const processes = { ...shell.processes, first };
     const httpsDescriptor = handedOver(shell.env, 'https');
     const { clock } = shell;
-    return openGateway({ ...member, config, source, clock, log, logControl, processes, httpsDescriptor });
+    const given = { config, source, clock, log, logControl, processes, httpsDescriptor };
+    return openGateway({ ...given, cluster: member });
   });
   // Stopped while it was the standby.
   if (!gateway) return;
@@ -79,7 +82,8 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
 
   const local = openClient({ socket: adminSocket }, shell);
   const vitals = [...gateway.vitals, { name: 'interface', check: () => local.call('GET', '/healthz') }];
-  void feedWatchdog({ notifier, vitals, describe: () => where, clock: shell.clock, log }, shell.stopping);
+  const describe = () => (member?.leftMs() === 0 ? 'moves nothing: the lease cannot be renewed' : where);
+  void feedWatchdog({ notifier, vitals, describe, clock: shell.clock, log }, shell.stopping);
   const ending = await Promise.race([aborted(shell.stopping), member?.ended ?? new Promise<never>(() => {})]);
   if (ending && member) return endAsActive(member, { gateway, stack, notifier, log, shell }, ending);
   shell.killAfter?.(KILL_DEADLINE_MS, KILLED);
@@ -101,8 +105,8 @@ async function endAsActive(
   { stack, notifier, log, shell }: Running,
   { reason }: Ending,
 ): Promise<never> {
-  const leftMs = member.leftMs();
-  if (leftMs !== undefined) shell.killAfter?.(Math.max(1, leftMs), NOT_ACTIVE);
+  // One whose time is over already has let go: nothing leaves it, and its hosts have ended.
+  shell.killAfter?.(Math.max(ENDING_MS, member.leftMs() ?? ENDING_MS), NOT_ACTIVE);
   log.warn({ reason }, `this gateway is the active one no more: ${reason}`);
   notifier.status(`not active any more: ${reason}`);
   const held = stack.move();

@@ -3,6 +3,7 @@ import type { Writable } from 'node:stream';
 import type { Status } from '../services/status/schema.ts';
 import { type Absent, absentOf, NONE_ABSENT, named } from './absent.ts';
 import { type Client, differentVersion } from './client.ts';
+import { clusterFinding } from './cluster-finding.ts';
 import { doorFindings } from './door-findings.ts';
 import { encoderFindings } from './encoder-findings.ts';
 import { type Finding, shownFindings } from './findings.ts';
@@ -81,6 +82,7 @@ export function findingsOf(status: Status, absent = NONE_ABSENT): Finding[] {
             text: `${clock.now}, not synchronised: see timedatectl`,
           },
     ...sinkFindings(status.sinks),
+    ...(status.cluster ? [clusterFinding(status.cluster)] : []),
     databaseFinding(status.database),
     backupFinding(status.backup),
     ...auditFindings(status.audit, clock.now),

@@ -29,6 +29,7 @@ export const WELL: Status = {
   uptimeSeconds: 3 * 86_400 + 4 * 3_600 + 5,
   clock: { now: '2026-01-04T04:00:05.000Z', synchronised: true, jump: null },
   tokens: [],
+  cluster: null,
   configuration: {
     file: '/etc/gatehouse/gatehouse.yaml',
     readAt: '2026-01-01T00:00:00.000Z',

@@ -117,6 +117,7 @@ async function openParts(folder: string, factory: Factory) {
     tokens: auth.endings,
     sinks: [],
     fillRate: () => 0,
+    cluster: () => undefined,
     httpUrl: () => 'https://127.0.0.1',
     ownCertificate: () => undefined,
     databaseFile,

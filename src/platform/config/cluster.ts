@@ -22,6 +22,12 @@ export const cluster = z.strictObject({
     .literal([1, 3, 5])
     .default(3)
     .describe('Servers that keep each message: 3 in a cluster of three, 1 with a single server'),
+  durability: z
+    .enum(['local', 'quorum'])
+    .default('local')
+    .describe(
+      'When a change is answered: local, once it is on this disk; quorum, once JetStream has it as well, and 503 while NATS is away',
+    ),
   ...tlsFiles,
   ...signIn,
   tokenFile: path

@@ -16,7 +16,7 @@ const pulse = { kind: 'pulse', data: {}, timeoutMs: 5_000 };
 function daemonSide(clock: ManualClock, until: number) {
   const [near, far] = duplexPair();
   const conversation = openConversation({
-    acting: actingUntil(() => until, 2_000),
+    acting: actingUntil(() => until, 2_000, clock),
     stream: near,
     linkIds: new Set(['a']),
     listener: { link: () => undefined, report: () => undefined, event: async () => undefined },

@@ -71,7 +71,7 @@ export interface Host {
 }
 
 export function openHost(options: HostOptions): Host {
-  const { name, pidFile, clock, listener } = options;
+  const { name, pidFile, clock, listener, acting } = options;
   const log = options.log.child({ host: name });
   const links = new Map(options.links.map((link) => [link.id, link]));
   let current: { pid: number; conversation: Conversation; given: Set<string>; restart(): void } | undefined;
@@ -95,7 +95,7 @@ export function openHost(options: HostOptions): Host {
       listener: heard,
       clock,
       log,
-      acting: options.acting,
+      acting,
     });
     let reason = 'asked to end';
     try {
@@ -105,7 +105,9 @@ export function openHost(options: HostOptions): Host {
       current = { pid: child.pid, conversation, given, restart: () => restart.resolve(RESTARTED) };
       log.info({ pid: child.pid }, `host ${name} runs as process ${child.pid}`);
       conversation.start(started);
-      reason = await Promise.race([child.exited, conversation.failed, fired(signal), restart.promise]);
+      const lapsed = acting.over(ending.signal).then(() => LAPSED);
+      const failed = [child.exited, conversation.failed];
+      reason = await Promise.race([...failed, fired(signal), restart.promise, lapsed]);
     } catch (error) {
       reason = error instanceof Error ? error.message : String(error);
       throw error;
@@ -114,16 +116,22 @@ export function openHost(options: HostOptions): Host {
       ending.abort();
       const error = { code: 'LINK_LOST', message: `its host process ended (${reason})` } as const;
       for (const id of links.keys()) listener.link(id, false, error);
+      // It knows the time, and closes its links by itself.
+      if (reason === LAPSED)
+        await settles(child.exited, Math.max(0, acting.until() - clock.monotonic()), clock);
       await child.end(signal.aborted || reason === RESTARTED);
       // What it wrote before its end is still read: answers and events that came in time count.
       await settles(conversation.failed, READ_OUT_MS, clock);
       forgetProcess(pidFile);
     }
-    if (reason !== RESTARTED) throw new Error(`${reason}; ${await child.exited}`);
+    if (reason !== RESTARTED && reason !== LAPSED) throw new Error(`${reason}; ${await child.exited}`);
   }
 
   async function runOnce(signal: AbortSignal): Promise<never> {
-    for (;;) await runProcess(signal);
+    for (;;) {
+      await acting.begun(signal);
+      await runProcess(signal);
+    }
   }
 
   return {
@@ -152,6 +160,7 @@ export function openHost(options: HostOptions): Host {
 
 /** Why a process was ended. */
 const RESTARTED = 'to be started again';
+const LAPSED = 'this gateway may move nothing until it has renewed its lease';
 
 /** Throws when they are not plain data. */
 function startOf({ id, protocol, options }: LinkSpec): LinkStart {

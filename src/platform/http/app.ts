@@ -12,6 +12,7 @@ import { ANYONE, LOCAL_ADMINISTRATOR, type Principal } from '../principal.ts';
 import { NO_ADDRESS } from './address.ts';
 import type { Arrivals } from './arrivals.ts';
 import { readJson, readUnexpected, refuseOversized } from './body.ts';
+import type { Commitment } from './commitment.ts';
 import { openCors } from './cors.ts';
 import { withDocument } from './document-operation.ts';
 import { PAGE_POLICY } from './document-page.ts';
@@ -71,6 +72,8 @@ export interface AppOptions {
   idempotency?: Idempotency;
   /** Absent: how long a request has waited is not known. */
   arrivals?: Pick<Arrivals, 'earliest'>;
+  /** Absent: what is stored here may be answered. */
+  commitment?: Commitment | undefined;
 }
 
 /** What the request itself does not say of who sends it. */
@@ -203,7 +206,7 @@ function stopping(): GatehouseError {
 
 /** The pipeline of one operation, from authentication on. */
 function operationServer(
-  { surface, clock, checkResponses = false, idempotency, arrivals }: AppOptions,
+  { surface, clock, checkResponses = false, idempotency, arrivals, commitment }: AppOptions,
   basePath: string,
   closing: AbortSignal,
 ) {
@@ -243,6 +246,7 @@ function operationServer(
     const principal = await admit(operation, exchange);
     exchange.principal = principal;
     authorize(operation, principal);
+    if (changes(operation) && !operation.mayRunTwice) commitment?.admit();
     const limit = operation.bodyLimit ?? BODY_LIMIT_BYTES;
     refuseOversized(request, limit);
     const body = await (operation.body ? readJson : readUnexpected)(request, limit);
@@ -275,13 +279,19 @@ function operationServer(
 
   return async (operation: Operation, exchange: Exchange): Promise<Reply> => {
     try {
-      return await call(operation, exchange);
+      const reply = await call(operation, exchange);
+      // Its Idempotency-Key is used up: a repetition waits for the same.
+      if (changes(operation)) await commitment?.kept();
+      return reply;
     } catch (error) {
       if (checkResponses) checkError(operation, error);
       throw error;
     }
   };
 }
+
+/** A sign-in may be lost with this gateway: it is repeated at the next one. */
+const changes = ({ method, access }: Operation) => method !== 'get' && access !== 'public';
 
 function headersOf(
   { media, location }: Operation,

@@ -13,6 +13,7 @@ import { openNatsClient } from '../../platform/nats/client.ts';
 import { openVault } from '../../platform/vault.ts';
 import { openBucket } from './bucket.ts';
 import { openFollower } from './follower.ts';
+import { NotShipped } from './kept.ts';
 import { openShipping } from './shipping.ts';
 import { openSnapshotStore } from './snapshot-store.ts';
 
@@ -41,17 +42,18 @@ function partsOf(nats: TestNats, { keyFile = keys } = {}) {
 }
 
 /** A gateway's database, which ships what it commits. */
-async function active(nats: TestNats, epoch = 1) {
+async function active(nats: TestNats, { entitled = () => true }: { entitled?: () => boolean } = {}) {
   const folder = temporaryFolder();
   const parts = partsOf(nats);
   const shipping = openShipping({
     ...parts,
     subject: `${BUCKET}.commits`,
     replicas: 1,
-    epoch,
+    epoch: 1,
     version: '1',
     site: 'one',
     file: join(folder, 'snapshot.db'),
+    entitled,
   });
   const file = join(folder, 'gatehouse.db');
   const options = { file, monotonic: clock.monotonic, failed: () => undefined };
@@ -163,14 +165,20 @@ it.skipIf(natsMissing)('goes on when NATS was away; the active one stores all th
   const { shipping, write } = await active(nats);
   const one = standby(nats);
   await until(() => expect(one.state().ready).toBe(true));
+  await write('kept');
+  await shipping.kept();
   await nats.kill();
   await write('alone');
+  await expect(shipping.kept()).rejects.toThrow(NotShipped);
   await until(() => expect(shipping.state().error).not.toBeNull());
   await using _again = await openNats(folder, { port: nats.port });
   await until(() => expect(shipping.state().error).toBeNull());
   await write('together');
+  await shipping.kept();
   shipping.snapshotWanted();
-  await vi.waitFor(async () => expect(await one.texts()).toEqual(['alone', 'together']), { timeout: 15_000 });
+  await vi.waitFor(async () => expect(await one.texts()).toEqual(['kept', 'alone', 'together']), {
+    timeout: 15_000,
+  });
 });
 
 it.skipIf(natsMissing)(
@@ -191,3 +199,16 @@ it.skipIf(natsMissing)(
     expect([foreign, older, stranger].map(({ state }) => state().ready)).toEqual([false, false, false]);
   },
 );
+
+it.skipIf(natsMissing)('gets nothing of a gateway that another one has replaced', LIMIT, async () => {
+  await using nats = await openNats(temporaryFolder());
+  let isEntitled = true;
+  const { shipping, write } = await active(nats, { entitled: () => isEntitled });
+  await write('first');
+  await shipping.kept();
+  isEntitled = false;
+  shipping.snapshotWanted();
+  await until(() => expect(shipping.state().error).toBe('the lease is not renewed'));
+  await write('late');
+  await expect(shipping.kept()).rejects.toThrow('the lease is not renewed');
+});

@@ -2,14 +2,19 @@
  * The lease: which gateway of a cluster is the active one, the only one that may move anything.
  *
  *   waiting ── its own, released for it, or standby and not renewed for LEASE_MS ──▶ active
- *   active  ── another one has it · not renewed in time · an operator wants another ──▶ ended (the process starts again, and waits)
+ *   active  ── another one has it · an operator wants another ──▶ ended (the process starts again, and waits)
+ *
+ * One that cannot renew it in time moves nothing until it has: the time is over, and the tenure is not, for the same epoch is renewed
+ * when NATS is back and no other one has taken it.
  *
  * No two clocks are compared. The active one counts from before it sent the renewal, the standby from after it has seen the
  * renewal: so the first one's time is over before the second one's is. Both count on a clock that only goes forward and goes on
  * while a process is stopped (CLOCK_MONOTONIC): one that wakes finds its time over before it does anything.
  *
  * Only the one named in `standby` may take over, and the active one names it. Where it names none it may go on without the
- * bucket for as long as it likes.
+ * bucket for as long as it likes: what is stored last says that none may take over, and a write that expects something older fails.
+ * Two things are beyond that proof, and need an operator's word that the other gateway is off: a gateway that is not named, and
+ * a bucket without a lease, where it cannot be known who has it.
  */
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
@@ -25,6 +30,9 @@ export const RENEW_EVERY_MS = 500;
 export const MARGIN_MS = 500;
 /** Before that, hosts begin to close their links, which takes 1.5 s at most (platform/field/ipc.ts). */
 export const CLOSING_MS = 2_000;
+const NO_LEASE =
+  'there is no lease, and who has it is not known: where no other gateway of this site runs, make this one the active one (gatehouse cluster promote)';
+const LOST_LEASE = 'NATS has lost the lease that this gateway has seen. ';
 /** A standby that has not been seen for so long is not waited for, when NATS is away. */
 const STANDBY_GONE_MS = 30_000;
 
@@ -51,9 +59,9 @@ export interface Ending {
 
 export interface Tenure {
   readonly epoch: number;
-  /** Monotonic milliseconds; past it nothing may leave this gateway. Infinite while no other one may take over. */
+  /** Monotonic milliseconds; past it nothing may leave this gateway, until it has grown. Infinite while no other one may take over. */
   until(): number;
-  /** Resolves when the work must end: at the latest CLOSING_MS before `until`. */
+  /** Resolves when this gateway is the active one no more. */
   readonly ended: Promise<Ending>;
   /** The name of the gateway that may take over. */
   standby(): string | null;
@@ -98,7 +106,7 @@ export function openLease(options: LeaseOptions): Lease {
             const tenure = await take(options, records, signal);
             if (tenure) return tenure;
           } else {
-            if (own.current.role !== 'standby' && records.lease) await own.change({ role: 'standby' });
+            await notActive(own, records.lease?.value);
             say(verdict);
           }
         }
@@ -111,24 +119,26 @@ export function openLease(options: LeaseOptions): Lease {
   function judge({ lease: stored, wanted }: Records, unchangedMs: number): string {
     const lease = stored?.value;
     const isOver = unchangedMs >= LEASE_MS;
-    if (!lease) {
-      // Who was the active one is not known any more: that one makes it anew, or an operator decides.
-      if (own.current.role === 'standby' && wanted?.value.active !== identity.name)
-        return 'there is no lease: the active gateway makes it anew; if none is active, promote one (gatehouse cluster promote)';
-      return isOver ? 'take' : 'there is no lease yet: whether another gateway makes one is waited for';
+    if (!lease || lease.epoch < own.current.epoch) {
+      if (mayGoOnAlone(own)) return 'take';
+      if (!isWanted(wanted, identity.name, own.current.epoch))
+        return lease ? LOST_LEASE + NO_LEASE : NO_LEASE;
+      return isOver ? 'take' : 'whether another gateway has the lease is waited for';
     }
     if (lease.site !== identity.site)
       throw new ClusterRefusal(
         'the bucket belongs to another site, or this gateway has another vault key: restore an archive of the other gateway here, or use another cluster.bucket',
       );
-    // Its own from before a restart; one that it has released is the successor's first.
-    if (lease.instance === own.current.instance)
-      return lease.released && !isOver ? `${lease.standby} is to take over` : 'take';
-    if (lease.holder === identity.name)
+    const isOwn = lease.instance === own.current.instance;
+    if (isOwn !== (lease.holder === identity.name))
       throw new ClusterRefusal(
-        `another gateway calls itself ${identity.name}: give each its own cluster.name`,
+        isOwn
+          ? `the data directory is that of ${lease.holder}: where it was copied from there, remove cluster/state.json in it; where cluster.name was changed, change it back`
+          : `another gateway calls itself ${identity.name}: give each its own cluster.name`,
       );
-    const isForced = wanted?.value.force === true && wanted.value.active === identity.name && isOver;
+    // Its own from before a restart; one that it has released is the successor's first.
+    if (isOwn) return lease.released && !isOver ? `${lease.standby} is to take over` : 'take';
+    const isForced = wanted?.value.force === true && isWanted(wanted, identity.name, lease.epoch) && isOver;
     if (lease.standby !== identity.name && !isForced) return `${lease.holder} is active`;
     if (lease.released || isOver) {
       log.warn({ holder: lease.holder, epoch: lease.epoch }, `${lease.holder} has let go: taking over`);
@@ -138,7 +148,19 @@ export function openLease(options: LeaseOptions): Lease {
   }
 }
 
-/** With NATS away: where no other gateway was ever named to take over, none has. */
+/** A word counts for the epoch in which it was given, and not again: the next outage is another one. */
+function isWanted(wanted: Records['wanted'], name: string, epoch: number): boolean {
+  return wanted?.value.active === name && wanted.value.after === epoch;
+}
+
+/** Remembers that another one is, and the newest epoch that there was. */
+async function notActive(own: OwnState, lease: LeaseRecord | undefined): Promise<void> {
+  const { role, epoch } = own.current;
+  if (!lease || lease.epoch < epoch || lease.instance === own.current.instance) return;
+  if (role !== 'standby' || lease.epoch !== epoch) await own.change({ role: 'standby', epoch: lease.epoch });
+}
+
+/** With NATS away, or without a lease: where the lease named no other gateway that may take over, none has. */
 function mayGoOnAlone({ current }: OwnState): boolean {
   return current.role === 'active' && current.standby === null;
 }
@@ -166,8 +188,8 @@ async function take(
       signal,
     );
     // Not before: with NATS away this gateway would go on alone for what it has not got.
-    const unplaced = lease !== undefined && lease.value.instance !== own.current.instance;
-    await own.change({ role: 'active', epoch, standby: null, ...(unplaced && { unplaced }) });
+    const unplaced = replacedBy(own, lease?.value);
+    await own.change({ role: 'active', epoch, standby: null, ...(unplaced !== null && { unplaced }) });
     return openTenure(options, { records: { revision }, sentAt });
   } catch (error) {
     signal.throwIfAborted();
@@ -175,6 +197,12 @@ async function take(
     if (error instanceof JetStreamError) return undefined;
     throw error;
   }
+}
+
+/** Whose work this one goes on with; null: its own database is the newest. */
+function replacedBy({ current }: OwnState, lease: LeaseRecord | undefined): string | null {
+  if (lease) return lease.instance === current.instance ? null : lease.holder;
+  return current.role === 'standby' ? 'a gateway whose lease is gone' : null;
 }
 
 function identityOf({ identity: { site, version }, own }: LeaseOptions) {
@@ -199,13 +227,12 @@ function openTenure(options: LeaseOptions, begin: Begin): Tenure {
   let revision = begin.records?.revision;
   let renewedAt = begin.sentAt;
   let beat = 0;
-  /** A wish from before this tenure has been granted, or is out of date. */
-  let wantedBefore: number | undefined;
   let away = false;
   let heard: { record: StandbyRecord; beat: number; at: number } | undefined;
   const watched = openWatched(clock);
   /** Another one has it: the time is over. */
   let fenced = false;
+  let newest = epoch;
   const until = () => {
     if (fenced) return Number.NEGATIVE_INFINITY;
     return own.current.standby === null ? Number.POSITIVE_INFINITY : renewedAt + LEASE_MS - MARGIN_MS;
@@ -216,13 +243,16 @@ function openTenure(options: LeaseOptions, begin: Begin): Tenure {
     const { lease, standby, wanted } = await bucket.read(signal);
     if (lease && !isOurs(lease)) {
       fenced = true;
+      newest = Math.max(newest, lease.value.epoch);
       return end(`${lease.value.holder} has the lease`);
     }
+    // Whether another one has taken it over before it was deleted cannot be known.
+    if (!lease && sentAt >= until() && !isWanted(wanted, identity.name, epoch)) throw new Error(NO_LEASE);
     revision = lease?.revision ?? 0;
-    wantedBefore ??= wanted?.revision ?? 0;
     if (standby && standby.value.beat !== heard?.beat)
       heard = { record: standby.value, beat: standby.value.beat, at: clock.monotonic() };
-    const named = standby && watched(standby) && standby.value.ready ? standby.value.name : null;
+    const isFit = standby && watched(standby) && standby.value.ready && standby.value.site === identity.site;
+    const named = isFit ? standby.value.name : null;
     // Whoever may read its own name may take over: remembered before it is said.
     if (named !== null && named !== own.current.standby) await own.change({ standby: named });
     beat += 1;
@@ -230,8 +260,7 @@ function openTenure(options: LeaseOptions, begin: Begin): Tenure {
     revision = await bucket.write('lease', { ...record, standby: named }, revision, signal);
     renewedAt = sentAt;
     if (own.current.standby !== named) await own.change({ standby: named });
-    const successor = wanted && wanted.revision > wantedBefore ? wanted.value.active : identity.name;
-    if (successor !== identity.name && successor === named) end(`${successor} was promoted`, successor);
+    if (named !== null && isWanted(wanted, named, epoch)) end(`${named} was promoted`, named);
   }
 
   function isOurs({ value }: Stored<LeaseRecord>): boolean {
@@ -242,6 +271,7 @@ function openTenure(options: LeaseOptions, begin: Begin): Tenure {
     while (!signal.aborted) {
       try {
         await renew(signal);
+        if (signal.aborted) return;
         if (away) log.info({ epoch }, 'the lease is renewed again');
         away = false;
       } catch (error) {
@@ -253,14 +283,6 @@ function openTenure(options: LeaseOptions, begin: Begin): Tenure {
     }
   }
 
-  async function watching(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      const left = until() - CLOSING_MS - clock.monotonic();
-      if (left <= 0) return end('the lease could not be renewed in time');
-      await pause(clock, Math.min(left, RENEW_EVERY_MS), signal);
-    }
-  }
-
   return {
     epoch,
     until,
@@ -269,14 +291,13 @@ function openTenure(options: LeaseOptions, begin: Begin): Tenure {
     follower: () => heard && { record: heard.record, ageMs: clock.monotonic() - heard.at },
     async release() {
       const { successor } = await ended.promise;
-      await own.change({ role: 'standby' });
+      await own.change({ role: 'standby', epoch: newest });
       if (successor === undefined) return;
       const record = { ...identityOf(options), epoch, holder: identity.name, released: true, beat: beat + 1 };
       await bucket.write('lease', { ...record, standby: successor }, revision, new AbortController().signal);
     },
     async keep(signal) {
-      const either = AbortSignal.any([signal, over.signal]);
-      await Promise.all([renewing(either), watching(either)]);
+      await renewing(AbortSignal.any([signal, over.signal]));
     },
   };
 }

@@ -11,11 +11,12 @@ const state = z.object({
   instance: z.guid(),
   /** `new`: it has not been in a cluster. */
   role: z.enum(['new', 'active', 'standby']),
+  /** The newest that it has seen. */
   epoch: z.int(),
   /** As active: who may take over, as far as this one has ever said. */
   standby: z.string().nullable(),
-  /** It has taken over from another gateway, and the copy is not in the place of its own database yet. */
-  unplaced: z.boolean().default(false),
+  /** The gateway whose work it goes on with, until that is recorded in the database. */
+  unplaced: z.string().nullable().default(null),
 });
 export type State = z.output<typeof state>;
 
@@ -31,7 +32,7 @@ export function openOwnState(file: string): OwnState {
     role: 'new',
     epoch: 0,
     standby: null,
-    unplaced: false,
+    unplaced: null,
   };
   return {
     get current() {

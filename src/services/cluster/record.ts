@@ -45,6 +45,8 @@ export const wantedRecord = z.object({
   active: name,
   /** The other one is switched off, says the operator: it is not waited for. */
   force: z.boolean(),
+  /** Of the lease that the operator saw, or of what the gateway knew where there was none: the word counts for that alone. */
+  after: z.int().min(0),
 });
 export type WantedRecord = z.output<typeof wantedRecord>;
 

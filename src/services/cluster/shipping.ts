@@ -12,6 +12,7 @@ import type { JetStream } from '../../platform/nats/jetstream.ts';
 import type { Vault } from '../../platform/vault.ts';
 import { openWaking } from '../../platform/waking.ts';
 import { bytesOf, encodeMessage, encodePages, frameContext, merged } from './frames.ts';
+import { NotShipped, openKept } from './kept.ts';
 import type { SnapshotStore } from './snapshot-store.ts';
 
 /** Of one message: below the megabyte that a server takes. */
@@ -27,7 +28,7 @@ export interface ShippingState {
   shipped: number;
   /** Bytes that wait. */
   waitingBytes: number;
-  /** Why nothing is sent; null while it is. */
+  /** Why nothing is sent; null while it is, and while the first snapshot is made. */
   error: string | null;
 }
 
@@ -38,6 +39,11 @@ export interface Shipping {
   run(copy: (file: string) => Promise<void>, signal: AbortSignal): Promise<never>;
   /** The standby cannot go on with what the stream has. */
   snapshotWanted(): void;
+  /**
+   * Resolves when a standby could have, from JetStream alone, all that was committed before; rejects with NotShipped when that
+   * fails now. What is committed is not taken back.
+   */
+  kept(): Promise<void>;
   state(): ShippingState;
 }
 
@@ -53,6 +59,8 @@ export interface ShippingOptions {
   site: string;
   /** Where the snapshot is made. */
   file: string;
+  /** Whether the lease is this gateway's now: no other one has written anything. */
+  entitled(): boolean;
   clock: Clock;
   log: Log;
 }
@@ -61,22 +69,23 @@ export function openShipping(options: ShippingOptions): Shipping {
   const { client, snapshots, vault, stream, subject, epoch, log } = options;
   const waking = openWaking(options.clock);
   const queue = openQueue();
-  let shippedBytes = 0;
-  let number = 0;
-  let shipped = 0;
+  const kept = openKept();
+  let [number, shipped, shippedBytes] = [0, 0, 0];
   let needsSnapshot = true;
-  let error: string | null = 'the first snapshot is being made';
+  const health = openHealth(log, epoch);
   /** The last one in the stream. */
   let sequence = 0;
 
   function giveUp(): void {
     queue.clear();
+    kept.broken();
     needsSnapshot = true;
     // A number that no message has: whoever follows sees the gap.
     number += 1;
   }
 
   function written(one: Written): void {
+    kept.committed();
     queue.push(one);
     if (queue.bytes() > WAITING_BYTES_MAX) giveUp();
     waking.wake();
@@ -84,26 +93,27 @@ export function openShipping(options: ShippingOptions): Shipping {
 
   async function ship(jetStream: JetStream): Promise<void> {
     while (queue.bytes() > 0 && !needsSnapshot) {
-      const commits = queue.next();
+      const { commits, count } = queue.next();
       if (!commits) return giveUp();
       number += 1;
       const sealed = vault.seal(encodePages(commits), frameContext(epoch, number));
       const payload = encodeMessage(epoch, number, sealed);
       sequence = await jetStream.publish({ subject, payload }, { stream: sequence });
       shipped = number;
+      kept.stored(count);
       shippedBytes += payload.length;
       if (shippedBytes > SHIPPED_BYTES_MAX) needsSnapshot = true;
     }
   }
 
   async function snapshot(copy: (file: string) => Promise<void>, signal: AbortSignal): Promise<void> {
-    const { replicas, version, site, file } = options;
-    const settings = { subjects: [subject], num_replicas: replicas, discard: 'old' };
-    await client.use((jetStream) => jetStream.ensureStream(stream, settings), signal);
-    const state = await client.use((jetStream) => jetStream.stateOf(stream), signal);
-    sequence = state.lastSequence;
-    const first = state.lastSequence + 1;
-    const from = number;
+    const { version, site, file } = options;
+    sequence = await lastSequence(options, signal);
+    const replaced = await snapshots.revision(signal);
+    // What is written from here on expects what was there while no other gateway could have written.
+    if (!options.entitled()) throw new Error('the lease is not renewed');
+    const [first, from] = [sequence + 1, number];
+    const mark = kept.mark();
     // Commits from now on are sent as well: those that the copy has already change nothing in it.
     needsSnapshot = false;
     try {
@@ -111,12 +121,13 @@ export function openShipping(options: ShippingOptions): Shipping {
       await client.use(ship, signal);
       if (needsSnapshot) return;
       const about = { epoch, version, site, from, wholeAt: number, frames: first };
-      await snapshots.put(file, about, signal);
+      await snapshots.put({ file, about, replaced }, signal);
+      kept.whole(mark);
       await client.use((jetStream) => jetStream.purge(stream, first), signal);
       shippedBytes = 0;
       log.info({ epoch, from }, 'a snapshot for the standby is stored');
     } finally {
-      for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(`${file}${suffix}`, { force: true });
+      removeCopy(file);
     }
   }
 
@@ -124,15 +135,13 @@ export function openShipping(options: ShippingOptions): Shipping {
     try {
       if (needsSnapshot) await snapshot(copy, signal);
       await client.use(ship, signal);
-      if (error !== null) log.info({ epoch }, 'the standby gets the commits');
-      error = null;
+      health.well();
       return needsSnapshot ? 0 : RETRY_MS;
     } catch (thrown) {
       signal.throwIfAborted();
       // Whether the last message is stored is not known.
       giveUp();
-      if (error === null) log.warn({ err: thrown }, 'the standby gets nothing: NATS takes no commits');
-      error = thrown instanceof Error ? thrown.message : String(thrown);
+      kept.failed(new NotShipped(health.ill(thrown)));
       return RETRY_MS;
     }
   }
@@ -143,9 +152,49 @@ export function openShipping(options: ShippingOptions): Shipping {
       needsSnapshot = true;
       waking.wake();
     },
-    state: () => ({ shipped, waitingBytes: queue.bytes(), error }),
+    async kept() {
+      const error = health.error();
+      if (error !== null) throw new NotShipped(error);
+      await kept.now();
+    },
+    state: () => ({ shipped, waitingBytes: queue.bytes(), error: health.error() }),
     run: (copy, signal) => waking.run(signal, () => work(copy, signal)),
   };
+}
+
+/** It is said once that it does not work, and once that it does, also at the beginning. */
+function openHealth(log: Log, epoch: number) {
+  let error: string | null = null;
+  let isSaid = false;
+  return {
+    error: () => error,
+    well(): void {
+      if (!isSaid) log.info({ epoch }, 'the standby gets the commits');
+      isSaid = true;
+      error = null;
+    },
+    ill(thrown: unknown): string {
+      if (error === null) log.warn({ err: thrown }, 'the standby gets nothing: NATS takes no commits');
+      isSaid = false;
+      error = thrown instanceof Error ? thrown.message : String(thrown);
+      return error;
+    },
+  };
+}
+
+/** Of the stream, which is made unless it is there. */
+async function lastSequence(
+  { client, stream, subject, replicas }: ShippingOptions,
+  signal: AbortSignal,
+): Promise<number> {
+  const settings = { subjects: [subject], num_replicas: replicas, discard: 'old' };
+  await client.use((jetStream) => jetStream.ensureStream(stream, settings), signal);
+  const state = await client.use((jetStream) => jetStream.stateOf(stream), signal);
+  return state.lastSequence;
+}
+
+function removeCopy(file: string): void {
+  for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(`${file}${suffix}`, { force: true });
 }
 
 /** Commits that are not sent yet. */
@@ -162,8 +211,8 @@ function openQueue() {
       waiting = [];
       waitingBytes = 0;
     },
-    /** As many as one message holds; undefined when one alone is too large. */
-    next(): Written | undefined {
+    /** As many commits as one message holds; none when one alone is too large. */
+    next(): { commits: Written | undefined; count: number } {
       const taken: Written[] = [];
       let bytes = 0;
       for (let one = waiting[0]; one && bytes + bytesOf(one) <= MESSAGE_BYTES_MAX; one = waiting[0]) {
@@ -172,7 +221,7 @@ function openQueue() {
         waiting.shift();
       }
       waitingBytes -= bytes;
-      return merged(taken);
+      return { commits: merged(taken), count: taken.length };
     },
   };
 }

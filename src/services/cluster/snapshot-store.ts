@@ -39,7 +39,10 @@ type About = Omit<SnapshotDetails['options'], 'firstChunk'>;
 export class DamagedSnapshot extends Error {}
 
 export interface SnapshotStore {
-  put(file: string, about: About, signal: AbortSignal): Promise<void>;
+  /** In the place of what had the revision; rejects when another one has taken that place. */
+  put(snapshot: { file: string; about: About; replaced: number }, signal: AbortSignal): Promise<void>;
+  /** Of what describes the newest one; 0 for none. */
+  revision(signal: AbortSignal): Promise<number>;
   /** What there is to fetch. */
   newest(signal: AbortSignal): Promise<SnapshotDetails | undefined>;
   /** Into a new file. Throws DamagedSnapshot. */
@@ -65,9 +68,13 @@ export function openSnapshotStore({ client, bucket, replicas, vault }: SnapshotS
     allow_rollup_hdrs: true,
   };
   return {
-    put: (file, about, signal) =>
+    revision: (signal) =>
       client.use(async (jetStream) => {
         await jetStream.ensureStream(stream, settings);
+        return (await jetStream.last(stream, detailsSubject))?.sequence ?? 0;
+      }, signal),
+    put: ({ file, about, replaced }, signal) =>
+      client.use(async (jetStream) => {
         const nuid = randomUUID().replaceAll('-', '');
         const descriptor = openSync(file, 'r');
         const hash = createHash('sha256');
@@ -90,7 +97,8 @@ export function openSnapshotStore({ client, bucket, replicas, vault }: SnapshotS
         const digest = `SHA-256=${hash.digest('base64url')}`;
         const options = { ...about, firstChunk };
         const value: SnapshotDetails = { name: 'database', bucket, nuid, size, chunks, digest, options };
-        await jetStream.publish({ subject: detailsSubject, payload: JSON.stringify(value) });
+        const payload = JSON.stringify(value);
+        await jetStream.publish({ subject: detailsSubject, payload }, { subject: replaced });
         // What is older is of no use any more: the frames that follow it go, too.
         await jetStream.purge(stream, firstChunk);
       }, signal),

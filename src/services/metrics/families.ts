@@ -93,6 +93,7 @@ export function familiesOf(sources: Sources): Family[] {
       ],
     ),
     ...backup(now.backup),
+    ...cluster(now.cluster),
     gauge('clock_synchronised', '1 while the wall clock can be believed', Number(now.clock.synchronised)),
   ];
 }
@@ -143,6 +144,24 @@ function backup(now: Status['backup']): Family[] {
     ...(now.ageSeconds === null
       ? []
       : [gauge('backup_age_seconds', 'Age of the newest archive', now.ageSeconds)]),
+  ];
+}
+
+function cluster(now: Status['cluster']): Family[] {
+  if (!now) return [];
+  const { standby } = now;
+  return [
+    gauge('cluster_acts', '1 while this gateway holds the lease and may move doors', Number(now.acts)),
+    gauge('cluster_epoch', 'Grows with each gateway that becomes the active one', now.epoch),
+    gauge(
+      'cluster_standby_ready',
+      '1 while the other gateway would take over when this one is gone',
+      Number(standby?.takesOver ?? false),
+    ),
+    ...(typeof standby?.behind === 'number'
+      ? [gauge('cluster_standby_behind_messages', 'Messages of commits that it has not', standby.behind)]
+      : []),
+    gauge('cluster_waiting_bytes', 'Commits that are not in JetStream yet', now.waitingBytes),
   ];
 }
 

@@ -303,6 +303,30 @@ export const status = z
         lastError: z.string().nullable(),
       })
       .nullable(),
+    cluster: z
+      .object({
+        name: z.string().openapi({ description: 'Of this gateway' }),
+        epoch: count.openapi({ description: 'Grows with each gateway that becomes the active one' }),
+        acts: z.boolean().openapi({
+          description:
+            'Whether it may move anything now; false: NATS is away, and the standby may be active meanwhile',
+        }),
+        durability: z.enum(['local', 'quorum']),
+        standby: z
+          .object({
+            name: z.string(),
+            takesOver: z.boolean().openapi({ description: 'It would when this one is gone' }),
+            reason: z.string().nullable().openapi({ description: 'What keeps it from that' }),
+            behind: count.nullable().openapi({ description: 'Messages that it has not; null: not known' }),
+            seenSeconds: z.number().min(0).openapi({ description: 'Since it has said something' }),
+          })
+          .nullable()
+          .openapi({ description: 'The other gateway; null: it has not been heard' }),
+        waitingBytes: count.openapi({ description: 'Of commits that are not in JetStream yet' }),
+        lastError: z.string().nullable().openapi({ description: 'Why JetStream stores none; null: it does' }),
+      })
+      .nullable()
+      .openapi({ description: 'Of the active gateway of two; null: this one is alone' }),
     tokens: z
       .array(z.object({ id: z.string(), label: z.string(), expiresAt: z.iso.datetime(), daysLeft: z.int() }))
       .openapi({ description: 'Tokens of programs that end within two weeks, or ended within one' }),

@@ -67,8 +67,12 @@ export interface StatusSources {
   /** Undefined without one in the configuration. */
   identityProvider(): IdentityProvider | undefined;
   tokens(): Status['tokens'];
+  /** Undefined without one in the configuration. */
+  cluster(): ClusterState | undefined;
   certificates(): { name: string; notBefore: number; notAfter: number }[];
 }
+
+export type ClusterState = NonNullable<Status['cluster']>;
 
 interface FieldState {
   hosts: readonly {
@@ -144,6 +148,7 @@ export function openStatus(sources: StatusSources): () => Status {
         return { id, kind, object, startedAt, percent: progress.percent };
       }),
       identityProvider: identityProviderOf(sources),
+      cluster: sources.cluster() ?? null,
       tokens: sources.tokens(),
       certificates: sources.certificates().map(({ name, notBefore, notAfter }) => ({
         name,

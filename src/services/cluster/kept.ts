@@ -1,0 +1,54 @@
+/** Which commits a standby could have from JetStream alone, for answers that wait for that. */
+
+/** Nothing reaches JetStream: the message is for the operator. */
+export class NotShipped extends Error {}
+
+/** How many commits there were, how many of them a standby could have, and who waits for that. */
+export function openKept() {
+  let commits = 0;
+  /** In the stream, or in the snapshot below it. */
+  let stored = 0;
+  /** From the snapshot on the stream has them all. */
+  let isWhole = false;
+  let breaks = 0;
+  let waiting: { commits: number; resolve(): void; reject(error: NotShipped): void }[] = [];
+  function look(): void {
+    if (!isWhole) return;
+    for (const one of waiting) if (one.commits <= stored) one.resolve();
+    waiting = waiting.filter((one) => one.commits > stored);
+  }
+  return {
+    mark: () => ({ commits, breaks }),
+    committed(): void {
+      commits += 1;
+    },
+    /** So many more have been sent, in order. */
+    stored(count: number): void {
+      stored += count;
+      look();
+    },
+    /** What waited was given up. */
+    broken(): void {
+      isWhole = false;
+      breaks += 1;
+      stored = commits;
+    },
+    /** A snapshot has what there was at the mark, and the stream those behind it. */
+    whole(mark: { commits: number; breaks: number }): void {
+      if (mark.breaks !== breaks) return;
+      stored = Math.max(stored, mark.commits);
+      isWhole = true;
+      look();
+    },
+    now(): Promise<void> {
+      if (isWhole && commits <= stored) return Promise.resolve();
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      waiting.push({ commits, resolve, reject });
+      return promise;
+    },
+    failed(error: NotShipped): void {
+      for (const one of waiting) one.reject(error);
+      waiting = [];
+    },
+  };
+}
