@@ -1,5 +1,5 @@
 /**
- * `npm run faults -- delivery [--seeds N] [--from N] [--hours H]`: the campaigns of test/faults with further seeds; `--hours` goes on
+ * `npm run faults -- delivery | takeover [--seeds N] [--from N] [--hours H]`: the campaigns of test/faults with further seeds; `--hours` goes on
  * with new seeds for so long. Exits 1 at the first seed that fails, and names it.
  */
 import { spawnSync } from 'node:child_process';
@@ -7,7 +7,10 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
 const ROOT = join(import.meta.dirname, '..');
-const CAMPAIGNS: Record<string, string> = { delivery: 'test/faults/delivery.test.ts' };
+const CAMPAIGNS: Record<string, string> = {
+  delivery: 'test/faults/delivery.test.ts',
+  takeover: 'test/faults/takeover.test.ts',
+};
 /** Seeds of one run of the tests. */
 const TOGETHER = 5;
 
