@@ -145,11 +145,13 @@ export async function joinCluster(options: JoinOptions, signal: AbortSignal): Pr
   /** The standby follows until it is the active one. */
   async function acquired() {
     const stop = new AbortController();
-    const following = follower.run(AbortSignal.any([signal, stop.signal]));
+    let following: Promise<void> | undefined;
     try {
       const said = (reason: string) => {
         log.info({ name: cluster.name }, `standby: ${reason}`);
         waiting(reason);
+        // Not where it has the lease at once: a copy of its own work would be of no use.
+        following ??= follower.run(AbortSignal.any([signal, stop.signal]));
       };
       return await lease.acquire(said, signal);
     } finally {

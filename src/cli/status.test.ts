@@ -27,6 +27,15 @@ const LEFT_BEHIND = {
   message: 'Operate it.',
 };
 
+const CLUSTER = {
+  name: 'a',
+  epoch: 3,
+  acts: true,
+  durability: 'local' as const,
+  standby: { name: 'b', takesOver: true, reason: null, behind: 0, seenSeconds: 0.2 },
+  waitingBytes: 0,
+  lastError: null,
+};
 const [certificate] = WELL.certificates as [Status['certificates'][number]];
 const [bus] = WELL.buses as [Status['buses'][number]];
 const said = (changes: Partial<Status>, subject: string) =>
@@ -78,6 +87,16 @@ it.each<[Partial<Status>, string, string, RegExp]>([
     'rs485 device Lobby',
     'doubtful',
     /^io-1 does not answer$/,
+  ],
+  [{ cluster: CLUSTER }, 'cluster', 'good', /^a is active \(epoch 3\); b takes over .*, 0 messages behind$/],
+  [{ cluster: { ...CLUSTER, acts: false } }, 'cluster', 'bad', /nothing moves until it does/],
+  [{ cluster: { ...CLUSTER, lastError: 'no answer' } }, 'cluster', 'bad', /stores no commits: no answer/],
+  [{ cluster: { ...CLUSTER, standby: null } }, 'cluster', 'doubtful', /nothing takes over/],
+  [
+    { cluster: { ...CLUSTER, standby: { ...CLUSTER.standby, takesOver: false, reason: 'another version' } } },
+    'cluster',
+    'doubtful',
+    /b would not take over: another version/,
   ],
   [{ clock: { ...WELL.clock, synchronised: false } }, 'clock', 'doubtful', /timedatectl/],
   [
