@@ -4,15 +4,14 @@ import type { Records } from './gateway.ts';
 export function faultsOf({ tenures, closed, answered }: Records, rowsAtEnd: readonly string[]): string[] {
   const faults: string[] = [];
   const holders = tenures.toSorted((one, other) => one.at - other.at);
-  for (const { name, at } of closed) {
-    const holder = holders.findLast((tenure) => tenure.at <= at);
-    if (holder?.name !== name)
-      faults.push(`${name} has closed a relay at ${at}, and ${holder?.name} was active`);
-  }
+  const holderAt = (at: number) => holders.findLast((tenure) => tenure.at <= at)?.name;
+  for (const { name, at } of closed)
+    if (holderAt(at) !== name) faults.push(`${name} has closed a relay, and ${holderAt(at)} was active`);
+  for (const { name, row, at } of answered)
+    if (holderAt(at) !== name) faults.push(`${name} has answered ${row}, and ${holderAt(at)} was active`);
   for (const [index, { epoch, at, name, rows }] of holders.entries()) {
     const before = holders[index - 1];
-    if (before && epoch <= before.epoch)
-      faults.push(`epoch ${epoch} of ${name} at ${at} after ${before.epoch}`);
+    if (before && epoch <= before.epoch) faults.push(`epoch ${epoch} of ${name} after ${before.epoch}`);
     const has = new Set(rows);
     for (const one of answered)
       if (one.at <= at && !has.has(one.row))

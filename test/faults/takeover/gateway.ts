@@ -30,8 +30,10 @@ const PAGE_BYTES = 64;
 /** Of the bus, until an order has its turn: at the most. */
 const BUS_BUSY_MS = 6_000;
 
-/** What the campaign has taken down, for the checker. */
+/** What the campaign has taken down, for the checker; `at` counts what happened, whenever that was. */
 export interface Records {
+  /** Of the next one. */
+  next(): number;
   tenures: { name: string; epoch: number; at: number; rows: readonly string[] }[];
   closed: { name: string; at: number }[];
   /** Answered 2xx. */
@@ -197,6 +199,7 @@ async function becomeActive(machine: Machine, signal: AbortSignal): Promise<Tenu
   const following = follower.run(AbortSignal.any([signal, stop.signal]));
   const lease = openLease({ bucket, own, identity, clock, log: silentLog });
   const tenure = await lease.acquire(() => undefined, signal).finally(() => stop.abort());
+  const at = records.next();
   await following;
   if (own.current.unplaced !== null) {
     const copy = await finished(() => follower.finish(signal), machine, signal);
@@ -204,7 +207,7 @@ async function becomeActive(machine: Machine, signal: AbortSignal): Promise<Tenu
     copy?.drop();
     await own.change({ unplaced: null });
   }
-  records.tenures.push({ name, epoch: tenure.epoch, at: clock.monotonic(), rows: [...rows] });
+  records.tenures.push({ name, epoch: tenure.epoch, at, rows: [...rows] });
   return tenure;
 }
 
@@ -260,7 +263,7 @@ function openWork(machine: Machine, tenure: Tenure, signal: AbortSignal): Work {
       rows.push(row);
       const changed = [{ number: rows.length, bytes: pageOf(row) }];
       shipping.written({ pageBytes: PAGE_BYTES, pages: rows.length, changed });
-      const answered = () => void records.answered.push({ name: machine.name, row, at: clock.monotonic() });
+      const answered = () => void records.answered.push({ name: machine.name, row, at: records.next() });
       commitment.kept().then(
         () => signal.aborted || answered(),
         () => {
@@ -306,7 +309,7 @@ function openBus({ name, clock, records }: Machine): Driver {
         records.late += 1;
         throw new DriverError('DEADLINE_PASSED', 'not sent any more');
       }
-      records.closed.push({ name, at: clock.monotonic() });
+      records.closed.push({ name, at: records.next() });
       return null;
     },
     [Symbol.asyncDispose]: async () => undefined,
