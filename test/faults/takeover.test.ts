@@ -8,7 +8,7 @@ import { faultsOf } from './takeover/checker.ts';
 import { openPlayedGateway, type Records } from './takeover/gateway.ts';
 import { openPlayedStreams, type Way } from './takeover/streams.ts';
 
-const { FAULT_SEEDS = '1,2,3', FAULT_STEPS = '60' } = process.env;
+const { FAULT_SEEDS = '1,2,3', FAULT_STEPS = '40' } = process.env;
 const SEEDS = FAULT_SEEDS.split(',').map(Number);
 const DAY_MS = 86_400_000;
 const KINDS = [
