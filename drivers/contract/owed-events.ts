@@ -31,8 +31,8 @@ export interface OwedEvents<Command> {
   take(lock: string, heardAt: number): void;
   /** An event that was heard already may be heard again as a new one. */
   forgotten(): void;
-  /** When the latest was begun that may still owe an event; null: none is known. */
-  lastBegunAt(lock: string, now: number): number | null;
+  /** When the first was begun of those that may have an effect now; null: there is none. */
+  firstBegunAt(lock: string, now: number): number | null;
 }
 
 interface Owing<Command> {
@@ -71,6 +71,6 @@ export function openOwedEvents<Command>(): OwedEvents<Command> {
     forgotten() {
       for (const one of [...owing.values()].flat()) one.isHeard = false;
     },
-    lastBegunAt: (lock, now) => recent(lock, now).at(-1)?.at ?? null,
+    firstBegunAt: (lock, now) => recent(lock, now)[0]?.at ?? null,
   };
 }

@@ -41,8 +41,8 @@ const pin = z
   .max(PIN_MAX);
 
 /**
- * When the latest command before this one that opens the lock was begun, monotonic milliseconds: its frame or its event may
- * still come. null: there is none, or longer ago than that.
+ * When the first of the commands before this one that open the lock was begun whose frame or event may still come, monotonic
+ * milliseconds; null: there is none. Of those that a driver has sent itself it knows more.
  */
 const earlierAt = z.number().nullable().default(null);
 

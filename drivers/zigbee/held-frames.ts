@@ -14,7 +14,7 @@ import type { Earlier } from './unlock.ts';
 export const HELD_AT_MOST_MS = 35_000;
 
 export interface HeldFrames {
-  /** `before`: when the command before this one was begun, also by a process before this one, monotonic milliseconds. */
+  /** `before`: as `earlierAt` of an Unlock. */
   earlier(ieee: string, before: number | null): Earlier;
   /** Whether another command that opens the lock has begun since. */
   reopening(ieee: string): () => boolean;

@@ -16,8 +16,8 @@ export interface OpeningCommand {
 export interface OpeningCommands {
   /** The same links; what opens a lock is noted. */
   noting(links: LockLinks): LockLinks;
-  /** When the latest was begun that may still arrive or owe its event, monotonic milliseconds; null: none. */
-  lastBegunAt(mac: string): number | null;
+  /** When the first was begun of those that may still arrive or owe their event, monotonic milliseconds; null: none. */
+  firstBegunAt(mac: string): number | null;
   /** The only command of which an event that was heard then may come. */
   only(mac: string, heardAt: number): OpeningCommand | undefined;
   heard(mac: string, command: OpeningCommand): void;
@@ -53,7 +53,7 @@ export function openOpeningCommands({ clock, actuations }: OpeningCommandsOption
     }
   }
 
-  const lastBegunAt = (mac: string) => owed.lastBegunAt(mac, clock.monotonic());
+  const firstBegunAt = (mac: string) => owed.firstBegunAt(mac, clock.monotonic());
   return {
     noting: (links) => ({
       ...links,
@@ -64,7 +64,7 @@ export function openOpeningCommands({ clock, actuations }: OpeningCommandsOption
       },
       actuate(lock, { kind, data }, ...how) {
         if (kind !== 'standOpen') return links.actuate(lock, { kind, data }, ...how);
-        const known = { ...data, earlierAt: lastBegunAt(data.hwId) };
+        const known = { ...data, earlierAt: firstBegunAt(data.hwId) };
         const command = { kind, doorId: lock.doorId };
         return noted(data.hwId, command, () => links.actuate(lock, { kind, data: known }, ...how));
       },
@@ -74,7 +74,7 @@ export function openOpeningCommands({ clock, actuations }: OpeningCommandsOption
         if (!up) owed.forgotten();
       },
     }),
-    lastBegunAt,
+    firstBegunAt,
     only: owed.only,
     heard(mac, command) {
       owed.heard(mac, command);

@@ -150,7 +150,7 @@ function wayTo(row: DoorRow, options: UnlockOptions, caller: Caller): Way {
   if (unreachable !== undefined) throw offline(row, unreachable);
   const relock = relockOf(row, mac, caller, options);
   const pin = rfPins.pinOf(mac);
-  const earlierAt = options.openingCommands.lastBegunAt(mac);
+  const earlierAt = options.openingCommands.firstBegunAt(mac);
   const unlock: Unlock = {
     hwId: mac,
     relockSeconds: RELOCK_SECONDS,
