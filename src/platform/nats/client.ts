@@ -1,4 +1,5 @@
 /** JetStream behind several addresses: one connection, made anew at the next address when it is lost or does not answer. */
+import { openFailover } from '../../../drivers/contract/failover.ts';
 import type { Clock } from '../clock.ts';
 import { type JetStream, JetStreamError, openJetStream } from './jetstream.ts';
 import { connectNats, type NatsSession, type NatsSettings } from './session.ts';
@@ -17,7 +18,7 @@ export interface NatsClientOptions {
 }
 
 export function openNatsClient({ settings, urls, clock, answerMs }: NatsClientOptions): NatsClient {
-  let turn = 0;
+  const failover = openFailover(urls);
   let current: { session: NatsSession; jetStream: JetStream } | undefined;
   /** Those who come meanwhile wait for the same connection. */
   let connecting: Promise<JetStream> | undefined;
@@ -26,24 +27,18 @@ export function openNatsClient({ settings, urls, clock, answerMs }: NatsClientOp
     if (current?.jetStream !== jetStream) return;
     current.session[Symbol.dispose]();
     current = undefined;
-    turn += 1;
   }
 
   async function connect(signal: AbortSignal): Promise<JetStream> {
-    const failures: string[] = [];
-    for (const _ of urls) {
-      const url = urls[turn % urls.length] ?? '';
-      try {
-        const session = await connectNats({ settings, url, clock }, () => undefined, signal);
-        current = { session, jetStream: openJetStream(session, clock, answerMs) };
-        return current.jetStream;
-      } catch (error) {
-        signal.throwIfAborted();
-        failures.push(error instanceof Error ? error.message : String(error));
-        turn += 1;
-      }
+    try {
+      const to = (url: string) => connectNats({ settings, url, clock }, () => undefined, signal);
+      const session = await failover(to, signal);
+      current = { session, jetStream: openJetStream(session, clock, answerMs) };
+      return current.jetStream;
+    } catch (error) {
+      signal.throwIfAborted();
+      throw new JetStreamError('unavailable', error instanceof Error ? error.message : String(error));
     }
-    throw new JetStreamError('unavailable', failures.join('; '));
   }
 
   async function open(signal: AbortSignal): Promise<JetStream> {
