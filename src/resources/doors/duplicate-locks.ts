@@ -37,10 +37,6 @@ interface Duplicate {
 /** `found`: the lock is one of two from now on; returned once. */
 export type Verdict = 'move' | 'stay' | 'found';
 
-export interface DuplicateLocksOptions extends DoorContext {
-  locks: Pick<Locks, 'report'>;
-}
-
 export interface DuplicateLocks {
   reported(place: LockPlace, before: LockReport | undefined, after: LockReport): void;
   /** The lock of a door is heard through another gateway than the door names. */
@@ -48,9 +44,9 @@ export interface DuplicateLocks {
   shown(place: Place): DoorState['doubled'];
 }
 
-export function openDuplicateLocks(options: DuplicateLocksOptions): DuplicateLocks {
-  const { clock, locks } = options;
-  const shared = openSharedAddress(options);
+export function openDuplicateLocks(context: DoorContext, locks: Pick<Locks, 'report'>): DuplicateLocks {
+  const { clock } = context;
+  const shared = openSharedAddress(context, locks);
   const moves = new Map<string, Move[]>();
   const duplicates = new Map<string, Duplicate>();
 
@@ -112,7 +108,10 @@ export function duplicateMessage(mac: string, stays: string, other: string): str
  * nothing that opens (drivers/zigbee/shared-addresses.ts). Until each has an address of its own this is in the state of
  * the door; that it began and that it ended is audited.
  */
-function openSharedAddress({ database, table, audit, clock, log, locks }: DuplicateLocksOptions) {
+function openSharedAddress(
+  { database, table, audit, clock, log }: DoorContext,
+  locks: Pick<Locks, 'report'>,
+) {
   /** By lock, epoch milliseconds. */
   const found = new Map<string, number>();
   const sinceOf = (mac: string): number => {

@@ -27,7 +27,7 @@ export function openOpenings(context: DoorContext, locks: Locks): Openings {
   const busy = openBusy();
   const lastRead = openLastReadDoors(table, rs485);
   const lockedInWords = (mac: string) => closings.lockedInWords(mac);
-  const rfPins = openRfPins({ ...context, lockedInWords });
+  const rfPins = openRfPins(context, lockedInWords);
   const keepsOpen = (mac: string) => standOpen.keepsOpen(mac);
   const closings = openClosings({ ...context, rfPins, lastRead, keepsOpen });
   const deferredWrites = openDeferredWrites(context);

@@ -9,11 +9,6 @@ import type { Caller } from '../../platform/principal.ts';
 import type { DoorContext } from './context.ts';
 import { type DoorRow, existing } from './table.ts';
 
-export interface RfPinOptions extends DoorContext {
-  /** When the lock that has to be locked is seen to next, as closing.ts says; for a message. */
-  lockedInWords(mac: string): string;
-}
-
 export interface RfPins {
   /** null: none is stored, or it cannot be opened any more. */
   pinOf(mac: string): string | null;
@@ -24,7 +19,11 @@ export interface RfPins {
   remove(doorId: string, caller: Caller): Promise<void>;
 }
 
-export function openRfPins({ database, table, audit, log, vault, lockedInWords }: RfPinOptions): RfPins {
+/** `lockedInWords`: when the lock that has to be locked is seen to next, as closing.ts says; for a message. */
+export function openRfPins(
+  { database, table, audit, log, vault }: DoorContext,
+  lockedInWords: (mac: string) => string,
+): RfPins {
   const sealedOf = openLastRead(
     (mac) => table.pin.get(mac)?.sealed,
     table.pins.all().map(({ mac, sealed }) => [mac, sealed] as const),

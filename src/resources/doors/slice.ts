@@ -74,7 +74,7 @@ export function openDoorSlice({ openReconciler, openWorkReconciler, ...below }: 
   const locks: Locks = openLocks({ ...context, changed, reported });
   const leaving = openLeaving({ ...context, locks });
   const conditions = openConditions({ ...context, locks });
-  const duplicates = openDuplicateLocks({ ...context, locks });
+  const duplicates = openDuplicateLocks(context, locks);
   const offline = openOffline({ ...context, locks, conditions });
   const presence = openPresenceEvents({ ...context, locks, offline });
   const configuration = doorConfiguration({ ...context, deliveries, locks });

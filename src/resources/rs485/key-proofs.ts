@@ -10,14 +10,13 @@ import type { Rs485Context } from './context.ts';
 import type { Keys } from './keys.ts';
 import type { PolledAddresses } from './polled-addresses.ts';
 
-export interface KeyProofsOptions extends Rs485Context {
-  keys: Pick<Keys, 'isPending' | 'proved'>;
-  polled: Pick<PolledAddresses, 'changed'>;
-}
-
 export type TakeKeyProof = (bus: string, report: Rs485Report) => void;
 
-export function openKeyProofs({ database, keys, audit, clock, log, polled }: KeyProofsOptions): TakeKeyProof {
+export function openKeyProofs(
+  { database, audit, clock, log }: Rs485Context,
+  keys: Pick<Keys, 'isPending' | 'proved'>,
+  polled: Pick<PolledAddresses, 'changed'>,
+): TakeKeyProof {
   return (bus, { hwId, address, provenKey }) => {
     if (provenKey === undefined || address === undefined) return;
     const place = { bus, address };

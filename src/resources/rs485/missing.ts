@@ -33,17 +33,11 @@ export interface MissingDevice {
   parameters: Record<string, string>;
 }
 
-export function openMissing({
-  database,
-  table,
-  clock,
-  buses,
-  field,
-  reported,
-}: Rs485Context & {
-  buses: Pick<Buses, 'device'>;
-  reported: Pick<Reported<Rs485Report>, 'get'>;
-}): () => MissingDevice[] {
+export function openMissing(
+  { database, table, clock, field }: Rs485Context,
+  buses: Pick<Buses, 'device'>,
+  reported: Pick<Reported<Rs485Report>, 'get'>,
+): () => MissingDevice[] {
   const isConnected = ({ device_id }: Rs485Row) => reported.get(device_id)?.connected ?? false;
   /** It answers, and is not in service yet: a warning of its bus says what to do. */
   const isUnpaired = ({ device_id }: Rs485Row) => reported.get(device_id)?.state?.security === 'unpaired';

@@ -4,8 +4,9 @@ import { manualClock } from '../../../test/manual-clock.ts';
 import { A } from '../../../test/resources/rs485/testbed.ts';
 import { temporaryDatabase } from '../../../test/temporary.ts';
 import { silentLog } from '../../platform/log.ts';
+import type { Rs485Context } from './context.ts';
 import { openKeys } from './keys.ts';
-import { openPolledAddresses, type PolledAddressesOptions } from './polled-addresses.ts';
+import { openPolledAddresses } from './polled-addresses.ts';
 import { openRs485Table } from './table.ts';
 
 const BUS = 'bus-1';
@@ -27,15 +28,14 @@ async function openParts({ isPaired }: { isPaired: boolean }) {
     keys.draw(HERE, BY);
     keys.proved(HERE, BY);
   });
-  const polled = openPolledAddresses({
+  const below = {
     database,
     table,
     field: { execute: async () => ({}) },
-    keys,
-    buses: { speaks: () => true },
     clock: manualClock(),
     log: silentLog,
-  } as unknown as PolledAddressesOptions);
+  };
+  const polled = openPolledAddresses(below as unknown as Rs485Context, { speaks: () => true }, keys);
   const row = () => {
     const found = table.device.get(A);
     if (!found) throw new Error('the row is gone');

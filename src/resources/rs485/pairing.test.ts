@@ -10,7 +10,8 @@ import { silentLog } from '../../platform/log.ts';
 import { LOCAL_ADMINISTRATOR, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import type { AuditEntry } from '../../services/audit/entry.ts';
 import { openJobs } from '../../services/jobs/jobs.ts';
-import { type KeyProofsOptions, openKeyProofs } from './key-proofs.ts';
+import type { Rs485Context } from './context.ts';
+import { openKeyProofs } from './key-proofs.ts';
 import { openKeys } from './keys.ts';
 import { openPairings, type PairingOptions } from './pairing.ts';
 import { openRs485Table } from './table.ts';
@@ -73,7 +74,7 @@ async function openParts() {
     const job = (await openPairings(options).pair(BUS, body, CALLER)) as { id: string };
     return endedJob(jobs, job.id);
   }
-  const takeProof = openKeyProofs(parts as unknown as KeyProofsOptions);
+  const takeProof = openKeyProofs(parts as unknown as Rs485Context, keys, parts.polled);
   return {
     database,
     keys,

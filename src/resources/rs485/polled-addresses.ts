@@ -25,11 +25,6 @@ export interface Found {
   address: number | null;
 }
 
-export interface PolledAddressesOptions extends Rs485Context {
-  buses: Pick<Buses, 'speaks'>;
-  keys: Pick<Keys, 'of' | 'follow' | 'moved'>;
-}
-
 export interface PolledAddresses {
   /** Devices of this bus were added, removed or moved. */
   changed(bus: string): void;
@@ -43,8 +38,11 @@ export interface PolledAddresses {
   run(signal: AbortSignal): Promise<never>;
 }
 
-export function openPolledAddresses(options: PolledAddressesOptions): PolledAddresses {
-  const { database, table, field, buses, keys, clock, log } = options;
+export function openPolledAddresses(
+  { database, table, field, clock, log }: Rs485Context,
+  buses: Pick<Buses, 'speaks'>,
+  keys: Pick<Keys, 'of' | 'follow' | 'moved'>,
+): PolledAddresses {
   /** Buses that are up, each with what its present driver has. */
   const drivers = new Map<string, { has: string }>();
   const stale = new Set<string>();

@@ -14,18 +14,16 @@ import { existing } from './table.ts';
 const TIMEOUT_MS = 3_000;
 export const SHOWERS: readonly [Role, ...Role[]] = ['front-desk-admin', 'service-tool'];
 
-export interface ReadersOptions extends Rs485Context {
-  buses: Buses;
-  reported: Pick<Reported<Rs485Report>, 'get'>;
-}
-
 export interface Readers {
   /** Throws a GatehouseError: READER_REFUSED names the part that the device cannot do. */
   showOnReader(deviceId: string, body: ReaderBody, caller: Caller): Promise<ReaderResult>;
 }
 
-export function openReaders(options: ReadersOptions): Readers {
-  const { table, buses, reported, database, audit, field } = options;
+export function openReaders(
+  { table, database, audit, field }: Rs485Context,
+  buses: Buses,
+  reported: Pick<Reported<Rs485Report>, 'get'>,
+): Readers {
   return {
     async showOnReader(deviceId, { reader, text, led, buzzer }, { principal, correlationId }) {
       const row = existing(table, deviceId);

@@ -70,8 +70,8 @@ export function openRs485({ declared, ...below }: Rs485Options): Rs485 {
   const buses = openBuses({ ...context, declared });
   const keys = openKeys(context);
   const watchdogProofs = openWatchdogProofs(context);
-  const polled = openPolledAddresses({ ...context, buses, keys });
-  const keyProved = openKeyProofs({ ...context, keys, polled });
+  const polled = openPolledAddresses(context, buses, keys);
+  const keyProved = openKeyProofs(context, keys, polled);
   const unknown = (bus: string, report: Rs485Report) => discovery.unknown(bus, report);
   const deviceReported = (row: Rs485Row, report: Rs485Report) => {
     watchdogProofs.reported(row, report);
@@ -88,7 +88,7 @@ export function openRs485({ declared, ...below }: Rs485Options): Rs485 {
   const scans = openScans({ ...context, buses, discovery, polled });
   const pairings = openPairings({ ...context, buses, keys, discovery, polled });
   const communication = openCommunication({ ...context, buses, keys, polled, reported });
-  const readers = openReaders({ ...context, buses, reported });
+  const readers = openReaders(context, buses, reported);
   const traces = openTraces({ ...context, buses });
   const replacements = openReplacements({ ...context, buses, settings, polled, devices, pulses });
   const retirements = openRetirements({ ...context, keys, reported, devices, polled, pulses });
@@ -112,7 +112,7 @@ export function openRs485({ declared, ...below }: Rs485Options): Rs485 {
     polled,
     firmware,
     state: stateFrom({ ...context, settings, buses, watchdogs, lastCredential }),
-    missing: openMissing({ ...context, buses, reported }),
+    missing: openMissing(context, buses, reported),
     importPlan: importRs485({ ...context, buses, polled, settings, pulses }),
     report(linkId, report) {
       if (buses.has(linkId) && !buses.report(linkId, report)) settings.report(linkId, report);
