@@ -101,6 +101,22 @@ describe.each(['moxa-iologik-e1214', 'advantech-adam-4150'] as const)(
   },
 );
 
+it('two outputs in one register are shown, and never written (novus-digirail-2r)', async () => {
+  const { link, device } = await openBoard('novus-digirail-2r');
+  await using _ = link;
+  device.device.pins.setOutput(1, true, link.clock.monotonic());
+  await link.clock.advance(60_000);
+  expect(link.report(hwId)).toMatchObject({
+    platform: { version: '2.04' },
+    levels: { output0: false, output1: true },
+    carries: { relays: 0 },
+  });
+  await expect(link.execute('pulse', { hwId, relay: 1, milliseconds: 1_000 })).rejects.toMatchObject({
+    code: 'REFUSED',
+  });
+  expect(WRITES.map((functionCode) => sent(link, functionCode))).toEqual([0, 0, 0, 0]);
+});
+
 describe('inputs', () => {
   it('in one register with other bits are read as such (seneca-z-d-in)', async () => {
     const { link, device } = await openBoard('seneca-z-d-in');

@@ -174,6 +174,7 @@ const PRODUCTS = {
     'moxa-iologik-e1214',
     'advantech-adam-4150',
     'seneca-z-d-in',
+    'novus-digirail-2r',
   ],
   dcon: ['adam-4055', 'adam-4060', 'adam-4068', 'i-7060', 'i-7050'],
   osdp: ['osdp-io'],

@@ -14,6 +14,7 @@ const MODBUS_KINDS = [
   'moxa-iologik-e1214',
   'advantech-adam-4150',
   'seneca-z-d-in',
+  'novus-digirail-2r',
 ] as const;
 const DCON_KINDS = ['adam-4055', 'adam-4060', 'adam-4068', 'i-7060', 'i-7050'] as const;
 const OSDP_KINDS = ['osdp-io'] as const;

@@ -31,6 +31,7 @@ export const modbus: Protocol = {
       case 'moxa-iologik-e1214':
       case 'advantech-adam-4150':
       case 'seneca-z-d-in':
+      case 'novus-digirail-2r':
         return openShown(plan, plan.kind);
       default:
         return openWaveshare(plan);

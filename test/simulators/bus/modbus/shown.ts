@@ -1,7 +1,7 @@
 /**
  * Products that are read, and whose relays are never fired, by their manuals: Moxa ioLogik E1214 (E1200 Series User's Manual,
- * "Modbus/TCP Default Address Mappings"), Advantech ADAM-4150 (ADAM-4100 Series User's Manual, appendix B.3) and Seneca Z-D-IN (user
- * manual, 5.2). Outputs can be written by somebody else.
+ * "Modbus/TCP Default Address Mappings"), Advantech ADAM-4150 (ADAM-4100 Series User's Manual, appendix B.3), Seneca Z-D-IN (user
+ * manual, 5.2) and Novus DigiRail-2R (communication manual, pages 3 and 4). Outputs can be written by somebody else.
  */
 import { openPins, type Pins } from '../pins.ts';
 import type { DevicePlan } from '../plan.ts';
@@ -10,11 +10,12 @@ import { epochMs } from '../time.ts';
 import { framed, pduOf } from './frame.ts';
 import { answerFrom, type Field, type Maps, outputFields } from './map-server.ts';
 
-type Kind = 'moxa-iologik-e1214' | 'advantech-adam-4150' | 'seneca-z-d-in';
+type Kind = 'moxa-iologik-e1214' | 'advantech-adam-4150' | 'seneca-z-d-in' | 'novus-digirail-2r';
 const CHANNELS: Record<Kind, { inputs: number; outputs: number }> = {
   'moxa-iologik-e1214': { inputs: 6, outputs: 6 },
   'advantech-adam-4150': { inputs: 7, outputs: 8 },
   'seneca-z-d-in': { inputs: 5, outputs: 0 },
+  'novus-digirail-2r': { inputs: 0, outputs: 2 },
 };
 
 export function openShown({ address }: DevicePlan, kind: Kind): Device {
@@ -59,6 +60,14 @@ function mapsOf(kind: Kind, pins: Pins, channels: { inputs: number; outputs: num
         [302, word(pins.outputs)],
       ]);
       return { coil: (at) => inputs[at] ?? outputs[at - 16], register: (at) => registers.get(at) };
+    }
+    case 'novus-digirail-2r': {
+      const registers = new Map([
+        [5, word(() => 204)],
+        [7, word(pins.outputs)],
+        [62, word(() => 3)],
+      ]);
+      return { coil: () => undefined, register: (at) => registers.get(at) };
     }
     case 'seneca-z-d-in': {
       const OVERFLOW_1 = 1 << 8;
