@@ -52,7 +52,7 @@ function found(operation: Described, name: string, site: FuzzSite): readonly str
       if (operation.id === 'retireLock') return [TO_BE_RETIRED.lockOf];
       return DOORS;
     case 'cardId':
-      return [ZGATE];
+      return [operation.id === 'removeAccessCard' ? TO_BE_RETIRED.card : ZGATE];
     case 'userId':
       return ['0', '7'];
     case 'deviceId':

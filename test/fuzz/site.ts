@@ -31,7 +31,13 @@ export const ZGATE = uuid('b');
 export const DEVICES = [uuid('c'), uuid('d')];
 export const DOORS = [uuid('1'), uuid('2'), uuid('3')];
 /** What one operation alone may remove: the others find the rest. */
-export const TO_BE_RETIRED = { lockOf: uuid('4'), door: uuid('5'), device: uuid('e'), entry: 'former' };
+export const TO_BE_RETIRED = {
+  lockOf: uuid('4'),
+  door: uuid('5'),
+  device: uuid('e'),
+  card: uuid('f'),
+  entry: 'former',
+};
 /** Registered all. */
 export const ENCODERS = { connected: 'desk-1', toBeRevoked: 'desk-2', toBeRegisteredAgain: 'desk-3' };
 
@@ -198,6 +204,9 @@ export async function openFuzzSite() {
   await desk.connections.received(connection, 'status', Buffer.from(JSON.stringify(birth)));
   const imported = (await app(local, 'POST', '/site/import', { document: SITE })) as { id: string };
   await settle();
+  // A number and its count that fit are drawn seldom.
+  for (const [id, bits] of Object.entries({ [ZGATE]: 'ffc12340', [TO_BE_RETIRED.card]: '0f0f0f40' }))
+    await app(local, 'PUT', `/access/cards/${id}`, { card: { bits, count: 26 }, doors: [DOORS[0]] });
   await database.commit(() => acknowledge(openDoorTable(database)));
   await settle();
 
