@@ -6,6 +6,7 @@ import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
 import { type DriverContext, DriverError } from '../contract/driver.ts';
 import type { Pulse, Pulsed, WatchdogTested } from '../contract/rs485.ts';
 import type { Rs485Apply } from '../contract/settings.ts';
+import { areSame } from '../rs485/are-same.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { type Mutex, openMutex } from '../rs485/mutex.ts';
 import { openPolling, type Polling } from '../rs485/polling.ts';
@@ -152,26 +153,29 @@ function openParts(options: ModuleOptions): {
   const inputs = openInputs({ hwId, clock, inUse, addEvent });
   const pulses = openLivePulses();
   const pauses = openWatchdogPauses(clock);
+  /** What it was made of when it was last looked at: most polls bring nothing else. */
+  let madeOf: readonly unknown[] = [];
   const changed = () => {
+    const { pins, known, guard, applied } = state;
+    const shown = [isConnected(state), known, guard, applied, pins?.inputs, pins?.outputs];
+    const now = [...shown, inputs.edges(), livePulse()?.relay, faults.shown(), pauses.unfed()];
+    if (areSame(now, madeOf)) return;
+    madeOf = now;
     if (fingerprint(current()) !== reported) report();
   };
   const faults = openRelayFaults({ clock, hwId: () => hwId, addEvent, changed });
   let reported = '';
-  const current = () => {
-    const { kind } = state.stage;
-    // While a module that was known is looked at again, it is still there.
-    const connected = kind === 'ready' || (kind === 'heard' && state.known !== null);
-    const pulse = state.pins && pulses.current(clock.monotonic());
-    return reportOf({
+  const livePulse = () => state.pins && pulses.current(clock.monotonic());
+  const current = () =>
+    reportOf({
       ...state,
-      connected,
+      connected: isConnected(state),
       edges: inputs.edges(),
-      pulse,
+      pulse: livePulse(),
       relayFault: faults.shown(),
       watchdogMs,
       unfed: pauses.unfed(),
     });
-  };
   const report = () => {
     const now = current();
     reported = fingerprint(now);
@@ -218,6 +222,11 @@ function openParts(options: ModuleOptions): {
     changed,
   };
   return { parts, report };
+}
+
+/** While a module that was known is looked at again, it is still there. */
+function isConnected({ stage: { kind }, known }: ModuleParts['state']): boolean {
+  return kind === 'ready' || (kind === 'heard' && known !== null);
 }
 
 function openNotifiers(

@@ -1,6 +1,7 @@
 /** What is known of one device, and the report of it. */
 import { isDeepStrictEqual } from 'node:util';
 import { INPUT_PINS, OUTPUT_PINS, type Rs485Report, type Rs485Settings } from '../contract/settings.ts';
+import { areSame } from '../rs485/are-same.ts';
 import { unsupportedOf } from '../rs485/carries.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { flagAt, type ObservationsOptions, openObservations } from './observations.ts';
@@ -175,10 +176,6 @@ function openPinTimes({ inputs, outputs }: Profile) {
     /** Of the older ones of both; undefined: some were not read yet. */
     readAt: () => (times.size > 0 && times.size === places.length ? Math.min(...times.values()) : undefined),
   };
-}
-
-function areSame(some: readonly unknown[], others: readonly unknown[]): boolean {
-  return some.every((one, index) => one === others[index]);
 }
 
 /** null: the driver keeps them and was not given any. */
