@@ -6,6 +6,7 @@
 import {
   closeSync,
   constants,
+  existsSync,
   fsyncSync,
   mkdtempSync,
   openSync,
@@ -56,14 +57,18 @@ export async function backUp(options: BackupOptions, shell: Shell): Promise<void
   if (shell.stderr.isTTY) shell.stderr.write('\r      \r');
   await tellDaemon(made, config, shell);
   for (const path of made.leftOut)
-    shell.stderr.write(
-      `! ${path} is not in the archive, which takes only files of the data directory and of the folder of the configuration: keep a copy of it yourself.\n`,
-    );
+    shell.stderr.write(`! ${path} is not in the archive, ${whyLeftOut(path)}: keep a copy of it yourself.\n`);
   if (options.json) return printJson(shell, made);
   shell.stdout.write(`${made.file}\n`);
   shell.stderr.write(
     `${made.bytes} bytes. It holds the secrets of this gateway, and opens only with the secret key or the passphrase, so keep that elsewhere.\n`,
   );
+}
+
+function whyLeftOut(path: string): string {
+  return existsSync(path)
+    ? 'which takes only files of the data directory and of the folder of the configuration'
+    : 'for there is no such file here';
 }
 
 /** Called for each percent, and not with the last one: the archive is not in its place then. */

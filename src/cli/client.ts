@@ -23,6 +23,9 @@ export function configFile(option: string | undefined, { env }: Shell): string {
   return option ?? env.GATEHOUSE_CONFIG ?? (isThere(SITE_CONFIG) ? SITE_CONFIG : PACKAGED_CONFIG);
 }
 
+/** What `configFile` returns where there is none of the site. */
+export const isPackaged = (file: string) => file === PACKAGED_CONFIG;
+
 /** Also where this user may not look: then reading it says so, and the example is not taken for the site's. */
 function isThere(file: string): boolean {
   try {

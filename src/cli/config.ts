@@ -4,7 +4,7 @@ import { type ReadOptions, readConfig } from '../platform/config/config-file.ts'
 import { FileError } from '../platform/yaml/yaml-file.ts';
 import { readKeySet } from '../services/auth/key-set.ts';
 import { checkVendorRoots } from '../services/pki/device-chain.ts';
-import { configFile } from './client.ts';
+import { configFile, isPackaged, SITE_CONFIG } from './client.ts';
 import { readerFor } from './service-user.ts';
 import { printJson, type Shell } from './shell.ts';
 
@@ -21,10 +21,14 @@ export function checkConfig(option: string | undefined, { json }: { json?: boole
     return false;
   }
   if (json) printJson(shell, { file, valid: true, mistakes: [] });
-  else
+  else {
+    const what = isPackaged(file)
+      ? `There is no ${SITE_CONFIG} yet (gatehouse setup makes one); the example that comes with Gatehouse, ${file}`
+      : file;
     shell.stdout.write(
-      `${file} is valid${skipped.length > 0 ? `; not checked (needs root): ${skipped.join(', ')}` : ''}\n`,
+      `${what} is valid${skipped.length > 0 ? `; not checked (needs root): ${skipped.join(', ')}` : ''}\n`,
     );
+  }
   return true;
 }
 

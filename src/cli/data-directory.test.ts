@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { renameSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
+import { canMount, smallDisk } from '../../test/small-disk.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
 import { holdDataDirectory } from './data-directory.ts';
 
@@ -46,4 +47,14 @@ it('names a lock file that is a link', () => {
   const lock = join(folder, 'gatehouse.lock');
   symlinkSync(folder, lock);
   expect(() => holdDataDirectory(folder)).toThrow(`${lock} is a link to ${folder}: put the file`);
+});
+
+it.skipIf(!canMount())('says that its disk can only be read, and names no rights', () => {
+  const disk = smallDisk(65_536);
+  holdDataDirectory(disk.folder)[Symbol.dispose]();
+  disk.setReadOnly(true);
+  for (const folder of [disk.folder, join(disk.folder, 'below', 'data')])
+    expect(() => holdDataDirectory(folder)).toThrow(
+      new RegExp(`^dataDirectory: ${folder} cannot be used: its disk can only be read now: .*remount,rw`),
+    );
 });

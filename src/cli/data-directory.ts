@@ -1,5 +1,5 @@
 /** The data directory as commands use it that must have it to themselves. */
-import { readdirSync, readFileSync, realpathSync } from 'node:fs';
+import { accessSync, constants, readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { holdFile } from '../platform/database/connection.ts';
 import { makeFolder } from '../platform/host/durable-file.ts';
@@ -9,6 +9,11 @@ const LOCK = 'gatehouse.lock';
 
 /** Two writers on one database, or two masters on one bus, are worse than none. Throws with what to do. */
 export function holdDataDirectory(directory: string): Disposable {
+  // Else it fails later, or not at all before the first request that stores something.
+  if (isReadOnly(directory))
+    throw new Error(
+      `dataDirectory: ${directory} cannot be used: its disk can only be read now: look why (dmesg), and mount it again for writing (mount -o remount,rw)`,
+    );
   let lock: Disposable | undefined;
   try {
     makeFolder(directory);
@@ -26,6 +31,17 @@ export function holdDataDirectory(directory: string): Disposable {
   if (pid === undefined) return lock;
   lock[Symbol.dispose]();
   throw new Error(`${running} as process ${pid}, and its ${LOCK} was removed or renamed: ${remedy}`);
+}
+
+/** A kernel mounts a disk so that has failed; access(2) says it to root, too. */
+function isReadOnly(folder: string): boolean {
+  try {
+    accessSync(folder, constants.W_OK);
+    return false;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return code === 'ENOENT' && dirname(folder) !== folder ? isReadOnly(dirname(folder)) : code === 'EROFS';
+  }
 }
 
 /** The first byte that a holder of the lock has locked for writing (SQLite's PENDING_BYTE, sqlite.org/fileformat2.html 1.6). */

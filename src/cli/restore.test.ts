@@ -97,7 +97,9 @@ describe('restore', () => {
     await gateway.close();
     const other = await openTestGateway();
     await other.close();
+    const there = systemOf(other).system_id;
     expect(await restore(other, archive)).toBe(0);
+    expect(shell.written.stderr).toContain(`has the data of another system (${there})`);
     const [, replaced = ''] = /What was there is kept in (.*)\.\n/.exec(shell.written.stdout) ?? [];
     expect(readdirSync(replaced).sort()).toEqual(['gatehouse.db', 'keys', 'pki']);
     const again = await openTestGateway({}, other.folder);

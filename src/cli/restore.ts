@@ -34,7 +34,7 @@ import {
   warningsOf,
 } from './restore-checks.ts';
 import { countersFrom, countersIn, countersOf, openSequenceFloor } from './restore-counters.ts';
-import { dutiesInPlace } from './restore-duties.ts';
+import { dutiesInPlace, systemInPlace } from './restore-duties.ts';
 import {
   type ConfigurationFile,
   differing,
@@ -181,6 +181,7 @@ async function prepare(plan: Plan, folder: string): Promise<Prepared> {
     ...(await warningsOf(audit, manifest ? 'the key in the archive' : vaultFile)),
     ...notes,
     ...clockBehind(manifest, shell.clock.now()),
+    ...otherSystem(current, system.system_id, config.dataDirectory),
   ];
   for (const warning of warnings) shell.stderr.write(`! ${printable(warning)}\n`);
   const replaced = [
@@ -202,6 +203,15 @@ function clockBehind(manifest: Manifest | undefined, now: number): string[] {
   if (!manifest || now >= Date.parse(manifest.createdAt)) return [];
   return [
     `The clock of this machine says ${new Date(now).toISOString()}, and the archive was made later: set it (timedatectl) before the restore, or encoders may ignore the gateway until it is right.`,
+  ];
+}
+
+/** A controller of another site, or the archive of one. */
+function otherSystem(current: string, systemId: string, dataDirectory: string): string[] {
+  const there = systemInPlace(current);
+  if (there === undefined || there === systemId) return [];
+  return [
+    `${dataDirectory} has the data of another system (${there}), which its encoders and locks belong to: is this the right archive, and the right machine?`,
   ];
 }
 

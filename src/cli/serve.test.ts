@@ -1,4 +1,13 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -159,6 +168,25 @@ it('says what to do about a data directory it may not have', async () => {
   expect(shell.written.stderr).toMatch(
     /^dataDirectory: .*data cannot be used: give this user .*: EEXIST[^\n]*\n$/,
   );
+});
+
+it('says in the log that others may write to the data directory', async () => {
+  opens();
+  const data = join(folder, 'data');
+  mkdirSync(data);
+  for (const [mode, isSaid] of [
+    [0o777, true],
+    [0o770, true],
+    [0o750, false],
+  ] as const) {
+    chmodSync(data, mode);
+    const shell = testShell();
+    const served = serving(shell);
+    await ready(shell);
+    shell.stop();
+    expect(await served).toBe(0);
+    expect(shell.written.stdout.includes(`chmod go-w ${data}`)).toBe(isSaid);
+  }
 });
 
 it('refuses a data directory where no folder can be made, at once', async () => {

@@ -1,5 +1,5 @@
 /** `gatehouse serve`: the daemon itself, from its configuration to its last line. */
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
 import { VERSION } from '../app/version.ts';
@@ -61,6 +61,7 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
   const gateway = await opening(config, shell, log, async () => {
     stack.use(holdDataDirectory(config.dataDirectory));
     assertFinished(config.dataDirectory);
+    warnOfWriters(config.dataDirectory, log);
     clearLeftovers(config.dataDirectory, log);
     member = await activeIn(config, { shell, log, notifier });
     if (!member && config.cluster) return undefined;
@@ -141,6 +142,17 @@ async function activeIn(
   } finally {
     over.abort();
   }
+}
+
+const OTHERS_MAY_WRITE = 0o022;
+
+/** No reason not to start: nothing of what is there may be opened by others. But they may remove it, and put something else there. */
+function warnOfWriters(dataDirectory: string, log: Log): void {
+  if ((statSync(dataDirectory).mode & OTHERS_MAY_WRITE) === 0) return;
+  log.warn(
+    { dataDirectory },
+    `other users may write to ${dataDirectory}, where database and keys are: chmod go-w ${dataDirectory}`,
+  );
 }
 
 /** No reason not to start. */

@@ -197,6 +197,7 @@ it('takes links on the command line, and refuses what is none', async () => {
   const link = ['--link', `modbus=${FTDI}`, '--link', 'osdp=tcp://10.0.0.7:4001'];
   expect(await run(['setup', '--config', file, '--yes', '--no-start', ...link], shell)).toBe(0);
   expect(readConfig(file).links).toMatchObject([{ protocol: 'modbus' }, { protocol: 'osdp' }]);
+  expect(shell.written.stdout).toContain('sudo gatehouse setup --vendor-root FILE (without it');
   expect(await run(['setup', '--config', file, '--yes', '--link', FTDI], shell)).toBe(EXIT.usage);
   expect(shell.written.stderr).toContain('expected PROTOCOL=PORT');
 });

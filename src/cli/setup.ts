@@ -83,7 +83,7 @@ export async function setUp(options: SetupOptions, shell: Shell, machine: Machin
   const isStarted = options.start && machine.hasSystemd && (await start(shell, machine));
   const buses = added.filter((id) => id.startsWith('bus'));
   const unheard = isStarted ? await probe(buses, file, shell, machine) : buses;
-  shell.stdout.write(nextSteps(file, unheard, isStarted));
+  shell.stdout.write(nextSteps(file, unheard, isStarted, hasVendorRoot(settingsIn(text))));
 }
 
 /** Has the service, which alone opens ports, ask who is on each bus. Returns those that could not be asked. */
@@ -147,7 +147,7 @@ async function questions(
     'Encoders connect to (host:port)',
     has.encoders?.listen ?? '0.0.0.0:8883',
   );
-  const hasRoot = (has.encoders?.vendorRoots ?? []).length > 0;
+  const hasRoot = hasVendorRoot(has);
   const root = options.vendorRoot
     ? ''
     : await answer(
@@ -257,11 +257,15 @@ async function start(shell: Shell, { systemctl }: Machine): Promise<boolean> {
   }
 }
 
-function nextSteps(file: string, unheard: readonly string[], isStarted: boolean): string {
+const hasVendorRoot = ({ encoders }: ReturnType<typeof settingsIn>) =>
+  (encoders?.vendorRoots ?? []).length > 0;
+
+function nextSteps(file: string, unheard: readonly string[], isStarted: boolean, hasRoot: boolean): string {
   const steps = [
     ...(isStarted ? [] : [`sudo systemctl enable --now gatehouse (or: gatehouse serve --config ${file})`]),
     'sudo gatehouse doctor',
     ...unheard.map((id) => `sudo gatehouse bus scan ${id}`),
+    ...(hasRoot ? [] : ['sudo gatehouse setup --vendor-root FILE (without it no encoder can register)']),
     'sudo gatehouse login-code --role service-tool --label "technician"',
   ];
   return `${isStarted ? 'The service runs. ' : ''}Next:\n${steps.map((step) => `  ${step}\n`).join('')}`;
