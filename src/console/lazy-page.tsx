@@ -19,5 +19,13 @@ export function LazyPage({ page }: { page: () => Promise<ComponentType> }) {
     );
   }, [page]);
   if (shown.value) return <shown.value.Page />;
-  return <p role={isFailed.value ? 'alert' : 'status'}>{t(isFailed.value ? 'noAnswer' : 'loading')}</p>;
+  if (!isFailed.value) return <p role="status">{t('loading')}</p>;
+  return (
+    <>
+      <p role="alert">{t('partMissing')}</p>
+      <button type="button" onClick={() => location.reload()}>
+        {t('reload')}
+      </button>
+    </>
+  );
 }

@@ -16,6 +16,8 @@ export const de: Words = {
   stale: 'Keine Verbindung zum Gateway: Die Anzeige ist möglicherweise veraltet.',
   loading: 'Wird geladen …',
   noAnswer: 'Das Gateway hat nicht geantwortet. Netzwerk dieses Geräts prüfen und erneut versuchen.',
+  partMissing: 'Ein Teil der Seite fehlt: Gateway nicht erreichbar oder aktualisiert. Seite neu laden.',
+  reload: 'Neu laden',
   noAnswerUnlock:
     'Das Gateway hat nicht geantwortet. Ob die Tür geöffnet wurde, ist nicht bekannt: vor Ort nachsehen, bevor Sie es erneut versuchen.',
   again: 'Erneut versuchen',

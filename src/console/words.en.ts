@@ -15,6 +15,8 @@ export const en = {
   stale: 'No word from the gateway: what is shown may be out of date.',
   loading: 'Loading …',
   noAnswer: 'The gateway did not answer. Check the network of this device, then try again.',
+  partMissing: 'A part of this page did not load: the gateway is away, or was updated. Reload the page.',
+  reload: 'Reload',
   noAnswerUnlock:
     'The gateway did not answer. It is not known whether the door opened: go and look before you try again.',
   again: 'Try again',

@@ -48,11 +48,14 @@ interface Planned {
   plan: ImportResult;
 }
 
-/** Throws SyntaxError. */
+/** After an update of the gateway this file has another name: only the page as it is now knows it. */
+class PartMissing extends Error {}
+
+/** Throws SyntaxError and PartMissing. */
 async function documentIn(text: string): Promise<object> {
   // As this page saves it; the other form, which people write, has a reader of its own.
   if (text.trimStart().startsWith('{')) return JSON.parse(text);
-  const { readYaml } = await import('../yaml.ts');
+  const { readYaml } = await import('../yaml.ts').catch(() => Promise.reject(new PartMissing()));
   return readYaml(text) as object;
 }
 
@@ -75,6 +78,7 @@ function Import() {
     } catch (error) {
       if (error instanceof Refused) details.value = error.details;
       if (error instanceof SyntaxError) message.value = t('siteUnreadable', { reason: error.message });
+      else if (error instanceof PartMissing) message.value = t('partMissing');
       else message.value = details.value.length > 0 ? t('siteNotValid') : wordsOf(error);
     }
   };
