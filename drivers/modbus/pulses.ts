@@ -44,7 +44,7 @@ interface Firing {
 }
 
 export function openPulse(options: PulsesOptions): Fire {
-  const { device, clock, live, relays, mutex } = options;
+  const { device, relays, mutex } = options;
   const { profile } = device;
   const way = wayOf(options);
   return async ({ relay, milliseconds }, deadline, signal) => {
@@ -66,16 +66,33 @@ export function openPulse(options: PulsesOptions): Fire {
       assertTrusted(options);
       assertAlone(options.bus.isContested(device.unit), device.unit);
       // Never shorter than a pulse under way, as another caller was promised.
-      const left = (live.endsAt(relay) ?? 0) - clock.monotonic();
-      const effective = effectiveMs(
-        profile,
-        Math.min(longestPulseMs(profile), Math.max(milliseconds, Math.ceil(left))),
-      );
+      const left = await leftOf(options, { relay, milliseconds, deadline, signal });
+      const effective = effectiveMs(profile, Math.min(longestPulseMs(profile), Math.max(milliseconds, left)));
       await way({ relay, milliseconds: effective, deadline, signal }).finally(() => relays.settled(relay));
       const timedBy = profile.pulse?.way === 'switched' ? 'gateway' : 'device';
       return { relay, milliseconds: effectiveMs(profile, milliseconds), timedBy };
     }, signal);
   };
+}
+
+/**
+ * Milliseconds that a longer pulse of this relay still has. One whose relay is open is over: the device was restarted, or has done
+ * nothing. What cannot be read lengthens nothing.
+ */
+async function leftOf(
+  { device, bus, clock, live }: PulsesOptions,
+  { relay, milliseconds, ...order }: Firing,
+): Promise<number> {
+  const { outputs, pulse } = device.profile;
+  const left = () => Math.ceil((live.endsAt(relay) ?? 0) - clock.monotonic());
+  if (!outputs || pulse?.way === 'switched' || left() <= milliseconds) return left();
+  const isRead = await readBack(bus, device, spanOf(outputs), order).then(
+    () => true,
+    () => false,
+  );
+  if (isRead && isClosed(device, relay)) return left();
+  live.ended(relay);
+  return 0;
 }
 
 /** Throws REFUSED where the device was to open a relay by itself, and did not. */

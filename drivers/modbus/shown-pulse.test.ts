@@ -24,3 +24,16 @@ it.each([
   await link.clock.advance(20_000);
   expect(device.device.pins.outputs()).toBe(0b100);
 });
+
+it('a pulse after a restart of the device is as long as was asked for, not as long as the one that the restart has cut', async () => {
+  const { link, device } = await openOne();
+  await using _link = link;
+  await link.execute('pulse', { hwId, relay: 2, milliseconds: 60_000 });
+  device.device.restart(link.clock.monotonic());
+  await link.clock.advance(5_000);
+  expect(device.device.pins.outputs()).toBe(0);
+  await link.execute('pulse', { hwId, relay: 2, milliseconds: 1_000 });
+  expect(device.device.pins.outputs()).toBe(0b100);
+  await link.clock.advance(3_000);
+  expect(device.device.pins.outputs()).toBe(0);
+});

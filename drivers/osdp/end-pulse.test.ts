@@ -29,3 +29,24 @@ it('opens at once, and the next pulse is as long as it says', async () => {
   await link.clock.advance(2_000);
   expect(history()).toHaveLength(4);
 });
+
+it('a pulse after a restart of the device is as long as was asked for, not as long as the one that the restart has cut', async () => {
+  const device = openOsdpDevice({ address: 0, serial: 1, key: KEY, random: testRandom() });
+  const link = await openWireLink({
+    answer: (request, now) => device.answer(request, now) ?? null,
+    devices: [{ address: 0 }],
+  });
+  await link.watch([{ address: 0, key: KEY }]);
+  await link.connected(HW_ID);
+  const pulse = (milliseconds: number) =>
+    link.outcome(link.execute('pulse', { hwId: HW_ID, relay: 2, milliseconds }));
+  await pulse(60_000);
+  device.restart(link.clock.monotonic());
+  await link.clock.advance(5_000);
+  await link.connected(HW_ID);
+  expect(device.pins.outputs()).toBe(0);
+  await pulse(1_000);
+  expect(device.pins.outputs()).toBe(0b100);
+  await link.clock.advance(3_000);
+  expect(device.pins.outputs()).toBe(0);
+});

@@ -150,8 +150,10 @@ export function openPulses({ bus, device, all, clock }: PulsesOptions): Pulses {
           throw new DriverError('REFUSED', `the device has ${relays} outputs, and no output${relay}`);
         // Never shorter than a pulse under way, as another caller was promised.
         const { begun, uncertain } = pulsesOf(all, hwId);
-        const now = clock.monotonic();
-        const effective = effectiveMs(Math.max(milliseconds, (begun.endsAt(relay, now) ?? now) - now));
+        const left = () => (begun.endsAt(relay, clock.monotonic()) ?? 0) - clock.monotonic();
+        // One whose relay is open is over: the device was restarted.
+        if (left() > milliseconds && (await look(relay)) !== 1) begun.end(relay);
+        const effective = effectiveMs(Math.max(milliseconds, left()));
         const begin = (ends: PulseEnds) =>
           ends.begin(relay, clock.monotonic() + effective, clock.monotonic());
         try {
