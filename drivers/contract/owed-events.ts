@@ -31,7 +31,7 @@ export interface OwedEvents<Command> {
   take(lock: string, heardAt: number): void;
   /** An event that was heard already may be heard again as a new one. */
   forgotten(): void;
-  /** When the first was begun of those that may have an effect now; null: there is none. */
+  /** When the earliest command was begun that may have an effect now; null: there is none. */
   firstBegunAt(lock: string, now: number): number | null;
 }
 

@@ -42,7 +42,7 @@ const pin = z
 
 /**
  * When the first of the commands before this one that open the lock was begun whose frame or event may still come, monotonic
- * milliseconds; null: there is none. Of those that a driver has sent itself it knows more.
+ * milliseconds; null: there is none. A driver knows more of the commands that it has sent itself.
  */
 const earlierAt = z.number().nullable().default(null);
 

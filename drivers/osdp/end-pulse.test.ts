@@ -6,7 +6,7 @@ import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
 
 const HW_ID = '0a4748-1-1';
 
-it('opens at once, and the next pulse is as long as it says', async () => {
+async function openOne() {
   const device = openOsdpDevice({ address: 0, serial: 1, key: KEY, random: testRandom() });
   const link = await openWireLink({
     answer: (request, now) => device.answer(request, now) ?? null,
@@ -14,9 +14,14 @@ it('opens at once, and the next pulse is as long as it says', async () => {
   });
   await link.watch([{ address: 0, key: KEY }]);
   await link.connected(HW_ID);
-  const history = () => device.pins.history.map(({ output, on }) => [output, on]);
   const pulse = (milliseconds: number) =>
     link.outcome(link.execute('pulse', { hwId: HW_ID, relay: 2, milliseconds }));
+  return { device, link, pulse };
+}
+
+it('opens at once, and the next pulse is as long as it says', async () => {
+  const { device, link, pulse } = await openOne();
+  const history = () => device.pins.history.map(({ output, on }) => [output, on]);
   await pulse(20_000);
   expect(await link.outcome(link.execute('endPulse', { hwId: HW_ID, relay: 2 }))).toBeNull();
   await link.clock.advance(500);
@@ -31,15 +36,7 @@ it('opens at once, and the next pulse is as long as it says', async () => {
 });
 
 it('a pulse after a restart of the device is as long as was asked for, not as long as the one that the restart has cut', async () => {
-  const device = openOsdpDevice({ address: 0, serial: 1, key: KEY, random: testRandom() });
-  const link = await openWireLink({
-    answer: (request, now) => device.answer(request, now) ?? null,
-    devices: [{ address: 0 }],
-  });
-  await link.watch([{ address: 0, key: KEY }]);
-  await link.connected(HW_ID);
-  const pulse = (milliseconds: number) =>
-    link.outcome(link.execute('pulse', { hwId: HW_ID, relay: 2, milliseconds }));
+  const { device, link, pulse } = await openOne();
   await pulse(60_000);
   device.restart(link.clock.monotonic());
   await link.clock.advance(5_000);

@@ -5,7 +5,7 @@
  */
 import type { Clock } from './clock.ts';
 
-/** The time goes on while a process is stopped: whoever asks just before it sends is never late. */
+/** The time goes on while a process is stopped: a caller that asks just before it sends is never late. */
 export interface Acting {
   /** Monotonic milliseconds; Infinity without a cluster. It grows again when the lease is renewed. */
   until(): number;

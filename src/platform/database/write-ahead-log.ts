@@ -70,7 +70,7 @@ export interface Written {
 
 export interface LogTail extends Disposable {
   /**
-   * After a commit and before the next one begins: until then SQLite does not begin the log anew. `frames`: those of the log now.
+   * After a commit and before the next one begins: until then SQLite does not reset the log. `frames`: those of the log now.
    * Undefined when nothing was written.
    */
   read(frames: number): Written | undefined;
@@ -92,7 +92,7 @@ export function openLogTail(databaseFile: string, frames: number): LogTail {
         inode = fstatSync(descriptor).ino;
       }
       const now = saltsOf(descriptor);
-      // Begun anew: a reset of the log changes its salts (section 4.4).
+      // A reset of the log changes its salts (section 4.4).
       if (!now.salts.equals(salts.salts)) read = 0;
       salts = now;
       if (frames <= read) return undefined;

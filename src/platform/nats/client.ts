@@ -1,4 +1,4 @@
-/** JetStream behind several addresses: one connection, made anew at the next address when it is lost or does not answer. */
+/** JetStream behind several addresses: one connection. When it is lost or does not answer, the next address gets one. */
 import { openFailover } from '../../../drivers/contract/failover.ts';
 import type { Clock } from '../clock.ts';
 import { type JetStream, JetStreamError, openJetStream } from './jetstream.ts';

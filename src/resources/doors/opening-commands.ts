@@ -1,6 +1,6 @@
 /**
  * The commands that open a lock, by lock and not by door, since a lock may be at another door when its event comes: which of
- * them an event of the lock may come of (drivers/contract/owed-events.ts), and what a driver is told of the ones before.
+ * them an event of the lock may come of (drivers/contract/owed-events.ts), and since when earlier ones may still have an effect, which a driver is sent.
  */
 import { mayOweEvent, openOwedEvents } from '../../../drivers/contract/owed-events.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -16,7 +16,7 @@ export interface OpeningCommand {
 export interface OpeningCommands {
   /** The same links; what opens a lock is noted. */
   noting(links: LockLinks): LockLinks;
-  /** When the first was begun of those that may still arrive or owe their event, monotonic milliseconds; null: none. */
+  /** When the earliest command was begun that may still arrive or owe its event, monotonic milliseconds; null: none. */
   firstBegunAt(mac: string): number | null;
   /** The only command of which an event that was heard then may come. */
   only(mac: string, heardAt: number): OpeningCommand | undefined;

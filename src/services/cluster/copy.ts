@@ -105,7 +105,7 @@ function readPosition(file: string): Position | undefined {
   try {
     return position.parse(JSON.parse(readFileSync(file, 'utf8')));
   } catch {
-    // Without it the copy is of no use, and begins anew.
+    // Without it the copy is of no use, and starts again.
     return undefined;
   }
 }

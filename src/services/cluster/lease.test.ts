@@ -208,7 +208,7 @@ it('is not held for a standby that has gone, so that NATS may go as well', async
   expect(mayAct(a, clock)).toBe(true);
 });
 
-it('is made anew by the active gateway when the bucket was deleted', async () => {
+it('is written again by the active gateway when the bucket was deleted', async () => {
   const { played, clock, a, b } = await site();
   played.remove();
   await turn(clock, 3_000);
@@ -251,7 +251,7 @@ it('is begun by no gateway where the bucket was deleted while the active one was
   expect([mayAct(a, clock), mayAct(c, clock)]).toEqual([true, false]);
 });
 
-it('is made anew by none that cannot know whether it was taken before the bucket was deleted', async () => {
+it('is not written again by a gateway that cannot know whether it was taken before the bucket was deleted', async () => {
   const { played, clock, a, b } = await site();
   played.cutOff('a');
   await turn(clock, LEASE_MS + 2 * RENEW_EVERY_MS);

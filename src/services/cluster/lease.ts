@@ -253,7 +253,7 @@ function openTenure(options: LeaseOptions, begin: Begin): Tenure {
       heard = { record: standby.value, beat: standby.value.beat, at: clock.monotonic() };
     const isFit = standby && watched(standby) && standby.value.ready && standby.value.site === identity.site;
     const named = isFit ? standby.value.name : null;
-    // Whoever may read its own name may take over: remembered before it is said.
+    // A gateway that reads its own name may take over: the name is remembered before it is written.
     if (named !== null && named !== own.current.standby) await own.change({ standby: named });
     beat += 1;
     const record = { ...identityOf(options), epoch, holder: identity.name, released: false, beat };

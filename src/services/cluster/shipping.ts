@@ -80,7 +80,7 @@ export function openShipping(options: ShippingOptions): Shipping {
     queue.clear();
     kept.broken();
     needsSnapshot = true;
-    // A number that no message has: whoever follows sees the gap.
+    // A number that no message has: a follower sees the gap.
     number += 1;
   }
 

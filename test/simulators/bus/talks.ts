@@ -19,7 +19,7 @@ export type Hear = (bytes: Uint8Array, at: number, isReplyEnd: boolean) => void;
 export type Speaker = 'reply' | 'echo' | 'noise';
 
 export interface Talks {
-  /** `heldMs`: the line hands it on whole, so long after its end, whoever speaks meanwhile. */
+  /** `heldMs`: the line hands it on whole, so long after its end, whatever else is sent meanwhile. */
   begin(speaker: Speaker, bytes: Uint8Array, at: number, heldMs: number): void;
   /** How many of these speak now. */
   count(...speakers: Speaker[]): number;

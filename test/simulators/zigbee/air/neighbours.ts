@@ -1,4 +1,4 @@
-/** Whom a node hears: its parent and its children, as Mgmt_Lqi has them. */
+/** The nodes that a node hears: its parent and its children, as Mgmt_Lqi has them. */
 import type { Stick } from '../stick/stick.ts';
 import type { Time } from '../time.ts';
 import type { Air, Node } from './frames.ts';
