@@ -63,10 +63,14 @@ it('asks for what a site needs, and writes a configuration that the daemon takes
   writeFileSync(root, mintVendor(openssl).root.pem);
   await answered([
     [/Name or address of this machine.*\[controller\]/, 'gatehouse.hotel.example'],
-    [/Serve the interface.*\[0\.0\.0\.0:8443\]/, ''],
-    [/Encoders connect.*\[0\.0\.0\.0:8883\]/, '127.0.0.1:8884'],
-    [/root certificate of the vendor/, root],
-    [/notification service/, 'mqtts://notifications.example:8883'],
+    [/Serve the interface.*\[0\.0\.0\.0:8443\]/, 'everywhere'],
+    [/expected host:port.*\nServe the interface/, ''],
+    [/Encoders connect.*\[0\.0\.0\.0:8883\]/, '0.0.0.0:8443'],
+    [/same.*\nEncoders connect/, '127.0.0.1:8884'],
+    [/root certificate of the vendor/, '/nowhere/root.pem'],
+    [/root\.pem.*\nPEM file with the root certificate/, root],
+    [/notification service/, 'notifications.example'],
+    [/mqtts:\/\/.*\nURL of the notification service/, 'mqtts://notifications.example:8883'],
     [/A50285BI.*\n.*\[nothing\]/, 'Modbus'],
     [/Sonoff_Zigbee.*\n.*\[zigbee\]/, 'lora'],
     [/Sonoff_Zigbee.*\n.*\[zigbee\]/, ''],

@@ -8,9 +8,11 @@ import { chmodSync, chownSync, existsSync, rmSync, statSync, writeFileSync } fro
 import { hostname } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import type { ConfigInput } from '../platform/config/config.ts';
 import { parseConfig, readConfigText } from '../platform/config/config-file.ts';
 import { writeDurably } from '../platform/host/durable-file.ts';
 import { readNamedFile } from '../platform/host/regular-file.ts';
+import { FileError } from '../platform/yaml/yaml-file.ts';
 import { scanBus } from './bus-scan.ts';
 import { openClient, Refused, SITE_CONFIG } from './client.ts';
 import { checkConfig, everyCheck } from './config.ts';
@@ -130,22 +132,38 @@ async function questions(
   machine: Machine,
 ): Promise<Wanted> {
   const asks = shell.stdin.isTTY && !options.yes;
-  const answer = async (given: string | undefined, question: string, otherwise: string) =>
-    given ?? (asks ? (await answerTo(shell, question, otherwise)) || otherwise : otherwise);
+  // A mistake is said at once, and the question is asked again: not after the last of them.
+  const answer = async (
+    given: string | undefined,
+    question: string,
+    otherwise: string,
+    meant: (text: string) => ConfigInput,
+  ) => {
+    if (given !== undefined || !asks) return given ?? otherwise;
+    for (;;) {
+      const text = (await answerTo(shell, question, otherwise)) || otherwise;
+      const mistake = text === '' ? undefined : mistakeIn(meant(text), shell);
+      if (mistake === undefined) return text;
+      shell.stderr.write(`${mistake}\n`);
+    }
+  };
   const name = await answer(
     options.name,
     'Name or address of this machine, as desks and encoders will write it',
     has.http?.names?.[0] ?? machine.hostname(),
+    (text) => ({ http: { names: [text] } }),
   );
   const listen = await answer(
     options.listen,
     'Serve the interface at (host:port; 0.0.0.0 is every network of this machine)',
     has.http?.listen ?? '0.0.0.0:8443',
+    (listen) => ({ http: { listen } }),
   );
   const encoders = await answer(
     options.encoders,
     'Encoders connect to (host:port)',
     has.encoders?.listen ?? '0.0.0.0:8883',
+    (listenAt) => ({ http: { listen }, encoders: { listen: listenAt } }),
   );
   const hasRoot = hasVendorRoot(has);
   const root = options.vendorRoot
@@ -154,11 +172,13 @@ async function questions(
         hasRoot ? '' : undefined,
         'PEM file with the root certificate of the vendor of the encoders (Enter: none yet)',
         '',
+        (file) => ({ encoders: { vendorRoots: [resolve(file)] } }),
       );
   const upstream = await answer(
     options.upstream ?? (has.upstream ? '' : undefined),
     'URL of the notification service, such as mqtts://host:8883 (Enter: none)',
     '',
+    (url) => ({ upstream: { url } }),
   );
   const links = options.link ?? (asks ? await linksFor(has, shell, machine) : []);
   return {
@@ -169,6 +189,17 @@ async function questions(
     upstream: upstream === '' ? undefined : upstream,
     links,
   };
+}
+
+/** What the daemon would say of these settings; undefined: it takes them. */
+function mistakeIn(settings: ConfigInput, shell: Shell): string | undefined {
+  try {
+    parseConfig(JSON.stringify(settings), 'the answer', everyCheck(shell));
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof FileError)) throw error;
+    return error.mistakes.map(({ message }) => message).join('; ') || error.message;
+  }
 }
 
 /** Asks for each serial adapter that the configuration does not name yet. */
