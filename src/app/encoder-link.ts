@@ -4,6 +4,7 @@ import { openDynamicSecurity } from '../../drivers/encoder/dynamic-security.ts';
 import { type EmbeddedLink, openEmbeddedLink } from '../../drivers/encoder/embedded.ts';
 import { type BrokerState, openExternalLink } from '../../drivers/encoder/external.ts';
 import type { EncoderLink, EncoderLinkHost } from '../../drivers/encoder/link.ts';
+import type { Acting } from '../platform/acting.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config/config.ts';
 import { type ExternalBroker, isExternal } from '../platform/config/encoder-broker.ts';
@@ -41,6 +42,7 @@ export interface LinkOptions {
   systemId: string;
   ca: Pick<SiteCa, 'root' | 'encoderIssuer'>;
   identity: { chain: string; key: string };
+  acting: Acting;
   clock: Clock;
   log: Log;
 }
@@ -84,7 +86,7 @@ async function embedded(
 }
 
 function external(
-  { config: { encoders }, systemId, clock, log }: LinkOptions,
+  { config: { encoders }, systemId, acting, clock, log }: LinkOptions,
   broker: ExternalBroker,
   host: EncoderLinkHost,
   opening: AsyncDisposableStack,
@@ -107,8 +109,8 @@ function external(
     open: (url: string) => socketOpener(url, broker, DEFAULT_PORT)(),
   };
   const link = opening.use(openExternalLink({ urls, access, administration, clock, log }, host));
-  // Its own, since it ends before the link does.
-  opening.use(openTasks(clock, log)).start('broker of the encoders', link.run, BACKOFF);
+  // Its own, since it ends before the link does. Both gateways of a cluster have one client identifier at the broker.
+  opening.use(openTasks(clock, log)).start('broker of the encoders', acting.while(link.run), BACKOFF);
   return {
     link,
     url: encoders.endpoint ?? urls[0] ?? '',

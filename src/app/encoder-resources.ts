@@ -76,7 +76,7 @@ export async function openEncoderResources(
     connections,
   });
   const link: OpenLink = await openEncoderLink(
-    { config, systemId, ca, identity, clock, log },
+    { config, systemId, ca, identity, acting, clock, log },
     acted.host(connections),
     opening,
   );
