@@ -180,6 +180,17 @@ it.skipIf(natsMissing)(
     await serves(a);
     await deviceOf(a);
     await vi.waitFor(async () => expect(await pulse(a, device)).toBe('confirmed'), PATIENCE);
-    await vi.waitFor(() => expect(b.written()).toContain('standby: a is active'), PATIENCE);
+    await follows(a, 'b');
+
+    // Without NATS it cannot know whether b is active meanwhile.
+    await nats.kill();
+    await a.kill();
+    a.begin();
+    await serves(a);
+    expect((await local(a).call<{ items: Device[] }>('GET', '/network/rs485')).items).toMatchObject([
+      settings,
+    ]);
+    expect(await pulse(a, device)).toContain('cannot renew its lease');
+    await expect(local(a).call('GET', '/readyz')).rejects.toThrow('cannot renew its lease');
   },
 );

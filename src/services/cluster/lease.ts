@@ -5,7 +5,7 @@
  *   active  ── another one has it · an operator wants another ──▶ ended (the process starts again, and waits)
  *
  * One that cannot renew it in time moves nothing until it has: the time is over, and the tenure is not, for the same epoch is renewed
- * when NATS is back and no other one has taken it.
+ * when NATS is back and no other one has taken it. One that is started again while NATS is away begins so: it answers what is read.
  *
  * No two clocks are compared. The active one counts from before it sent the renewal, the standby from after it has seen the
  * renewal: so the first one's time is over before the second one's is. Both count on a clock that only goes forward and goes on
@@ -96,8 +96,7 @@ export function openLease(options: LeaseOptions): Lease {
         const records = await bucket.read(signal).catch((error: unknown) => unavailable(error, signal));
         if (records instanceof JetStreamError) {
           say(`NATS is away: ${records.message}`);
-          if (mayGoOnAlone(own))
-            return openTenure(options, { records: undefined, sentAt: clock.monotonic() });
+          if (own.current.role === 'active') return beginUnrenewed(options);
         } else {
           const revision = records.lease?.revision ?? 0;
           if (revision !== seen.revision) seen = { revision, at: clock.monotonic() };
@@ -160,7 +159,7 @@ async function notActive(own: OwnState, lease: LeaseRecord | undefined): Promise
   if (role !== 'standby' || lease.epoch !== epoch) await own.change({ role: 'standby', epoch: lease.epoch });
 }
 
-/** With NATS away, or without a lease: where the lease named no other gateway that may take over, none has. */
+/** Without a lease: where the last one named no other gateway that may take over, none has. */
 function mayGoOnAlone({ current }: OwnState): boolean {
   return current.role === 'active' && current.standby === null;
 }
@@ -177,7 +176,7 @@ async function take(
   signal: AbortSignal,
 ): Promise<Tenure | undefined> {
   const { bucket, own, identity, clock } = options;
-  const epoch = Math.max(lease?.value.epoch ?? 0, own.current.epoch) + 1;
+  const epoch = nextEpoch(own, lease?.value.epoch);
   const value = { ...identityOf(options), epoch, standby: null, released: false, beat: 0 };
   const sentAt = clock.monotonic();
   try {
@@ -190,7 +189,7 @@ async function take(
     // Not before: with NATS away this gateway would go on alone for what it has not got.
     const unplaced = replacedBy(own, lease?.value);
     await own.change({ role: 'active', epoch, standby: null, ...(unplaced !== null && { unplaced }) });
-    return openTenure(options, { records: { revision }, sentAt });
+    return openTenure(options, epoch, { revision, sentAt });
   } catch (error) {
     signal.throwIfAborted();
     // Looked at again: it may be stored all the same, or another one was faster.
@@ -209,30 +208,42 @@ function identityOf({ identity: { site, version }, own }: LeaseOptions) {
   return { site, version, instance: own.current.instance };
 }
 
-interface Begin {
-  /** Undefined: NATS is away, and what is stored is still to be seen. */
-  records: { revision: number } | undefined;
+/** Of each process another one: a follower tells by it what was sent before a restart, the numbers of which begin again. */
+function nextEpoch({ current }: OwnState, stored = 0): number {
+  return Math.max(stored, current.epoch, current.begun) + 1;
+}
+
+interface Renewed {
+  /** Undefined: what is stored is still to be seen. */
+  revision: number | undefined;
+  /** Monotonic milliseconds. */
   sentAt: number;
 }
 
-function openTenure(options: LeaseOptions, begin: Begin): Tenure {
+/** With NATS away: where it has named another gateway, its time is over until it has renewed the lease. */
+async function beginUnrenewed(options: LeaseOptions): Promise<Tenure> {
+  const epoch = nextEpoch(options.own);
+  await options.own.change({ begun: epoch });
+  return openTenure(options, epoch, { revision: undefined, sentAt: Number.NEGATIVE_INFINITY });
+}
+
+function openTenure(options: LeaseOptions, epoch: number, renewed: Renewed): Tenure {
   const { bucket, own, identity, clock, log } = options;
-  const { epoch } = own.current;
   const ended = Promise.withResolvers<Ending>();
   const over = new AbortController();
   const end = (reason: string, successor?: string) => {
     ended.resolve({ reason, successor });
     over.abort();
   };
-  let revision = begin.records?.revision;
-  let renewedAt = begin.sentAt;
+  let revision = renewed.revision;
+  let renewedAt = renewed.sentAt;
   let beat = 0;
   let away = false;
   let heard: { record: StandbyRecord; beat: number; at: number } | undefined;
   const watched = openWatched(clock);
   /** Another one has it: the time is over. */
   let fenced = false;
-  let newest = epoch;
+  let newest = 0;
   const until = () => {
     if (fenced) return Number.NEGATIVE_INFINITY;
     return own.current.standby === null ? Number.POSITIVE_INFINITY : renewedAt + LEASE_MS - MARGIN_MS;
@@ -243,11 +254,13 @@ function openTenure(options: LeaseOptions, begin: Begin): Tenure {
     const { lease, standby, wanted } = await bucket.read(signal);
     if (lease && !isOurs(lease)) {
       fenced = true;
-      newest = Math.max(newest, lease.value.epoch);
+      newest = lease.value.epoch;
       return end(`${lease.value.holder} has the lease`);
     }
-    // Whether another one has taken it over before it was deleted cannot be known.
-    if (!lease && sentAt >= until() && !isWanted(wanted, identity.name, epoch)) throw new Error(NO_LEASE);
+    // Whether another one has taken it over before it was deleted, or replaced by an older one, cannot be known.
+    const isLost = !lease || lease.value.epoch < own.current.epoch;
+    if (isLost && sentAt >= until() && !isWanted(wanted, identity.name, own.current.epoch))
+      throw new Error(NO_LEASE);
     revision = lease?.revision ?? 0;
     if (standby && standby.value.beat !== heard?.beat)
       heard = { record: standby.value, beat: standby.value.beat, at: clock.monotonic() };
@@ -259,7 +272,8 @@ function openTenure(options: LeaseOptions, begin: Begin): Tenure {
     const record = { ...identityOf(options), epoch, holder: identity.name, released: false, beat };
     revision = await bucket.write('lease', { ...record, standby: named }, revision, signal);
     renewedAt = sentAt;
-    if (own.current.standby !== named) await own.change({ standby: named });
+    if (own.current.standby !== named || own.current.epoch !== epoch)
+      await own.change({ standby: named, epoch });
     if (named !== null && isWanted(wanted, named, epoch)) end(`${named} was promoted`, named);
   }
 
@@ -291,7 +305,7 @@ function openTenure(options: LeaseOptions, begin: Begin): Tenure {
     follower: () => heard && { record: heard.record, ageMs: clock.monotonic() - heard.at },
     async release() {
       const { successor } = await ended.promise;
-      await own.change({ role: 'standby', epoch: newest });
+      await own.change({ role: 'standby', epoch: Math.max(newest, own.current.epoch) });
       if (successor === undefined) return;
       const record = { ...identityOf(options), epoch, holder: identity.name, released: true, beat: beat + 1 };
       await bucket.write('lease', { ...record, standby: successor }, revision, new AbortController().signal);

@@ -13,6 +13,8 @@ const state = z.object({
   role: z.enum(['new', 'active', 'standby']),
   /** The newest that it has seen. */
   epoch: z.int(),
+  /** The newest that a process of this gateway has begun with: while NATS is away it is in no bucket. */
+  begun: z.int().default(0),
   /** As active: who may take over, as far as this one has ever said. */
   standby: z.string().nullable(),
   /** The gateway whose work it goes on with, until that is recorded in the database. */
@@ -31,6 +33,7 @@ export function openOwnState(file: string): OwnState {
     instance: randomUUID(),
     role: 'new',
     epoch: 0,
+    begun: 0,
     standby: null,
     unplaced: null,
   };

@@ -18,6 +18,7 @@ import { openCommitment } from '../../../src/services/cluster/commitment.ts';
 import { openFollower } from '../../../src/services/cluster/follower.ts';
 import { CLOSING_MS, openLease, type Tenure } from '../../../src/services/cluster/lease.ts';
 import type { OwnState } from '../../../src/services/cluster/own-state.ts';
+import type { LeaseRecord } from '../../../src/services/cluster/record.ts';
 import { openShipping } from '../../../src/services/cluster/shipping.ts';
 import { openSnapshotStore, type SnapshotStore } from '../../../src/services/cluster/snapshot-store.ts';
 import type { ManualClock } from '../../manual-clock.ts';
@@ -79,6 +80,8 @@ interface Machine {
   rows: string[];
   client: NatsClient;
   bucket: Bucket;
+  /** Resolves when the lease has this epoch. */
+  leased(epoch: number): Promise<void>;
   snapshots: SnapshotStore;
   records: Records;
 }
@@ -97,11 +100,11 @@ export function openPlayedGateway(
   const { clock, ...freezing } = openFreezing(real);
   const client = streams.client(() => gateway.way, clock, freezing.awake);
   const at = { client, replicas: 1 };
-  const bucket = openBucket({ ...at, name: BUCKET });
+  const { bucket, leased } = openWatchedBucket(openBucket({ ...at, name: BUCKET }));
   const snapshots = openSnapshotStore({ ...at, bucket: BUCKET, vault: PLAYED_VAULT });
   const own = openPlayedState();
   const folder = temporaryFolder();
-  const machine: Machine = { name, clock, folder, own, rows: [], client, bucket, snapshots, records };
+  const machine: Machine = { name, clock, folder, own, rows: [], client, bucket, leased, snapshots, records };
   let stopped = new AbortController();
   let isRunning = false;
   let work: Work | undefined;
@@ -189,7 +192,7 @@ function openFreezing(real: Clock) {
 }
 
 async function becomeActive(machine: Machine, signal: AbortSignal): Promise<Tenure> {
-  const { name, clock, folder, own, rows, client, bucket, snapshots, records } = machine;
+  const { name, clock, folder, own, rows, client, bucket, leased, snapshots, records } = machine;
   const identity = { name, site: SITE, version: '1' };
   const { instance } = own.current;
   const place = { stream: `${BUCKET}-commits`, folder: join(folder, 'copy') };
@@ -207,8 +210,29 @@ async function becomeActive(machine: Machine, signal: AbortSignal): Promise<Tenu
     copy?.drop();
     await own.change({ unplaced: null });
   }
-  records.tenures.push({ name, epoch: tenure.epoch, at, rows: [...rows] });
+  const { epoch } = tenure;
+  if (clock.monotonic() < tenure.until()) records.tenures.push({ name, epoch, at, rows: [...rows] });
+  // Begun while NATS is away: another one may be active until it has the lease.
+  else
+    void leased(epoch).then(() => records.tenures.push({ name, epoch, at: records.next(), rows: [...rows] }));
   return tenure;
+}
+
+/** Sees which lease is written. */
+function openWatchedBucket({ read, write }: Bucket) {
+  const waiting = new Map<number, () => void>();
+  const bucket: Bucket = {
+    read,
+    async write(key, value, ...expected) {
+      const revision = await write(key, value, ...expected);
+      if (key === 'lease') waiting.get((value as LeaseRecord).epoch)?.();
+      return revision;
+    },
+  };
+  return {
+    bucket,
+    leased: (epoch: number) => new Promise<void>((resolve) => waiting.set(epoch, resolve)),
+  };
 }
 
 /** What was answered with quorum is in the stream, and is waited for. */
@@ -334,6 +358,7 @@ function openPlayedState(): OwnState {
     instance: randomUUID(),
     role: 'new',
     epoch: 0,
+    begun: 0,
     standby: null,
     unplaced: null,
   };
