@@ -35,6 +35,8 @@ export interface ContractSite extends AsyncDisposable {
   dial(identity?: Pick<TestIdentity, 'cert' | 'key'>): Promise<TestPeer>;
   /** Sends a CONNECT and gives the CONNACK's return code; undefined when the connection was closed instead. */
   ask(peer: TestPeer, options: ConnectOptions): Promise<number | undefined>;
+  /** Whether no encoder can connect under the client identifier of another. */
+  readonly bindsClientIds: boolean;
   /** The session that is in the will of a peer. */
   sessionOf(peer: TestPeer): string;
   /** Registers when no identity is given, connects, subscribes, and does what else makes it present. */
@@ -84,6 +86,7 @@ export async function openSite(
       expect((await peer.next(TYPE.suback)).body[2]).toBe(1);
       return peer;
     },
+    bindsClientIds: true,
     sessionOf: () => SESSION,
     async [Symbol.asyncDispose]() {
       await peers.disposeAsync();
@@ -263,8 +266,11 @@ function messages(site: () => ContractSite): void {
 
   it('lets no encoder take the place of another by its client identifier', async () => {
     const { ask, dial, enter, host, link, register } = site();
-    const robbed = await enter('robbed');
-    await ask(await dial(await register('robber')), { clientId: 'robbed' });
+    const identity = await register('robbed');
+    const robbed = await enter('robbed', identity);
+    const robber = await dial(await register('robber'));
+    await ask(robber, { clientId: 'robbed' });
+    if (!site().bindsClientIds) return saysAndHearsNothing(site(), robber, identity);
     robbed.send(PINGREQ);
     await robbed.next(TYPE.pingresp);
     await link.send('robbed', 'hello', Buffer.from('{}'));
@@ -273,6 +279,23 @@ function messages(site: () => ContractSite): void {
       host.calls.filter(({ what, connection }) => what === 'lost' && connection.encoderId === 'robbed'),
     ).toEqual([]);
   });
+}
+
+/** In the name of the encoder whose client identifier it has. */
+async function saysAndHearsNothing(
+  { enter, host, link }: ContractSite,
+  robber: TestPeer,
+  robbed: TestIdentity,
+): Promise<void> {
+  robber.send(
+    subscribePacket(1, ['enc/robbed/down/#', 1]),
+    publishPacket({ topic: 'enc/robbed/up/job', payload: '{"of":"robber"}', qos: 0 }),
+  );
+  expect((await robber.next(TYPE.suback)).body[2]).toBe(128);
+  const back = await enter('robbed', robbed);
+  await link.send('robbed', 'hello', Buffer.from('{}'));
+  await back.next(TYPE.publish);
+  expect(host.calls.some((call) => call.what === 'received' && call.payload.includes('robber'))).toBe(false);
 }
 
 function credentials(site: () => ContractSite): void {

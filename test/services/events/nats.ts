@@ -6,9 +6,9 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 
 /** As apt puts it where root alone looks. */
-const PROGRAM = '/usr/sbin/nats-server';
+export const NATS_SERVER = '/usr/sbin/nats-server';
 
-export const natsMissing = spawnSync(PROGRAM, ['--version']).error !== undefined;
+export const natsMissing = spawnSync(NATS_SERVER, ['--version']).error !== undefined;
 
 export interface TestNats extends AsyncDisposable {
   readonly url: string;
@@ -26,7 +26,7 @@ export async function openNats(
   const ports = join(folder, 'ports');
   mkdirSync(ports, { recursive: true });
   const argv = ['-js', '-sd', join(folder, 'streams'), '-a', '127.0.0.1', '-p', String(port)];
-  const child = spawn(PROGRAM, [...argv, '--ports_file_dir', ports, ...further], { stdio: 'ignore' });
+  const child = spawn(NATS_SERVER, [...argv, '--ports_file_dir', ports, ...further], { stdio: 'ignore' });
   const end = (signal: NodeJS.Signals) => async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     const exited = once(child, 'exit');

@@ -1,0 +1,125 @@
+/** Three nats-servers with JetStream on 127.0.0.1, any of which may be killed and started again. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { vi } from 'vitest';
+import { NATS_SERVER } from './services/events/nats.ts';
+
+const SERVERS = [0, 1, 2];
+/** A leader is elected within 9 s. */
+const ELECTED = { timeout: 60_000, interval: 50 };
+
+export interface NatsCluster extends AsyncDisposable {
+  /** Of each server, for clients. */
+  readonly urls: readonly string[];
+  /** Of each server: free ports that nothing of NATS uses by itself. */
+  readonly ports: readonly number[];
+  /** With -9. */
+  kill(server: number): Promise<void>;
+  /** With what it has on its disk; resolves when the servers that run have a leader. */
+  start(server: number): Promise<void>;
+  /** Resolves when all that run have read their configuration again. */
+  reload(): Promise<void>;
+}
+
+interface Server {
+  file: string;
+  monitor: number;
+  process: ChildProcess | undefined;
+}
+
+/** `further`: lines of the configuration of the server with that port, relative paths being relative to the folder. */
+export async function openNatsCluster(
+  folder: string,
+  further: (port: number) => string = () => '',
+): Promise<NatsCluster> {
+  const [clients, routes, monitors, ports] = (await freePorts(4)) as [number[], number[], number[], number[]];
+  const peers = routes.map((port) => `nats-route://127.0.0.1:${port}`).join(', ');
+  const servers = SERVERS.map((server): Server => {
+    const file = join(folder, `nats-${server}.conf`);
+    const lines = [
+      `server_name: nats-${server}`,
+      `listen: "127.0.0.1:${clients[server]}"`,
+      `http: "127.0.0.1:${monitors[server]}"`,
+      `jetstream { store_dir: "${join(folder, `nats-${server}`)}" }`,
+      `cluster { name: site, listen: "127.0.0.1:${routes[server]}", routes: [${peers}] }`,
+      further(ports[server] ?? 0),
+    ];
+    writeFileSync(file, `${lines.join('\n')}\n`);
+    return { file, monitor: monitors[server] ?? 0, process: undefined };
+  });
+  const running = () => servers.filter(({ process }) => isRunning(process));
+  const begin = (server: Server) => {
+    server.process = spawn(NATS_SERVER, ['-c', server.file], { stdio: 'ignore' });
+  };
+  const hasLeader = () =>
+    vi.waitFor(async () => {
+      for (const server of running()) {
+        const { meta_cluster: meta } = await monitored(server, 'jsz');
+        if (!meta?.leader || meta.cluster_size !== SERVERS.length) throw new Error('no server leads');
+      }
+    }, ELECTED);
+
+  for (const server of servers) begin(server);
+  await hasLeader();
+  return {
+    urls: clients.map((port) => `nats://127.0.0.1:${port}`),
+    ports,
+    kill: (server) => end(servers[server]),
+    async start(server) {
+      begin(servers[server] as Server);
+      await hasLeader();
+    },
+    async reload() {
+      await Promise.all(running().map(reloaded));
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all(servers.map(end));
+    },
+  };
+}
+
+const isRunning = (one: ChildProcess | undefined): one is ChildProcess =>
+  one !== undefined && one.exitCode === null && one.signalCode === null;
+
+async function end(server: Server | undefined): Promise<void> {
+  if (!server || !isRunning(server.process)) return;
+  const exited = once(server.process, 'exit');
+  server.process.kill('SIGKILL');
+  await exited;
+}
+
+async function reloaded(server: Server): Promise<void> {
+  const { config_load_time: before } = await monitored(server, 'varz');
+  server.process?.kill('SIGHUP');
+  await vi.waitFor(async () => {
+    if ((await monitored(server, 'varz')).config_load_time === before) throw new Error('not reloaded');
+  }, ELECTED);
+}
+
+interface Monitored {
+  config_load_time?: string;
+  meta_cluster?: { leader?: string; cluster_size?: number };
+}
+
+async function monitored({ monitor }: Server, what: 'varz' | 'jsz'): Promise<Monitored> {
+  return (await (await fetch(`http://127.0.0.1:${monitor}/${what}`)).json()) as Monitored;
+}
+
+/** So many for each server; all are held until the last one is found. */
+async function freePorts(each: number): Promise<number[][]> {
+  const held = await Promise.all(
+    Array.from({ length: each * SERVERS.length }, async () => {
+      const server = createServer().listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      return server;
+    }),
+  );
+  const ports = held.map((server) => (server.address() as { port: number }).port);
+  await Promise.all(held.map((server) => once(server.close(), 'close')));
+  return Array.from({ length: each }, (_, use) =>
+    ports.slice(use * SERVERS.length, (use + 1) * SERVERS.length),
+  );
+}
