@@ -31,6 +31,7 @@ import './pages/api.css';
 import './qr-code.css';
 import './scan-code.css';
 import './site-diff.css';
+import './week-grid.css';
 
 /** Who is signed in could not be asked. */
 const failed = signal(false);

@@ -1,11 +1,9 @@
-/** The intervals of a weekly schedule, one row each: its days, from when until when. By pointer and by keyboard alike. */
+/** The intervals of a weekly schedule: the week, which is dragged, and one row each to type days and minutes. */
 import type { WeeklyInterval } from '../services/catalogue/schema.ts';
-import { language, t } from './words.ts';
+import { DAYS } from './week-drag.ts';
+import { dayName, timeOf, WeekGrid, wordsOf } from './week-grid.tsx';
+import { t } from './words.ts';
 
-const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
-/** A week that begins with a Monday, 1 January 2024. */
-const MONDAY = Date.UTC(2024, 0, 1);
-const DAY_MS = 86_400_000;
 const WHOLE_WEEK: WeeklyInterval = { days: [...DAYS], start: 8 * 60, end: 18 * 60 };
 
 interface ScheduleGridProps {
@@ -19,6 +17,7 @@ export function ScheduleGrid({ intervals, change }: ScheduleGridProps) {
     change?.(intervals.toSpliced(index, 1, ...rows));
   return (
     <>
+      <WeekGrid intervals={intervals} change={change} />
       {intervals.length === 0 && <p class="soft">{t('neverOpen')}</p>}
       {intervals.map((interval, index) => (
         <fieldset key={index} disabled={!change} class="interval">
@@ -73,20 +72,6 @@ export function ScheduleGrid({ intervals, change }: ScheduleGridProps) {
 
 function toggled(days: WeeklyInterval['days'], day: (typeof DAYS)[number]): WeeklyInterval['days'] {
   return DAYS.filter((one) => (one === day ? !days.includes(day) : days.includes(one)));
-}
-
-function dayName(day: (typeof DAYS)[number]): string {
-  const format = new Intl.DateTimeFormat(language.value, { weekday: 'short', timeZone: 'UTC' });
-  return format.format(MONDAY + DAYS.indexOf(day) * DAY_MS);
-}
-
-function wordsOf({ days, start, end }: WeeklyInterval): string {
-  return `${days.map(dayName).join(', ')} ${timeOf(start)}–${timeOf(end)}`;
-}
-
-/** Minutes of the day as "08:05". */
-function timeOf(minutes: number): string {
-  return [Math.floor(minutes / 60), minutes % 60].map((part) => String(part).padStart(2, '0')).join(':');
 }
 
 /** Of a time that is filled in: an empty one would be midnight. */

@@ -31,6 +31,10 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
   siteWriting: 'Wird geschrieben: {percent} %. Was geschrieben ist, bleibt, auch wenn Sie anhalten.',
   siteWritten: 'Geschrieben: {added} neu, {changed} geändert.',
   yours: 'Ihres: {value}',
+  weekHelp:
+    'Über die Woche ziehen: an leerer Stelle für ein neues Intervall, ein Intervall, um es zu verschieben, seine Enden, um sie zu ändern.',
+  checkCards:
+    '{count?Karte:Karten} {cards} vor der Ausgabe prüfen: Ob {count?sie geschrieben ist:sie geschrieben sind}, ist nicht bekannt.',
   intervals: 'Intervalle',
   relayMilliseconds: 'Sekunden, die das Relais an bleibt',
   allGroups: 'Alle Gruppen',

@@ -25,6 +25,10 @@ export const serviceEn = {
   siteWriting: 'Writing: {percent} %. What is written stays if you stop.',
   siteWritten: 'Written: {added} new, {changed} changed.',
   yours: 'yours: {value}',
+  weekHelp:
+    'Drag over the week: an empty place for a new interval, an interval to move it, its ends to change them.',
+  checkCards:
+    'Check {count?card:cards} {cards} before {count?it is:they are} used: it is not known whether {count?it was:they were} written.',
   intervals: 'Intervals',
   relayMilliseconds: 'Seconds that the relay stays on',
   allGroups: 'All groups',

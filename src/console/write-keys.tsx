@@ -40,6 +40,12 @@ export function requestWord({ entries }: Pick<WriteRequestStatus, 'entries'>): s
   return t(isThere ? 'cardKeep' : 'cardPut', place);
 }
 
+/** Which cards no one may hand out unseen; "" when there are none. */
+function checkWord({ entries }: Pick<WriteRequestStatus, 'entries'>): string {
+  const cards = entries.flatMap(({ status }, index) => (status === 'unknown' ? [index + 1] : []));
+  return cards.length === 0 ? '' : t('checkCards', { count: cards.length, cards: cards.join(', ') });
+}
+
 interface WriteKeysProps {
   encoderId: string;
   /** The request that the encoder works on, from any client. A page that is opened again goes on with it. */
@@ -147,6 +153,7 @@ function Follow({ path, id }: { path: string; id: string }) {
   });
   if (!value) return <p role="status">{fault || t('loading')}</p>;
   const isOpen = value.entries.some((entry) => !isEnded(entry));
+  const check = checkWord(value);
   const isGood = value.entries.every(({ status }) => status === 'written');
   const cancel = async () => {
     try {
@@ -158,10 +165,11 @@ function Follow({ path, id }: { path: string; id: string }) {
     again();
   };
   return (
-    <div class={`card ${isOpen ? '' : isGood ? 'good' : 'bad'}`}>
+    <div class={`card ${check ? 'bad' : isOpen ? '' : isGood ? 'good' : 'bad'}`}>
       <p role="status" class="next">
         {requestWord(value)}
       </p>
+      {check && <p role="alert">{check}</p>}
       <ol>
         {value.entries.map((entry) => (
           <li key={entry.keyId}>{cardWord(entry)}</li>

@@ -1,4 +1,4 @@
-/** The desk: keys are written from the console, each card followed as the person in front of the encoder sees it; encoders, the catalogue and backups. */
+/** The desk: keys are written from the console, each card followed as the person in front of the encoder sees it; encoders and backups. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -72,6 +72,41 @@ describe.skipIf(NO_CHROMIUM)('a desk', () => {
     expect(faults).toEqual([]);
   });
 
+  it.each([
+    [
+      'phone',
+      'en-GB',
+      ['Put card 2 of 2', 'Check card 1 before it is used: it is not known whether it was written.'],
+    ],
+    [
+      'desk',
+      'de-DE',
+      ['Karte 2 von 2 auf', 'Karte 1 vor der Ausgabe prüfen: Ob sie geschrieben ist, ist nicht bekannt.'],
+    ],
+  ] as const)(
+    'is shown plainly which card has to be checked, after an encoder that died while it wrote, on a %s',
+    async (view, locale, [next, check]) => {
+      const { page, faults } = await visitors.open(view, { locale });
+      await visitors.signIn(page, 'front-desk');
+      const keys = KEYS.map((key) => key.replace(/^../, view === 'phone' ? 'a1' : 'a2'));
+      const before = written().length;
+      encoder.command({ do: 'crash', at: { status: 'writing', when: 'after' } });
+      expect((await site.requestWrite('desk-1', `died-${view}`, drawKeys(keys))).status).toBe(202);
+      await page.goto(`${site.daemon.baseUrl}/#/encoders/desk-1`);
+      encoder.command({ do: 'card' });
+      await encoder.process.exited;
+      encoder.start();
+      await page.getByText(check).waitFor();
+      await page.getByText(next).first().waitFor();
+      await picture(page, `unknown-card-${view}`);
+      await expectUsable(page);
+      encoder.command({ do: 'card' });
+      await vi.waitFor(() => expect(written()).toHaveLength(before + 1), { timeout: 30_000 });
+      await page.getByText(check).waitFor();
+      expect(faults).toEqual([]);
+    },
+  );
+
   it('sees an encoder that is lost as it happens', async () => {
     const { page } = await visitors.open('phone');
     await visitors.signIn(page, 'front-desk');
@@ -91,66 +126,6 @@ describe.skipIf(NO_CHROMIUM)('a desk', () => {
       };
       expect(items[0]?.connectionState.connected).toBe(false);
     });
-  });
-
-  it('keeps groups and weekly schedules, by keyboard too, and shows the controller', async () => {
-    const { page, faults } = await visitors.open('phone');
-    await visitors.signIn(page, 'front-desk-admin');
-    const schedules = async () =>
-      (await site.daemon.call('GET', '/access/schedules', site.tokens['front-desk-admin'])).body.items;
-    const put = (intervals: object[]) =>
-      site.daemon.call('PUT', '/access/schedules/pool', site.tokens['front-desk-admin'], { intervals });
-    await page.getByRole('link', { name: 'Catalogue', exact: true }).click();
-    await page.getByRole('textbox', { name: 'New id: Groups' }).fill('tower');
-    await page.keyboard.press('Enter');
-    await page.getByText('tower', { exact: true }).click();
-    await page.getByRole('textbox', { name: 'Name' }).fill('<i>Tower</i>');
-    await page.getByRole('button', { name: 'Save' }).click();
-    await page.getByText('<i>Tower</i>', { exact: true }).waitFor();
-    await page.getByText('<i>Tower</i>', { exact: true }).click();
-    await page.getByText('Version of the system configuration: none').waitFor();
-    const part = page.getByRole('region', { name: 'Weekly schedules' });
-    await page.getByRole('textbox', { name: 'New id: Weekly schedules' }).fill('pool');
-    await page.keyboard.press('Enter');
-    await part.getByText('pool', { exact: true }).click();
-    await page.getByRole('button', { name: 'Add an interval' }).press('Enter');
-    await page.getByRole('checkbox', { name: 'Sun' }).press('Space');
-    await page.getByLabel('To', { exact: true }).fill('21:30');
-    await part.getByRole('button', { name: 'Save' }).click();
-    await part.getByText('Saved.').waitFor();
-    await picture(page, 'catalogue-phone');
-    await expectUsable(page);
-    const days = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat'];
-    expect(await schedules()).toMatchObject([{ id: 'pool', intervals: [{ days, start: 480, end: 1_290 }] }]);
-    await page.getByLabel('To', { exact: true }).fill('22:00');
-    expect((await put([])).status).toBe(200);
-    await part.getByRole('button', { name: 'Save' }).click();
-    await part.getByText('Somebody else changed it meanwhile: Intervals [] (yours: ').waitFor();
-    await page.getByRole('button', { name: 'Save mine all the same' }).click();
-    await part.getByText('Saved.').waitFor();
-    expect(await schedules()).toMatchObject([{ intervals: [{ days, start: 480, end: 1_320 }] }]);
-    // An id that exists is not made again: that would empty it.
-    await page.getByRole('textbox', { name: 'New id: Weekly schedules' }).fill('pool');
-    await page.keyboard.press('Enter');
-    await part.getByText('There is one with this id already: open it above.').waitFor();
-    expect(await schedules()).toMatchObject([{ intervals: [{ days, start: 480, end: 1_320 }] }]);
-    // A time that is cleared is no midnight: the form does not go until it is filled in.
-    await page.getByLabel('To', { exact: true }).fill('23:00');
-    await page.getByLabel('From', { exact: true }).fill('');
-    await part.getByRole('button', { name: 'Save' }).click();
-    expect(
-      await page.getByLabel('From', { exact: true }).evaluate((field) => field.matches(':invalid')),
-    ).toBe(true);
-    expect(await schedules()).toMatchObject([{ intervals: [{ days, start: 480, end: 1_320 }] }]);
-    await part.getByRole('button', { name: 'Remove', exact: true }).click();
-    await page.getByRole('button', { name: 'Yes, remove' }).click();
-    await part.getByText('pool', { exact: true }).waitFor({ state: 'detached' });
-    expect(await schedules()).toEqual([]);
-    await page.getByRole('link', { name: 'System', exact: true }).click();
-    await page.getByText('Running since').waitFor();
-    await picture(page, 'system-phone');
-    await expectUsable(page);
-    expect(faults).toEqual([]);
   });
 
   it.each([
