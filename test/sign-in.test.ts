@@ -81,7 +81,7 @@ it('a caller who guesses has to wait, and a caller with the right code comes in'
   const refused = answers.find(({ status }) => status === 429);
   expect(refused?.headers.get('retry-after')).toBe('5');
   expect((await site.lan('/encoder', token)).status).toBe(200);
-  const wrong = () => call(site, 'POST', '/session', {}, { code: '0000-0000' });
+  const wrong = () => call(site, 'POST', '/session', {}, { code: '0000-0000-0000' });
   for (let n = 0; n < 10; n += 1) expect((await wrong()).status).toBe(401);
   expect((await wrong()).body).toMatchObject({ error: 'RATE_LIMITED' });
   const [code = ''] = (await cli(site, 'login-code', '--role', 'pms')).split('\n');
@@ -90,7 +90,7 @@ it('a caller who guesses has to wait, and a caller with the right code comes in'
 
 it('callers behind a proxy are distinguished by what it has added, and not by what they have written', async () => {
   const site = await openTestGateway();
-  const guess = (forwardedFor: string, code = '0000-0000') =>
+  const guess = (forwardedFor: string, code = '0000-0000-0000') =>
     call(site, 'POST', '/session', { ...OWN_PAGE, 'X-Forwarded-For': forwardedFor }, { code });
   for (let n = 0; n < 10; n += 1)
     expect(await guess(`198.51.100.${n}, 2001:db8::9`)).toMatchObject({ body: { error: 'UNAUTHORIZED' } });

@@ -270,13 +270,13 @@ describe('tokens', () => {
 
 describe('login-code', () => {
   it('prints the code alone on standard output', async () => {
-    const url = 'https://gatehouse.example:8443/#code=4F7K-Q2ZD';
-    const body = { code: '4F7K-Q2ZD', url, expiresAt: '2026-01-01T00:10:00.000Z' };
+    const url = 'https://gatehouse.example:8443/#code=4F7K-Q2ZD-9MXT';
+    const body = { code: '4F7K-Q2ZD-9MXT', url, expiresAt: '2026-01-01T00:10:00.000Z' };
     await using served = await daemon(() => ({ status: 200, body }));
     const argv = ['login-code', '-s', socket, '--role', 'service-tool', 'front-desk', '--label', 'installer'];
     expect(await command(...argv)).toBe(0);
-    expect(shell.written.stdout).toBe('4F7K-Q2ZD\n');
-    expect(shell.written.stderr).toContain('POST /session of the interface with {"code": "4F7K-Q2ZD"}');
+    expect(shell.written.stdout).toBe('4F7K-Q2ZD-9MXT\n');
+    expect(shell.written.stderr).toContain('POST /session of the interface with {"code": "4F7K-Q2ZD-9MXT"}');
     await command('login-code', '-s', socket, '--role', 'pms');
     expect(served.asked.map(({ method, url, body }) => ({ method, url, body }))).toEqual([
       {

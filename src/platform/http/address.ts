@@ -13,17 +13,6 @@ export function addressKey(remoteAddress: string | undefined): string {
   return remoteAddress?.replace(/^::ffff:(?=\d+\.)/i, '') ?? NO_ADDRESS;
 }
 
-/** The first 64 bits of an IPv6 address, within which a host has as many as it likes (RFC 8981), and the first 24 of IPv4. */
-export function networkOf(key: string): string {
-  if (isIP(key) !== 6) return key.replace(/\.\d+$/, '');
-  const groups = (text: string) => (text === '' ? [] : text.split(':'));
-  // As RFC 5952 writes it, also where the last 32 bits are written as IPv4.
-  const { hostname } = new URL(`http://[${key.replace(/%.*$/, '')}]`);
-  const [head = [], tail] = hostname.slice(1, -1).split('::').map(groups);
-  const zeros = tail ? Array(8 - head.length - tail.length).fill('0') : [];
-  return [...head, ...zeros, ...(tail ?? [])].slice(0, 4).join(':');
-}
-
 /** This host itself: its command line, or the proxy in front of the interface. */
 export function isThisHost(key: string): boolean {
   return key === '127.0.0.1' || key === '::1' || key === NO_ADDRESS;

@@ -66,7 +66,7 @@ export function openAuth(options: AuthOptions): Auth {
   const marks = openMarks(table, time.now);
   const rate = { burst: config.failureBurst, perSecond: config.failuresPerMinute / 60 };
   const known = knownAddresses(clock.monotonic);
-  const failures = openFailures({ monotonic: clock.monotonic, known, rate, audit, log });
+  const failures = openFailures({ monotonic: clock.monotonic, rate, audit, log });
   const refusals = openRefusals(audit);
   const endings = openEndings({ table, time, events: options.events });
   const redate = redating({ table, time, log });

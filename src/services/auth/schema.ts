@@ -114,7 +114,7 @@ export type LoginCodeRequest = z.input<typeof loginCodeBody>;
 
 export const loginCode = z
   .strictObject({
-    code: z.string().openapi({ description: 'XXXX-XXXX; shown this once', example: '4F7K-Q2ZD' }),
+    code: z.string().openapi({ description: 'XXXX-XXXX-XXXX; shown this once', example: '4F7K-Q2ZD-9MXT' }),
     expiresAt: z.iso.datetime(),
   })
   .openapi('LoginCode');
@@ -124,7 +124,7 @@ export type LoginCode = z.infer<typeof loginCode>;
 const TYPED_CODE_MAX = 32;
 
 export const signInBody = z
-  .strictObject({ code: z.string().max(TYPED_CODE_MAX).openapi({ example: '4F7K-Q2ZD' }) })
+  .strictObject({ code: z.string().max(TYPED_CODE_MAX).openapi({ example: '4F7K-Q2ZD-9MXT' }) })
   .openapi('SignIn');
 
 export const session = z

@@ -104,7 +104,6 @@ export function openSignIn(options: SignInOptions): SignIn {
       });
     },
     async signIn(typed, from) {
-      failures.beforeGuess(from.address);
       const code = readCode(typed);
       const digest = code === undefined ? undefined : options.digest(code);
       // A guess must not cost a commit.
