@@ -29,6 +29,11 @@
  * more, with the other key where there is one; while pairing with SCBK-D; then cooldown. No answer changes nothing but for a
  * command that closes a relay in clear text, and after four transmissions: restart. A device that was silent for long:
  * idRequest.
+ *
+ * Steps of state.ts: `again`, another exchange, before which nothing is known of the command that is wanted · `advance`, the next
+ * number · `fromZero`, a state from number 0 · `lose`, restart, and a command may have been carried out · `setAside`, the command
+ * has its outcome. `outstanding.earlier`: requests before this one that were not answered; the answer may be to one of those, which
+ * excuses a refusal (`excused`). Alarms are raised and lowered in reading.ts.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { type Command, type Identity, NAK, type Reply } from './messages.ts';

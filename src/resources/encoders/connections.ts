@@ -26,10 +26,9 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Log } from '../../platform/log.ts';
 import type { LiveEvents } from '../../services/events/events.ts';
-import { BOOTS_KEPT, storeOnce } from './inbox.ts';
 import { connectionChanged } from './live-events.ts';
 import { writeReported } from './reported.ts';
-import type { EncoderTable } from './table.ts';
+import { BOOTS_KEPT, type EncoderTable, storeOnce } from './table.ts';
 
 /**
  * After a status of another session than the will's, the birth must follow within so long: what is left from before is
@@ -37,8 +36,11 @@ import type { EncoderTable } from './table.ts';
  */
 export const BIRTH_DEADLINE_MS = 10_000;
 
-/** What the connections report to the write requests. The first three run inside the commit that stores the message. */
-export interface Reports {
+/**
+ * What write requests learn of their encoder: upwards, so src/resources/writes/writes.ts carries it out (openEncoderReports). The
+ * first three run inside the commit that stores the message.
+ */
+export interface EncoderReports {
   born(encoderId: string, journal: string): void;
   job(encoderId: string, report: JobReport): void;
   progress(encoderId: string, report: ProgressReport): void;
@@ -63,7 +65,7 @@ export interface ConnectionsOptions {
   log: Log;
   epoch: number;
   /** Opened later, as is the link: nothing comes in before. */
-  reports(): Reports;
+  reports(): EncoderReports;
   link(): Pick<EncoderLink, 'send' | 'kick'>;
 }
 

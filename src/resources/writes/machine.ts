@@ -1,6 +1,7 @@
 /**
  * What may become of a write request: every transition of a job and of its entries, and nothing else. Pure: no clock,
- * no storage, no link; ledger.ts stores what follows, dispatch.ts says when.
+ * no storage, no link; ledger.ts stores what follows, dispatch.ts says when. A job is a write request as the encoder has it;
+ * "Rules" are those of docs/encoder-protocol.md, Rules.
  *
  * An entry only moves forward, queued → started → cardRequested → cardDetected → writing, may skip steps, and ends once:
  * written, failed, cancelled, expired or unknown. A job waits, is sent, and ends with its last entry. All of it is
@@ -68,9 +69,11 @@ export type Input =
   | { type: 'progress'; report: EntryReport }
   /** up/job: what the encoder holds of the job. */
   | { type: 'held'; known: boolean; entries: EntryReport[] }
+  /** A connection of the encoder has begun; what it holds of sent jobs is in this journal. */
   | { type: 'born'; journal: string }
   | { type: 'cancel' }
   | { type: 'deadline' }
+  /** So long after the deadline that the encoder is not expected to say anything any more (Rules 6). */
   | { type: 'graceOver' };
 
 export type Step =

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
-import type { Reports } from '../encoders/connections.ts';
+import type { EncoderReports } from '../encoders/connections.ts';
 import type { WriteContext } from './context.ts';
 import { Dispatch, sealContext } from './dispatch.ts';
 import { auditName, type Ledger, openLedger } from './ledger.ts';
@@ -35,7 +35,7 @@ export interface Writes {
   openOf(encoderId: string): number;
   /** Those not finished, and those finished since then (epoch milliseconds). */
   counts(finishedSince: number): { status: string; count: number }[];
-  reports: Reports;
+  reports: EncoderReports;
   /** Sends and minds deadlines until the signal fires; throws when the storage fails, and may then be run again. */
   run(signal: AbortSignal): Promise<never>;
 }
@@ -59,7 +59,7 @@ export function openWrites(below: Omit<WriteContext, 'table'>): Writes {
     openCount: () => table.countOpen.get()?.count ?? 0,
     openOf: (encoderId) => table.open.all(encoderId).length,
     counts: (finishedSince) => table.countByStatus.all(finishedSince),
-    reports: openReports(parts),
+    reports: openEncoderReports(parts),
     run: (signal) => dispatch.run(signal),
   };
 }
@@ -170,7 +170,7 @@ function list(parts: Parts, encoderId: string, query: ListQuery): WriteRequestPa
   };
 }
 
-function openReports({ table, ledger, dispatch, events, clock, log }: Parts): Reports {
+function openEncoderReports({ table, ledger, dispatch, events, clock, log }: Parts): EncoderReports {
   const quietUntil = new Map<string, number>();
 
   function warn(encoderId: string, fields: Record<string, unknown>, message: string): void {

@@ -3,9 +3,17 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { KnownTime } from '../../platform/known-time.ts';
 import type { Log } from '../../platform/log.ts';
-import type { LiveEvent, WriteProgress } from './cloud-event.ts';
+import {
+  type EncodedEvent,
+  type Gap,
+  gapEvent,
+  type LiveEvent,
+  liveEvent,
+  type Recorded,
+  type WriteProgress,
+  writeProgressEvent,
+} from './cloud-event.ts';
 import { type FillRate, openFillRate } from './fill-rate.ts';
-import { openRecorder } from './recorder.ts';
 import { openRetention, type Retention } from './retention.ts';
 import { openSink, type Sink, type SinkBounds } from './sink.ts';
 import { openSinkNames, openSinkTable, type SinkTable } from './sink-table.ts';
@@ -50,7 +58,7 @@ export interface EventLogOptions {
 }
 
 export async function openEvents(options: EventLogOptions): Promise<EventLog> {
-  const { database, clock, time, log, systemId } = options;
+  const { database, clock, time, log } = options;
   const table = openEventTable(database);
   const listeners = new Set<() => void>();
   const wake = () => {
@@ -59,22 +67,15 @@ export async function openEvents(options: EventLogOptions): Promise<EventLog> {
   const numbers = await numberSinks(options);
   const tables = options.sinks.map(({ name }) => openSinkTable(database, numbers.get(name) ?? 0));
   const fillRate = openFillRate(clock, longestBacklog(tables, time.now()));
-  const recorder = openRecorder({
-    table,
-    clock,
-    systemId,
-    time,
-    recorded(seq, bytes) {
-      fillRate.add(bytes);
-      for (const sink of sinks) sink.table.countUp(seq);
-    },
+  const recorder = openRecorder(options, table, (seq, bytes) => {
+    fillRate.add(bytes);
+    for (const sink of sinks) sink.table.countUp(seq);
   });
   const sinks = tables.map((table, index): Sink => {
     const bounds = options.sinks[index] as SinkBounds;
     const { name } = bounds;
     const id = numbers.get(name) ?? 0;
-    const recordGap: Parameters<typeof openSink>[0]['recordGap'] = (gap) => recorder.gap(gap, { id, name });
-    return openSink({ bounds, time, fillRate, recordGap, table });
+    return openSink({ bounds, time, fillRate, recordGap: (gap) => recorder.gap(gap, { id, name }), table });
   });
   return {
     writeProgress: recorder.writeProgress,
@@ -120,4 +121,51 @@ async function numberSinks({ database, log, sinks }: EventLogOptions): Promise<M
   for (const { name } of added)
     log.info({ sink: name }, `the sink ${name} is new: it begins at the oldest event that is kept`);
   return new Map(names.all().map(({ name, id }) => [name, id]));
+}
+
+/** Appends to the log. All of it runs inside a commit job, so a fact and its event are durable together. */
+function openRecorder(
+  { clock, systemId, time }: EventLogOptions,
+  table: EventTable,
+  /** After each event, which may be for all sinks. */
+  recorded: (seq: number, bytes: number) => void,
+): Pick<EventLog, 'writeProgress' | 'publish'> & {
+  /** What was not delivered, as an event for the sink of that number alone; returns its seq. */
+  gap(gap: Gap, sink: { id: number; name: string }): number;
+} {
+  function append(
+    event: EncodedEvent,
+    { clockSynchronised }: Recorded,
+    whose: { encoderId: string; sequence: number | null; sink: number | null },
+  ): number {
+    const { encoderId, sequence, sink } = whose;
+    const head = {
+      encoderId,
+      sequence,
+      recordedAt: time.now(),
+      clockSynchronised: clockSynchronised ? 1 : 0,
+      bytes: Buffer.byteLength(event.body),
+    };
+    const seq = table.insert(event, head, sink);
+    recorded(seq, head.bytes);
+    return seq;
+  }
+
+  const now = (): Recorded => ({ systemId, at: clock.now(), clockSynchronised: time.synchronised() });
+
+  return {
+    writeProgress(progress) {
+      const { encoderId } = progress;
+      const at = now();
+      const sequence = table.nextSequence(encoderId);
+      append(writeProgressEvent(progress, sequence, at), at, { encoderId, sequence, sink: null });
+    },
+    publish(event) {
+      table.insertLive(event.type, time.now(), liveEvent(event, now()));
+    },
+    gap(gap, { id, name }) {
+      const at = now();
+      return append(gapEvent(gap, name, at), at, { encoderId: gap.encoderId, sequence: null, sink: id });
+    },
+  };
 }

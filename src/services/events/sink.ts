@@ -65,7 +65,7 @@ export interface SinkOptions {
   table: SinkTable;
   time: Pick<KnownTime, 'now'>;
   fillRate: FillRate;
-  /** Records what was not delivered, for this sink alone (recorder.ts); returns its seq. */
+  /** Records what was not delivered, for this sink alone (events.ts); returns its seq. */
   recordGap: (gap: Gap) => number;
 }
 

@@ -10,7 +10,7 @@ import {
 } from '../../test/drivers/encoder/certificates.ts';
 import { up } from '../../test/drivers/encoder/embedded.ts';
 import { PINGREQ, subscribePacket, type TestPeer, TYPE, WAIT } from '../../test/drivers/encoder/peer.ts';
-import { openBroker } from './broker.ts';
+import { openBroker } from './embedded.ts';
 import { openSite, type Site } from './link.contract.ts';
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} };

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { temporaryDatabase } from '../../../test/temporary.ts';
-import { BOOTS_KEPT, storeOnce } from './inbox.ts';
-import { openEncoderTable } from './table.ts';
+import { BOOTS_KEPT, openEncoderTable, storeOnce } from './table.ts';
 
 const BOOT = '7b0f1a52-6a0e-4c39-8f0e-3d8e0d1c0001';
 
