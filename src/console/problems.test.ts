@@ -89,3 +89,26 @@ test('an event is called by a word, and one that is new as in the interface', as
   expect(kindOf('gatehouse.door.late-outcome.v1')).toBe('Late outcome');
   expect(kindOf('gatehouse.door.unheard-of.v1')).toBe('unheard-of');
 });
+
+test('a cluster is a problem while nothing would take over, and a worse one while nothing may move', () => {
+  const { clusterProblems } = problems;
+  const standby = { name: 'b', takesOver: true, reason: null, behind: 1, seenSeconds: 1 };
+  const now = {
+    name: 'a',
+    epoch: 3,
+    acts: true,
+    durability: 'local' as const,
+    standby,
+    waitingBytes: 0,
+    lastError: null,
+  };
+  expect(clusterProblems(null)).toEqual([]);
+  expect(clusterProblems(now)).toEqual([]);
+  const late = { ...standby, takesOver: false, reason: 'another version', behind: 1 };
+  expect(clusterProblems({ ...now, standby: late })[0]).toMatchObject({
+    severity: 'warn',
+    detail: 'another version · 1 message behind',
+  });
+  expect(clusterProblems({ ...now, acts: false })[0]).toMatchObject({ severity: 'bad' });
+  expect(clusterProblems({ ...now, standby: null })[0]?.detail).toBe('No gateway follows.');
+});

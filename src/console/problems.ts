@@ -2,6 +2,7 @@
 import type { Encoder } from '../resources/encoders/schema.ts';
 import type { Zgate } from '../resources/zgates/schema.ts';
 import type { Status } from '../services/status/schema.ts';
+import { standbyText } from './cluster.tsx';
 import { duration, linkFault, reasonOf, t } from './words.ts';
 
 export interface Problem {
@@ -28,6 +29,7 @@ export interface Absent {
 export function problemsOf(status: Status, absent: Absent): Problem[] {
   return [
     ...controller(status),
+    ...clusterProblems(status.cluster),
     ...wires(status),
     ...upstream(status),
     ...away(status, absent),
@@ -53,6 +55,14 @@ function controller({ database, clock, configuration }: Status): Problem[] {
   if (configuration.error !== null)
     problems.push({ severity: 'warn', title: t('configurationError'), detail: configuration.error });
   return problems;
+}
+
+export function clusterProblems(now: Status['cluster']): Problem[] {
+  if (!now || (now.acts && now.standby?.takesOver)) return [];
+  const name = now.standby?.name ?? '–';
+  return now.acts
+    ? [{ severity: 'warn', title: t('clusterAlone'), detail: standbyText(now.standby), href: '#/system' }]
+    : [{ severity: 'bad', title: t('leaseOver'), detail: t('leaseOverHelp', { name }), href: '#/system' }];
 }
 
 function wires({ field, zgates, buses, missingDevices }: Status): Problem[] {

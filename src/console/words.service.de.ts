@@ -101,6 +101,17 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
     '{id} ausmustern? Er verschwindet mit seinen Schreibaufträgen aus den Listen. Ist er verbunden, zuerst sperren.',
   replaceAnyway: 'Trotzdem ersetzen: Es wird später montiert',
   newHere: 'Geräte an diesem Bus, die noch keinen Namen haben',
+  cluster: 'Cluster',
+  clusterActive: 'aktiv · Epoche {epoch} · durability: {durability}',
+  leaseHeld: 'hat die Lease',
+  leaseOver: 'Lease nicht erneuert: bewegt nichts',
+  leaseOverHelp:
+    'NATS antwortet nicht, und {name} kann inzwischen aktiv sein. Sehen Sie nach den NATS-Servern und dem Netz zu ihnen.',
+  takesOver: 'übernimmt, wenn er ausfällt',
+  takesOverNot: 'übernimmt nicht',
+  standbyNone: 'Kein Controller folgt.',
+  standbyBehind: '{count} {count?Nachricht:Nachrichten} zurück',
+  clusterAlone: 'Fällt dieser Controller aus, übernimmt keiner',
   backups: 'Backups',
   backupNone:
     'Kein Backup ist konfiguriert: den öffentlichen Teil eines Schlüssels (gatehouse backup key) unter backup.recipients eintragen.',

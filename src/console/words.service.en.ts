@@ -93,6 +93,17 @@ export const serviceEn = {
     'Retire {id}? It disappears from the lists, with its write requests. Revoke it first if it is connected.',
   replaceAnyway: 'Replace all the same: it is mounted later',
   newHere: 'Devices on this bus that have no name yet',
+  cluster: 'Cluster',
+  clusterActive: 'active · epoch {epoch} · durability: {durability}',
+  leaseHeld: 'holds the lease',
+  leaseOver: 'lease not renewed: moves nothing',
+  leaseOverHelp:
+    'NATS does not answer, and {name} may be active meanwhile. Look at the NATS servers and the network to them.',
+  takesOver: 'takes over when it is gone',
+  takesOverNot: 'does not take over',
+  standbyNone: 'No gateway follows.',
+  standbyBehind: '{count} {count?message:messages} behind',
+  clusterAlone: 'Nothing takes over when this controller is gone',
   backups: 'Backups',
   backupNone:
     'No backup is configured: put the public half of a key (gatehouse backup key) into backup.recipients.',

@@ -2,6 +2,7 @@
 import type { Status } from '../../services/status/schema.ts';
 import { call, mayDo } from '../api.ts';
 import { BackupNow } from '../backup-now.tsx';
+import { ClusterPart } from '../cluster.tsx';
 import { Fact } from '../fact.tsx';
 import { backlogOf, type Sink, worstFirst } from '../problems.ts';
 import { Support } from '../support.tsx';
@@ -27,6 +28,7 @@ export function System() {
       <h1>{t('system')}</h1>
       {fault && <p role="alert">{fault}</p>}
       {status ? <Facts status={status} /> : !fault && <p role="status">{t('loading')}</p>}
+      {status?.cluster && <ClusterPart cluster={status.cluster} />}
       {status && <Sinks sinks={worstFirst(status.sinks)} />}
       {status && status.field.links.length > 0 && <Links links={status.field.links} />}
       {status && <BackupNow backup={status.backup} now={Date.parse(status.clock.now)} ended={again} />}
