@@ -4,12 +4,13 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { vi } from 'vitest';
+import { until } from './bench/zigbee/waiting.ts';
 import { NATS_SERVER } from './services/events/nats.ts';
 
 const SERVERS = [0, 1, 2];
 /** A leader is elected within 9 s. */
-const ELECTED = { timeout: 60_000, interval: 50 };
+const PATIENCE_MS = 60_000;
+const LOOK_EVERY_MS = 50;
 
 export interface NatsCluster extends AsyncDisposable {
   /** Of each server, for clients. */
@@ -19,7 +20,7 @@ export interface NatsCluster extends AsyncDisposable {
   /** With -9. */
   kill(server: number): Promise<void>;
   /** With what it has on its disk; resolves when the servers that run have a leader. */
-  start(server: number): Promise<void>;
+  start(...servers: number[]): Promise<void>;
   /** Resolves when all that run have read their configuration again. */
   reload(): Promise<void>;
 }
@@ -55,12 +56,10 @@ export async function openNatsCluster(
     server.process = spawn(NATS_SERVER, ['-c', server.file], { stdio: 'ignore' });
   };
   const hasLeader = () =>
-    vi.waitFor(async () => {
-      for (const server of running()) {
-        const { meta_cluster: meta } = await monitored(server, 'jsz');
-        if (!meta?.leader || meta.cluster_size !== SERVERS.length) throw new Error('no server leads');
-      }
-    }, ELECTED);
+    until('the servers have a leader', PATIENCE_MS, LOOK_EVERY_MS, async () => {
+      const seen = await Promise.all(running().map((server) => monitored(server, 'jsz')));
+      return seen.every(({ meta_cluster: meta }) => meta?.leader && meta.cluster_size === SERVERS.length);
+    });
 
   for (const server of servers) begin(server);
   await hasLeader();
@@ -68,8 +67,8 @@ export async function openNatsCluster(
     urls: clients.map((port) => `nats://127.0.0.1:${port}`),
     ports,
     kill: (server) => end(servers[server]),
-    async start(server) {
-      begin(servers[server] as Server);
+    async start(...wanted) {
+      for (const server of wanted) begin(servers[server] as Server);
       await hasLeader();
     },
     async reload() {
@@ -94,9 +93,10 @@ async function end(server: Server | undefined): Promise<void> {
 async function reloaded(server: Server): Promise<void> {
   const { config_load_time: before } = await monitored(server, 'varz');
   server.process?.kill('SIGHUP');
-  await vi.waitFor(async () => {
-    if ((await monitored(server, 'varz')).config_load_time === before) throw new Error('not reloaded');
-  }, ELECTED);
+  await until('a configuration is read again', PATIENCE_MS, LOOK_EVERY_MS, async () => {
+    const { config_load_time: now } = await monitored(server, 'varz');
+    return now !== undefined && now !== before;
+  });
 }
 
 interface Monitored {
@@ -104,8 +104,10 @@ interface Monitored {
   meta_cluster?: { leader?: string; cluster_size?: number };
 }
 
+/** Empty while it does not answer. */
 async function monitored({ monitor }: Server, what: 'varz' | 'jsz'): Promise<Monitored> {
-  return (await (await fetch(`http://127.0.0.1:${monitor}/${what}`)).json()) as Monitored;
+  const answer = await fetch(`http://127.0.0.1:${monitor}/${what}`).catch(() => undefined);
+  return answer?.ok ? ((await answer.json()) as Monitored) : {};
 }
 
 /** So many for each server; all are held until the last one is found. */

@@ -72,7 +72,7 @@ export function smallDisk(bytes: number): SmallDisk {
       closeSync(descriptor);
       if (statSync(filler).size === 0) throw new Error('there was nothing to fill');
     },
-    makeRoom: () => rmSync(filler),
+    makeRoom: () => rmSync(filler, { force: true }),
     setReadOnly(isReadOnly) {
       const { status, stderr } = asRoot('mount', '-o', `remount,${isReadOnly ? 'ro' : 'rw'}`, folder);
       if (status !== 0) throw new Error(`cannot remount a small disk: ${stderr}`);

@@ -99,8 +99,7 @@ describe.skipIf(opensslIsMissing || natsMissing)('a cluster of NATS servers', ()
     );
     const lost = host.calls.filter(({ what }) => what === 'lost').length;
     expect(lost).toBeGreaterThanOrEqual(4);
-    await broker.start(0);
-    await broker.start(1);
+    await broker.start(0, 1);
     const back = await site.enterAt(1, 'moves', moves);
     await converse(site, back, 'moves', '{"n":3}');
   });

@@ -5,6 +5,7 @@
  * in:  {"record": [{"encoder": "desk-1", "n": 7}]}   one commit
  *      {"jump": milliseconds}                       the wall clock
  * out: {"recorded": [...]}      it is on the disk
+ *      {"refused": n}          so many are not: the disk takes nothing
  *      {"waiting": {"name": n}} twenty times a second
  */
 import { createInterface } from 'node:readline';
@@ -26,13 +27,19 @@ export interface Step {
   n: number;
 }
 
-export type RecorderMessage = { recorded: Step[] } | { waiting: Record<string, number> };
+export type RecorderMessage =
+  | { recorded: Step[] }
+  | { refused: number }
+  | { waiting: Record<string, number> };
 
 const [, , file = '', configured = ''] = process.argv;
 const report = (what: RecorderMessage) => process.stdout.write(`${JSON.stringify(what)}\n`);
 let ahead = 0;
 const clock: Clock = { ...systemClock, now: () => systemClock.now() + ahead };
-const database = await openDatabase({ file, monotonic: clock.monotonic, failed: console.error });
+const failed = (error: unknown) => {
+  if ((error as { code?: string }).code !== 'SQLITE_FULL') console.error(error);
+};
+const database = await openDatabase({ file, monotonic: clock.monotonic, failed });
 const common = { database, clock, time: { now: systemClock.now, synchronised: () => true }, log: silentLog };
 const settings = sinksOf(configSchema.parse({ sinks: JSON.parse(configured) }));
 const events = await openEvents({ ...common, systemId: SYSTEM_ID, sinks: settings });
@@ -72,7 +79,8 @@ async function record(steps: Step[]): Promise<void> {
 
 for await (const line of createInterface({ input: process.stdin })) {
   const order = JSON.parse(line) as { record?: Step[]; jump?: number };
-  if (order.record) void record(order.record);
+  const { record: steps } = order;
+  if (steps) record(steps).catch(() => report({ refused: steps.length }));
   if (order.jump) ahead += order.jump;
 }
 process.exit();

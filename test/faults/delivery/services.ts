@@ -2,8 +2,10 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { expect, vi } from 'vitest';
+import { openNatsCluster } from '../../nats-cluster.ts';
 import { openTestBroker } from '../../services/events/broker.ts';
-import { openNats, type TestNats } from '../../services/events/nats.ts';
+import { ask } from '../../services/events/nats.ts';
 import { temporaryFolder } from '../../temporary.ts';
 
 export interface Service {
@@ -103,36 +105,53 @@ export async function openWebhook(): Promise<Service> {
   };
 }
 
+/** On three servers, which keep three copies. */
 export async function openStream(): Promise<Service & AsyncDisposable> {
-  const folder = temporaryFolder();
-  let nats: TestNats = await openNats(folder);
-  const { port, url } = nats;
-  let isAway = false;
-  await nats.ask('STREAM.CREATE.events', { name: 'events', subjects: ['gatehouse.>'], storage: 'file' });
+  const cluster = await openNatsCluster(temporaryFolder());
+  const away = new Set<number>();
+  /** The client is at the first one until that dies. */
+  let next = 0;
+  const kill = async (count: number) => {
+    for (let killed = 0; killed < count; killed += 1) {
+      away.add(next);
+      await cluster.kill(next);
+      next = (next + 1) % cluster.urls.length;
+    }
+  };
+  const asked = (name: string, body?: object) => {
+    const index = cluster.urls.findIndex((_, server) => !away.has(server));
+    return ask(Number(new URL(cluster.urls[index] ?? '').port), `$JS.API.${name}`, body);
+  };
+  const settings = { name: 'events', subjects: ['gatehouse.>'], storage: 'file', num_replicas: 3 };
+  await vi.waitFor(
+    async () => expect(await asked('STREAM.CREATE.events', settings)).not.toHaveProperty('error'),
+    {
+      timeout: 30_000,
+      interval: 100,
+    },
+  );
   return {
-    settings: { kind: 'nats', name: 'nats', urls: [url] },
+    settings: { kind: 'nats', name: 'nats', urls: cluster.urls },
     faults: {
-      'nats: the server is killed': async () => {
-        if (isAway) return;
-        isAway = true;
-        await nats.kill();
-      },
+      'nats: the server of the client is killed': () => kill(1),
+      'nats: two of three servers are killed': () => kill(2),
     },
     async heal() {
-      if (isAway) nats = await openNats(folder, { port });
-      isAway = false;
+      const started = [...away];
+      away.clear();
+      await cluster.start(...started);
     },
     async delivered() {
-      const { state } = (await nats.ask('STREAM.INFO.events')) as { state: { last_seq: number } };
+      const { state } = (await asked('STREAM.INFO.events')) as { state: { last_seq: number } };
       const found: string[] = [];
       for (let seq = 1; seq <= state.last_seq; seq += 1) {
-        const { message } = (await nats.ask('STREAM.MSG.GET.events', { seq })) as {
+        const { message } = (await asked('STREAM.MSG.GET.events', { seq })) as {
           message: { data: string };
         };
         found.push(Buffer.from(message.data, 'base64').toString());
       }
       return found;
     },
-    [Symbol.asyncDispose]: () => nats[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]: () => cluster[Symbol.asyncDispose](),
   };
 }

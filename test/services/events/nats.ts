@@ -60,7 +60,7 @@ function urlIn(file: string): string | undefined {
 }
 
 /** One request and its answer, by the NATS client protocol. */
-async function ask(port: number, subject: string, body?: object): Promise<Record<string, unknown>> {
+export async function ask(port: number, subject: string, body?: object): Promise<Record<string, unknown>> {
   const socket = connect(port, '127.0.0.1');
   const payload = body ? JSON.stringify(body) : '';
   socket.write('CONNECT {"verbose":false}\r\nSUB answer 1\r\n');
