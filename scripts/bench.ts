@@ -11,8 +11,9 @@ import { parseArgs } from 'node:util';
 import { benchApi } from '../test/bench/api.ts';
 import { benchBridge } from '../test/bench/bridge.ts';
 import { benchBurst } from '../test/bench/burst.ts';
+import { benchCluster } from '../test/bench/cluster.ts';
 import { benchConsole } from '../test/bench/console.ts';
-import { benchDesk } from '../test/bench/desk.ts';
+import { benchDesk, benchDeskByBroker } from '../test/bench/desk.ts';
 import { benchDiskWrites } from '../test/bench/disk-writes.ts';
 import { benchDrain } from '../test/bench/drain.ts';
 import { benchGrowth } from '../test/bench/growth.ts';
@@ -24,6 +25,7 @@ import { benchOsdpFaults } from '../test/bench/osdp/faults.ts';
 import { benchOsdpPolls } from '../test/bench/osdp/polls.ts';
 import { benchOsdpProcessor } from '../test/bench/osdp/processor.ts';
 import { benchPackage } from '../test/bench/package.ts';
+import { benchReconnect } from '../test/bench/reconnect.ts';
 import { benchBusDead } from '../test/bench/rs485/dead.ts';
 import { benchBusInterface } from '../test/bench/rs485/interface.ts';
 import { benchBusMemory } from '../test/bench/rs485/memory.ts';
@@ -58,6 +60,9 @@ const BENCHES: Record<string, (options: Options) => Promise<BenchTable>> = {
   'start-full': benchStartFull,
   'stored-site': benchStoredSite,
   desk: benchDesk,
+  'desk-broker': benchDeskByBroker,
+  reconnect: benchReconnect,
+  cluster: benchCluster,
   console: benchConsole,
   api: benchApi,
   'slow-disk': benchSlowDisk,

@@ -6,10 +6,13 @@
  */
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { Agent, request } from 'node:https';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { openTestAuthority } from '../drivers/encoder/certificates.ts';
+import { openEncoderMosquitto } from '../drivers/encoder/mosquitto.ts';
 import { type EncoderEvent, INSTANT } from '../simulators/encoder/commands.ts';
 import { openEncoder } from '../simulators/encoder/encoder.ts';
 import { openTestSite, type TestSite } from '../simulators/test-site.ts';
@@ -25,6 +28,7 @@ const REQUESTS_PER_SECOND = 50;
 const WARM_UP_REQUESTS = 100;
 const P99_TARGET_MS = 10;
 const RSS_TARGET_MB = 130;
+const EXTERNAL_TARGET = 2;
 
 interface Samples {
   accepted: number[];
@@ -41,6 +45,25 @@ interface Marks {
 
 export async function benchDesk(): Promise<BenchTable> {
   await using site = await openTestSite();
+  const { rounds, connected } = await measured(site);
+  const events = rounds.reduce((sum, { forwarded }) => sum + forwarded.length, 0);
+  return {
+    title: `The desk: ${ENCODERS} encoders, ${ROUNDS} rounds of ${REQUESTS_PER_ROUND} write requests at ${REQUESTS_PER_SECOND}/s, ${events} events`,
+    rows: [
+      ...latencies(rounds),
+      {
+        what: `memory of the daemon with ${ENCODERS} encoders registered and connected`,
+        figure: `${connected} MB`,
+        target: `≤ ${RSS_TARGET_MB} MB`,
+        met: connected <= RSS_TARGET_MB,
+      },
+      { what: 'memory of the daemon after the run', figure: `${residentMegabytes(site.daemon.pid)} MB` },
+    ],
+    notes: ['client, encoders, notification service and daemon share the machine'],
+  };
+}
+
+async function measured(site: TestSite): Promise<{ rounds: Samples[]; connected: number }> {
   // The first start of a new version fills Node's code cache, which takes 15 MB that no later start takes.
   await site.daemon.kill();
   await site.daemon.start();
@@ -67,34 +90,75 @@ export async function benchDesk(): Promise<BenchTable> {
     await drive(site, agent.agent, marks, REQUESTS_PER_ROUND);
     rounds.push(marks.samples);
   }
-  const events = rounds.reduce((sum, { forwarded }) => sum + forwarded.length, 0);
-  return {
-    title: `The desk: ${ENCODERS} encoders, ${ROUNDS} rounds of ${REQUESTS_PER_ROUND} write requests at ${REQUESTS_PER_SECOND}/s, ${events} events`,
-    rows: [
-      latency(
-        'PUT write request → 202',
-        rounds.map(({ accepted }) => accepted),
+  return { rounds, connected };
+}
+
+function latencies(rounds: Samples[]): Row[] {
+  return [
+    latency(
+      'PUT write request → 202',
+      rounds.map(({ accepted }) => accepted),
+    ),
+    latency(
+      'PUT write request → down/write at the encoder',
+      rounds.map(({ delivered }) => delivered),
+      P99_TARGET_MS,
+    ),
+    latency(
+      'up/progress → notification service',
+      rounds.map(({ forwarded }) => forwarded),
+      P99_TARGET_MS,
+    ),
+  ];
+}
+
+/** The same with mosquitto between the gateway and its encoders, in one run. */
+export async function benchDeskByBroker(): Promise<BenchTable> {
+  const embedded = await measuredEmbedded();
+  const external = await measuredExternal();
+  const row = (what: string, of: (samples: Samples) => number[]): Row => {
+    const [own, theirs] = [embedded, external].map((rounds) =>
+      quantile(
+        rounds.map((samples) => quantile(of(samples), 0.5)),
+        0.5,
       ),
-      latency(
-        'PUT write request → down/write at the encoder',
-        rounds.map(({ delivered }) => delivered),
-        P99_TARGET_MS,
-      ),
-      latency(
-        'up/progress → notification service',
-        rounds.map(({ forwarded }) => forwarded),
-        P99_TARGET_MS,
-      ),
-      {
-        what: `memory of the daemon with ${ENCODERS} encoders registered and connected`,
-        figure: `${connected} MB`,
-        target: `≤ ${RSS_TARGET_MB} MB`,
-        met: connected <= RSS_TARGET_MB,
-      },
-      { what: 'memory of the daemon after the run', figure: `${residentMegabytes(site.daemon.pid)} MB` },
-    ],
-    notes: ['client, encoders, notification service and daemon share the machine'],
+    ) as [number, number];
+    const factor = theirs / own;
+    return {
+      what,
+      figure: `p50 ${own.toFixed(1)} → ${theirs.toFixed(1)} ms, ${factor.toFixed(1)} ×`,
+      target: `≤ ${EXTERNAL_TARGET} ×`,
+      met: factor <= EXTERNAL_TARGET,
+    };
   };
+  return {
+    title: `The desk with the embedded broker → with mosquitto: ${ENCODERS} encoders, medians of ${ROUNDS} rounds`,
+    rows: [
+      row('PUT write request → down/write at the encoder', ({ delivered }) => delivered),
+      row('up/progress → notification service', ({ forwarded }) => forwarded),
+    ],
+  };
+}
+
+async function measuredEmbedded(): Promise<Samples[]> {
+  await using site = await openTestSite();
+  return (await measured(site)).rounds;
+}
+
+async function measuredExternal(): Promise<Samples[]> {
+  const folder = await mkdtemp(join(tmpdir(), 'gatehouse-broker-'));
+  await using stack = new AsyncDisposableStack();
+  stack.defer(() => rm(folder, { recursive: true, force: true }));
+  const authority = stack.use(openTestAuthority('Broker'));
+  const { certFile, keyFile } = authority.client('/CN=gatehouse');
+  const mosquitto = stack.use(await openEncoderMosquitto(folder, authority, ['gatehouse']));
+  const urls = mosquitto.addresses().map(({ port }) => `mqtts://127.0.0.1:${port}`);
+  const administration = 'mosquitto-dynsec';
+  const broker = { urls, caFile: authority.rootFile, certFile, keyFile, administration };
+  const site = stack.use(await openTestSite({ config: { encoders: { broker } } }));
+  // The daemon made its CA at its first start.
+  await mosquitto.trust(readFileSync(site.daemon.caFile, 'utf8'));
+  return (await measured(site)).rounds;
 }
 
 /** Registers and connects them; they come back by themselves when the daemon does. */
