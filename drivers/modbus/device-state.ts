@@ -4,6 +4,7 @@ import { INPUT_PINS, OUTPUT_PINS, type Rs485Report, type Rs485Settings } from '.
 import { areSame } from '../rs485/are-same.ts';
 import { unsupportedOf } from '../rs485/carries.ts';
 import type { LivePulses } from './live-pulses.ts';
+import { openNaming } from './naming.ts';
 import { flagAt, type ObservationsOptions, openObservations } from './observations.ts';
 import { PRODUCT_CODE, REVISION } from './product.ts';
 import type { Profile } from './profile-shape.ts';
@@ -11,6 +12,7 @@ import {
   bitsAt,
   EMPTY_IMAGE,
   type Image,
+  isWithin,
   numberAt,
   type Span,
   spanOf,
@@ -26,6 +28,8 @@ export interface StateOptions extends ObservationsOptions {
   pulses: LivePulses;
   relayFault(): Rs485Report['relayFault'];
   guard: Pick<WatchdogGuard, 'unfed'>;
+  /** No other device of the link has settings of this version. */
+  isAlone(version: number): boolean;
   reportState(report: Rs485Report): void;
 }
 
@@ -48,6 +52,10 @@ export interface DeviceState {
   take(span: Span, values: readonly (number | boolean)[], askedAt: number): void;
   /** The name that the device gives now; undefined when it gives none though it should. By its place where it has none. */
   identify(): string | undefined;
+  /** When it was asked for what shows that it is still this one (naming.ts). */
+  namedAt(): number;
+  /** A reply was missed: another one may be in its place. */
+  doubt(): void;
   /** It is this one from now on; another one in its place is gone. */
   adopt(hwId: string): void;
   /** `restart`: by a restart alone. */
@@ -60,11 +68,12 @@ export interface DeviceState {
 }
 
 export function openState(options: StateOptions): DeviceState {
-  const { unit, profile, reportState } = options;
+  const { profile, reportState } = options;
   const observations = openObservations(options);
   const required = proofOfProfile(profile);
   const watchdog = required && { ...required, isNamedByPlace: profile.identity.hwId === undefined };
   const pins = openPinTimes(profile);
+  const naming = openNaming(profile, options.isAlone);
   let image = EMPTY_IMAGE;
   let name: string | undefined;
   let applied: Applied | undefined;
@@ -74,21 +83,16 @@ export function openState(options: StateOptions): DeviceState {
   let settled: readonly unknown[] = [];
   let reportedOf: readonly unknown[] = [];
 
-  const report = (hwId: string, connected: boolean): Rs485Report => ({
-    connected,
-    hwId,
-    address: unit,
-    ...factsOf(image, profile, standard.all()),
-    // As soon as it falls silent: they are read before it is connected again.
-    levels: connected ? levelsIn(image, profile) : {},
-    reportedSettingsVersion: versionIn(image, profile) ?? applied?.version ?? 0,
-    settings: settingsNow(image, profile, applied),
-    edges: observations.edges(),
-    pulse: connected ? options.pulses.shown(image) : null,
-    watchdog: watchdog && { ...watchdog, unfed: options.guard.unfed() },
-    relayFault: options.relayFault(),
-    effectiveUnlockMilliseconds: effectiveUnlock(profile, settingsNow(image, profile, applied)),
-  });
+  const report = (hwId: string, connected: boolean) =>
+    reportOf(options, {
+      hwId,
+      connected,
+      image,
+      applied,
+      objects: standard.all(),
+      edges: observations.edges(),
+      watchdog,
+    });
 
   return {
     identified: standard.add,
@@ -98,8 +102,11 @@ export function openState(options: StateOptions): DeviceState {
     take(span, values, askedAt) {
       pins.read(span, askedAt);
       image = withRead(image, span, values);
+      naming.taken(span, image, { askedAt, isSame: () => nameIn(image, options) === name });
     },
     identify: () => nameIn(image, options),
+    namedAt: naming.namedAt,
+    doubt: naming.doubt,
     adopt(hwId) {
       if (name !== undefined && name !== hwId) {
         reportState({ ...report(name, false), levels: {}, pulse: null });
@@ -144,6 +151,37 @@ export function openState(options: StateOptions): DeviceState {
   };
 }
 
+interface Known {
+  hwId: string;
+  connected: boolean;
+  image: Image;
+  applied: Applied | undefined;
+  objects: ReadonlyMap<number, string>;
+  edges: Rs485Report['edges'];
+  watchdog: Rs485Report['watchdog'];
+}
+
+function reportOf(options: StateOptions, known: Known): Rs485Report {
+  const { unit, profile } = options;
+  const { hwId, connected, image, applied, watchdog } = known;
+  const settings = settingsNow(image, profile, applied);
+  return {
+    connected,
+    hwId,
+    address: unit,
+    ...factsOf(image, profile, known.objects),
+    // As soon as it falls silent: they are read before it is connected again.
+    levels: connected ? levelsIn(image, profile) : {},
+    reportedSettingsVersion: versionIn(image, profile) ?? applied?.version ?? 0,
+    settings,
+    edges: known.edges,
+    pulse: connected ? options.pulses.shown(image) : null,
+    watchdog: watchdog && { ...watchdog, unfed: options.guard.unfed() },
+    relayFault: options.relayFault(),
+    effectiveUnlockMilliseconds: effectiveUnlock(profile, settings),
+  };
+}
+
 function nameIn(image: Image, { profile, linkId, unit }: StateOptions): string | undefined {
   const { hwId } = profile.identity;
   return hwId ? textAt(image, hwId) || undefined : `${linkId}-${unit}`;
@@ -164,14 +202,8 @@ function openPinTimes({ inputs, outputs }: Profile) {
   const places = [inputs, outputs].filter((place) => place !== undefined).map(spanOf);
   const times = new Map<Span, number>();
   return {
-    read({ table, address, quantity }: Span, askedAt: number): void {
-      for (const place of places) {
-        const isWithin =
-          place.table === table &&
-          place.address >= address &&
-          place.address + place.quantity <= address + quantity;
-        if (isWithin) times.set(place, askedAt);
-      }
+    read(span: Span, askedAt: number): void {
+      for (const place of places) if (isWithin(place, span)) times.set(place, askedAt);
     },
     /** Of the older ones of both; undefined: some were not read yet. */
     readAt: () => (times.size > 0 && times.size === places.length ? Math.min(...times.values()) : undefined),

@@ -26,6 +26,8 @@ export interface Device extends Disposable {
   hwId(): string | undefined;
   /** As it says now: another one may be in its place. */
   shownName(): string | undefined;
+  /** When it was asked for what shows that it is still this one (naming.ts). */
+  namedAt(): number;
   connected(): boolean;
   /** Why nothing is sent to it while it is not connected. */
   absence(): string;
@@ -64,6 +66,8 @@ export function openDevice(options: DeviceOptions): Device {
   let connected = false;
   /** It has restarted, perhaps in another place: nothing is sent to it by its name until that was read. */
   let isInDoubt = false;
+  /** It is read again: what was read last may be of another one. */
+  let isReadAgain = false;
   let warning: BusWarning | undefined;
 
   function warn(fault: BusWarning | undefined): void {
@@ -76,6 +80,7 @@ export function openDevice(options: DeviceOptions): Device {
     const was = connected;
     connected = false;
     isInDoubt = false;
+    isReadAgain = false;
     if (was) state.report(connected);
   }
 
@@ -88,6 +93,7 @@ export function openDevice(options: DeviceOptions): Device {
         state.adopt(hwId);
         connected = true;
         isInDoubt = false;
+        isReadAgain = false;
       },
     }),
     whole() {
@@ -99,6 +105,7 @@ export function openDevice(options: DeviceOptions): Device {
       log.info({ address: unit }, 'a device has restarted, or has other settings: it is read again');
       // Other settings alone are those that were just written.
       isInDoubt = state.hasChanged('restart');
+      isReadAgain = true;
     },
     hindered(reason, isOtherProduct) {
       warn(busWarning('DEVICE', { reason }));
@@ -117,6 +124,7 @@ export function openDevice(options: DeviceOptions): Device {
     poll,
     hwId: state.hwId,
     shownName: state.identify,
+    namedAt: state.namedAt,
     image: state.image,
     settings: state.settings,
     read: state.take,
@@ -129,6 +137,7 @@ export function openDevice(options: DeviceOptions): Device {
     },
     report() {
       const hwId = state.hwId();
+      if (isReadAgain) return;
       // It is elsewhere now.
       if (!connected && hwId !== undefined && options.isTaken(hwId)) return;
       state.report(connected, true);

@@ -42,6 +42,7 @@ import { probeAddress } from './probe.ts';
 import { profileSchema } from './profile.ts';
 import type { Profile } from './profile-shape.ts';
 import { type EndPulse, type Fire, openEndPulse, openPulse } from './pulses.ts';
+import { numberAt } from './registers.ts';
 import { firedRelaysOf, openRelayWatch, type RelayWatch } from './relay-watch.ts';
 import { blockOf, refusalOf, registersIn, registersOf } from './settings-block.ts';
 import { modbusTcpOver, openGatewayPort } from './tcp-port.ts';
@@ -187,6 +188,10 @@ function openMember(link: Link, unit: number, devices: Devices): ModbusMember {
     guard,
     claim: (hwId) => devices.claim(unit, hwId),
     isTaken: (hwId) => devices.isTaken(unit, hwId),
+    isAlone: (version) =>
+      devices
+        .others(unit)
+        .every(({ device: other }) => other.hwId() === hwId() || versionOf(other) !== version),
     polled: () => relays.polled(),
     staysClosed: () => void expiry.keep().catch(() => undefined),
   });
@@ -211,6 +216,11 @@ function openMember(link: Link, unit: number, devices: Devices): ModbusMember {
       device[Symbol.dispose]();
     },
   };
+}
+
+/** As it was shown last, by what is away now as well. */
+function versionOf({ profile, image }: Device): number | undefined {
+  return profile.settings && numberAt(image(), profile.settings.inForce);
 }
 
 function watch(link: Link, devices: Devices, watched: Watch['devices']): void {
@@ -260,7 +270,7 @@ const ATTEMPTS = 3;
 
 /** Puts settings in force: the whole block in one write, then read back. */
 async function applySettings(
-  { settingsVersion, settings }: Rs485Apply,
+  { hwId, settingsVersion, settings }: Rs485Apply,
   device: Device,
   { bus, clock }: Pick<Link, 'bus' | 'clock'>,
   { deadline, signal }: Until,
@@ -282,7 +292,7 @@ async function applySettings(
   );
   const order = { class: 'settings', deadline, attempts: ATTEMPTS } as const;
   const exchange = write(unit, { functionCode: 16, address: block.address, values });
-  const failure = await sentByName({ bus, device, clock }, exchange, { ...order, signal });
+  const failure = await sentByName({ bus, device, clock }, exchange, { ...order, hwId, signal });
   if (failure) throw failure;
   const { address, quantity } = block;
   const read = await bus.exchange(readRegisters(unit, { functionCode: 3, address, quantity }), order, signal);

@@ -5,8 +5,15 @@ import {
   openTestLink,
   profileNamed,
   settingsWith,
+  station,
   type TestDevice,
 } from '../../test/drivers/modbus/link.ts';
+import { manualClock } from '../../test/manual-clock.ts';
+import { settingsSchema } from '../../test/simulators/bus/plan.ts';
+import type { Exchange } from '../bus/exchange.ts';
+import type { Device } from './device.ts';
+import { write } from './messages.ts';
+import { sentByName } from './orders.ts';
 
 const IO = profileNamed('gatehouse-io');
 const pulse = (more: object = {}) => ({ hwId: 'GIO-0001', relay: 2, milliseconds: 3_000, ...more });
@@ -151,5 +158,116 @@ describe('two devices that change places between two polls, or at the moment of 
     await link.clock.advance(60_000);
     expect(link.report('GIO-0001')).toMatchObject({ connected: false });
     expect(link.report('GIO-0002')).toMatchObject({ connected: true, address: 17 });
+  });
+});
+
+describe('two devices whose settings have different versions, as a gateway gives them', () => {
+  const board = (hwId: string, settingsVersion: number) =>
+    station({ kind: 'gatehouse-io', hwId, settings: settingsSchema.parse({ settingsVersion }) });
+
+  /** GIO-0001 at 17 and GIO-0002 at 18, met, and polled long enough that names were read twice, and not just now. */
+  async function openTwo(versions: [number, number] = [4, 5]) {
+    const [first, second] = [board('GIO-0001', versions[0]), board('GIO-0002', versions[1])];
+    const stations = new Map<number, TestDevice>([
+      [17, first],
+      [18, second],
+    ]);
+    const link = await openTestLink({
+      stations,
+      profiles: { 'gatehouse-io': IO },
+      options: { devices: [{ unitId: 17 }, { unitId: 18 }] },
+    });
+    await link.clock.advance(75_000);
+    const exchange = () => stations.set(17, second).set(18, first);
+    return { link, stations, first, second, exchange };
+  }
+  type Two = Awaited<ReturnType<typeof openTwo>>;
+  const pulsesOf = ({ device }: Two['first']) =>
+    (device.describe(0).pulse as { takenMs: number[] }).takenMs.length;
+  /** What an order to 17 sends, until its answer. */
+  async function ordered({ link }: Two): Promise<{ asked: string[]; result: unknown }> {
+    const { length } = link.wire.sent;
+    const result = await link.execute('pulse', pulse()).catch((error: unknown) => error);
+    const sent = link.wire.sent.slice(length).map(({ bytes }) => Buffer.from(bytes));
+    return { asked: sent.filter(([unit]) => unit === 17).map(kindOf), result };
+  }
+  const kindOf = (frame: Buffer) => `${frame[1]} ${frame.toString('hex', 2, 4)} ${frame.readUInt16BE(4)}`;
+  const [NAME, POLL, ORDER, LOOK] = ['3 0300 8', '3 0000 10', '16 0200 4', '3 0002 8'];
+  const withoutPolls = (asked: readonly string[]) => asked.filter((one) => one !== POLL);
+
+  it('an order asks for no name that a poll has just shown: it is one write and one look', async () => {
+    const two = await openTwo();
+    await using _ = two.link;
+    const { asked, result } = await ordered(two);
+    expect([withoutPolls(asked), result]).toMatchObject([[ORDER, LOOK], { relay: 2 }]);
+  });
+
+  it.each([
+    ['the same version', 4, 4],
+    ['the version of a device from the factory', 0, 0],
+  ])('asks where both have %s', async (_, one, other) => {
+    const two = await openTwo([one, other]);
+    await using _link = two.link;
+    expect(withoutPolls((await ordered(two)).asked)).toEqual([NAME, ORDER, LOOK]);
+  });
+
+  it('asks after this process stood still for longer than half a second', async () => {
+    const two = await openTwo();
+    await using _ = two.link;
+    two.link.clock.hold(600);
+    expect(withoutPolls((await ordered(two)).asked)).toEqual([NAME, ORDER, LOOK]);
+  });
+
+  it('asks again once new settings are in force', async () => {
+    const two = await openTwo();
+    await using _ = two.link;
+    const settings = settingsWith({ unlockDurationMilliseconds: 9_000 });
+    await two.link.execute('applySettings', { hwId: 'GIO-0001', settingsVersion: 6, settings });
+    await two.link.clock.advance(1_000);
+    expect(withoutPolls((await ordered(two)).asked)).toEqual([NAME, ORDER, LOOK]);
+    await two.link.clock.advance(1_000);
+    expect(withoutPolls((await ordered(two)).asked)).toEqual([ORDER, LOOK]);
+  });
+
+  it('does not reach a device that was met at the address while the order waited', async () => {
+    const clock = manualClock();
+    const device = {
+      unit: 17,
+      profile: IO,
+      hwId: () => 'GIO-0002',
+      shownName: () => 'GIO-0002',
+      namedAt: clock.monotonic,
+      read: () => undefined,
+    } as unknown as Device;
+    const asked: (number | undefined)[] = [];
+    const exchange = async <Reply>({ request }: Exchange<Reply>) => {
+      asked.push(request()[1]);
+      return [] as Reply;
+    };
+    const close = write(17, { functionCode: 5, address: 0, value: true });
+    const order = { hwId: 'GIO-0001', deadline: 5_000, attempts: 1, signal: new AbortController().signal };
+    const sent = sentByName({ bus: { exchange, outstanding: () => 0 }, device, clock }, close, order);
+    await expect(sent).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+    expect(asked).toEqual([3]);
+  });
+
+  it('changed places without a missed reply, with equal boot counts: the next poll shows it, and no input is shown as that of the other', async () => {
+    const two = await openTwo();
+    const { link, first, second, exchange } = two;
+    await using _ = link;
+    first.device.pins.setInput(1, true, link.clock.monotonic());
+    second.device.pins.setInput(3, true, link.clock.monotonic());
+    await link.clock.advance(5_700);
+    const before = link.history('GIO-0001').length;
+    exchange();
+    // What is known is reported again meanwhile, as every 5 s.
+    await link.clock.advance(250);
+    expect((await ordered(two)).result).toMatchObject({ code: 'DEVICE_OFFLINE' });
+    expect([pulsesOf(first), pulsesOf(second)]).toEqual([0, 0]);
+    await link.clock.advance(12_000);
+    expect(link.report('GIO-0001')).toMatchObject({ connected: true, address: 18, levels: { input1: true } });
+    expect(link.report('GIO-0002')).toMatchObject({ connected: true, address: 17, levels: { input3: true } });
+    const shown = link.history('GIO-0001').slice(before);
+    expect(shown.filter(({ levels }) => levels.input3 === true)).toEqual([]);
   });
 });

@@ -5,6 +5,7 @@ import { confirmedReply } from '../bus/reply-confirmation.ts';
 import { type Clock, DriverError, type DriverErrorCode } from '../contract/driver.ts';
 import { type Device, exchangeOf } from './device.ts';
 import { write } from './messages.ts';
+import { NAMED_FOR_MS } from './naming.ts';
 import type { Profile } from './profile-shape.ts';
 import { bitsAt, numberAt, type Span, spanOf } from './registers.ts';
 
@@ -78,31 +79,34 @@ export async function sent(
   }
 }
 
-/** No request to a relay says a name. So long after the device at its address has said its own, no other one can be in its place. */
-const NAMED_FOR_MS = 500;
-
 export interface Named {
   bus: Pick<Bus, 'exchange' | 'outstanding'>;
   device: Device;
   clock: Clock;
 }
 
-type SentOrder = Parameters<typeof sent>[2];
+/** To the device of this name. */
+type NamedOrder = Parameters<typeof sent>[2] & { hwId: string };
 
 /**
- * As `sent`, to the device of this name alone: it is read right before, where the profile has one. Boards that were exchanged may have
- * equal boot counts and settings, and no reply may have been missed. Throws DEVICE_OFFLINE besides; then nothing was sent.
+ * As `sent`, to the device of this name alone, where the profile has one: its name is read right before, unless a poll has just shown
+ * that it is there. Boards that were exchanged may have equal boot counts, and no reply may have been missed. Throws
+ * DEVICE_OFFLINE besides; then nothing was sent.
  */
 export async function sentByName(
   named: Named,
   exchange: Exchange<unknown>,
-  order: SentOrder,
+  order: NamedOrder,
 ): Promise<DriverError | undefined> {
+  const { bus, device, clock } = named;
+  const { hwId, ...sending } = order;
   for (;;) {
-    const namedAt = await assertSame(named, order);
+    const shownAt = device.namedAt();
+    const isShown = clock.monotonic() - shownAt < NAMED_FOR_MS && device.hwId() === hwId;
+    const namedAt = isShown ? shownAt : await assertSame(named, order);
     const deadline = Math.min(order.deadline, namedAt + NAMED_FOR_MS);
     try {
-      return await sent(named.bus, exchange, { ...order, deadline });
+      return await sent(bus, exchange, { ...sending, deadline });
     } catch (error) {
       // The bus had other work since, or this process stood still.
       const isOutdated = error instanceof DriverError && error.code === 'DEADLINE_PASSED';
@@ -111,17 +115,17 @@ export async function sentByName(
   }
 }
 
-/** Returns when the device was asked for its name, which is as before; Infinity: it has none. Throws as `sentByName` does. */
+/** Returns when the device was asked for its name, which is that of the order; Infinity: it has none. Throws as `sentByName` does. */
 export async function assertSame(
   { bus, device, clock }: Named,
-  { deadline, signal, class: orderClass }: Pick<SentOrder, 'deadline' | 'signal' | 'class'>,
+  { hwId, deadline, signal, class: orderClass }: Omit<NamedOrder, 'attempts'>,
 ): Promise<number> {
   const { unit, profile } = device;
-  const { hwId } = profile.identity;
-  if (!hwId) return Number.POSITIVE_INFINITY;
+  const { hwId: name } = profile.identity;
+  if (!name) return Number.POSITIVE_INFINITY;
   let askedAt = 0;
   const order = { deadline, signal, clock, ...(orderClass && { class: orderClass }) };
-  await seenNow(bus, device, [spanOf(hwId)], order, (sentAt) => {
+  await seenNow(bus, device, [spanOf(name)], order, (sentAt) => {
     askedAt = sentAt;
     return device.shownName();
   }).catch(({ cause }: DriverError) => {
@@ -131,10 +135,10 @@ export async function assertSame(
       cause,
     });
   });
-  if (device.shownName() === device.hwId()) return askedAt;
+  if (device.shownName() === hwId) return askedAt;
   throw new DriverError(
     'DEVICE_OFFLINE',
-    `another device answers at address ${unit} than before; nothing was sent`,
+    `another device answers at address ${unit} than ${hwId}; nothing was sent`,
   );
 }
 
@@ -160,13 +164,12 @@ export interface SentOnce {
 export async function sentOnce(
   named: Named,
   exchange: Exchange<unknown>,
-  order: Pick<Order, 'deadline'> & { signal: AbortSignal },
+  order: Omit<NamedOrder, 'attempts'>,
   isTaken: () => Promise<boolean>,
 ): Promise<SentOnce> {
   const { bus, device } = named;
   const { bootCount, identity } = device.profile;
   const boots = () => bootCount && numberAt(device.image(), bootCount);
-  const hwId = device.hwId();
   const before = boots();
   let failure: DriverError | undefined;
   let refusal: DriverError | undefined;
@@ -189,7 +192,7 @@ export async function sentOnce(
     for (const area of [isShown ? undefined : bootCount, identity.hwId])
       if (area) await readBack(bus, device, spanOf(area), { deadline: order.deadline });
     // Another device may be in its place, with the same count, and its relay closed.
-    const isOther = device.shownName() !== hwId;
+    const isOther = device.shownName() !== order.hwId;
     if (isShown && !isOther) return { failure, isTaken: true, isDoubtful: false };
     const isDoubtful = before === undefined || boots() !== before || isOther || !device.connected();
     if (isOver || isDoubtful) return { failure, isTaken: false, isDoubtful };

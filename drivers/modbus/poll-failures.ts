@@ -29,7 +29,7 @@ export type PollFailures = ReturnType<typeof openPollFailures>;
 /** Of what was asked. `reading`: the step that reads it. */
 export function openPollFailures(
   { profile, clock, staysClosed }: PollFailuresOptions,
-  state: Pick<DeviceState, 'hwId' | 'identify'>,
+  state: Pick<DeviceState, 'hwId' | 'identify' | 'doubt'>,
   reading: (span: Span) => Step,
 ) {
   const { hwId } = profile.identity;
@@ -78,7 +78,10 @@ export function openPollFailures(
      * grows old, and one whose watchdog has run out meanwhile may take nothing but the first steps of a contact.
      */
     failed(step: Step, isContact: boolean, error: DriverError): boolean {
-      isDoubted ||= error.code === 'NO_REPLY';
+      if (error.code === 'NO_REPLY') {
+        isDoubted = true;
+        state.doubt();
+      }
       if (!isRefusal(error) && (!isContact || error.code === 'NO_REPLY')) return false;
       failures += 1;
       if (step.opens) closed();

@@ -125,9 +125,9 @@ describe('a pulse', () => {
     await using _link = link;
     let writes = 0;
     device.behave = (request, answer) => {
-      const isLook = request[1] === 3 && request[3] === 7;
-      // It shows late what it has taken.
-      if (isLook && writes === 1) return framed(17, [3, 6, 0, 0, 0, 0, 0, 0]);
+      const isLook = request[1] === 3 && request[3] === 2;
+      // It shows late what it has taken: its relay is closed, and lastId is 0.
+      if (isLook && writes === 1) return framed(17, [3, 16, 0, 4, 0, 0, 0, 0, 0, 1, ...Array(8).fill(0)]);
       if (request[1] !== 16) return answer();
       writes += 1;
       if (writes > 1) return framed(17, [0x90, code]);

@@ -13,7 +13,8 @@ import type { Device } from './device.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { write } from './messages.ts';
 import { assertSame, isClosed, offRequest, readBack, seenNow, sent, sentByName, sentOnce } from './orders.ts';
-import { numberAt, putNumber, readsOf, spanOf } from './registers.ts';
+import { pollSpans } from './profile-areas.ts';
+import { numberAt, putNumber, readsOf, readsWithin, spanOf } from './registers.ts';
 import type { RelayWatch } from './relay-watch.ts';
 import { effectiveMs, longestPulseMs, pulseBlock, relayCount } from './settings-block.ts';
 import type { WatchdogGuard } from './watchdog-guard.ts';
@@ -37,6 +38,7 @@ export interface PulsesOptions {
 export type Fire = (pulse: Pulse, deadline: number, signal: AbortSignal) => Promise<Pulsed>;
 
 interface Firing {
+  hwId: string;
   relay: number;
   milliseconds: number;
   deadline: number;
@@ -47,7 +49,7 @@ export function openPulse(options: PulsesOptions): Fire {
   const { device, relays, mutex } = options;
   const { profile } = device;
   const way = wayOf(options);
-  return async ({ relay, milliseconds }, deadline, signal) => {
+  return async ({ hwId, relay, milliseconds }, deadline, signal) => {
     const count = profile.outputs?.count ?? 0;
     if (profile.outputs?.readOnly)
       throw new DriverError(
@@ -66,9 +68,11 @@ export function openPulse(options: PulsesOptions): Fire {
       assertTrusted(options);
       assertAlone(options.bus.isContested(device.unit), device.unit);
       // Never shorter than a pulse under way, as another caller was promised.
-      const left = await leftOf(options, { relay, milliseconds, deadline, signal });
+      const left = await leftOf(options, { hwId, relay, milliseconds, deadline, signal });
       const effective = effectiveMs(profile, Math.min(longestPulseMs(profile), Math.max(milliseconds, left)));
-      await way({ relay, milliseconds: effective, deadline, signal }).finally(() => relays.settled(relay));
+      await way({ hwId, relay, milliseconds: effective, deadline, signal }).finally(() =>
+        relays.settled(relay),
+      );
       const timedBy = profile.pulse?.way === 'switched' ? 'gateway' : 'device';
       return { relay, milliseconds: effectiveMs(profile, milliseconds), timedBy };
     }, signal);
@@ -109,11 +113,11 @@ function assertTrusted({ device: { profile }, faults }: PulsesOptions): void {
 async function assertSameAfter(
   options: PulsesOptions,
   failure: DriverError | undefined,
-  { deadline }: { deadline: number },
+  { hwId, deadline }: { hwId: string; deadline: number },
 ): Promise<void> {
   if (!failure || isRefusal(failure)) return;
   const { signal } = new AbortController();
-  await assertSame(options, { deadline, signal }).catch((cause: unknown) => {
+  await assertSame(options, { hwId, deadline, signal }).catch((cause: unknown) => {
     throw new DriverError('OUTCOME_UNKNOWN', 'it was sent, and the device does not say its name after it', {
       cause,
     });
@@ -170,9 +174,12 @@ function byBlock(options: PulsesOptions) {
     const begin = write(unit, { functionCode: 16, address: block.address, values });
     const request = watchedFrom(begin, () => relays.fired(relay, milliseconds));
     const before = live.endsAt(relay);
+    const spans = readsWithin(
+      readsOf(pollSpans(profile)),
+      [pulse.lastId, pulse.remaining, outputs].map(spanOf),
+    );
     const { failure, isTaken, isDoubtful } = await sentOnce(options, request, order, async () => {
       live.began(relay, clock.monotonic() + milliseconds, id);
-      const spans = readsOf([pulse.lastId, pulse.remaining, outputs].map(spanOf));
       const see = () => [numberAt(device.image(), pulse.lastId) === id, isClosed(device, relay)];
       const [isShown = false] = await seenNow(bus, device, spans, untilDeadline(order), see);
       return isShown;

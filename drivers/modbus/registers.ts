@@ -79,6 +79,23 @@ export function readsOf(spans: readonly Span[]): Span[] {
   return reads;
 }
 
+/** The same in fewer requests: what is between two of these is read with them where it is in one of `known`, which the device answers. */
+export function readsWithin(known: readonly Span[], spans: readonly Span[]): Span[] {
+  return known.flatMap((read) => {
+    const inside = spans.filter((span) => isWithin(span, read));
+    if (inside.length === 0) return [];
+    const address = Math.min(...inside.map((span) => span.address));
+    const end = Math.max(...inside.map((span) => span.address + span.quantity));
+    return [{ table: read.table, address, quantity: end - address }];
+  });
+}
+
+export function isWithin({ table, address, quantity }: Span, outer: Span): boolean {
+  return (
+    table === outer.table && outer.address <= address && address + quantity <= outer.address + outer.quantity
+  );
+}
+
 /** What was read, by address; a coil is 0 or 1. */
 export type Image = Readonly<Record<Table, ReadonlyMap<number, number>>>;
 

@@ -133,7 +133,7 @@ async function switched(
   if (!outputs) return;
   const coil = write(device.unit, { functionCode: 5, address: outputs.address + relay, value: on });
   const order = { deadline: clock.monotonic() + SWITCH_MS, signal };
-  const switching = { ...order, attempts: ATTEMPTS };
+  const switching = { ...order, attempts: ATTEMPTS, hwId: device.hwId() ?? '' };
   await (on ? sentByName({ bus, device, clock }, coil, switching) : sent(bus, coil, switching));
   await readBack(bus, device, spanOf(outputs), order);
   if (isClosed(device, relay) !== on)

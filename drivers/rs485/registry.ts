@@ -23,6 +23,8 @@ export interface Registry<One extends Member> extends Disposable {
   settle(addresses: ReadonlySet<number>, stays?: (member: One, address: number) => void): void;
   /** undefined: the address is not polled. */
   at(address: number): One | undefined;
+  /** Those at all other addresses. */
+  others(address: number): One[];
   /** The member there, polled from now on. */
   join(address: number): One;
   /** The connected device of this name. */
@@ -81,6 +83,7 @@ export function openRegistry<One extends Member>(options: RegistryOptions<One>):
     isTaken,
     join,
     at: (address) => members.get(address),
+    others: (address) => [...members].flatMap(([other, member]) => (other === address ? [] : member)),
     settle(addresses, stays) {
       for (const [address, member] of members) if (!addresses.has(address)) leave(address, member);
       for (const address of addresses) {

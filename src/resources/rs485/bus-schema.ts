@@ -100,7 +100,10 @@ export type PairBody = z.output<typeof pairBody>;
 export const pulseResult = z
   .object({
     relay: z.int(),
-    milliseconds: z.int().openapi({ description: 'As the device can do it, rounded up' }),
+    milliseconds: z.int().openapi({
+      description:
+        'What this order asked for, as the device can do it, rounded up. A relay that an earlier pulse keeps closed for longer stays closed to the end of that one',
+    }),
     outcome: z.enum(['confirmed', 'unknown']).openapi({
       description:
         'unknown: it was sent, and no one knows whether it fired. It is never sent again by itself',

@@ -1,6 +1,6 @@
 /** Settings on their way to devices, and what devices say of theirs. */
 import { describe, expect, it } from 'vitest';
-import { A, DOOR, NO_PINS, openTestbed } from '../../../test/resources/rs485/testbed.ts';
+import { A, B, DOOR, NO_PINS, openTestbed } from '../../../test/resources/rs485/testbed.ts';
 import { temporaryDatabase } from '../../../test/temporary.ts';
 
 const BEFORE = {
@@ -41,6 +41,18 @@ describe('settings on their way', () => {
     });
     expect((await bed.get(`/${A}`)).body).toMatchObject({ settingsVersion: 2, reportedSettingsVersion: 2 });
     expect(await stateOf(bed)).toMatchObject({ inForce: true, failure: null, nextAttempt: null });
+  });
+
+  it('have another version than those of every other device, which a poll distinguishes them by', async () => {
+    const bed = await oneDevice();
+    await bed.add({ deviceId: B, hwId: 'io-2', bus: 'bus-1' });
+    const versionOf = async (id: string) => (await bed.get(`/${id}`)).body.settingsVersion;
+    expect([await versionOf(A), await versionOf(B)]).toEqual([1, 2]);
+    await bed.put(A, { relayIndex: 3 });
+    await bed.put(A, { name: 'Back door' });
+    expect([await versionOf(A), await versionOf(B)]).toEqual([3, 2]);
+    await bed.put(B, { relayIndex: 3 });
+    expect([await versionOf(A), await versionOf(B)]).toEqual([3, 4]);
   });
 
   it('are tried again when the device does not answer, and the state says when and why', async () => {

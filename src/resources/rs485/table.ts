@@ -33,6 +33,9 @@ const COLUMNS = `device_id, bus, hw_id, address, name, description, door_id, gro
   unlock_duration_ms, use_input_pin_memory, revision, settings_version, reported_settings_version, connected,
   connected_changed_at, type, platform, apps`;
 
+/** A device is known by the version of its settings as well (drivers/modbus/naming.ts): no two have the same. */
+const NEXT_VERSION = '(SELECT coalesce(max(settings_version), 0) + 1 FROM rs485_device)';
+
 export type Rs485Table = ReturnType<typeof openRs485Table>;
 
 export function openRs485Table({ prepare }: Prepare) {
@@ -56,14 +59,14 @@ export function openRs485Table({ prepare }: Prepare) {
        ORDER BY device_id LIMIT ?`,
     ),
     insert: prepare<[string, string, string, number | null, number, number, string, number, string]>(
-      `INSERT INTO rs485_device (device_id, bus, hw_id, address, connected_changed_at, created_at, created_by,
-         updated_at, updated_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO rs485_device (device_id, bus, hw_id, address, settings_version, connected_changed_at, created_at,
+         created_by, updated_at, updated_by) VALUES (?, ?, ?, ?, ${NEXT_VERSION}, ?, ?, ?, ?, ?)`,
     ),
     setWanted: prepare<
       [Text, Text, Text, Text, string, number | null, number | null, number, number, number, string, string]
     >(
       `UPDATE rs485_device SET name = ?, description = ?, door_id = ?, group_id = ?, io_pins = ?, relay_index = ?,
-         unlock_duration_ms = ?, use_input_pin_memory = ?, settings_version = settings_version + ?,
+         unlock_duration_ms = ?, use_input_pin_memory = ?, settings_version = iif(?, ${NEXT_VERSION}, settings_version),
          revision = revision + 1, updated_at = ?, updated_by = ? WHERE device_id = ?`,
     ),
     clearDoor: prepare<[string]>('UPDATE rs485_device SET door_id = NULL WHERE device_id = ?'),
@@ -85,7 +88,7 @@ export function openRs485Table({ prepare }: Prepare) {
      */
     bind: prepare<[string, string, number | null, number, string, string]>(
       `UPDATE rs485_device SET bus = ?, hw_id = ?, address = ?, reported_settings_version = 0,
-         settings_version = settings_version + min(1, settings_version),
+         settings_version = iif(settings_version, ${NEXT_VERSION}, 0),
          revision = revision + 1, updated_at = ?, updated_by = ? WHERE device_id = ?`,
     ),
     setAddress: prepare<[number, string]>('UPDATE rs485_device SET address = ? WHERE device_id = ?'),

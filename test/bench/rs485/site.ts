@@ -7,11 +7,10 @@ import { type BusPlan, characterMs } from '../../simulators/bus/plan.ts';
 /** As Modbus prescribes it (over serial line 1.02, 2.5.1). */
 export const FORMAT = { parity: 'even', stopBits: 1 } as const;
 const TURNAROUND_MS = 1;
-/** Characters of the exchanges of a gatehouse-io: its poll of ten registers, its name before a pulse, the pulse, and the reading after it. */
+/** Characters of the exchanges of a gatehouse-io: its poll of ten registers, the pulse, and the reading of eight of the ten after it. */
 const POLL = { request: 8, reply: 25 };
-const NAME = { request: 8, reply: 21 };
 const PULSE = { request: 17, reply: 8 };
-const READ_BACK = { request: 8, reply: 11 };
+const READ_BACK = { request: 8, reply: 21 };
 
 export function unitsTo(last: number): number[] {
   return Array.from({ length: last }, (_, index) => index + 1);
@@ -36,6 +35,8 @@ export function openBenchBus(
       address,
       kind: 'gatehouse-io',
       hwId: hwIdOf(address),
+      // No two of a gateway have the same: a poll says who answers, and an order does not ask.
+      settings: { settingsVersion: address },
       turnaroundMs: TURNAROUND_MS,
     })),
   });
@@ -50,8 +51,8 @@ export function wireTimes(baudRate: number) {
   return {
     poll: exchange(POLL),
     /** Until the device has heard it, and closes the relay. */
-    pulseHeard: exchange(NAME) + PULSE.request * character + silence,
-    pulseAnswered: exchange(NAME) + exchange(PULSE) + exchange(READ_BACK),
+    pulseHeard: PULSE.request * character + silence,
+    pulseAnswered: exchange(PULSE) + exchange(READ_BACK),
   };
 }
 
