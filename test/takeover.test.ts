@@ -1,15 +1,17 @@
-/** Two real gateways on one NATS: the second follows, takes over from one that is stopped, and gives back what it took. */
+/** Two real gateways on three NATS servers: the second follows, takes over from one that is stopped while a server dies, and gives back what it took. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { appendFileSync, chmodSync, cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, chmodSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { openClient } from '../src/cli/client.ts';
 import { systemClock } from '../src/platform/clock.ts';
 import type { Status } from '../src/services/status/schema.ts';
 import { AS_THE_SUITE } from './as-the-suite.ts';
+import { type NatsCluster, openNatsCluster } from './nats-cluster.ts';
 import { type Device, LOBBY } from './rs485-site.ts';
-import { natsMissing, openNats, type TestNats } from './services/events/nats.ts';
+import { natsMissing } from './services/events/nats.ts';
 import { testShell } from './shell.ts';
 import { openSimulatedBus, type SimulatedBus } from './simulators/bus/bus.ts';
 import { temporaryFolder } from './temporary.ts';
@@ -27,11 +29,11 @@ interface Played {
   kill(): Promise<void>;
   /** To the daemon alone. */
   signal(signal: NodeJS.Signals): void;
-  join(nats: TestNats): void;
+  join(nats: NatsCluster, bucket?: string): void;
   run(...argv: string[]): Promise<string>;
 }
 
-function gateway(name: string, { port, nats }: { port: string; nats?: TestNats }): Played {
+function gateway(name: string, port: string): Played {
   const folder = temporaryFolder();
   const file = join(folder, 'gatehouse.yaml');
   const lines = [
@@ -42,9 +44,6 @@ function gateway(name: string, { port, nats }: { port: string; nats?: TestNats }
     `  - { id: lobby, protocol: modbus, options: { port: ${port}, baudRate: 19200, parity: even, stopBits: 1, devices: [{ unitId: 1, profile: gatehouse-io }] } }`,
   ];
   writeFileSync(file, lines.join('\n'));
-  const joinCluster = ({ url }: TestNats) =>
-    appendFileSync(file, `\ncluster: { name: ${name}, urls: ['${url}'], replicas: 1 }\n`);
-  if (nats) joinCluster(nats);
   let text = '';
   let running: ChildProcess | undefined;
   const program = (...argv: string[]) =>
@@ -76,7 +75,8 @@ function gateway(name: string, { port, nats }: { port: string; nats?: TestNats }
     },
     kill: () => end('SIGKILL'),
     signal: (signal) => void running?.kill(signal),
-    join: joinCluster,
+    join: ({ urls }, bucket = 'site') =>
+      appendFileSync(file, `\ncluster: ${JSON.stringify({ name, urls, bucket })}\n`),
     async run(...argv) {
       const child = program(...argv);
       let answer = '';
@@ -128,23 +128,44 @@ function copyOf(from: string, to: string): void {
   for (const name of ['keys', 'pki']) chmodSync(join(to, 'data', name), 0o700);
 }
 
+/** Where no gateway has ever been. */
+async function beginsByWord(one: Played, nats: NatsCluster): Promise<void> {
+  one.join(nats, 'first');
+  one.begin();
+  expect(await one.run('cluster', 'promote', '--yes')).toContain('first is active (epoch 1)');
+  await serves(one);
+  await one.kill();
+}
+
+/** It needs no word then. */
+function wasActive({ folder }: Played): void {
+  const state = { instance: randomUUID(), role: 'active', epoch: 0, standby: null };
+  mkdirSync(join(folder, 'data', 'cluster'), { mode: 0o700 });
+  writeFileSync(join(folder, 'data', 'cluster', 'state.json'), JSON.stringify(state));
+}
+
 it.skipIf(natsMissing)(
   'takes over from one that was stopped, of whose word no relay closes when it wakes, and gives back',
   { timeout: 180_000 },
   async () => {
-    await using nats = await openNats(temporaryFolder());
     await using bus = await openSimulatedBus({ ...LOBBY, devices: LOBBY.devices.slice(0, 1) });
-    const a = gateway('a', { port: bus.port });
+    const a = gateway('a', bus.port);
     // What is plugged into a is not plugged into b.
-    const b = gateway('b', { port: '/dev/gatehouse-plugged-elsewhere', nats });
+    const [b, first] = ['b', 'first'].map((name) => gateway(name, '/dev/gatehouse-plugged-elsewhere')) as [
+      Played,
+      Played,
+    ];
     a.begin();
+    await using nats = await openNatsCluster(temporaryFolder());
     await serves(a);
     await a.kill();
-    copyOf(a.folder, b.folder);
-    a.join(nats);
+    for (const one of [b, first]) copyOf(a.folder, one.folder);
+    // Beside the others, since it waits for the time of a lease.
+    const promoted = beginsByWord(first, nats);
+    for (const one of [a, b]) one.join(nats);
+    wasActive(a);
     a.begin();
     b.begin();
-    expect(await a.run('cluster', 'promote', '--yes')).toContain('a is active (epoch 1)');
     await serves(a);
 
     const device = await deviceOf(a);
@@ -161,6 +182,7 @@ it.skipIf(natsMissing)(
     await local(a).call('GET', '/healthz');
     a.signal('SIGSTOP');
     const asked = pulse(a, device);
+    await nats.kill(0);
     await serves(b);
     a.signal('SIGCONT');
     process.kill(host, 'SIGCONT');
@@ -172,9 +194,9 @@ it.skipIf(natsMissing)(
     expect((await local(b).call<{ items: Device[] }>('GET', '/network/rs485')).items).toMatchObject([
       settings,
     ]);
-    expect(await b.run('audit', 'verify')).toContain('✓');
-    expect(await b.run('status')).toMatch(/link lobby .*down/);
-    await follows(b, 'a');
+    const [audit, status] = await Promise.all([b.run('audit', 'verify'), b.run('status'), follows(b, 'a')]);
+    expect(audit).toContain('✓');
+    expect(status).toMatch(/link lobby .*down/);
     expect(await a.run('cluster', 'status')).toContain('a follows and takes over when b is gone');
     expect(await a.run('cluster', 'promote')).toContain('a is active (epoch 3)');
     await serves(a);
@@ -183,8 +205,8 @@ it.skipIf(natsMissing)(
     await follows(a, 'b');
 
     // Without NATS it cannot know whether b is active meanwhile.
-    await nats.kill();
-    await a.kill();
+    await promoted;
+    await Promise.all([nats.kill(1), nats.kill(2), a.kill()]);
     a.begin();
     await serves(a);
     expect((await local(a).call<{ items: Device[] }>('GET', '/network/rs485')).items).toMatchObject([
