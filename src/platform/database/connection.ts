@@ -85,9 +85,23 @@ export function openConnection(file: string): Connection {
     const unusable = !database.open || (isStorageFault(error) && !database.inTransaction);
     return unusable ? storageUnavailable(error) : error;
   };
+  function reopen(): void {
+    database.close();
+    database = open(file);
+    for (const entry of prepared) entry.statement = database.prepare(entry.sql);
+  }
+  function keep(sql: string): { readonly statement: Sqlite.Statement } {
+    const entry = { sql, statement: database.prepare(sql) };
+    prepared.push(entry);
+    return entry;
+  }
+  // Prepared once: commits look at them, and what pragma() prepares stays until V8, which does not know its size, collects it.
+  const logState = keep('PRAGMA wal_checkpoint(NOOP)');
+  const pageSize = keep('PRAGMA page_size');
+  const pageBytes = () => (pageSize.statement.get() as { page_size: number }).page_size;
   const log = () => {
-    const [found] = database.pragma('wal_checkpoint(NOOP)') as { log: number; checkpointed: number }[];
-    if (!found || found.log < 0) throw new Error(`${file} has no write-ahead log`);
+    const found = logState.statement.get() as { log: number; checkpointed: number };
+    if (found.log < 0) throw new Error(`${file} has no write-ahead log`);
     return { frames: found.log, copied: found.checkpointed };
   };
   return {
@@ -100,8 +114,7 @@ export function openConnection(file: string): Connection {
     },
     pragma: (name) => database.pragma(name, { simple: true }),
     prepare(sql) {
-      const entry = { sql, statement: database.prepare(sql) };
-      prepared.push(entry);
+      const entry = keep(sql);
       return {
         run(...parameters) {
           const result = entry.statement.run(...parameters);
@@ -125,30 +138,25 @@ export function openConnection(file: string): Connection {
     },
     log() {
       const { frames, copied } = log();
-      const bytes = pageBytesOf(database);
+      const bytes = pageBytes();
       return { frames, bytes: frames * bytes, copiedBytes: copied * bytes };
     },
     eraseUncommitted() {
-      truncateLog(`${file}-wal`, log().frames, pageBytesOf(database));
+      truncateLog(`${file}-wal`, log().frames, pageBytes());
     },
     repage() {
-      if (pageBytesOf(database) === PAGE_BYTES) return false;
+      if (pageBytes() === PAGE_BYTES) return false;
       // In WAL mode VACUUM keeps the page size (sqlite.org, PRAGMA page_size).
       database.pragma('journal_mode = DELETE');
       try {
         database.pragma(`page_size = ${PAGE_BYTES}`);
         database.exec('VACUUM');
       } finally {
-        database.close();
-        database = open(file);
+        reopen();
       }
       return true;
     },
-    reopen() {
-      database.close();
-      database = open(file);
-      for (const entry of prepared) entry.statement = database.prepare(entry.sql);
-    },
+    reopen,
     async backupTo(target) {
       await database.backup(target, { progress: () => BACKUP_PAGES });
     },

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../clock.ts';
-import { silentLog } from '../log.ts';
+import { type Log, silentLog } from '../log.ts';
 import { openField } from './field.ts';
 import { groupsOf, startProcess } from './process.ts';
 
@@ -39,6 +39,18 @@ it('that has received no link ends with its channel', async () => {
   const { stream, exited } = startProcess({ name: 'one', protocols: ['loopback'] }, OPTIONS);
   stream.destroy();
   expect(await exited).toBe('it ended with code 3');
+});
+
+it('has no pieces of memory that its buffers share and only a full collection gives back', async () => {
+  const says = "process.on('exit',()=>console.log(Buffer.poolSize))";
+  const environment = { NODE_OPTIONS: `--import=data:text/javascript,${says}` };
+  const printed: unknown[] = [];
+  const warn: Log['warn'] = ({ output }) => void printed.push(output);
+  const log = { ...silentLog, child: () => ({ ...silentLog, warn }) };
+  const { stream, exited } = startProcess({ name: 'one', protocols: [] }, { ...OPTIONS, log, environment });
+  stream.destroy();
+  await exited;
+  await vi.waitFor(() => expect(printed).toEqual(['0\n']));
 });
 
 it('that cannot be started has ended', async () => {
