@@ -202,6 +202,7 @@ function openPlayedDoors({ played, ...common }: Common) {
       facts: () => played.gatewayFacts,
       ofLink: (link) => GATEWAYS.get(link),
       connection: (id) => ([...GATEWAYS.values()].includes(id) ? played.gateway : undefined),
+      moving: (id) => (id === GATEWAY ? played.moving : undefined),
       networkOf: (id) => ([...GATEWAYS.values()].includes(id) ? 'n' : null),
     },
     rs485: playedRelays(played, common.clock),

@@ -7,6 +7,7 @@ import type { LockAddress, LockLinks } from '../src/resources/doors/lock-links.t
 import type { DoorSliceOptions } from '../src/resources/doors/slice.ts';
 import type { DeviceFacts, Relay, WiredRelay } from '../src/resources/rs485/relays.ts';
 import type { Rs485Entry } from '../src/resources/rs485/site-entry.ts';
+import type { NetworkMove } from '../src/resources/zgates/moves.ts';
 import type { GatewayFacts } from '../src/resources/zgates/overview.ts';
 import type { AuditEntry } from '../src/services/audit/entry.ts';
 import type { LiveEvent } from '../src/services/events/cloud-event.ts';
@@ -46,6 +47,9 @@ export function playedParts(clock: ManualClock) {
     lines: [] as string[],
     gateway: { connected: true, changedAt: clock.now() },
     unreachable: undefined as string | undefined,
+    moving: undefined as NetworkMove | undefined,
+    /** Whether what closes a lock waits for the end of that. */
+    isHeld: false,
     /** How long each request has waited to be read, milliseconds. */
     waitedMs: 0,
     relays: new Map<string, Relay>(),
@@ -120,6 +124,7 @@ export function playedLockLinks(played: Played, clock: ManualClock): LockLinks {
   return {
     link() {},
     unreachable: () => played.unreachable,
+    isHeld: () => played.isHeld,
     async command(_, { kind, data }) {
       played.commands.push({ kind, data });
       return played.command(kind, data);

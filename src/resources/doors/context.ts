@@ -37,7 +37,7 @@ export interface DoorContext {
   actuations: Actuations;
   jobs: Pick<Jobs, 'start' | 'failQueued'>;
   catalogue: Catalogue;
-  zgates: Pick<Zgates, 'ofLink' | 'connection' | 'networkOf' | 'facts'>;
+  zgates: Pick<Zgates, 'ofLink' | 'connection' | 'moving' | 'networkOf' | 'facts'>;
   rs485: Pick<Rs485, 'relay' | 'relays' | 'facts' | 'pulse' | 'holdRelay' | 'assertRelayProven'>;
   /** What opens a lock is noted in the next. */
   lockLinks: LockLinks;

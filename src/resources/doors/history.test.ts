@@ -22,16 +22,19 @@ beforeEach(async () => {
 
 const samples = async (query = '') =>
   (await site.desk('GET', `/doors/${id}/history${query}`)).body.samples as unknown as { at: string }[];
+const heard = (more: object) => site.report(MAC, { heardAt: site.clock.monotonic(), ...more });
 const rows = () =>
   database.prepare<[], { count: number }>('SELECT count(*) AS count FROM door_history').get()?.count;
 
 it('has a sample of each hour in which something was heard of the lock', async () => {
   expect(await samples()).toEqual([]);
-  site.report(MAC, { lqi: 255, rssi: -61, battery: 0 });
+  heard({ lqi: 255, rssi: -61, battery: 0 });
   await site.clock.advance(HOUR_MS);
-  // An hour and a half of silence.
-  await site.clock.advance(HOUR_MS);
-  site.report(MAC, { lqi: 0, dueBatteryWithoutLoad: 5_910 });
+  // An hour and a half of silence, in which its driver reports what it knows.
+  await site.clock.advance(HOUR_MS / 4);
+  site.report(MAC, { connected: false });
+  await site.clock.advance((3 * HOUR_MS) / 4);
+  heard({ lqi: 0, dueBatteryWithoutLoad: 5_910 });
   await site.clock.advance(HOUR_MS);
   const other = await openDoorSite(database, { now: site.clock.now() });
   const kept = [
@@ -47,7 +50,7 @@ it('has a sample of each hour in which something was heard of the lock', async (
 
 it('is bounded, and ends with the door', { timeout: 30_000 }, async () => {
   for (let day = 0; day < 100; day += 1) {
-    site.report(MAC, { lqi: day });
+    heard({ lqi: day });
     await site.clock.advance(HOUR_MS);
     site.clock.jumpWall(DAY_MS - HOUR_MS);
   }

@@ -81,21 +81,36 @@ export interface LockLinks {
   unlock(lock: LockAddress, unlock: Unlock, timeoutMs: number, released: Promise<void>): Promise<Unlocked>;
   /** Where the bolt is, as the lock answers now; undefined: it does not. */
   readBolt(lock: LockAddress, mac: string): Promise<BoltRead['lockState'] | undefined>;
-  /** Has the lock do it within `timeoutMs`. */
+  /** Has the lock do it within `timeoutMs`. What closes it is sent after the move of its network that is under way, and has that time then. */
   actuate(
     lock: LockAddress,
     command: { kind: LockCommandKind; data: LockNow },
     timeoutMs: number,
   ): Promise<StandingEnded>;
+  /** What closes it waits for the end of a move. */
+  isHeld(mac: string): boolean;
 }
 
-export function openLockLinks(zgates: Pick<Zgates, 'linkOf'>, field: Pick<Field, 'execute'>): LockLinks {
+export function openLockLinks(
+  zgates: Pick<Zgates, 'linkOf' | 'moving'>,
+  field: Pick<Field, 'execute'>,
+): LockLinks {
   // Asked for each of a thousand doors: the state of the field would take long to put together.
   const linksUp = new Set<string>();
   const linkOfLock = (gatewayId: string | null) =>
     gatewayId === null ? undefined : zgates.linkOf(gatewayId);
   const command: LockLinks['command'] = ({ gatewayId }, wanted, signal) =>
     field.execute(linkOfLock(gatewayId) ?? '', wanted, signal);
+  const held = new Set<{ mac: string }>();
+
+  /** Resolves when its network moves no more. */
+  async function moved({ gatewayId }: LockAddress, mac: string): Promise<void> {
+    const one = { mac };
+    held.add(one);
+    for (let move = zgates.moving(gatewayId ?? ''); move; move = zgates.moving(gatewayId ?? ''))
+      await move.over;
+    held.delete(one);
+  }
   return {
     command,
     unreachable({ gatewayId }) {
@@ -123,6 +138,8 @@ export function openLockLinks(zgates: Pick<Zgates, 'linkOf'>, field: Pick<Field,
       return boltRead.safeParse(answer).data?.lockState;
     },
     async actuate(lock, { kind, data }, timeoutMs) {
+      // Locking late does no harm. What opens is refused by the gateway meanwhile.
+      if (kind !== 'standOpen') await moved(lock, data.hwId);
       const { signal } = new AbortController();
       const wanted: LinkCommand = { kind, data, timeoutMs };
       // A lock command and the begin of standing open have the same outcomes.
@@ -130,6 +147,7 @@ export function openLockLinks(zgates: Pick<Zgates, 'linkOf'>, field: Pick<Field,
       if (answer.data) return answer.data;
       throw new DriverError('BAD_REPLY', 'the gateway did not report the outcome');
     },
+    isHeld: (mac) => held.values().some((one) => one.mac === mac),
     link(linkId, up) {
       if (up) linksUp.add(linkId);
       else linksUp.delete(linkId);
@@ -144,10 +162,10 @@ export function deadlineOf(kind: LockCommandKind, leftMs = CHANGE_DEADLINE_MS): 
 }
 
 /** The outcome, or `meanwhile` when it is not known within ANSWER_MS. The work goes on. */
-export async function answerInTime<T>(work: Promise<T>, clock: Clock, meanwhile: T): Promise<T> {
+export async function answerInTime<T>(work: Promise<T>, clock: Clock, meanwhile: () => T): Promise<T> {
   const answered = new AbortController();
   const late = clock.sleep(ANSWER_MS, answered.signal).then(
-    () => meanwhile,
+    () => meanwhile(),
     () => work,
   );
   try {

@@ -36,6 +36,11 @@ const GOES_ON: ClosingOutcome = {
   reason:
     'the lock command was sent, and the lock has not shown yet that it is locked: a sleeping lock takes up to a minute; …/state shows the outcome',
 };
+const MOVES: ClosingOutcome = {
+  outcome: 'waiting',
+  reason:
+    'nothing was sent yet: the network moves to another channel, and the lock command is sent when it is there; …/state shows the outcome',
+};
 const CLOSED: ClosingOutcome = { outcome: 'confirmed', reason: null };
 const NEVER_BEGAN: ClosingOutcome = {
   outcome: 'confirmed',
@@ -57,15 +62,22 @@ export function openLockDoor(options: LockDoorOptions): LockDoor {
   const { clock, lastRead, lockLinks, rfPins, standOpen, closings, deferredWrites } = options;
   const doors = { door: { get: lastRead.door } };
 
+  /** What is answered before the outcome is known; to be asked for when the request came. */
+  function meanwhile({ mac, gateway_id }: DoorRow): () => ClosingOutcome {
+    const wasMoving = gateway_id !== null && options.zgates.moving(gateway_id) !== undefined;
+    return () => (wasMoving && mac !== null && lockLinks.isHeld(mac) ? MOVES : GOES_ON);
+  }
+
   /** Ends what stands open, and has its lock locked. */
   async function endStandOpen(doorId: string, reason: string, caller: Caller): Promise<ClosingOutcome> {
     const row = existing(doors, doorId);
+    const goesOn = meanwhile(row);
     const asked = standOpen.isBeginning(doorId) ? 'waiting' : undefined;
     const before = standOpen.of(doorId)?.row.phase ?? asked;
     await standOpen.end(doorId, reason, caller);
     if (standOpen.isLettingGo(doorId)) return LETS_GO;
     const closing = row.mac === null ? undefined : closings.attempt(row.mac);
-    const closed = closing && (await answerInTime(closing, clock, GOES_ON));
+    const closed = closing && (await answerInTime(closing, clock, goesOn));
     if (closed) return closed;
     if (before === undefined) return NOTHING_OPEN;
     return before === 'waiting' ? NEVER_BEGAN : CLOSED;
@@ -96,6 +108,7 @@ export function openLockDoor(options: LockDoorOptions): LockDoor {
     },
     async lock(doorId, caller) {
       const row = existing(doors, doorId);
+      const goesOn = meanwhile(row);
       const device = lastRead.relay(doorId);
       const standing = standOpen.of(doorId);
       const mac = device ? null : row.mac;
@@ -128,7 +141,7 @@ export function openLockDoor(options: LockDoorOptions): LockDoor {
           throw error;
         }
       };
-      const result = await answerInTime<LockResult>(locked(), clock, { doorId, via, ...GOES_ON });
+      const result = await answerInTime<LockResult>(locked(), clock, () => ({ doorId, via, ...goesOn() }));
       if (audit.refusal) throw closedUnstored(result, audit.refusal);
       return assertStored(doorId, result);
     },

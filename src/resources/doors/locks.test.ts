@@ -268,8 +268,10 @@ describe('a configuration the lock has lost', () => {
 describe('the presence of a lock', () => {
   it('is unknown since its gateway was lost, until the lock is heard of again', async () => {
     const id = await create();
-    site.report(MAC);
+    site.report(MAC, { heardAt: site.clock.monotonic() });
     await site.clock.advance(MINUTE);
+    // Its driver says so by itself, and has not heard it again.
+    site.report(MAC);
     expect((await state(id)).connection).toEqual({
       status: 'connected',
       since: '2026-01-01T00:00:00.000Z',

@@ -41,7 +41,7 @@ export interface Connection {
   status: Presence;
   /** Epoch milliseconds. */
   since: number;
-  /** Milliseconds since the last report; undefined: none since the gateway started. */
+  /** Milliseconds since the lock was heard last; undefined: not since the gateway started. */
   ageMs: number | undefined;
 }
 
@@ -101,8 +101,13 @@ export function openLocks(options: LocksOptions): Locks {
     const gateway = gatewayId === null ? undefined : zgates.connection(gatewayId);
     const lost = memory.lossesOf(gatewayId ?? '');
     const lock = find(place);
-    const ageMs = lock?.at === undefined ? undefined : Math.round(clock.monotonic() - lock.at);
+    // Of what the lock itself sent: its driver reports it at other times, too.
+    const heardAt = lock?.state?.report.heardAt;
+    const ageMs = heardAt === undefined ? undefined : Math.round(clock.monotonic() - heardAt);
     if (gateway && !gateway.connected) return { status: 'unknown', since: gateway.changedAt, ageMs };
+    // It is not heard meanwhile, and no one can say whether it goes along.
+    const move = zgates.moving(gatewayId ?? '');
+    if (move) return { status: 'unknown', since: move.since, ageMs };
     if (!gateway || lock?.state?.losses !== lost.count) return { status: 'unknown', since: lost.at, ageMs };
     return { status: lock.connected ? 'connected' : 'disconnected', since: lock.changedAt, ageMs };
   }

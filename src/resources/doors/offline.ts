@@ -72,6 +72,11 @@ function reasonOfGateway(row: PlacedRow, { since }: Connection, options: Offline
       code: 'NO_GATEWAY',
       message: `${called} is not in the configuration: have the lock join another.`,
     };
+  if (gateway.connected && options.zgates.moving(gatewayId))
+    return {
+      code: 'NOT_REPORTED',
+      message: `${called} moves its network to another channel: the lock is looked for when it is there.`,
+    };
   if (gateway.connected)
     return { code: 'NOT_REPORTED', message: `${called} is connected, and has not reported the lock yet.` };
   const cause = lastError === null ? '' : ` (${lastError})`;

@@ -318,12 +318,13 @@ export const doorState = z
     connection: z
       .object({
         status: z.enum(['connected', 'disconnected', 'unknown']).openapi({
-          description: 'unknown: its gateway is lost, or has not reported the lock since it came back',
+          description:
+            'unknown: its gateway is lost, has not reported the lock since it came back, or moves its network to another channel',
         }),
         since: dateTime,
         reportAge: z.int().nullable().openapi({
           description:
-            'Milliseconds since the last report of the lock; null: none since the gateway started, what the door shows is older',
+            'Milliseconds since the lock itself was heard last; null: not since the gateway started, what the door shows is older',
         }),
         leftAt: dateTime.nullable().openapi({
           description:

@@ -119,7 +119,7 @@ export function openStandOpen(options: StandOpenOptions): StandOpen {
       const { promise: stored, resolve } = Promise.withResolvers<void>();
       const { id } = existing(table, doorId);
       const begun = options.busy.during(id, () => begin(id, body, caller, resolve));
-      return Promise.race([begun, stored.then(() => answerInTime(begun, clock, SENT_UNANSWERED))]);
+      return Promise.race([begun, stored.then(() => answerInTime(begun, clock, () => SENT_UNANSWERED))]);
     },
     async end(doorId, reason, caller) {
       await orders.withdraw(doorId, reason);

@@ -42,7 +42,7 @@ export interface ZgateContext {
   locksOf: LocksOf;
   /** What a gateway gives to a lock now, and the job that does; null: nothing. */
   upgradeOf(deviceId: string): { id: string; door: string; file: string } | null;
-  /** A gateway came or went. */
+  /** A gateway came or went, or has moved its network. */
   connectionChanged(deviceId: string, connected: boolean): void;
   /** From 0 up to 1, for the back-off; Math.random when absent. */
   random?: () => number;

@@ -1,6 +1,6 @@
 /** Moves of a network to another channel: who confirms them, when they begin by themselves, and who is left behind. */
 import { describe, expect, it } from 'vitest';
-import { DriverError } from '../../../drivers/contract/driver.ts';
+import { DriverError, type Plain } from '../../../drivers/contract/driver.ts';
 import { A, B, openTestbed } from '../../../test/resources/zgates/testbed.ts';
 import type { GatewayLock } from './gateway-locks.ts';
 
@@ -48,6 +48,27 @@ describe('a channel move', () => {
     });
     expect((await bed.get(`/${A}`)).body.zigbeeChannel).toBe(15);
     expect(bed.commands).toHaveLength(1);
+  });
+
+  it.each([
+    ['has moved', { zigbeeChannel: 15 }],
+    ['did not move', new DriverError('BAD_REPLY', 'it did not')],
+  ])('is under way until the gateway %s, and its locks are looked at again then', async (_, end) => {
+    const bed = await openTestbed();
+    bed.report();
+    bed.changes.length = 0;
+    const { promise: moving, resolve, reject } = Promise.withResolvers<Plain>();
+    bed.played.answer = () => moving;
+    await bed.post(`/${A}/channel-move`, { channel: 15 });
+    await expect.poll(() => bed.zgates.moving(A)?.since).toBe(bed.clock.now());
+    expect(bed.zgates.moving(B)).toBeUndefined();
+    expect(bed.changes).toEqual([]);
+    const over = bed.zgates.moving(A)?.over;
+    if (end instanceof Error) reject(end);
+    else resolve(end);
+    await over;
+    expect(bed.zgates.moving(A)).toBeUndefined();
+    expect(bed.changes).toEqual([[A, true]]);
   });
 
   it('goes to a busy channel when it is ordered, and says that it is busy', async () => {

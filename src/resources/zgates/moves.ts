@@ -33,7 +33,7 @@ const FOLLOW_CHECK_MS = 1_000;
 const NAMED_MAX = 20;
 
 export interface MovesOptions extends ZgateContext {
-  channels: Pick<Channels, 'channelOf' | 'movedTo'>;
+  channels: Pick<Channels, 'channelOf' | 'movedTo' | 'reported'>;
   energies: Pick<Energies, 'measure' | 'warning'>;
 }
 
@@ -43,11 +43,20 @@ interface AbsentLock {
   reason: Unreachable;
 }
 
+export interface NetworkMove {
+  /** Epoch milliseconds. */
+  since: number;
+  /** Resolves when it is over, however it ended. */
+  over: Promise<void>;
+}
+
 export interface Moves {
   /** Where the network has to go, and which locks stand in the way; undefined: it is where it is wanted. */
   needed(row: ZgateRow): { from: number; to: number; absent: AbsentLock[] } | undefined;
   /** The locks that were last heard of on another channel than the network is on. */
   stayedBehind(row: ZgateRow): GatewayLock[];
+  /** The move of its network that is being carried out. */
+  underWay(deviceId: string): NetworkMove | undefined;
   start(deviceId: string, body: ChannelMoveBody, caller: Caller): Promise<unknown>;
   /** Because the allowed channels exclude the present one. Rejects with a DriverError; resolves once it has moved. */
   byItself(row: ZgateRow, to: number): Promise<void>;
@@ -55,14 +64,9 @@ export interface Moves {
 
 export function openMoves(options: MovesOptions): Moves {
   const { table, jobs, locksOf, channels } = options;
+  const underWay = openUnderWay(options);
 
-  function absentOf(row: ZgateRow): AbsentLock[] {
-    const channel = channels.channelOf(row);
-    return locksOf(row.device_id).flatMap((lock) => {
-      const reason = unreachableOf(lock, channel);
-      return reason === undefined ? [] : [{ lock, reason }];
-    });
-  }
+  const absentOf = absentIn(options);
 
   /** Throws a DriverError while the network may not move unasked. */
   function assertMayMove(row: ZgateRow, to: number): void {
@@ -91,7 +95,7 @@ export function openMoves(options: MovesOptions): Moves {
       roles: TECHNICIANS,
       ...caller,
       async run(progress, signal) {
-        const work = move(row, to, options, { observer, progress, signal });
+        const work = move(row, to, { ...options, underWay }, { observer, progress, signal });
         work.catch(observer.failed);
         return work;
       },
@@ -110,6 +114,7 @@ export function openMoves(options: MovesOptions): Moves {
       const channel = channels.channelOf(row);
       return locksOf(row.device_id).filter((lock) => hasStayedBehind(lock, channel));
     },
+    underWay: underWay.of,
 
     async start(deviceId, body, caller) {
       const row = existing(table, deviceId);
@@ -152,6 +157,16 @@ export function openMoves(options: MovesOptions): Moves {
   };
 }
 
+function absentIn({ locksOf, channels }: Pick<MovesOptions, 'locksOf' | 'channels'>) {
+  return (row: ZgateRow): AbsentLock[] => {
+    const channel = channels.channelOf(row);
+    return locksOf(row.device_id).flatMap((lock) => {
+      const reason = unreachableOf(lock, channel);
+      return reason === undefined ? [] : [{ lock, reason }];
+    });
+  };
+}
+
 /** How a move goes on, before its job has ended. */
 interface Observer {
   /** Throws when it may not begin any more. */
@@ -161,10 +176,30 @@ interface Observer {
 }
 const UNOBSERVED: Observer = { check() {}, moved() {}, failed() {} };
 
+/** Moves that a gateway has been ordered, and is carrying out. */
+function openUnderWay({ clock, channels, connectionChanged }: MovesOptions) {
+  const moves = new Map<string, NetworkMove>();
+  return {
+    of: (deviceId: string) => moves.get(deviceId),
+    async during<T>(deviceId: string, work: () => Promise<T>): Promise<T> {
+      const { promise: over, resolve } = Promise.withResolvers<void>();
+      moves.set(deviceId, { since: clock.now(), over });
+      try {
+        return await work();
+      } finally {
+        moves.delete(deviceId);
+        resolve();
+        // Its locks are shown by their own word again, and what waits for them need not wait for its next attempt.
+        if (channels.reported.get(deviceId)?.connected) connectionChanged(deviceId, true);
+      }
+    },
+  };
+}
+
 async function move(
   row: ZgateRow,
   to: number,
-  options: MovesOptions,
+  options: MovesOptions & { underWay: ReturnType<typeof openUnderWay> },
   { observer, progress, signal }: { observer: Observer; progress: ReportProgress; signal: AbortSignal },
 ): Promise<Record<string, unknown>> {
   const { database, table, clock, field, locksOf, channels } = options;
@@ -178,7 +213,8 @@ async function move(
   signal.throwIfAborted();
   const data: MoveChannel = { channel: to };
   const command = { kind: 'moveChannel', data, timeoutMs: MOVE_TIMEOUT_MS };
-  const answer = channelsApplied.safeParse(await field.execute(row.link, command, signal));
+  const moved = await options.underWay.during(deviceId, () => field.execute(row.link, command, signal));
+  const answer = channelsApplied.safeParse(moved);
   if (answer.data?.zigbeeChannel !== to)
     throw new DriverError('BAD_REPLY', `the gateway did not say that the network is on channel ${to}`);
   await channels.movedTo(deviceId, to);

@@ -26,6 +26,8 @@ export interface Overview {
     } & ShownStayedBehind)[];
     warnings: { deviceId: string; name: string | null; message: string }[];
   };
+  /** The move of its network to another channel that is being carried out. */
+  moving: Moves['underWay'];
   /** undefined: there is no such gateway. */
   facts(deviceId: string): GatewayFacts | undefined;
 }
@@ -53,6 +55,7 @@ export function overviewOf(
         );
       }),
     }),
+    moving: moves.underWay,
     facts(deviceId) {
       const row = table.zgate.get(deviceId);
       if (!row) return undefined;

@@ -59,6 +59,8 @@ export async function openTestbed({ database, declared = [GATEWAY] }: Options = 
   const commands: { link: string; kind: string; data: Plain }[] = [];
   const jobs: StartedJob[] = [];
   const restarts: string[] = [];
+  /** Of the connection, or of a move. */
+  const changes: [deviceId: string, connected: boolean][] = [];
   const played = {
     answer: (): Plain | Promise<Plain> => ({ zigbeeChannel: 15 }),
     energies: (): Plain => ({ channels: [] }),
@@ -93,7 +95,7 @@ export async function openTestbed({ database, declared = [GATEWAY] }: Options = 
         lastError: { code: 'LINK_LOST', message: 'the port is gone' },
       }),
     },
-    connectionChanged: () => undefined,
+    connectionChanged: (...one) => void changes.push(one),
     random: () => 0.999_999,
   });
   const app = served(zgates);
@@ -106,6 +108,7 @@ export async function openTestbed({ database, declared = [GATEWAY] }: Options = 
     played,
     jobs,
     restarts,
+    changes,
     zgates,
     ...clientOf(app, '/network/zgate'),
     report(more: Partial<GatewayReport> = {}, link = 'zb-1') {
