@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { configDefaults, defineConfig } from 'vitest/config';
-import { fastTests } from './test/fast.ts';
+import { coordinatorTests, fastTests } from './test/fast.ts';
+import { MAKES } from './test/simulators/zigbee/makes.ts';
 
 const { TEST_REPORT } = process.env;
 // Code is compiled once for all the workers, gateways, hosts and simulators that a run starts: it starts a thousand.
@@ -8,6 +9,7 @@ process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'node_modules/.cach
 
 const EVERY_TEST = ['src', 'drivers', 'scripts', 'test'].map((folder) => `${folder}/**/*.test.ts`);
 const FAST_TESTS = fastTests(import.meta.dirname);
+const COORDINATOR_TESTS = coordinatorTests(import.meta.dirname);
 // What opens nothing leaves nothing behind: the fast suite loads each module once for each worker.
 const fast = { extends: true as const, test: { name: 'fast', include: FAST_TESTS, isolate: false } };
 const others = {
@@ -15,15 +17,21 @@ const others = {
   test: {
     name: 'others',
     include: EVERY_TEST,
-    exclude: [...configDefaults.exclude, ...FAST_TESTS],
+    exclude: [...configDefaults.exclude, ...FAST_TESTS, ...COORDINATOR_TESTS],
     // Says by name which peers are missing, and so which tests are skipped; builds the bundle. Once, so not of both projects.
     globalSetup: ['test/peers.ts', 'test/bundle.ts'],
   },
 };
 
+const makes = Object.keys(MAKES).map((make) => {
+  const ofOthers = Object.entries(MAKES).flatMap(([other, { alone }]) => (other === make ? [] : alone));
+  const test = { name: make, include: COORDINATOR_TESTS, exclude: [...configDefaults.exclude, ...ofOthers] };
+  return { extends: true as const, test: { ...test, provide: { make: make as keyof typeof MAKES } } };
+});
+
 export default defineConfig(({ mode }) => ({
   test: {
-    projects: mode === 'fast' ? [fast] : [fast, others],
+    projects: mode === 'fast' ? [fast] : [fast, others, ...makes],
     // Real sockets, brokers and child processes on two cores: one file may hold a worker for minutes.
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -10,6 +10,7 @@ import { type Command, judge } from './bolts/judge.ts';
 import { type Lane, planOf, run, TROUBLES } from './bolts/lane.ts';
 import { generator } from './crash/plan.ts';
 import type { LockState } from './simulators/zigbee/lock.ts';
+import { MAKES } from './simulators/zigbee/makes.ts';
 import type { GatewayPlan } from './simulators/zigbee/plan.ts';
 import { openZigbeeSite, waitFor, type ZigbeeSite } from './zigbee-site.ts';
 
@@ -28,9 +29,10 @@ const now = () => Number(process.hrtime.bigint()) / 1e6;
 
 it(`draws no bolt unasked, twice or late, and confirms nothing else (BOLT_SEED=${SEED})`, async () => {
   const [first, second] = MACS;
+  const { zstack, ember } = MAKES;
   const plans = [
-    planOf(first, '00124b0014d9a001', 'zstack'),
-    planOf(second, '00124b0014d9a002', 'ember'),
+    planOf(first, '00124b0014d9a001', zstack.adapter),
+    planOf(second, '00124b0014d9a002', ember.adapter),
   ] as const;
   await using site = await openZigbeeSite(plans);
   const strikes = strikesOf(site);

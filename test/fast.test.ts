@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
-import { fastTests } from './fast.ts';
+import { coordinatorTests, fastTests } from './fast.ts';
 import { temporaryFolder } from './temporary.ts';
 
 /** A project of these files and their imports. */
@@ -35,4 +35,15 @@ it('leaves out what starts a process, opens a socket, loads a simulator or asks 
   });
   writeFileSync(join(root, 'src/search.test.ts'), "it('ends', { timeout: 600_000 }, () => undefined);\n");
   expect(fastTests(root)).toEqual(['src/pure.test.ts', 'src/serves.test.ts', 'src/typed.test.ts']);
+});
+
+it('finds the tests that have a coordinator of the make of their run, also by a helper', () => {
+  const root = project({
+    'test/simulators/zigbee/make.ts': ["{ inject } from 'vitest'"],
+    'test/simulators/zigbee/herdsman.ts': ["{ MAKE } from './make.ts'"],
+    'test/simulators/zigbee/air.test.ts': ["{ openHost } from './herdsman.ts'"],
+    'drivers/link.test.ts': ["{ MAKE } from '../test/simulators/zigbee/make.ts'"],
+    'drivers/pure.test.ts': ["type { Host } from '../test/simulators/zigbee/herdsman.ts'"],
+  });
+  expect(coordinatorTests(root)).toEqual(['drivers/link.test.ts', 'test/simulators/zigbee/air.test.ts']);
 });

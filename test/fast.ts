@@ -17,33 +17,56 @@ const OPENS_MORE = /^(test\/(simulators|independent|faults|crash|bench)|scripts)
 const ASKS_FOR_TIME = /\b(testT|hookT|t)imeout: \d[\d_]{4,}/;
 const TEST_CODE = /^test\/|\.(test|contract)\.ts$|\/test-[\w-]+\.ts$|\/testbed\.ts$/;
 const FOLDERS = ['src', 'drivers', 'test'];
+const MAKE = 'test/simulators/zigbee/make.ts';
 
 /** From the root of the project, in order. */
 export function fastTests(root: string): string[] {
-  const known = new Map<string, boolean>();
-  /** By what it says itself, what it imports as a value, and what that imports in turn. There are no rings of imports. */
-  function opens(path: string): boolean {
-    const found = known.get(path) ?? someImport(path);
-    known.set(path, found);
-    return found;
-  }
-  function someImport(path: string): boolean {
-    const text = readFileSync(join(root, path), 'utf8');
+  const opens = below(root, (path, text, imports) => {
     if (/\.test\.ts$/.test(path) && ASKS_FOR_TIME.test(text)) return true;
-    return importedValues(path, text).some((specifier) => {
-      if (specifier === STARTS_PROCESSES) return true;
-      if (!specifier.startsWith('.')) return TEST_CODE.test(path) && OPENS_SOCKETS.test(specifier);
-      const target = posix.join(posix.dirname(path), specifier);
-      return OPENS_MORE.test(target) || (target.endsWith('.ts') && opens(target));
+    return imports.some((one) => {
+      if (one === STARTS_PROCESSES) return true;
+      return isPackage(one) ? TEST_CODE.test(path) && OPENS_SOCKETS.test(one) : OPENS_MORE.test(one);
     });
-  }
+  });
+  return testFiles(root).filter((path) => !opens(path));
+}
+
+/** The tests with a coordinator, which are run once for each make (test/simulators/zigbee/makes.ts), in order. */
+export function coordinatorTests(root: string): string[] {
+  return testFiles(root).filter(below(root, (_, __, imports) => imports.includes(MAKE)));
+}
+
+function testFiles(root: string): string[] {
   return FOLDERS.flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.test.ts') && !/(^|\/)node_modules\//.test(name))
       .map((name) => `${folder}/${name}`),
-  )
-    .filter((path) => !opens(path))
-    .toSorted();
+  ).toSorted();
+}
+
+const isPackage = (imported: string) => !/^(src|drivers|scripts|test)\//.test(imported);
+
+/**
+ * Whether it holds of a file, of what it imports as a value, or of what that imports in turn. There are no rings of imports.
+ * `imports`: packages, and paths from the root.
+ */
+function below(root: string, holds: (path: string, text: string, imports: string[]) => boolean) {
+  const known = new Map<string, boolean>();
+  function find(path: string): boolean {
+    const text = readFileSync(join(root, path), 'utf8');
+    const imports = importedValues(path, text).map((one) =>
+      one.startsWith('.') ? posix.join(posix.dirname(path), one) : one,
+    );
+    return (
+      holds(path, text, imports) || imports.some((one) => !isPackage(one) && one.endsWith('.ts') && isSo(one))
+    );
+  }
+  function isSo(path: string): boolean {
+    const found = known.get(path) ?? find(path);
+    known.set(path, found);
+    return found;
+  }
+  return isSo;
 }
 
 /** What a file imports, or exports from elsewhere, besides types. */

@@ -8,18 +8,17 @@ import {
   simulated,
   unlockOf,
 } from '../../test/drivers/zigbee/gateway.ts';
+import { MAKE } from '../../test/simulators/zigbee/make.ts';
 import { gatewayReport, lockReport } from '../contract/settings.ts';
 import { lockJoined, snapshot } from '../contract/zgate.ts';
 
 it('forms a network, lets a lock in, and reports both', async () => {
-  const site = await simulated({ revision: 20_221_226, locks: [{ ieee: LOCK }] });
+  const site = await simulated({ locks: [{ ieee: LOCK }] });
   const gateway = await opened(site);
   expect(gatewayReport.parse(gateway.reports.get('gateway'))).toMatchObject({
     connected: true,
     hwId: '00124b0014d9a001',
-    type: 'zstack',
-    platform: { version: '20221226' },
-    apps: [{ name: 'ZStack3x0', version: '2.7.1' }],
+    ...MAKE.reported,
     zigbeeChannel: 15,
     permitJoin: false,
   });

@@ -18,7 +18,6 @@ const unlock = unlockOf(LOCK);
 /** The example of the Base Device Behavior specification 3.0.1, 10.1. */
 const CODE = '83fed3407a939723a5c639b26916d505c3b5';
 const NEW_STICK = '00124b0014d9a0ff';
-const OLD_STICK = '00124b0014d9a001';
 const LINK_LOST = { code: 'LINK_LOST' };
 
 it('loses a coordinator at once that does not take an unlock, with what it has not taken', async () => {
@@ -63,30 +62,6 @@ it('is lost when its coordinator restarts during an unlock, which is not sent ag
   // It may have fetched it just before.
   if (executed.length === 0) expect(outcome).not.toEqual(CONFIRMED);
   expect(executed.length).toBeLessThanOrEqual(1);
-}, 60_000);
-
-it('puts a network on another stick only when it is asked to, with the address of the one before', async () => {
-  const site = await simulated({ adapter: 'ember', locks: [{ ieee: LOCK }] });
-  const stateDirectory = folder();
-  const first = await opened(site, { stateDirectory });
-  await joined(first, site);
-  const archive = await snapshotOf(first);
-  await first.close();
-  await site.setGateway({ frames: 25_000 });
-  await site.setGateway({ newStick: { ieee: NEW_STICK } });
-  await expect(opened(site, { stateDirectory, snapshot: archive })).rejects.toMatchObject({
-    code: 'REFUSED',
-    message: expect.stringContaining('gatehouse zgate restore'),
-  });
-  expect((await site.stats()).stick).toMatchObject({ isStarted: false, ieee: NEW_STICK });
-  const restore = { snapshot: archive, restore: true, knownLocks: [LOCK] };
-  await expect(opened(site, restore)).rejects.toMatchObject(LINK_LOST);
-  const restored = await opened(site, restore);
-  // A coordinator that does not know its child has it look for its network again.
-  await site.set(LOCK, { rejoin: true });
-  expect(await site.set(LOCK, { rejoin: 'withoutKey' })).toMatchObject({ isReachable: true });
-  expect(restored.reports.get('gateway')).toMatchObject({ hwId: OLD_STICK, zigbeeChannel: 15 });
-  expect(await restored.execute('unlock', unlock)).toEqual(CONFIRMED);
 }, 60_000);
 
 it('says what to do when a stick stores the address of the one before, and keeps its own', async () => {

@@ -7,6 +7,7 @@ import {
   joined,
   LOCK,
   opened,
+  restored,
   simulated,
   snapshotOf,
   unlockOf,
@@ -47,6 +48,8 @@ it('frees the port of a start that failed: of another stick, and of one that say
   await site.hang(true);
   await expect(opened(site, { stateDirectory })).rejects.toMatchObject({ code: 'LINK_LOST' });
   await site.hang(false);
-  const restored = await opened(site, { snapshot: archive, restore: true, knownLocks: [LOCK] });
-  expect(await restored.execute('unlock', unlockOf(LOCK))).toEqual(CONFIRMED);
+  const gateway = await restored(site, { snapshot: archive, restore: true, knownLocks: [LOCK] });
+  // A coordinator that does not know its child has it look for its network again.
+  await site.set(LOCK, { rejoin: true });
+  expect(await gateway.execute('unlock', unlockOf(LOCK))).toEqual(CONFIRMED);
 }, 90_000);

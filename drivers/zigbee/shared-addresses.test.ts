@@ -3,7 +3,6 @@ import { expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { PLAIN } from '../../test/drivers/zigbee/configuration.ts';
 import {
-  ADAPTERS,
   CONFIRMED,
   joined,
   LOCK,
@@ -13,7 +12,6 @@ import {
   type TestGateway,
   unlockOf,
 } from '../../test/drivers/zigbee/gateway.ts';
-import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
 
 const REFUSED = { code: 'DEVICE_OFFLINE', message: expect.stringContaining('its network address is also') };
 const DOUBTED = {
@@ -26,11 +24,8 @@ const PAIR = [
 ];
 
 /** A site of two locks that have joined, and what is done at it. */
-async function pairedNetwork(
-  locks: { ieee: string; mains: boolean; nwk?: number }[],
-  adapter: SimulatedGateway['adapter'] = 'zstack',
-) {
-  const site = await simulated({ adapter, locks });
+async function pairedNetwork(locks: { ieee: string; mains: boolean; nwk?: number }[]) {
+  const site = await simulated({ locks });
   const gateway = await opened(site);
   for (const { ieee } of locks) await joined(gateway, site, ieee);
   const unlocks = async (ieee: string) =>
@@ -122,65 +117,61 @@ it('opens no door whose lock another one claims to be before the command is rele
   expect(await moved()).toEqual([0, 0]);
 });
 
-it.each(ADAPTERS)(
-  'opens no door whose lock is said to have joined again until its address is certain, and does not take it for connected, by $adapter',
-  { timeout: 60_000 },
-  async ({ adapter }) => {
-    const { site, gateway, unlock, moved } = await pairedNetwork(PAIR, adapter);
-    const connected = () => (gateway.reports.get(`device:${LOCK}`) as { connected: boolean }).connected;
-    await site.set(LOCK, { faults: { offline: true } });
-    await expect(gateway.execute('lock', { hwId: LOCK, pin: null }, 9_000)).rejects.toMatchObject({
-      code: 'OUTCOME_UNKNOWN',
-    });
-    await expect.poll(connected).toBe(false);
-    await site.setGateway({ forgedJoin: { ieee: LOCK, nwk: 0x77_77 } });
-    await expect.poll(() => tooShort(gateway)).toMatchObject(DOUBTED);
-    expect(connected()).toBe(false);
-    await site.set(LOCK, { faults: null, announce: true });
-    await expect.poll(connected).toBe(true);
-    expect(await unlock(LOCK)).toEqual(CONFIRMED);
-    expect(await moved()).toEqual([1, 0]);
-  },
-);
+it('opens no door whose lock is said to have joined again until its address is certain, and does not take it for connected', {
+  timeout: 60_000,
+}, async () => {
+  const { site, gateway, unlock, moved } = await pairedNetwork(PAIR);
+  const connected = () => (gateway.reports.get(`device:${LOCK}`) as { connected: boolean }).connected;
+  await site.set(LOCK, { faults: { offline: true } });
+  await expect(gateway.execute('lock', { hwId: LOCK, pin: null }, 9_000)).rejects.toMatchObject({
+    code: 'OUTCOME_UNKNOWN',
+  });
+  await expect.poll(connected).toBe(false);
+  await site.setGateway({ forgedJoin: { ieee: LOCK, nwk: 0x77_77 } });
+  await expect.poll(() => tooShort(gateway)).toMatchObject(DOUBTED);
+  expect(connected()).toBe(false);
+  await site.set(LOCK, { faults: null, announce: true });
+  await expect.poll(connected).toBe(true);
+  expect(await unlock(LOCK)).toEqual(CONFIRMED);
+  expect(await moved()).toEqual([1, 0]);
+});
 
-it.each(ADAPTERS)(
-  'opens no door by a forged request to join that has the address of another lock, by $adapter',
-  { timeout: 60_000 },
-  async ({ adapter }) => {
-    const { site, gateway, unlock, moved } = await pairedNetwork(PAIR, adapter);
-    const shown = () => gateway.reports.get(`device:${LOCK}`) as { lockState?: unknown };
-    // It stands open.
-    await site.set(LOCK, { manual: 'unlock' });
-    await expect.poll(shown).toMatchObject({ lockState: { value: 'unlocked' } });
-    await site.set(LOCK, { faults: { offline: true }, clearLog: true });
-    await site.set(OTHER_LOCK, { readdress: 'silently' });
-    const { nwk } = await site.state(OTHER_LOCK);
-    await site.setGateway({ forgedJoin: { ieee: LOCK, nwk } });
-    // What the other lock sends from there is not the word of the one that is said to be there.
-    await expect.poll(() => tooShort(gateway)).toMatchObject(DOUBTED);
-    await expect(unlock(LOCK)).rejects.toMatchObject(DOUBTED);
-    const happened = () => gateway.events.filter(({ kind }) => kind === 'lockEvent').length;
-    const [events, { lockState }] = [happened(), shown()];
-    await site.set(OTHER_LOCK, { manual: 'lock' });
-    const locking = gateway.execute('lock', { hwId: LOCK, pin: null }, 9_000);
-    await expect(locking).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
-    expect((await site.state(OTHER_LOCK)).executed.map(({ what }) => what)).toContain('lock');
-    expect([happened(), shown().lockState]).toEqual([events, lockState]);
-    const versions = { doorVersion: 1, scheduleVersion: 0, templateVersion: 0, systemConfigVersion: 1 };
-    const wanted = { hwId: LOCK, configVersion: 1, ...versions, configuration: PLAIN };
-    const configuring = gateway.execute('applyConfiguration', wanted, 9_000);
-    await expect(configuring).rejects.toMatchObject({ code: 'NO_REPLY', message: DOUBTED.message });
-    expect((await site.state(OTHER_LOCK)).vendor?.applied).toEqual([]);
-    expect(await moved()).toEqual([0, 0]);
-    // The process that comes after this one has the address, and the doubt.
-    await gateway.close();
-    const again = await opened(site, {}, { again: gateway });
-    const unlockAgain = () => again.execute('unlock', unlockOf(LOCK));
-    await expect(unlockAgain()).rejects.toMatchObject(DOUBTED);
-    expect(await moved()).toEqual([0, 0]);
-    // It is asked where it is.
-    await site.set(LOCK, { faults: null });
-    await expect.poll(() => unlockAgain().catch(() => undefined)).toEqual(CONFIRMED);
-    expect(await moved()).toEqual([1, 0]);
-  },
-);
+it('opens no door by a forged request to join that has the address of another lock', {
+  timeout: 60_000,
+}, async () => {
+  const { site, gateway, unlock, moved } = await pairedNetwork(PAIR);
+  const shown = () => gateway.reports.get(`device:${LOCK}`) as { lockState?: unknown };
+  // It stands open.
+  await site.set(LOCK, { manual: 'unlock' });
+  await expect.poll(shown).toMatchObject({ lockState: { value: 'unlocked' } });
+  await site.set(LOCK, { faults: { offline: true }, clearLog: true });
+  await site.set(OTHER_LOCK, { readdress: 'silently' });
+  const { nwk } = await site.state(OTHER_LOCK);
+  await site.setGateway({ forgedJoin: { ieee: LOCK, nwk } });
+  // What the other lock sends from there is not the word of the one that is said to be there.
+  await expect.poll(() => tooShort(gateway)).toMatchObject(DOUBTED);
+  await expect(unlock(LOCK)).rejects.toMatchObject(DOUBTED);
+  const happened = () => gateway.events.filter(({ kind }) => kind === 'lockEvent').length;
+  const [events, { lockState }] = [happened(), shown()];
+  await site.set(OTHER_LOCK, { manual: 'lock' });
+  const locking = gateway.execute('lock', { hwId: LOCK, pin: null }, 9_000);
+  await expect(locking).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+  expect((await site.state(OTHER_LOCK)).executed.map(({ what }) => what)).toContain('lock');
+  expect([happened(), shown().lockState]).toEqual([events, lockState]);
+  const versions = { doorVersion: 1, scheduleVersion: 0, templateVersion: 0, systemConfigVersion: 1 };
+  const wanted = { hwId: LOCK, configVersion: 1, ...versions, configuration: PLAIN };
+  const configuring = gateway.execute('applyConfiguration', wanted, 9_000);
+  await expect(configuring).rejects.toMatchObject({ code: 'NO_REPLY', message: DOUBTED.message });
+  expect((await site.state(OTHER_LOCK)).vendor?.applied).toEqual([]);
+  expect(await moved()).toEqual([0, 0]);
+  // The process that comes after this one has the address, and the doubt.
+  await gateway.close();
+  const again = await opened(site, {}, { again: gateway });
+  const unlockAgain = () => again.execute('unlock', unlockOf(LOCK));
+  await expect(unlockAgain()).rejects.toMatchObject(DOUBTED);
+  expect(await moved()).toEqual([0, 0]);
+  // It is asked where it is.
+  await site.set(LOCK, { faults: null });
+  await expect.poll(() => unlockAgain().catch(() => undefined)).toEqual(CONFIRMED);
+  expect(await moved()).toEqual([1, 0]);
+});

@@ -2,7 +2,6 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import {
-  ADAPTERS,
   afterAllTests,
   CONFIRMED,
   joined,
@@ -32,7 +31,7 @@ const STARTED_MS = 35_000;
 /** Till the deadline: the time for which a parent may hold the frame, and what a busy machine takes to send it. */
 const SHORT_MS = 12_000;
 
-describe.each(ADAPTERS)('unlocking by $adapter', ({ adapter }) => {
+describe('unlocking', () => {
   const cleanup = afterAllTests();
   let site: SimulatedGateway;
   let gateway: TestGateway;
@@ -45,7 +44,7 @@ describe.each(ADAPTERS)('unlocking by $adapter', ({ adapter }) => {
     const plain = [LOCK, LOSING_LOCK, UNROUTED_LOCK, ...IDLE_LOCKS.map(({ ieee }) => ieee)];
     const sleeping = { ieee: POLLING_LOCK, sleepy: {}, checkInSeconds: 3_600, asksDefaultResponse: true };
     const locks = [...plain.map((ieee) => ({ ieee, asksDefaultResponse: true })), sleeping];
-    site = await simulated({ adapter, locks }, cleanup);
+    site = await simulated({ locks }, cleanup);
     const report = () => {
       if (!isThrowing) return;
       thrown += 1;

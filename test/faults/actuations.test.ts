@@ -4,6 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { MAKES } from '../simulators/zigbee/makes.ts';
 import { type ActuationSite, openActuationSite, type SiteDoor, waitFor } from './actuation-site.ts';
 
 /**
@@ -17,8 +18,6 @@ const STOPPED = 'the gateway was stopped before the outcome was known';
 
 /** The daemon and its hosts are started again in each test. */
 vi.setConfig({ testTimeout: 120_000 });
-
-const ADAPTERS = ['zstack', 'ember'] as const;
 
 let all: ActuationSite;
 
@@ -76,7 +75,7 @@ async function restart(): Promise<void> {
   expect(await all.verifyAudit()).toMatch(/^0 ✓/);
 }
 
-describe.each(ADAPTERS)('with a coordinator of %s', (adapter) => {
+describe.each(Object.values(MAKES))('with $called', ({ adapter }) => {
   beforeAll(async () => {
     all = await openActuationSite({ adapter });
   }, 90_000);

@@ -1,5 +1,5 @@
 /**
- * The key table of EmberZNet in its backup. EmberZNet makes the link keys of locks of one root key; those of locks that came
+ * The backup of an EmberZNet coordinator, with its channel, and with its key table. EmberZNet makes the link keys of locks of one root key; those of locks that came
  * with a network from a Z-Stack coordinator are in the table. The library leaves the table out, and has a method that would
  * put a hash of each key in place of the key.
  */
@@ -9,6 +9,8 @@ const KEY_TABLE_SIZE = 0x1e;
 
 interface Made {
   devices: unknown[];
+  networkOptions: { channelList: number[] };
+  logicalChannel: number;
 }
 /** Of the library's EmberAdapter. */
 export interface EmberKeys {
@@ -34,7 +36,9 @@ export function backUpLinkKeys(adapter: EmberKeys): void {
   const { backup } = adapter;
   adapter.backup = async function (this: EmberKeys, devices) {
     const made = await backup.call(this, devices);
-    return { ...made, devices: await this.queue.execute(() => exported(this.ezsp)) };
+    // The library has all channels there, and restores only a backup with those that it is started with.
+    const networkOptions = { ...made.networkOptions, channelList: [made.logicalChannel] };
+    return { ...made, networkOptions, devices: await this.queue.execute(() => exported(this.ezsp)) };
   };
 }
 

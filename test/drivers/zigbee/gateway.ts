@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { afterAll, expect, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { openSimulatedGateway, type SimulatedGateway } from '../../simulators/zigbee/gateway.ts';
+import { MAKE } from '../../simulators/zigbee/make.ts';
+import { MAKES } from '../../simulators/zigbee/makes.ts';
 import '../../simulators/zigbee/short-pauses.ts';
 import type { Clock, Driver, DriverEvent, Plain } from '../../../drivers/contract/driver.ts';
 import { snapshot } from '../../../drivers/contract/zgate.ts';
@@ -22,9 +24,6 @@ export const NETWORK = {
   extPanId: '0102030405060708',
   networkKey: '0104070a0d101316191c1f2225282b2e',
 };
-
-/** For tests that hold for coordinators of every make. */
-export const ADAPTERS = [{ adapter: 'zstack' }, { adapter: 'ember' }] as const;
 
 export interface TestGateway {
   driver: Driver;
@@ -55,7 +54,7 @@ export async function simulated(
   plan: GatewayPlan,
   cleanup: Cleanup = onTestFinished,
 ): Promise<SimulatedGateway> {
-  const gateway = await openSimulatedGateway(plan);
+  const gateway = await openSimulatedGateway({ adapter: MAKE.adapter, ...plan });
   cleanup(async () => gateway[Symbol.asyncDispose]());
   return gateway;
 }
@@ -92,7 +91,7 @@ export async function opened(
   const stop = new AbortController();
   const given = again?.given ?? {
     port,
-    adapter: adapter ?? 'zstack',
+    adapter: adapter ?? MAKE.adapter,
     manufacturerCode: MANUFACTURER,
     network: NETWORK,
     allowedChannels: [15],
@@ -140,6 +139,18 @@ export async function opened(
     execute: (kind, data, timeoutMs = 20_000) =>
       driver.execute({ kind, data, deadline: clock.monotonic() + timeoutMs }, AbortSignal.timeout(timeoutMs)),
   };
+}
+
+/** A link that is to restore a network, when it has done so. */
+export async function restored(
+  site: Pick<SimulatedGateway, 'port' | 'adapter'>,
+  options: { [name: string]: Plain },
+): Promise<TestGateway> {
+  const { restoringStarts } =
+    MAKES[options.adapter === undefined ? site.adapter : (options.adapter as 'ember')];
+  for (let start = 1; start < restoringStarts; start += 1)
+    await expect(opened(site, options)).rejects.toMatchObject({ code: 'LINK_LOST' });
+  return opened(site, options);
 }
 
 /** Opens the window, lets the lock in, and waits until it is introduced. */

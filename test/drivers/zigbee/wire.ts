@@ -1,14 +1,17 @@
-/** A wire between the driver and its coordinator that a test can cut into, by the simulator's codec. */
+/** A wire between the driver and its coordinator that a test can cut into, of Z-Stack by the simulator's codec. */
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
+import { MAKE } from '../../simulators/zigbee/make.ts';
 import { encodeMt, type MtFrame, readMt } from '../../simulators/zigbee/mt/frame.ts';
 import type { Cleanup } from './gateway.ts';
 
 export interface Wire {
   /** tcp://127.0.0.1:port, in the place of the coordinator's. */
   readonly port: string;
-  /** What becomes of a frame of the coordinator; undefined: it is lost. */
+  /** So many bytes of the coordinator arrive from now on. */
+  bytesLeft: number;
+  /** Of Z-Stack. What becomes of a frame of the coordinator; undefined: it is lost. */
   tamper: (frame: MtFrame) => MtFrame | undefined;
   /** To the driver, as if the coordinator had said it. Resolves when it is taken. */
   inject(bytes: Uint8Array): Promise<void>;
@@ -19,6 +22,7 @@ export async function openWire(coordinator: string, cleanup: Cleanup = onTestFin
   let driver: Socket | undefined;
   const wire = {
     port: '',
+    bytesLeft: Number.POSITIVE_INFINITY,
     tamper: (frame: MtFrame): MtFrame | undefined => frame,
     inject: (bytes: Uint8Array) =>
       new Promise<void>((resolve, reject) => {
@@ -35,7 +39,10 @@ export async function openWire(coordinator: string, cleanup: Cleanup = onTestFin
     socket.pipe(stick);
     let pending = Buffer.alloc(0);
     stick.on('data', (chunk) => {
-      pending = Buffer.concat([pending, chunk]);
+      const arrived = chunk.subarray(0, Math.max(0, wire.bytesLeft));
+      wire.bytesLeft -= arrived.length;
+      if (MAKE.adapter !== 'zstack') return void socket.write(arrived);
+      pending = Buffer.concat([pending, arrived]);
       for (let reading = readMt(pending); reading.kind !== 'incomplete'; reading = readMt(pending)) {
         pending = pending.subarray(reading.length);
         const frame = reading.kind === 'frame' ? wire.tamper(reading.frame) : undefined;

@@ -1,7 +1,6 @@
 /** Joining, moving and leaving, with zigbee-herdsman as the host. */
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { temporaryFolder } from '../../temporary.ts';
-import { openSimulatedGateway, type SimulatedGateway } from './gateway.ts';
 import {
   coordinatorOf,
   deviceOf,
@@ -10,19 +9,14 @@ import {
   listen,
   openHost,
   openHostWith,
+  openStick,
   within,
 } from './herdsman.ts';
-import type { GatewayPlan } from './plan.ts';
+import { MAKE } from './make.ts';
 
 const LOCK = '00158d0001000001';
 const OTHER = '00158d0001000002';
 const ROUTER = '00158d00010000aa';
-
-async function opened(plan: GatewayPlan): Promise<SimulatedGateway> {
-  const gateway = await openSimulatedGateway(plan);
-  onTestFinished(() => gateway[Symbol.asyncDispose]());
-  return gateway;
-}
 
 it(
   'lets nodes in while the network is open, with the key they expect, and unless the host minds',
@@ -30,7 +24,7 @@ it(
     // The example of Base Device Behavior 3.0, 10.1.
     const installCode = '83fed3407a939723a5c639b26916d505c3b5';
     const unwanted = '00158d0001000003';
-    const gateway = await opened({
+    const gateway = await openStick({
       locks: [{ ieee: LOCK }, { ieee: OTHER, installCode }, { ieee: unwanted }],
     });
     const folder = temporaryFolder();
@@ -60,7 +54,7 @@ it(
 it(
   'describes nodes, lists the neighbours of each, and binds',
   async () => {
-    const gateway = await opened({
+    const gateway = await openStick({
       lqiSpread: 0,
       locks: [
         { ieee: LOCK, lqi: 90, parent: ROUTER },
@@ -110,7 +104,7 @@ it(
 it(
   'moves to another address, and out',
   async () => {
-    const gateway = await opened({ locks: [{ ieee: LOCK }, { ieee: OTHER }] });
+    const gateway = await openStick({ locks: [{ ieee: LOCK }, { ieee: OTHER }] });
     const host = await openHostWith(gateway, [LOCK, OTHER]);
     const heard = listen(host);
     const before = deviceOf(host, LOCK).networkAddress;
@@ -119,7 +113,7 @@ it(
     await within(() => deviceOf(host, LOCK).networkAddress).toBe(nwk);
     await gateway.set(LOCK, { readdress: 'silently' });
     const read = endpointOf(host, LOCK).read('genBasic', ['modelId'], { disableRecovery: true });
-    await expect(read).rejects.toThrow('NWK_NO_ROUTE');
+    await expect(read).rejects.toThrow(MAKE.says.noRoute);
     await deviceOf(host, OTHER).removeFromNetwork();
     await within(async () => (await gateway.state(OTHER)).isJoined).toBe(false);
     await gateway.set(LOCK, { leave: true });
@@ -134,7 +128,7 @@ it(
   'follows to another channel, but for one that does not hear of it',
   async () => {
     const sleeper = '00158d0001000003';
-    const gateway = await opened({
+    const gateway = await openStick({
       locks: [
         { ieee: LOCK },
         { ieee: OTHER, followsChannel: false },

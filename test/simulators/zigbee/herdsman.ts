@@ -4,7 +4,9 @@ import { expect, onTestFinished } from 'vitest';
 import { Controller, setLogger } from 'zigbee-herdsman';
 import { temporaryFolder } from '../../temporary.ts';
 import './short-pauses.ts';
-import type { SimulatedGateway } from './gateway.ts';
+import { openSimulatedGateway, type SimulatedGateway } from './gateway.ts';
+import { MAKE } from './make.ts';
+import type { GatewayPlan } from './plan.ts';
 
 /** Of a test, on a machine that is busy. */
 export const HOST_TIMEOUT_MS = 90_000;
@@ -16,6 +18,13 @@ export function within<Result>(read: () => Result) {
 }
 
 const quiet = { debug() {}, info() {}, warning() {}, error() {} };
+
+/** Of the make of this run. Closed when the test ends. */
+export async function openStick(plan: GatewayPlan = {}): Promise<SimulatedGateway> {
+  const gateway = await openSimulatedGateway({ adapter: MAKE.adapter, ...plan });
+  onTestFinished(() => gateway[Symbol.asyncDispose]());
+  return gateway;
+}
 
 export interface HostOptions {
   port: string;
@@ -34,7 +43,7 @@ export const PAN_ID = 0x1a62;
 
 /** Not started yet. Stopped when the test ends. */
 export function openHost(options: HostOptions): Host {
-  const { port, folder, channel = 15, adapter = 'zstack', accept = () => true } = options;
+  const { port, folder, channel = 15, adapter = MAKE.adapter, accept = () => true } = options;
   setLogger(quiet);
   const host = new Controller({
     network: {

@@ -1,11 +1,11 @@
 /** What a lock does and reports, with zigbee-herdsman as the host. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { Zcl } from 'zigbee-herdsman';
 import { otaFile } from '../../ota-file.ts';
 import { temporaryFolder } from '../../temporary.ts';
-import { openSimulatedGateway, type SimulatedGateway } from './gateway.ts';
+import type { SimulatedGateway } from './gateway.ts';
 import {
   coordinatorOf,
   deviceOf,
@@ -14,6 +14,7 @@ import {
   type Host,
   listen,
   openHostWith,
+  openStick,
   within,
 } from './herdsman.ts';
 import type { GatewayPlan } from './plan.ts';
@@ -27,8 +28,7 @@ type Loose = {
 };
 
 async function opened(plan: GatewayPlan): Promise<{ gateway: SimulatedGateway; host: Host; lock: Loose }> {
-  const gateway = await openSimulatedGateway(plan);
-  onTestFinished(() => gateway[Symbol.asyncDispose]());
+  const gateway = await openStick(plan);
   const host = await openHostWith(gateway, [LOCK]);
   const [target] = coordinatorOf(host).endpoints;
   if (!target) throw new Error('no endpoint');

@@ -1,15 +1,21 @@
 /** The knobs of the air: what a frame takes, and how many arrive. */
-import { expect, it, onTestFinished } from 'vitest';
-import { openSimulatedGateway } from './gateway.ts';
-import { coordinatorOf, endpointOf, HOST_TIMEOUT_MS, listen, openHostWith, within } from './herdsman.ts';
+import { expect, it } from 'vitest';
+import {
+  coordinatorOf,
+  endpointOf,
+  HOST_TIMEOUT_MS,
+  listen,
+  openHostWith,
+  openStick,
+  within,
+} from './herdsman.ts';
 
 const LOCK = '00158d0001000001';
 
 it(
   'has air that takes its time and loses frames, and locks that check in',
   async () => {
-    const gateway = await openSimulatedGateway({ locks: [{ ieee: LOCK, checkInSeconds: 3_600 }] });
-    onTestFinished(() => gateway[Symbol.asyncDispose]());
+    const gateway = await openStick({ locks: [{ ieee: LOCK, checkInSeconds: 3_600 }] });
     const host = await openHostWith(gateway, [LOCK]);
     const heard = listen(host);
     const endpoint = endpointOf(host, LOCK);

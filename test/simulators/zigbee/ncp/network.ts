@@ -12,6 +12,8 @@ const LEAVE_MS = 20;
 /** Of one channel in an energy scan: 2^duration + 1 periods of 15.36 ms, which here take less. */
 const SCAN_CHANNEL_MS = 2;
 const COORDINATOR = 1;
+/** emberChildIndex: none has this network address. */
+const NO_CHILD = 0xff;
 const JOINED = 2;
 const ALWAYS_OPEN = 255;
 /** EmberInitialSecurityBitmask. */
@@ -70,6 +72,8 @@ export function networkCommands(core: NcpCore): Commands {
     // setConcentrator, setSourceRouteDiscoveryMode
     16: () => say(SL.ok),
     90: () => u32(60_000),
+    // childIndex
+    263: (input) => Buffer.of([...memory().children.values()].indexOf(input.u16()) & NO_CHILD),
   };
 }
 

@@ -1,9 +1,8 @@
 /** What hosts other than zigbee-herdsman expect of a CC2652 with Z-Stack 3.x.0, byte by byte. */
-import { expect, it, onTestFinished } from 'vitest';
-import { openSimulatedGateway, type SimulatedGateway } from './gateway.ts';
-import { HOST_TIMEOUT_MS, within } from './herdsman.ts';
-import type { GatewayPlan } from './plan.ts';
-import { openRaw } from './raw-port.ts';
+import { expect, it } from 'vitest';
+import { HOST_TIMEOUT_MS, openStick, within } from '../herdsman.ts';
+import type { GatewayPlan } from '../plan.ts';
+import { openRaw } from '../raw-port.ts';
 
 const LOCK = '00158d0001000001';
 const ROUTER = '00158d00010000aa';
@@ -12,15 +11,9 @@ const LOCK_BYTES = '01000001008d1500';
 const SUCCESS = '00';
 const NWK = 0x1234;
 
-async function opened(plan: GatewayPlan = {}): Promise<SimulatedGateway> {
-  const gateway = await openSimulatedGateway(plan);
-  onTestFinished(() => gateway[Symbol.asyncDispose]());
-  return gateway;
-}
-
 /** With a network of its own, and endpoint 1. */
 async function openFormed(plan: GatewayPlan = {}) {
-  const gateway = await opened(plan);
+  const gateway = await openStick(plan);
   const raw = await openRaw(gateway);
   await raw.ask(15, 0x05, '04');
   await within(() => raw.messages).toContain('AREQ 15/80 000200');
@@ -31,7 +24,7 @@ async function openFormed(plan: GatewayPlan = {}) {
 it(
   'answers as the firmware that hosts know',
   async () => {
-    const raw = await openRaw(await opened());
+    const raw = await openRaw(await openStick());
     // MT_CAP_SYS, _AF, _ZDO, _UTIL, _GP, _APP_CNF.
     expect(await raw.ask(1, 0x01)).toBe('SRSP 1/1 5906');
     // No child: associated_devices_t with its padding, which shows hosts how structures are aligned.
@@ -56,7 +49,7 @@ it(
 it(
   'has the address of its chip again when the one in its memory was deleted',
   async () => {
-    const gateway = await opened({ ieee: '00124b0014d9a001' });
+    const gateway = await openStick({ ieee: '00124b0014d9a001' });
     const raw = await openRaw(gateway);
     await raw.ask(1, 0x03, '0807060504030201');
     await gateway.selfReset();
@@ -181,7 +174,7 @@ it(
     const began = performance.now();
     await raw.ask(1, 0x08, '210000');
     expect(performance.now() - began).toBeGreaterThanOrEqual((8 + 123) * 0.087 - 1);
-    const booting = await opened({ pace: 1 });
+    const booting = await openStick({ pace: 1 });
     const { messages } = await openRaw(booting);
     const reset = performance.now();
     await booting.selfReset();
