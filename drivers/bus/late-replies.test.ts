@@ -1,6 +1,6 @@
 /** Replies that come after their time are neither noise nor collisions. */
 
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { openTestBus, pollOf, says } from '../../test/drivers/bus/bus.ts';
 import { messagesOf } from '../../test/drivers/bus/warnings.ts';
 import { openLateReplies } from './late-replies.ts';
@@ -89,4 +89,16 @@ it('explain damaged bytes behind a reply, and not a second reply of the address 
   expect(lateReplies.isSecondDevice(Uint8Array.of(2, 2), 1_220, 2)).toBe(true);
   expect(lateReplies.isSecondDevice(Uint8Array.of(2, 1), 1_220, 2)).toBe(false);
   expect(lateReplies.take().late).toEqual([{ address: 1, delayMs: 220 }]);
+});
+
+it('that have not come leave no memory behind: nothing is cleared after each exchange', () => {
+  const lateReplies = openLateReplies(() => [1]);
+  const clear = vi.spyOn(Set.prototype, 'clear');
+  expect(lateReplies.take()).toEqual({ late: [], unasked: [] });
+  expect(clear).not.toHaveBeenCalled();
+  lateReplies.stray(new Uint8Array(1), 0, undefined);
+  expect(lateReplies.take()).toEqual({ late: [], unasked: [1] });
+  expect(lateReplies.take()).toEqual({ late: [], unasked: [] });
+  expect(clear).toHaveBeenCalledTimes(1);
+  clear.mockRestore();
 });

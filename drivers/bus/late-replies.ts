@@ -9,6 +9,14 @@ export interface Late {
   delayMs: number;
 }
 
+export interface Taken {
+  late: readonly Late[];
+  /** Addresses that answered again with no question open; a second device may have them. */
+  unasked: readonly number[];
+}
+
+const NOTHING: Taken = { late: [], unasked: [] };
+
 /** Times are monotonic. */
 export interface LateReplies {
   /** An exchange with it is over. */
@@ -27,8 +35,8 @@ export interface LateReplies {
   isSecondDevice(received: Uint8Array, at: number, asked: number): boolean | undefined;
   /** Sound replies of other addresses are in what was received. */
   otherSenders(received: Uint8Array, asked: number): readonly number[];
-  /** Since the last time. `unasked`: addresses that answered again with no question open; a second device may have them. */
-  take(): { late: Late[]; unasked: number[] };
+  /** Since the last time. */
+  take(): Taken;
 }
 
 /** A device server that holds replies back for longer counts as gone. */
@@ -101,6 +109,8 @@ export function openLateReplies(senders: Senders | undefined): LateReplies {
     isSecondDevice,
     otherSenders: (received, asked) => (senders?.(received) ?? []).filter((address) => address !== asked),
     take() {
+      // V8 gives a Set that is cleared a new table, an empty one too, and keeps the one before until a full garbage collection.
+      if (late.length === 0 && unasked.size === 0) return NOTHING;
       const taken = { late, unasked: [...unasked] };
       late = [];
       unasked.clear();
