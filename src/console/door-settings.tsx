@@ -14,9 +14,17 @@ const labels = () => ({
   templateId: t('template'),
   standOpenEnabled: t('mayStandOpen'),
 });
-/** As the form calls it; others are called as in the interface. */
+/** What travels to a lock, and has no field in the form. */
+const others = () => ({
+  number: t('numberInLock'),
+  options: t('accessInternal'),
+  accessInternal: t('accessInternal'),
+  outputs: t('outputs'),
+  catalogue: t('catalogue'),
+});
+/** As the form calls it; one that is new is called as in the interface. */
 export const doorField = (name: string): string =>
-  Object.entries(labels()).find(([field]) => field === name)?.[1] ?? name;
+  Object.entries({ ...labels(), ...others() }).find(([field]) => field === name)?.[1] ?? name;
 /** Groups, schedules and templates change rarely. */
 const READ_MS = 300_000;
 

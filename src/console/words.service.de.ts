@@ -35,6 +35,10 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
     'Über die Woche ziehen: an leerer Stelle für ein neues Intervall, ein Intervall, um es zu verschieben, seine Enden, um sie zu ändern.',
   checkCards:
     '{count?Karte:Karten} {cards} vor der Ausgabe prüfen: Ob {count?sie geschrieben ist:sie geschrieben sind}, ist nicht bekannt.',
+  numberInLock: 'Nummer im Schloss',
+  accessInternal: 'Schlüssel anderer Türen, die sie öffnen',
+  outputs: 'Ausgänge',
+  lockHasOther: 'Das Schloss meldet Version {version}: Alle Einstellungen werden noch einmal gesendet.',
   intervals: 'Intervalle',
   relayMilliseconds: 'Sekunden, die das Relais an bleibt',
   allGroups: 'Alle Gruppen',

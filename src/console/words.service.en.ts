@@ -29,6 +29,10 @@ export const serviceEn = {
     'Drag over the week: an empty place for a new interval, an interval to move it, its ends to change them.',
   checkCards:
     'Check {count?card:cards} {cards} before {count?it is:they are} used: it is not known whether {count?it was:they were} written.',
+  numberInLock: 'Number in the lock',
+  accessInternal: 'Keys of other doors that open it',
+  outputs: 'Outputs',
+  lockHasOther: 'The lock says that it has version {version}: all settings are sent again.',
   intervals: 'Intervals',
   relayMilliseconds: 'Seconds that the relay stays on',
   allGroups: 'All groups',

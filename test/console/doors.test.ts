@@ -1,6 +1,6 @@
 /** The doors of the console in a browser, on a phone and at a desk, against a site of simulated locks. */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { ZigbeeSite } from '../zigbee-site.ts';
+import { waitFor, type ZigbeeSite } from '../zigbee-site.ts';
 import { expectUsable, NO_CHROMIUM, picture, type Visitors } from './browser.ts';
 import { MACS, openLockSite } from './lock-site.ts';
 
@@ -102,6 +102,56 @@ describe.skipIf(NO_CHROMIUM)('the doors of the console', () => {
     }
     expect(visit.faults).toEqual([]);
   });
+
+  it.each([
+    [
+      'phone',
+      'en-GB',
+      { since: 'Settings are on their way to the lock. Name, Keys of other doors', yes: 'no→yes' },
+    ],
+    [
+      'desk',
+      'de-DE',
+      { since: 'Einstellungen sind unterwegs zum Schloss. Name, Schlüssel anderer Türen', yes: 'nein→ja' },
+    ],
+  ] as const)(
+    'shows what is wanted of a door beside what its lock has, on a %s',
+    async (view, locale, words) => {
+      const { page, faults } = await visitors.open(view, { locale, colorScheme: 'dark' });
+      await visitors.signIn(page, 'front-desk-admin');
+      const { id } = await site.door(MACS[1]);
+      const put = (body: object) => site.call('PUT', `/access/doors/${id}`, body);
+      const { simulated } = site.gateways[1];
+      await put({ name: 'Spa', scheduleId: null, standOpenEnabled: false, options: null });
+      await waitFor(async () =>
+        expect(await site.doorState(MACS[1])).toMatchObject({ configuration: { inForce: true } }),
+      );
+      expect((await site.call('PUT', '/access/schedules/pool', { intervals: [] })).status).toBe(200);
+      await simulated.set(MACS[1], { faults: { offline: true } });
+      try {
+        const options = { accessInternal: { doors: [{ id: (await site.door(MACS[0])).id }] } };
+        const wanted = { name: 'Pool', scheduleId: 'pool', standOpenEnabled: true, options };
+        expect((await put(wanted)).status).toBe(200);
+        await page.goto(`${site.site.daemon.baseUrl}/#/doors/${id}`);
+        await page.getByText(words.since).waitFor();
+        const rows = page.locator('.diff div');
+        await rows.nth(3).waitFor();
+        const shown = (await rows.allTextContents()).map((row) => row.replaceAll(/\s/g, ''));
+        expect(shown.filter((row) => row.includes('Spa→Pool'))).toHaveLength(1);
+        expect(shown.filter((row) => row.includes('–→pool'))).toHaveLength(1);
+        expect(shown.filter((row) => row.includes(words.yes))).toHaveLength(1);
+        expect(shown).toHaveLength(4);
+        await page.locator('.diff').scrollIntoViewIfNeeded();
+        await picture(page, `door-on-the-way-${view}`);
+        await expectUsable(page);
+      } finally {
+        await simulated.set(MACS[1], { faults: null });
+      }
+      await put({ name: 'Spa', scheduleId: null, standOpenEnabled: false, options: null });
+      await page.locator('.diff').waitFor({ state: 'detached' });
+      expect(faults).toEqual([]);
+    },
+  );
 
   it('draws the last days of a door', async () => {
     const { page, faults } = await visitors.open('desk');

@@ -1,5 +1,6 @@
 /** One door: what is known of it and how old that is, what is wanted and what the lock has, and the way to open it. */
-import type { Door as DoorFields, DoorPending, DoorState } from '../../resources/doors/schema.ts';
+import type { DoorPending } from '../../resources/doors/pending-schema.ts';
+import type { Door as DoorFields, DoorOptionsResult, DoorState } from '../../resources/doors/schema.ts';
 import { call, exchange, gatewayNow, mayDo } from '../api.ts';
 import { DoorActions } from '../door-actions.tsx';
 import { DoorSettings, doorField } from '../door-settings.tsx';
@@ -10,6 +11,7 @@ import { HistoryChart } from '../history-chart.tsx';
 import type { LiveEvent } from '../live.ts';
 import { DOORS } from '../place.ts';
 import { Presence } from '../presence.tsx';
+import { OnTheWay } from '../settings-on-the-way.tsx';
 import { useRead } from '../use-read.ts';
 import type { Words } from '../words.en.ts';
 import { ago, moment, reasonOf, sentence, t } from '../words.ts';
@@ -42,6 +44,8 @@ interface Known {
   etag: string | undefined;
   /** Names of the fields that are on their way to the lock. */
   waiting: string[];
+  /** Of a lock that has not all that is wanted. */
+  options: DoorOptionsResult | undefined;
 }
 
 export function Door({ id }: { id: string }) {
@@ -52,7 +56,12 @@ export function Door({ id }: { id: string }) {
       exchange<DoorFields>('GET', path),
       call<DoorState>('GET', `${path}/state`),
     ]);
-    return { door, state, etag, waiting: state.configuration.waiting ? await readWaiting(path) : [] };
+    if (state.configuration.inForce) return { door, state, etag, waiting: [], options: undefined };
+    const [waiting, options] = await Promise.all([
+      readWaiting(path),
+      call<DoorOptionsResult>('GET', `${path}/options`),
+    ]);
+    return { door, state, etag, waiting, options };
   };
   useRead(readPlaceNames, { key: 'places', everyMs: NAMES_READ_MS, isMine: () => false });
   const { value: known, fault, again } = useRead(read, { key: id, everyMs: READ_MS, isMine });
@@ -82,8 +91,8 @@ async function readWaiting(path: string): Promise<string[]> {
   return [...new Set(open.flatMap(({ fields }) => fields))];
 }
 
-function Shown({ door, state, etag, waiting, ended }: Known & { ended: () => void }) {
-  const { offline, connection, standingOpen, configuration } = state;
+function Shown({ door, state, etag, waiting, options, ended }: Known & { ended: () => void }) {
+  const { offline, connection, standingOpen } = state;
   const presence = connection?.status ?? (state.relay ? (offline ? 'disconnected' : 'connected') : null);
   return (
     <>
@@ -99,20 +108,7 @@ function Shown({ door, state, etag, waiting, ended }: Known & { ended: () => voi
         <DoorActions door={door} state={state} ended={ended} />
       )}
       <Facts door={door} state={state} />
-      {connection && (
-        <section>
-          <h2>{t('wanted')}</h2>
-          <p>
-            {t(configuration.inForce ? 'settingsApplied' : 'settingsWaiting')}{' '}
-            {waiting.map(doorField).join(', ')}
-          </p>
-          <dl class="facts">
-            <Fact name={t('wanted')}>{configuration.wanted}</Fact>
-            <Fact name={t('inLock')}>{configuration.applied ?? '–'}</Fact>
-          </dl>
-          {configuration.failure && <p class="card warn">{sentence(configuration.failure.message)}</p>}
-        </section>
-      )}
+      {connection && <Configuration door={door} state={state} waiting={waiting} options={options} />}
       {connection && <HistoryChart id={door.id} />}
       {mayDo('front-desk-admin') && (
         <section>
@@ -121,6 +117,27 @@ function Shown({ door, state, etag, waiting, ended }: Known & { ended: () => voi
         </section>
       )}
     </>
+  );
+}
+
+function Configuration({ door, state, waiting, options }: Omit<Known, 'etag'>) {
+  const { inForce, wanted, applied, reported, failure } = state.configuration;
+  return (
+    <section>
+      <h2>{t('wanted')}</h2>
+      <p>
+        {t(inForce ? 'settingsApplied' : 'settingsWaiting')} {waiting.map(doorField).join(', ')}
+      </p>
+      {options && <OnTheWay door={door} state={state} options={options} />}
+      {applied !== null && reported !== null && reported !== applied && (
+        <p>{t('lockHasOther', { version: reported })}</p>
+      )}
+      <dl class="facts">
+        <Fact name={t('wanted')}>{wanted}</Fact>
+        <Fact name={t('inLock')}>{applied ?? '–'}</Fact>
+      </dl>
+      {failure && <p class="card warn">{sentence(failure.message)}</p>}
+    </section>
   );
 }
 

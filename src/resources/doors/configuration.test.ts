@@ -281,6 +281,7 @@ describe('a door', () => {
     expect(await configuration(id)).toEqual({
       wanted: 1,
       applied: null,
+      acknowledged: null,
       reported: null,
       inForce: false,
       waiting: true,

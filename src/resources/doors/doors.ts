@@ -11,6 +11,7 @@ import type { Conditions } from './conditions.ts';
 import type { DoorContext } from './context.ts';
 import type { DuplicateLocks } from './duplicate-locks.ts';
 import {
+  acknowledgedOf,
   changedFields,
   edited,
   effectiveOf,
@@ -37,11 +38,11 @@ import {
   standingOpenOf,
 } from './openings-state.ts';
 import { attemptsOf, cancelIn, type PendingOptions, pendingOf } from './pending.ts';
+import type { DoorPending } from './pending-schema.ts';
 import {
   type Door,
   type DoorCreation,
   type DoorOptionsResult,
-  type DoorPending,
   type DoorState,
   type DoorUpdate,
   doorFields,
@@ -308,6 +309,7 @@ function stateOf(row: DoorRow, options: DoorsOptions): DoorState {
     configuration: {
       wanted: row.config_version,
       applied: row.applied_config_version,
+      acknowledged: acknowledgedOf(row),
       reported: locks.report(row)?.configVersion ?? null,
       inForce: configuration.isInForce(row),
       waiting: configuration.isWaiting(row),

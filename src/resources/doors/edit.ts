@@ -1,7 +1,6 @@
 /** What is wanted of a door, and what an edit makes of it. */
 
 import { isDeepStrictEqual } from 'node:util';
-import { z } from 'zod';
 import { storedJson } from '../../platform/database/damaged-rows.ts';
 import type { Caller } from '../../platform/principal.ts';
 import type { Catalogue } from '../../services/catalogue/catalogue.ts';
@@ -11,6 +10,8 @@ import {
   type DoorOptionsBody,
   type DoorReference,
   doorOptions,
+  type TravellingWanted,
+  travellingWanted,
 } from './schema.ts';
 import type { DoorRow, DoorTable } from './table.ts';
 
@@ -27,24 +28,7 @@ export interface Wanted {
 export type WantedField = keyof Wanted;
 
 /** Settings that are sent to the lock; the rest stays here. */
-const TRAVELS = [
-  'name',
-  'number',
-  'options',
-  'standOpenEnabled',
-  'scheduleId',
-  'templateId',
-] as const satisfies WantedField[];
-/** As it is stored when the lock has acknowledged it. */
-export const travellingWanted = z.object({
-  name: z.string().nullable(),
-  number: z.int().nullable(),
-  options: doorOptions,
-  standOpenEnabled: z.boolean(),
-  scheduleId: z.string().nullable(),
-  templateId: z.string().nullable(),
-} satisfies Record<(typeof TRAVELS)[number], z.ZodType>);
-export type TravellingWanted = z.output<typeof travellingWanted>;
+const TRAVELS = Object.keys(travellingWanted.shape) as (keyof TravellingWanted)[];
 
 const NO_OPTIONS: DoorOptions = { accessInternal: { doors: [], interval: null }, outputs: [] };
 
@@ -111,6 +95,11 @@ function editedOptions(before: DoorOptions, body: DoorOptionsBody | null | undef
 
 function references(body: readonly { id: string; type?: string | null | undefined }[] | null | undefined) {
   return (body ?? []).map(({ id, type }): DoorReference => ({ id, type: type ?? null }));
+}
+
+/** What the lock acknowledged last; null: nothing. */
+export function acknowledgedOf({ id, applied_wanted: stored }: DoorRow): TravellingWanted | null {
+  return stored === null ? null : storedJson(`door/${id}`, travellingWanted, stored);
 }
 
 /** In the order of Wanted. */

@@ -82,6 +82,22 @@ describe('what waits for a lock', () => {
     expect(await statuses()).toEqual(['3 queued', '2 superseded', '1 superseded']);
   });
 
+  it('is wanted beside what the lock acknowledged last, value by value', async () => {
+    const acknowledged = async () => {
+      const { configuration } = (await site.desk('GET', `/doors/${id}/state`)).body;
+      return (configuration as { acknowledged: object | null }).acknowledged;
+    };
+    expect(await acknowledged()).toBeNull();
+    await put({ name: 'a', number: 3, standOpenEnabled: true, scheduleId: 's', pmsId: '1' });
+    await site.applyAll();
+    const options = { accessInternal: { doors: [], interval: null }, outputs: [] };
+    const kept = { name: 'a', number: 3, options, standOpenEnabled: true, scheduleId: 's', templateId: null };
+    expect(await acknowledged()).toEqual(kept);
+    await put({ name: 'b', number: null, options: { outputs: [{ doorId: id }] } });
+    expect(await acknowledged()).toEqual(kept);
+    expect(await door()).toMatchObject({ name: 'b' });
+  });
+
   it('is published when the lock refuses it', async () => {
     site.played.lock = refused;
     await expect(site.applyAll()).rejects.toMatchObject({ code: 'REFUSED' });

@@ -7,8 +7,9 @@ import type { Reconciler } from '../../services/reconcile/reconcile.ts';
 import type { Configuration } from './configuration.ts';
 import type { DoorContext } from './context.ts';
 import type { Deliveries } from './deliveries.ts';
-import { changedFields, storeWanted, travellingWanted, wantedOf } from './edit.ts';
-import type { DoorPending, DoorState } from './schema.ts';
+import { acknowledgedOf, changedFields, storeWanted, wantedOf } from './edit.ts';
+import type { DoorPending } from './pending-schema.ts';
+import type { DoorState } from './schema.ts';
 import type { DeliveryRow, DoorRow, DoorTable } from './table.ts';
 
 export interface PendingOptions extends DoorContext {
@@ -65,13 +66,14 @@ function presentStatus(
 export function cancelIn(row: DoorRow, caller: Caller, options: PendingOptions): boolean {
   const { table, clock, audit, deliveries, configuration } = options;
   if (configuration.isInForce(row)) return false;
-  if (row.applied_wanted === null) {
+  const acknowledged = acknowledgedOf(row);
+  if (acknowledged === null) {
     const message =
       'The lock has acknowledged nothing yet, so there is nothing to go back to: change the door to what it is to be.';
     throw new GatehouseError('NOTHING_APPLIED', message);
   }
   const before = wantedOf(row);
-  const after = { ...before, ...storedJson(`door/${row.id}`, travellingWanted, row.applied_wanted) };
+  const after = { ...before, ...acknowledged };
   const fields = changedFields(before, after);
   const isOfCatalogue = awaitsCatalogue(row, table);
   if (fields.length === 0) {

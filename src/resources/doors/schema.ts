@@ -226,7 +226,18 @@ export const doorOptionsResult = z
   .openapi('DoorOptionsState', { description: 'Can be put to the door as it is.' });
 export type DoorOptionsResult = z.infer<typeof doorOptionsResult>;
 
-const applyFailure = z.object({
+/** What travels to a lock, as it is stored when the lock has acknowledged it. */
+export const travellingWanted = z.object({
+  name: z.string().nullable(),
+  number: z.int().nullable(),
+  options: doorOptions,
+  standOpenEnabled: z.boolean(),
+  scheduleId: z.string().nullable(),
+  templateId: z.string().nullable(),
+});
+export type TravellingWanted = z.output<typeof travellingWanted>;
+
+export const applyFailure = z.object({
   version: z.int(),
   code: z.string(),
   message: z.string(),
@@ -355,6 +366,10 @@ export const doorState = z
     configuration: z.object({
       wanted: z.int().openapi({ description: 'configVersion' }),
       applied: z.int().nullable().openapi({ description: 'The configVersion acknowledged last' }),
+      acknowledged: travellingWanted.nullable().openapi({
+        description:
+          'What was wanted of the door in that version; compare it with the door and …/options. Versions of schedule and template are in `applied` of the door. null: nothing was acknowledged',
+      }),
       reported: z.int().nullable().openapi({ description: 'The configVersion the lock says it has' }),
       inForce: z.boolean().openapi({ description: 'What is wanted is what the lock has' }),
       waiting: z.boolean().openapi({ description: 'It is to be sent' }),
@@ -367,31 +382,3 @@ export const doorState = z
   })
   .openapi('DoorState');
 export type DoorState = z.infer<typeof doorState>;
-
-export const doorPending = z
-  .object({
-    id: doorId,
-    waiting: z.boolean().openapi({ description: 'Something is to be sent' }),
-    items: z
-      .array(
-        z.object({
-          configVersion: z.int(),
-          status: z
-            .enum(['queued', 'sent', 'acknowledged', 'refused', 'superseded', 'cancelled', 'expired'])
-            .openapi({
-              description:
-                'queued: not handed to the gateway of the lock, or lost by the lock · sent: handed to it, so the lock may have it · refused: the lock said no',
-            }),
-          fields: z.array(z.string()).openapi({ description: 'What was changed; none: all of a new door' }),
-          wantedBy: z.guid(),
-          wantedAt: dateTime,
-          sentAt: dateTime.nullable().openapi({ description: 'When it was first handed to the gateway' }),
-          endedAt: dateTime.nullable(),
-          failure: applyFailure.nullable(),
-          nextAttempt: dateTime.nullable(),
-        }),
-      )
-      .openapi({ description: 'The newest first; of earlier ones the last few' }),
-  })
-  .openapi('DoorPending');
-export type DoorPending = z.infer<typeof doorPending>;

@@ -30,7 +30,7 @@ export interface DoorRow {
   config_correlation_id: string;
   applied_config_version: number | null;
   applied: string | null;
-  /** JSON of TravellingWanted (edit.ts), as the lock acknowledged it. */
+  /** JSON of TravellingWanted (schema.ts), as the lock acknowledged it. */
   applied_wanted: string | null;
   presence_told: string;
   battery_low_told: number;
