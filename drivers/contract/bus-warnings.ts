@@ -34,8 +34,21 @@ export const BUS_WARNING_TEXTS = {
     'the device at address {address}: {alarms}; if it was swapped or reset, pair it (gatehouse osdp pair)',
   WATCHDOG_UNFED:
     'the watchdog of {device} runs out after {timeoutMs} ms and was not fed in time ({pausedMs} ms): the gateway was held up, or the bus is too slow. Remove devices that are absent, poll fewer on this bus, or raise its baud rate',
-  /** What a device or its product says of itself; `reason` has all of it. */
-  DEVICE: '{reason}',
+  WATCHDOG_TIME:
+    'the watchdog of {device} does not take its time of {timeoutMs} ms: no relay is closed without it',
+  WATCHDOG_NOT_IN_FORCE:
+    'the watchdog of {device} is not in force ({place} shows {value}): no relay is closed without it',
+  OUTPUT_STAYS_ON: '{output} of {device} does not go off',
+  PULSE_AT_SET_UP: 'a pulse of {device} began while its watchdog was set up',
+  OTHER_PRODUCT:
+    'the device at address {address} is no {product}: {register} shows {value}, where profile {profile} has {wanted}. Nothing was written to it',
+  MODULE_NOT_HEARD: 'module {address} has not answered yet',
+  MODULE_UNKNOWN:
+    'module {address} calls itself {name}, which is not in the table of modules, nor in a file of the site (moduleTypes)',
+  MODULE_WITHOUT_OUTPUTS: 'module {address} ({product}) has no outputs',
+  MODULE_WITHOUT_WATCHDOG:
+    'module {address} ({product}) has no watchdog: no one would switch its outputs off if the gateway died',
+  MODULE_WATCHDOG_REFUSED: 'module {address} ({product}) does not arm its watchdog: {reason}',
 } as const;
 
 export type BusWarningCode = keyof typeof BUS_WARNING_TEXTS;
@@ -51,7 +64,7 @@ export const busWarningSchema = z.object({
 export type BusWarning = z.infer<typeof busWarningSchema>;
 
 /** Names of what stands in braces. */
-type NamesIn<Text extends string> = Text extends `${string}{${infer Name}}${infer Rest}`
+export type NamesIn<Text extends string> = Text extends `${string}{${infer Name}}${infer Rest}`
   ? Name | NamesIn<Rest>
   : never;
 
@@ -65,6 +78,10 @@ export function busWarning<Code extends BusWarningCode>(
       typeof value === 'string' ? value.slice(0, MESSAGE_MAX) : value,
     ]),
   );
-  const message = BUS_WARNING_TEXTS[code].replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values[name]));
+  const message = filled(BUS_WARNING_TEXTS[code], values);
   return { code, message: message.slice(0, MESSAGE_MAX), parameters: values };
+}
+
+export function filled(text: string, values: Readonly<Record<string, string | number>>): string {
+  return text.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values[name]));
 }

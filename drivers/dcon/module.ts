@@ -2,7 +2,7 @@
 
 import type { Bus } from '../bus/bus.ts';
 import { openNotifier } from '../bus/waiting.ts';
-import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
+import type { BusWarning } from '../contract/bus-warnings.ts';
 import { type DriverContext, DriverError } from '../contract/driver.ts';
 import type { Pulse, Pulsed, WatchdogTested } from '../contract/rs485.ts';
 import type { Rs485Apply } from '../contract/settings.ts';
@@ -133,7 +133,7 @@ export function openModule(options: ModuleOptions): Module {
     warning() {
       if (!state.known || state.guard.kind === 'armed') return undefined;
       const matters = state.known.type === null || state.applied?.settings.relayIndex != null;
-      return matters ? busWarning('DEVICE', { reason: state.guard.reason }) : undefined;
+      return matters ? state.guard.reason : undefined;
     },
     report: () => {
       if (state.known) report();

@@ -76,7 +76,7 @@ async function broughtUp(parts: ModuleParts, signal: AbortSignal): Promise<void>
   // Another product at the address: its settings are not those that were given to the one before.
   if (state.known && state.known.name !== up.name) state.applied = null;
   state.known = { name: up.name, version: up.version, type: up.type };
-  const { reason } = { reason: '', ...state.guard };
+  const reason = state.guard.kind === 'none' ? state.guard.reason.message : '';
   state.guard = up.guard;
   // Its pulse may have ended since they were read, and the output be off.
   state.maybeOn &= up.pins.outputs;
@@ -86,8 +86,8 @@ async function broughtUp(parts: ModuleParts, signal: AbortSignal): Promise<void>
     state.unknownSince = undefined;
     state.stage = { kind: 'ready', type: up.type };
   }
-  if (up.guard.kind === 'none' && up.type?.outputs && up.guard.reason !== reason)
-    log.warn({ hwId: state.hwId }, up.guard.reason);
+  if (up.guard.kind === 'none' && up.type?.outputs && up.guard.reason.message !== reason)
+    log.warn({ hwId: state.hwId }, up.guard.reason.message);
   parts.inputs.forget();
   if (up.type) parts.inputs.read(up.pins.inputs);
   parts.notifier.notify();
@@ -219,7 +219,7 @@ function assertFedInTime({ state, pauses, watchdogMs }: ModuleParts): void {
 
 export function pulsable({ state }: ModuleParts, relay: number): ModuleType {
   const { known, guard } = state;
-  if (guard.kind === 'none') throw new DriverError('REFUSED', guard.reason);
+  if (guard.kind === 'none') throw new DriverError('REFUSED', guard.reason.message);
   if (!known?.type?.outputs || relay >= known.type.outputs.count)
     throw new DriverError('REFUSED', `${known?.type?.product ?? 'the module'} has no relay ${relay}`);
   return known.type;

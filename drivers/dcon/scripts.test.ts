@@ -56,7 +56,10 @@ it('does not make the outputs of a pulse that goes on the value of a module that
     $6: () => ({ outputs: 1, inputs: 0 }),
   };
   const { asked, result } = play(bringUp(1, { live: () => 0b1, maybeOn: 0b1 }, 10_000), icp);
-  expect(result.guard).toMatchObject({ kind: 'none', reason: expect.stringContaining('safe value') });
+  expect(result.guard).toMatchObject({
+    kind: 'none',
+    reason: { code: 'MODULE_WATCHDOG_REFUSED', message: expect.stringContaining('safe value') },
+  });
   expect(asked.filter((text) => /^~015/.test(text))).toEqual([]);
 });
 

@@ -2,6 +2,7 @@
  * What is said to one module, and in which order: scripts that yield a question and are given its answer, or the
  * DriverError that came instead of it.
  */
+import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
 import { DriverError } from '../contract/driver.ts';
 import {
   aa,
@@ -29,7 +30,7 @@ import { moduleTypeOf, outputsOf } from './module-types.ts';
 export type Script<Result> = Generator<Question<unknown>, Result, unknown>;
 
 /** Whether somebody switches the outputs off when the gateway cannot. */
-export type Guard = { kind: 'armed' } | { kind: 'none'; reason: string };
+export type Guard = { kind: 'armed' } | { kind: 'none'; reason: BusWarning };
 
 export interface Known {
   name: string;
@@ -89,7 +90,7 @@ export function* bringUp(
   );
   const product = typeOf(name);
   if (!product) {
-    const reason = `module ${aa(address)} calls itself ${name}, which is not in the table of modules, nor in a file of the site (moduleTypes)`;
+    const reason = busWarning('MODULE_UNKNOWN', { address: aa(address), name });
     const pins = { outputs: 0, inputs: 0 };
     return { name, version, type: null, pins, guard: { kind: 'none', reason } };
   }
@@ -250,20 +251,17 @@ function* seen(question: Question<Pins>): Script<Pins> {
 
 /** Presets are written only when they are wrong, for they are kept in EEPROM; outputs must be off for it. */
 function* arm(address: number, type: ModuleType, pins: Pins, watchdogMs: number): Script<Guard> {
-  const none = (why: string): Guard => ({
-    kind: 'none',
-    reason: `module ${aa(address)} (${type.product}) ${why}`,
-  });
-  if (!type.outputs) return none('has no outputs');
-  if (type.watchdog === null)
-    return none('has no watchdog: no one would switch its outputs off if the gateway died');
+  const none = (reason: BusWarning): Guard => ({ kind: 'none', reason });
+  const module = { address: aa(address), product: type.product };
+  if (!type.outputs) return none(busWarning('MODULE_WITHOUT_OUTPUTS', module));
+  if (type.watchdog === null) return none(busWarning('MODULE_WITHOUT_WATCHDOG', module));
   try {
     if (type.watchdog === 'safety') yield* armSafety(address, watchdogMs);
     else yield* armHost(address, type, pins, watchdogMs);
     return { kind: 'armed' };
   } catch (error) {
     if (!(error instanceof DriverError) || error.code !== 'REFUSED') throw error;
-    return none(`does not arm its watchdog: ${error.message}`);
+    return none(busWarning('MODULE_WATCHDOG_REFUSED', { ...module, reason: error.message }));
   }
 }
 

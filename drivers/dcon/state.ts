@@ -2,6 +2,7 @@
 
 import type { Outstanding } from '../bus/reply-confirmation.ts';
 import type { Notifier } from '../bus/waiting.ts';
+import { busWarning } from '../contract/bus-warnings.ts';
 import type { Clock, DriverLog } from '../contract/driver.ts';
 import type { Rs485Settings } from '../contract/settings.ts';
 import type { Mutex } from '../rs485/mutex.ts';
@@ -94,7 +95,7 @@ export function newState({ address, hwId }: Pick<ModuleState, 'address' | 'hwId'
     hwId,
     stage: { kind: 'silent' },
     known: null,
-    guard: { kind: 'none', reason: `module ${aa(address)} has not answered yet` },
+    guard: { kind: 'none', reason: busWarning('MODULE_NOT_HEARD', { address: aa(address) }) },
     pins: null,
     pinsAskedAt: now,
     applied: null,

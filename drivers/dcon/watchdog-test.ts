@@ -97,7 +97,8 @@ async function armedAgain(
     order,
     signal,
   );
-  if (guard.kind === 'none') throw new DriverError('REFUSED', `after it has run out once, ${guard.reason}`);
+  if (guard.kind === 'none')
+    throw new DriverError('REFUSED', `after it has run out once, ${guard.reason.message}`);
 }
 
 /** As far as it can be reached; nothing is connected to it. */

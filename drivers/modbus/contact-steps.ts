@@ -3,6 +3,7 @@
  * profile), and clear one that has run out.
  */
 import type { Exchange, Reading } from '../bus/exchange.ts';
+import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
 import type { DriverError } from '../contract/driver.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { readBits, write } from './messages.ts';
@@ -18,7 +19,7 @@ export interface Step {
   /** What is to follow it at once, as its reply shows. */
   more?(): readonly Step[];
   /** Why the contact must begin again after this step; undefined: it goes on. */
-  hindrance?(): string | undefined;
+  hindrance?(): BusWarning | undefined;
   /** It opens relays, or sees that they are open. */
   opens?: true;
   /** It sees which product is there. */
@@ -80,7 +81,7 @@ export function releaseWhenOpen(unit: number, profile: Profile, pulses: LivePuls
   const allOff = () => write(unit, { functionCode: 15, address, values: relays.map(() => false) });
   let answered: Reading<unknown>['kind'] | undefined;
   let hasFailed = false;
-  let hindrance: string | undefined;
+  let hindrance: BusWarning | undefined;
   const heard = <Reply>(exchange: Exchange<Reply>): Exchange<Reply> => ({
     ...exchange,
     read(received) {
@@ -110,7 +111,8 @@ export function releaseWhenOpen(unit: number, profile: Profile, pulses: LivePuls
     },
     take(values) {
       const closed = (values as boolean[]).indexOf(true);
-      hindrance = closed < 0 ? undefined : `output${closed} of ${where} does not go off`;
+      hindrance =
+        closed < 0 ? undefined : busWarning('OUTPUT_STAYS_ON', { output: `output${closed}`, device: where });
     },
     bears: () => hasFailed && answered === 'refused',
     hindrance: () => hindrance,
@@ -124,7 +126,7 @@ export function releaseWhenOpen(unit: number, profile: Profile, pulses: LivePuls
         return isHindered ? allOff() : writeStep(unit, written).exchange();
       },
       take: () => undefined,
-      hindrance: () => (isHindered ? `a pulse of ${where} began while its watchdog was set up` : undefined),
+      hindrance: () => (isHindered ? busWarning('PULSE_AT_SET_UP', { device: where }) : undefined),
     };
   }
 

@@ -107,8 +107,8 @@ export function openDevice(options: DeviceOptions): Device {
       isInDoubt = state.hasChanged('restart');
       isReadAgain = true;
     },
-    hindered(reason, isOtherProduct) {
-      warn(busWarning('DEVICE', { reason }));
+    hindered(fault, isOtherProduct) {
+      warn(fault);
       if (isOtherProduct) disconnect();
     },
     refused: (reason) =>
@@ -192,7 +192,7 @@ interface Listener {
   /** It has restarted, or has other settings. */
   doubted(): void;
   /** The contact has to begin again. */
-  hindered(reason: string, isOtherProduct: boolean): void;
+  hindered(fault: BusWarning, isOtherProduct: boolean): void;
   refused(reason: string): void;
   /** `reason`: what is to be logged of it. */
   lost(reason?: string): void;

@@ -60,6 +60,15 @@ it('one that runs out once only is no proof', async () => {
   expect(device.device.pins.outputs()).toBe(0);
 });
 
+it('one that is not in force again after it has run out is no proof, and the answer says what it shows', async () => {
+  const { link, device } = await openOdd({ startsOnce: true });
+  await using _ = link;
+  await expect(tested(link)).rejects.toThrow(
+    'after it has run out once, the watchdog of Odd at address 1 is not in force (holding 65 shows 0): no relay is closed without it',
+  );
+  expect(device.device.pins.outputs()).toBe(0);
+});
+
 it('an exception 04 after the silence is no proof of an open relay', async () => {
   const { link, device } = await openOdd({ keepsRelays: true });
   await using _ = link;

@@ -1,5 +1,6 @@
 /** Which product a device is: by the registers that name one, and by what the standard has for that. */
 
+import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
 import type { Step } from './contact-steps.ts';
 import { type Identification, readIdentification } from './messages.ts';
 import type { Profile } from './profile-shape.ts';
@@ -11,14 +12,21 @@ export function foreignProduct(
   { identity, product, name }: Profile,
   image: Image,
   span?: Span,
-): string | undefined {
+): BusWarning | undefined {
   const within = ({ table, address }: { table: string; address: number }) =>
     span === undefined ||
     (table === span.table && address >= span.address && address < span.address + span.quantity);
   const other = identity.shown?.filter(within).find((place) => numberAt(image, place) !== place.value);
   if (!other) return undefined;
   const { table, address, value } = other;
-  return `the device at address ${unit} is no ${product}: ${table} register ${address} shows ${numberAt(image, other)}, where profile ${name} has ${value}. Nothing was written to it`;
+  return busWarning('OTHER_PRODUCT', {
+    address: unit,
+    product,
+    register: `${table} register ${address}`,
+    value: numberAt(image, other) ?? '?',
+    profile: name,
+    wanted: value,
+  });
 }
 
 /** Objects of the basic identification: vendor, product code, revision (application protocol 1.1b3, 6.21). */

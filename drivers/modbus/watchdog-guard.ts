@@ -126,14 +126,14 @@ export function watchdogGuardOf(
       return [offUnlessLive(unit, outputs, pulses), ...arm];
     },
     fault(image) {
-      const absent = whyNotInForce(watchdog, image);
-      if (absent) return said(`the watchdog of ${where} ${absent}: no relay is closed without it`);
+      const absent = whyNotInForce(where, watchdog, image);
       const [on] = strayOutputs(image);
-      return on === undefined ? pauseWarning() : said(`output${on} of ${where} does not go off`);
+      if (absent || on === undefined) return absent ?? pauseWarning();
+      return busWarning('OUTPUT_STAYS_ON', { output: `output${on}`, device: where });
     },
     lapse(image) {
-      const absent = whyNotInForce(watchdog, image);
-      return absent && `the watchdog of ${where} ${absent}: it has run out, or the device was restarted`;
+      const absent = whyNotInForce(where, watchdog, image);
+      return absent && `${absent.message}. It has run out, or the device was restarted`;
     },
     watched: (exchange) => heard(feed ? exchange : feeding.feeding(exchange)),
     starved(image) {
@@ -158,8 +158,6 @@ export function watchdogGuardOf(
     },
   };
 }
-
-const said = (reason: string) => busWarning('DEVICE', { reason });
 
 /** When a device answered last. */
 function openHeard(clock: Clock) {
@@ -194,15 +192,15 @@ function unitsOf({ milliseconds, time }: Watchdog): number {
   return Math.ceil(milliseconds / time.unitMilliseconds);
 }
 
-function whyNotInForce(watchdog: Watchdog, image: Image): string | undefined {
+function whyNotInForce(device: string, watchdog: Watchdog, image: Image): BusWarning | undefined {
   const { milliseconds, time, inForce } = watchdog;
   if (numberAt(image, { address: time.address }) !== unitsOf(watchdog))
-    return `does not take its time of ${milliseconds} ms`;
+    return busWarning('WATCHDOG_TIME', { device, timeoutMs: milliseconds });
   const other = inForce.find(({ table, address, value }) => image[table].get(address) !== value);
-  return (
-    other &&
-    `is not in force (${other.table} ${other.address} shows ${image[other.table].get(other.address)})`
-  );
+  if (!other) return undefined;
+  const { table, address } = other;
+  const value = image[table].get(address) ?? '?';
+  return busWarning('WATCHDOG_NOT_IN_FORCE', { device, place: `${table} ${address}`, value });
 }
 
 /** What must have been proved before a relay of this product is fired; null: the device opens it by itself. */

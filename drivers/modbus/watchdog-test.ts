@@ -116,11 +116,11 @@ async function armedAgain(options: WatchdogTestOptions, signal: AbortSignal): Pr
       if (!(error instanceof DriverError) || !step.bears?.(error)) throw error;
     }
     const hindrance = step.hindrance?.();
-    if (hindrance !== undefined) throw new DriverError('REFUSED', hindrance);
+    if (hindrance !== undefined) throw new DriverError('REFUSED', hindrance.message);
   }
   for (const span of readsOf(guard.spans)) await readSpan(options, span, signal);
   const fault = guard.fault(device.image());
-  if (fault !== undefined) throw new DriverError('REFUSED', `after it has run out once, ${fault}`);
+  if (fault !== undefined) throw new DriverError('REFUSED', `after it has run out once, ${fault.message}`);
 }
 
 async function switched(

@@ -1,5 +1,6 @@
 import { beforeAll, expect, test, vi } from 'vitest';
 import { BUS_WARNING_TEXTS } from '../../drivers/contract/bus-warnings.ts';
+import { FINDING_TEXTS } from '../resources/rs485/bus-findings.ts';
 import type { Sink } from './problems.ts';
 
 const sink = (name: string, more: Partial<Sink>): Sink => ({
@@ -66,17 +67,15 @@ test('why a door is not reached is said in the language of the page, and a cause
   language.value = 'en';
 });
 
-test('a warning of a bus is said in the language of the page, with all that it is about', async () => {
+test('a warning of a bus, and what a look at one has found, is said in the language of the page, with all that it is about', async () => {
   const { language, reasonOf, linkFault } = await import('./words.ts');
   language.value = 'de';
-  for (const [code, text] of Object.entries(BUS_WARNING_TEXTS)) {
+  for (const [code, text] of Object.entries({ ...BUS_WARNING_TEXTS, ...FINDING_TEXTS })) {
     const names = [...text.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
     const parameters = Object.fromEntries(names.map((name) => [name, `<${name}>`]));
     const said = reasonOf({ code, message: 'English', parameters });
-    // What a device says of itself has no other words.
-    if (code === 'DEVICE') expect(said).toBe('English');
-    else for (const name of names) expect(said, code).toContain(`<${name}>`);
-    expect(said.includes('English'), code).toBe(code === 'DEVICE');
+    for (const name of names) expect(said, code).toContain(`<${name}>`);
+    expect(said, code).not.toContain('English');
   }
   expect(linkFault('LINK_LOST: it hung up')).toBe('Die Verbindung ist abgebrochen: it hung up.');
   expect(linkFault('OTHER: it hung up')).toBe('OTHER: it hung up.');

@@ -2,6 +2,7 @@ import type { BusWarningCode } from '../../drivers/contract/bus-warnings.ts';
 import type { DriverErrorCode } from '../../drivers/contract/driver.ts';
 import type { ErrorCode } from '../platform/errors.ts';
 import type { OfflineReason } from '../resources/doors/schema.ts';
+import type { FindingCode } from '../resources/rs485/bus-findings.ts';
 import type { MissingCode } from '../resources/rs485/missing.ts';
 import type { serviceEn } from './words.service.en.ts';
 
@@ -155,7 +156,7 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
     'Eintrag {entry} ist nicht, wie er geschrieben wurde ({reason}): eine Kopie der Datenbank aufbewahren und klären, wer Zugang hatte.',
 };
 
-/** Why a door is not reached, and what to mend at a bus; English, and what is absent here, is in the words of the gateway. */
+/** Why a door is not reached, what to mend at a bus, and what a look at one has found; English, and what is absent here, is in the words of the gateway. */
 const reasons = {
   GATEWAY_LOST: 'Das Gateway ist nicht verbunden.',
   LOCK_LEFT: 'Das Schloss hat das Netz verlassen: erneut beitreten lassen.',
@@ -200,7 +201,57 @@ const reasons = {
     'Gerät an Adresse {address}: {alarms}. Wurde es getauscht oder zurückgesetzt, ihm einen neuen Schlüssel geben.',
   WATCHDOG_UNFED:
     'Der Watchdog von {device} läuft nach {timeoutMs} ms ab und wurde zu spät bedient ({pausedMs} ms): fehlende Geräte entfernen, weniger Geräte an diesem Bus abfragen, oder die Baudrate erhöhen.',
-} satisfies Partial<Record<OfflineReason['code'] | BusWarningCode | MissingCode, string>>;
+  WATCHDOG_TIME:
+    'Der Watchdog von {device} nimmt seine Zeit von {timeoutMs} ms nicht an: Ohne ihn wird kein Relais geschaltet.',
+  WATCHDOG_NOT_IN_FORCE:
+    'Der Watchdog von {device} ist nicht in Kraft ({place} zeigt {value}): Ohne ihn wird kein Relais geschaltet.',
+  OUTPUT_STAYS_ON: '{output} von {device} geht nicht aus: nachsehen, ob die Tür offen steht.',
+  PULSE_AT_SET_UP: 'Während der Watchdog von {device} eingerichtet wurde, begann ein Impuls.',
+  OTHER_PRODUCT:
+    'Das Gerät an Adresse {address} ist kein {product}: {register} zeigt {value}, Profil {profile} erwartet {wanted}. Nichts wurde geschrieben.',
+  MODULE_UNKNOWN:
+    'Das Modul {address} nennt sich {name}: Das steht weder in der Tabelle der Module noch in einer Datei der Site (moduleTypes).',
+  MODULE_WITHOUT_OUTPUTS: 'Das Modul {address} ({product}) hat keine Ausgänge.',
+  MODULE_WITHOUT_WATCHDOG:
+    'Das Modul {address} ({product}) hat keinen Watchdog: Fiele das Gateway aus, schaltete nichts seine Ausgänge ab.',
+  MODULE_WATCHDOG_REFUSED: 'Das Modul {address} ({product}) richtet seinen Watchdog nicht ein: {reason}',
+  BUS_IS_DOWN: 'Nicht in Betrieb ({reason}): Adapter und Port {port} prüfen.',
+  LATE_BYTES:
+    '{count} Bytes kamen nach ihrer Zeit, wie Antworten von Adresse {addresses}: zuerst turnaroundMaxMs des Busses erhöhen; nur wenn dann noch Bytes kommen, Störungen suchen.',
+  NOISE:
+    '{count} Bytes kamen, als niemand gefragt war: Bias-Widerstände fehlen, die Leitung ist gestört, oder es gibt einen zweiten Master.',
+  DEAD_DEVICE:
+    'Hier ist ein Gerät bekannt, und es antwortet nicht: Stromversorgung, Adressschalter und Abzweig prüfen.',
+  DAMAGED_EVERYWHERE:
+    'Beschädigte Telegramme an den meisten Adressen: 120 Ohm an beiden Enden der Leitung und nirgends sonst, Bias an einer Stelle, Leitung zu lang für die Baudrate, oder keine gemeinsame Masse.',
+  NO_FRAMES_EVERYWHERE:
+    'Zeichen, die keine sind, an den meisten Adressen: baudRate, parity und stopBits des Busses mit den Geräten vergleichen.',
+  NONE_IN_RANGE: 'In diesem Bereich antwortet niemand; auf dem Bus antwortet Adresse {addresses}.',
+  NONE_UNDERSTOOD:
+    'Etwas antwortet, und nichts davon ist zu verstehen: baudRate, parity und stopBits mit den Geräten vergleichen; dann sehen, ob A und B vertauscht sind.',
+  NONE_ANSWERS:
+    'Niemand antwortet: sehen, ob A und B vertauscht sind (Hersteller nennen sie verschieden), ob die Geräte Strom haben, und ob die Baudrate ihre ist.',
+  TWO_ANSWER:
+    '{percent} % beschädigt, zu verschiedenen Zeiten: Vielleicht haben zwei Geräte diese Adresse. Eines abklemmen und noch einmal untersuchen.',
+  DAMAGED:
+    '{percent} % seiner Telegramme sind beschädigt: Klemmen und Abzweig prüfen, und ob in seiner Nähe 120 Ohm fehlen oder zu viel sind.',
+  NO_FRAMES:
+    '{percent} % von dem, was kommt, ist kein Telegramm, obwohl der Bus sonst gut ist: Vielleicht haben zwei Geräte diese Adresse. Eines abklemmen und noch einmal untersuchen; dann Parität und Stoppbits vergleichen.',
+  ANSWERS_MISSING: '{percent} % ohne Antwort: eine lose Klemme, oder die Versorgung bricht ein.',
+  ANSWERS_LATE:
+    '{count} Antworten kamen zu spät: turnaroundMaxMs des Busses erhöhen, oder eine Verzögerung im Gerät oder im Device-Server suchen.',
+  ANSWERS_UNASKED:
+    'Antworten, nach denen niemand gefragt hat: ein zweites Gerät mit dieser Adresse, ein zweiter Master, oder ein Adapter mit Echo (localEcho).',
+  ANSWERS_WITH_ERROR:
+    'Es antwortet zu {percent} % mit einem Fehler, den die Warnungen des Busses nennen: Produkt und Profil vergleichen.',
+  ANSWERS_SLOWLY:
+    'Es braucht {milliseconds} ms für eine Antwort, die anderen weniger: eine Verzögerung suchen.',
+  NAMELESS:
+    'Es antwortet, und kann nicht sagen, wer es ist: Adresse und Profil in die Konfiguration eintragen.',
+  ANSWERING:
+    'Antwortende Geräte: {count}, davon neu: {added}; das langsamste antwortet nach {milliseconds} ms.',
+  MODULE_NOT_HEARD: 'Das Modul {address} hat noch nicht geantwortet.',
+} satisfies Partial<Record<OfflineReason['code'] | BusWarningCode | FindingCode | MissingCode, string>>;
 export const reasonsDe: Readonly<Record<string, string>> = reasons;
 
 /** Why something was refused, or a link is down; of what is absent here, and of `{message}`, the words are the gateway's. */

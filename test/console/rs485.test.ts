@@ -118,7 +118,7 @@ describe.skipIf(NO_CHROMIUM)('a technician', () => {
     await page.getByRole('textbox', { name: 'Bis Adresse' }).fill('2');
     await page.getByRole('button', { name: 'Untersuchen' }).click();
     await page.getByRole('button', { name: 'Ja, untersuchen' }).click();
-    await page.getByText('no one answers at all').waitFor();
+    await page.getByText('Bus lobby: Niemand antwortet: sehen, ob A und B vertauscht sind').waitFor();
     await page.getByText(/^Fehler, letzte \d+ min: .*timeouts \d+/).waitFor();
     await picture(page, `rs485-examined-${view}`);
     await expectUsable(page);

@@ -44,7 +44,13 @@ const texts = (addresses: ScannedAddress[], bus: Partial<BusState> = {}) =>
 describe('what a scan says', () => {
   it('is nothing of a bus that is well, but who answers and how fast', () => {
     expect(busFindings(BUS, [...well, device(4, {}, { isNew: true })])).toEqual([
-      { severity: 'good', subject: 'bus bus-1', text: '4 devices answer (1 new), the slowest within 3 ms' },
+      {
+        severity: 'good',
+        subject: 'bus bus-1',
+        text: 'devices that answer: 4 (1 new), the slowest within 3 ms',
+        code: 'ANSWERING',
+        parameters: { bus: 'bus-1', count: 4, added: 1, milliseconds: 3 },
+      },
     ]);
     expect(texts([device(1, { replies: 99, crc: 1 }), device(2), device(3)])).toEqual([]);
   });
@@ -182,7 +188,10 @@ describe('what a scan says', () => {
     [
       'an adapter that waits, and noise',
       well,
-      { warnings: [{ message: 'latency timer 16 ms' }], strayBytes: 9 },
+      {
+        warnings: [{ code: 'LATENCY_TIMER', message: 'latency timer 16 ms', parameters: {} }],
+        strayBytes: 9,
+      },
       [
         /^doubtful bus bus-1: latency timer 16 ms$/,
         /^doubtful bus bus-1: 9 bytes came while no one was asked/,

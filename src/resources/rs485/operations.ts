@@ -137,7 +137,7 @@ function busOperations(rs485: Rs485, job: z.ZodType): Operation[] {
       tag,
       summary: 'Look for devices on a bus',
       description:
-        'Asks every address of a range who is there, as a job; polls and pulses go on in between. Devices that say who they are become rows. `result` of the finished job: `addresses` [{address, answered, identity, turnaroundMs {min, median, max}, counters, deviceId, isNew}] of those that said anything or should have, and `findings` [{severity, subject, text}], what to mend. With `detect`, each other pair of baud rate and parity is tried as well, one question at a time, while everything else goes on with those of the configuration: `settings` [{baudRate, parity, stopBits, configured, answered, devices}] and `advice`, what to put into the configuration. A serial device server keeps its own: VALIDATION_FAILED.',
+        'Asks every address of a range who is there, as a job; polls and pulses go on in between. Devices that say who they are become rows. `result` of the finished job: `addresses` [{address, answered, identity, turnaroundMs {min, median, max}, counters, deviceId, isNew}] of those that said anything or should have, and `findings` [{severity, subject, text, code, parameters}], what to mend. With `detect`, each other pair of baud rate and parity is tried as well, one question at a time, while everything else goes on with those of the configuration: `settings` [{baudRate, parity, stopBits, configured, answered, devices}] and `advice`, what to put into the configuration. A serial device server keeps its own: VALIDATION_FAILED.',
       access: SCANNERS,
       body: scanBody,
       status: 202,

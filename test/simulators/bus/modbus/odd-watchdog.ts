@@ -19,6 +19,8 @@ const [OFF, RUNNING, EXPIRED] = [0, 1, 2];
 export interface Habits {
   /** Runs out once, and never again before a restart, though it shows that it runs. */
   expiresOnce?: boolean;
+  /** Once it has run out it is not started again before a restart. */
+  startsOnce?: boolean;
   /** Runs out, answers everything but a clearing with exception 04, and leaves its relays as they are. */
   keepsRelays?: boolean;
   /** The same, and opens them when it is cleared. */
@@ -49,7 +51,7 @@ export function openOddWatchdog(habits: Habits, opened: number): Device {
     write(value, now) {
       if (value > 1) return EXCEPTION.illegalValue;
       if (value === 0 && memory.status === EXPIRED && habits.opensWhenCleared) allOff(now);
-      memory.status = value === 1 ? RUNNING : OFF;
+      memory.status = value === 1 && !(habits.startsOnce && memory.expiries > 0) ? RUNNING : OFF;
       fedAt = now;
       return undefined;
     },
