@@ -79,6 +79,11 @@ const BY_TEST_INSTALL = {
 const WITHOUT = {
   'mosquitto_dynamic_security.so':
     'configuration of another program; test/drivers/encoder/mosquitto.ts starts it with settings of its own like these',
+  'crlfile /etc/mosquitto':
+    'configuration of other programs; test/drivers/encoder/mosquitto-crl.ts starts mosquitto with settings of its own like these',
+  verify_and_map: 'configuration of another program; test/drivers/encoder/nats.ts starts three with these',
+  allowed_connection_types:
+    'configuration of another program; test/drivers/encoder/nats.ts starts three with these',
   'apt-get install ./gatehouse_0.2.0': 'needs apt and the root of a machine',
   'apt-get install --allow-downgrades': 'needs apt and the root of a machine',
   'gatehouse-https.socket': 'needs systemd; test/service.test.ts has the unit',

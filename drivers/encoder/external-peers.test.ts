@@ -20,7 +20,7 @@ import {
 } from '../../test/drivers/encoder/peer.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import type { Clock } from '../contract/driver.ts';
-import { NO_ADMINISTRATION } from './administration.ts';
+import { type BrokerAdministration, crlFileAdministration, NO_ADMINISTRATION } from './administration.ts';
 import { openExternalLink } from './external.ts';
 
 const CONNECT = 1;
@@ -88,13 +88,20 @@ async function openBroker({
   };
 }
 
-function openLink(port: number, { clock = systemClock as Clock, protocolVersion = 4 as 4 | 5 } = {}) {
+function openLink(
+  port: number,
+  {
+    clock = systemClock as Clock,
+    protocolVersion = 4 as 4 | 5,
+    administration = NO_ADMINISTRATION as BrokerAdministration,
+  } = {},
+) {
   const host = openTestHost();
   host.credentials.set('AA', { ok: true, generation: 1, encoderId: 'e1' });
   const open = () => connect(port, '127.0.0.1');
   const access = { clientId: 'gatehouse', protocolVersion, password: () => undefined, open };
   const urls = [`mqtt://127.0.0.1:${port}`];
-  const link = openExternalLink({ urls, access, administration: NO_ADMINISTRATION, clock, log }, host);
+  const link = openExternalLink({ urls, access, administration, clock, log }, host);
   onTestFinished(() => link[Symbol.asyncDispose]());
   return { host, link };
 }
@@ -260,6 +267,23 @@ it('carries a second question to an encoder that came after the first', async ()
   await opened.host.wait('subscribed', 'e1');
   await opened.host.wait('received', 'e1');
   expect(asked).toBe(2);
+});
+
+it('is made to end a connection once more when it has read who is shut out', async () => {
+  const clock = manualClock();
+  const broker = await openBroker({});
+  let lists = 0;
+  const administration = crlFileAdministration(async () => {
+    lists += 1;
+  });
+  const opened = openLink(broker.port, { clock, administration });
+  await run(opened);
+  await vi.waitFor(() => expect(lists).toBe(2), WAIT);
+  opened.host.credentials.set('AA', { ok: false, reason: 'revoked', encoderId: 'e1' });
+  await opened.link.kick('e1', 'it is revoked');
+  expect([lists, broker.sockets.length]).toEqual([3, 2]);
+  await clock.advance(5_000);
+  await vi.waitFor(() => expect(broker.sockets).toHaveLength(3), WAIT);
 });
 
 it('is left when it announces a packet that no one would send', async () => {

@@ -1,4 +1,4 @@
-/** The contract of encoder links with brokers that are not ours: mosquitto, which the gateway administers. */
+/** The contract of encoder links with brokers that are not ours: mosquitto, which the gateway administers in two ways. */
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,7 +12,9 @@ import {
 } from '../../test/drivers/encoder/certificates.ts';
 import { openExternalSite, type TestBroker } from '../../test/drivers/encoder/external.ts';
 import { openEncoderMosquitto } from '../../test/drivers/encoder/mosquitto.ts';
+import { type CrlMosquitto, openCrlMosquitto } from '../../test/drivers/encoder/mosquitto-crl.ts';
 import { mosquittoMissing } from '../../test/services/events/mosquitto.ts';
+import { crlFileAdministration } from './administration.ts';
 import { openDynamicSecurity } from './dynamic-security.ts';
 import { encoderLinkContract } from './link.contract.ts';
 
@@ -42,4 +44,39 @@ describe.skipIf(opensslIsMissing || mosquittoMissing)('mosquitto', () => {
       administration: openDynamicSecurity({ systemId: randomUUID(), clock: systemClock }),
     }),
   );
+});
+
+/** No encoder can have the name: an id has no space. */
+const GATEWAY = 'gateway of the site';
+
+describe.skipIf(opensslIsMissing || mosquittoMissing)('mosquitto that reads a revocation list', () => {
+  let authority: TestAuthority;
+  let broker: CrlMosquitto;
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-broker-'));
+  /** Of all sites, as the list is one. */
+  const ended = new Set<string>();
+  beforeAll(async () => {
+    authority = openTestAuthority();
+    broker = await openCrlMosquitto(folder, authority, [GATEWAY]);
+  });
+  afterAll(async () => {
+    await broker[Symbol.asyncDispose]();
+    authority[Symbol.dispose]();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  encoderLinkContract('mosquitto with a revocation list', async () => {
+    const site = await openExternalSite({
+      authority,
+      broker,
+      gateway: authority.client(`/CN=${GATEWAY}`),
+      administration: crlFileAdministration(() => broker.revoke([...ended])),
+    });
+    return {
+      ...site,
+      async shutOut(encoderId, identity, reason) {
+        ended.add(identity.cert);
+        await site.shutOut(encoderId, identity, reason);
+      },
+    };
+  });
 });

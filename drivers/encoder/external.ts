@@ -111,6 +111,8 @@ export function openExternalLink(options: ExternalLinkOptions, host: EncoderLink
         );
       const isInForce = verdict.ok && verdict.generation === live?.generation;
       if (isInForce || !link.administration.disconnect) await disconnect(link, encoderId);
+      // Of the first generation there is none before.
+      if (!isInForce && !(verdict.ok && verdict.generation === 1)) disconnectSettled(link, encoderId);
     },
     async [Symbol.asyncDispose]() {
       link.close.abort(new Error('the gateway is stopping'));
@@ -196,6 +198,16 @@ async function disconnect(link: Link, encoderId: string): Promise<void> {
     // It may have been deleted and not made again.
     await link.keeper.changed();
   }
+}
+
+/** Once more, where the broker has learned only later whom it is to shut out. */
+function disconnectSettled(link: Link, encoderId: string): void {
+  const { administration, clock, close } = link;
+  if (administration.settlesMs === undefined) return;
+  clock.sleep(administration.settlesMs, close.signal).then(
+    () => disconnect(link, encoderId),
+    () => undefined,
+  );
 }
 
 /** A broker ends a connection when another one takes its client id. */

@@ -14,7 +14,7 @@ it('connects while its time lasts, and hangs up before it is over', async () => 
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as { port: number };
-  const { encoders } = configSchema.parse({
+  const { encoders, dataDirectory } = configSchema.parse({
     encoders: { broker: { urls: [`mqtt://127.0.0.1:${port}`] }, endpoint: 'mqtts://broker.example:8883' },
   });
   await using opening = new AsyncDisposableStack();
@@ -24,10 +24,19 @@ it('connects while its time lasts, and hangs up before it is over', async () => 
   const clock = manualClock();
   let until = 0;
   const acting = actingUntil(() => until, 2_000, clock);
-  const ca = { root: '', encoderIssuer: '' };
+  const ca = { root: '', encoderIssuer: '', revocationList: async () => '' };
   const identity = { chain: '', key: '' };
   await openEncoderLink(
-    { config: { encoders }, systemId: 'one', ca, identity, acting, clock, log: silentLog },
+    {
+      config: { encoders, dataDirectory },
+      systemId: 'one',
+      ca,
+      ended: () => [],
+      identity,
+      acting,
+      clock,
+      log: silentLog,
+    },
     {} as EncoderLinkHost,
     opening,
   );

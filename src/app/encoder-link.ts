@@ -1,5 +1,11 @@
 /** The link to the encoders, by the configuration: the embedded broker, or one of the site. A part of encoder-resources.ts. */
-import { type BrokerAdministration, NO_ADMINISTRATION } from '../../drivers/encoder/administration.ts';
+
+import { join } from 'node:path';
+import {
+  type BrokerAdministration,
+  crlFileAdministration,
+  NO_ADMINISTRATION,
+} from '../../drivers/encoder/administration.ts';
 import { openDynamicSecurity } from '../../drivers/encoder/dynamic-security.ts';
 import { type EmbeddedLink, openEmbeddedLink } from '../../drivers/encoder/embedded.ts';
 import { type BrokerState, openExternalLink } from '../../drivers/encoder/external.ts';
@@ -15,6 +21,7 @@ import { readSecret, socketOpener } from '../platform/peer-socket.ts';
 import { certificatesIn } from '../platform/pem.ts';
 import { openTasks } from '../platform/supervise.ts';
 import type { SiteCa } from '../services/pki/site-ca.ts';
+import { openRevocationFile, type RevocationFileOptions } from './revocation-file.ts';
 
 const DEFAULT_PORT = { 'mqtt:': 1883, 'mqtts:': 8883 } as const;
 /** A desk waits for it. */
@@ -38,9 +45,10 @@ export interface EncoderBrokerState extends BrokerState {
 }
 
 export interface LinkOptions {
-  config: Pick<Config, 'encoders'>;
+  config: Pick<Config, 'encoders' | 'dataDirectory'>;
   systemId: string;
-  ca: Pick<SiteCa, 'root' | 'encoderIssuer'>;
+  ca: Pick<SiteCa, 'root' | 'encoderIssuer' | 'revocationList'>;
+  ended: RevocationFileOptions['ended'];
   identity: { chain: string; key: string };
   acting: Acting;
   clock: Clock;
@@ -85,12 +93,23 @@ async function embedded(
   };
 }
 
+function administrationOf(
+  { administration }: ExternalBroker,
+  { config: { dataDirectory }, systemId, ca, ended, clock }: LinkOptions,
+): BrokerAdministration {
+  if (administration === 'mosquitto-dynsec') return openDynamicSecurity({ systemId, clock });
+  if (administration === 'none') return NO_ADMINISTRATION;
+  return crlFileAdministration(openRevocationFile({ file: join(dataDirectory, 'encoders.crl'), ca, ended }));
+}
+
 function external(
-  { config: { encoders }, systemId, acting, clock, log }: LinkOptions,
+  options: LinkOptions,
   broker: ExternalBroker,
   host: EncoderLinkHost,
   opening: AsyncDisposableStack,
 ): OpenLink {
+  const { config, systemId, acting, clock, log } = options;
+  const { encoders } = config;
   const {
     urls,
     protocolVersion,
@@ -99,8 +118,7 @@ function external(
     caFile,
     clientId = `gatehouse-${systemId}`,
   } = broker;
-  const administration =
-    broker.administration === 'none' ? NO_ADMINISTRATION : openDynamicSecurity({ systemId, clock });
+  const administration = administrationOf(broker, options);
   const access = {
     clientId,
     protocolVersion,

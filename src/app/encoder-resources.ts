@@ -75,8 +75,14 @@ export async function openEncoderResources(
     encoders,
     connections,
   });
+  const ended = () =>
+    table.ended.all().map((row) => ({
+      encoderId: row.encoder_id,
+      generation: row.generation,
+      spkiSha256: row.spki_sha256,
+    }));
   const link: OpenLink = await openEncoderLink(
-    { config, systemId, ca, identity, acting, clock, log },
+    { config, systemId, ca, ended, identity, acting, clock, log },
     acted.host(connections),
     opening,
   );

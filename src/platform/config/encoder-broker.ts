@@ -32,10 +32,10 @@ const external = z.strictObject({
   username: z.string().max(256).optional().describe('User name of the gateway'),
   passwordFile: path.optional().describe('File whose first line is its password'),
   administration: z
-    .enum(['none', 'mosquitto-dynsec'])
+    .enum(['none', 'mosquitto-dynsec', 'crl-file'])
     .default('none')
     .describe(
-      'Who lets encoders in and shuts them out: the operator (none), or the gateway by the dynamic security of mosquitto',
+      'Who lets encoders in and shuts them out: the operator (none), or the gateway by the dynamic security of mosquitto, or by a certificate revocation list, encoders.crl in dataDirectory',
     ),
 });
 

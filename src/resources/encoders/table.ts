@@ -114,6 +114,9 @@ function credentialStatements({ prepare }: Prepare) {
       `INSERT INTO credential (encoder_id, generation, fingerprint, spki_sha256, status, not_after, created_at)
        VALUES (?, ?, ?, ?, 'active', ?, ?)`,
     ),
+    ended: prepare<[], Pick<CredentialRow, 'encoder_id' | 'generation' | 'spki_sha256'>>(
+      "SELECT encoder_id, generation, spki_sha256 FROM credential WHERE status != 'active'",
+    ),
     /** Those without any credential that is good. */
     countRevoked: prepare<[], { count: number }>(
       `SELECT count(*) AS count FROM encoder WHERE retired_at IS NULL AND NOT EXISTS

@@ -19,13 +19,17 @@ import {
   SubjectKeyIdentifierExtension,
   X509Certificate,
   X509CertificateGenerator,
+  X509CrlGenerator,
 } from '@peculiar/x509';
 
 const SERIAL_BYTES = 16;
+const SIGNING = { name: 'ECDSA', hash: 'SHA-256' };
 
 export type Purpose = 'clientAuth' | 'serverAuth';
 
 export interface CertificateContent {
+  /** Hex of a positive integer; by default drawn. */
+  serial?: string;
   /** Attribute and value, such as ['CN', 'desk-1'], in the order they are written. */
   subject: readonly (readonly [string, string])[];
   /** DER of the subject's SubjectPublicKeyInfo. */
@@ -53,14 +57,14 @@ export async function writeCertificate(content: CertificateContent, signer: Sign
   const subjectKey = new PublicKey(Uint8Array.from(content.spki));
   const issuer = signer.certificate === undefined ? undefined : new X509Certificate(signer.certificate);
   const certificate = await X509CertificateGenerator.create({
-    serialNumber: serialNumber(),
+    serialNumber: content.serial ?? serialNumber(),
     subject,
     issuer: issuer?.subjectName ?? subject,
     notBefore: wholeSeconds(content.notBefore),
     notAfter: wholeSeconds(content.notAfter),
     publicKey: subjectKey,
-    signingKey: signer.key.toCryptoKey({ name: 'ECDSA', namedCurve: 'P-256' }, false, ['sign']),
-    signingAlgorithm: { name: 'ECDSA', hash: 'SHA-256' },
+    signingKey: signingKey(signer),
+    signingAlgorithm: SIGNING,
     extensions: [
       ...extensionsOf(content),
       await SubjectKeyIdentifierExtension.create(subjectKey),
@@ -70,10 +74,52 @@ export async function writeCertificate(content: CertificateContent, signer: Sign
   return `${certificate.toString('pem').trimEnd()}\n`;
 }
 
+export interface RevocationList {
+  serials: readonly string[];
+  /** Epoch milliseconds; whole seconds are kept. */
+  thisUpdate: number;
+  nextUpdate: number;
+}
+
+/** PEM of a certificate revocation list (RFC 5280, 5). */
+export async function writeRevocationList(
+  { serials, thisUpdate, nextUpdate }: RevocationList,
+  signer: Required<Signer>,
+): Promise<string> {
+  const issuer = new X509Certificate(signer.certificate);
+  const usage = issuer.getExtension(KeyUsagesExtension)?.usages ?? 0;
+  // OpenSSL would refuse every encoder then (KEYUSAGE_NO_CRL_SIGN).
+  if ((usage & KeyUsageFlags.cRLSign) === 0)
+    throw new Error('the site CA was made by an earlier version, and may not sign revocation lists');
+  const list = await X509CrlGenerator.create({
+    issuer: issuer.subjectName,
+    thisUpdate: wholeSeconds(thisUpdate),
+    nextUpdate: wholeSeconds(nextUpdate),
+    entries: serials.map((serial) => ({
+      serialNumber: serial,
+      revocationDate: wholeSeconds(thisUpdate),
+    })),
+    extensions: [await AuthorityKeyIdentifierExtension.create(issuer.publicKey)],
+    signingKey: signingKey(signer),
+    signingAlgorithm: SIGNING,
+  });
+  // Its own text says CRL, where OpenSSL wants X509 CRL.
+  const lines =
+    Buffer.from(list.rawData)
+      .toString('base64')
+      .match(/.{1,64}/g) ?? [];
+  return ['-----BEGIN X509 CRL-----', ...lines, '-----END X509 CRL-----', ''].join('\n');
+}
+
+function signingKey({ key }: Signer) {
+  return key.toCryptoKey({ name: 'ECDSA', namedCurve: 'P-256' }, false, ['sign']);
+}
+
 function extensionsOf({ pathLength, purpose, names }: CertificateContent): Extension[] {
   const authority = pathLength !== undefined;
   // An issuer of encoder certificates also signs documents (src/platform/jose.ts), hence digitalSignature for authorities too.
-  const usage = KeyUsageFlags.digitalSignature | (authority ? KeyUsageFlags.keyCertSign : 0);
+  const usage =
+    KeyUsageFlags.digitalSignature | (authority ? KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign : 0);
   const extensions: Extension[] = [
     new BasicConstraintsExtension(authority, pathLength, true),
     new KeyUsagesExtension(usage, true),

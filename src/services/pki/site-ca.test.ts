@@ -303,10 +303,15 @@ describe('issueForEncoder', () => {
     expect(notAfter).toBe(Date.parse(new X509Certificate(ca.encoderIssuer).validTo));
   });
 
-  it('draws another serial number each time', async () => {
+  it('has another serial number for each encoder, generation and key', async () => {
     const ca = await open();
-    const request = { encoderId: 'desk-1', generation: 1, spki: spkiOf('P-256') };
-    const issued = await Promise.all(Array.from({ length: 20 }, () => ca.issueForEncoder(request)));
+    const spki = spkiOf('P-256');
+    const requests = [
+      ...Array.from({ length: 18 }, (_, generation) => ({ encoderId: 'desk-1', generation, spki })),
+      { encoderId: 'desk-2', generation: 1, spki },
+      { encoderId: 'desk-1', generation: 1, spki: spkiOf('P-256') },
+    ];
+    const issued = await Promise.all(requests.map(ca.issueForEncoder));
     const serials = issued.map(({ certificate }) => new X509Certificate(certificate).serialNumber);
     expect(new Set(serials).size).toBe(20);
     expect(serials.every((serial) => /^[4-7][0-9A-F]{31}$/.test(serial))).toBe(true);

@@ -2,7 +2,7 @@
  * The site's certificate authority: one root, and below it two issuing intermediates with separate uses, HTTPS
  * (serverAuth) and encoders (clientAuth, no subject alternative name). Its files and lifetimes: authority-files.ts.
  */
-import { X509Certificate } from 'node:crypto';
+import { createHash, X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
 import type { Clock } from '../../platform/clock.ts';
 import { signCompact, verifyCompact } from '../../platform/jose.ts';
@@ -38,6 +38,14 @@ export interface EncoderCertificateRequest {
   spki: Uint8Array;
 }
 
+/** What the serial number of an encoder's certificate is made of, so that it need not be stored. */
+export interface CredentialKey {
+  encoderId: string;
+  generation: number;
+  /** Hex, of the operational key's DER. */
+  spkiSha256: string;
+}
+
 export interface SiteCa {
   /** PEM of the root: the trust anchor for HTTPS clients and encoders. */
   readonly root: string;
@@ -49,6 +57,11 @@ export interface SiteCa {
   readonly serverIssuer: string;
   /** Subject `CN=<encoderId>, OU=g<generation>`, clientAuth only, no SAN. */
   issueForEncoder(request: EncoderCertificateRequest): Promise<IssuedCertificate>;
+  /**
+   * PEM of the list of these, for brokers that know no database. Newer is the one with more of them: a credential that has ended
+   * never comes back. Its dates depend on no clock.
+   */
+  revocationList(ended: readonly CredentialKey[]): Promise<string>;
   /**
    * The server certificate in force (leaf, then serverIssuer) with its private key, for HTTPS.
    * Valid for `names` (host names, IP addresses) and for this host itself; an Error names what is neither. Made again
@@ -101,6 +114,7 @@ export async function openSiteCa(options: SiteCaOptions): Promise<SiteCa> {
     rootFingerprint,
     encoderIssuer: encoderIssuer.pem,
     serverIssuer: serverIssuer.pem,
+    revocationList: (ended) => revocationList(authority, ended),
     issueForEncoder: (request) => issueForEncoder(authority, request, clock.now()),
     serverIdentity: openServerIdentity({
       file: join(directory, 'server.pem'),
@@ -136,6 +150,25 @@ export async function readSiteCa(
   return authority;
 }
 
+async function revocationList(
+  { encoderIssuer }: Authority,
+  ended: readonly CredentialKey[],
+): Promise<string> {
+  const { writeRevocationList } = await import('./certificates.ts');
+  const content = {
+    serials: ended.map(serialOf),
+    thisUpdate: VALID_SINCE + ended.length * 1_000,
+    nextUpdate: Date.parse(encoderIssuer.certificate.validTo),
+  };
+  return writeRevocationList(content, { key: encoderIssuer.key, certificate: encoderIssuer.pem });
+}
+
+function serialOf({ encoderId, generation, spkiSha256 }: CredentialKey): string {
+  const digest = createHash('sha256').update(`${encoderId}\n${generation}\n${spkiSha256}`).digest('hex');
+  // Of 16 bytes, positive and without a zero at its head (RFC 5280, 4.1.2.2).
+  return `4${digest.slice(0, 31)}`;
+}
+
 async function issueForEncoder(
   { encoderIssuer }: Authority,
   { encoderId, generation, spki }: EncoderCertificateRequest,
@@ -149,6 +182,11 @@ async function issueForEncoder(
         ['CN', encoderId],
         ['OU', `g${generation}`],
       ],
+      serial: serialOf({
+        encoderId,
+        generation,
+        spkiSha256: createHash('sha256').update(spki).digest('hex'),
+      }),
       spki,
       notBefore: VALID_SINCE,
       notAfter: Math.min(end, Date.parse(encoderIssuer.certificate.validTo)),

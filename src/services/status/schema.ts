@@ -75,7 +75,7 @@ export const status = z
         since: z.iso.datetime().nullable(),
         lastError: z.string().nullable(),
         administration: z
-          .enum(['none', 'mosquitto-dynsec'])
+          .enum(['none', 'mosquitto-dynsec', 'crl-file'])
           .nullable()
           .openapi({ description: 'Who shuts encoders out of an external one; none: the operator' }),
         administrationError: z

@@ -23,6 +23,7 @@ export interface TestAuthority extends Disposable {
   rootFile: string;
   /** PEM of the intermediate that signs encoders. */
   encoderIssuer: string;
+  encoderIssuerKey: string;
   /** A server certificate for 127.0.0.1, by the root. */
   server(): TestIdentity;
   /** A client certificate. `subject` in the form of openssl, such as /CN=enc-1/OU=g1. */
@@ -76,6 +77,7 @@ export function openTestAuthority(name = 'Test Site'): TestAuthority {
     root: root.cert,
     rootFile: root.certFile,
     encoderIssuer: issuer.cert,
+    encoderIssuerKey: issuer.key,
     server: () => issue('/CN=gatehouse', 'server', root),
     client(subject) {
       const leaf = issue(subject, 'client', issuer);

@@ -30,8 +30,12 @@ export interface TestBroker extends AsyncDisposable {
   /** As the operator: the broker lets this credential in. The gateway does it itself where it administers the broker. */
   admit?(encoderId: string, generation: number): Promise<void>;
   shutOut?(encoderId: string, generation: number): Promise<void>;
+  /** Where the gateway connects, if that is elsewhere. */
+  readonly gatewayPort?: number;
   /** Whether a certificate is the only one under its client identifier; by default it is. */
   readonly bindsClientIds?: boolean;
+  /** Whether it refuses a subscription, or grants it and delivers nothing; by default it refuses. */
+  readonly refusesSubscriptions?: boolean;
 }
 
 export interface ExternalSite extends ContractSite {
@@ -82,6 +86,7 @@ export async function openExternalSite(options: SiteOptions): Promise<ExternalSi
     ask: encoders.ask,
     sessionOf: encoders.sessionOf,
     bindsClientIds: broker.bindsClientIds ?? true,
+    refusesSubscriptions: broker.refusesSubscriptions ?? true,
     enterAt: encoders.enter,
     enter: async (encoderId, identity, options) =>
       encoders.enter(0, encoderId, identity ?? (await register(encoderId)), options),
@@ -94,7 +99,8 @@ async function openLink(
   host: TestHost,
   stack: AsyncDisposableStack,
 ): Promise<ExternalLink> {
-  const urls = broker.addresses().map(({ port }) => `mqtts://127.0.0.1:${port}`);
+  const ports = broker.gatewayPort ? [broker.gatewayPort] : broker.addresses().map(({ port }) => port);
+  const urls = ports.map((port) => `mqtts://127.0.0.1:${port}`);
   const open = (url: string) => {
     const { hostname, port } = new URL(url);
     const { cert, key } = gateway;
