@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { InlineConfig, Plugin } from 'vite';
 import { parse } from 'yaml';
+import { de } from '../src/console/words.de.ts';
+import { en } from '../src/console/words.en.ts';
 import { filledPage } from '../src/platform/http/pages.ts';
 
 const USAGE = `usage: npm run console -- [--gateway URL]
@@ -20,9 +22,14 @@ const BOUNDS = [
   'maxItems',
   'contentType',
 ];
-/** A field may have such a name: its value is a schema then. */
-const withoutBounds = (name: string, value: unknown) =>
-  BOUNDS.includes(name) && typeof value !== 'object' ? undefined : value;
+/** A field may have such a name: its value is a schema then. Most fields are required: those that are not are named. */
+function shortened(name: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return BOUNDS.includes(name) ? undefined : value;
+  const { properties, required = [], ...schema } = value as { properties?: object; required?: string[] };
+  if (!properties) return value;
+  const optional = Object.keys(properties).filter((field) => !required.includes(field));
+  return { ...schema, properties, ...(optional.length > 0 && { optional }) };
+}
 
 /** A page shows docs/asyncapi.yaml, what is said and not who says it; it has no parser. */
 const yamlDocuments: Plugin = {
@@ -32,7 +39,7 @@ const yamlDocuments: Plugin = {
     handler(text) {
       const { channels, components } = parse(text) as Record<string, Record<string, unknown>>;
       const { messages, schemas } = components ?? {};
-      const shown = JSON.stringify({ channels, components: { messages, schemas } }, withoutBounds);
+      const shown = JSON.stringify({ channels, components: { messages, schemas } }, shortened);
       return { code: `export const document = ${shown};`, map: null };
     },
   },
@@ -63,6 +70,40 @@ const preloadedPages: Plugin = {
   },
 };
 
+/** Each language has the same keys: in the order of English they are there once. */
+const wordsInOrder: Plugin = {
+  name: 'words-in-order',
+  apply: 'build',
+  transform: {
+    filter: { id: /words\.de\.ts$/ },
+    handler: () => {
+      const words = (Object.keys(en) as (keyof typeof en)[]).map((key) => de[key]);
+      return {
+        code: `import { en } from './words.en.ts';
+const words = ${JSON.stringify(words)};
+export const de = Object.fromEntries(Object.keys(en).map((key, index) => [key, words[index]]));`,
+        map: null,
+      };
+    },
+  },
+};
+
+/** What of js-yaml's writer is made by calls as it is loaded; with it all of the writer, and YAML 1.1, would stay. */
+const WRITER_DEFAULTS = [
+  /(?<=var DUMP_SCHEMA = )[\s\S]*?\n\}\)(?=;\n)/,
+  /Object\.keys\(DEFAULT_SCALAR_STYLE_RULES\)\.map\(.*\)(?=,\n)/,
+];
+const yamlReaderAlone: Plugin = {
+  name: 'yaml-reader-alone',
+  transform: {
+    filter: { id: /js-yaml\.mjs$/ },
+    handler: (code) => ({
+      code: WRITER_DEFAULTS.reduce((text, made) => text.replace(made, 'undefined'), code),
+      map: null,
+    }),
+  },
+};
+
 /** Of js-yaml: they only make what they return. */
 const YAML_MAKERS = [
   'RegExp',
@@ -80,7 +121,7 @@ export function consoleSettings(root: string): InlineConfig {
     // Pages and files are served at the root whatever the base path of the interface is.
     base: '/',
     logLevel: 'warn',
-    plugins: [yamlDocuments, noPreloads, preloadedPages],
+    plugins: [wordsInOrder, yamlDocuments, yamlReaderAlone, noPreloads, preloadedPages],
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact', development: false } },
     // The map names the libraries for the package's copyright file; browsers do not ask for it.
     build: {

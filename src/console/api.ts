@@ -12,7 +12,10 @@ export const session = signal<Session | null | undefined>(undefined);
 /** What is wrong with one place of a body, by its JSON pointer. */
 export interface Detail {
   path: string;
+  /** Absent of what is doubtful in a site file. */
+  code?: string;
   message: string;
+  parameters?: Readonly<Record<string, string | number>>;
 }
 
 /** The gateway's own words: they say what to do next. */

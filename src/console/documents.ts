@@ -11,6 +11,8 @@ export interface Schema {
   items?: Schema;
   properties?: Record<string, Schema>;
   required?: string[];
+  /** In place of `required` in the AsyncAPI document, as scripts/console.ts shortens it. */
+  optional?: string[];
   description?: string;
   format?: string;
 }

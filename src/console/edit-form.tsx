@@ -58,7 +58,7 @@ export function EditForm<Value extends object, Field extends keyof Value & strin
       saved();
     } catch (error) {
       message.value = '';
-      if (!(error instanceof Refused) || error.status !== 412) message.value = wordsOf(error);
+      if (!(error instanceof Refused) || error.status !== 412) message.value = wordsOf(error, fields);
       else
         await present().then(
           (theirs) => {

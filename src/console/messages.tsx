@@ -43,7 +43,7 @@ function resolved(schema: Schema): Schema {
 const DEPTH_MAX = 4;
 
 function Fields({ schema, depth }: { schema: Schema; depth: number }) {
-  const { properties = {}, required = [], description } = schema;
+  const { properties = {}, optional = [], description } = schema;
   return (
     <>
       {description && <p class="soft">{description}</p>}
@@ -53,7 +53,7 @@ function Fields({ schema, depth }: { schema: Schema; depth: number }) {
           return (
             <li key={name}>
               <code>{name}</code> {typeOf(field)}
-              {required.includes(name) ? '' : ` (${t('apiOptional')})`}
+              {optional.includes(name) ? ` (${t('apiOptional')})` : ''}
               {inner.properties && depth < DEPTH_MAX ? (
                 <Fields schema={inner} depth={depth + 1} />
               ) : (

@@ -83,6 +83,23 @@ test('a warning of a bus, and what a look at one has found, is said in the langu
   expect(linkFault('LINK_LOST: it hung up')).toBe('LINK_LOST: it hung up.');
 });
 
+test('what is wrong with a field is said by its name, in the language of the page where it has the words', async () => {
+  const { language, faultsOf } = await import('./words.ts');
+  const message = 'expected 128 characters at most';
+  const parameters = { limit: 128, unit: 'string' };
+  const long = { path: '/name', code: 'TOO_BIG', message, parameters };
+  const faults = [long, { path: '/from', code: 'INVALID_VALUE', message: 'expected 1 to 9' }];
+  expect(faultsOf(faults, { name: 'Name' })).toBe(
+    'Name: expected 128 characters at most. /from: expected 1 to 9.',
+  );
+  language.value = 'de';
+  expect(faultsOf(faults, { name: 'Name' })).toBe('Name: höchstens 128 Zeichen. /from: expected 1 to 9.');
+  expect(faultsOf([{ path: '/mac', code: 'INVALID_FORMAT', message }], { mac: 'MAC' })).toBe(
+    'MAC: 16 Hexadezimalziffern, wie aufgedruckt.',
+  );
+  language.value = 'en';
+});
+
 test('an event is called by a word, and one that is new as in the interface', async () => {
   const { kindOf } = await import('./words.ts');
   expect(kindOf('gatehouse.door.late-outcome.v1')).toBe('Late outcome');

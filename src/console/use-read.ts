@@ -4,7 +4,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { Refused } from './api.ts';
 import { epoch, type LiveEvent, onEvent } from './live.ts';
 import { openRereading } from './rereading.ts';
-import { errorOf, t } from './words.ts';
+import { errorOf, faultsOf, t } from './words.ts';
 
 export interface Reading<Value> {
   /** undefined: nothing was read yet. */
@@ -49,7 +49,10 @@ export function useRead<Value>(
   return { value: value.value, fault: fault.value, again: () => again.current() };
 }
 
-/** The gateway's own words, where it answered. */
-export function wordsOf(error: unknown): string {
-  return error instanceof Refused && error.message !== '' ? errorOf(error) : t('noAnswer');
+/** Why something failed. `called`: what a person calls the fields of what was sent. */
+export function wordsOf(error: unknown, called: Readonly<Record<string, string | undefined>> = {}): string {
+  if (!(error instanceof Refused) || error.message === '') return t('noAnswer');
+  const { code, details } = error;
+  const isOfFields = code === 'VALIDATION_FAILED' || code === 'UNKNOWN_FIELD';
+  return isOfFields && details.length > 0 ? faultsOf(details, called) : errorOf(error);
 }

@@ -264,8 +264,32 @@ const errors = {
   STORAGE_UNAVAILABLE: 'Der Controller kann nichts speichern: seine Platte prüfen.',
   NOT_CONNECTED: 'Der Encoder ist nicht verbunden: Stromversorgung und Netzwerk prüfen.',
   QUEUE_FULL: 'Vor diesem Encoder warten schon zu viele Aufträge: warten, bis einer fertig ist.',
+  NOT_SUPPORTED: 'Das kann dieses Gerät oder Schloss nicht: {message}',
+  ALREADY_EXISTS: 'Das gibt es schon: {message}',
+  IN_USE: 'Es wird noch gebraucht: {message}',
+  REQUEST_ID_REUSED: 'Ein anderer Auftrag hat diese Id schon: noch einmal senden.',
+  ENCODER_UPGRADING: 'Der Encoder erhält gerade neue Software: danach noch einmal senden.',
   DEVICE_OFFLINE: 'Nicht erreicht: {message}',
   LINK_LOST: 'Die Verbindung ist abgebrochen: {message}',
   NO_REPLY: 'Keine Antwort: {message}',
 } satisfies Partial<Record<ErrorCode | DriverErrorCode, string>>;
 export const errorsDe: Readonly<Record<string, string>> = errors;
+
+/** What is wrong with a field, by code and the last step of its path or what is counted; of what is absent the words are the gateway's. */
+export const faultsDe: Readonly<Record<string, string>> = {
+  REQUIRED: 'fehlt',
+  UNKNOWN_FIELD: 'gibt es hier nicht',
+  DUPLICATE_KEY: 'steht zweimal da',
+  TOO_BIG: 'höchstens {limit}',
+  'TOO_BIG string': 'höchstens {limit} Zeichen',
+  'TOO_BIG array': 'höchstens {limit} Einträge',
+  TOO_SMALL: 'mindestens {limit}',
+  'TOO_SMALL string': 'mindestens {limit} Zeichen',
+  'TOO_SMALL array': 'mindestens {limit} Einträge',
+  INVALID_VALUE: 'nur {values}',
+  INVALID_TYPE: 'ist von anderer Art: {message}',
+  'INVALID_FORMAT mac': '16 Hexadezimalziffern, wie aufgedruckt',
+  'INVALID_FORMAT name': 'etwas Sichtbares, ohne Steuerzeichen',
+  'INVALID_FORMAT description': 'ohne Steuerzeichen',
+  'INVALID_FORMAT pmsId': 'ohne Leerzeichen am Rand und ohne Steuerzeichen',
+};

@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals';
 import { de } from './words.de.ts';
 import { en, type Words } from './words.en.ts';
-import { errorsDe, reasonsDe } from './words.service.de.ts';
+import { errorsDe, faultsDe, reasonsDe } from './words.service.de.ts';
 
 const LANGUAGES = { en, de } satisfies Record<string, Words>;
 type Language = keyof typeof LANGUAGES;
@@ -101,7 +101,7 @@ export function sentence(message: string): string {
 interface Reason {
   code: string;
   message: string;
-  parameters?: Readonly<Record<string, string | number>>;
+  parameters?: Readonly<Record<string, string | number>> | undefined;
 }
 
 function translated({ code, message, parameters }: Reason, german: Readonly<Record<string, string>>): string {
@@ -114,6 +114,31 @@ export const reasonOf = (reason: Reason): string => translated(reason, reasonsDe
 
 /** Why the gateway refused something. */
 export const errorOf = (error: Reason): string => sentence(translated(error, errorsDe));
+
+interface Fault extends Omit<Reason, 'code'> {
+  path: string;
+  code?: string;
+}
+
+/** What is wrong at one place of what was sent: by its code and the name of the field, what it counts, or alone. */
+export function faultOf({ path, code = '', message, parameters }: Fault): string {
+  const keys = [`${code} ${path.slice(path.lastIndexOf('/') + 1)}`, `${code} ${parameters?.unit}`, code];
+  const known = keys.find((key) => key in faultsDe) ?? '';
+  // A fault that was found by hand says in its message alone what it is about.
+  const isWhole = [...(faultsDe[known] ?? '').matchAll(/\{(\w+)\}/g)].every(
+    ([, name = '']) => name === 'message' || parameters?.[name] !== undefined,
+  );
+  return isWhole ? translated({ code: known, message, parameters }, faultsDe) : message;
+}
+
+/** The same of several places; `called`: what a person calls the fields. */
+export const faultsOf = (faults: readonly Fault[], called: Readonly<Record<string, string | undefined>>) =>
+  faults
+    .map((fault) => {
+      const [, field = ''] = fault.path.split('/');
+      return sentence(`${called[field] ?? fault.path}: ${faultOf(fault)}`);
+    })
+    .join(' ');
 
 /** Why a link is down, from `CODE: message`. */
 export function linkFault(lastError: string): string {

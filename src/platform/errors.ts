@@ -63,6 +63,8 @@ export interface ErrorDetail {
   path: string;
   code: string;
   message: string;
+  /** What the code is about, where it is about more than the place. */
+  parameters?: Readonly<Record<string, string | number>>;
 }
 
 export interface GatehouseErrorOptions {

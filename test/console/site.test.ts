@@ -1,6 +1,7 @@
 /** Who sets a site up: 1,000 doors are imported from the page, found in the list, and taken away again as a file. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { openTestSite, type TestSite } from '../simulators/test-site.ts';
@@ -9,6 +10,9 @@ import { expectUsable, NO_CHROMIUM, openVisitors, picture, type Visitors } from 
 
 const DOORS = 1_000;
 const FLOORS = 4;
+const CONSOLE = join(import.meta.dirname, '../../dist/console');
+/** Bytes of all of it, compressed: a phone in a basement has little. */
+const CONSOLE_MAX = 80 * 1_024;
 
 let site: TestSite;
 let visitors: Visitors;
@@ -198,5 +202,10 @@ describe.skipIf(NO_CHROMIUM)('a site', () => {
     expect(files).toEqual(files.map(() => 'public, max-age=31536000, immutable'));
     // What begins, its style, and the pages.
     expect(files).toHaveLength(3);
+    const served = readdirSync(CONSOLE, { recursive: true, withFileTypes: true }).filter(
+      (file) => file.isFile() && !file.name.endsWith('.map'),
+    );
+    const sizes = served.map((file) => gzipSync(readFileSync(join(file.parentPath, file.name))).length);
+    expect(sizes.reduce((sum, size) => sum + size)).toBeLessThanOrEqual(CONSOLE_MAX);
   });
 });

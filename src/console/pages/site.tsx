@@ -6,7 +6,7 @@ import { download } from '../download.ts';
 import { type Job, JobButton } from '../job-button.tsx';
 import { SiteDiff } from '../site-diff.tsx';
 import { wordsOf } from '../use-read.ts';
-import { t } from '../words.ts';
+import { faultOf, t } from '../words.ts';
 
 export function Site() {
   return (
@@ -107,9 +107,9 @@ function Import() {
 function Places({ details }: { details: readonly Detail[] }) {
   return (
     <ul class="log">
-      {details.map(({ path, message }) => (
-        <li key={path}>
-          <code>{path.replace(/^\/document/, '')}</code> <span dir="auto">{message}</span>
+      {details.map((detail) => (
+        <li key={detail.path}>
+          <code>{detail.path.replace(/^\/document/, '')}</code> <span dir="auto">{faultOf(detail)}</span>
         </li>
       ))}
     </ul>

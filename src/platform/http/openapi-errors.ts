@@ -26,6 +26,13 @@ const errorBody = z
           }),
           code: z.string(),
           message: z.string(),
+          parameters: z
+            .record(z.string(), z.union([z.string(), z.number()]))
+            .optional()
+            .openapi({
+              description:
+                'TOO_BIG and TOO_SMALL: `limit`, and what it counts as `unit`: string (characters), array (items), number. INVALID_VALUE: `values`',
+            }),
         }),
       )
       .optional(),

@@ -108,7 +108,23 @@ export function faultsOf(
   if (issue.code === 'invalid_type' && valueAt(value, issue.path) === undefined) {
     return [{ path: at(issue.path), code: 'REQUIRED', message: 'is required' }];
   }
-  return [{ path: at(issue.path), code: issue.code.toUpperCase(), message: inWords(issue) }];
+  const parameters = parametersOf(issue);
+  const fault = { path: at(issue.path), code: issue.code.toUpperCase(), message: inWords(issue) };
+  return [parameters ? { ...fault, parameters } : fault];
+}
+
+/** So that a page can say it in another language. */
+function parametersOf(issue: Issue): ErrorDetail['parameters'] {
+  switch (issue.code) {
+    case 'too_big':
+      return { limit: Number(issue.maximum), unit: issue.origin };
+    case 'too_small':
+      return { limit: Number(issue.minimum), unit: issue.origin };
+    case 'invalid_value':
+      return { values: issue.values.map((value) => JSON.stringify(value)).join(', ') };
+    default:
+      return undefined;
+  }
 }
 
 function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
