@@ -251,6 +251,14 @@ describe('two devices whose settings have different versions, as a gateway gives
     expect(asked).toEqual([3]);
   });
 
+  it('changed places between the last poll and the order: it is not confirmed', async () => {
+    const two = await openTwo();
+    await using _ = two.link;
+    two.exchange();
+    const { asked, result } = await ordered(two);
+    expect([withoutPolls(asked), result]).toMatchObject([[ORDER, LOOK], { code: 'OUTCOME_UNKNOWN' }]);
+  });
+
   it('changed places without a missed reply, with equal boot counts: the next poll shows it, and no input is shown as that of the other', async () => {
     const two = await openTwo();
     const { link, first, second, exchange } = two;

@@ -150,9 +150,10 @@ function wayOf(options: PulsesOptions) {
 function byBlock(options: PulsesOptions) {
   const { device, bus, clock, live, relays } = options;
   const { unit, profile } = device;
-  const { pulse, outputs } = profile;
+  const { pulse, outputs, settings } = profile;
   const block = pulseBlock(profile);
   if (pulse?.way !== 'block' || !block || !outputs) return undefined;
+  const version = () => settings && numberAt(device.image(), settings.inForce);
   let drawn: number | undefined;
 
   /** Neither the last one the device shows nor one that it may have taken without our knowing. */
@@ -174,6 +175,7 @@ function byBlock(options: PulsesOptions) {
     const begin = write(unit, { functionCode: 16, address: block.address, values });
     const request = watchedFrom(begin, () => relays.fired(relay, milliseconds));
     const before = live.endsAt(relay);
+    const versionBefore = version();
     const spans = readsWithin(
       readsOf(pollSpans(profile)),
       [pulse.lastId, pulse.remaining, outputs].map(spanOf),
@@ -192,6 +194,11 @@ function byBlock(options: PulsesOptions) {
     });
     if (isTaken) {
       relays.began(relay, milliseconds);
+      if (version() !== versionBefore)
+        throw new DriverError(
+          'OUTCOME_UNKNOWN',
+          `another device may have taken it: ${unit} shows other settings`,
+        );
       if (isClosed(device, relay)) return;
       throw new DriverError('OUTCOME_UNKNOWN', 'the device took the pulse, but its relay is open', {
         cause: failure,
