@@ -100,3 +100,17 @@ it('goes from EmberZNet to Z-Stack without link keys, and only when that is aske
   await again.execute('permitJoin', { seconds: 60, allowed: [], installCodes: [] });
   expect(await site.join(LOCK)).toBe('joined');
 }, 90_000);
+
+it('leaves no link key of a network before in an EmberZNet coordinator', async () => {
+  const { site, archive, options } = await exchanged('zstack');
+  const restore = { ...options, snapshot: archive, restore: true };
+  await (await restored(site, restore)).close();
+  const gateway = await opened(site, { ...restore, withoutKeys: true });
+  await site.set(LOCK, { rejoin: true });
+  expect(await unlocked(gateway)).toEqual(CONFIRMED);
+  // With the key of before it would be let in, and one that has another key since would not.
+  expect(await site.set(LOCK, { rejoin: 'withoutKey' })).toMatchObject({
+    isReachable: false,
+    isJoined: false,
+  });
+}, 90_000);
