@@ -31,6 +31,7 @@ import { benchBusInterface } from '../test/bench/rs485/interface.ts';
 import { benchBusMemory } from '../test/bench/rs485/memory.ts';
 import { benchBusPeers } from '../test/bench/rs485/peers.ts';
 import { benchBusPolls } from '../test/bench/rs485/polls.ts';
+import { benchProfiles } from '../test/bench/rs485/profiles.ts';
 import { benchBusRecovery } from '../test/bench/rs485/recovery.ts';
 import { benchBusStall } from '../test/bench/rs485/stall.ts';
 import { benchSimulatedBus } from '../test/bench/sim-bus.ts';
@@ -84,6 +85,7 @@ const BENCHES: Record<string, (options: Options) => Promise<BenchTable>> = {
   'bus-stall': benchBusStall,
   'bus-memory': benchBusMemory,
   'bus-recovery': benchBusRecovery,
+  'bus-profiles': benchProfiles,
   'osdp-polls': benchOsdpPolls,
   'osdp-dead': benchOsdpDead,
   'osdp-processor': benchOsdpProcessor,
