@@ -138,8 +138,8 @@ function openSender(
     // It may be the answer of another lock.
     const doubt = reply.kind === 'answered' ? addresses.reason(request.ieee) : undefined;
     if (doubt !== undefined) return { kind: 'unanswered', reason: doubt };
-    if (reply.kind === 'answered' || request.known?.reason === KNOWN) exchanged(true);
-    else if (reply.kind === 'unanswered') exchanged(false);
+    if (reply.kind === 'answered') exchanged(true);
+    else if (reply.kind === 'unanswered') exchanged(request.known?.reason === KNOWN ? undefined : false);
     return reply;
   }
   return {

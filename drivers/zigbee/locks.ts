@@ -66,8 +66,11 @@ export interface Locks {
   operatedAt(ieee: string): number | undefined;
   /** What the lock says from now on; gives back how to stop. */
   listen(ieee: string, hear: (facts: Facts) => void): () => void;
-  /** A two-way exchange with the lock begins. Call the returned function with its success. */
-  exchange(ieee: string): (answered: boolean) => void;
+  /**
+   * A two-way exchange with the lock begins. Call the returned function with whether it was answered; undefined: its answer was
+   * waited for no longer.
+   */
+  exchange(ieee: string): (answered: boolean | undefined) => void;
   note(ieee: string, values: Partial<LockReport>): void;
   /** Now and then: who has not been heard of is not there. */
   review(): void;
@@ -106,8 +109,9 @@ export function openLocks(options: LocksOptions): Locks {
         if (!lock) return;
         // A lock that spoke meanwhile is there, whatever became of the answer. An answer is noticed by its frame
         // (takeSeen): one of before a channel move proves nothing of the channel that the network is on now.
-        lock.isMissed ||= !answered && lock.frames === before;
-        if (answered) lock.report.lastContact = clock.now();
+        const hasSpoken = lock.frames !== before;
+        lock.isMissed ||= answered === false && !hasSpoken;
+        if (answered ?? hasSpoken) lock.report.lastContact = clock.now();
         reportSoon(lock);
       };
     },

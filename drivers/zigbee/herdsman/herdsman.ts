@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import {
   type AdapterTypes,
   Controller,
-  type Events,
   type Models,
   setLogger,
   setOtaConfiguration,
@@ -33,17 +32,18 @@ import {
   type ZclRequest,
 } from '../radio.ts';
 import type { BackupStore } from '../state-files.ts';
-import { field, integer, text } from '../values.ts';
+import { field, text } from '../values.ts';
 import { boundAttributes } from './attribute-cache.ts';
 import type { Connection } from './connection.ts';
 import { lockCluster } from './custom-cluster.ts';
 import { deviceOf, ieeeOf } from './device-of.ts';
-import { doubt, doubtOthersAt, isDoubted, located } from './doubts.ts';
+import { doubt, doubtOthersAt, isDoubted } from './doubts.ts';
 import { emberMake } from './ember.ts';
 import { completeFoundation } from './foundation.ts';
 import { filterFrames } from './frame-filter.ts';
 import { guardHandlers } from './handlers.ts';
 import { calmDatabase, type DatabaseOwner, keepDatabase } from './library-database.ts';
+import { listen } from './listening.ts';
 import { openMemory } from './lock-memory.ts';
 import type { Make } from './make.ts';
 import { sendOnce } from './sending.ts';
@@ -103,12 +103,13 @@ export async function openRadio(options: RadioOptions): Promise<Radio> {
         options.hear({ kind: 'readdressed', ieee: ieeeOf(ieeeAddr) });
     },
   );
-  listen(controller, options);
+  const { begun } = listen(controller, options);
   const giveUp = () => void make.abandon();
   options.signal.addEventListener('abort', giveUp, { once: true });
   try {
     const result = await controller.start();
     make.begun();
+    begun();
     calmDatabase(controller as unknown as DatabaseOwner);
     const parameters = await controller.getNetworkParameters();
     const version = await controller.getCoordinatorVersion();
@@ -211,50 +212,6 @@ function controllerOptions(
       }
     },
   };
-}
-
-function listen(controller: Controller, { hear, log }: RadioOptions): void {
-  /** A listener that throws ends the process, or the handling of the frame. */
-  const pass = (event: () => RadioEvent) => {
-    try {
-      hear(event());
-    } catch (error) {
-      log('error', `an event could not be taken in: ${error instanceof Error ? error.message : 'no reason'}`);
-    }
-  };
-  controller.on('message', ({ device, endpoint, cluster, type, data, meta }: Events.MessagePayload) =>
-    pass(() => ({
-      kind: 'heard',
-      ieee: ieeeOf(device.ieeeAddr),
-      endpoint: endpoint.ID,
-      cluster,
-      type,
-      tsn: meta.zclTransactionSequenceNumber,
-      data,
-    })),
-  );
-  controller.on('lastSeenChanged', ({ device, reason }: Events.LastSeenChangedPayload) => {
-    const ieee = ieeeOf(device.ieeeAddr);
-    if (reason === 'networkAddress' || reason === 'deviceAnnounce') located(device);
-    // Its parent may have answered for it, or the coordinator itself.
-    if (reason === 'networkAddress') return;
-    const spoke = reason !== 'deviceJoined';
-    pass(() => ({ kind: 'seen', ieee, lqi: integer(device.linkquality, 0, 255), spoke }));
-    // The library emits `deviceJoined` for new devices only.
-    if (reason === 'deviceJoined' && device.interviewState === 'SUCCESSFUL')
-      pass(() => ({ kind: 'joinedAgain', ieee }));
-  });
-  controller.on('deviceNetworkAddressChanged', ({ device }: Events.DeviceNetworkAddressChangedPayload) =>
-    pass(() => ({ kind: 'readdressed', ieee: ieeeOf(device.ieeeAddr) })),
-  );
-  controller.on('deviceInterview', ({ device, status }: Events.DeviceInterviewPayload) => {
-    if (status === 'started') return;
-    pass(() => ({ kind: 'interviewed', ieee: ieeeOf(device.ieeeAddr), successful: status === 'successful' }));
-  });
-  controller.on('deviceLeave', ({ ieeeAddr }: Events.DeviceLeavePayload) =>
-    pass(() => ({ kind: 'left', ieee: ieeeOf(ieeeAddr) })),
-  );
-  controller.on('adapterDisconnected', () => pass(() => ({ kind: 'disconnected' })));
 }
 
 type CustomCluster = Parameters<Models.Device['addCustomCluster']>[1];

@@ -166,7 +166,7 @@ function happenings(
       if (!hasRoom(place)) return;
       const { mac: hwId, gatewayId } = place;
       const facts = { hwId, capabilities, ...(zigbeeFirmwareVersion !== null && { zigbeeFirmwareVersion }) };
-      if (isLatest) return keep(place, { connected: true, lastSeen: clock.now(), ...facts });
+      if (isLatest) return keep(place, { connected: true, ...facts });
       // A later report has said whether it is connected, or that is unknown.
       const { connected = false, state } = reported.get(idOf(hwId, gatewayId)) ?? {};
       const report = { connected, ...state?.report, ...facts };
