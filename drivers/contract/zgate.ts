@@ -72,7 +72,12 @@ export const unlocked = z.object({
 });
 export type Unlocked = z.infer<typeof unlocked>;
 
-export const lockNow = z.strictObject({ hwId: ieeeAddress, pin: pin.nullable() });
+export const lockNow = z.strictObject({
+  hwId: ieeeAddress,
+  pin: pin.nullable(),
+  /** An event of the lock that says that it was locked by radio can be of no other command, and confirms this one. */
+  eventConfirms: z.boolean().optional(),
+});
 export type LockNow = z.infer<typeof lockNow>;
 /** confirmed: the lock reported that it is locked · accepted and jammed: as of an unlock */
 export const locked = z.object({ outcome: z.enum(['confirmed', 'accepted', 'jammed']) });

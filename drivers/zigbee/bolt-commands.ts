@@ -1,5 +1,6 @@
 /** Unlock, lock, and stand open: what is sent to a lock for each, and what a refusal of it means. */
 import { type DriverContext, DriverError, type Plain } from '../contract/driver.ts';
+import { EVENT_WITHIN_MS } from '../contract/owed-events.ts';
 import { LOCK_STATES } from '../contract/settings.ts';
 import { valid } from '../contract/valid.ts';
 import { settles } from '../contract/waiting.ts';
@@ -68,7 +69,12 @@ type Begin = (
   hwId: string,
   given: Given,
   /** `before`: as `earlierAt` of an Unlock. */
-  how: { opens: boolean; before?: number | null; calledOff?: AbortSignal },
+  how: {
+    opens: boolean;
+    before?: number | null;
+    calledOff?: AbortSignal;
+    eventConfirms?: boolean | undefined;
+  },
 ) => { lock: Lock; options: ActuationOptions; over: AbortSignal };
 
 export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
@@ -129,8 +135,8 @@ export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
       return held.opening(data.hwId, () => unlock(data, begin(data.hwId, given, how), radio));
     },
     async lock(...given) {
-      const { hwId, pin } = valid(lockNow, given[0], 'INVALID_COMMAND');
-      const begun = begin(hwId, given, { opens: false });
+      const { hwId, pin, eventConfirms } = valid(lockNow, given[0], 'INVALID_COMMAND');
+      const begun = begin(hwId, given, { opens: false, eventConfirms });
       let isSeen = false;
       try {
         const end = await move('lockDoor', pin, begun);
@@ -192,7 +198,13 @@ function beginner(
   superseding: (ieee: string) => AbortSignal,
 ): Begin {
   const { radio, clock, locks, addresses, ended } = options;
-  return (hwId, [, deadline, signal, released], { opens, before = null, calledOff }) => {
+  /** Monotonic milliseconds, by lock: a second event may come until EVENT_WITHIN_MS later. */
+  const sentAgainAt = new Map<string, number>();
+  return (
+    hwId,
+    [, deadline, signal, released],
+    { opens, before = null, calledOff, eventConfirms = false },
+  ) => {
     const lock = commanded(locks.find(hwId));
     const { ieee, endpoint } = lock;
     const shared = opens ? addresses.reason(ieee) : undefined;
@@ -203,6 +215,10 @@ function beginner(
       isReopened: held.reopening(ieee),
       byAnyone: opens && calledOff !== undefined,
       namesRadio: opens && namesRadioOf(ieee, options),
+      eventConfirms:
+        eventConfirms &&
+        clock.monotonic() > (sentAgainAt.get(ieee) ?? Number.NEGATIVE_INFINITY) + EVENT_WITHIN_MS,
+      sentAgain: () => void sentAgainAt.set(ieee, clock.monotonic()),
     };
     const listen: ActuationOptions['listen'] = (hear) => locks.listen(ieee, hear);
     const over = AbortSignal.any([signal, ended, ...(calledOff ? [calledOff] : [])]);

@@ -225,3 +225,35 @@ it('says where the bolt is by its answer, and keeps no command waiting for that'
   expect(requests.at(-2)).toMatchObject({ command: 'read', known: { aborted: true } });
   expect(await asked).toBe('NO_REPLY');
 });
+
+it('is locked by the event of the lock that names the radio, without a question, where that can be of no other', async () => {
+  let isAway = false;
+  let isHere = Promise.withResolvers<void>();
+  const { begin, clock, say, sent } = await open({
+    before: async () => isAway && isHere.promise,
+    reply: ({ command: name }) => (isAway || name === 'read' ? SILENT : answered({ status: 0 })),
+  });
+  const lockBy = async (eventConfirms: boolean, facts: Facts = { lockedByRadio: true }) => {
+    const { end, stop } = begin('lock', { ...command, eventConfirms });
+    const ended = end.catch((error: unknown) => error);
+    await clock.advance(1);
+    say(facts);
+    await clock.advance(2_000);
+    isHere.resolve();
+    await clock.advance(5_000);
+    stop();
+    return ended;
+  };
+  expect(await lockBy(true)).toMatchObject({ outcome: 'confirmed' });
+  expect(sent).toEqual(['lockDoor']);
+  expect(await lockBy(false)).toMatchObject({ outcome: 'accepted' });
+  // It does not answer although it speaks, and is sent the command twice: a second event may come of it.
+  isAway = true;
+  isHere = Promise.withResolvers();
+  expect(await lockBy(false, { isThere: true })).toMatchObject(UNKNOWN);
+  expect(sent.filter((name) => name === 'lockDoor')).toHaveLength(4);
+  isAway = false;
+  expect(await lockBy(true)).toMatchObject({ outcome: 'accepted' });
+  await clock.advance(300_000);
+  expect(await lockBy(true)).toMatchObject({ outcome: 'confirmed' });
+});

@@ -31,6 +31,8 @@ export interface Facts {
   jam?: boolean;
   /** An operation event says that it was unlocked: by radio, or not. */
   unlockedByRadio?: boolean;
+  /** An operation event says that it was locked by radio. */
+  lockedByRadio?: true;
 }
 
 const USER_MAX = 0xff_fe;
@@ -56,6 +58,7 @@ const OPERATIONS = [
   'unlockedManually',
   'nonAccessUser',
 ];
+const OPERATION_LOCKED = 1;
 const OPERATION_UNLOCKED = 2;
 /** By key, by its schedule, and by hand. */
 const UNLOCKED_OTHERWISE = [9, 12, 14];
@@ -142,6 +145,7 @@ function operation(data: unknown): Facts {
   const event = detailOf('operation', OPERATIONS[code], source, data);
   if (code === OPERATION_UNLOCKED && isSource(source))
     return { event, unlockedByRadio: source === SOURCE_RF };
+  if (code === OPERATION_LOCKED && source === SOURCE_RF) return { event, lockedByRadio: true };
   return UNLOCKED_OTHERWISE.includes(code) ? { event, unlockedByRadio: false } : { event };
 }
 

@@ -14,6 +14,8 @@ const PASSAGE = '00158d0001000041';
 const RELOCKING = '00158d0001000042';
 const BARE = '00158d0001000043';
 const POLL_MS = 4_000;
+/** Read Attributes (ZCL rev. 8, 2.5.1). */
+const READ = 0x00;
 /** As the daemon gives them (src/resources/doors/lock-links.ts). */
 const UNLOCK_MS = 10_000;
 const LOCK_MS = 20_000;
@@ -48,6 +50,20 @@ const everyLock = <T>(doing: (ieee: string) => Promise<T>) => Promise.all(LOCKS.
 const send = (kind: 'lock' | 'standOpen' | 'endStandOpen', timeoutMs: number) =>
   everyLock((hwId) => gateway.execute(kind, { hwId, pin: null }, timeoutMs));
 const CONFIRMED = LOCKS.map(() => ({ outcome: 'confirmed' }));
+
+it('are locked with their first poll where their event names the command', { timeout: 60_000 }, async () => {
+  await everyLock((ieee) => site.set(ieee, { manual: 'unlock' }));
+  const reads = async (ieee: string) =>
+    (await site.state(ieee)).received.filter(({ isFoundation, command }) => isFoundation && command === READ);
+  await expect.poll(() => everyLock(lockOf)).toMatchObject(LOCKS.map(() => ({ lockState: 2 })));
+  const before = await everyLock(reads);
+  const sent = everyLock(async (hwId) => [
+    await gateway.execute('lock', { hwId, pin: null, eventConfirms: true }, LOCK_MS),
+    await reads(hwId),
+  ]);
+  // An answer to a question for the bolt would come with the next poll.
+  expect(await sent).toEqual(before.map((reads) => [{ outcome: 'confirmed' }, reads]));
+});
 
 it('are unlocked within 10 s, and locked', { timeout: 60_000 }, async () => {
   const unlocks = everyLock((hwId) =>

@@ -19,15 +19,11 @@ const lockState = (value: unknown): ActuationInput => ({ kind: 'lockState', valu
 const [between, locked, unlocked] = [lockState(0), lockState(1), lockState(2)];
 const read = (value: unknown): ActuationInput => ({ kind: 'read', value });
 const [readBetween, readLocked, readUnlocked] = [read(0), read(1), read(2)];
-const [operated, byHand, jam, unnamed, waited] = (
-  ['operated', 'operatedByOther', 'jam', 'unnamed', 'waited'] as const
-).map((kind): ActuationInput => ({ kind })) as [
-  ActuationInput,
-  ActuationInput,
-  ActuationInput,
-  ActuationInput,
-  ActuationInput,
-];
+const operated: ActuationInput = { kind: 'operated', to: 'unlocked' };
+const lockedByRadio: ActuationInput = { kind: 'operated', to: 'locked' };
+const [byHand, jam, unnamed, waited] = (['operatedByOther', 'jam', 'unnamed', 'waited'] as const).map(
+  (kind): ActuationInput => ({ kind }),
+) as [ActuationInput, ActuationInput, ActuationInput, ActuationInput];
 const unconfirmed: ActuationInput = { kind: 'unconfirmed', reason: 'there is no route to the lock' };
 const unanswered: ActuationInput = { kind: 'unanswered', reason: 'no answer' };
 const confirmed = { phase: 'done', outcome: 'confirmed' };
@@ -101,7 +97,7 @@ describe('an unlock', () => {
     expect(lock(locked, success, readLocked)).toEqual(confirmed);
   });
 
-  it('is jammed when the lock says so and shows no other bolt, or its bolt stays between', () => {
+  it('is jammed when the lock says so and shows no other bolt, or answers that its bolt stays between', () => {
     for (const inputs of [
       [success, jam],
       [jam, success],
@@ -114,8 +110,11 @@ describe('an unlock', () => {
       // The alarm is of an earlier one.
       expect(unlocking(...inputs, unnamed, readUnlocked)).toEqual(confirmed);
     }
-    expect(unlocking(success, between, waited)).toEqual(jammed);
     expect(unlocking(success, readBetween, waited)).toEqual(jammed);
+    // A report may be older than the command, as any.
+    expect(unlocking(success, between, waited)).toEqual(accepted);
+    // It need not have the command.
+    expect(unlocking(readBetween, waited)).toMatchObject({ phase: 'sent' });
     expect(unlocking(success, between, unlocked, readUnlocked)).toEqual(confirmed);
     expect(unlocking(success, between, unlocked, waited)).toEqual(accepted);
   });
@@ -224,6 +223,26 @@ describe('a lock command', () => {
     expect(locking(success, locked, readLocked)).toEqual(confirmed);
     expect(locking(unconfirmed, locked, unnamed, readLocked)).toEqual(confirmed);
     expect(locking(success, byHand, locked, readLocked)).toEqual(confirmed);
+  });
+
+  it('is confirmed by the event that names the radio where that can be of no other, else has the bolt read', () => {
+    const named = (...inputs: ActuationInput[]) =>
+      [{ kind: 'left' } as const, ...inputs].reduce(
+        actuationStep,
+        actuationBegun('locked', 'frame', false, true),
+      );
+    expect(named(success, lockedByRadio)).toEqual(confirmed);
+    expect(named(unconfirmed, lockedByRadio)).toEqual(confirmed);
+    expect(named(success, operated)).toMatchObject({ phase: 'accepted' });
+    // The lock contradicts itself.
+    expect(named(jam, success, jam, lockedByRadio)).toEqual(confirmed);
+    expect(locking(success, lockedByRadio)).toMatchObject({ phase: 'accepted' });
+    expect(isReadDue(locking(success, lockedByRadio))).toBe(true);
+    expect(locking(success, lockedByRadio, readUnlocked, waited)).toEqual(accepted);
+    expect(locking(lockedByRadio, unnamed, readLocked)).toEqual(confirmed);
+    expect(unlocking(success, lockedByRadio, waited)).toEqual(accepted);
+    const begun = actuationBegun('locked', 'none', false, true);
+    expect(actuationStep(begun, lockedByRadio)).toBe(begun);
   });
 
   it('is not confirmed by a report that the lock sent before it, and that the lock denies', () => {

@@ -8,10 +8,10 @@
  *   sent       unconfirmed, unanswered                 sent, with the doubt kept for the outcome
  *   either     the lock reports the wanted state       the same, and the bolt is to be read
  *   either     read, and it is in the wanted state     done: confirmed
- *   either     operated (an event names the radio)     done: confirmed (unlock)
+ *   either     operated (an event names the radio)     done: confirmed; of a lock command only where it can be of no other
  *   either     the lock reports a jam                  the same; later the bolt is to be read
  *   either     read, after a jam, and in another       done: jammed
- *   accepted   waited                                  done: accepted, or jammed when the bolt stayed between
+ *   accepted   waited                                  done: accepted, or jammed when the last read said that the bolt is between
  *
  * A report of the bolt proves nothing by itself: it may have been held up on its way, and be older than the command. An
  * answer to a question that was sent after the command is of now.
@@ -44,6 +44,8 @@ interface Begun {
   earlier: Earlier;
   /** The lock names the radio in its events: a report of the bolt is soon followed by one that says who moved it. */
   namesRadio: boolean;
+  /** Of a lock command: an event that says that the lock was locked by radio can be of no other. */
+  eventConfirms: boolean;
 }
 interface Shown extends Begun {
   evidence: Evidence | undefined;
@@ -92,8 +94,8 @@ export type ActuationInput =
   /** The answer to a question for the bolt that was sent after the command; undefined: none came. */
   | { kind: 'read'; value: unknown }
   | { kind: 'jam' }
-  /** An operation event says that the lock was unlocked by radio. */
-  | { kind: 'operated' }
+  /** An operation event says that the lock was unlocked, or locked, by radio. */
+  | { kind: 'operated'; to: Target }
   /** An operation event says that the lock was unlocked, and not by radio. */
   | { kind: 'operatedByOther' }
   /** Long enough since the lock first showed something of the bolt. */
@@ -105,8 +107,9 @@ export function actuationBegun(
   target: Target,
   earlier: Earlier = 'none',
   namesRadio = false,
+  eventConfirms = false,
 ): ActuationState {
-  return { phase: 'begun', target, earlier, namesRadio };
+  return { phase: 'begun', target, earlier, namesRadio, eventConfirms };
 }
 
 export function hasEnded({ phase }: ActuationState): boolean {
@@ -164,9 +167,11 @@ function sentStep(state: Sent, input: ActuationInput): ActuationState {
   }
 }
 
-/** What the lock shows by itself, and not in answer to a command. */
-function isShown({ kind }: ActuationInput): boolean {
-  return kind === 'lockState' || kind === 'jam' || kind === 'operated' || kind === 'operatedByOther';
+/** What the lock shows by itself, and not in answer to a command, and what one that opens it may have done. */
+function isShown(input: ActuationInput): boolean {
+  const { kind } = input;
+  if (kind === 'operated') return input.to === 'unlocked';
+  return kind === 'lockState' || kind === 'jam' || kind === 'operatedByOther';
 }
 
 function shownStep<State extends Sent | Accepted>(state: State, input: ActuationInput): ActuationState {
@@ -178,9 +183,11 @@ function shownStep<State extends Sent | Accepted>(state: State, input: Actuation
     case 'jam':
       return { ...state, evidence: 'jammed' };
     case 'operated':
-      if (state.target === 'locked') return state;
+      if (input.to !== state.target) return state;
+      if (state.target === 'locked' && !state.eventConfirms) return { ...state, isToBeRead: true };
       // A lock repeats the event of an earlier command until it is acknowledged, also after it has answered this one.
-      if (state.earlier !== 'none') return { ...state, isToBeRead: !state.movedByOther };
+      if (state.target === 'unlocked' && state.earlier !== 'none')
+        return { ...state, isToBeRead: !state.movedByOther };
       // No hand and no keypad does it by radio: its answer need not be waited for.
       return { phase: 'done', outcome: 'confirmed' };
     case 'operatedByOther':
@@ -193,7 +200,7 @@ function shownStep<State extends Sent | Accepted>(state: State, input: Actuation
 }
 
 function reported<State extends Sent | Accepted>(state: State, lockState: unknown): State {
-  if (!isReached(state, lockState)) return { ...state, evidence: withBetween(state, lockState) };
+  if (!isReached(state, lockState)) return state;
   return { ...state, isToBeRead: true, evidence: state.evidence === 'jammed' ? 'jammed' : undefined };
 }
 

@@ -51,6 +51,10 @@ export interface ActuationOptions {
   isReopened(): boolean;
   /** Events of the lock name the radio. */
   namesRadio: boolean;
+  /** Of a lock command: as of a LockNow. */
+  eventConfirms: boolean;
+  /** A lock command is sent once more: the lock may report both. */
+  sentAgain(): void;
   /** The lock is to stand open: its mode may have moved the bolt before this command, and who moved it does not matter. */
   byAnyone: boolean;
   /** Another command to the lock begins: no question is to keep it waiting. */
@@ -96,7 +100,7 @@ export async function actuate(
  */
 async function sendUntilHeard(
   request: ZclRequest & Pick<Progress['request'], 'left' | 'known'>,
-  { radio, clock, deadline, listen, isReopened }: ActuationOptions,
+  { radio, clock, deadline, listen, isReopened, sentAgain }: ActuationOptions,
 ): Promise<ZclReply> {
   const [missed, over] = [new AbortController(), new AbortController()];
   let isSent = false;
@@ -115,7 +119,9 @@ async function sendUntilHeard(
   try {
     const reply = await radio.send({ ...request, left, known });
     const isAway = reply.kind === 'unanswered' && missed.signal.aborted && !request.known?.aborted;
-    return isAway ? await radio.send({ ...request, notAfter: deadline }) : reply;
+    if (!isAway) return reply;
+    sentAgain();
+    return await radio.send({ ...request, notAfter: deadline });
   } finally {
     over.abort(KNOWN);
     stop();
@@ -182,10 +188,10 @@ interface Progress {
 
 function openProgress(
   target: Target,
-  { listen, clock, earlier, namesRadio, byAnyone }: ActuationOptions,
+  { listen, clock, earlier, namesRadio, eventConfirms, byAnyone }: ActuationOptions,
   signal: AbortSignal,
 ): Progress {
-  let state = actuationBegun(target, earlier, namesRadio && !byAnyone);
+  let state = actuationBegun(target, earlier, namesRadio && !byAnyone, eventConfirms);
   const settled = new AbortController();
   const over = AbortSignal.any([settled.signal, signal]);
   const { promise: ended, resolve } = Promise.withResolvers<void>();
@@ -212,7 +218,8 @@ function openProgress(
   }
   const stop = listen((facts) => {
     if (facts.jam) take({ kind: 'jam' });
-    if (facts.unlockedByRadio) take({ kind: 'operated' });
+    if (facts.unlockedByRadio) take({ kind: 'operated', to: 'unlocked' });
+    if (facts.lockedByRadio) take({ kind: 'operated', to: 'locked' });
     if (facts.unlockedByRadio === false && !byAnyone) take({ kind: 'operatedByOther' });
     if (facts.lockState !== undefined) take({ kind: 'lockState', value: facts.lockState });
   });

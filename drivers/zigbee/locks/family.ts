@@ -44,7 +44,7 @@ export function inPercent({ cluster, data }: Heard, { battery, ...facts }: Facts
  * An event that names the radio proves nothing: it is reported as a movement of the bolt, so that the door is locked again if
  * no command was under way. That somebody else unlocked it is believed.
  */
-export function withoutProof({ unlockedByRadio, ...facts }: Facts): Facts {
+export function withoutProof({ unlockedByRadio, lockedByRadio: _, ...facts }: Facts): Facts {
   if (unlockedByRadio === false) return { ...facts, unlockedByRadio };
   if (unlockedByRadio === undefined || !facts.event) return facts;
   return { ...facts, event: { ...facts.event, kind: 'bolt' } };

@@ -12,6 +12,7 @@ import type { Rs485 } from '../rs485/rs485.ts';
 import type { Zgates } from '../zgates/zgates.ts';
 import type { Thresholds } from './evaluated.ts';
 import type { LockLinks } from './lock-links.ts';
+import type { LockingCommands } from './locking-commands.ts';
 import type { OpeningCommands } from './opening-commands.ts';
 import type { DoorTable } from './table.ts';
 
@@ -39,9 +40,10 @@ export interface DoorContext {
   catalogue: Catalogue;
   zgates: Pick<Zgates, 'ofLink' | 'connection' | 'moving' | 'networkOf' | 'facts'>;
   rs485: Pick<Rs485, 'relay' | 'relays' | 'facts' | 'pulse' | 'holdRelay' | 'assertRelayProven'>;
-  /** What opens a lock is noted in the next. */
+  /** What opens a lock is noted in the next, what locks it in the one after. */
   lockLinks: LockLinks;
   openingCommands: OpeningCommands;
+  lockingCommands: LockingCommands;
   /** Of the configuration, as are the next. */
   thresholds: Thresholds;
   firmwareBattery: FirmwareBattery;

@@ -183,6 +183,7 @@ function happened(
   const relock = options.lateRelocks.relock(row, parsed, key);
   const isProgrammed = takeProgrammed(parsed, options);
   return () => {
+    options.lockingCommands.heard(parsed);
     if (isProgrammed) options.users.changed(row.id);
     late?.();
     relock?.();

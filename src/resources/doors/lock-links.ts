@@ -141,7 +141,7 @@ export function openLockLinks(
       // Locking late does no harm. What opens is refused by the gateway meanwhile.
       if (kind !== 'standOpen') await moved(lock, data.hwId);
       const { signal } = new AbortController();
-      const wanted: LinkCommand = { kind, data, timeoutMs };
+      const wanted: LinkCommand = { kind, data: data as Plain, timeoutMs };
       // A lock command and the begin of standing open have the same outcomes.
       const answer = standingEnded.safeParse(await command(lock, wanted, signal));
       if (answer.data) return answer.data;

@@ -88,7 +88,7 @@ export function openLockDoor(options: LockDoorOptions): LockDoor {
     const closed = await closings.attempt(mac);
     if (closed) return closed;
     const lock = addressOf(row);
-    const data = { hwId: mac, pin: rfPins.pinOf(mac) };
+    const data = { hwId: mac, pin: rfPins.pinOf(mac), eventConfirms: true };
     const sending = lockLinks.actuate(lock, { kind: 'lock', data }, deadlineOf('lock'));
     const end = await endOf(sending, row, options.log);
     if ('refusal' in end) throw end.refusal;

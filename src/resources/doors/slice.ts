@@ -18,6 +18,7 @@ import { openLeaving } from './leaving.ts';
 import { type Listing, openListing } from './listing.ts';
 import type { LockDoor } from './lock.ts';
 import { type LockMemory, openLockMemory } from './lock-memory.ts';
+import { openLockingCommands } from './locking-commands.ts';
 import { type LockPlace, type Locks, openLocks } from './locks.ts';
 import { openOffline } from './offline.ts';
 import { openOpeningCommands } from './opening-commands.ts';
@@ -30,7 +31,9 @@ import { type DoorTable, type DueRow, openDoorTable } from './table.ts';
 import { openUnlocks, type Unlocks } from './unlock.ts';
 import type { LockWork } from './user-apply.ts';
 
-export interface DoorSliceOptions extends Omit<DoorContext, 'table' | 'openingCommands'> {
+type Below = Omit<DoorContext, 'table' | 'openingCommands' | 'lockingCommands'>;
+
+export interface DoorSliceOptions extends Below {
   /** Of src/services/reconcile/reconcile.ts, for this configuration. */
   openReconciler(configuration: Configuration): Reconciler;
   /** The same for what is kept in the memory of locks; `name` is for the log. */
@@ -60,10 +63,11 @@ export interface DoorSlice
   wake(doorId: string): void;
 }
 
-function contextOf(below: Omit<DoorContext, 'table' | 'openingCommands'>): DoorContext {
+function contextOf(below: Below): DoorContext {
   const openingCommands = openOpeningCommands(below);
-  const lockLinks = openingCommands.noting(below.lockLinks);
-  return { ...below, table: openDoorTable(below.database), lockLinks, openingCommands };
+  const lockingCommands = openLockingCommands(below);
+  const lockLinks = lockingCommands.noting(openingCommands.noting(below.lockLinks));
+  return { ...below, table: openDoorTable(below.database), lockLinks, openingCommands, lockingCommands };
 }
 
 export function openDoorSlice({ openReconciler, openWorkReconciler, ...below }: DoorSliceOptions): DoorSlice {
