@@ -6,7 +6,14 @@ import { boundedCheck, fullCheck } from './check.ts';
 import { type CommitFigures, openGroupCommit } from './commit.ts';
 import { type Connection, openConnection, type Prepare } from './connection.ts';
 import { type DamagedRows, openDamagedRows } from './damaged-rows.ts';
-import { expectedSchema, readSchema, type SchemaObject, schemaDifference } from './expected-schema.ts';
+import {
+  expectedSchema,
+  NEWEST,
+  readSchema,
+  type SchemaObject,
+  schemaDifference,
+  schemaDigest,
+} from './expected-schema.ts';
 import { isDiskFull, isFullWithin } from './faults.ts';
 import { keepDamagedLog, type Loss, lossOf, openCounters } from './losses.ts';
 import { checkRoom, isWithoutSchema, migrate, readMigrations, syncPath } from './migrate.ts';
@@ -211,12 +218,11 @@ function check(connection: Connection, isFull: boolean): void {
 function checkSchema(connection: Connection): void {
   const version = Number(connection.pragma('user_version'));
   if (version < 1) return;
+  const found = readSchema(connection);
+  if (version === NEWEST.version && schemaDigest(found) === NEWEST.digest) return;
   const isNewer = version > readMigrations().length;
   const isJudged = ({ type }: SchemaObject) => !isNewer || type === 'trigger' || type === 'view';
-  const difference = schemaDifference(
-    readSchema(connection).filter(isJudged),
-    expectedSchema(version).filter(isJudged),
-  );
+  const difference = schemaDifference(found.filter(isJudged), expectedSchema(version).filter(isJudged));
   if (difference !== undefined) throw new Damaged(difference);
 }
 
