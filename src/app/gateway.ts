@@ -143,11 +143,12 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
 }
 
 function startTasks(
-  { tasks, kernelClock, database }: Services,
+  { tasks, kernelClock, database, forward }: Services,
   clock: GatewayOptions['clock'],
   { checker, backups, ports }: Pick<StatusParts, 'checker' | 'backups'> & { ports: Ports },
 ): void {
   tasks.start('arrivals', ports.keepArrivals);
+  forward();
   // After READY: it starts a process, which holds this one up.
   tasks.start('clock', (signal) => clock.sleep(0, signal).then(() => kernelClock.keep(signal)));
   tasks.start('database check', checker.keep);

@@ -88,6 +88,8 @@ export interface Services {
   auth: Auth;
   events: EventLog;
   streams: LiveStreams;
+  /** Events go to the sinks from now on: to connect takes time of a processor. Once. */
+  forward(): void;
 }
 
 /** All of it is closed with `opening`. */
@@ -151,7 +153,6 @@ export async function openServices(
   const streams: LiveStreams = openLiveStreams({ events, database, clock, log });
   tasks.start('event streams', streams.keep);
   const acting = cluster?.acting ?? ALWAYS_ACTING;
-  startForwarders(sinks, { database, events, clock, time, log, acting }, systemId, tasks);
   return {
     time,
     kernelClock,
@@ -168,6 +169,7 @@ export async function openServices(
     auth,
     events,
     streams,
+    forward: () => startForwarders(sinks, { database, events, clock, time, log, acting }, systemId, tasks),
   };
 }
 
