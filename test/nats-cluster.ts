@@ -111,7 +111,7 @@ async function monitored({ monitor }: Server, what: 'varz' | 'jsz'): Promise<Mon
 }
 
 /** So many for each server; all are held until the last one is found. */
-async function freePorts(each: number): Promise<number[][]> {
+export async function freePorts(each: number): Promise<number[][]> {
   const held = await Promise.all(
     Array.from({ length: each * SERVERS.length }, async () => {
       const server = createServer().listen(0, '127.0.0.1');

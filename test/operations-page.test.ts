@@ -56,6 +56,8 @@ const EXECUTED = {
   'rs485: { rtsOnSend': 'read by the program',
   'tcp-listen://0.0.0.0': 'read by the program',
   'product: Acme A62': 'read by the program',
+  'jetstream {': 'operations-page-cluster.test.ts, with three servers',
+  'name: lobby-a': 'operations-page-cluster.test.ts; test/takeover.test.ts has two gateways',
   'bus doctor bus-1': 'operations-page-devices.test.ts',
   'osdp firmware': 'operations-page-devices.test.ts',
   'bus watchdog-test': 'operations-page-devices.test.ts',
@@ -92,7 +94,6 @@ const WITHOUT = {
   'npm run package': 'needs a minute, and npm; scripts/package.test.ts runs what it runs',
   'podman run':
     'needs podman; scripts/package.test.ts runs the image, with its health check, by what util-linux has',
-  'name: lobby-a': 'src/platform/config/config.test.ts reads the example; test/takeover.test.ts',
   'cluster promote': 'needs two machines; test/takeover.test.ts has two processes',
 } as const;
 

@@ -45,7 +45,10 @@ interface Marks {
 
 export async function benchDesk(): Promise<BenchTable> {
   await using site = await openTestSite();
-  const { rounds, connected } = await measured(site);
+  await using desk = await openDesk(site);
+  const { connected } = desk;
+  const rounds: Samples[] = [];
+  for (let round = 0; round < ROUNDS; round += 1) rounds.push(await desk.round());
   const events = rounds.reduce((sum, { forwarded }) => sum + forwarded.length, 0);
   return {
     title: `The desk: ${ENCODERS} encoders, ${ROUNDS} rounds of ${REQUESTS_PER_ROUND} write requests at ${REQUESTS_PER_SECOND}/s, ${events} events`,
@@ -63,7 +66,14 @@ export async function benchDesk(): Promise<BenchTable> {
   };
 }
 
-async function measured(site: TestSite): Promise<{ rounds: Samples[]; connected: number }> {
+interface Desk extends AsyncDisposable {
+  /** Megabytes of the daemon with its encoders. */
+  connected: number;
+  round(): Promise<Samples>;
+}
+
+/** Warm. */
+async function openDesk(site: TestSite): Promise<Desk> {
   // The first start of a new version fills Node's code cache, which takes 15 MB that no later start takes.
   await site.daemon.kill();
   await site.daemon.start();
@@ -72,25 +82,32 @@ async function measured(site: TestSite): Promise<{ rounds: Samples[]; connected:
     reported: new Map(),
     samples: { accepted: [], delivered: [], forwarded: [] },
   };
-  await using _encoders = await connectEncoders(site, (message) => {
-    if (message.event === 'write') mark(marks, message.requestId);
-    if (message.event === 'entry')
-      marks.reported.set(`${message.keyId} ${message.status}`, performance.now());
-  });
+  await using stack = new AsyncDisposableStack();
+  stack.use(
+    await connectEncoders(site, (message) => {
+      if (message.event === 'write') mark(marks, message.requestId);
+      if (message.event === 'entry')
+        marks.reported.set(`${message.keyId} ${message.status}`, performance.now());
+    }),
+  );
   const connected = residentMegabytes(site.daemon.pid);
   site.upstream.onEvent = ({ data }) => {
     const sent = marks.reported.get(`${data.keyId} ${data.status}`);
     if (sent !== undefined) marks.samples.forwarded.push(performance.now() - sent);
   };
-  using agent = closing(new Agent({ keepAlive: true, maxSockets: 16, ca: readFileSync(site.daemon.caFile) }));
-  await drive(site, agent.agent, marks, WARM_UP_REQUESTS);
-  const rounds: Samples[] = [];
-  for (let round = 0; round < ROUNDS; round += 1) {
-    marks.samples = { accepted: [], delivered: [], forwarded: [] };
-    await drive(site, agent.agent, marks, REQUESTS_PER_ROUND);
-    rounds.push(marks.samples);
-  }
-  return { rounds, connected };
+  const agent = new Agent({ keepAlive: true, maxSockets: 16, ca: readFileSync(site.daemon.caFile) });
+  stack.defer(() => agent.destroy());
+  await drive(site, agent, marks, WARM_UP_REQUESTS);
+  const opened = stack.move();
+  return {
+    connected,
+    async round() {
+      marks.samples = { accepted: [], delivered: [], forwarded: [] };
+      await drive(site, agent, marks, REQUESTS_PER_ROUND);
+      return marks.samples;
+    },
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
 }
 
 function latencies(rounds: Samples[]): Row[] {
@@ -112,27 +129,30 @@ function latencies(rounds: Samples[]): Row[] {
   ];
 }
 
-/** The same with mosquitto between the gateway and its encoders, in one run. */
+/** The same with mosquitto between the gateway and its encoders, a round each in turn. */
 export async function benchDeskByBroker(): Promise<BenchTable> {
-  const embedded = await measuredEmbedded();
-  const external = await measuredExternal();
+  await using stack = new AsyncDisposableStack();
+  const own = stack.use(await openDesk(stack.use(await openTestSite())));
+  const theirs = stack.use(await openDesk(await openBrokerSite(stack)));
+  const rounds: { own: Samples; theirs: Samples }[] = [];
+  for (let round = 0; round < ROUNDS; round += 1)
+    rounds.push({ own: await own.round(), theirs: await theirs.round() });
   const row = (what: string, of: (samples: Samples) => number[]): Row => {
-    const [own, theirs] = [embedded, external].map((rounds) =>
+    const median = (side: 'own' | 'theirs') =>
       quantile(
-        rounds.map((samples) => quantile(of(samples), 0.5)),
+        rounds.map((round) => quantile(of(round[side]), 0.5)),
         0.5,
-      ),
-    ) as [number, number];
-    const factor = theirs / own;
+      );
+    const factor = median('theirs') / median('own');
     return {
       what,
-      figure: `p50 ${own.toFixed(1)} → ${theirs.toFixed(1)} ms, ${factor.toFixed(1)} ×`,
+      figure: `p50 ${median('own').toFixed(1)} → ${median('theirs').toFixed(1)} ms, ${factor.toFixed(1)} ×`,
       target: `≤ ${EXTERNAL_TARGET} ×`,
       met: factor <= EXTERNAL_TARGET,
     };
   };
   return {
-    title: `The desk with the embedded broker → with mosquitto: ${ENCODERS} encoders, medians of ${ROUNDS} rounds`,
+    title: `The desk with the embedded broker → with mosquitto: ${ENCODERS} encoders each, medians of ${ROUNDS} rounds in turn`,
     rows: [
       row('PUT write request → down/write at the encoder', ({ delivered }) => delivered),
       row('up/progress → notification service', ({ forwarded }) => forwarded),
@@ -140,14 +160,9 @@ export async function benchDeskByBroker(): Promise<BenchTable> {
   };
 }
 
-async function measuredEmbedded(): Promise<Samples[]> {
-  await using site = await openTestSite();
-  return (await measured(site)).rounds;
-}
-
-async function measuredExternal(): Promise<Samples[]> {
+/** What it is made of is closed with the stack. */
+async function openBrokerSite(stack: AsyncDisposableStack): Promise<TestSite> {
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-broker-'));
-  await using stack = new AsyncDisposableStack();
   stack.defer(() => rm(folder, { recursive: true, force: true }));
   const authority = stack.use(openTestAuthority('Broker'));
   const { certFile, keyFile } = authority.client('/CN=gatehouse');
@@ -158,7 +173,7 @@ async function measuredExternal(): Promise<Samples[]> {
   const site = stack.use(await openTestSite({ config: { encoders: { broker } } }));
   // The daemon made its CA at its first start.
   await mosquitto.trust(readFileSync(site.daemon.caFile, 'utf8'));
-  return (await measured(site)).rounds;
+  return site;
 }
 
 /** Registers and connects them; they come back by themselves when the daemon does. */
@@ -166,6 +181,7 @@ export async function connectEncoders(
   site: TestSite,
   report: (message: EncoderEvent) => void = () => {},
   encoders = ENCODERS,
+  timings = INSTANT,
 ): Promise<AsyncDisposable> {
   await using stack = new AsyncDisposableStack();
   for (let index = 0; index < encoders; index += 1) {
@@ -178,7 +194,7 @@ export async function connectEncoders(
       openEncoder({
         bundle,
         stateDirectory,
-        timings: INSTANT,
+        timings,
         durable: false,
         crash: () => {},
         report(message) {
@@ -261,8 +277,4 @@ function latency(what: string, rounds: number[][], p99Target?: number): Row {
 export function residentMegabytes(pid: number): number {
   const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
   return Math.round(Number(kilobytes) / 1_024);
-}
-
-function closing(agent: Agent): { agent: Agent } & Disposable {
-  return { agent, [Symbol.dispose]: () => agent.destroy() };
 }

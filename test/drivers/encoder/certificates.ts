@@ -26,6 +26,8 @@ export interface TestAuthority extends Disposable {
   encoderIssuerKey: string;
   /** A server certificate for 127.0.0.1, by the root. */
   server(): TestIdentity;
+  /** The same, with which it is a client of its like too. */
+  peer(): TestIdentity;
   /** A client certificate. `subject` in the form of openssl, such as /CN=enc-1/OU=g1. */
   client(subject: string): TestIdentity;
 }
@@ -42,6 +44,11 @@ subjectKeyIdentifier = hash
 basicConstraints = critical,CA:FALSE
 keyUsage = critical,digitalSignature
 extendedKeyUsage = serverAuth
+subjectAltName = IP:127.0.0.1
+[peer]
+basicConstraints = critical,CA:FALSE
+keyUsage = critical,digitalSignature
+extendedKeyUsage = serverAuth,clientAuth
 subjectAltName = IP:127.0.0.1
 [client]
 basicConstraints = critical,CA:FALSE
@@ -79,6 +86,7 @@ export function openTestAuthority(name = 'Test Site'): TestAuthority {
     encoderIssuer: issuer.cert,
     encoderIssuerKey: issuer.key,
     server: () => issue('/CN=gatehouse', 'server', root),
+    peer: () => issue('/CN=gatehouse', 'peer', root),
     client(subject) {
       const leaf = issue(subject, 'client', issuer);
       const cert = leaf.cert + issuer.cert;
