@@ -6,15 +6,9 @@ import { parseSync, Visitor } from 'oxc-parser';
 import { isLicensed } from './licences.ts';
 import { brokenReferences, type Place, type Tree } from './references.ts';
 
-/** `message` begins with the name of the rule. */
-type Fault = { path: string; line: number; message: string };
-
 const TEST = /^test\/|\.(test|contract)\.ts$/;
-/** Allowed is skipIf, with the peer that is missing. */
-const SKIPPED = /\b(?:it|test|describe)(?:\.\w+)*\.(?:only|skip|todo)\b/g;
 const UNFINISHED = /\b(TO[D]O|FIX[M]E|XX[X]|HAC[K])\b/g;
 const MACHINE_PATH = /(?<![\w.~-])\/(home|Users|root|work|workspace)\/\w+/g;
-const MIGRATION = /^src\/platform\/database\/migrations\/(?<number>\d{4})-[^/]+\.sql$/;
 /** Codecs and machines: by their name, or because they say so at their head. */
 const PURE =
   /^drivers\/.*\/(messages|topics|frame|registers|scripts)\.ts$|^drivers\/.*\/protocol\/|^src\/.*\/machine\.ts$/;
@@ -25,15 +19,14 @@ const IMPURE_MODULE = /(?<=\b(?:from|import\(?)\s?')node:(?!(?:crypto|util)')[\w
 const IMPURE_CODE =
   /(?<![.\w])(Date(?!\([^()]+\)\.toISOString\()|Promise|async|await|setTimeout|setInterval|setImmediate|console|log(?=\s*\.))\b/g;
 
-export function check(tree: Tree): Fault[] {
-  const faults = misnumbered(tree);
-  for (const [path, text] of tree) {
-    if (text === undefined) continue;
-    const found = [...places(text, MACHINE_PATH, 'machine-path'), ...placesIn(path, text, tree)];
-    for (const { offset, message } of found)
-      faults.push({ path, line: text.slice(0, offset).split('\n').length, message });
-  }
-  return faults.toSorted((a, b) => a.path.localeCompare(b.path) || a.line - b.line);
+/** `message` begins with the name of the rule. */
+export function check(tree: Tree): { path: string; line: number; message: string }[] {
+  const files = [...tree].toSorted(([a], [b]) => a.localeCompare(b));
+  return files.flatMap(([path, text = '']) =>
+    [...places(text, MACHINE_PATH, 'machine-path'), ...placesIn(path, text, tree)]
+      .toSorted((a, b) => a.offset - b.offset)
+      .map(({ offset, message }) => ({ path, line: text.slice(0, offset).split('\n').length, message })),
+  );
 }
 
 function placesIn(path: string, text: string, tree: Tree): Place[] {
@@ -49,27 +42,16 @@ function placesIn(path: string, text: string, tree: Tree): Place[] {
   );
   const isPure = MAY_BE_PURE.test(path) && !TEST.test(path) && (PURE.test(path) || SAYS_PURE.test(text));
   // To walk a file takes ten times what it takes to parse it.
-  if (!isPure && !(TEST.test(path) && text.search(SKIPPED) >= 0)) return found;
+  if (!isPure) return found;
   const code = text.split('');
   const blank = ({ start, end }: { start: number; end: number }) => void code.fill(' ', start, end);
   comments.forEach(blank);
   new Visitor({ Literal: blank, TemplateElement: blank }).visit(parsed.program);
-  if (!isPure) return [...found, ...places(code.join(''), SKIPPED, 'skipped-test')];
   return [
     ...found,
     ...places(text, IMPURE_MODULE, 'pure-imports'),
     ...places(code.join(''), IMPURE_CODE, 'pure-code'),
   ];
-}
-
-/** A gap, or one number used by two branches that were merged: no database opens then. */
-function misnumbered(tree: Tree): Fault[] {
-  const paths = [...tree.keys()].filter((path) => MIGRATION.test(path)).toSorted();
-  return paths.flatMap((path, index) =>
-    Number(MIGRATION.exec(path)?.groups?.number) === index + 1
-      ? []
-      : [{ path, line: 1, message: `migration-number: this is the ${index + 1}th` }],
-  );
 }
 
 /** Packages of the lock file whose licence is not on the list, or not said. */

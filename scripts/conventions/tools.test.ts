@@ -119,3 +119,13 @@ export const g = { ...a, ...(b && { c }), ...(d ? { e } : {}), ...(f ?? {}), ...
     ...Array(3).fill('src/a.ts:4 plugin'),
   ]);
 });
+
+it('no test is left out, or leaves others out', async () => {
+  const [only, skip] = [['on', 'ly'].join(''), ['sk', 'ip'].join('')];
+  await write({
+    'src/a.test.ts': `it.${only}('x');\ndescribe.${skip}('y');\nit.skipIf(no)('z');\nconst s = 'it.${only}';\nit.concurrent.${skip}.each([1])('q');\nit.todo('w');\ncommit.${only}(1);`,
+  });
+  const lines = await said('biome', 'lint', '--reporter=concise', '--diagnostic-level=error', 'src');
+  const found = [...lines.matchAll(/(src\/\S+:\d+):\d+: .*\bplugin: A test/g)].map(([, place]) => place);
+  expect(found.toSorted()).toEqual([1, 2, 5, 6].map((line) => `src/a.test.ts:${line}`));
+});

@@ -224,5 +224,8 @@ describe('migrations', () => {
     for (const name of ['0001-a.sql', '0003-b.sql', 'README'])
       writeFileSync(join(folder, 'm', name), 'SELECT 1');
     expect(() => readMigrations(join(folder, 'm'))).toThrow(/without a hole: 0003-b\.sql/);
+    // One number used by two branches that were merged.
+    for (const name of ['0002-b.sql', '0002-zwei.sql']) writeFileSync(join(folder, 'm', name), 'SELECT 1');
+    expect(() => readMigrations(join(folder, 'm'))).toThrow(/without a hole: 0002-zwei\.sql/);
   });
 });
