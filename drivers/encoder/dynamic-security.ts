@@ -33,13 +33,8 @@ type Answers = z.output<typeof response>['responses'];
 
 type Command = { command: string } & Record<string, unknown>;
 
-export interface DynamicSecurityOptions {
-  /** Distinguishes what is ours where several gateways share a broker. */
-  systemId: string;
-  clock: Clock;
-}
-
-export function openDynamicSecurity({ systemId, clock }: DynamicSecurityOptions): BrokerAdministration {
+/** `systemId` distinguishes what is ours where several gateways share a broker. */
+export function openDynamicSecurity(systemId: string, clock: Clock): BrokerAdministration {
   const groupname = `gatehouse-${systemId}`;
   const open = new Map<string, (answers: Answers) => void>();
 

@@ -41,7 +41,7 @@ describe.skipIf(opensslIsMissing || mosquittoMissing)('mosquitto', () => {
       authority,
       broker,
       gateway: authority.client(`/CN=${unused.shift()}`),
-      administration: openDynamicSecurity({ systemId: randomUUID(), clock: systemClock }),
+      administration: openDynamicSecurity(randomUUID(), systemClock),
     }),
   );
 });

@@ -163,13 +163,13 @@ export function openAdmitted({ connection, client, host, log, close }: AdmittedO
   let receiving = 0;
   let downQos: 0 | 1 | undefined;
   let unsentBytes = 0;
-  let isFailureTold = false;
+  let isFailureLogged = false;
 
   /** One line a connection: the encoder repeats the message every few seconds. */
   function logFailure(channel: UpChannel, error: unknown): void {
     const isCutOff = error instanceof DriverError && error.code === 'LINK_LOST';
-    if (isCutOff || isFailureTold) return;
-    isFailureTold = true;
+    if (isCutOff || isFailureLogged) return;
+    isFailureLogged = true;
     log.warn({ encoderId, connectionId, channel, err: error }, 'a message could not be stored');
   }
 

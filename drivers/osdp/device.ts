@@ -12,12 +12,17 @@ import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { MEET_EVERY_MS } from '../rs485/polling.ts';
 import { assertAlone } from '../rs485/registry.ts';
 import { type AddressConflict, openAddressConflict } from './address-conflict.ts';
-import { type DeviceReadout, openDeviceReadout } from './device-readout.ts';
 import { type DeviceSession, openDeviceSession } from './device-session.ts';
 import { type DeviceState, hwIdOf, openDeviceState } from './device-state.ts';
 import type { LateReplies } from './late-replies.ts';
 import { openEnforcement, type Policy, provenPending, securityOf } from './policy.ts';
-import { openPresence, type Presence, type PresenceOptions } from './presence.ts';
+import {
+  type DeviceReadout,
+  openDeviceReadout,
+  openPresence,
+  type Presence,
+  type PresenceOptions,
+} from './presence.ts';
 import type { Check } from './protocol/frame.ts';
 import type { Identity, Reply } from './protocol/messages.ts';
 import type { Alarm } from './protocol/reading.ts';
@@ -127,7 +132,7 @@ export function openDevice(options: DeviceOptions): Device {
     } else if (stage.kind === 'online' && stage.agenda.length === 0) readout.readDue();
   }
 
-  const { connect, isGone, report } = presence;
+  const { isGone, report } = presence;
   const session = openDeviceSession({
     ...options,
     isLooking,
@@ -136,7 +141,7 @@ export function openDevice(options: DeviceOptions): Device {
     exchanged,
     security: securityOf(first),
   });
-  const readout = openDeviceReadout({ ...options, session, state, completed: connect, changed: report });
+  const readout = openDeviceReadout(options, state, session, presence);
 
   function begin(security: Security): void {
     alarms.clear();

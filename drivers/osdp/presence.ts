@@ -1,8 +1,10 @@
-/** Whether one device is connected, under which name, and what is reported of it. */
-import type { Clock, DriverLog } from '../contract/driver.ts';
+/** Whether one device is connected, under which name, what is read of it before that, and what is reported of it. */
+import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import type { Rs485Report, SessionFault } from '../contract/settings.ts';
+import type { Asking, DeviceSession } from './device-session.ts';
 import { type DeviceState, hwIdOf } from './device-state.ts';
 import type { Identity } from './protocol/messages.ts';
+import { askVendor } from './vendor-requests.ts';
 
 export interface Presence {
   connected(): boolean;
@@ -121,6 +123,121 @@ export function openPresence(options: PresenceOptions): Presence {
         );
       }
       if (!connected) report();
+    },
+  };
+}
+
+export interface DeviceReadout {
+  /** A session is online: everything is read. */
+  begin(): void;
+  /** The session has ended: a readout that began in it is discarded. */
+  end(): void;
+  /** Reads what is due. Call it when the session has nothing else to ask. */
+  readDue(): void;
+  /** An input has changed: the counters are read at once. */
+  inputsChanged(): void;
+}
+
+/** Shorter than sixteen activations of an input take: its counter has four bits. */
+const COUNTERS_EVERY_MS = 1_000;
+const RETRY_MS = 1_000;
+const DEADLINE_MS = 5_000;
+
+type Phase =
+  | { kind: 'none' }
+  | { kind: 'due'; at: number }
+  | { kind: 'reading' }
+  | { kind: 'complete'; countersAt: number };
+
+/**
+ * Reads what a device of our own vendor code has beyond the standard: all of it once a session is online, after which it is
+ * connected; its counters every second. Where it cannot count as connected yet it is read again.
+ */
+export function openDeviceReadout(
+  {
+    clock,
+    log,
+    address,
+    closing,
+  }: Pick<PresenceOptions, 'clock' | 'log' | 'address'> & { closing: AbortSignal },
+  state: DeviceState,
+  session: DeviceSession,
+  { connect, report }: Pick<Presence, 'connect' | 'report'>,
+): DeviceReadout {
+  let phase: Phase = { kind: 'none' };
+  let isReading = false;
+
+  const asking = (): Asking => ({
+    class: 'settings',
+    deadline: clock.monotonic() + DEADLINE_MS,
+    signal: closing,
+  });
+
+  async function readSettings(): Promise<void> {
+    state.madeKnown(await askVendor(session, { kind: 'readSettings' }, 'settings', asking()));
+  }
+
+  async function readCounters(): Promise<void> {
+    state.madeKnown(await askVendor(session, { kind: 'status' }, 'status', asking()));
+    if (state.hasOtherSettings()) await readSettings();
+  }
+
+  async function readAll(): Promise<void> {
+    try {
+      state.madeKnown(await askVendor(session, { kind: 'product' }, 'product', asking()));
+      await readSettings();
+      await readCounters();
+    } catch (error) {
+      if (!(error instanceof DriverError) || error.code !== 'REFUSED') throw error;
+      state.setOurs(false);
+    }
+  }
+
+  /** A readout counts only in the session in which it began. */
+  function read(work: () => Promise<void>, done: () => boolean): void {
+    const begun: Phase = { kind: 'reading' };
+    phase = begun;
+    isReading = true;
+    void work()
+      .then(
+        () => {
+          if (phase !== begun) return;
+          const now = clock.monotonic();
+          phase = done()
+            ? { kind: 'complete', countersAt: now + COUNTERS_EVERY_MS }
+            : { kind: 'due', at: now + RETRY_MS };
+        },
+        (error: unknown) => {
+          if (phase === begun) phase = { kind: 'due', at: clock.monotonic() + RETRY_MS };
+          if (!closing.aborted) log.debug({ address, err: String(error) }, 'a device was not read');
+        },
+      )
+      .finally(() => {
+        isReading = false;
+      });
+  }
+
+  return {
+    begin() {
+      phase = { kind: 'due', at: Number.NEGATIVE_INFINITY };
+    },
+    end() {
+      phase = { kind: 'none' };
+    },
+    readDue() {
+      if (isReading) return;
+      const now = clock.monotonic();
+      if (phase.kind === 'due' && now >= phase.at)
+        read(async () => (state.isOurs() ? await readAll() : undefined), connect);
+      else if (phase.kind === 'complete' && state.isOurs() && now >= phase.countersAt)
+        read(readCounters, () => {
+          report();
+          return true;
+        });
+    },
+    inputsChanged() {
+      if (phase.kind === 'complete' && state.settings()?.useInputPinMemory)
+        phase = { kind: 'complete', countersAt: clock.monotonic() };
     },
   };
 }

@@ -97,7 +97,7 @@ function administrationOf(
   { administration }: ExternalBroker,
   { config: { dataDirectory }, systemId, ca, ended, clock }: LinkOptions,
 ): BrokerAdministration {
-  if (administration === 'mosquitto-dynsec') return openDynamicSecurity({ systemId, clock });
+  if (administration === 'mosquitto-dynsec') return openDynamicSecurity(systemId, clock);
   if (administration === 'none') return NO_ADMINISTRATION;
   return crlFileAdministration(openRevocationFile({ file: join(dataDirectory, 'encoders.crl'), ca, ended }));
 }

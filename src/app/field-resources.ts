@@ -164,7 +164,7 @@ async function openSlices(
     upgradeOf: (deviceId) => doors.firmware.upgradeOf(deviceId),
     connectionChanged: (deviceId, connected) => doors.gatewayChanged(deviceId, connected),
   });
-  const rs485: Rs485 = openRs485({
+  const rs485: Rs485 = openRs485(busesOf(config), {
     database,
     audit,
     events,
@@ -175,7 +175,6 @@ async function openSlices(
     jobs,
     catalogue,
     field,
-    declared: busesOf(config),
     firmwareDirectory,
     doorExists: (id) => doors.exists(id),
     relayChanged: (doorId) => doors.wake(doorId),

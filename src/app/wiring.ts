@@ -29,9 +29,6 @@ export interface WiringOptions {
   field: Pick<Field, 'specs' | 'isBusy' | 'close' | 'open'>;
 }
 
-/** What the link of a gateway is started with beside the configuration. */
-type StartOptions = (deviceId: string) => { [key: string]: Plain };
-
 /** Of one change at a time. Resolves when the links are requested; they come up later. */
 export async function rewire(
   { networks, zgates, rs485, field }: WiringOptions,
@@ -102,7 +99,7 @@ function isSame(present: LinkSpec, wanted: LinkSpec | undefined): boolean {
 }
 
 /** `startOptions` of a gateway beside what the configuration says, at each start of its link. Throws FileError. */
-export function linkSpecs({ links, zgates }: Wiring, startOptions: StartOptions): LinkSpec[] {
+export function linkSpecs({ links, zgates }: Wiring, startOptions: Zgates['startOptions']): LinkSpec[] {
   return links.map((link) => {
     const { id, protocol, host } = link;
     const own = linkOptions(link) as { [key: string]: Plain };

@@ -18,11 +18,6 @@ import { mayEnter, readerFor } from './service-user.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 import { configurationFindings, ownCertificateFindings, tokenFinding } from './status.ts';
 
-export interface DoctorOptions {
-  config?: string;
-  json?: boolean;
-}
-
 const CHECKS: readonly ((patient: Patient) => Diagnosis[] | Promise<Diagnosis[]>)[] = [
   checkFiles,
   checkParts,
@@ -37,7 +32,7 @@ const CHECKS: readonly ((patient: Patient) => Diagnosis[] | Promise<Diagnosis[]>
 ];
 
 /** Returns whether nothing is wrong; doubts are allowed. */
-export async function examine(options: DoctorOptions, shell: Shell): Promise<boolean> {
+export async function examine(options: { config?: string; json?: boolean }, shell: Shell): Promise<boolean> {
   const diagnoses = await diagnosesOf(configFile(options.config, shell), shell);
   const ok = diagnoses.every(({ severity }) => severity !== 'bad');
   if (options.json) {

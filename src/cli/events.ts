@@ -4,14 +4,12 @@ import { type StreamedEvent, streamedEvents } from './event-stream.ts';
 import { CommandFailed, type Shell, styled } from './shell.ts';
 import { safeJson } from './terminal-text.ts';
 
-export interface TailOptions {
-  /** Id of the last event seen. */
-  after?: string;
-  json?: boolean;
-}
-
-/** Until a signal. Throws CommandFailed when the daemon ends it, with how to go on. */
-export async function tailEvents(options: TailOptions, client: Client, shell: Shell): Promise<void> {
+/** `after` the last event seen, until a signal. Throws CommandFailed when the daemon ends it, with how to go on. */
+export async function tailEvents(
+  options: { after?: string; json?: boolean },
+  client: Client,
+  shell: Shell,
+): Promise<void> {
   const query = options.after === undefined ? '' : `?after=${encodeURIComponent(options.after)}`;
   const nameOf = openNames(client);
   let last = options.after;
@@ -32,7 +30,7 @@ export async function tailEvents(options: TailOptions, client: Client, shell: Sh
 
 async function show(
   { name, id, data }: StreamedEvent,
-  { json }: TailOptions,
+  { json }: { json?: boolean },
   shell: Shell,
   nameOf: NameOf,
 ): Promise<void> {

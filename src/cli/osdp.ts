@@ -25,15 +25,11 @@ export async function pairDevice(
   else stdout.write(`${plain(result.hwId)} has its key, and is spoken to in its secure channel.\n`);
 }
 
-export interface FirmwareOptions {
-  json?: boolean;
-}
-
 /** `device` is a deviceId, or an hwId. A signal cancels it. */
 export async function updateFirmware(
   device: string,
   file: string,
-  { json = false }: FirmwareOptions,
+  { json = false }: { json?: boolean },
   client: Client,
   shell: Shell,
 ): Promise<void> {

@@ -14,7 +14,7 @@ function open(moved: string[] = []) {
   const clock = manualClock();
   const sent: LockNow[] = [];
   let failure: DriverError | undefined;
-  const commands = openLockingCommands({ clock, actuations: { locksMoved: () => moved } });
+  const commands = openLockingCommands(clock, { locksMoved: () => moved });
   const links = commands.noting({
     link() {},
     async actuate(_, command) {

@@ -4,8 +4,9 @@
  */
 import { mayOweEvent, openOwedEvents } from '../../../drivers/contract/owed-events.ts';
 import type { LockEvent } from '../../../drivers/contract/zgate.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Actuations } from '../../services/actuations/actuations.ts';
 import type { LockLinks } from './lock-links.ts';
-import type { OpeningCommandsOptions } from './opening-commands.ts';
 
 export interface LockingCommands {
   /** The same links; what locks a lock is noted. */
@@ -16,7 +17,10 @@ export interface LockingCommands {
 /** As in the audit: the first two have the gateway lock the lock later. */
 const ACTIONS = ['door.unlock', 'door.stand-open', 'door.lock'];
 
-export function openLockingCommands({ clock, actuations }: OpeningCommandsOptions): LockingCommands {
+export function openLockingCommands(
+  clock: Clock,
+  actuations: Pick<Actuations, 'locksMoved'>,
+): LockingCommands {
   const owed = openOwedEvents<object>();
   // At which moment the earlier run sent them is not known.
   for (const mac of actuations.locksMoved(ACTIONS)) owed.begun(mac, {}, clock.monotonic());

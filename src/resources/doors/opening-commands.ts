@@ -25,15 +25,13 @@ export interface OpeningCommands {
   isReported(mac: string): boolean;
 }
 
-export interface OpeningCommandsOptions {
-  clock: Clock;
-  actuations: Pick<Actuations, 'locksMoved'>;
-}
-
 /** As in the audit. */
 const ACTIONS = ['door.unlock', 'door.stand-open'];
 
-export function openOpeningCommands({ clock, actuations }: OpeningCommandsOptions): OpeningCommands {
+export function openOpeningCommands(
+  clock: Clock,
+  actuations: Pick<Actuations, 'locksMoved'>,
+): OpeningCommands {
   const owed = openOwedEvents<OpeningCommand>();
   const latest = new Map<string, { command: OpeningCommand; isReported: boolean }>();
   // At which moment the earlier run sent them is not known.

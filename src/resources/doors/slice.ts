@@ -64,8 +64,8 @@ export interface DoorSlice
 }
 
 function contextOf(below: Below): DoorContext {
-  const openingCommands = openOpeningCommands(below);
-  const lockingCommands = openLockingCommands(below);
+  const openingCommands = openOpeningCommands(below.clock, below.actuations);
+  const lockingCommands = openLockingCommands(below.clock, below.actuations);
   const lockLinks = lockingCommands.noting(openingCommands.noting(below.lockLinks));
   return { ...below, table: openDoorTable(below.database), lockLinks, openingCommands, lockingCommands };
 }

@@ -49,13 +49,7 @@ export interface Buses {
   device(bus: string, address: number | null): Wire | undefined;
 }
 
-export function openBuses({
-  declared,
-  table,
-  clock,
-  log,
-  field,
-}: Rs485Context & { declared: readonly Bus[] }): Buses {
+export function openBuses({ table, clock, log, field }: Rs485Context, declared: readonly Bus[]): Buses {
   let byId = new Map(declared.map((bus) => [bus.id, bus]));
   const reports = new Map<string, { report: BusReport; at: number }>();
   const pairings = new Map<string, PairingWindow>();

@@ -40,10 +40,6 @@ import {
 } from './wanted.ts';
 import type { Watchdogs } from './watchdog.ts';
 
-export interface DevicesOptions extends ShownOptions {
-  pulses: Pick<Pulses, 'releaseRelay'>;
-}
-
 export interface Devices {
   get(deviceId: string): { device: Rs485Device; revision: number };
   list(query: ListQuery): { items: Rs485Device[]; next: string | null };
@@ -58,10 +54,15 @@ export interface Devices {
   ): Promise<{ device: Rs485Device; revision: number }>;
 }
 
-export function openDevices(options: DevicesOptions): Devices {
-  const { database, table, audit, clock, settings } = options;
+export function openDevices(
+  context: Rs485Context,
+  settings: Settings,
+  firmware: Firmware,
+  pulses: Pulses,
+): Devices {
+  const { database, table, audit, clock } = context;
   const { reconciler } = settings;
-  const toDevice = deviceFrom(options);
+  const toDevice = deviceFrom(context, settings, firmware);
 
   function get(deviceId: string): { device: Rs485Device; revision: number } {
     const row = existing(table, deviceId);
@@ -92,7 +93,7 @@ export function openDevices(options: DevicesOptions): Devices {
         const changed = changedFields(before, after);
         const doors = new Set([before.doorId, after.doorId]);
         const isElsewhere = changed.includes('relayIndex') || changed.includes('doorId');
-        const released = isElsewhere ? options.pulses.releaseRelay(row) : undefined;
+        const released = isElsewhere ? pulses.releaseRelay(row) : undefined;
         if (changed.length === 0) return { doors, released };
         refuseTakenDoor(table, after.doorId, new Set([deviceId]));
         refuseUnsupported(before, after, settings.reported.get(deviceId)?.state?.carries);
@@ -105,7 +106,7 @@ export function openDevices(options: DevicesOptions): Devices {
       });
       reconciler.wake(deviceId);
       // The former door too: what stands open there ends.
-      for (const doorId of doors) if (doorId !== null) options.relayChanged(doorId);
+      for (const doorId of doors) if (doorId !== null) context.relayChanged(doorId);
       await released?.();
       return get(deviceId);
     },
@@ -147,12 +148,7 @@ function page(
 
 const { shape } = rs485Device;
 
-interface ShownOptions extends Rs485Context {
-  settings: Settings;
-  firmware: Pick<Firmware, 'upgradeOf'>;
-}
-
-function deviceFrom({ catalogue, firmware, settings }: ShownOptions) {
+function deviceFrom({ catalogue }: Rs485Context, settings: Settings, firmware: Firmware) {
   return (row: Rs485Row): Rs485Device => {
     const known = settings.reported.get(row.device_id);
     const object = `rs485/${row.device_id}`;
@@ -175,18 +171,16 @@ function deviceFrom({ catalogue, firmware, settings }: ShownOptions) {
   };
 }
 
-interface StateOptions extends Rs485Context {
-  settings: Settings;
-  buses: Buses;
-  watchdogs: Pick<Watchdogs, 'stateOf'>;
-  lastCredential: FieldEvents['lastCredential'];
-}
-
-/** Throws NOT_FOUND. */
-export function stateFrom(options: StateOptions) {
-  const { table, actuations, settings, buses, clock, catalogue, doorExists } = options;
+/** What …/state shows. Throws NOT_FOUND. */
+export function openState(
+  { table, actuations, clock, catalogue, doorExists }: Rs485Context,
+  settings: Settings,
+  buses: Buses,
+  watchdogs: Watchdogs,
+  fieldEvents: FieldEvents,
+): (deviceId: string) => Rs485DeviceState {
   const { reconciler, reported } = settings;
-  return (deviceId: string): Rs485DeviceState => {
+  return (deviceId) => {
     const row = existing(table, deviceId);
     const known = reported.get(deviceId);
     const failure = reconciler.failure(deviceId);
@@ -205,8 +199,8 @@ export function stateFrom(options: StateOptions) {
         ['doorId', row.door_id, doorExists],
       ]),
       ...reportedBy(known, clock, wire),
-      watchdog: options.watchdogs.stateOf(row),
-      lastCredential: lastCredentialOf(options.lastCredential(deviceId)),
+      watchdog: watchdogs.stateOf(row),
+      lastCredential: lastCredentialOf(fieldEvents.lastCredential(deviceId)),
       lastPulse: lastPulseOf(actuations.last(PULSE, `rs485/${deviceId}`)),
       wire: wire ?? null,
     };

@@ -33,12 +33,10 @@ export interface Discovery {
 }
 
 export function openDiscovery(
-  options: Rs485Context & {
-    settings: Pick<Settings, 'reported' | 'take'>;
-    polled: Pick<PolledAddresses, 'changed'>;
-  },
+  { database, table, audit, clock, log }: Rs485Context,
+  settings: Settings,
+  polled: PolledAddresses,
 ): Discovery {
-  const { database, table, audit, clock, log, settings, polled } = options;
   const waiting = new Map<string, { bus: string; report: Rs485Report }>();
   /** Buses that were named in the log. */
   const crowded = new Set<string>();
@@ -55,7 +53,7 @@ export function openDiscovery(
   }
 
   /** After the commit: what one said last before it had a row. */
-  function toldBefore(row: Rs485Row, report: Rs485Report): void {
+  function reportedBefore(row: Rs485Row, report: Rs485Report): void {
     const isLatest = settings.reported.get(row.device_id)?.at === undefined;
     if (isLatest) settings.take(row, report);
   }
@@ -99,7 +97,7 @@ export function openDiscovery(
       // What another record has just taken over is reported in the next round: it may not be known yet.
       if (!row || !added.includes(row.device_id)) continue;
       waiting.delete(key);
-      toldBefore(row, report);
+      reportedBefore(row, report);
     }
   }
 
@@ -122,7 +120,7 @@ export function openDiscovery(
         await clock.sleep(BATCH_MS, signal);
         for (const [key, { bus, report }] of waiting) {
           const row = table.byHwId.get(bus, report.hwId);
-          if (row) toldBefore(row, report);
+          if (row) reportedBefore(row, report);
           if (row || !mayHaveRow(bus, report.hwId)) waiting.delete(key);
         }
         if (waiting.size > 0) await record([...waiting.values()].map(foundBy), bySystem());

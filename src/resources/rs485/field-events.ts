@@ -31,10 +31,8 @@ export interface FieldEvents {
   lastCredential(deviceId: string): LastCredential | undefined;
 }
 
-export function openFieldEvents(
-  options: Rs485Context & { discovery: Pick<Discovery, 'row'>; buses: Pick<Buses, 'has'> },
-): FieldEvents {
-  const { database, table, audit, events, discovery, buses, log } = options;
+export function openFieldEvents(context: Rs485Context, discovery: Discovery, buses: Buses): FieldEvents {
+  const { database, table, audit, events, log } = context;
   const credentials = new Map<string, LastCredential>();
 
   function remember(deviceId: string, doorId: string | null, data: unknown): void {
@@ -47,11 +45,11 @@ export function openFieldEvents(
   function follow({ device_id: deviceId, door_id: doorId }: Rs485Row, kind: string, data: unknown): void {
     if (kind === 'credential') {
       const { hwId: _, ...read } = credentialEvent.parse(data);
-      options.credentialRead({ ...read, deviceId, doorId });
+      context.credentialRead({ ...read, deviceId, doorId });
     }
     if (kind === 'input') {
       const { input, since, at } = inputEvent.parse(data);
-      options.inputActivated({ deviceId, input, since, at });
+      context.inputActivated({ deviceId, input, since, at });
     }
   }
 

@@ -38,17 +38,12 @@ export interface Relays {
   facts(deviceId: string): DeviceFacts | undefined;
 }
 
-export function openRelays({
-  table,
-  buses,
-  reported,
-  settings,
-  relayReported,
-}: Rs485Context & {
-  buses: Pick<Buses, 'isUp'>;
-  reported: Pick<Reported<Rs485Report>, 'get'>;
-  settings: Pick<Settings, 'isInForce'>;
-}): Relays {
+export function openRelays(
+  { table, relayReported }: Rs485Context,
+  buses: Buses,
+  reported: Reported<Rs485Report>,
+  settings: Settings,
+): Relays {
   const shown = (row: Rs485Row): Relay => ({
     deviceId: row.device_id,
     bus: row.bus,

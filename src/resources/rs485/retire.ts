@@ -2,6 +2,7 @@
  * An RS-485 device is removed for good. Refused while it answers, for it would be found again at once, and while a door
  * depends on it; the audit keeps what it was. One that answers again later is found as a device that is new.
  */
+import type { Rs485Report } from '../../../drivers/contract/settings.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { assertIfMatch } from '../../platform/http/editing.ts';
 import type { Editor } from '../../platform/principal.ts';
@@ -15,21 +16,19 @@ import type { Rs485Device } from './schema.ts';
 import { existing, type Rs485Row } from './table.ts';
 import { wantedOf } from './wanted.ts';
 
-export interface RetireOptions extends Rs485Context {
-  keys: Pick<Keys, 'remove'>;
-  reported: Pick<Reported<unknown>, 'forget' | 'get'>;
-  devices: Pick<Devices, 'get'>;
-  polled: Pick<PolledAddresses, 'changed'>;
-  pulses: Pick<Pulses, 'releaseRelay'>;
-}
-
 export interface Retirements {
   /** Resolves with what it was. Throws NOT_FOUND, PRECONDITION_FAILED, IN_USE. */
   retire(deviceId: string, caller: Editor): Promise<Rs485Device>;
 }
 
-export function openRetirements(options: RetireOptions): Retirements {
-  const { database, table, audit, keys, reported, devices, polled, pulses } = options;
+export function openRetirements(
+  { database, table, audit }: Rs485Context,
+  keys: Keys,
+  reported: Reported<Rs485Report>,
+  devices: Devices,
+  polled: PolledAddresses,
+  pulses: Pulses,
+): Retirements {
   return {
     async retire(deviceId, { principal, correlationId, ifMatch }) {
       const { bus, device, released } = await database.commit(() => {

@@ -5,7 +5,7 @@ import type { MakeImportPlan } from '../../platform/import-plan.ts';
 import { type Bus, type Buses, openBuses } from './buses.ts';
 import { type Communication, openCommunication } from './communication.ts';
 import type { Rs485Context } from './context.ts';
-import { type Devices, openDevices, stateFrom } from './devices.ts';
+import { type Devices, openDevices, openState } from './devices.ts';
 import { type Discovery, openDiscovery } from './discovery.ts';
 import { openFieldEvents } from './field-events.ts';
 import { type Firmware, openFirmware } from './firmware.ts';
@@ -28,11 +28,6 @@ import { openRs485Table, type Rs485Row } from './table.ts';
 import { openTraces, type Traces } from './trace.ts';
 import { openWatchdogs, type Watchdogs } from './watchdog.ts';
 import { openWatchdogProofs } from './watchdog-proofs.ts';
-
-export interface Rs485Options extends Omit<Rs485Context, 'table'> {
-  /** The buses of the configuration. */
-  declared: readonly Bus[];
-}
 
 export interface Rs485
   extends Devices,
@@ -64,10 +59,11 @@ export interface Rs485
   event(linkId: string, event: DriverEvent): Promise<boolean>;
 }
 
-export function openRs485({ declared, ...below }: Rs485Options): Rs485 {
+/** `declared`: the buses of the configuration. */
+export function openRs485(declared: readonly Bus[], below: Omit<Rs485Context, 'table'>): Rs485 {
   const table = openRs485Table(below.database);
   const context: Rs485Context = { ...below, table };
-  const buses = openBuses({ ...context, declared });
+  const buses = openBuses(context, declared);
   const keys = openKeys(context);
   const watchdogProofs = openWatchdogProofs(context);
   const polled = openPolledAddresses(context, buses, keys);
@@ -79,21 +75,20 @@ export function openRs485({ declared, ...below }: Rs485Options): Rs485 {
   };
   const settings: Settings = openSettings({ ...context, polled, keyProved, unknown, deviceReported });
   const { reported } = settings;
-  const discovery: Discovery = openDiscovery({ ...context, settings, polled });
-  const relays = openRelays({ ...context, buses, reported, settings });
+  const discovery: Discovery = openDiscovery(context, settings, polled);
+  const relays = openRelays(context, buses, reported, settings);
   const firmware = openFirmware({ ...context, buses, reported });
   const watchdogs = openWatchdogs({ ...context, buses, watchdogProofs, reported, settings });
   const pulses = openPulses({ ...context, buses, watchdogProofs, reported, settings, watchdogs });
-  const devices = openDevices({ ...context, settings, firmware, pulses });
+  const devices = openDevices(context, settings, firmware, pulses);
   const scans = openScans({ ...context, buses, discovery, polled });
   const pairings = openPairings({ ...context, buses, keys, discovery, polled });
   const communication = openCommunication({ ...context, buses, keys, polled, reported });
   const readers = openReaders(context, buses, reported);
-  const traces = openTraces({ ...context, buses });
+  const traces = openTraces(context, buses);
   const replacements = openReplacements({ ...context, buses, settings, polled, devices, pulses });
-  const retirements = openRetirements({ ...context, keys, reported, devices, polled, pulses });
-  const fieldEvents = openFieldEvents({ ...context, discovery, buses });
-  const { lastCredential } = fieldEvents;
+  const retirements = openRetirements(context, keys, reported, devices, polled, pulses);
+  const fieldEvents = openFieldEvents(context, discovery, buses);
   return {
     ...devices,
     ...relays,
@@ -111,7 +106,7 @@ export function openRs485({ declared, ...below }: Rs485Options): Rs485 {
     discovery,
     polled,
     firmware,
-    state: stateFrom({ ...context, settings, buses, watchdogs, lastCredential }),
+    state: openState(context, settings, buses, watchdogs, fieldEvents),
     missing: openMissing(context, buses, reported),
     importPlan: importRs485({ ...context, buses, polled, settings, pulses }),
     report(linkId, report) {

@@ -28,10 +28,6 @@ const INTERRUPTIONS: readonly DriverErrorCode[] = ['LINK_LOST', 'OUTCOME_UNKNOWN
 /** A batch ends by itself. */
 const NEVER = new AbortController().signal;
 
-export interface TraceOptions extends Rs485Context {
-  buses: Buses;
-}
-
 export interface Traces {
   /** Throws NOT_FOUND, VALIDATION_FAILED, IN_PROGRESS, DEVICE_OFFLINE. What the stream has: bus-schema.ts. */
   trace(
@@ -41,8 +37,7 @@ export interface Traces {
   ): ReadableStream<Uint8Array>;
 }
 
-export function openTraces(options: TraceOptions): Traces {
-  const { buses } = options;
+export function openTraces(context: Rs485Context, buses: Buses): Traces {
   const going = new Set<string>();
   return {
     trace(busId, query, { closing, ...caller }) {
@@ -58,7 +53,7 @@ export function openTraces(options: TraceOptions): Traces {
         throw new GatehouseError('DEVICE_OFFLINE', `Bus ${busId} is down: gatehouse bus status says why.`);
       const left = new AbortController();
       const stopping = AbortSignal.any([closing, left.signal]);
-      const events = packets(options, buses.assertKnown(busId), query, { ...caller, stopping });
+      const events = packets(context, buses.assertKnown(busId), query, { ...caller, stopping });
       going.add(busId);
       const ended = () => void going.delete(busId);
       return streamOf(events, { left: () => left.abort(), ended });
@@ -67,15 +62,15 @@ export function openTraces(options: TraceOptions): Traces {
 }
 
 async function* packets(
-  options: TraceOptions,
+  context: Rs485Context,
   { id: bus, protocol, port, line }: Bus,
   query: TraceQuery,
   { principal, correlationId, stopping }: Caller & { stopping: AbortSignal },
 ): AsyncGenerator<TraceEvent, undefined> {
-  const { actuations, clock } = options;
+  const { actuations, clock } = context;
   const object = `rs485/bus/${bus}`;
   const intent = { principal, correlationId, action: 'rs485.trace', object, way: null };
-  const batches = openBatches(options, bus, query, stopping);
+  const batches = openBatches(context, bus, query, stopping);
   // One that a kill cuts short has its outcome at the next start.
   await actuations.begin(intent, query);
   try {
@@ -97,7 +92,7 @@ async function* packets(
 }
 
 /** Fetches until there is a reason to end. */
-function openBatches({ field, clock }: TraceOptions, bus: string, query: TraceQuery, stopping: AbortSignal) {
+function openBatches({ field, clock }: Rs485Context, bus: string, query: TraceQuery, stopping: AbortSignal) {
   const id = randomUUID();
   const until = clock.monotonic() + 1_000 * query.seconds;
   const { count = Number.POSITIVE_INFINITY } = query;

@@ -119,7 +119,7 @@ export class Dispatch {
       if (hasNews) this.#context.events.wake();
       const open = this.#context.table.open.all(lane.encoderId);
       this.#publish(lane, open[0]);
-      this.#reckon(lane, open);
+      this.#setDueAt(lane, open);
     } catch (error) {
       lane.dueAt = -Infinity;
       throw error;
@@ -230,7 +230,7 @@ export class Dispatch {
     }
   }
 
-  #reckon(lane: Lane, open: RequestRow[]): void {
+  #setDueAt(lane: Lane, open: RequestRow[]): void {
     if (open.length === 0) {
       this.#lanes.delete(lane.encoderId);
       return;

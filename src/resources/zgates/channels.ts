@@ -15,11 +15,6 @@ import { allowedChannelsOf, type ZgateRow } from './table.ts';
 
 const APPLY_TIMEOUT_MS = 60_000;
 
-export interface ChannelsOptions extends ZgateContext {
-  /** Has the network move to a channel, once and if it may (moves.ts). Rejects with a DriverError. */
-  move(row: ZgateRow, channel: number): Promise<void>;
-}
-
 export interface Channels {
   readonly reconciler: Reconciler;
   readonly reported: Reported<GatewayReport>;
@@ -35,9 +30,13 @@ export interface Channels {
   link(linkId: string, up: boolean): void;
 }
 
-export function openChannels(options: ChannelsOptions): Channels {
-  const { database, table, clock, log, gatewayOfLink } = options;
-  const reported = reportedOf(options);
+/** `move` has the network move to a channel, once and if it may (moves.ts). Rejects with a DriverError. */
+export function openChannels(
+  context: ZgateContext,
+  move: (row: ZgateRow, channel: number) => Promise<void>,
+): Channels {
+  const { database, table, clock, log, gatewayOfLink } = context;
+  const reported = reportedOf(context);
 
   const channelOf = (row: ZgateRow) =>
     reported.get(row.device_id)?.state?.zigbeeChannel ?? row.zigbee_channel;
@@ -75,10 +74,10 @@ export function openChannels(options: ChannelsOptions): Channels {
     const [first] = allowedChannels;
     const present = channelOf(row);
     if (first !== undefined && present !== null && !allowedChannels.includes(present))
-      return options.move(row, first);
+      return move(row, first);
     const data: ChannelsApply = { allowedChannels };
     const command = { kind: 'applyChannels', data, timeoutMs: APPLY_TIMEOUT_MS };
-    const answer = channelsApplied.safeParse(await options.field.execute(row.link, command, signal));
+    const answer = channelsApplied.safeParse(await context.field.execute(row.link, command, signal));
     const zigbeeChannel = answer.data?.zigbeeChannel ?? null;
     if (zigbeeChannel === null || !allowedChannels.includes(zigbeeChannel))
       throw new DriverError('BAD_REPLY', 'the gateway did not go to one of these channels');
@@ -94,7 +93,7 @@ export function openChannels(options: ChannelsOptions): Channels {
     apply: ({ id, version }, signal) => apply(id, version, signal),
     clock,
     log,
-    ...(options.random && { random: options.random }),
+    ...(context.random && { random: context.random }),
   });
 
   return {
@@ -103,16 +102,16 @@ export function openChannels(options: ChannelsOptions): Channels {
     isInForce,
     channelOf,
     movedTo,
-    ...openHearing(options, { reconciler, reported, isInForce }),
+    ...openHearing(context, { reconciler, reported, isInForce }),
   };
 }
 
 /** What links say of their gateways, and that they are gone. */
 function openHearing(
-  options: ChannelsOptions,
+  context: ZgateContext,
   { reconciler, reported, isInForce }: Pick<Channels, 'reconciler' | 'reported' | 'isInForce'>,
 ): Pick<Channels, 'report' | 'link'> {
-  const { table, gatewayOfLink, log } = options;
+  const { table, gatewayOfLink, log } = context;
   return {
     report(linkId, { subject, state }) {
       const deviceId = gatewayOfLink.get(linkId);
@@ -124,7 +123,7 @@ function openHearing(
       const wasInForce = isInForce(row);
       reported.report(row.device_id, gateway.connected, gateway);
       const isBack = gateway.connected && !wasConnected;
-      if (gateway.connected !== wasConnected) options.connectionChanged(row.device_id, gateway.connected);
+      if (gateway.connected !== wasConnected) context.connectionChanged(row.device_id, gateway.connected);
       if (!isInForce(row) && (isBack || wasInForce)) reconciler.wake(row.device_id);
     },
     link(linkId, up) {
@@ -132,13 +131,13 @@ function openHearing(
       if (up || deviceId === undefined) return;
       const wasConnected = reported.get(deviceId)?.connected ?? false;
       reported.disconnect(deviceId);
-      if (wasConnected) options.connectionChanged(deviceId, false);
+      if (wasConnected) context.connectionChanged(deviceId, false);
     },
   };
 }
 
 /** What gateways say of themselves. */
-function reportedOf({ database, table, clock, events }: ChannelsOptions): Reported<GatewayReport> {
+function reportedOf({ database, table, clock, events }: ZgateContext): Reported<GatewayReport> {
   return openReported<GatewayReport>({
     database,
     clock,

@@ -33,9 +33,12 @@ export interface Overview {
 }
 
 export function overviewOf(
-  options: ZgateContext & { channels: Channels; moves: Moves; energies: Pick<Energies, 'shown'> },
+  context: ZgateContext,
+  channels: Channels,
+  moves: Moves,
+  energies: Energies,
 ): Overview {
-  const { table, channels, moves, energies } = options;
+  const { table } = context;
   const isConnected = (deviceId: string) => channels.reported.get(deviceId)?.connected === true;
   return {
     counts: () => ({
@@ -59,7 +62,7 @@ export function overviewOf(
     facts(deviceId) {
       const row = table.zgate.get(deviceId);
       if (!row) return undefined;
-      const { lastError = null } = linkOf(row, options) ?? {};
+      const { lastError = null } = linkOf(row, context) ?? {};
       return { name: row.name, zigbeeChannel: channels.channelOf(row), lastError };
     },
   };

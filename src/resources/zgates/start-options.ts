@@ -11,11 +11,10 @@ const CHANNELS = [15, 20, 25];
 /** What a message to a host has room for beside a large snapshot (src/platform/field/ipc.ts). */
 const KNOWN_MAX = 512;
 
-export interface StartOptions extends ZgateContext {
-  snapshots: Pick<Snapshots, 'startOf'>;
-}
-
-export function startOptions({ table, snapshots, locksOf, networks, stateDirectory }: StartOptions) {
+export function startOptions(
+  { table, locksOf, networks, stateDirectory }: ZgateContext,
+  snapshots: Snapshots,
+) {
   return (deviceId: string): { [key: string]: Plain } => {
     const row = existing(table, deviceId);
     const locks = locksOf(deviceId).slice(0, KNOWN_MAX);

@@ -87,7 +87,7 @@ export async function openZgates(options: ZgatesOptions): Promise<Zgates> {
   const { gatewayOfLink, declare } = openDeclared(options, table);
   await declare(options.declared);
   const context: ZgateContext = { ...options, table, gatewayOfLink };
-  const channels = openChannels({ ...context, move: (row, channel) => moves.byItself(row, channel) });
+  const channels = openChannels(context, (row, channel) => moves.byItself(row, channel));
   const energies = openEnergies(context);
   const moves = openMoves({ ...context, channels, energies });
   const { reconciler, reported } = channels;
@@ -119,11 +119,11 @@ export async function openZgates(options: ZgatesOptions): Promise<Zgates> {
       const known = reported.get(deviceId);
       return known && { connected: known.connected, changedAt: known.changedAt };
     },
-    ...overviewOf({ ...context, channels, moves, energies }),
+    ...overviewOf(context, channels, moves, energies),
     ofLink: (linkId) => gatewayOfLink.get(linkId),
     networkOf: (deviceId) => table.zgate.get(deviceId)?.network_id ?? null,
     linkOf: (deviceId) => gatewayOfLink.entries().find(([, gateway]) => gateway === deviceId)?.[0],
-    state: stateFrom({ ...context, channels, moves, joining, failedJoins, energies }),
+    state: openState(context, channels, moves, joining, failedJoins, energies),
     update: openUpdate(options, table, (deviceId) => {
       reconciler.wake(deviceId);
       return get(deviceId);
@@ -150,7 +150,7 @@ export async function openZgates(options: ZgatesOptions): Promise<Zgates> {
     },
     event: async (linkId, event) =>
       (await failedJoins.event(linkId, event)) || snapshots.event(linkId, event),
-    startOptions: startOptions({ ...context, snapshots }),
+    startOptions: startOptions(context, snapshots),
     restore: snapshots.restore,
     snapshots: () =>
       table.all.all().flatMap((row) =>
@@ -288,21 +288,20 @@ function zgateFrom({ catalogue, upgradeOf }: ZgatesOptions, { reported }: Channe
   };
 }
 
-interface StateOptions extends ZgateContext {
-  channels: Channels;
-  moves: Pick<Moves, 'needed' | 'stayedBehind'>;
-  joining: Pick<Joining, 'shown'>;
-  failedJoins: Pick<FailedJoins, 'shown'>;
-  energies: Pick<Energies, 'shown'>;
-}
-
-function stateFrom(options: StateOptions) {
-  const { table, clock, catalogue, networks, moves, joining, failedJoins, energies } = options;
-  const { reconciler, reported, isInForce, channelOf } = options.channels;
-  return (deviceId: string): ZgateState => {
+/** What …/state shows. */
+function openState(
+  context: ZgateContext,
+  { reconciler, reported, isInForce, channelOf }: Channels,
+  moves: Moves,
+  joining: Joining,
+  failedJoins: FailedJoins,
+  energies: Energies,
+): (deviceId: string) => ZgateState {
+  const { table, clock, catalogue, networks } = context;
+  return (deviceId) => {
     const row = existing(table, deviceId);
     const { group_id, network_id } = row;
-    const link = linkOf(row, options);
+    const link = linkOf(row, context);
     const known = reported.get(deviceId);
     const failure = reconciler.failure(deviceId);
     const next = reconciler.nextAttempt(deviceId);

@@ -49,32 +49,34 @@ export async function openTestbed(
   const meters = openMeters();
   const audit = { record: (entry: AuditEntry) => void audits.push(entry) };
   const startedAt = clock.now();
-  const rs485 = openRs485({
-    database: kept,
-    audit,
-    actuations: await openActuations({ database: kept, audit, clock, log: silentLog, meter: meters }),
-    clock,
-    log: silentLog,
-    catalogue: { groupName: (id) => ({ g1: 'Ground floor' })[id] },
-    doorExists: (id) => id === DOOR,
-    declared: ['bus-1', 'bus-2'].map((id) => busOf(id, protocol, port)),
-    events: { publish: (event) => void published.push(event), wake: () => {} },
-    jobs: playedJobs(jobs),
-    vault: { seal: (plain) => Buffer.from(plain), open: (sealed) => Buffer.from(sealed) },
-    relayChanged: (doorId) => void relays.push(doorId),
-    credentialRead: (read) => void heard.push(read),
-    inputActivated: (activation) => void heard.push(activation),
-    relayReported: (doorId, relay, isClosed) => void relayLevels.push({ doorId, relay, isClosed }),
-    field: {
-      async execute(link, { kind, data, timeoutMs }, signal) {
-        commands.push({ link, kind, data: data as unknown as Rs485Apply, timeoutMs });
-        return answer(data as unknown as Rs485Apply, kind, signal);
+  const rs485 = openRs485(
+    ['bus-1', 'bus-2'].map((id) => busOf(id, protocol, port)),
+    {
+      database: kept,
+      audit,
+      actuations: await openActuations({ database: kept, audit, clock, log: silentLog, meter: meters }),
+      clock,
+      log: silentLog,
+      catalogue: { groupName: (id) => ({ g1: 'Ground floor' })[id] },
+      doorExists: (id) => id === DOOR,
+      events: { publish: (event) => void published.push(event), wake: () => {} },
+      jobs: playedJobs(jobs),
+      vault: { seal: (plain) => Buffer.from(plain), open: (sealed) => Buffer.from(sealed) },
+      relayChanged: (doorId) => void relays.push(doorId),
+      credentialRead: (read) => void heard.push(read),
+      inputActivated: (activation) => void heard.push(activation),
+      relayReported: (doorId, relay, isClosed) => void relayLevels.push({ doorId, relay, isClosed }),
+      field: {
+        async execute(link, { kind, data, timeoutMs }, signal) {
+          commands.push({ link, kind, data: data as unknown as Rs485Apply, timeoutMs });
+          return answer(data as unknown as Rs485Apply, kind, signal);
+        },
+        link: (id) => ({ up: id === 'bus-1', since: startedAt, lastError: undefined }),
       },
-      link: (id) => ({ up: id === 'bus-1', since: startedAt, lastError: undefined }),
+      firmwareDirectory: undefined,
+      random: () => 0.999_999,
     },
-    firmwareDirectory: undefined,
-    random: () => 0.999_999,
-  });
+  );
   const app = lanApp({ operations: rs485Operations(rs485, z.unknown()) });
 
   async function add(...entries: Rs485Entry[]) {
