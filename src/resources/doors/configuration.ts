@@ -17,11 +17,6 @@ import type { Locks } from './locks.ts';
 import { type Door, type DoorReference, doorId } from './schema.ts';
 import type { DoorRow, DoorTable, DueRow } from './table.ts';
 
-export interface ConfigurationOptions extends DoorContext {
-  deliveries: Deliveries;
-  locks: Pick<Locks, 'report' | 'applied'>;
-}
-
 /** What stands in the place of a version of something that does not exist (drivers/contract/settings.ts). */
 const NONE = 0;
 /** Of the mask of a schedule, from bit 0 on. */
@@ -43,10 +38,10 @@ export interface Configuration {
 }
 
 /** `due` and `apply` are what src/services/reconcile/reconcile.ts asks for. */
-export function doorConfiguration(options: ConfigurationOptions): Configuration {
-  const { database, table, clock, rs485, locks, events } = options;
-  const record = recordIn(options);
-  const send = sendBy(options);
+export function doorConfiguration(context: DoorContext, deliveries: Deliveries, locks: Locks): Configuration {
+  const { database, table, clock, rs485, events } = context;
+  const record = recordIn(context);
+  const send = sendBy(context);
 
   /** Acknowledged, and the lock has not reported another version since. A door on a relay has no lock that reports one. */
   function isInForce(row: DueRow, device: Relay | null = rs485.relay(row.id) ?? null): boolean {
@@ -68,7 +63,7 @@ export function doorConfiguration(options: ConfigurationOptions): Configuration 
       const now = clock.now();
       if (table.door.get(row.id)?.config_version !== row.config_version) return;
       table.setConfigVersion.run(reported + 1, row.id);
-      options.deliveries.queue(row.id, { fields: [], now, by: row.config_by });
+      deliveries.queue(row.id, { fields: [], now, by: row.config_by });
       record(row, 'renumbered', { lockHas: reported, next: reported + 1 });
     });
     return true;
@@ -121,7 +116,7 @@ export function doorConfiguration(options: ConfigurationOptions): Configuration 
       const row = table.oneListed.get(doorId);
       // A relay has a device: `apply` covers that.
       if (!row || rs485.relay(doorId)) return undefined;
-      return options.lockLinks.unreachable(addressOf(row));
+      return context.lockLinks.unreachable(addressOf(row));
     },
 
     async apply({ id, version }, signal) {
@@ -137,7 +132,7 @@ export function doorConfiguration(options: ConfigurationOptions): Configuration 
   };
 }
 
-function recordIn({ audit }: ConfigurationOptions) {
+function recordIn({ audit }: DoorContext) {
   return (row: DoorRow, outcome: string, detail: Record<string, unknown>): void =>
     audit.record({
       principal: SYSTEM_PRINCIPAL,
@@ -149,9 +144,7 @@ function recordIn({ audit }: ConfigurationOptions) {
     });
 }
 
-function sendBy(options: ConfigurationOptions) {
-  const { database, table, clock, rs485, catalogue, lockLinks } = options;
-
+function sendBy({ database, table, clock, rs485, catalogue, lockLinks }: DoorContext) {
   return async (row: DoorRow, signal: AbortSignal): Promise<LockApplied> => {
     const device = rs485.relay(row.id);
     if (device?.settled) {

@@ -36,10 +36,6 @@ const GATEWAY_WAIT_MS = 10 * 60_000;
 const BUSY_MS = 5 * 60_000;
 export const LOCK_FIRMWARE = 'lock-firmware';
 
-export interface FirmwareOptions extends DoorContext {
-  locks: Pick<Locks, 'report'>;
-}
-
 /** What is stored of a job, for after a restart. */
 const inputOfJob = z.object({
   doorId: z.string(),
@@ -91,8 +87,8 @@ export interface Firmware {
   event(linkId: string, { kind, data }: DriverEvent): boolean;
 }
 
-export function openFirmware(options: FirmwareOptions): Firmware {
-  const { table, clock, jobs } = options;
+export function openFirmware(context: DoorContext, locks: Locks): Firmware {
+  const { table, clock, jobs } = context;
   /** By gateway and lock. */
   const updates = new Map<string, Update>();
   /** By door, the lock that waits in the queue of its network, or did. */
@@ -116,15 +112,15 @@ export function openFirmware(options: FirmwareOptions): Firmware {
     updates.set(key, one);
     const data: UpdateLock = { hwId: mac, file: path };
     try {
-      await begun(options, lock, { kind: 'updateLock', data, timeoutMs: COMMAND_TIMEOUT_MS }, signal);
+      await begun(context, lock, { kind: 'updateLock', data, timeoutMs: COMMAND_TIMEOUT_MS }, signal);
       one.movedAt = clock.monotonic();
-      return await fetched(one, options, progress, signal);
+      return await fetched(one, context, progress, signal);
     } catch (error) {
       if (signal.aborted || error instanceof Stalled) {
         const wish: CancelUpdate = { hwId: mac };
         const command = { kind: 'cancelUpdate', data: wish, timeoutMs: COMMAND_TIMEOUT_MS };
         // It ends by itself as well, once the lock asks for nothing any more.
-        await options.lockLinks.command(lock, command, new AbortController().signal).catch(() => undefined);
+        await context.lockLinks.command(lock, command, new AbortController().signal).catch(() => undefined);
       }
       throw error;
     } finally {
@@ -138,12 +134,12 @@ export function openFirmware(options: FirmwareOptions): Firmware {
     queued.set(doorId, mac);
     return async (progress, signal) => {
       queued.delete(doorId);
-      await reachable(options, input, signal);
-      const path = await imagePath(file, options.firmwareDirectory);
+      await reachable(context, input, signal);
+      const path = await imagePath(file, context.firmwareDirectory);
       const jobId = await id;
       // Again: from here to its entry in `updates`, which ends with its lock, nothing may come between.
       const row = assertStillAt(table, doorId, mac);
-      if (!ignoreBattery) assertBattery(options.locks.report(row), options.firmwareBattery);
+      if (!ignoreBattery) assertBattery(locks.report(row), context.firmwareBattery);
       const one = { mac, file, path, id: jobId };
       const { zigbeeFirmwareVersion } = await update(row, one, progress, signal);
       return { doorId, mac, file, zigbeeFirmwareVersion };
@@ -156,9 +152,9 @@ export function openFirmware(options: FirmwareOptions): Firmware {
       const { mac, gateway_id: gatewayId, network_id: networkId } = row;
       if (mac === null)
         throw new GatehouseError('NO_LOCK', 'The door has no lock: have it join, or name its mac.');
-      await imagePath(file, options.firmwareDirectory);
-      if (!ignoreBattery) assertBattery(options.locks.report(row), options.firmwareBattery);
-      const unreachable = options.lockLinks.unreachable(addressOf(row));
+      await imagePath(file, context.firmwareDirectory);
+      if (!ignoreBattery) assertBattery(locks.report(row), context.firmwareBattery);
+      const unreachable = context.lockLinks.unreachable(addressOf(row));
       if (unreachable !== undefined) throw offline(unreachable);
       const input = { doorId, mac, file, ignoreBattery };
       const id = Promise.withResolvers<string>();
@@ -179,7 +175,7 @@ export function openFirmware(options: FirmwareOptions): Firmware {
       return [...updates.values()].find((one) => one.gatewayId === gatewayId)?.shown ?? null;
     },
 
-    ...takeEvents(updates, queued, options),
+    ...takeEvents(updates, queued, context),
   };
 }
 
@@ -187,7 +183,7 @@ export function openFirmware(options: FirmwareOptions): Firmware {
 function takeEvents(
   updates: ReadonlyMap<string, Update>,
   queued: Map<string, string>,
-  { clock, zgates, table, jobs }: FirmwareOptions,
+  { clock, zgates, table, jobs }: DoorContext,
 ) {
   function failQueued(doorId: string, error: GatehouseError | DriverError): void {
     queued.delete(doorId);
@@ -268,7 +264,7 @@ function lockGone(mac: string): DriverError {
 
 /** Resolves when a command can be sent to the gateway of the lock. Rejects when that takes too long, with the signal, or with NO_LOCK. */
 async function reachable(
-  { table, clock, lockLinks }: FirmwareOptions,
+  { table, clock, lockLinks }: DoorContext,
   { doorId, mac }: Input,
   signal: AbortSignal,
 ) {
@@ -283,7 +279,7 @@ async function reachable(
 
 /** The driver may not have ended yet what was cancelled just before. */
 async function begun(
-  { clock, lockLinks }: FirmwareOptions,
+  { clock, lockLinks }: DoorContext,
   lock: LockAddress,
   update: LinkCommand,
   signal: AbortSignal,
@@ -313,7 +309,7 @@ class Stalled extends DriverError {}
 /** Resolves once the lock runs the new firmware. Rejects with the reason of the signal, or a DriverError. */
 async function fetched(
   one: Update,
-  { clock }: FirmwareOptions,
+  { clock }: DoorContext,
   progress: ReportProgress,
   signal: AbortSignal,
 ): Promise<LockUpdated> {

@@ -16,11 +16,6 @@ export interface DoorPresence {
 /** What a reason is made of: the row, but for what is not of interest here. */
 export type PlacedRow = Pick<ListedRow, 'mac' | 'gateway_id' | 'lock_left_at' | 'battery_low_told'>;
 
-export interface OfflineOptions extends DoorContext {
-  locks: Pick<Locks, 'connection' | 'report'>;
-  conditions: { levelOf(row: PlacedRow): string };
-}
-
 export interface Offline {
   /** undefined: the door has neither a lock nor a relay. */
   presence(row: PlacedRow, relay: Relay | null): DoorPresence | undefined;
@@ -28,8 +23,12 @@ export interface Offline {
   reason(row: PlacedRow, relay: Relay | null): OfflineReason | null;
 }
 
-export function openOffline(options: OfflineOptions): Offline {
-  const { locks, rs485 } = options;
+export function openOffline(
+  context: DoorContext,
+  locks: Locks,
+  levelOf: (row: PlacedRow) => string,
+): Offline {
+  const { rs485 } = context;
   return {
     presence(row, relay) {
       if (!relay) return locks.connection(row);
@@ -42,8 +41,8 @@ export function openOffline(options: OfflineOptions): Offline {
       const connection = locks.connection(row);
       if (!connection || connection.status === 'connected') return null;
       return connection.status === 'unknown'
-        ? reasonOfGateway(row, connection, options)
-        : reasonOfLock(row, locks.report(row) ?? {}, options);
+        ? reasonOfGateway(row, connection, context)
+        : reasonOfLock(row, locks.report(row) ?? {}, context, levelOf);
     },
   };
 }
@@ -57,22 +56,22 @@ function reasonOfDevice({ name, bus, isBusUp, connected, changedAt }: DeviceFact
 }
 
 /** No one can say whether the lock is there. */
-function reasonOfGateway(row: PlacedRow, { since }: Connection, options: OfflineOptions): OfflineReason {
+function reasonOfGateway(row: PlacedRow, { since }: Connection, { zgates }: DoorContext): OfflineReason {
   const { gateway_id: gatewayId } = row;
   if (gatewayId === null)
     return {
       code: 'NO_GATEWAY',
       message: 'No Zigbee gateway is known for its lock: have the lock join one.',
     };
-  const gateway = options.zgates.connection(gatewayId);
-  const { name = null, lastError = null } = options.zgates.facts(gatewayId) ?? {};
+  const gateway = zgates.connection(gatewayId);
+  const { name = null, lastError = null } = zgates.facts(gatewayId) ?? {};
   const called = `Zigbee gateway ${name ?? gatewayId}`;
   if (!gateway)
     return {
       code: 'NO_GATEWAY',
       message: `${called} is not in the configuration: have the lock join another.`,
     };
-  if (gateway.connected && options.zgates.moving(gatewayId))
+  if (gateway.connected && zgates.moving(gatewayId))
     return {
       code: 'NOT_REPORTED',
       message: `${called} moves its network to another channel: the lock is looked for when it is there.`,
@@ -83,24 +82,29 @@ function reasonOfGateway(row: PlacedRow, { since }: Connection, options: Offline
   return { code: 'GATEWAY_LOST', message: `${called} is not connected since ${iso(since)}${cause}.` };
 }
 
-function reasonOfLock(row: PlacedRow, report: Partial<LockReport>, options: OfflineOptions): OfflineReason {
+function reasonOfLock(
+  row: PlacedRow,
+  report: Partial<LockReport>,
+  { zgates, thresholds }: DoorContext,
+  levelOf: (row: PlacedRow) => string,
+): OfflineReason {
   if (row.lock_left_at !== null) {
     const message = `The lock left its network at ${iso(row.lock_left_at)}: have it join again, or replace it.`;
     return { code: 'LOCK_LEFT', message };
   }
   const { heardOn, lqi, battery, lastSeen } = report;
-  const channel = options.zgates.facts(row.gateway_id ?? '')?.zigbeeChannel ?? null;
+  const channel = zgates.facts(row.gateway_id ?? '')?.zigbeeChannel ?? null;
   if (heardOn !== undefined && channel !== null && heardOn !== channel) {
     const message = `The lock was last heard on channel ${heardOn}, and its network is on ${channel}: have it join again.`;
     return { code: 'STAYED_BEHIND', message };
   }
   const heard = lastSeen === undefined ? 'was never heard' : `was last heard at ${iso(lastSeen)}`;
-  if (options.conditions.levelOf(row) === 'low') {
+  if (levelOf(row) === 'low') {
     const charge = battery === undefined ? '' : ` (${battery} %)`;
     const message = `The lock ${heard}, its battery low${charge}: change the battery.`;
     return { code: 'BATTERY_LOW', message };
   }
-  if (lqi !== undefined && lqi < options.thresholds.lqiMin) {
+  if (lqi !== undefined && lqi < thresholds.lqiMin) {
     const message = `The lock ${heard}, with a link quality of ${lqi}: bring a router or the gateway nearer.`;
     return { code: 'WEAK_LINK', message };
   }

@@ -15,11 +15,6 @@ const BATCH_MAX = 50;
 /** A door is unknown for so long before it is published: a host that is restarted is back by then. */
 const UNKNOWN_AFTER_MS = 10_000;
 
-export interface PresenceOptions extends DoorContext {
-  locks: Pick<Locks, 'connection'>;
-  offline: Pick<Offline, 'reason'>;
-}
-
 export interface PresenceEvents {
   /** The presence of the door's lock may have changed. */
   mark(doorId: string): void;
@@ -27,8 +22,11 @@ export interface PresenceEvents {
   run(signal: AbortSignal): Promise<never>;
 }
 
-export function openPresenceEvents(options: PresenceOptions): PresenceEvents {
-  const { database, table, locks, offline, events, clock, log } = options;
+export function openPresenceEvents(
+  { database, table, events, clock, log }: DoorContext,
+  locks: Locks,
+  offline: Offline,
+): PresenceEvents {
   /** Since when, monotonic milliseconds. */
   const marked = new Map<string, number>();
   const mark = (doorId: string) => void marked.set(doorId, clock.monotonic());
