@@ -15,7 +15,7 @@ export function openAccess(below: Omit<AccessContext, 'table'>): Access {
   const rules = openRules(context);
   const cards = openCards(context);
   return {
-    ...openDecisions({ ...context, rules, cards }),
+    ...openDecisions(context, rules, cards),
     rules: rules.rules,
     setRules: rules.setRules,
     cards,

@@ -59,12 +59,12 @@ const refusedBy = (decidedBy: Verdict['decidedBy'], reason: string): Verdict => 
   reason,
 });
 
-export function openDecisions(context: AccessContext & { rules: Rules; cards: Cards }): Decisions {
-  const { clock, log, rules, cards } = context;
+export function openDecisions(context: AccessContext, rules: Rules, cards: Cards): Decisions {
+  const { clock, log } = context;
   const exits = openLimiter(clock, EXITS_PER_MINUTE);
   const refusals = openLimiter(clock, REFUSALS_PER_MINUTE);
   const lastRead = new Map<string, { digest: string; at: number }>();
-  const decide = openDecider(context);
+  const decide = openDecider(context, rules, cards);
   const end = openEnd(context);
 
   function isRepetition(key: string, digest: string): boolean {
@@ -148,8 +148,7 @@ function tooOld({ since }: Asking, now: number): Verdict | undefined {
 }
 
 /** The service, if the door has it, and the allow-list while that is away. */
-function openDecider({ clock, log, service, ...context }: AccessContext & { rules: Rules; cards: Cards }) {
-  const { rules, cards } = context;
+function openDecider({ clock, log, service }: AccessContext, rules: Rules, cards: Cards) {
   let awayUntil = Number.NEGATIVE_INFINITY;
 
   function byList(digest: string, doorId: string): Verdict {

@@ -33,10 +33,13 @@ export interface CatalogueChanges {
 }
 
 export function openCatalogueChanges(
-  options: DoorContext & { deliveries: Deliveries; directory: Directory; wake(doorId: string): void },
+  context: DoorContext,
+  deliveries: Deliveries,
+  directory: Directory,
+  wake: (doorId: string) => void,
 ): CatalogueChanges {
-  const { database, table, audit, deliveries, directory, wake } = options;
-  const waking = openWaking(options.clock);
+  const { database, table, audit } = context;
+  const waking = openWaking(context.clock);
 
   /** Inside the commit job: the next doors. */
   function next(clock: Pick<Clock, 'monotonic'>): string[] {
@@ -46,7 +49,7 @@ export function openCatalogueChanges(
     const { all_doors, schedules, templates, done_to } = change;
     const doors = table.referringAfter.all(done_to, all_doors, schedules, templates, DOORS_PER_COMMIT);
     const caller = { principal: { id: changed_by }, correlationId: correlation_id };
-    const now = options.clock.now();
+    const now = context.clock.now();
     const isOver = openTimeSlice(clock);
     const done: string[] = [];
     for (const { id } of doors) {
@@ -102,7 +105,7 @@ export function openCatalogueChanges(
     wake: waking.wake,
     run: (signal) =>
       waking.run(signal, async () => {
-        await followAll(options.clock, signal);
+        await followAll(context.clock, signal);
         return RECHECK_MS;
       }),
   };

@@ -54,14 +54,10 @@ export interface Conditions {
   shown(row: DoorRow): Pick<DoorState, 'lockState' | 'doorState' | 'battery' | 'setupFaults'>;
 }
 
-export function openConditions({
-  database,
-  table,
-  events,
-  clock,
-  log,
-  locks,
-}: DoorContext & { locks: Pick<Locks, 'report'> }): Conditions {
+export function openConditions(
+  { database, table, events, clock, log }: DoorContext,
+  locks: Locks,
+): Conditions {
   const openedAt = clock.monotonic();
   const levelOf = (row: Pick<DoorRow, 'mac' | 'gateway_id' | 'battery_low_told'>) =>
     batteryLevelOf(locks.report(row), row.battery_low_told === 1);

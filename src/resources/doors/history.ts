@@ -24,16 +24,11 @@ export interface History {
   keepHistory(signal: AbortSignal): Promise<never>;
 }
 
-export function openHistory({
-  database,
-  table,
-  directory,
-  locks,
-  clock,
-}: DoorContext & {
-  directory: Pick<Directory, 'entries'>;
-  locks: Pick<Locks, 'connection' | 'report'>;
-}): History {
+export function openHistory(
+  { database, table, clock }: DoorContext,
+  directory: Directory,
+  locks: Locks,
+): History {
   function sampleOf(entry: Entry): Values | undefined {
     const { ageMs = Number.POSITIVE_INFINITY } = locks.connection(entry) ?? {};
     const report = locks.report(entry);

@@ -54,9 +54,11 @@ export interface DoorImport {
 
 /** Everything reads, but `write`; that runs inside a commit job together with the plan it belongs to. */
 export function importDoors(
-  options: DoorContext & { deliveries: Deliveries; directory: Directory; stored(doorId: string): void },
+  { table, audit, events, clock }: DoorContext,
+  deliveries: Deliveries,
+  directory: Directory,
+  stored: (doorId: string) => void,
 ): DoorImport {
-  const { table, audit, events, clock, deliveries, directory, stored } = options;
   const store = storeWith(table, deliveries);
   return {
     freeAccessPoints(entries) {

@@ -26,8 +26,10 @@ export interface Leaving {
   heard(mac: string, gatewayId: string): boolean;
 }
 
-export function openLeaving(options: DoorContext & { locks: Pick<Locks, 'forget'> }): Leaving {
-  const { database, table, audit, clock, log, locks, lockLinks } = options;
+export function openLeaving(
+  { database, table, audit, clock, log, lockLinks }: DoorContext,
+  locks: Locks,
+): Leaving {
   /** When each lock was asked last, monotonic milliseconds. */
   const asked = new Map<string, number>();
 

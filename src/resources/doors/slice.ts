@@ -76,8 +76,8 @@ export function openDoorSlice({ openReconciler, openWorkReconciler, ...below }: 
   const deliveries = openDeliveries(table);
   const directory = openDirectory(context);
   const locks: Locks = openLocks({ ...context, changed, reported });
-  const leaving = openLeaving({ ...context, locks });
-  const conditions = openConditions({ ...context, locks });
+  const leaving = openLeaving(context, locks);
+  const conditions = openConditions(context, locks);
   const duplicates = openDuplicateLocks(context, locks);
   const offline = openOffline(context, locks, conditions.levelOf);
   const presence = openPresenceEvents(context, locks, offline);
@@ -88,8 +88,8 @@ export function openDoorSlice({ openReconciler, openWorkReconciler, ...below }: 
   const { closings, standOpen, lockDoor } = openings;
   const firmware = openFirmware(context, locks);
   const listing = openListing({ ...context, directory, locks, conditions, configuration, offline });
-  const catalogueChanges = openCatalogueChanges({ ...context, deliveries, directory, wake: stored });
-  const siteImport = importDoors({ ...context, deliveries, directory, stored });
+  const catalogueChanges = openCatalogueChanges(context, deliveries, directory, stored);
+  const siteImport = importDoors(context, deliveries, directory, stored);
   const shown = { locks, conditions, duplicates, offline, listing, configuration, reconciler };
   const doors = openDoors({ ...context, ...openings, ...shown, deliveries, stored });
   const unlocks = openUnlocks({ ...context, ...openings, locks });
@@ -139,7 +139,7 @@ export function openDoorSlice({ openReconciler, openWorkReconciler, ...below }: 
     ...replacements,
     ...swaps,
     ...retirements,
-    ...openHistory({ ...context, directory, locks }),
+    ...openHistory(context, directory, locks),
     ...links,
     table,
     locks,

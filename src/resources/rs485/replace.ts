@@ -9,25 +9,22 @@ import type { Devices } from './devices.ts';
 import type { PolledAddresses } from './polled-addresses.ts';
 import type { Pulses } from './pulse.ts';
 import type { Settings } from './settings.ts';
-import { existing, type Rs485Row } from './table.ts';
+import { existing, type Rs485Row, type Rs485Table } from './table.ts';
 import { isUnclaimed, takeOver } from './wanted.ts';
-
-export interface ReplaceOptions extends Rs485Context {
-  buses: Pick<Buses, 'assertKnown' | 'overview'>;
-  settings: Pick<Settings, 'reported' | 'reconciler'>;
-  polled: Pick<PolledAddresses, 'changed'>;
-  devices: Pick<Devices, 'get'>;
-  pulses: Pick<Pulses, 'releaseRelay'>;
-}
 
 export interface Replacements {
   /** Resolves with the device as it is then. */
   replace(deviceId: string, replacement: Replacement, caller: Editor): Promise<ReturnType<Devices['get']>>;
 }
 
-export function openReplacements(options: ReplaceOptions): Replacements {
-  const { database, table, audit, clock, buses, settings, polled, devices } = options;
-  const { reported, reconciler } = settings;
+export function openReplacements(
+  { database, table, audit, clock, relayChanged }: Rs485Context,
+  buses: Buses,
+  { reported, reconciler }: Settings,
+  polled: PolledAddresses,
+  devices: Devices,
+  pulses: Pulses,
+): Replacements {
   return {
     async replace(deviceId, { hwId, bus: busGiven, confirm }, { principal, correlationId, ifMatch }) {
       if (busGiven !== undefined) buses.assertKnown(busGiven);
@@ -38,11 +35,11 @@ export function openReplacements(options: ReplaceOptions): Replacements {
         if (row.bus === bus && row.hw_id === hwId) return undefined;
         const found = table.byHwId.get(bus, hwId);
         if (found && !isUnclaimed(found)) throw claimed(found);
-        const elsewhere = busGiven !== undefined || found ? undefined : otherBus(options, hwId, bus);
+        const elsewhere = busGiven !== undefined || found ? undefined : otherBus(table, buses, hwId, bus);
         if (elsewhere !== undefined) throw onAnother(hwId, elsewhere);
         const isHeard = found && reported.get(found.device_id)?.connected;
         if (!isHeard && !confirm) throw notHeard(hwId, bus);
-        const released = options.pulses.releaseRelay(row);
+        const released = pulses.releaseRelay(row);
         const now = clock.now();
         const address = takeOver(table, found, row.bus === bus ? row.address : null);
         table.bind.run(bus, hwId, address, now, principal.id, deviceId);
@@ -62,14 +59,14 @@ export function openReplacements(options: ReplaceOptions): Replacements {
       const row = existing(table, deviceId);
       for (const bus of new Set([row.bus, done.busBefore])) polled.changed(bus);
       reconciler.wake(deviceId);
-      if (row.door_id !== null) options.relayChanged(row.door_id);
+      if (row.door_id !== null) relayChanged(row.door_id);
       return devices.get(deviceId);
     },
   };
 }
 
 /** Where it was heard, when not on this bus. */
-function otherBus({ table, buses }: ReplaceOptions, hwId: string, bus: string): string | undefined {
+function otherBus(table: Rs485Table, buses: Buses, hwId: string, bus: string): string | undefined {
   return buses.overview().find(({ id }) => id !== bus && table.byHwId.get(id, hwId))?.id;
 }
 

@@ -86,7 +86,7 @@ export function openRs485(declared: readonly Bus[], below: Omit<Rs485Context, 't
   const communication = openCommunication({ ...context, buses, keys, polled, reported });
   const readers = openReaders(context, buses, reported);
   const traces = openTraces(context, buses);
-  const replacements = openReplacements({ ...context, buses, settings, polled, devices, pulses });
+  const replacements = openReplacements(context, buses, settings, polled, devices, pulses);
   const retirements = openRetirements(context, keys, reported, devices, polled, pulses);
   const fieldEvents = openFieldEvents(context, discovery, buses);
   return {
