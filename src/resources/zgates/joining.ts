@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import type { PermitJoin } from '../../../drivers/contract/zgate.ts';
+import type { Clock } from '../../platform/clock.ts';
 import { storedJson } from '../../platform/database/damaged-rows.ts';
 import { isUnreadable, whenUnreadable } from '../../platform/database/last-read.ts';
 import { GatehouseError } from '../../platform/errors.ts';
@@ -34,11 +35,6 @@ const joinWindow = z.object({
 });
 export type JoinWindow = z.infer<typeof joinWindow>;
 
-export interface JoiningOptions extends ZgateContext {
-  /** The gateway is there and says that its window is open. */
-  isOpen(deviceId: string): boolean;
-}
-
 export interface Joining {
   permit(deviceId: string, body: PermitJoinBody, caller: Caller): Promise<void>;
   shown(row: ZgateRow): ShownJoinWindow | null;
@@ -48,14 +44,18 @@ export interface Joining {
   run(signal: AbortSignal): Promise<never>;
 }
 
-export async function openJoining(options: JoiningOptions): Promise<Joining> {
-  const { database, table, clock } = options;
-  const ends = openEnds(options);
-  const note = noteIn(options);
-  const send = senderOf(options);
-  const close = closeIn(options, ends);
-  const closeStray = closeUnexpectedlyOpen(options, ends);
-  const storeEnded = storeEndedIn(options, ends, close);
+/** `isOpen`: the gateway is there and says that its window is open. */
+export async function openJoining(
+  context: ZgateContext,
+  isOpen: (deviceId: string) => boolean,
+): Promise<Joining> {
+  const { database, table, clock } = context;
+  const ends = openEnds(clock, isOpen);
+  const note = noteIn(context);
+  const send = senderOf(context);
+  const close = closeIn(context, ends);
+  const closeStray = closeUnexpectedlyOpen(context, isOpen, ends);
+  const storeEnded = storeEndedIn(context, ends, close);
 
   // A gateway closes its window when it starts, as its host did with the daemon.
   for (const { device_id, join_window } of table.all.all())
@@ -63,9 +63,9 @@ export async function openJoining(options: JoiningOptions): Promise<Joining> {
 
   async function permit(deviceId: string, body: PermitJoinBody, caller: Caller): Promise<void> {
     const { seconds, allowed = [], installCodes } = body;
-    const place = seconds === 0 ? placeOf(deviceId, options) : existing(table, deviceId);
+    const place = seconds === 0 ? placeOf(deviceId, context) : existing(table, deviceId);
     const { join_window: windowBefore } = { join_window: null, ...place };
-    assertReachable(place, options);
+    assertReachable(place, context);
     const withInstallCode = installCodes.map(({ mac }) => mac);
     const detail = { seconds, allowed, withInstallCode };
     const before = ends.get(deviceId);
@@ -143,7 +143,7 @@ export async function openJoining(options: JoiningOptions): Promise<Joining> {
 type Place = Pick<ZgateRow, 'device_id' | 'link'>;
 
 /** Of a window to be closed, also while nothing can be read: the configuration says where the gateway is. */
-function placeOf(deviceId: string, { table, gatewayOfLink }: JoiningOptions): Place | ZgateRow {
+function placeOf(deviceId: string, { table, gatewayOfLink }: ZgateContext): Place | ZgateRow {
   return whenUnreadable<Place | ZgateRow>(
     () => existing(table, deviceId),
     () => {
@@ -153,7 +153,7 @@ function placeOf(deviceId: string, { table, gatewayOfLink }: JoiningOptions): Pl
   );
 }
 
-function senderOf({ field }: JoiningOptions) {
+function senderOf({ field }: ZgateContext) {
   return async ({ link }: Pick<Place, 'link'>, body: PermitJoinBody): Promise<void> => {
     const { seconds, allowed = [], installCodes } = body;
     const codes = installCodes.map(({ mac: hwId, code }) => ({ hwId, code }));
@@ -164,10 +164,10 @@ function senderOf({ field }: JoiningOptions) {
 }
 
 /** Sends the close command to gateways that are open without a window, or after the end of theirs. */
-function closeUnexpectedlyOpen(options: JoiningOptions, ends: Ends) {
-  const { gatewayOfLink, log } = options;
-  const unexpectedlyOpen = openUnexpectedlyOpen(options);
-  const send = senderOf(options);
+function closeUnexpectedlyOpen(context: ZgateContext, isOpen: (deviceId: string) => boolean, ends: Ends) {
+  const { gatewayOfLink, log, clock } = context;
+  const unexpectedlyOpen = openUnexpectedlyOpen(clock, isOpen);
+  const send = senderOf(context);
   return async (): Promise<void> => {
     for (const [link, gateway] of gatewayOfLink) {
       if (!unexpectedlyOpen.isDue(gateway, ends.lasts(gateway))) continue;
@@ -181,7 +181,7 @@ function closeUnexpectedlyOpen(options: JoiningOptions, ends: Ends) {
 
 /** Stores which windows have come to their end. */
 function storeEndedIn(
-  { table, clock }: JoiningOptions,
+  { table, clock }: ZgateContext,
   ends: Ends,
   close: (deviceId: string, window: string | null, reason: string) => Promise<void>,
 ) {
@@ -199,9 +199,9 @@ function storeEndedIn(
 }
 
 /** Closes the window as it was stored then: one that was opened since stays open. */
-function closeIn(options: JoiningOptions, ends: Ends) {
-  const { database, table } = options;
-  const note = noteIn(options);
+function closeIn(context: ZgateContext, ends: Ends) {
+  const { database, table } = context;
+  const note = noteIn(context);
   return async (deviceId: string, window: string | null, reason: string): Promise<void> => {
     const isClosed = await database.commit(() => {
       if (table.zgate.get(deviceId)?.join_window !== window) return false;
@@ -231,7 +231,7 @@ interface Ends {
 }
 
 /** When windows end, and why. */
-function openEnds({ isOpen, clock }: JoiningOptions): Ends {
+function openEnds(clock: Clock, isOpen: (deviceId: string) => boolean): Ends {
   const ends = new Map<string, End>();
   /** Windows that their gateways have said to be open. */
   const opened = new Set<string>();
@@ -264,7 +264,7 @@ function openEnds({ isOpen, clock }: JoiningOptions): Ends {
 }
 
 /** Gateways that are open without a window. */
-function openUnexpectedlyOpen({ isOpen, clock }: JoiningOptions) {
+function openUnexpectedlyOpen(clock: Clock, isOpen: (deviceId: string) => boolean) {
   /** When the command to each is due, monotonic milliseconds. */
   const due = new Map<string, number>();
   return {
@@ -281,7 +281,7 @@ function openUnexpectedlyOpen({ isOpen, clock }: JoiningOptions) {
   };
 }
 
-function noteIn({ audit }: JoiningOptions) {
+function noteIn({ audit }: ZgateContext) {
   return (deviceId: string, caller: Caller, outcome: string, detail: Record<string, unknown>): void => {
     const { principal, correlationId } = caller;
     const entry = { action: 'zgate.permit-join', object: `zgate/${deviceId}`, outcome, detail };

@@ -96,7 +96,7 @@ export async function openZgates(options: ZgatesOptions): Promise<Zgates> {
     const known = reported.get(deviceId);
     return (known?.connected && known.state?.permitJoin) ?? false;
   };
-  const joining = await openJoining({ ...context, isOpen });
+  const joining = await openJoining(context, isOpen);
   const snapshots = await openSnapshots(context);
   const failedJoins = openFailedJoins(context);
 
