@@ -2,7 +2,7 @@
 import { gatewayNow } from './api.ts';
 import { type BusSample, ERROR_CLASSES } from './bus-history.ts';
 import { Chart, type Point } from './chart.tsx';
-import { t } from './words.ts';
+import { counterOf, t } from './words.ts';
 
 /** Below it noise would look like a peak. */
 const LATENCY_LEAST_MS = 20;
@@ -13,7 +13,7 @@ export function BusPlots({ samples }: { samples: readonly BusSample[] }) {
   const errorsOf = ({ errors }: BusSample) => ERROR_CLASSES.reduce((sum, name) => sum + errors[name], 0);
   const sums = ERROR_CLASSES.flatMap((name) => {
     const sum = samples.reduce((all, { errors }) => all + errors[name], 0);
-    return sum > 0 ? `${name} ${sum}` : [];
+    return sum > 0 ? `${counterOf(name)} ${sum}` : [];
   });
   const last = samples.at(-1);
   const now = gatewayNow();

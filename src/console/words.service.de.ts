@@ -33,7 +33,7 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
   siteWritten: 'Geschrieben: {added} neu, {changed} geändert.',
   yours: 'Ihres: {value}',
   weekHelp:
-    'Über die Woche ziehen: an leerer Stelle für ein neues Intervall, ein Intervall, um es zu verschieben, seine Enden, um sie zu ändern.',
+    'In der Woche ziehen: an leerer Stelle für ein neues Intervall, ein Intervall oder eines seiner Enden.',
   checkCards:
     '{count?Karte:Karten} {cards} vor der Ausgabe prüfen: Ob {count?sie geschrieben ist:sie geschrieben sind}, ist nicht bekannt.',
   numberInLock: 'Nummer im Schloss',
@@ -209,41 +209,39 @@ const reasons = {
   PULSE_AT_SET_UP: 'Während der Watchdog von {device} eingerichtet wurde, begann ein Impuls.',
   OTHER_PRODUCT:
     'Das Gerät an Adresse {address} ist kein {product}: {register} zeigt {value}, Profil {profile} erwartet {wanted}. Nichts wurde geschrieben.',
-  MODULE_UNKNOWN:
-    'Das Modul {address} nennt sich {name}: Das steht weder in der Tabelle der Module noch in einer Datei der Site (moduleTypes).',
+  MODULE_UNKNOWN: 'Das Modul {address} nennt sich {name}: Das ist unbekannt, auch in moduleTypes.',
   MODULE_WITHOUT_OUTPUTS: 'Das Modul {address} ({product}) hat keine Ausgänge.',
   MODULE_WITHOUT_WATCHDOG:
-    'Das Modul {address} ({product}) hat keinen Watchdog: Fiele das Gateway aus, schaltete nichts seine Ausgänge ab.',
+    'Das Modul {address} ({product}) hat keinen Watchdog: Ohne Gateway schaltete nichts seine Ausgänge ab.',
   MODULE_WATCHDOG_REFUSED: 'Das Modul {address} ({product}) richtet seinen Watchdog nicht ein: {reason}',
   BUS_IS_DOWN: 'Nicht in Betrieb ({reason}): Adapter und Port {port} prüfen.',
   LATE_BYTES:
-    '{count} Bytes kamen nach ihrer Zeit, wie Antworten von Adresse {addresses}: zuerst turnaroundMaxMs des Busses erhöhen; nur wenn dann noch Bytes kommen, Störungen suchen.',
+    '{count} Bytes kamen nach ihrer Zeit, wie Antworten von Adresse {addresses}: turnaroundMaxMs des Busses erhöhen; kommen sie dann noch, Störungen suchen.',
   NOISE:
-    '{count} Bytes kamen, als niemand gefragt war: Bias-Widerstände fehlen, die Leitung ist gestört, oder es gibt einen zweiten Master.',
-  DEAD_DEVICE:
-    'Hier ist ein Gerät bekannt, und es antwortet nicht: Stromversorgung, Adressschalter und Abzweig prüfen.',
+    '{count} Bytes kamen, als niemand gefragt war: kein Bias, Störungen auf der Leitung, oder ein zweiter Master.',
+  DEAD_DEVICE: 'Das Gerät hier antwortet nicht: Stromversorgung, Adressschalter und Abzweig prüfen.',
   DAMAGED_EVERYWHERE:
-    'Beschädigte Telegramme an den meisten Adressen: 120 Ohm an beiden Enden der Leitung und nirgends sonst, Bias an einer Stelle, Leitung zu lang für die Baudrate, oder keine gemeinsame Masse.',
+    'Beschädigte Telegramme an den meisten Adressen: 120 Ohm an beiden Enden und nirgends sonst, Bias an einer Stelle, Leitung zu lang, oder keine gemeinsame Masse.',
   NO_FRAMES_EVERYWHERE:
-    'Zeichen, die keine sind, an den meisten Adressen: baudRate, parity und stopBits des Busses mit den Geräten vergleichen.',
+    'Keine Telegramme an den meisten Adressen: baudRate, parity und stopBits mit den Geräten vergleichen.',
   NONE_IN_RANGE: 'In diesem Bereich antwortet niemand; auf dem Bus antwortet Adresse {addresses}.',
   NONE_UNDERSTOOD:
-    'Etwas antwortet, und nichts davon ist zu verstehen: baudRate, parity und stopBits mit den Geräten vergleichen; dann sehen, ob A und B vertauscht sind.',
+    'Was antwortet, ist nicht zu verstehen: baudRate, parity und stopBits mit den Geräten vergleichen; dann A und B tauschen.',
   NONE_ANSWERS:
-    'Niemand antwortet: sehen, ob A und B vertauscht sind (Hersteller nennen sie verschieden), ob die Geräte Strom haben, und ob die Baudrate ihre ist.',
+    'Niemand antwortet: Sind A und B vertauscht (Hersteller nennen sie verschieden), haben die Geräte Strom, ist die Baudrate ihre?',
   TWO_ANSWER:
-    '{percent} % beschädigt, zu verschiedenen Zeiten: Vielleicht haben zwei Geräte diese Adresse. Eines abklemmen und noch einmal untersuchen.',
+    '{percent} % beschädigt, zu verschiedenen Zeiten: zwei Geräte mit dieser Adresse? Eines abklemmen und noch einmal untersuchen.',
   DAMAGED:
-    '{percent} % seiner Telegramme sind beschädigt: Klemmen und Abzweig prüfen, und ob in seiner Nähe 120 Ohm fehlen oder zu viel sind.',
+    '{percent} % seiner Telegramme sind beschädigt: Klemmen und Abzweig prüfen, und die 120 Ohm in seiner Nähe.',
   NO_FRAMES:
-    '{percent} % von dem, was kommt, ist kein Telegramm, obwohl der Bus sonst gut ist: Vielleicht haben zwei Geräte diese Adresse. Eines abklemmen und noch einmal untersuchen; dann Parität und Stoppbits vergleichen.',
+    '{percent} % sind kein Telegramm, und nur hier: zwei Geräte mit dieser Adresse? Eines abklemmen und noch einmal untersuchen; dann Parität und Stoppbits vergleichen.',
   ANSWERS_MISSING: '{percent} % ohne Antwort: eine lose Klemme, oder die Versorgung bricht ein.',
   ANSWERS_LATE:
-    '{count} Antworten kamen zu spät: turnaroundMaxMs des Busses erhöhen, oder eine Verzögerung im Gerät oder im Device-Server suchen.',
+    '{count} Antworten kamen zu spät: turnaroundMaxMs erhöhen, oder eine Verzögerung im Gerät oder im Device-Server suchen.',
   ANSWERS_UNASKED:
-    'Antworten, nach denen niemand gefragt hat: ein zweites Gerät mit dieser Adresse, ein zweiter Master, oder ein Adapter mit Echo (localEcho).',
+    'Antworten ohne Frage: ein zweites Gerät mit dieser Adresse, ein zweiter Master, oder ein Adapter mit Echo (localEcho).',
   ANSWERS_WITH_ERROR:
-    'Es antwortet zu {percent} % mit einem Fehler, den die Warnungen des Busses nennen: Produkt und Profil vergleichen.',
+    'Es antwortet zu {percent} % mit einem Fehler, siehe Warnungen des Busses: Produkt und Profil vergleichen.',
   ANSWERS_SLOWLY:
     'Es braucht {milliseconds} ms für eine Antwort, die anderen weniger: eine Verzögerung suchen.',
   NAMELESS:
@@ -272,6 +270,8 @@ const errors = {
   DEVICE_OFFLINE: 'Nicht erreicht: {message}',
   LINK_LOST: 'Die Verbindung ist abgebrochen: {message}',
   NO_REPLY: 'Keine Antwort: {message}',
+  REFUSED: 'Abgelehnt: {message}',
+  BUSY: 'Ist mit anderem beschäftigt: {message}',
 } satisfies Partial<Record<ErrorCode | DriverErrorCode, string>>;
 export const errorsDe: Readonly<Record<string, string>> = errors;
 
@@ -292,4 +292,15 @@ export const faultsDe: Readonly<Record<string, string>> = {
   'INVALID_FORMAT name': 'etwas Sichtbares, ohne Steuerzeichen',
   'INVALID_FORMAT description': 'ohne Steuerzeichen',
   'INVALID_FORMAT pmsId': 'ohne Leerzeichen am Rand und ohne Steuerzeichen',
+};
+
+/** What a bus counts of the exchanges with a device, as the interface calls it in English. */
+export const countersDe: Readonly<Record<string, string>> = {
+  timeouts: 'ohne Antwort',
+  crc: 'beschädigt',
+  framing: 'kein Telegramm',
+  refusals: 'abgelehnt',
+  collisions: 'Kollisionen',
+  late: 'zu spät',
+  stray: 'Streubytes',
 };

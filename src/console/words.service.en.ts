@@ -25,8 +25,7 @@ export const serviceEn = {
   siteWriting: 'Writing: {percent} %. What is written stays if you stop.',
   siteWritten: 'Written: {added} new, {changed} changed.',
   yours: 'yours: {value}',
-  weekHelp:
-    'Drag over the week: an empty place for a new interval, an interval to move it, its ends to change them.',
+  weekHelp: 'Drag in the week: an empty place for a new interval, an interval, or one of its ends.',
   checkCards:
     'Check {count?card:cards} {cards} before {count?it is:they are} used: it is not known whether {count?it was:they were} written.',
   numberInLock: 'Number in the lock',

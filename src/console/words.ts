@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals';
 import { de } from './words.de.ts';
 import { en, type Words } from './words.en.ts';
-import { errorsDe, faultsDe, reasonsDe } from './words.service.de.ts';
+import { countersDe, errorsDe, faultsDe, reasonsDe } from './words.service.de.ts';
 
 const LANGUAGES = { en, de } satisfies Record<string, Words>;
 type Language = keyof typeof LANGUAGES;
@@ -145,6 +145,9 @@ export function linkFault(lastError: string): string {
   const [, code = '', message = ''] = /^([A-Z_]+): (.*)$/s.exec(lastError) ?? [];
   return language.value === 'de' && code in errorsDe ? errorOf({ code, message }) : sentence(lastError);
 }
+
+/** What a bus counts of the exchanges with a device. */
+export const counterOf = (kind: string): string => (language.value === 'de' && countersDe[kind]) || kind;
 
 /** The type of an event in words; one that is new is called as in the interface. */
 export function kindOf(type: string): string {

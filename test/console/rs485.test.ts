@@ -118,8 +118,8 @@ describe.skipIf(NO_CHROMIUM)('a technician', () => {
     await page.getByRole('textbox', { name: 'Bis Adresse' }).fill('2');
     await page.getByRole('button', { name: 'Untersuchen' }).click();
     await page.getByRole('button', { name: 'Ja, untersuchen' }).click();
-    await page.getByText('Bus lobby: Niemand antwortet: sehen, ob A und B vertauscht sind').waitFor();
-    await page.getByText(/^Fehler, letzte \d+ min: .*timeouts \d+/).waitFor();
+    await page.getByText('Bus lobby: Niemand antwortet: Sind A und B vertauscht').waitFor();
+    await page.getByText(/^Fehler, letzte \d+ min: .*ohne Antwort \d+/).waitFor();
     await picture(page, `rs485-examined-${view}`);
     await expectUsable(page);
     await bus.set(1, { faults: { dead: null } });

@@ -14,7 +14,7 @@ import { Presence } from '../presence.tsx';
 import { OnTheWay } from '../settings-on-the-way.tsx';
 import { useRead } from '../use-read.ts';
 import type { Words } from '../words.en.ts';
-import { ago, moment, reasonOf, sentence, t } from '../words.ts';
+import { ago, errorOf, moment, reasonOf, sentence, t } from '../words.ts';
 
 /** Ages grow, and what is reported every few seconds comes without an event. */
 const READ_MS = 5_000;
@@ -136,7 +136,7 @@ function Configuration({ door, state, waiting, options }: Omit<Known, 'etag'>) {
         <Fact name={t('wanted')}>{wanted}</Fact>
         <Fact name={t('inLock')}>{applied ?? '–'}</Fact>
       </dl>
-      {failure && <p class="card warn">{sentence(failure.message)}</p>}
+      {failure && <p class="card warn">{errorOf(failure)}</p>}
     </section>
   );
 }

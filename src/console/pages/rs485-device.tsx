@@ -10,7 +10,7 @@ import { Fact } from '../fact.tsx';
 import { Firmware } from '../osdp.tsx';
 import { Rs485Settings } from '../rs485-settings.tsx';
 import { useRead, wordsOf } from '../use-read.ts';
-import { ago, moment, sentence, t } from '../words.ts';
+import { ago, counterOf, errorOf, moment, t } from '../words.ts';
 import { Connected } from './encoders.tsx';
 
 /** Levels are live: the gateway reads them several times a second, and events report activations only. */
@@ -79,7 +79,7 @@ function Shown({ device, state, etag, ended }: Known & { ended: () => void }) {
       <section>
         <h2>{t('settings')}</h2>
         <p>{t(inForce ? 'settingsDeviceHas' : 'settingsDeviceWaits')}</p>
-        {failure && <p class="card warn">{sentence(failure.message)}</p>}
+        {failure && <p class="card warn">{errorOf(failure)}</p>}
         {unsupported.length > 0 && <p class="soft">{unsupported.join(', ')}</p>}
         {mayDo('front-desk-admin', 'service-tool') && (
           <Rs485Settings device={device} etag={etag} saved={ended} />
@@ -112,7 +112,7 @@ function Heard({ device, state: { bus, address, profile, wire, reportAge } }: Om
           {wire?.turnaroundMs == null ? '–' : `${Math.round(wire.turnaroundMs)} ms`}
         </Fact>
         <Fact name={t('errors')}>
-          {failed.map(([kind, count]) => `${kind} ${count}`).join(' · ') || t('noErrors')}
+          {failed.map(([kind, count]) => `${counterOf(kind)} ${count}`).join(' · ') || t('noErrors')}
         </Fact>
         <Fact name={t('software')}>
           {device.apps.map(({ name, version }) => `${name} ${version}`).join(', ') || '–'}

@@ -4,7 +4,7 @@ import { call, mayDo } from '../api.ts';
 import { Fact } from '../fact.tsx';
 import { JoinWindow } from '../join-window.tsx';
 import { useRead } from '../use-read.ts';
-import { ago, linkFault, moment, sentence, t } from '../words.ts';
+import { ago, errorOf, linkFault, moment, sentence, t } from '../words.ts';
 import { ChannelMove, NetworkMap } from '../zigbee-network.tsx';
 import { Connected } from './encoders.tsx';
 import { gatewayName } from './zigbee.tsx';
@@ -66,7 +66,7 @@ function Shown({ gateway, state }: Known) {
           {t('gatewayGone')} {linkFault(linkError)}
         </p>
       )}
-      {failure && <p class="card warn">{sentence(failure.message)}</p>}
+      {failure && <p class="card warn">{errorOf(failure)}</p>}
       {stayedBehind && (
         <p class="card bad">
           {sentence(stayedBehind.message)} {stayedBehind.locks.map(({ name, mac }) => name ?? mac).join(', ')}
