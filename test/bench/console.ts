@@ -3,12 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
 import { type BrowserSession, openBrowser } from '../console/browser.ts';
 import { openTestSite, type TestSite } from '../simulators/test-site.ts';
+import { peerRows } from './console-peer.ts';
 import { cpuSeconds } from './processes.ts';
+import { slowDown, THROTTLE } from './slow-browser.ts';
 import { DOORS, storeSite, WIRING } from './stored-site.ts';
 import { type BenchTable, quantile, type Row } from './table.ts';
 
-/** Of the processor, as Chromium's own tools slow it down. */
-const THROTTLE = 6;
 const FIRST_LISTS = 5;
 const FIRST_LIST_MS = 1_500;
 const KEYS = 'Room 12 Room 345 Room 9'.split('');
@@ -23,15 +23,15 @@ const PAGES_PER_SESSION = 5;
 const IDLE_SECONDS = 20;
 const CORE_SHARE = 0.1;
 
-export async function benchConsole(): Promise<BenchTable> {
+export async function benchConsole({ cache }: { cache: string }): Promise<BenchTable> {
   await using browser = await openBrowser();
-  const rows = await onThousandDoors(browser);
+  const rows = [...(await onThousandDoors(browser)), ...(await peerRows(browser, cache))];
   return {
     title: `The console in Chromium (headless), ${DOORS} doors`,
     rows,
     notes: [
       'browser, daemon and simulators share the machine',
-      `a phone: 390 × 844, processor ${THROTTLE} × slower`,
+      `a phone: 390 × 844, processor ${THROTTLE} × slower; windfront is served without TLS and without a session`,
     ],
   };
 }
@@ -124,11 +124,6 @@ const NOTE_LISTS = `{
 /** In the page: of each key, milliseconds from its event until the next frame was painted. */
 const NOTE_KEYS = `globalThis.keys = []; document.addEventListener('input', ({ timeStamp }) =>
   requestAnimationFrame(() => setTimeout(() => keys.push(performance.now() - timeStamp))), true)`;
-
-async function slowDown(page: Page): Promise<void> {
-  const session = await page.context().newCDPSession(page);
-  await session.send('Emulation.setCPUThrottlingRate', { rate: THROTTLE });
-}
 
 async function typed(page: Page): Promise<number[]> {
   await page.evaluate(NOTE_KEYS);

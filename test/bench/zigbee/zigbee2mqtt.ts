@@ -15,6 +15,7 @@ import {
   statSync,
 } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { connectAsync } from 'mqtt';
@@ -87,16 +88,18 @@ export interface Peer extends AsyncDisposable {
   start(): Promise<void>;
 }
 
+/** `page`: the port of its frontend. */
 export async function openPeer(
   { entry }: Installed,
   coordinator: Pick<SimulatedGateway, 'port' | 'adapter'>,
+  page?: number,
 ): Promise<Peer> {
   await using stack = new AsyncDisposableStack();
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-bench-z2m-'));
   stack.defer(() => rmSync(folder, { recursive: true, force: true }));
   const broker = stack.use(await openMosquitto({ folder }));
   const server = `mqtt://127.0.0.1:${broker.port}`;
-  await writeFile(join(folder, 'configuration.yaml'), stringify(configuration(server, coordinator)));
+  await writeFile(join(folder, 'configuration.yaml'), stringify(configuration(server, coordinator, page)));
   const log = openSync(join(folder, 'zigbee2mqtt.log'), 'a');
   stack.defer(() => closeSync(log));
   const client = await connectAsync(server, { protocolVersion: 4 });
@@ -177,13 +180,17 @@ export async function openPeer(
   };
 }
 
-/** As it comes, but for a web page, for which ours has no match in these benches, and for less of a log. */
-function configuration(server: string, { port, adapter }: Pick<SimulatedGateway, 'port' | 'adapter'>) {
+/** As it comes, but for less of a log, and without its web page where it is not looked at. */
+function configuration(
+  server: string,
+  { port, adapter }: Pick<SimulatedGateway, 'port' | 'adapter'>,
+  page?: number,
+) {
   return {
     version: 5,
     mqtt: { base_topic: BASE, server },
     serial: { port, adapter },
-    frontend: { enabled: false },
+    frontend: page === undefined ? { enabled: false } : { enabled: true, port: page, host: '127.0.0.1' },
     homeassistant: { enabled: false },
     advanced: {
       log_level: 'warning',
@@ -194,6 +201,15 @@ function configuration(server: string, { port, adapter }: Pick<SimulatedGateway,
       ext_pan_id: 'GENERATE',
     },
   };
+}
+
+/** For its frontend, which takes none that the kernel chooses. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  return port;
 }
 
 function logOf(folder: string): string {
