@@ -52,6 +52,8 @@ export interface SiteOptions {
   administration: BrokerAdministration;
 }
 
+/** Of NATS, twice: one election may follow another. */
+const ELECTED = { timeout: 60_000, interval: 20 };
 const BACKOFF = { firstMs: 50, longestMs: 500, healthyMs: 1_000 };
 const log = { debug() {}, info() {}, warn() {}, error() {} };
 
@@ -151,7 +153,7 @@ function openEncoders({ authority, broker }: SiteOptions, host: TestHost, stack:
       if (granted !== 1) dialled.socket.destroy();
       expect([answer, granted]).toEqual([0, 1]);
       return dialled;
-    }, WAIT);
+    }, ELECTED);
     sessions.set(peer, session);
     // What makes the gateway ask: of one that it has seen, a birth; of another one anything, and this is not handed up.
     const isKnown = host.calls.some(({ connection }) => connection.encoderId === encoderId);
