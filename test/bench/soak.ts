@@ -53,6 +53,7 @@ export async function benchSoak({ minutes }: { minutes: number }): Promise<Bench
     notes: [
       `slope of the resident memory after ${warmUp.toFixed(0)} minutes, with two standard errors`,
       'a slope whose error is larger than the target neither meets nor misses it',
+      'between two full collections, of which a quiet host has one in hours, V8 grows by 8 MB or more',
       'malloc: what SQLite keeps of the database, 4 MB at most, and native code; v8: its heaps and compiled code',
     ],
   };
