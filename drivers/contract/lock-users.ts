@@ -58,7 +58,7 @@ export const userApply = z.strictObject({
 });
 export type UserApply = z.infer<typeof userApply>;
 
-/** `isShown`: the lock has shown that it has what is wanted, digits included; else it has said yes. */
+/** `isShown`: the lock has shown that it has what is wanted, digits and schedules included; else it has said yes. */
 export const userApplied = z.object({ isShown: z.boolean() });
 export type UserApplied = z.infer<typeof userApplied>;
 

@@ -125,6 +125,28 @@ it('gives a user its schedules, and takes those of before', async () => {
   await apply(KIND, 9);
 });
 
+it('reads each schedule back, and keeps none that the lock shows otherwise', async () => {
+  await fresh(KIND);
+  const day = { daysMask: 0b0111110, startHour: 8, startMinute: 0, endHour: 17, endMinute: 30 };
+  const weekDays = { pin: PIN, access: { kind: 'weekDays', schedules: [day] } };
+  expect(await apply(KIND, 6, weekDays)).toEqual({ isShown: true });
+  // Get Week Day Schedule (ZCL rev. 8, 7.3.2.17.14).
+  expect((await sent(KIND)).at(-1)).toBe(0x0c);
+  await site.set(KIND, { faults: { changesSchedules: true } });
+  await expect(apply(KIND, 6, weekDays)).rejects.toMatchObject(
+    refusal('weekDays: the lock said that it took the schedule, and shows another'),
+  );
+  const span = { start: 700_000_000, end: 700_086_400 };
+  const yearDays = { pin: PIN, access: { kind: 'yearDays', schedules: [span] } };
+  await expect(apply(KIND, 6, yearDays)).rejects.toMatchObject(refusal('yearDays: the lock said'));
+  const schedules = (await site.state(KIND)).schedules as Record<'weekDays' | 'yearDays', { user: number }[]>;
+  const kept = [...schedules.weekDays, ...schedules.yearDays];
+  expect(kept.filter(({ user }) => user === 6)).toEqual([]);
+  await fresh(KIND);
+  expect(await apply(KIND, 6, yearDays)).toEqual({ isShown: true });
+  await apply(KIND, 6);
+});
+
 it('removes a code that the lock would take always, whatever its schedule', async () => {
   await fresh(KIND);
   await site.set(KIND, { faults: { ignoresUserTypes: true } });

@@ -27,6 +27,7 @@ import {
   refusalOf,
   type Shown,
   shownOf,
+  showsSchedule,
   statusOf,
   typeOf,
   weekDayPayload,
@@ -125,7 +126,7 @@ async function apply(wanted: UserApply, exchanges: Exchanges): Promise<UserAppli
     isShown = (await end) && isShown;
   }
   const hasCode = wanted.pin !== null || wanted.card !== null;
-  if (hasCode) await storeSchedules(wanted, exchanges);
+  if (hasCode) isShown = (await storeSchedules(wanted, exchanges)) && isShown;
   return { isShown };
 }
 
@@ -184,10 +185,10 @@ async function empty(kind: Kind, wanted: UserApply, exchanges: Exchanges): Promi
   throw new DriverError('REFUSED', `${kind}: the lock said that it removed it, and still has it`);
 }
 
-/** Those that are wanted, and none of former ones beside them. */
-async function storeSchedules(wanted: UserApply, exchanges: Exchanges): Promise<void> {
+/** Those that are wanted, and none of former ones beside them. Resolves with whether the lock has shown each. */
+async function storeSchedules(wanted: UserApply, exchanges: Exchanges): Promise<boolean> {
   const { access } = wanted;
-  if (access.kind === 'always') return;
+  if (access.kind === 'always') return true;
   const limit = limitsOf(exchanges.lock, exchanges.radio)[access.kind];
   const { length } = access.schedules;
   if (limit !== undefined && length > limit)
@@ -210,7 +211,24 @@ async function storeSchedules(wanted: UserApply, exchanges: Exchanges): Promise<
     if (isSuccess(await answered(get, place, exchanges)))
       throw new DriverError('REFUSED', `${access.kind}: the lock does not remove an earlier schedule`);
   }
-  for (const payload of payloads) await ordered(set, payload, access.kind, wanted, exchanges);
+  let isShown = true;
+  for (const payload of payloads) {
+    await ordered(set, payload, access.kind, wanted, exchanges);
+    const { scheduleid, userid } = payload;
+    const reply = await send(get, { scheduleid, userid }, exchanges);
+    // Not every lock answers this one.
+    const has = reply.kind === 'answered' ? showsSchedule(reply.payload, payload) : undefined;
+    if (has === false) {
+      // The user could open at other times.
+      await answered(clear, { scheduleid, userid }, exchanges);
+      throw new DriverError(
+        'REFUSED',
+        `${access.kind}: the lock said that it took the schedule, and shows another`,
+      );
+    }
+    isShown &&= has === true;
+  }
+  return isShown;
 }
 
 /** Throws REFUSED. */

@@ -64,6 +64,13 @@ export function isTaken(payload: unknown, userId: number): boolean | undefined {
   return status === undefined ? undefined : status !== AVAILABLE;
 }
 
+/** Of the answer to Get Week Day or Year Day Schedule; undefined: the lock does not show it. */
+export function showsSchedule(payload: unknown, wanted: Record<string, number>): boolean | undefined {
+  const answer = Object.keys(wanted).map((name) => field(payload, name));
+  if (!isSuccess(payload) || answer.includes(undefined)) return undefined;
+  return Object.values(wanted).every((value, index) => value === answer[index]);
+}
+
 export type Field = Kind | 'status' | 'weekDays' | 'yearDays';
 const NAMES: Record<Field, string> = {
   pin: 'PIN',

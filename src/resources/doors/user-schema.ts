@@ -90,7 +90,8 @@ export const lockUser = z
         'applied: the lock has it as it is wanted · waiting: it is to be sent · refused: the lock said no; `failure` says why · removing: it is to be removed from the lock · foreign: somebody stored it at the lock; Gatehouse leaves it there until it is set or deleted here',
     }),
     isShown: z.boolean().openapi({
-      description: 'Of what is applied: the lock has shown it, digits included; else it has only said yes',
+      description:
+        'Of what is applied: the lock has shown it, digits and schedules included; else it has only said yes',
     }),
     failure: z.string().nullable().openapi({ description: 'Begins with the field' }),
     at: dateTime

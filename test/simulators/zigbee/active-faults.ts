@@ -12,6 +12,7 @@ export interface ActiveFaults extends DeviceFaults {
   boasts(): boolean;
   forgetsCodes(): boolean;
   ignoresUserTypes(): boolean;
+  changesSchedules(): boolean;
   misreported(): number | undefined;
   relocksMs(): number | undefined;
   lagMs(): number;
@@ -55,6 +56,7 @@ export function openActiveFaults(initial: Faults): ActiveFaults {
     boasts: () => faults.boasts === true,
     forgetsCodes: () => faults.forgetsCodes === true,
     ignoresUserTypes: () => faults.ignoresUserTypes === true,
+    changesSchedules: () => faults.changesSchedules === true,
     misreported: () => faults.misreports,
     relocksMs: () => faults.relocksMs,
     lagMs: () => faults.lagMs ?? 0,

@@ -64,6 +64,8 @@ const faultsSchema = z.strictObject({
   forgetsCodes: z.boolean(),
   /** Takes each user for one that may open always, whatever its type. */
   ignoresUserTypes: z.boolean(),
+  /** Answers success to schedules that are set, and keeps them with another end. */
+  changesSchedules: z.boolean(),
   /** LockState as it is read and reported, whatever the bolt shows. */
   misreports: u8,
   /** Once unlocked it locks by itself so soon, whatever the command and its settings say. */

@@ -119,16 +119,16 @@ export function openDoorLock(options: DoorLockOptions): DoorLock {
     ignoresTypes: activeFaults.ignoresUserTypes,
     programmed: events.programming,
   });
-  const settings = {
-    needsPin: plan.requirePin,
-    wrongLimit: 5,
-    lockoutSeconds: 30,
-    isLogging: false,
-    language: 'en',
-    volume: 1,
-    isOneTouch: false,
+  const settings = settingsOf(plan);
+  const parts: Parts = {
+    options,
+    bolt,
+    users,
+    schedules: openSchedules(activeFaults.changesSchedules),
+    events,
+    masks,
+    settings,
   };
-  const parts: Parts = { options, bolt, users, schedules: openSchedules(), events, masks, settings };
   let wrong = 0;
 
   return {
@@ -158,6 +158,11 @@ export function openDoorLock(options: DoorLockOptions): DoorLock {
       changed();
     },
   };
+}
+
+function settingsOf({ requirePin: needsPin }: LockPlan): Parts['settings'] {
+  const limits = { needsPin, wrongLimit: 5, lockoutSeconds: 30 };
+  return { ...limits, isLogging: false, language: 'en', volume: 1, isOneTouch: false };
 }
 
 function attributesOf({ options, bolt, masks, settings }: Parts): Record<number, Attribute> {
