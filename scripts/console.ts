@@ -22,13 +22,18 @@ const BOUNDS = [
   'maxItems',
   'contentType',
 ];
+/** Of each event, and the same in all of them: words of the page name them. */
+const OF_ALL_EVENTS = ['specversion', 'time', 'datacontenttype', 'clocksynced'];
 /** A field may have such a name: its value is a schema then. Most fields are required: those that are not are named. */
 function shortened(name: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return BOUNDS.includes(name) ? undefined : value;
   const { properties, required = [], ...schema } = value as { properties?: object; required?: string[] };
   if (!properties) return value;
-  const optional = Object.keys(properties).filter((field) => !required.includes(field));
-  return { ...schema, properties, ...(optional.length > 0 && { optional }) };
+  const own = Object.entries(properties).filter(
+    ([field]) => !('specversion' in properties && OF_ALL_EVENTS.includes(field)),
+  );
+  const optional = own.flatMap(([field]) => (required.includes(field) ? [] : field));
+  return { ...schema, properties: Object.fromEntries(own), ...(optional.length > 0 && { optional }) };
 }
 
 /** A page shows docs/asyncapi.yaml, what is said and not who says it; it has no parser. */

@@ -69,7 +69,8 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
   apiSendYes: 'Ja, senden',
   apiStream: 'Es geht weiter, solange jemand zuhört: curl verwenden.',
   apiMessages: 'Nachrichten und Ereignisse (AsyncAPI)',
-  apiMessagesHelp: 'Was Encoder und Gateway einander über MQTT sagen, und die Ereignisse für Programme.',
+  apiMessagesHelp:
+    'Was Encoder und Gateway einander über MQTT sagen, und die Ereignisse für Programme. Jedes Ereignis hat auch specversion, time, datacontenttype und clocksynced.',
   codeToScan:
     'Für die Kamera eines Telefons, das dieser Site vertraut: Es öffnet die Anmeldung mit eingetragenem Code.',
   newToken: 'Ein Token für ein Programm',

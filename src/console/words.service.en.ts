@@ -61,7 +61,8 @@ export const serviceEn = {
   apiSendYes: 'Yes, send',
   apiStream: 'It goes on for as long as one listens: use curl.',
   apiMessages: 'Messages and events (AsyncAPI)',
-  apiMessagesHelp: 'What encoders and the gateway say to each other over MQTT, and the events for programs.',
+  apiMessagesHelp:
+    'What encoders and the gateway say to each other over MQTT, and the events for programs. Each event has specversion, time, datacontenttype and clocksynced too.',
   codeToScan:
     'For the camera of a phone that trusts this site: it opens the sign-in with the code filled in.',
   newToken: 'A token for a program',
