@@ -56,6 +56,8 @@ export interface DeviceState {
   namedAt(): number;
   /** A reply was missed: another one may be in its place. */
   doubt(): void;
+  /** Its name is to be read before anything else. */
+  isDoubted(): boolean;
   /** It is this one from now on; another one in its place is gone. */
   adopt(hwId: string): void;
   /** `restart`: by a restart alone. */
@@ -73,7 +75,7 @@ export function openState(options: StateOptions): DeviceState {
   const required = proofOfProfile(profile);
   const watchdog = required && { ...required, isNamedByPlace: profile.identity.hwId === undefined };
   const pins = openPinTimes(profile);
-  const naming = openNaming(profile, options.isAlone);
+  const { taken, ...naming } = openNaming(profile, options.isAlone);
   let image = EMPTY_IMAGE;
   let name: string | undefined;
   let applied: Applied | undefined;
@@ -102,11 +104,10 @@ export function openState(options: StateOptions): DeviceState {
     take(span, values, askedAt) {
       pins.read(span, askedAt);
       image = withRead(image, span, values);
-      naming.taken(span, image, { askedAt, isSame: () => nameIn(image, options) === name });
+      taken(span, image, { askedAt, isSame: () => nameIn(image, options) === name });
     },
     identify: () => nameIn(image, options),
-    namedAt: naming.namedAt,
-    doubt: naming.doubt,
+    ...naming,
     adopt(hwId) {
       if (name !== undefined && name !== hwId) {
         reportState({ ...report(name, false), levels: {}, pulse: null });

@@ -218,13 +218,11 @@ describe('two devices whose settings have different versions, as a gateway gives
     expect(withoutPolls((await ordered(two)).asked)).toEqual([NAME, ORDER, LOOK]);
   });
 
-  it('asks again once new settings are in force', async () => {
+  it('asks for none either once new settings are in force: the next poll reads it', async () => {
     const two = await openTwo();
     await using _ = two.link;
     const settings = settingsWith({ unlockDurationMilliseconds: 9_000 });
     await two.link.execute('applySettings', { hwId: 'GIO-0001', settingsVersion: 6, settings });
-    await two.link.clock.advance(1_000);
-    expect(withoutPolls((await ordered(two)).asked)).toEqual([NAME, ORDER, LOOK]);
     await two.link.clock.advance(1_000);
     expect(withoutPolls((await ordered(two)).asked)).toEqual([ORDER, LOOK]);
   });
@@ -249,6 +247,23 @@ describe('two devices whose settings have different versions, as a gateway gives
     const sent = sentByName({ bus: { exchange, outstanding: () => 0 }, device, clock }, close, order);
     await expect(sent).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
     expect(asked).toEqual([3]);
+  });
+
+  it('changed places while they were read again, after their names were: they are known again', async () => {
+    const two = await openTwo();
+    const { link, first, second, exchange } = two;
+    await using _ = link;
+    first.behave = ([, functionCode, page], answer) => {
+      const reply = answer();
+      if (functionCode !== 3 || page !== 3) return reply;
+      first.behave = undefined;
+      exchange();
+      return reply;
+    };
+    for (const { device } of [first, second]) device.restart(link.clock.monotonic());
+    await link.clock.advance(12_000);
+    expect(link.report('GIO-0001')).toMatchObject({ connected: true, address: 18 });
+    expect(link.report('GIO-0002')).toMatchObject({ connected: true, address: 17 });
   });
 
   it('changed places between the last poll and the order: it is not confirmed', async () => {

@@ -16,6 +16,8 @@ export interface Naming {
   taken(span: Span, image: Image, { askedAt, isSame }: { askedAt: number; isSame(): boolean }): void;
   /** A reply was missed. */
   doubt(): void;
+  /** Another one may be there, as a missed reply or its version shows: its name is to be read. */
+  isDoubted(): boolean;
 }
 
 export function openNaming({ identity, settings }: Profile, isAlone: (version: number) => boolean): Naming {
@@ -24,8 +26,10 @@ export function openNaming({ identity, settings }: Profile, isAlone: (version: n
   let namedAt = Number.NEGATIVE_INFINITY;
   /** Of its settings, as it was shown before it said its name. Shown again after that it is its own, whoever changed places meanwhile. */
   let version: number | undefined;
+  let isDoubted = false;
 
   function doubt(): void {
+    isDoubted = true;
     namedAt = Number.NEGATIVE_INFINITY;
     version = undefined;
   }
@@ -33,9 +37,11 @@ export function openNaming({ identity, settings }: Profile, isAlone: (version: n
   return {
     namedAt: () => namedAt,
     doubt,
+    isDoubted: () => isDoubted,
     taken(span, image, { askedAt, isSame }) {
       const shown = settings && numberAt(image, settings.inForce);
       if (name && isWithin(name, span)) {
+        isDoubted = false;
         if (!isSame()) return doubt();
         namedAt = Math.max(namedAt, askedAt);
         version = shown;

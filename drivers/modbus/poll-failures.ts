@@ -29,18 +29,16 @@ export type PollFailures = ReturnType<typeof openPollFailures>;
 /** Of what was asked. `reading`: the step that reads it. */
 export function openPollFailures(
   { profile, clock, staysClosed }: PollFailuresOptions,
-  state: Pick<DeviceState, 'hwId' | 'identify' | 'doubt'>,
+  state: Pick<DeviceState, 'hwId' | 'identify' | 'doubt' | 'isDoubted'>,
   reading: (span: Span) => Step,
 ) {
   const { hwId } = profile.identity;
   const name = hwId && reading({ table: hwId.table, address: hwId.address, quantity: hwId.registers });
-  /** A reply was missed: from then on another device may be in its place. */
-  let isDoubted = false;
   let namedAt = Number.NEGATIVE_INFINITY;
   /** Since its name was read: a device that is asked seldom is not asked for its name alone. */
   let hasPolled = false;
   const isNameDue = () =>
-    isDoubted ||
+    state.isDoubted() ||
     state.identify() !== state.hwId() ||
     (hasPolled && clock.monotonic() - namedAt >= NAME_EVERY_MS);
   /** Of one step, in a row. */
@@ -68,7 +66,6 @@ export function openPollFailures(
       failures = 0;
       hasPolled = asked !== name;
       if (asked !== name) return undefined;
-      isDoubted = false;
       namedAt = clock.monotonic();
       if (state.identify() === state.hwId()) return undefined;
       return 'another device answers where one was: it is read again';
@@ -78,10 +75,7 @@ export function openPollFailures(
      * grows old, and one whose watchdog has run out meanwhile may take nothing but the first steps of a contact.
      */
     failed(step: Step, isContact: boolean, error: DriverError): boolean {
-      if (error.code === 'NO_REPLY') {
-        isDoubted = true;
-        state.doubt();
-      }
+      if (error.code === 'NO_REPLY') state.doubt();
       if (!isRefusal(error) && (!isContact || error.code === 'NO_REPLY')) return false;
       failures += 1;
       if (step.opens) closed();
