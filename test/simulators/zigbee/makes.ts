@@ -39,11 +39,18 @@ export const MAKES = {
       unfetched: /MAC_TRANSACTION_EXPIRED/,
       unplugged: /opening socket/,
     },
-    /** Test files of this make alone: of its wire, and of what the other one does not have. */
+    /**
+     * Test files of this make alone: of its wire, of what the other one does not have, and of what locks are asked for and
+     * say, which is the same behind every coordinator and would take minutes more.
+     */
     alone: [
       'drivers/zigbee/z-stack*',
       'drivers/zigbee/fuzz.*',
       'drivers/zigbee/herdsman/port.*',
+      'drivers/zigbee/lock-families.*',
+      'drivers/zigbee/lock-users.*',
+      'drivers/zigbee/shared-addresses.*',
+      'drivers/zigbee/standard-locks.*',
       'test/simulators/zigbee/stick/*',
     ],
   },

@@ -369,8 +369,8 @@ export const gatewayChange = z.strictObject({
     .optional(),
   /** A device with this IEEE address joins at this network address, as the coordinator sees it. */
   forgedJoin: z.strictObject({ ieee: address, nwk: u16 }).optional(),
-  /** The next requests to send are refused for want of memory, in the answer to AF_DATA_REQUEST. */
-  full: count.optional(),
+  /** The next requests to send are refused for want of memory, in the answer to AF_DATA_REQUEST; 0: from now on none. */
+  full: z.union([z.literal(0), count]).optional(),
   /** Of the serial line of an EmberZNet stick: the next DATA frames (ash/link.ts). */
   ash: z.strictObject({ nak: count, lost: count, damaged: count }).partial().optional(),
 });
