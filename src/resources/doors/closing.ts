@@ -27,6 +27,8 @@ import { type End, endOf, INTERNAL, offline } from './outcome.ts';
 import type { DoorRow } from './table.ts';
 
 const REST_MS = 60_000;
+/** While what is due has to wait for a stand-open, of which it may turn out that nothing was sent. */
+const KEPT_OPEN_REST_MS = 1_000;
 /** After a fault of ours. */
 const BROKEN_REST_MS = 10_000;
 /** A bolt that a lock throws by itself and that springs back, as one that is blocked, does so within this time. */
@@ -123,8 +125,8 @@ export function openClosings(options: ClosingsOptions): Closings {
     for (const closing of all.values()) {
       if (closing.underWay) continue;
       if (closing.nextAt > now) rest = Math.min(rest, closing.nextAt - now);
-      else if (!options.keepsOpen(closing.row.mac))
-        void attempt(closing, closing.isLocked ? endWatched : isSeenLocked(closing) ? askSeen : tryOnce);
+      else if (options.keepsOpen(closing.row.mac)) rest = Math.min(rest, KEPT_OPEN_REST_MS);
+      else void attempt(closing, closing.isLocked ? endWatched : isSeenLocked(closing) ? askSeen : tryOnce);
     }
     return rest;
   }

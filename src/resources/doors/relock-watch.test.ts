@@ -1,5 +1,9 @@
-/** A lock that relocks by itself and has reported that it is locked is asked before the watch ends: the report may be old. */
+/**
+ * A lock that relocks by itself and has reported that it is locked is asked before the watch ends: the report may be old. One
+ * that the gateway locks waits for no standing open that did not begin.
+ */
 import { beforeEach, describe, expect, it } from 'vitest';
+import { DriverError } from '../../../drivers/contract/driver.ts';
 import type { DoorSite } from '../../../test/door-site.ts';
 import { MAC, openDoorSiteWithLock } from '../../../test/resources/doors/doors.ts';
 
@@ -50,4 +54,20 @@ describe('a lock that relocks by itself', () => {
     expect((await locking).body).toMatchObject({ outcome: 'confirmed' });
     expect(kinds()).toEqual(['lock']);
   });
+});
+
+it('a lock whose time is over while standing open is asked for is locked when nothing was sent of that', async () => {
+  await site.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
+  site.played.unlock = async () => ({ outcome: 'confirmed', relock: 'gateway' });
+  await unlock();
+  await site.clock.advance(4_000);
+  const { promise: asked, reject } = Promise.withResolvers<never>();
+  site.played.actuate = async (kind) => (kind === 'standOpen' ? asked : { outcome: 'confirmed' });
+  const standing = site.desk('POST', `/doors/${id}/stand-open`, { seconds: 600 });
+  await site.clock.advance(2_000);
+  expect(kinds()).toEqual(['standOpen']);
+  reject(new DriverError('DEVICE_OFFLINE', 'it sleeps'));
+  expect((await standing).body).toMatchObject({ outcome: 'waiting' });
+  await site.clock.advance(1_000);
+  expect([kinds(), (await relock()).pending]).toEqual([['standOpen', 'lock'], []]);
 });

@@ -375,6 +375,9 @@ describe('locking a door', () => {
     site.played.actuate = async () => ({ outcome: 'jammed' });
     expect((await lock()).body).toMatchObject({ outcome: 'jammed' });
     expect([kinds(), (await state()).standingOpen]).toEqual([['standOpen', 'lock'], null]);
+    // Nothing has to be locked: the caller knows that it jams.
+    await site.clock.advance(10 * MINUTE);
+    expect([kinds().length, alarms()]).toEqual([2, []]);
   });
 
   it('says that nothing was sent', async () => {
