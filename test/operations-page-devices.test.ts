@@ -119,7 +119,7 @@ it('says how well a bus is heard, and who is alive on it', async () => {
   // All addresses take minutes.
   const block = blockWith('bus doctor bus-1').replace('doctor bus-1', '$& --from 1 --to 4');
   const said = await typed(block);
-  expect(said).toMatch(/✓ +bus bus-1 +1 device answers/);
+  expect(said).toMatch(/✓ +bus bus-1 +devices that answer: 1 /);
   expect(said).toMatch(/^bus-1 +modbus .* up .* 1 of 1$/m);
 });
 

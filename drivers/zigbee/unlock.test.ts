@@ -84,9 +84,18 @@ describe('an unlock', () => {
     expect(second(operated, unanswered)).toMatchObject({ phase: 'sent' });
     expect(second(operated, unnamed, readLocked)).toMatchObject({ phase: 'sent' });
     expect(second(operated, unnamed, readUnlocked)).toEqual(confirmed);
-    expect(isReadDue(second(success, operated))).toBe(true);
+    expect(isReadDue(second(success, operated, unnamed))).toBe(true);
     expect(second(success, operated, readLocked, waited)).toEqual(accepted);
     expect(second(byHand, success, operated, readUnlocked, waited)).toEqual(accepted);
+  });
+
+  it('waits for the event that may name a hand also while an earlier one may owe its own', () => {
+    const second = afterLeft('unlocked', 'event', true);
+    expect(isReadDue(second(success, unlocked))).toBe(false);
+    expect(isReadDue(second(success, operated))).toBe(false);
+    expect(second(success, unlocked, readUnlocked)).toMatchObject({ phase: 'accepted' });
+    expect(second(success, unlocked, readUnlocked, byHand, unnamed, waited)).toEqual(accepted);
+    expect(second(success, unlocked, unnamed, readUnlocked)).toEqual(confirmed);
   });
 
   it('of the bolt to locked is confirmed by a read of it, whatever may arrive', () => {

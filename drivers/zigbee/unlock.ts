@@ -226,9 +226,9 @@ function withBetween({ evidence }: Shown, lockState: unknown): Evidence | undefi
   return lockState === LOCK_STATE.notFullyLocked ? (evidence ?? 'between') : evidence;
 }
 
-/** While an event of an earlier command may come, no event says who moved the bolt. */
-function waitsForName({ target, namesRadio, earlier }: Shown): boolean {
-  return target === 'unlocked' && namesRadio && earlier === 'none';
+/** Also while the event of an earlier command may come: one that names a hand says even then that it was no command. */
+function waitsForName({ target, namesRadio }: Shown): boolean {
+  return target === 'unlocked' && namesRadio;
 }
 
 function answered(state: Sent, payload: unknown): ActuationState {

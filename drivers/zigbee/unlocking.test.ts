@@ -124,12 +124,15 @@ describe('unlocking', () => {
     async ({ ieee, lateEventsMs }) => {
       await fresh(ieee);
       expect(await unlock(ieee)).toEqual(CONFIRMED);
-      await fresh(ieee);
-      await site.set(ieee, { faults: { stuck: true, lateEventsMs } });
-      const stuck = unlock(ieee);
-      await vi.waitFor(async () => expect(await commands(ieee)).toHaveLength(1));
-      await site.set(ieee, { manual: 'unlock' });
-      expect(await stuck).toEqual({ ...CONFIRMED, outcome: 'accepted' });
+      // The second time the event of the first may still come, as far as the gateway knows.
+      for (let time = 0; time < 2; time += 1) {
+        await fresh(ieee);
+        await site.set(ieee, { faults: { stuck: true, lateEventsMs } });
+        const stuck = unlock(ieee);
+        await vi.waitFor(async () => expect(await commands(ieee)).toHaveLength(1));
+        await site.set(ieee, { manual: 'unlock' });
+        expect(await stuck).toEqual({ ...CONFIRMED, outcome: 'accepted' });
+      }
     },
   );
 
