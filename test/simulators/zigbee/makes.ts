@@ -47,6 +47,7 @@ export const MAKES = {
       'drivers/zigbee/z-stack*',
       'drivers/zigbee/fuzz.*',
       'drivers/zigbee/herdsman/port.*',
+      'drivers/zigbee/half-updates.*',
       'drivers/zigbee/lock-families.*',
       'drivers/zigbee/lock-users.*',
       'drivers/zigbee/shared-addresses.*',
