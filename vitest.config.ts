@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { configDefaults, defineConfig } from 'vitest/config';
 import { coordinatorTests, fastTests } from './test/fast.ts';
-import { MAKES } from './test/simulators/zigbee/makes.ts';
+import { LONG_WITH_BOTH, MAKES } from './test/simulators/zigbee/makes.ts';
 
 const { TEST_REPORT } = process.env;
 // Code is compiled once for all the workers, gateways, hosts and simulators that a run starts: it starts a thousand.
@@ -23,15 +23,17 @@ const others = {
   },
 };
 
-const makes = Object.keys(MAKES).map((make) => {
-  const ofOthers = Object.entries(MAKES).flatMap(([other, { alone }]) => (other === make ? [] : alone));
-  const test = { name: make, include: COORDINATOR_TESTS, exclude: [...configDefaults.exclude, ...ofOthers] };
-  return { extends: true as const, test: { ...test, provide: { make: make as keyof typeof MAKES } } };
-});
+const makes = (mode: string) =>
+  Object.keys(MAKES).map((make) => {
+    const ofOthers = Object.entries(MAKES).flatMap(([other, { alone }]) => (other === make ? [] : alone));
+    const left = make === 'zstack' || mode === 'makes' ? ofOthers : [...ofOthers, ...LONG_WITH_BOTH];
+    const test = { name: make, include: COORDINATOR_TESTS, exclude: [...configDefaults.exclude, ...left] };
+    return { extends: true as const, test: { ...test, provide: { make: make as keyof typeof MAKES } } };
+  });
 
 export default defineConfig(({ mode }) => ({
   test: {
-    projects: mode === 'fast' ? [fast] : [fast, others, ...makes],
+    projects: { fast: [fast], makes: makes(mode) }[mode] ?? [fast, others, ...makes(mode)],
     // Real sockets, brokers and child processes on two cores: one file may hold a worker for minutes.
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -39,19 +39,11 @@ export const MAKES = {
       unfetched: /MAC_TRANSACTION_EXPIRED/,
       unplugged: /opening socket/,
     },
-    /**
-     * Test files of this make alone: of its wire, of what the other one does not have, and of what locks are asked for and
-     * say, which is the same behind every coordinator and would take minutes more.
-     */
+    /** Test files of this make alone: of its wire, and of what the other one does not have. */
     alone: [
       'drivers/zigbee/z-stack*',
       'drivers/zigbee/fuzz.*',
       'drivers/zigbee/herdsman/port.*',
-      'drivers/zigbee/half-updates.*',
-      'drivers/zigbee/lock-families.*',
-      'drivers/zigbee/lock-users.*',
-      'drivers/zigbee/shared-addresses.*',
-      'drivers/zigbee/standard-locks.*',
       'test/simulators/zigbee/stick/*',
     ],
   },
@@ -90,3 +82,20 @@ export const MAKES = {
     ],
   },
 } as const;
+
+/**
+ * What is least about the coordinator and takes longest: `npm test` runs it with Z-Stack, so that it ends within half an hour,
+ * and `npm test -- --mode makes` with both.
+ */
+export const LONG_WITH_BOTH = [
+  'gateway',
+  'half-updates',
+  'link',
+  'lock-families',
+  'lock-users',
+  'pty',
+  'recovery',
+  'shared-addresses',
+  'sleeping-locks',
+  'standard-locks',
+].map((name) => `drivers/zigbee/${name}.test.ts`);
