@@ -101,3 +101,30 @@ it.each([
     expect(await movements(gateway, stays)).toEqual([]);
   },
 );
+
+const drop = ({ simulated }: Gateway) => simulated.drop();
+const killHost = async ({ hostPid }: Gateway) => void process.kill(hostPid(), 'SIGKILL');
+it.each([
+  [1, 'Z-Stack', 'its connection broke', drop],
+  [2, 'EmberZNet', 'its connection broke', drop],
+  [2, 'EmberZNet', 'its host was killed', killHost],
+])('gateway %i, %s: locks after a move that its next start finishes, as %s', async (number, _, __, lose) => {
+  const gateway = all.gateways[number - 1] as Gateway;
+  const [mac] = macs(number);
+  await gateway.simulated.set(mac, { manual: 'unlock' });
+  await waitFor(async () => expect((await stateOf(mac)).lockState).toMatchObject({ value: 'unlocked' }));
+  await gateway.simulated.set(mac, { clearLog: true });
+  const { zigbeeChannel } = (await gateway.read()) as { zigbeeChannel: number };
+  const channel = zigbeeChannel === 20 ? 25 : 20;
+  const body = { channel, confirm: true };
+  await all.call('POST', `/network/zgate/${gateway.deviceId}/channel-move`, body);
+  await waitFor(async () => expect((await stateOf(mac)).connection.status).toBe('unknown'));
+  expect(await post(mac, 'lock')).toMatchObject({ status: 200, body: { outcome: 'waiting' } });
+  await lose(gateway);
+  await waitFor(async () =>
+    expect(await gateway.read()).toMatchObject({ connectionState: { connected: false } }),
+  );
+  await waitFor(async () => expect((await stateOf(mac)).lastLock).toMatchObject({ outcome: 'confirmed' }));
+  expect(await gateway.simulated.state(mac)).toMatchObject({ lockState: LOCKED, channel });
+  expect(await movements(gateway, mac)).toEqual(['lock by rf']);
+});

@@ -71,6 +71,41 @@ describe('a channel move', () => {
     expect(bed.changes).toEqual([[A, true]]);
   });
 
+  it.each(['LINK_LOST', 'OUTCOME_UNKNOWN'] as const)(
+    'that fails with %s goes on until its link is up again, which takes it up, or was away for a minute',
+    async (code) => {
+      const bed = await openTestbed();
+      bed.report();
+      const lose = async () => {
+        const { promise: moving, reject } = Promise.withResolvers<Plain>();
+        bed.played.answer = () => moving;
+        await bed.post(`/${A}/channel-move`, { channel: 15 });
+        await expect.poll(() => bed.zgates.moving(A)).toBeDefined();
+        const over = bed.zgates.moving(A)?.over;
+        // That the link is down is said after it, or before.
+        reject(new DriverError(code, 'the connection is gone'));
+        bed.zgates.link('zb-1', false);
+        await bed.clock.advance(59_999);
+        expect(bed.zgates.moving(A)?.over).toBe(over);
+        return { over };
+      };
+      const first = await lose();
+      bed.zgates.link('zb-1', true);
+      await first.over;
+      expect(bed.zgates.moving(A)).toBeUndefined();
+      await expect(bed.jobs[0]?.ended).rejects.toMatchObject({ code });
+
+      const second = await lose();
+      await bed.clock.advance(1);
+      await second.over;
+      expect(bed.zgates.moving(A)).toBeUndefined();
+      // Of a daemon that ends nothing is waited for.
+      const third = await lose();
+      bed.jobs[2]?.stop.abort();
+      await third.over;
+    },
+  );
+
   it('goes to a busy channel when it is ordered, and says that it is busy', async () => {
     const bed = await openTestbed();
     bed.report();

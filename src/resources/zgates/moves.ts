@@ -9,6 +9,7 @@ import { channelsApplied } from '../../../drivers/contract/settings.ts';
 import type { MoveChannel } from '../../../drivers/contract/zgate.ts';
 import { GatehouseError, notPossible } from '../../platform/errors.ts';
 import { type Caller, SYSTEM_PRINCIPAL, TECHNICIANS } from '../../platform/principal.ts';
+import { AWAKE } from '../../platform/waking.ts';
 import type { ReportProgress } from '../../services/jobs/job-order.ts';
 import type { ChannelMoveBody, ShownEnergies, ShownStayedBehind } from './action-schema.ts';
 import type { Channels } from './channels.ts';
@@ -46,7 +47,7 @@ interface AbsentLock {
 export interface NetworkMove {
   /** Epoch milliseconds. */
   since: number;
-  /** Resolves when it is over, however it ended. */
+  /** Resolves when it is over, however it ended; of one whose link was lost, when that is up again or has been away for long. */
   over: Promise<void>;
 }
 
@@ -57,6 +58,8 @@ export interface Moves {
   stayedBehind(row: ZgateRow): GatewayLock[];
   /** The move of its network that is being carried out. */
   underWay(deviceId: string): NetworkMove | undefined;
+  /** The link of the gateway came up. */
+  linkUp(deviceId: string): void;
   start(deviceId: string, body: ChannelMoveBody, caller: Caller): Promise<unknown>;
   /** Because the allowed channels exclude the present one. Rejects with a DriverError; resolves once it has moved. */
   byItself(row: ZgateRow, to: number): Promise<void>;
@@ -115,6 +118,7 @@ export function openMoves(options: MovesOptions): Moves {
       return locksOf(row.device_id).filter((lock) => hasStayedBehind(lock, channel));
     },
     underWay: underWay.of,
+    linkUp: underWay.linkUp,
 
     async start(deviceId, body, caller) {
       const row = existing(table, deviceId);
@@ -178,14 +182,21 @@ const UNOBSERVED: Observer = { check() {}, moved() {}, failed() {} };
 
 /** Moves that a gateway has been ordered, and is carrying out. */
 function openUnderWay({ clock, channels, connectionChanged }: MovesOptions) {
-  const moves = new Map<string, NetworkMove>();
+  const moves = new Map<string, NetworkMove & { linkUp: AbortController }>();
   return {
-    of: (deviceId: string) => moves.get(deviceId),
-    async during<T>(deviceId: string, work: () => Promise<T>): Promise<T> {
+    of: (deviceId: string): NetworkMove | undefined => moves.get(deviceId),
+    linkUp: (deviceId: string) => moves.get(deviceId)?.linkUp.abort(AWAKE),
+    async during<T>(deviceId: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
       const { promise: over, resolve } = Promise.withResolvers<void>();
-      moves.set(deviceId, { since: clock.now(), over });
+      const linkUp = new AbortController();
+      moves.set(deviceId, { since: clock.now(), over, linkUp });
       try {
         return await work();
+      } catch (error) {
+        // The link starts again on the channel that its driver has stored: until it is up, what waits could not be sent.
+        const back = AbortSignal.any([signal, linkUp.signal]);
+        if (isLinkLost(error)) await clock.sleep(MOVE_TIMEOUT_MS, back).catch(() => undefined);
+        throw error;
       } finally {
         moves.delete(deviceId);
         resolve();
@@ -194,6 +205,10 @@ function openUnderWay({ clock, channels, connectionChanged }: MovesOptions) {
       }
     },
   };
+}
+
+function isLinkLost(error: unknown): boolean {
+  return error instanceof DriverError && ['LINK_LOST', 'OUTCOME_UNKNOWN'].includes(error.code);
 }
 
 async function move(
@@ -213,7 +228,9 @@ async function move(
   signal.throwIfAborted();
   const data: MoveChannel = { channel: to };
   const command = { kind: 'moveChannel', data, timeoutMs: MOVE_TIMEOUT_MS };
-  const moved = await options.underWay.during(deviceId, () => field.execute(row.link, command, signal));
+  const moved = await options.underWay.during(deviceId, signal, () =>
+    field.execute(row.link, command, signal),
+  );
   const answer = channelsApplied.safeParse(moved);
   if (answer.data?.zigbeeChannel !== to)
     throw new DriverError('BAD_REPLY', `the gateway did not say that the network is on channel ${to}`);

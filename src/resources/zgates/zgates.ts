@@ -140,7 +140,7 @@ export async function openZgates(options: ZgatesOptions): Promise<Zgates> {
     link(linkId, up) {
       channels.link(linkId, up);
       const deviceId = gatewayOfLink.get(linkId);
-      if (!up && deviceId !== undefined) joining.linkLost(deviceId);
+      if (deviceId !== undefined) (up ? moves.linkUp : joining.linkLost)(deviceId);
       if (!up) return;
       snapshots
         .linkUp(linkId)
