@@ -99,6 +99,8 @@ it.each([
       Math.floor(passedMs) - 1_000,
     );
     expect(await movements(gateway, stays)).toEqual([]);
+    // It would go on waiting for the lock that stays.
+    await all.call('DELETE', `/jobs/${moved.body.id}`);
   },
 );
 
@@ -117,7 +119,8 @@ it.each([
   const { zigbeeChannel } = (await gateway.read()) as { zigbeeChannel: number };
   const channel = zigbeeChannel === 20 ? 25 : 20;
   const body = { channel, confirm: true };
-  await all.call('POST', `/network/zgate/${gateway.deviceId}/channel-move`, body);
+  const moved = await all.call('POST', `/network/zgate/${gateway.deviceId}/channel-move`, body);
+  expect(moved.status).toBe(202);
   await waitFor(async () => expect((await stateOf(mac)).connection.status).toBe('unknown'));
   expect(await post(mac, 'lock')).toMatchObject({ status: 200, body: { outcome: 'waiting' } });
   await lose(gateway);

@@ -125,7 +125,8 @@ it('a network moves as a job, and takes its locks along', async () => {
   await first.behave('zb-1', LOCK, { stays: true });
   await first.play('permitJoin', { seconds: 60, allowed: [], installCodes: [] });
   await first.play('join', { hwId: NEW });
-  await first.zgates.moveChannel(ZGATE, { channel: 20, confirm: false }, CALLER);
+  // Until the new one has been heard, the move asks for a confirmation.
+  await waitFor(() => first.zgates.moveChannel(ZGATE, { channel: 20, confirm: false }, CALLER));
   const [job] = first.jobs.running();
   await waitFor(() =>
     expect(first.jobs.get(job?.id ?? '', CALLER.principal).progress).toMatchObject({ done: 1, total: 2 }),
