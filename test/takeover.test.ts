@@ -132,7 +132,11 @@ function copyOf(from: string, to: string): void {
 async function beginsByWord(one: Played, nats: NatsCluster): Promise<void> {
   one.join(nats, 'first');
   one.begin();
-  expect(await one.run('cluster', 'promote', '--yes')).toContain('first is active (epoch 1)');
+  // Again, as it says itself, while the servers still agree on who leads.
+  await vi.waitFor(
+    async () => expect(await one.run('cluster', 'promote', '--yes')).toContain('first is active (epoch 1)'),
+    PATIENCE,
+  );
   await serves(one);
   await one.kill();
 }
