@@ -1,4 +1,4 @@
-/** Networks that move to another channel under the real daemon, with the pauses of the real library: what doors are told meanwhile. */
+/** Networks that move to another channel under the real daemon, with the pauses of the real library: which orders wait, and what is shown of the locks. */
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import type { GatewayPlan } from './simulators/zigbee/plan.ts';
 import { type Gateway, openZigbeeSite, waitFor, type ZigbeeSite } from './zigbee-site.ts';

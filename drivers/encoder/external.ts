@@ -200,7 +200,7 @@ async function disconnect(link: Link, encoderId: string): Promise<void> {
   }
 }
 
-/** Once more, where the broker has learned only later whom it is to shut out. */
+/** Once more, for a broker that reads the revocation list later. */
 function disconnectSettled(link: Link, encoderId: string): void {
   const { administration, clock, close } = link;
   if (administration.settlesMs === undefined) return;

@@ -18,29 +18,35 @@ import { sentByName } from './orders.ts';
 const IO = profileNamed('gatehouse-io');
 const pulse = (more: object = {}) => ({ hwId: 'GIO-0001', relay: 2, milliseconds: 3_000, ...more });
 
+type Board = ReturnType<typeof station>;
+const pulsesOf = ({ device }: Board) => (device.describe(0).pulse as { takenMs: number[] }).takenMs.length;
+
+/** One at 17 and one at 18, on a link that has just begun. */
+async function openBoards(first: Board, second: Board) {
+  const stations = new Map<number, TestDevice>([
+    [17, first],
+    [18, second],
+  ]);
+  const link = await openTestLink({
+    stations,
+    profiles: { 'gatehouse-io': IO },
+    options: { devices: [{ unitId: 17 }, { unitId: 18 }] },
+  });
+  return { link, stations, first, second };
+}
+
 describe('two devices that change places between two polls, or at the moment of an order', () => {
   /** GIO-0001 at 17 and GIO-0002 at 18, met. */
   async function openTwo() {
-    const [first, second] = [io('GIO-0001'), io('GIO-0002')];
-    const stations = new Map<number, TestDevice>([
-      [17, first],
-      [18, second],
-    ]);
-    const link = await openTestLink({
-      stations,
-      profiles: { 'gatehouse-io': IO },
-      options: { devices: [{ unitId: 17 }, { unitId: 18 }] },
-    });
-    await link.clock.advance(2_000);
+    const two = await openBoards(io('GIO-0001'), io('GIO-0002'));
+    await two.link.clock.advance(2_000);
     const devices = [
       { address: 17, hwId: 'GIO-0001' },
       { address: 18, hwId: 'GIO-0002' },
     ];
-    await link.execute('watch', { devices });
-    return { link, stations, first, second };
+    await two.link.execute('watch', { devices });
+    return two;
   }
-  const pulsesOf = ({ device }: ReturnType<typeof io>) =>
-    (device.describe(0).pulse as { takenMs: number[] }).takenMs.length;
 
   it.each([
     ['and restart', true],
@@ -167,23 +173,12 @@ describe('two devices whose settings have different versions, as a gateway gives
 
   /** GIO-0001 at 17 and GIO-0002 at 18, met, and polled long enough that names were read twice, and not just now. */
   async function openTwo(versions: [number, number] = [4, 5]) {
-    const [first, second] = [board('GIO-0001', versions[0]), board('GIO-0002', versions[1])];
-    const stations = new Map<number, TestDevice>([
-      [17, first],
-      [18, second],
-    ]);
-    const link = await openTestLink({
-      stations,
-      profiles: { 'gatehouse-io': IO },
-      options: { devices: [{ unitId: 17 }, { unitId: 18 }] },
-    });
-    await link.clock.advance(75_000);
-    const exchange = () => stations.set(17, second).set(18, first);
-    return { link, stations, first, second, exchange };
+    const two = await openBoards(board('GIO-0001', versions[0]), board('GIO-0002', versions[1]));
+    await two.link.clock.advance(75_000);
+    const exchange = () => two.stations.set(17, two.second).set(18, two.first);
+    return { ...two, exchange };
   }
   type Two = Awaited<ReturnType<typeof openTwo>>;
-  const pulsesOf = ({ device }: Two['first']) =>
-    (device.describe(0).pulse as { takenMs: number[] }).takenMs.length;
   /** What an order to 17 sends, until its answer. */
   async function ordered({ link }: Two): Promise<{ asked: string[]; result: unknown }> {
     const { length } = link.wire.sent;

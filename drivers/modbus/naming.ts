@@ -24,7 +24,7 @@ export function openNaming({ identity, settings }: Profile, isAlone: (version: n
   const name = identity.hwId && spanOf(identity.hwId);
   const inForce = settings && spanOf(settings.inForce);
   let namedAt = Number.NEGATIVE_INFINITY;
-  /** Of its settings, as it was shown before it said its name. Shown again after that it is its own, whoever changed places meanwhile. */
+  /** Of its settings, as it was read before its name. When it is read again after the name, it belongs to that name, also if devices changed places in between. */
   let version: number | undefined;
   let isDoubted = false;
 

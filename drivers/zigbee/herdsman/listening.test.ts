@@ -29,7 +29,7 @@ function open() {
   };
 }
 
-it('keeps when a device spoke itself, whoever speaks of it', () => {
+it('keeps when a device spoke itself, also where others speak of it', () => {
   const { device, says } = open();
   for (const reason of ['networkAddress', 'deviceJoined']) says(reason, 10);
   expect(device._lastSeen).toBe(5);

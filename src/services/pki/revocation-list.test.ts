@@ -40,7 +40,7 @@ async function site() {
 }
 
 it.skipIf(!hasOpenssl)(
-  'shuts out whom it names, and no one else, whatever the clock of the broker says',
+  'shuts out the encoders that it names, and no others, whatever the clock of the broker says',
   async () => {
     const { ca, register, verify } = await site();
     const [gone, there] = [await register('desk-1', 1), await register('desk-1', 2)];
