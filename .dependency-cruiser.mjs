@@ -14,7 +14,7 @@ const LIBRARIES = {
   '@hono/node-server': 'src/platform/http/server.ts',
   '@peculiar/x509': 'src/services/pki/certificates.ts',
   '@prometheus-io/client': 'src/services/metrics/exposition.ts',
-  '@serialport/(?:bindings-cpp|stream)': 'drivers/bus/serial-binding.ts',
+  '@serialport/(?:bindings-cpp|stream)': 'drivers/bus/serial-port.ts',
   '@serialport/parser-delimiter': 'drivers/dcon/wire.ts',
   aedes: 'drivers/encoder/embedded.ts',
   'age-encryption': 'src/platform/age.ts',
@@ -27,7 +27,7 @@ const LIBRARIES = {
   'mqtt-packet': 'drivers/encoder/embedded.ts',
   pino: 'src/platform/log.ts',
   'reflect-metadata': 'src/services/pki/certificates.ts',
-  serialport: 'drivers/bus/serial-binding.ts',
+  serialport: 'drivers/bus/serial-port.ts',
   yaml: 'src/platform/yaml/yaml-file.ts',
   'zigbee-herdsman': 'drivers/zigbee/herdsman/herdsman.ts',
 };
