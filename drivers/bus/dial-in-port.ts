@@ -6,7 +6,8 @@
 
 import { createServer, type Server, type Socket } from 'node:net';
 import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
-import { type Clock, DriverError } from '../contract/driver.ts';
+import { DriverError } from '../contract/driver.ts';
+import { within } from '../contract/waiting.ts';
 import type { OpenPort } from './port.ts';
 import { portOn } from './tcp-port.ts';
 
@@ -35,12 +36,10 @@ export const openDialInPort: OpenPort = async (options, listener, { clock }, sig
   });
   try {
     await listening(server, name);
-    const socket = await awaited(
-      arrived.promise,
-      { clock, signal },
-      () => refused?.message ?? `${allowedPeer} has not dialled in`,
-      name,
-    );
+    const late = () =>
+      new DriverError('LINK_LOST', `${name}: ${refused?.message ?? `${allowedPeer} has not dialled in`}`);
+    const socket = await within(arrived.promise, PATIENCE_MS, clock, late, signal);
+    signal.throwIfAborted();
     const port = portOn(socket, { name, words: WORDS, latencyMs: 0 }, listener);
     return {
       ...port,
@@ -73,24 +72,6 @@ async function listening(server: Server, name: string): Promise<void> {
     );
     server.listen({ host, port: Number(port), backlog: 4 }, resolve);
   });
-}
-
-async function awaited(
-  socket: Promise<Socket>,
-  { clock, signal }: { clock: Clock; signal: AbortSignal },
-  why: () => string,
-  name: string,
-): Promise<Socket> {
-  const over = new AbortController();
-  const late = clock.sleep(PATIENCE_MS, AbortSignal.any([signal, over.signal])).then(
-    () => undefined,
-    () => undefined,
-  );
-  const arrived = await Promise.race([socket, late]);
-  over.abort();
-  signal.throwIfAborted();
-  if (arrived) return arrived;
-  throw new DriverError('LINK_LOST', `${name}: ${why()}`);
 }
 
 /** An IPv4 address that came over IPv6 (RFC 4291, 2.5.5.2) is that address. */

@@ -4,6 +4,7 @@
  * confirmed each setting, and nothing of the negotiation ever reaches the bus.
  */
 import { type Clock, DriverError } from '../contract/driver.ts';
+import { settles } from '../contract/waiting.ts';
 import type { LineSettings } from './options.ts';
 import type { OpenPort, Port } from './port.ts';
 import { tcpPortTo } from './tcp-port.ts';
@@ -115,11 +116,6 @@ function openNegotiation(name: string, clock: Clock, signal: AbortSignal) {
     },
     /** Until `verdictOf` says that it is over. Throws LINK_LOST, and then the port is closed. */
     async run(port: Port, begin: () => void, verdictOf: (settled: Settling) => Verdict): Promise<void> {
-      const over = new AbortController();
-      const late = clock.sleep(NEGOTIATION_MS, AbortSignal.any([signal, over.signal])).then(
-        () => ({ why: UNANSWERED }),
-        () => ({ why: 'it is not wanted any more' }),
-      );
       const settled = new Promise<Verdict>((resolve) => {
         judge = (one) => {
           const verdict = one instanceof Error ? { why: one.message } : verdictOf(one);
@@ -127,9 +123,9 @@ function openNegotiation(name: string, clock: Clock, signal: AbortSignal) {
         };
       });
       begin();
-      const verdict = await Promise.race([settled, late]);
-      over.abort();
+      const isSettled = await settles(settled, NEGOTIATION_MS, clock, signal);
       judge = undefined;
+      const verdict = isSettled ? await settled : { why: UNANSWERED };
       if (typeof verdict !== 'object') return;
       await port[Symbol.asyncDispose]();
       signal.throwIfAborted();

@@ -1,6 +1,7 @@
 /** What is behind a TCP connection: a serial device server in TCP server mode (raw, no RFC 2217), or a gateway. */
 import { connect, type Socket } from 'node:net';
 import { type Clock, DriverError } from '../contract/driver.ts';
+import { settles } from '../contract/waiting.ts';
 import type { OpenPort, Port } from './port.ts';
 
 const CONNECT_MS = 5_000;
@@ -28,37 +29,20 @@ export const openTcpPort: OpenPort = tcpPortTo({
 
 /** What it opens throws LINK_LOST when no one accepts the connection. */
 export function tcpPortTo(words: PeerWords): OpenPort {
-  return async (options, listener, context, signal) =>
-    await openSocket(words, { options, listener, context, signal });
-}
-
-interface Opening {
-  options: Parameters<OpenPort>[0];
-  listener: Parameters<OpenPort>[1];
-  context: Parameters<OpenPort>[2];
-  signal: AbortSignal;
-}
-
-async function openSocket(
-  words: PeerWords,
-  { options: { port: name }, listener, context: { clock }, signal }: Opening,
-): Promise<Port> {
-  signal.throwIfAborted();
-  const { hostname, port } = new URL(name);
-  const host = hostname.replace(/^\[(.*)\]$/, '$1');
-  const socket = connect({
-    host,
-    port: Number(port),
-    noDelay: true,
-    keepAlive: true,
-    keepAliveInitialDelay: KEEP_ALIVE_AFTER_MS,
-  });
-  let reason: Error | undefined;
-  socket.on('error', (error) => {
-    reason = error;
-  });
-  const latencyMs = await connected(socket, { name, clock, signal }, () => reason);
-  return portOn(socket, { name, words, latencyMs }, listener);
+  return async ({ port: name }, listener, { clock }, signal) => {
+    signal.throwIfAborted();
+    const { hostname, port } = new URL(name);
+    const host = hostname.replace(/^\[(.*)\]$/, '$1');
+    const socket = connect({
+      host,
+      port: Number(port),
+      noDelay: true,
+      keepAlive: true,
+      keepAliveInitialDelay: KEEP_ALIVE_AFTER_MS,
+    });
+    const latencyMs = await connected(socket, name, clock, signal);
+    return portOn(socket, { name, words, latencyMs }, listener);
+  };
 }
 
 /** A connection that stands, as a port. */
@@ -107,13 +91,12 @@ export function portOn(
 }
 
 /** Resolves with the round trip, milliseconds: what the handshake took. */
-async function connected(
-  socket: Socket,
-  { name, clock, signal }: { name: string; clock: Clock; signal: AbortSignal },
-  reason: () => Error | undefined,
-): Promise<number> {
+async function connected(socket: Socket, name: string, clock: Clock, signal: AbortSignal): Promise<number> {
+  let reason: Error | undefined;
+  socket.on('error', (error) => {
+    reason = error;
+  });
   let attemptedAt = clock.monotonic();
-  const over = new AbortController();
   // After the name was looked up, and for the address that is tried last.
   socket.on('connectionAttempt', () => {
     attemptedAt = clock.monotonic();
@@ -121,15 +104,10 @@ async function connected(
   const settled = new Promise<boolean>((resolve) => {
     socket.once('connect', () => resolve(true)).once('close', () => resolve(false));
   });
-  const late = clock.sleep(CONNECT_MS, AbortSignal.any([signal, over.signal])).then(
-    () => false,
-    () => false,
-  );
-  const isConnected = await Promise.race([settled, late]);
-  over.abort();
+  const isConnected = (await settles(settled, CONNECT_MS, clock, signal)) && (await settled);
   if (isConnected && !signal.aborted) return Math.min(LATENCY_MAX_MS, clock.monotonic() - attemptedAt);
   socket.destroy();
   signal.throwIfAborted();
-  const why = reason()?.message ?? `no connection within ${CONNECT_MS / 1_000} s`;
+  const why = reason?.message ?? `no connection within ${CONNECT_MS / 1_000} s`;
   throw new DriverError('LINK_LOST', `${name}: ${why}`);
 }
