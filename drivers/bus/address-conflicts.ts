@@ -1,27 +1,38 @@
-/** Addresses where two devices may answer (conflict-evidence.ts): detects them, warns, and keeps them from disturbing the others. */
+/**
+ * Addresses where two devices may answer: detects them, warns, and keeps them from disturbing the others. When both speak at once, what
+ * is heard there is damaged, and nowhere else; when one speaks behind the other, it disturbs the exchange that follows.
+ */
 import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
 import type { Clock } from '../contract/driver.ts';
-import { isConflict, nextEvidence, wasFollowed } from './conflict-evidence.ts';
 import type { Exchange } from './exchange.ts';
 import type { Conversation } from './line.ts';
 import { openMissedRequests } from './outstanding-requests.ts';
 import { isAnswer } from './reply.ts';
-import type { Station } from './station.ts';
+
+/** A station, as far as a second device may be at its address. */
+export interface Contestable {
+  readonly address: number;
+  /** As its poll was informed; undefined until the first answer or the third miss. */
+  isAlive: boolean | undefined;
+  evidence: ConflictEvidence;
+  /** The exchange after its last one was disturbed: the next poll listens for a second device behind the reply. */
+  isSuspected: boolean;
+}
 
 export interface AddressConflicts {
   /** The exchange to use: after a doubt it goes on listening behind the reply. */
-  asked<Reply>(station: Station, exchange: Exchange<Reply>, by: 'poll' | 'order'): Exchange<Reply>;
-  ended(station: Station, conversation: Conversation): void;
+  asked<Reply>(station: Contestable, exchange: Exchange<Reply>, by: 'poll' | 'order'): Exchange<Reply>;
+  ended(station: Contestable, conversation: Conversation): void;
   /** The wait for its reply was cut short: the reply may still come. */
-  yielded(station: Station, conversation: Conversation): void;
+  yielded(station: Contestable, conversation: Conversation): void;
   /** A reply of it was heard late. */
-  spokeLate(station: Station): void;
+  spokeLate(station: Contestable): void;
   /** They answered with no question open. */
   answeredAgain(addresses: readonly number[]): void;
   /** As in bus.ts. */
   isContested(address: number): boolean;
   /** How long not to poll it again. */
-  spacingMs(station: Station): number;
+  spacingMs(station: Contestable): number;
   warnings(): BusWarning[];
 }
 
@@ -31,16 +42,16 @@ const LISTENING_SHARE = 0.1;
 const SUSPECT_EVERY_MS = 1_000;
 
 export function openAddressConflicts(
-  stations: ReadonlyMap<number, Station>,
+  stations: ReadonlyMap<number, Contestable>,
   clock: Clock,
   turnaroundMaxMs: number,
 ): AddressConflicts {
   const listeningEveryMs = turnaroundMaxMs / LISTENING_SHARE;
-  let last: { station: Station; endedAt: number } | undefined;
+  let last: { station: Contestable; endedAt: number } | undefined;
   let listensFrom = Number.NEGATIVE_INFINITY;
   const missed = openMissedRequests();
 
-  function isSuspect(station: Station): boolean {
+  function isSuspect(station: Contestable): boolean {
     const others = [...stations.values()]
       .filter((other) => other !== station)
       .map(({ evidence }) => evidence);
@@ -48,7 +59,7 @@ export function openAddressConflicts(
   }
 
   /** A late reply of the same device may be all that is wrong with this exchange. */
-  function isExplained({ address }: Station, { outcome, isFollowed, endedAt }: Conversation): boolean {
+  function isExplained({ address }: Contestable, { outcome, isFollowed, endedAt }: Conversation): boolean {
     return (outcome.kind === 'foreign' || isFollowed === true) && missed.explains(address, endedAt);
   }
 
@@ -102,4 +113,60 @@ export function openAddressConflicts(
         .filter(isSuspect)
         .map(({ address }) => busWarning('ADDRESS_TWICE_SUSPECTED', { address })),
   };
+}
+
+// The evidence at one address.
+
+interface ConflictEvidence {
+  /** 0 to 1: how much of what was heard lately was damaged. */
+  readonly damage: number;
+  /** Exchanges in which anything was heard. */
+  readonly heard: number;
+  /** Monotonic: when something came behind its reply. */
+  readonly followedAt: number;
+  /** Exchanges since then that listened on and heard nothing. */
+  readonly alone: number;
+}
+
+export const NO_EVIDENCE: ConflictEvidence = {
+  damage: 0,
+  heard: 0,
+  followedAt: Number.NEGATIVE_INFINITY,
+  alone: 0,
+};
+
+const GAIN = 1 / 8;
+/** Fewer exchanges say too little. */
+const HEARD_LEAST = 6;
+/** A bad wire spoils a tenth, and at all addresses. */
+const DAMAGE_HERE = 0.4;
+const DAMAGE_ELSEWHERE = 0.15;
+const FOLLOWED_FOR_MS = 60_000;
+/** After so many the second device counts as gone, so that a technician sees it at once. */
+const ALONE_ENOUGH = 2;
+
+function nextEvidence(
+  evidence: ConflictEvidence,
+  /** `isFollowed`: undefined where it was not listened for. */
+  { isDamaged, isFollowed, at }: { isDamaged: boolean; isFollowed: boolean | undefined; at: number },
+): ConflictEvidence {
+  const alone = isFollowed === false ? evidence.alone + 1 : evidence.alone;
+  return {
+    damage: evidence.damage + GAIN * (Number(isDamaged) - evidence.damage),
+    heard: evidence.heard + 1,
+    followedAt: isFollowed ? at : evidence.followedAt,
+    alone: isFollowed ? 0 : alone,
+  };
+}
+
+function wasFollowed({ followedAt, alone }: ConflictEvidence, now: number): boolean {
+  return now - followedAt < FOLLOWED_FOR_MS && alone < ALONE_ENOUGH;
+}
+
+/** `others`: of the other addresses of the bus. */
+function isConflict(evidence: ConflictEvidence, others: readonly ConflictEvidence[], now: number): boolean {
+  if (wasFollowed(evidence, now)) return true;
+  if (evidence.heard < HEARD_LEAST || evidence.damage < DAMAGE_HERE) return false;
+  const known = others.filter(({ heard }) => heard >= HEARD_LEAST);
+  return known.length > 0 && known.every(({ damage }) => damage < DAMAGE_ELSEWHERE);
 }

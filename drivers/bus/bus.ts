@@ -6,20 +6,18 @@
 import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import { type HistogramReading, openHistogram } from '../contract/histogram.ts';
 import type { BusReport } from '../contract/rs485.ts';
+import { openNotifier, turnOfEventLoop } from '../contract/waiting.ts';
 import { openDialInPort } from './dial-in-port.ts';
 import type { Exchange, Order, Poll } from './exchange.ts';
-import { type Line, openLine, type Wire } from './line.ts';
-import { type LogOnce, openLogOnce } from './log-once.ts';
+import { type Line, type LogOnce, openLine, openLogOnce, type Wire } from './line.ts';
 import type { OpenPort } from './port.ts';
 import { errorOf, type Outcome } from './reply.ts';
 import { openRfc2217Port } from './rfc2217-port.ts';
 import { newQueuedOrder, openSchedule, type Polled, type QueuedOrder, type Schedule } from './schedule.ts';
 import { openSerialPort } from './serial-port.ts';
-import { setPolled } from './station.ts';
-import { openStations, type Stations } from './stations.ts';
+import { openStations, type Stations, setPolled } from './stations.ts';
 import { openTcpPort } from './tcp-port.ts';
 import type { Tap } from './trace.ts';
-import { openNotifier } from './waiting.ts';
 
 export interface Bus extends AsyncDisposable {
   /**
@@ -172,7 +170,7 @@ function openDispatcher(clock: Clock, log: DriverLog, line: Line, stations: Stat
         else {
           await transactions.order(grant.queued);
           // Who asked may ask on, some promises later, and a poll between the two would take its time.
-          await new Promise((resolve) => setImmediate(resolve));
+          await turnOfEventLoop();
         }
       }
     },

@@ -1,10 +1,10 @@
 /** A port as a wire with one owner: a request, the reply inside its own time, and the silence before the next one. */
 import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
 import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
+import { type Notifier, openNotifier, pauseUntil } from '../contract/waiting.ts';
 import type { Exchange } from './exchange.ts';
 import { type LateReplies, openLateReplies, type Senders } from './late-replies.ts';
 import { openTuning } from './line-settings.ts';
-import { openLogOnce } from './log-once.ts';
 import { type BusOptions, characterMs, rtuGapMs } from './options.ts';
 import type { OpenPort, Port } from './port.ts';
 import {
@@ -20,7 +20,6 @@ import {
   timesOf,
 } from './reply.ts';
 import { type Decrypt, openTap, type Redact, type Tap } from './trace.ts';
-import { type Notifier, openNotifier, pauseUntil } from './waiting.ts';
 
 export interface Conversation {
   outcome: Outcome;
@@ -321,5 +320,16 @@ function openBaudRateCheck(paced: boolean) {
       isRefuted ||= paced && earlyInARow >= EARLY_IN_A_ROW_MAX;
     },
     warnings: () => (isRefuted ? [busWarning('EARLY_REPLIES', {})] : []),
+  };
+}
+
+/** Defects in what a protocol hands to the bus: logged once, for they show again with each frame, and never passed on. */
+export type LogOnce = (error: unknown) => void;
+
+export function openLogOnce(log: DriverLog, message: string): LogOnce {
+  let isLogged = false;
+  return (error) => {
+    if (!isLogged) log.error({ err: error }, `${message}; logged once`);
+    isLogged = true;
   };
 }

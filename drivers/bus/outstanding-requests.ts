@@ -4,6 +4,8 @@
  * what was asked before that is not answered any more. No time is assumed: however late replies are, a request that was
  * sent after all of another operation had their answers has only its own. Pure.
  */
+import type { Conversation, Line } from './line.ts';
+import { isAnswer, type Outcome } from './reply.ts';
 
 export interface OutstandingRequest {
   readonly operation: string;
@@ -16,19 +18,19 @@ const OUTSTANDING_FOR_MS = 5_000;
 /** More than an address is asked meanwhile; the oldest are the most likely to be lost. */
 const OUTSTANDING_MAX = 256;
 
-export type Ended = 'answered' | 'damaged' | 'missed';
-
 /** `askedAt`: when the oldest request was sent that this answer may belong to. */
 export function afterExchange(
   before: readonly OutstandingRequest[],
   request: OutstandingRequest,
-  ended: Ended,
+  outcome: Outcome['kind'],
 ): { outstanding: readonly OutstandingRequest[]; askedAt: number } {
   const recent = before.filter(({ sentAt }) => request.sentAt - sentAt <= OUTSTANDING_FOR_MS);
   const all = [...recent, request].slice(-OUTSTANDING_MAX);
-  if (ended === 'missed') return { outstanding: all, askedAt: request.sentAt };
   // A damaged reply does not say its operation: it was one of them.
-  if (ended === 'damaged') return { outstanding: all.slice(1), askedAt: request.sentAt };
+  if (outcome === 'crc') return { outstanding: all.slice(1), askedAt: request.sentAt };
+  // A gateway on the way answers in the place of the device.
+  const isAnswered = isAnswer(outcome) || outcome === 'unreached' || outcome === 'unanswered';
+  if (!isAnswered) return { outstanding: all, askedAt: request.sentAt };
   const index = all.findIndex(({ operation }) => operation === request.operation);
   return { outstanding: all.slice(index + 1), askedAt: all[index]?.sentAt ?? request.sentAt };
 }
@@ -85,5 +87,30 @@ export function openMissedRequests(): MissedRequests {
       if (!like) return all.length;
       return all.filter((one) => one.address === like.address && one.operation === like.operation).length;
     },
+  };
+}
+
+/** What was stray within this time may be late replies. */
+const STRAY_FOR_MS = 60_000;
+
+/** Of all stations of a line, as Bus.outstanding counts them. */
+export function openRequests(line: Pick<Line, 'strayBytes'>) {
+  const { missed, spokeLate, count } = openMissedRequests();
+  /** Heard outside of exchanges, or instead of a reply. */
+  let stray = { bytes: 0, at: Number.NEGATIVE_INFINITY };
+  return {
+    ended(
+      { address, lastOperation }: { address: number; lastOperation: string | undefined },
+      operation: string,
+      { outcome, sentAt, endedAt }: Conversation,
+    ): void {
+      const bytes = line.strayBytes();
+      if (outcome.kind === 'foreign' || bytes > stray.bytes) stray = { bytes, at: endedAt };
+      // A device that never answered is absent, as long as nothing is heard that may come of it.
+      const mayBeLate = lastOperation !== undefined || endedAt - stray.at < STRAY_FOR_MS;
+      if (!isAnswer(outcome.kind) && mayBeLate) missed(address, sentAt, operation);
+    },
+    spokeLate,
+    count,
   };
 }

@@ -1,9 +1,9 @@
 /** One reply: from bytes as they come to what became of the request, until when it is waited for, and what ends the wait sooner. */
 import { type Clock, DriverError } from '../contract/driver.ts';
+import { type Notifier, turnOfEventLoop } from '../contract/waiting.ts';
 import type { Attempt, Exchange, Fault, Reading } from './exchange.ts';
 import type { BusOptions } from './options.ts';
 import { MARGIN_MS } from './turnaround.ts';
-import { type Notifier, turnOfEventLoop } from './waiting.ts';
 
 export type Outcome =
   | { kind: 'reply'; reply: unknown }

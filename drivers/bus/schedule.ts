@@ -3,7 +3,7 @@ import { DriverError } from '../contract/driver.ts';
 import { admitsOrder } from './circuit-breaker.ts';
 import type { Exchange, Order, OrderClass, Poll } from './exchange.ts';
 import type { Conversation } from './line.ts';
-import type { Station } from './station.ts';
+import type { Station } from './stations.ts';
 
 /** An order that waits for its turn, or for another one. */
 export interface QueuedOrder {

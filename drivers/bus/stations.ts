@@ -1,20 +1,46 @@
-/** All stations of one line: how long each is waited for, and what is learned from each exchange. */
+/**
+ * The stations of one line. A station is one address as the bus knows it: what it counted, what it learned, how long it is waited
+ * for, and whether it is left alone.
+ */
 import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
 import { type Clock, DriverError } from '../contract/driver.ts';
-import type { BusReport } from '../contract/rs485.ts';
-import { openAddressConflicts } from './address-conflicts.ts';
-import { nextBreaker } from './circuit-breaker.ts';
-import { NO_SILENCE, nextSilence, whyGone } from './dead-peer.ts';
-import type { Exchange } from './exchange.ts';
+import type { BusReport, WireCounters } from '../contract/rs485.ts';
+import { type Contestable, NO_EVIDENCE, openAddressConflicts } from './address-conflicts.ts';
+import { type Breaker, CLOSED, nextBreaker } from './circuit-breaker.ts';
+import { openPeerWatch } from './dead-peer.ts';
+import { COUNTER_OF, type Exchange, newCounters } from './exchange.ts';
 import type { Conversation, Line } from './line.ts';
 import { openLoad } from './load.ts';
 import type { BusOptions } from './options.ts';
-import { afterExchange, afterLate, type Ended, openMissedRequests } from './outstanding-requests.ts';
+import { afterExchange, afterLate, type OutstandingRequest, openRequests } from './outstanding-requests.ts';
 import type { Port } from './port.ts';
-import type { ReplyTimeout } from './reply.ts';
-import { isAnswer, type Outcome } from './reply.ts';
-import { newStation, note, reportOf, type Station } from './station.ts';
-import { shortestWaitMs } from './turnaround.ts';
+import { isAnswer, type ReplyTimeout } from './reply.ts';
+import { answeredAfter, shortestWaitMs, type Turnaround, UNKNOWN_TURNAROUND } from './turnaround.ts';
+
+export interface Station extends Contestable {
+  readonly counters: WireCounters;
+  /** By operation. */
+  readonly turnarounds: Map<string, Turnaround>;
+  /** The operation it answered last. */
+  lastOperation: string | undefined;
+  /** Stays closed while the address is not polled: a scan is no proof that no device is there. */
+  breaker: Breaker;
+  isPolled: boolean;
+  /** Monotonic: not before, because the late reply of a miss may still come. */
+  askableAt: number;
+  /** Monotonic: the time of its last reply is over, however late it may be. An `off` order waits no longer. */
+  offAt: number;
+  /** Monotonic: what its last answer says is at most so old. */
+  answeredAt: number | undefined;
+  /** Monotonic, and how long it took: its last reply that came after its time. */
+  late: { at: number; delayMs: number } | undefined;
+  /** Requests whose replies may still come. */
+  outstanding: readonly OutstandingRequest[];
+  /** How many of its late replies were already reported with an attempt. */
+  lateReported: number;
+  polledAt: number | undefined;
+  refreshMs: number | undefined;
+}
 
 export interface Stations {
   /** Throws INVALID_COMMAND for what cannot be an address. */
@@ -37,17 +63,18 @@ export interface Stations {
   report(): Omit<BusReport, 'commandSeconds'>;
 }
 
+interface Asker {
+  by: 'poll' | 'order';
+  /** An order for another station waits for the wire. */
+  isUrgent(): boolean;
+  /** It may close a relay, or open one. */
+  moves: boolean;
+}
+
 /** One byte in every protocol of such buses. */
 const ADDRESS_MAX = 255;
-/**
- * A late reply is in the warnings for so long, and for so long its device is there, and too slow for a short probe; and what was
- * stray may be late replies.
- */
+/** A late reply is in the warnings for so long, and for so long its device is there, and too slow for a short probe. */
 const LATE_FOR_MS = 60_000;
-/** Requests that were heard as they were sent, in a row, before there is a warning. */
-const ECHOES_TO_WARN = 3;
-/** Nothing at all was heard for so long, though devices were asked. */
-const UNHEARD_MS = 5_000;
 
 export function openStations(options: BusOptions, line: Line, clock: Clock): Stations {
   const stations = new Map<number, Station>();
@@ -55,7 +82,7 @@ export function openStations(options: BusOptions, line: Line, clock: Clock): Sta
   const { replyTimeoutOf, graceMs } = openReplyTimeouts(options, stations, clock, line.port);
   const conflicts = openAddressConflicts(stations, clock, options.turnaroundMaxMs);
   const open = openRequests(line);
-  const hearing = openHearing(line, options);
+  const peer = openPeerWatch(line, options);
 
   function takeLate(): void {
     const at = clock.monotonic();
@@ -80,35 +107,31 @@ export function openStations(options: BusOptions, line: Line, clock: Clock): Sta
       return station;
     },
     async converse(station, exchange, request, asker) {
-      const { operation, replyLength, line: otherLine } = exchange;
       const { by } = asker;
       // Behind a gateway two devices at one address are for the gateway to hear.
       const asked = line.port.numbersRequests ? exchange : conflicts.asked(station, exchange, by);
       const replyTimeout = replyTimeoutOf(station, exchange, asker);
       if (asked !== exchange) replyTimeout.leaves = asker.isUrgent;
       const conversation = await line.converse(asked, request, replyTimeout);
-      const { outcome, turnaroundMs, sentAt, endedAt, lateUntil } = conversation;
+      const { outcome, sentAt, endedAt, lateUntil } = conversation;
       load.busy(sentAt, endedAt + line.gapMs);
       takeLate();
       if (by === 'poll' && isAnswer(outcome.kind)) load.poll(endedAt);
       // A broadcast has no answer, and a lost port says nothing about the station.
-      if (replyLength === 0 || otherLine || line.gone.aborted)
+      if (exchange.replyLength === 0 || exchange.line || line.gone.aborted)
         return { conversation, changed: false, askedAt: sentAt };
       const isNumbered = exchange.numbered === true || line.port.numbersRequests === true;
-      if (!isNumbered) open.ended(station, operation, conversation);
-      const askedAt = isNumbered ? sentAt : askedAtOf(station, operation, conversation);
+      if (!isNumbered) open.ended(station, exchange.operation, conversation);
+      const askedAt = isNumbered ? sentAt : askedAtOf(station, exchange.operation, conversation);
       station.askableAt = lateUntil + (isNumbered ? 0 : graceMs(station, conversation));
       if (conversation.yielded) {
         conflicts.yielded(station, conversation);
         station.breaker = nextBreaker(station.breaker, { kind: 'yielded', at: endedAt });
         return { conversation, changed: false, askedAt };
       }
-      hearing.listened(station, conversation, asker.moves);
+      peer.listened(station, conversation, asker.moves);
       if (!line.port.numbersRequests) conflicts.ended(station, conversation);
-      const attempt = { outcome: outcome.kind, turnaroundMs };
-      // The same request twice has the same answer: it may be as old as the first one that is unanswered.
-      const ended = { operation, attempt, by, at: endedAt, askedAt: askedAt < sentAt ? askedAt : undefined };
-      return { conversation, changed: note(station, ended), askedAt };
+      return { conversation, changed: note(station, exchange.operation, by, conversation, askedAt), askedAt };
     },
     spacingMs: conflicts.spacingMs,
     outstanding: (like) => open.count(clock.monotonic(), like),
@@ -122,7 +145,7 @@ export function openStations(options: BusOptions, line: Line, clock: Clock): Sta
         warnings: [
           ...line.warnings(),
           ...conflicts.warnings(),
-          ...hearing.warnings(now),
+          ...peer.warnings(now),
           ...lateWarnings(all, now, options),
         ],
         devices: all
@@ -131,58 +154,6 @@ export function openStations(options: BusOptions, line: Line, clock: Clock): Sta
           .map((station) => reportOf(station, now)),
       };
     },
-  };
-}
-
-/** What every exchange says of the port: that its peer is gone, or that it hears itself. */
-function openHearing(line: Line, options: Pick<BusOptions, 'localEcho'>) {
-  let silence = NO_SILENCE;
-  /** Monotonic: the first request since the newest byte. */
-  let unheardSince: number | undefined;
-  let echoes = 0;
-  return {
-    warnings(now: number): BusWarning[] {
-      const isUnheard = unheardSince !== undefined && now - unheardSince >= UNHEARD_MS;
-      return [
-        ...(echoes >= ECHOES_TO_WARN ? [busWarning('ECHO', {})] : []),
-        ...(isUnheard ? [busWarning('NOTHING_HEARD', {})] : []),
-      ];
-    },
-    listened(station: Station, conversation: Conversation, moves: boolean): void {
-      const { heardAt, sentAt, endedAt, outcome, soundsLikeEcho } = conversation;
-      if (outcome.kind === 'reply') echoes = 0;
-      else if (soundsLikeEcho && !options.localEcho) echoes += 1;
-      // What was late was heard.
-      if (unheardSince === undefined || heardAt >= unheardSince) unheardSince = sentAt;
-      if (heardAt >= sentAt) unheardSince = undefined;
-      const expected = station.lastOperation !== undefined;
-      const { address } = station;
-      silence = nextSilence(silence, { address, expected, moves, heardAt, sentAt, at: endedAt });
-      const gone = line.port.diesUnnoticed ? whyGone(silence, endedAt) : undefined;
-      if (gone !== undefined) line.lose(new Error(gone));
-    },
-  };
-}
-
-/** Requests whose replies may still come (bus.ts). */
-function openRequests(line: Line) {
-  const missed = openMissedRequests();
-  /** Heard outside of exchanges, or instead of a reply. */
-  let stray = { bytes: 0, at: Number.NEGATIVE_INFINITY };
-  return {
-    ended(
-      { address, lastOperation }: Station,
-      operation: string,
-      { outcome, sentAt, endedAt }: Conversation,
-    ): void {
-      const bytes = line.strayBytes();
-      if (outcome.kind === 'foreign' || bytes > stray.bytes) stray = { bytes, at: endedAt };
-      // A device that never answered is absent, as long as nothing is heard that may come of it.
-      const mayBeLate = lastOperation !== undefined || endedAt - stray.at < LATE_FOR_MS;
-      if (!isAnswer(outcome.kind) && mayBeLate) missed.missed(address, sentAt, operation);
-    },
-    spokeLate: missed.spokeLate,
-    count: missed.count,
   };
 }
 
@@ -195,19 +166,10 @@ function spokeLate(station: Station, late: { at: number; delayMs: number }): voi
 
 /** Returns when the oldest request was sent that the answer may belong to. */
 function askedAtOf(station: Station, operation: string, { outcome, sentAt }: Conversation): number {
-  const { outstanding, askedAt } = afterExchange(
-    station.outstanding,
-    { operation, sentAt },
-    endedAs(outcome.kind),
-  );
+  const request = { operation, sentAt };
+  const { outstanding, askedAt } = afterExchange(station.outstanding, request, outcome.kind);
   station.outstanding = outstanding;
   return askedAt;
-}
-
-function endedAs(outcome: Outcome['kind']): Ended {
-  if (outcome === 'crc') return 'damaged';
-  // A gateway on the way answers in the place of the device.
-  return isAnswer(outcome) || outcome === 'unreached' || outcome === 'unanswered' ? 'answered' : 'missed';
 }
 
 /** One that was only probed too shortly has done nothing wrong. */
@@ -227,15 +189,107 @@ function lateWarnings(
   return [busWarning('LATE_REPLIES', { longestMs, turnaroundMaxMs, addresses })];
 }
 
-// How long each station is waited for.
+// What is learned of one station.
 
-interface Asker {
-  by: 'poll' | 'order';
-  /** An order for another station waits for the wire. */
-  isUrgent(): boolean;
-  /** It may close a relay, or open one. */
-  moves: boolean;
+/** Operations of one station whose turnarounds are learned separately; the one unused for longest is dropped. */
+const OPERATIONS_MAX = 32;
+const REFRESH_GAIN = 1 / 8;
+
+function newStation(address: number): Station {
+  return {
+    address,
+    counters: newCounters(),
+    turnarounds: new Map(),
+    lastOperation: undefined,
+    breaker: CLOSED,
+    isPolled: false,
+    isAlive: undefined,
+    askableAt: Number.NEGATIVE_INFINITY,
+    offAt: Number.NEGATIVE_INFINITY,
+    answeredAt: undefined,
+    late: undefined,
+    outstanding: [],
+    lateReported: 0,
+    evidence: NO_EVIDENCE,
+    isSuspected: false,
+    polledAt: undefined,
+    refreshMs: undefined,
+  };
 }
+
+/** Takes in how an exchange ended. True when the station came to life or died by it. */
+function note(
+  station: Station,
+  operation: string,
+  by: Asker['by'],
+  { outcome, turnaroundMs, endedAt: at, sentAt }: Conversation,
+  askedAt: number,
+): boolean {
+  station.counters[COUNTER_OF[outcome.kind]] += 1;
+  const answered = isAnswer(outcome.kind);
+  if (answered) learn(station, operation, turnaroundMs ?? 0);
+  // The same request twice has the same answer: it may be as old as the first one that is unanswered.
+  const answeredAt = askedAt < sentAt ? askedAt : at;
+  if (answered) Object.assign(station, { lastOperation: operation, answeredAt });
+  if (by === 'poll' && answered) refresh(station, at);
+  if (!station.isPolled) return false;
+  station.breaker = nextBreaker(
+    station.breaker,
+    answered ? { kind: 'answered' } : { kind: 'missed', by, at },
+  );
+  const before = station.isAlive;
+  if (answered) station.isAlive = true;
+  else if (station.breaker.kind === 'open') station.isAlive = false;
+  return station.isAlive !== before;
+}
+
+function learn(station: Station, operation: string, turnaroundMs: number): void {
+  const learned = answeredAfter(turnaroundOf(station, operation), turnaroundMs);
+  // To the end, where the youngest are; the usual one is there already.
+  if (operation !== station.lastOperation) station.turnarounds.delete(operation);
+  station.turnarounds.set(operation, learned);
+  for (const oldest of station.turnarounds.keys()) {
+    if (station.turnarounds.size <= OPERATIONS_MAX) break;
+    station.turnarounds.delete(oldest);
+  }
+}
+
+function turnaroundOf(station: Station, operation: string): Turnaround {
+  return station.turnarounds.get(operation) ?? UNKNOWN_TURNAROUND;
+}
+
+function refresh(station: Station, at: number): void {
+  if (station.polledAt !== undefined) {
+    const interval = at - station.polledAt;
+    const before = station.refreshMs ?? interval;
+    station.refreshMs = before + REFRESH_GAIN * (interval - before);
+  }
+  station.polledAt = at;
+}
+
+/** For the report; `isPolled` begins and ends here, because both forget what the breaker knew. */
+export function setPolled(station: Station, isPolled: boolean): void {
+  Object.assign(station, { isPolled, breaker: CLOSED, isAlive: undefined, polledAt: undefined });
+  station.refreshMs = undefined;
+  station.evidence = NO_EVIDENCE;
+  // A device that has moved is no dead one of this address; a device that answers there is reported again.
+  if (!isPolled) station.lastOperation = undefined;
+}
+
+function reportOf(station: Station, now: number): BusReport['devices'][number] {
+  const { address, counters, isAlive, lastOperation, answeredAt, refreshMs } = station;
+  const turnaround = lastOperation === undefined ? undefined : turnaroundOf(station, lastOperation);
+  return {
+    address,
+    alive: isAlive === true,
+    turnaroundMs: turnaround && turnaround.samples > 0 ? turnaround.meanMs : null,
+    refreshMs: refreshMs ?? null,
+    heardMsAgo: answeredAt === undefined ? null : now - answeredAt,
+    counters: { ...counters },
+  };
+}
+
+// How long each station is waited for.
 
 /** Every so many probes of a dead station give it all the time it may have: it may have become slower. */
 const FULL_PROBE_EVERY = 8;

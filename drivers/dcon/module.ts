@@ -1,11 +1,11 @@
 /** One module of the bus: what is configured, watched or commanded comes in here. */
 
 import type { Bus } from '../bus/bus.ts';
-import { openNotifier } from '../bus/waiting.ts';
 import type { BusWarning } from '../contract/bus-warnings.ts';
 import { type DriverContext, DriverError } from '../contract/driver.ts';
 import type { Pulse, Pulsed, WatchdogTested } from '../contract/rs485.ts';
 import type { Rs485Apply } from '../contract/settings.ts';
+import { openNotifier } from '../contract/waiting.ts';
 import { areSame } from '../rs485/are-same.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { type Mutex, openMutex } from '../rs485/mutex.ts';

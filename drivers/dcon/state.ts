@@ -1,10 +1,10 @@
 /** What is known of one module, and what its parts share: polling.ts reads it, outputs.ts switches it. */
 
 import type { Outstanding } from '../bus/reply-confirmation.ts';
-import type { Notifier } from '../bus/waiting.ts';
 import { busWarning } from '../contract/bus-warnings.ts';
 import type { Clock, DriverLog } from '../contract/driver.ts';
 import type { Rs485Settings } from '../contract/settings.ts';
+import type { Notifier } from '../contract/waiting.ts';
 import type { Mutex } from '../rs485/mutex.ts';
 import type { RelayFaults } from '../rs485/relay-faults.ts';
 import type { WatchdogFeed, WatchdogPauses } from '../rs485/watchdog-feed.ts';

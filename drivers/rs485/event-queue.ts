@@ -3,9 +3,10 @@
  * stored is added to the next one, so that there is at most one of each input and two of each alarm. Credentials are
  * emitted one by one.
  */
-import { openNotifier } from '../bus/waiting.ts';
+
 import type { Clock, DriverContext, DriverLog } from '../contract/driver.ts';
 import type { AlarmEvent, CredentialEvent, InputEvent } from '../contract/rs485.ts';
+import { openNotifier } from '../contract/waiting.ts';
 
 export type DeviceEvent =
   | ({ kind: 'input' } & Omit<InputEvent, 'at'>)

@@ -10,6 +10,7 @@ import {
   type Plain,
   type StateReport,
 } from '../../../drivers/contract/driver.ts';
+import { turnOfEventLoop } from '../../../drivers/contract/waiting.ts';
 import type { Acting } from '../acting.ts';
 import type { Clock } from '../clock.ts';
 import type { LinkCommand } from '../link-command.ts';
@@ -225,7 +226,7 @@ function openCommands(
   async function unsettledFor(milliseconds: number, settled: AbortSignal): Promise<void> {
     await clock.sleep(milliseconds, settled);
     // A daemon held up by its disk runs timers before it reads: what came meanwhile still counts.
-    await new Promise((resolve) => setImmediate(resolve));
+    await turnOfEventLoop();
     settled.throwIfAborted();
   }
 
