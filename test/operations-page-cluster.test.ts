@@ -1,70 +1,112 @@
-/** docs/operations.md, A standby that takes over: the configuration of its three NATS servers, and of a gateway on them. */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+/** docs/operations.md, A standby that takes over: from its first step to its last, with three NATS servers and two gateways. */
+import { copyFileSync, cpSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it, onTestFinished } from 'vitest';
-import { openVault } from '../src/platform/vault.ts';
-import { until } from './bench/zigbee/waiting.ts';
-import { opensslIsMissing, openTestAuthority } from './drivers/encoder/certificates.ts';
+import { expect, it, vi } from 'vitest';
+import { type Answers, atTerminal, HAS_TERMINAL } from './at-terminal.ts';
+import { opensslIsMissing } from './drivers/encoder/certificates.ts';
 import { freePorts } from './nats-cluster.ts';
-import { blockWith } from './operations-page.ts';
-import { NATS_SERVER, natsMissing } from './services/events/nats.ts';
-import { temporaryFolder } from './temporary.ts';
+import { blocksBelow, blockWith } from './operations-page.ts';
+import { type Machine, openMachine, type StandIn } from './operations-page-machine.ts';
+import { natsMissing } from './services/events/nats.ts';
 
-const PROGRAM = join(import.meta.dirname, '../src/start.js');
 const SERVERS = ['nats-1', 'nats-2', 'nats-3'];
+const CONTROLLERS = ['lobby-a', 'lobby-b'];
+const PATIENCE = { timeout: 60_000, interval: 200 };
+const YES: Answers = [[/\[y\/N\]/, 'y']];
+const STATUS = 'sudo gatehouse cluster status';
 
-it.skipIf(natsMissing || opensslIsMissing)(
-  'three servers of the page work together, and a gateway of the page finds them',
-  { timeout: 90_000 },
+async function answered(one: Machine, block: string): Promise<string> {
+  const { code, output } = await atTerminal(one.typing(block), YES);
+  expect(code, output).toBe(0);
+  return output;
+}
+
+const says = (one: Machine, command: string, text: string) =>
+  vi.waitFor(async () => expect(await one.typed(command)).toContain(text), PATIENCE);
+
+/** Each machine in a folder of its own, at ports of its own. */
+async function openSite() {
+  const [clients = [], routes = []] = await freePorts(2);
+  const everywhere: StandIn[] = [
+    // What the name of a machine leads to here.
+    ['DNS:$name.example', 'IP:127.0.0.1'],
+    ...SERVERS.flatMap((name, index): StandIn[] => [
+      [`${name}.example:4222`, `127.0.0.1:${clients[index]}`],
+      [`${name}.example:6222`, `127.0.0.1:${routes[index]}`],
+    ]),
+  ];
+  return {
+    own: openMachine(everywhere),
+    servers: SERVERS.map((name, index) =>
+      openMachine([
+        ...everywhere,
+        ['NAME=nats-1', `NAME=${name}`],
+        ['0.0.0.0:4222', `127.0.0.1:${clients[index]}`],
+        ['0.0.0.0:6222', `127.0.0.1:${routes[index]}`],
+      ]),
+    ),
+    controllers: CONTROLLERS.map((name) => openMachine([...everywhere, ['NAME=lobby-a', `NAME=${name}`]])),
+  };
+}
+
+/** A first installation, and an archive of it on a stick. */
+async function install(one: Machine): Promise<void> {
+  await one.typed(blockWith('CN=Trial vendor'));
+  await one.typed(blockWith('names: [gatehouse.hotel.example]'));
+  await one.typed(blockWith('systemctl start gatehouse\nsudo gatehouse doctor'));
+  await one.typed('sudo gatehouse doors add "Room 101"');
+  await one.typed(`${blockWith('gatehouse backup key --out')}\n${blockWith('recipients: [$PUBLIC_KEY]')}`);
+  const [make = ''] = blockWith('backup --to /media/stick').split('\n');
+  await one.typed(make);
+}
+
+/** The stick and the key of its archive are carried there. */
+async function restoreFrom(from: Machine, to: Machine): Promise<void> {
+  const stick = join(from.folder, 'media/stick');
+  cpSync(stick, join(to.folder, 'media/stick'), { recursive: true });
+  copyFileSync(join(from.home, 'backup-key.txt'), join(to.home, 'backup-key.txt'));
+  const [archive = ''] = readdirSync(stick);
+  const restore = blockWith('install -d -m 700 -o gatehouse').replace(
+    'gatehouse-20270101T032000Z.age',
+    archive,
+  );
+  expect(await answered(to, restore)).toContain('is valid');
+}
+
+it.skipIf(natsMissing || opensslIsMissing || !HAS_TERMINAL)(
+  'leads from blank machines to a takeover and back, as the page says',
+  { timeout: 300_000 },
   async () => {
-    const folder = temporaryFolder();
-    using authority = openTestAuthority();
-    const { certFile, keyFile } = authority.peer();
-    const [clients, routes] = (await freePorts(2)) as [number[], number[]];
-    /** Of the machines of the page: ports of this one. */
-    const here = (text: string) =>
-      SERVERS.reduce(
-        (done, name, index) =>
-          done
-            .replaceAll(`${name}.example:6222`, `127.0.0.1:${routes[index]}`)
-            .replaceAll(`${name}.example:4222`, `127.0.0.1:${clients[index]}`),
-        text
-          .replaceAll('/etc/nats/server.pem', certFile)
-          .replaceAll('/etc/nats/server.key', keyFile)
-          .replaceAll(/\/etc\/(nats\/ca|gatehouse\/cluster-ca)\.pem/g, authority.rootFile),
-      );
-    const written = here(blockWith('jetstream {'));
-    const servers = SERVERS.map((name, index): ChildProcess => {
-      const file = join(folder, `${name}.conf`);
-      const own = written
-        .replace('server_name: nats-1', `server_name: ${name}`)
-        .replace('0.0.0.0:4222', `127.0.0.1:${clients[index]}`)
-        .replace('0.0.0.0:6222', `127.0.0.1:${routes[index]}`)
-        .replace('/var/lib/nats', join(folder, name));
-      writeFileSync(file, own);
-      return spawn(NATS_SERVER, ['-c', file], { stdio: 'ignore' });
-    });
-    onTestFinished(async () => {
-      for (const server of servers) {
-        const exited = once(server, 'exit');
-        if (server.kill('SIGKILL')) await exited;
-      }
-    });
-    mkdirSync(join(folder, 'data', 'keys'), { recursive: true });
-    chmodSync(join(folder, 'data', 'keys'), 0o700);
-    openVault(join(folder, 'data', 'keys', 'vault.key'));
-    const config = join(folder, 'gatehouse.yaml');
-    writeFileSync(config, `dataDirectory: data\n${here(blockWith('name: lobby-a'))}\n`);
-    const status = () => {
-      const argv = [PROGRAM, 'cluster', 'status', '--config', config];
-      const { stdout, stderr } = spawnSync(process.execPath, argv, { encoding: 'utf8' });
-      return `${stdout}${stderr}`;
-    };
-    await until('the servers have a leader', 60_000, 250, async () =>
-      status().includes('no gateway is active'),
-    );
-    expect(status()).toContain('no gateway follows');
+    const [certificates = '', serve = '', join_ = '', begin = '', follow = '', rehearse = ''] =
+      blocksBelow('A standby that takes over');
+    const { own, servers, controllers } = await openSite();
+    const [a, b] = controllers as [Machine, Machine];
+
+    await own.typed(certificates);
+    for (const [names, machines] of [
+      [SERVERS, servers],
+      [CONTROLLERS, controllers],
+    ] as const)
+      for (const [index, { home }] of machines.entries())
+        for (const file of ['nats-ca.pem', `${names[index]}.pem`, `${names[index]}.key`])
+          copyFileSync(join(own.home, file), join(home, file));
+    await Promise.all([...servers.map((one) => one.typed(serve)), install(a)]);
+    await restoreFrom(a, b);
+    for (const one of controllers) expect(await one.typed(join_)).toContain('is valid');
+    await says(b, STATUS, 'no gateway is active');
+
+    expect(await answered(a, begin)).toContain('lobby-a is active (epoch 1)');
+    await b.typed(follow);
+    await says(b, STATUS, 'lobby-b follows and takes over when lobby-a is gone');
+
+    expect(await b.typed(rehearse)).toContain('lobby-b is active (epoch 2)');
+    await says(b, 'sudo gatehouse doors list', 'Room 101');
+    await says(b, STATUS, 'lobby-a follows and takes over when lobby-b is gone');
+    expect(await a.typed(rehearse)).toContain('lobby-a is active (epoch 3)');
+    await says(b, STATUS, 'lobby-b follows and takes over when lobby-a is gone');
+
+    await a.typed('systemctl stop gatehouse');
+    await says(b, STATUS, 'lobby-b is active (epoch 4)');
+    await says(b, 'sudo gatehouse doors list', 'Room 101');
   },
 );

@@ -2,7 +2,11 @@
 import { join } from 'node:path';
 import { shellBlocks } from './shell-blocks.ts';
 
-export const page = shellBlocks(join(import.meta.dirname, '../docs/operations.md'));
+const FILE = join(import.meta.dirname, '../docs/operations.md');
+export const page = shellBlocks(FILE);
+
+/** Those below a heading, in order. */
+export const blocksBelow = (heading: string) => shellBlocks(FILE, heading);
 
 /** The one block with this text in it, or that is this line. */
 export function blockWith(text: string, line?: 'alone'): string {
