@@ -11,6 +11,8 @@ import { askFirst, CommandFailed, EXIT, printJson, type Shell } from './shell.ts
 
 /** For the other gateway to let go and this one to begin. */
 const HANDOVER_MS = 40_000;
+/** For NATS servers that still agree on who leads. */
+const PATIENCE_MS = 15_000;
 const LOOK_EVERY_MS = 500;
 
 interface Options {
@@ -29,9 +31,13 @@ function open(options: Options, shell: Shell) {
   return {
     ...parts,
     name: cluster.name,
-    read: () => parts.bucket.read(never).catch(explained),
+    read: (patienceMs = 0) => answered(() => parts.bucket.read(never), patienceMs, shell),
     want: (active: string, after: number, force = false) =>
-      parts.bucket.write('wanted', { active, force, after }, undefined, never).catch(explained),
+      answered(
+        () => parts.bucket.write('wanted', { active, force, after }, undefined, never),
+        PATIENCE_MS,
+        shell,
+      ),
     /** The newest epoch that this gateway has seen. */
     seen: () => openOwnState(join(dataDirectory, 'cluster', 'state.json')).current.epoch,
     /** Commits that the standby has not; null: not known. */
@@ -46,9 +52,18 @@ function open(options: Options, shell: Shell) {
   };
 }
 
-function explained(error: unknown): never {
-  if (!(error instanceof JetStreamError)) throw error;
-  throw new CommandFailed(`NATS does not answer: ${error.message}`);
+/** Asked again as long as there is patience. */
+async function answered<T>(ask: () => Promise<T>, patienceMs: number, { clock }: Shell): Promise<T> {
+  const until = clock.monotonic() + patienceMs;
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!(error instanceof JetStreamError)) throw error;
+      if (clock.monotonic() >= until) throw new CommandFailed(`NATS does not answer: ${error.message}`);
+      await clock.sleep(LOOK_EVERY_MS);
+    }
+  }
 }
 
 export async function showCluster(options: Options, shell: Shell): Promise<void> {
@@ -83,7 +98,7 @@ function standbyLine({ lease, standby }: Pick<Records, 'lease' | 'standby'>, beh
 
 export async function promote(options: Options, shell: Shell): Promise<void> {
   using cluster = open(options, shell);
-  const { lease, standby } = await cluster.read();
+  const { lease, standby } = await cluster.read(PATIENCE_MS);
   const { name } = cluster;
   // NATS has lost what this gateway has seen: that lease says nothing.
   const known = lease && lease.value.epoch >= cluster.seen() ? lease.value : undefined;
@@ -106,7 +121,7 @@ export async function promote(options: Options, shell: Shell): Promise<void> {
 
 export async function demote(options: Options, shell: Shell): Promise<void> {
   using cluster = open(options, shell);
-  const { lease } = await cluster.read();
+  const { lease } = await cluster.read(PATIENCE_MS);
   const { name } = cluster;
   if (lease?.value.holder !== name)
     throw new CommandFailed(`${name} is not active: ${lease?.value.holder ?? 'no gateway'} is.`);
@@ -120,7 +135,7 @@ export async function demote(options: Options, shell: Shell): Promise<void> {
 async function handedOver(cluster: ReturnType<typeof open>, to: string, { clock, stdout }: Shell) {
   const until = clock.monotonic() + HANDOVER_MS;
   while (clock.monotonic() < until) {
-    const { lease } = await cluster.read();
+    const { lease } = await cluster.read(PATIENCE_MS);
     if (lease?.value.holder === to && !lease.value.released) {
       stdout.write(`${to} is active (epoch ${lease.value.epoch})\n`);
       return;
