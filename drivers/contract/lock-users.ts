@@ -4,10 +4,11 @@
  * Commands of a Zigbee gateway link (DriverCommand.kind, data → answer):
  *  - `applyUser`  UserApply → UserApplied   one user as it is wanted, whole; without PIN and card the place is emptied. The same
  *      again is harmless. REFUSED when the lock said no, does not have it, or says yes and does not keep it
- *  - `readUsers`  UsersRead → UsersShown  which of some places are taken, and by what; never the digits
+ *  - `readUsers`  UsersRead → UsersShown  which of some places are taken, and by what; never the digits. Of users that are wanted
+ *      also what is not as it is wanted
  */
 import { z } from 'zod';
-import { hwId } from './settings.ts';
+import { hwId, localTime } from './settings.ts';
 
 /** What ZCL can number: 0xffff is no user. */
 export const USER_ID_MAX = 0xff_fe;
@@ -25,8 +26,6 @@ const weekDaySchedule = z.strictObject({
 });
 export type WeekDaySchedule = z.infer<typeof weekDaySchedule>;
 
-/** Seconds since 2000-01-01 00:00 in the local time of the lock (7.3.2.17.16). */
-const localTime = z.int().min(0).max(0xff_ff_ff_fe);
 const yearDaySchedule = z.strictObject({ start: localTime, end: localTime });
 export type YearDaySchedule = z.infer<typeof yearDaySchedule>;
 
@@ -40,8 +39,7 @@ export type UserAccess = z.infer<typeof access>;
 
 const userId = z.int().min(0).max(USER_ID_MAX);
 
-export const userApply = z.strictObject({
-  hwId,
+const wantedUser = z.strictObject({
   userId,
   isEnabled: z.boolean(),
   /** Digits; null: none. A secret, as the card is: never logged, never in an error. */
@@ -56,6 +54,9 @@ export const userApply = z.strictObject({
     .nullable(),
   access,
 });
+export type WantedUser = z.infer<typeof wantedUser>;
+
+export const userApply = wantedUser.extend({ hwId });
 export type UserApply = z.infer<typeof userApply>;
 
 /** `isShown`: the lock has shown that it has what is wanted, digits and schedules included; else it has said yes. */
@@ -64,11 +65,31 @@ export type UserApplied = z.infer<typeof userApplied>;
 
 /** Places that are read with one command: each takes two frames, which a lock that sleeps fetches one by one. */
 export const READ_MAX = 8;
-export const usersRead = z.strictObject({ hwId, from: userId, count: z.int().min(1).max(READ_MAX) });
+export const usersRead = z.strictObject({
+  hwId,
+  from: userId,
+  count: z.int().min(1).max(READ_MAX),
+  /** Of these places; each takes a frame more for each schedule that the lock keeps for it. */
+  wanted: z.array(wantedUser).max(READ_MAX),
+});
 export type UsersRead = z.infer<typeof usersRead>;
+
+/** `type`: whether the user may open always, or at times. */
+const userDifference = z.enum(['pin', 'card', 'status', 'type', 'weekDays', 'yearDays']);
+export type UserDifference = z.infer<typeof userDifference>;
 
 /** Those that are taken. */
 export const usersShown = z.object({
-  users: z.array(z.object({ userId, hasPin: z.boolean(), hasCard: z.boolean() })).max(READ_MAX),
+  users: z
+    .array(
+      z.object({
+        userId,
+        hasPin: z.boolean(),
+        hasCard: z.boolean(),
+        /** Of one that is wanted. */
+        differs: z.array(userDifference),
+      }),
+    )
+    .max(READ_MAX),
 });
 export type UsersShown = z.infer<typeof usersShown>;

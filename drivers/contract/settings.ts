@@ -258,6 +258,18 @@ const userLimits = z.object({
 });
 export type UserLimits = z.infer<typeof userLimits>;
 
+/** Seconds since 2000-01-01 00:00 in the local time of the lock (ZCL rev. 8, 7.3.2.17.16). */
+export const localTime = z.int().min(0).max(0xff_ff_ff_fe);
+
+/** ZCL rev. 8, table 7-13, by their numbers. */
+export const OPERATING_MODES = ['normal', 'vacation', 'privacy', 'noRf', 'passage'] as const;
+
+/** A span in which the lock is in that operating mode, by its own clock (7.3.2.17.19). */
+export const holiday = z.strictObject({ start: localTime, end: localTime, mode: z.enum(OPERATING_MODES) });
+export type Holiday = z.infer<typeof holiday>;
+/** More of them are neither written nor read, whatever the lock says that it keeps. */
+export const HOLIDAYS_MAX = 32;
+
 const byte = z.int().min(0).max(0xfe);
 /** What a standard lock lets be set (lock-settings.ts), and has; absent: it is left as it is, or was not reported. */
 export const lockSettings = z.strictObject({
@@ -269,6 +281,8 @@ export const lockSettings = z.strictObject({
   /** Wrong codes before it takes none for a while. */
   wrongCodeLimit: byte.optional(),
   wrongCodeLockoutSeconds: byte.optional(),
+  /** All that it has: no other beside them. Reported once they were written or read (lock-settings.ts). */
+  holidays: z.array(holiday).max(HOLIDAYS_MAX).optional(),
 });
 export type LockSettings = z.infer<typeof lockSettings>;
 

@@ -9,6 +9,7 @@ import { applyConfiguration } from './apply.ts';
 import { openBoltCommands } from './bolt-commands.ts';
 import { scanEnergies } from './energies.ts';
 import type { Gateway } from './gateway.ts';
+import { openLockExchanges } from './lock-exchanges.ts';
 import { openLockSettings } from './lock-settings.ts';
 import { openLockUsers } from './lock-users.ts';
 import { mapNetwork } from './map.ts';
@@ -40,9 +41,10 @@ export function commandsOf(
   reportGateway: () => void,
 ): Commands {
   let moving = false;
-  const sender = openSender(gateway, (ieee) => users.yield(ieee));
+  const sender = openSender(gateway, (ieee) => exchanges.yield(ieee));
   const { context, locks, link } = gateway;
-  const users = openLockUsers({ radio: sender.radio, clock: context.clock, locks, ended: link.ended });
+  const { clock } = context;
+  const exchanges = openLockExchanges({ radio: sender.radio, clock, locks, ended: link.ended });
 
   async function move(channel: number, signal: AbortSignal): Promise<ChannelsApplied> {
     const { network, locks, joining } = gateway;
@@ -71,9 +73,8 @@ export function commandsOf(
   const handlers: Handlers = {
     ...lockHandlers(gateway, sender.radio),
     ...networkHandlers(gateway),
-    applyUser: users.applyUser,
-    readUsers: users.readUsers,
-    applyLockSettings: openLockSettings({ radio: sender.radio, clock: context.clock, locks }),
+    ...openLockUsers(exchanges),
+    ...openLockSettings(exchanges, locks),
     moveChannel: (data, _, signal) => move(valid(moveChannel, data, 'INVALID_COMMAND').channel, signal),
   };
   return {

@@ -9,7 +9,14 @@ import { doorEvent, type EventDetail, type Facts, factsOf, isAttributes } from '
 import type { ZigbeeOptions } from './options.ts';
 import { DOOR_LOCK, LOCK_CLUSTER, type Radio, type RadioDevice, type RadioEvent } from './radio.ts';
 import { relockOf } from './relocking.ts';
-import { capabilitiesOf, limitsOf, offersPassage, requiresPin, settingsOf } from './standard-lock.ts';
+import {
+  capabilitiesOf,
+  holidaysIn,
+  limitsOf,
+  offersPassage,
+  requiresPin,
+  settingsOf,
+} from './standard-lock.ts';
 import { field, rssiOfLqi, text } from './values.ts';
 
 /** A lock that missed two reports is not there. */
@@ -126,12 +133,15 @@ function optionsOf(
   radio: Pick<Radio, 'attribute' | 'memory'>,
 ): Pick<LockReport, 'relock' | 'standOpen' | 'requiresPin' | 'users' | 'settings'> {
   const reported = (name: string) => radio.attribute(ieee, endpoint, DOOR_LOCK, name);
-  const { timedUnlock, standOpenRefused } = radio.memory(ieee);
-  const settings = settingsOf(reported);
+  const memory = radio.memory(ieee);
+  const { timedUnlock, standOpenRefused } = memory;
+  const holidays = holidaysIn(memory);
+  const settings = { ...settingsOf(reported), ...(holidays && { holidays }) };
   const users = limitsOf({ ieee, endpoint }, radio);
   const relock = relockOf({ timedUnlock, autoRelockTime: reported('autoRelockTime') });
   const needsPin = requiresPin(reported('requirePinForRfOperation'));
-  const passage = offersPassage(reported('supportedOperatingModes')) ? 'passage' : 'unlocked';
+  const hasPassage = offersPassage(reported('supportedOperatingModes')) && !holidays?.length;
+  const passage = hasPassage ? 'passage' : 'unlocked';
   const standOpen = standOpenRefused === true ? 'none' : passage;
   return {
     ...(relock && { relock }),

@@ -1,6 +1,6 @@
 /** Users of locks against a simulated network, whose locks have a codec of their own (test/simulators/zigbee/clusters/door-lock). */
 import { inspect } from 'node:util';
-import { beforeAll, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import {
   afterAllTests,
   joined,
@@ -10,7 +10,8 @@ import {
   unlockOf,
 } from '../../test/drivers/zigbee/gateway.ts';
 import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
-import type { LockReport } from '../contract/settings.ts';
+import type { UsersShown, WantedUser } from '../contract/lock-users.ts';
+import type { Holiday, LockReport } from '../contract/settings.ts';
 
 const KIND = '00158d0001000031';
 const MASKING = '00158d0001000032';
@@ -29,8 +30,13 @@ beforeAll(async () => {
   const { mains: _, ...asleep } = plain;
   const locks = [
     { ieee: KIND, ...plain },
-    { ieee: MASKING, ...plain, sendsPins: false, codesMax: 1 },
-    { ieee: BARE, ...plain, lacksCommands: [5, 6, 7, 0x16, 0x17, 0x18], lacksAttributes: [0x24] },
+    { ieee: MASKING, ...plain, sendsPins: false, codesMax: 1, supportedOperatingModes: 0x01 },
+    {
+      ieee: BARE,
+      ...plain,
+      lacksCommands: [5, 6, 7, 0x11, 0x12, 0x13, 0x16, 0x17, 0x18],
+      lacksAttributes: [0x16, 0x24],
+    },
     { ieee: SLEEPER, ...asleep, sleepy: { pollMs: 400, awakeMs: 0 } },
   ];
   site = await simulated({ pace: 1, locks }, cleanup);
@@ -220,14 +226,49 @@ it('says which places are taken, and by what', async () => {
   await fresh(KIND);
   await apply(KIND, 1, { pin: PIN, isEnabled: false });
   await apply(KIND, 3, { pin: OTHER_PIN, card: CARD });
-  expect(await gateway.execute('readUsers', { hwId: KIND, from: 0, count: 8 })).toEqual({
+  expect(await gateway.execute('readUsers', { hwId: KIND, from: 0, count: 8, wanted: [] })).toEqual({
     users: [
-      { userId: 1, hasPin: true, hasCard: false },
-      { userId: 3, hasPin: true, hasCard: true },
+      { userId: 1, hasPin: true, hasCard: false, differs: [] },
+      { userId: 3, hasPin: true, hasCard: true, differs: [] },
     ],
   });
-  expect(await gateway.execute('readUsers', { hwId: BARE, from: 0, count: 8 })).toEqual({ users: [] });
+  expect(await gateway.execute('readUsers', { hwId: BARE, from: 0, count: 8, wanted: [] })).toEqual({
+    users: [],
+  });
   for (const userId of [1, 3]) await apply(KIND, userId);
+});
+
+it('says what of a user is not as it is wanted', async () => {
+  await fresh(KIND);
+  const day = { daysMask: 2, startHour: 8, startMinute: 0, endHour: 17, endMinute: 0 };
+  const weekDays = { kind: 'weekDays', schedules: [day] };
+  await apply(KIND, 1, { pin: PIN, access: weekDays });
+  await apply(KIND, 2, { pin: OTHER_PIN, card: CARD });
+  const user = { userId: 1, isEnabled: true, pin: PIN, card: null, access: weekDays };
+  const other = { ...user, userId: 2, pin: OTHER_PIN, card: CARD, access: ALWAYS };
+  const differs = async (...wanted: object[]) => {
+    const given = { hwId: KIND, from: 1, count: 2, wanted: wanted as WantedUser[] };
+    const answer = await gateway.execute('readUsers', given);
+    return (answer as UsersShown).users.map((one) => one.differs);
+  };
+  expect(await differs(user, other)).toEqual([[], []]);
+  expect(
+    await differs({ ...user, isEnabled: false, card: CARD }, { ...other, pin: PIN, card: null }),
+  ).toEqual([
+    ['status', 'card'],
+    ['pin', 'card'],
+  ]);
+  const later = { kind: 'weekDays', schedules: [{ ...day, endHour: 18 }] };
+  const more = { kind: 'weekDays', schedules: [day, day] };
+  const none = { kind: 'weekDays', schedules: [] };
+  for (const access of [later, more, none])
+    expect(await differs({ ...user, access })).toEqual([['weekDays'], []]);
+  const yearDays = { kind: 'yearDays', schedules: [{ start: 700_000_000, end: 700_086_400 }] };
+  expect(await differs({ ...user, access: yearDays }, { ...other, access: none })).toEqual([
+    ['type', 'yearDays'],
+    ['type'],
+  ]);
+  for (const userId of [1, 2]) await apply(KIND, userId);
 });
 
 it('takes settings, and names what it does not have', async () => {
@@ -249,6 +290,89 @@ it('takes settings, and names what it does not have', async () => {
       wrongCodeLimit: 4,
     }),
   );
+});
+
+describe('holidays of a lock', () => {
+  const HOUR_S = 3_600;
+  const VACATION = 1;
+  /** As the clock of the lock has it. */
+  const holiday = (fromHours: number, toHours: number, mode: Holiday['mode'] = 'vacation'): Holiday => {
+    const now = Math.floor((Date.now() - Date.UTC(2000, 0, 1)) / 1_000);
+    return { start: now + fromHours * HOUR_S, end: now + toHours * HOUR_S, mode };
+  };
+  const give = (hwId: string, holidays: Holiday[], more: object = {}) =>
+    gateway.execute('applyLockSettings', { hwId, settings: { ...more, holidays } });
+  const report = (ieee: string) => gateway.reports.get(`device:${ieee}`) as LockReport;
+  const kept = async (ieee: string) =>
+    ((await site.state(ieee)).schedules as { holidays: { id: number; fields: number[] }[] }).holidays;
+  const unlocks = async (ieee: string) =>
+    (await site.state(ieee)).executed.filter(({ what }) => what === 'unlock').map(({ source }) => source);
+
+  it('are written, changed one by one, and removed, with those that somebody set at the lock', async () => {
+    const [first, second, third] = [holiday(1, 2), holiday(3, 4, 'normal'), holiday(5, 6)];
+    await give(KIND, [first, second]);
+    expect(await kept(KIND)).toEqual([
+      { id: 0, fields: [first.start, first.end, VACATION] },
+      { id: 1, fields: [second.start, second.end, 0] },
+    ]);
+    expect(report(KIND).settings?.holidays).toEqual([first, second]);
+    await fresh(KIND);
+    await give(KIND, [first, third]);
+    // Clear what is beyond (0x13), get (0x12), set what differs (0x11) and get it (ZCL rev. 8, 7.3.2.17.19 to 21).
+    expect(await sent(KIND)).toEqual([...Array(6).fill(0x13), 0x12, 0x12, 0x11, 0x12]);
+    expect(report(KIND).settings?.holidays).toEqual([first, third]);
+    expect(await gateway.execute('readHolidays', { hwId: KIND })).toEqual({ holidays: [first, third] });
+    await give(KIND, []);
+    expect([await kept(KIND), report(KIND).settings?.holidays]).toEqual([[], []]);
+  });
+
+  it('keep PINs out in vacation mode, while Gatehouse opens and closes the lock', async () => {
+    await fresh(KIND);
+    await apply(KIND, 3, { pin: PIN });
+    await give(KIND, [holiday(-1, 1)]);
+    await site.set(KIND, { clearLog: true, pin: PIN });
+    expect(await unlocks(KIND)).toEqual([]);
+    expect(await gateway.execute('unlock', unlockOf(KIND))).toMatchObject({ outcome: 'confirmed' });
+    await give(KIND, []);
+    await site.set(KIND, { clearLog: true, pin: PIN });
+    await expect.poll(() => unlocks(KIND)).toEqual(['keypad']);
+    await site.set(KIND, { manual: 'lock' });
+    await apply(KIND, 3);
+  });
+
+  it('leave no lock in its passage mode: a door with holidays stands open by its bolt', async () => {
+    expect(report(KIND).standOpen).toBe('passage');
+    await give(KIND, [holiday(-1, 1)]);
+    expect(report(KIND).standOpen).toBe('unlocked');
+    const door = { hwId: KIND, pin: null };
+    expect(await gateway.execute('standOpen', door)).toMatchObject({ outcome: 'confirmed' });
+    expect(await gateway.execute('endStandOpen', door, 40_000)).toMatchObject({ outcome: 'confirmed' });
+    await give(KIND, []);
+    expect(await site.state(KIND)).toMatchObject({ lockState: 1, operatingMode: 0 });
+    expect(report(KIND).standOpen).toBe('passage');
+  });
+
+  it.each([
+    ['room', KIND, Array.from({ length: 9 }, (_, day) => holiday(day, day + 1)), 'the lock keeps 8 of them'],
+    ['such command', BARE, [holiday(1, 2)], 'the lock refused one (UNSUP_COMMAND (0x81))'],
+    ['such mode', MASKING, [holiday(1, 2)], 'the lock has no mode vacation'],
+  ])('are refused where the lock has no %s, and hold up no setting', async (_, ieee, holidays, reason) => {
+    const refused = give(ieee, holidays, { wrongCodeLimit: 7 });
+    await expect(refused).rejects.toMatchObject(refusal(`holidays: ${reason}`));
+    await vi.waitFor(() => expect(report(ieee).settings).toMatchObject({ wrongCodeLimit: 7 }));
+    expect(await kept(ieee)).toEqual([]);
+  });
+
+  it('are not kept where the lock shows another one', async () => {
+    await site.set(KIND, { faults: { changesSchedules: true } });
+    await expect(give(KIND, [holiday(1, 2)])).rejects.toMatchObject(refusal('shows another'));
+    expect(await kept(KIND)).toEqual([]);
+    await fresh(KIND);
+  });
+
+  it.each(['privacy', 'noRf', 'passage'] as const)('are not sent with the mode %s', async (mode) => {
+    await expect(give(KIND, [holiday(1, 2, mode)])).rejects.toMatchObject({ code: 'INVALID_COMMAND' });
+  });
 });
 
 it('never says the digits', () => {

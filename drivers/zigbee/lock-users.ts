@@ -2,19 +2,19 @@
  * One user of a lock as it is wanted: its PIN and card, whether they are in use, and when (ZCL rev. 8, 7.3.2.17). What the lock
  * shows is read before and after, so that the same again writes nothing, and a lock that says yes and keeps nothing is found.
  */
-import { type Clock, DriverError, type Plain } from '../contract/driver.ts';
+import { DriverError, type Plain } from '../contract/driver.ts';
 import {
   type UserApplied,
   type UserApply,
+  type UserDifference,
   type UsersRead,
   type UsersShown,
   userApply,
   usersRead,
+  type WantedUser,
 } from '../contract/lock-users.ts';
 import { valid } from '../contract/valid.ts';
-import { HELD_FRAME_MS } from '../contract/zgate.ts';
-import type { Lock, Locks } from './locks.ts';
-import { DOOR_LOCK, KNOWN, type Radio } from './radio.ts';
+import type { Exchanges, LockExchanges } from './lock-exchanges.ts';
 import { limitsOf } from './standard-lock.ts';
 import {
   answerStatus,
@@ -25,6 +25,7 @@ import {
   isTaken,
   type Kind,
   refusalOf,
+  SCHEDULES,
   type Shown,
   shownOf,
   showsSchedule,
@@ -35,92 +36,87 @@ import {
 } from './user-codes.ts';
 import { field } from './values.ts';
 
-/** A lock that sleeps fetches a frame within that time. */
-const STEP_MS = HELD_FRAME_MS;
 const UNSUP_COMMAND = 0x81;
-
-export interface LockUsersOptions {
-  radio: Pick<Radio, 'send' | 'attribute' | 'memory'>;
-  clock: Clock;
-  locks: Pick<Locks, 'find'>;
-  /** Fires when the link ends. */
-  ended: AbortSignal;
-}
+const KINDS = ['pin', 'card'] as const;
 
 export interface LockUsers {
   applyUser(data: Plain, deadline: number, signal: AbortSignal): Promise<UserApplied>;
   readUsers(data: Plain, deadline: number, signal: AbortSignal): Promise<UsersShown>;
-  /** An actuation is sent to the lock now: it does not wait for this. */
-  yield(ieee: string): void;
 }
 
-export function openLockUsers({ radio, clock, locks, ended }: LockUsersOptions): LockUsers {
-  const working = new Map<string, AbortController>();
-
-  async function during<Answer>(
-    hwId: string,
-    deadline: number,
-    signal: AbortSignal,
-    work: (exchanges: Exchanges) => Promise<Answer>,
-  ): Promise<Answer> {
-    const lock = locks.find(hwId);
-    const { ieee, family } = lock;
-    if (family?.takesNoCommands !== undefined)
-      throw new DriverError('REFUSED', `not sent: ${family.takesNoCommands}`);
-    if (working.has(ieee)) throw new DriverError('BUSY', 'users of the lock are read or written already');
-    const yielded = new AbortController();
-    working.set(ieee, yielded);
-    try {
-      const over = AbortSignal.any([signal, ended, yielded.signal]);
-      return await work({ radio, clock, lock, deadline, over });
-    } finally {
-      working.delete(ieee);
-    }
-  }
-
+export function openLockUsers({ during }: Pick<LockExchanges, 'during'>): LockUsers {
   return {
-    yield: (ieee) => working.get(ieee)?.abort(KNOWN),
     async applyUser(data, deadline, signal) {
       const wanted = valid(userApply, data, 'INVALID_COMMAND');
-      return during(wanted.hwId, deadline, signal, (exchanges) => apply(wanted, exchanges));
+      const { hwId } = wanted;
+      return during('users', { hwId, deadline, signal }, (exchanges) => apply(wanted, exchanges));
     },
     async readUsers(data, deadline, signal) {
       const places = valid(usersRead, data, 'INVALID_COMMAND');
-      return during(places.hwId, deadline, signal, (exchanges) => read(places, exchanges));
+      const { hwId } = places;
+      return during('users', { hwId, deadline, signal }, (exchanges) => read(places, exchanges));
     },
   };
 }
 
-async function read({ from, count }: UsersRead, exchanges: Exchanges): Promise<UsersShown> {
-  const limits = limitsOf(exchanges.lock, exchanges.radio);
-  async function has(kind: Kind, userId: number): Promise<boolean> {
-    if (limits[kind === 'pin' ? 'pins' : 'cards'] === 0) return false;
-    const payload = await answered(COMMANDS[kind].get, { userid: userId }, exchanges);
-    // It has none of that kind, or no such place.
-    if (field(payload, 'statusCode') !== undefined) return false;
-    const taken = isTaken(payload, userId);
-    if (taken !== undefined) return taken;
-    throw new DriverError('BAD_REPLY', `the lock does not say whether place ${userId} is taken`);
-  }
+async function read({ from, count, wanted }: UsersRead, exchanges: Exchanges): Promise<UsersShown> {
   const users: UsersShown['users'] = [];
   for (let userId = from; userId < from + count; userId += 1) {
-    const [hasPin, hasCard] = [await has('pin', userId), await has('card', userId)];
-    if (hasPin || hasCard) users.push({ userId, hasPin, hasCard });
+    const [pin, card] = [await place('pin', userId, exchanges), await place('card', userId, exchanges)];
+    const user = wanted.find((one) => one.userId === userId);
+    const taken = { hasPin: pin !== undefined, hasCard: card !== undefined };
+    if (!taken.hasPin && !taken.hasCard) continue;
+    const differs = user ? await differencesOf(user, { pin, card }, exchanges) : [];
+    users.push({ userId, ...taken, differs });
   }
   return { users };
 }
 
-interface Exchanges extends Pick<LockUsersOptions, 'radio' | 'clock'> {
-  lock: Lock;
-  /** Monotonic milliseconds. */
-  deadline: number;
-  /** Fires: nothing more is sent, and no answer is waited for. */
-  over: AbortSignal;
+/** What the lock answers of a place that is taken; undefined: it is free. */
+async function place(kind: Kind, userId: number, exchanges: Exchanges): Promise<unknown> {
+  const limits = limitsOf(exchanges.lock, exchanges.radio);
+  if (limits[kind === 'pin' ? 'pins' : 'cards'] === 0) return undefined;
+  const payload = await exchanges.answered(COMMANDS[kind].get, { userid: userId });
+  // It has none of that kind, or no such place.
+  if (field(payload, 'statusCode') !== undefined) return undefined;
+  const taken = isTaken(payload, userId);
+  if (taken !== undefined) return taken ? payload : undefined;
+  throw new DriverError('BAD_REPLY', `the lock does not say whether place ${userId} is taken`);
+}
+
+/** What the lock shows of a user, and is not as it is wanted. What it masks, or does not answer, is none. */
+async function differencesOf(
+  user: WantedUser,
+  taken: Record<Kind, unknown>,
+  exchanges: Exchanges,
+): Promise<UserDifference[]> {
+  const found = KINDS.flatMap((kind): UserDifference[] => {
+    const code = user[kind];
+    if (taken[kind] === undefined) return code === null ? [] : [kind];
+    if (code === null) return [kind];
+    const shown = shownOf(taken[kind], user, codeBytes(kind, code));
+    return 'differs' in shown ? shown.differs.map((part) => (part === 'code' ? kind : part)) : [];
+  });
+  const { access } = user;
+  if (access.kind !== 'always' && (await isOtherwise(user, exchanges))) found.push(access.kind);
+  return [...new Set(found)];
+}
+
+/** Whether the lock shows another schedule in the place of one that is wanted, or one more. */
+async function isOtherwise(user: WantedUser, exchanges: Exchanges): Promise<boolean> {
+  const { get, limit, payloads } = schedulesOf(user, exchanges);
+  for (let id = 0; id < Math.max(payloads.length, limit ?? 0); id += 1) {
+    const payload = payloads[id];
+    const reply = await exchanges.send(get, { scheduleid: id, userid: user.userId });
+    if (reply.kind !== 'answered') continue;
+    if (payload ? showsSchedule(reply.payload, payload) === false : isSuccess(reply.payload)) return true;
+  }
+  return false;
 }
 
 async function apply(wanted: UserApply, exchanges: Exchanges): Promise<UserApplied> {
   let isShown = true;
-  for (const kind of ['pin', 'card'] as const) {
+  for (const kind of KINDS) {
     const code = wanted[kind];
     const end = code === null ? empty(kind, wanted, exchanges) : store(kind, code, wanted, exchanges);
     isShown = (await end) && isShown;
@@ -176,7 +172,7 @@ async function empty(kind: Kind, wanted: UserApply, exchanges: Exchanges): Promi
   if (limits[kind === 'pin' ? 'pins' : 'cards'] === 0) return true;
   const before = await shown(kind, undefined, wanted, exchanges);
   if (before.kind === 'empty') return true;
-  const payload = await answered(COMMANDS[kind].clear, { userid: wanted.userId }, exchanges);
+  const payload = await exchanges.answered(COMMANDS[kind].clear, { userid: wanted.userId });
   // It has none of that kind.
   if (field(payload, 'statusCode') === UNSUP_COMMAND) return true;
   if (!isSuccess(payload)) throw new DriverError('REFUSED', refusalOf(payload, kind, wanted));
@@ -185,42 +181,45 @@ async function empty(kind: Kind, wanted: UserApply, exchanges: Exchanges): Promi
   throw new DriverError('REFUSED', `${kind}: the lock said that it removed it, and still has it`);
 }
 
+/** Commands and payloads of the schedules of a user that is limited; `limit`: what the lock keeps, where it has said so. */
+function schedulesOf({ userId, access }: Pick<UserApply, 'userId' | 'access'>, exchanges: Exchanges) {
+  const limits = limitsOf(exchanges.lock, exchanges.radio);
+  if (access.kind === 'yearDays') {
+    const payloads = access.schedules.map((one, id) => yearDayPayload(id, userId, one));
+    return { ...SCHEDULES.yearDays, limit: limits.yearDays, payloads };
+  }
+  const wanted = access.kind === 'weekDays' ? access.schedules : [];
+  const payloads = wanted.map((one, id) => weekDayPayload(id, userId, one));
+  return { ...SCHEDULES.weekDays, limit: limits.weekDays, payloads };
+}
+
 /** Those that are wanted, and none of former ones beside them. Resolves with whether the lock has shown each. */
 async function storeSchedules(wanted: UserApply, exchanges: Exchanges): Promise<boolean> {
-  const { access } = wanted;
+  const { access, userId: userid } = wanted;
   if (access.kind === 'always') return true;
-  const limit = limitsOf(exchanges.lock, exchanges.radio)[access.kind];
-  const { length } = access.schedules;
+  const { set, get, clear, limit, payloads } = schedulesOf(wanted, exchanges);
+  const { length } = payloads;
   if (limit !== undefined && length > limit)
     throw new DriverError(
       'REFUSED',
       `${access.kind}: the lock keeps ${limit} schedules for a user, and ${length} are wanted`,
     );
-  const [set, clear, get] =
-    access.kind === 'weekDays'
-      ? (['setWeekDaySchedule', 'clearWeekDaySchedule', 'getWeekDaySchedule'] as const)
-      : (['setYearDaySchedule', 'clearYearDaySchedule', 'getYearDaySchedule'] as const);
-  const payloads =
-    access.kind === 'weekDays'
-      ? access.schedules.map((one, id) => weekDayPayload(id, wanted, one))
-      : access.schedules.map((one, id) => yearDayPayload(id, wanted, one));
-  for (let id = length; id < (limit ?? length); id += 1) {
-    const place = { scheduleid: id, userid: wanted.userId };
+  for (let scheduleid = length; scheduleid < (limit ?? length); scheduleid += 1) {
     // Some locks refuse to clear what is not there.
-    if (isSuccess(await answered(clear, place, exchanges))) continue;
-    if (isSuccess(await answered(get, place, exchanges)))
+    if (isSuccess(await exchanges.answered(clear, { scheduleid, userid }))) continue;
+    if (isSuccess(await exchanges.answered(get, { scheduleid, userid })))
       throw new DriverError('REFUSED', `${access.kind}: the lock does not remove an earlier schedule`);
   }
   let isShown = true;
   for (const payload of payloads) {
     await ordered(set, payload, access.kind, wanted, exchanges);
-    const { scheduleid, userid } = payload;
-    const reply = await send(get, { scheduleid, userid }, exchanges);
+    const { scheduleid } = payload;
+    const reply = await exchanges.send(get, { scheduleid, userid });
     // Not every lock answers this one.
     const has = reply.kind === 'answered' ? showsSchedule(reply.payload, payload) : undefined;
     if (has === false) {
       // The user could open at other times.
-      await answered(clear, { scheduleid, userid }, exchanges);
+      await exchanges.answered(clear, { scheduleid, userid });
       throw new DriverError(
         'REFUSED',
         `${access.kind}: the lock said that it took the schedule, and shows another`,
@@ -239,7 +238,7 @@ async function ordered(
   wanted: UserApply,
   exchanges: Exchanges,
 ): Promise<void> {
-  const answer = await answered(command, payload, exchanges);
+  const answer = await exchanges.answered(command, payload);
   if (answerStatus(answer) === undefined)
     throw new DriverError('BAD_REPLY', `${of}: the lock answered without a status`);
   if (!isSuccess(answer)) throw new DriverError('REFUSED', refusalOf(answer, of, wanted));
@@ -251,32 +250,7 @@ async function shown(
   wanted: UserApply,
   exchanges: Exchanges,
 ): Promise<Shown> {
-  const reply = await send(COMMANDS[kind].get, { userid: wanted.userId }, exchanges);
+  const reply = await exchanges.send(COMMANDS[kind].get, { userid: wanted.userId });
   // Not every lock answers this one.
   return reply.kind === 'answered' ? shownOf(reply.payload, wanted, code) : { kind: 'unknown' };
-}
-
-async function answered(
-  command: string,
-  payload: Record<string, unknown>,
-  exchanges: Exchanges,
-): Promise<unknown> {
-  const reply = await send(command, payload, exchanges);
-  if (reply.kind === 'answered') return reply.payload;
-  throw new DriverError('NO_REPLY', `the lock did not answer: ${reply.reason}`);
-}
-
-/** Throws when nothing may be sent any more. */
-async function send(command: string, payload: Record<string, unknown>, exchanges: Exchanges) {
-  const { radio, clock, lock, deadline, over } = exchanges;
-  over.throwIfAborted();
-  const { ieee, endpoint } = lock;
-  const notAfter = Math.min(clock.monotonic() + STEP_MS, deadline - HELD_FRAME_MS);
-  const sent = { cluster: DOOR_LOCK, command, payload, scope: 'cluster' } as const;
-  const until = { notAfter, timeoutMs: STEP_MS, withdrawn: over, known: over };
-  const reply = await radio.send({ ieee, endpoint, ...sent, ...until });
-  if (over.aborted) throw new DriverError('NO_REPLY', 'the lock is needed for something more urgent');
-  if (reply.kind === 'late')
-    throw new DriverError('NO_REPLY', 'there was no time left for the rest of the user');
-  return reply;
 }

@@ -12,6 +12,7 @@ import {
   type AttributeWrite,
   attributeName,
   DOOR_LOCK_ATTRIBUTE,
+  holidaysIn,
   MODE,
   offersPassage,
 } from './standard-lock.ts';
@@ -49,7 +50,7 @@ type Attributes = ReadonlyMap<number, number>;
 
 export async function standOpen(options: StandOpenOptions): Promise<StandingOpen> {
   const reported = known(options) ?? (await firstRead(options));
-  if (offersPassage(reported.get(supportedOperatingModes)) && (await enterPassage(options, reported))) {
+  if (mayEnterPassage(options, reported) && (await enterPassage(options, reported))) {
     const now = await onceSent(read(options, [lockState, operatingMode]));
     const holds = now.get(operatingMode) === MODE.passage;
     if (holds && now.get(lockState) === LOCK_STATE.unlocked) return { outcome: 'confirmed' };
@@ -99,6 +100,11 @@ async function unlocked(options: StandOpenOptions, isWritten: boolean): Promise<
     if (await onceSent(restore(options, reported, isSettled))) await onceSent(read(options, CHANGED));
     throw error;
   }
+}
+
+/** Beside holidays the end of one could give the lock its passage mode back (holidays.ts). */
+function mayEnterPassage({ radio, ieee }: StandOpenOptions, reported: Attributes): boolean {
+  return offersPassage(reported.get(supportedOperatingModes)) && !holidaysIn(radio.memory(ieee))?.length;
 }
 
 /** False: the lock refused the mode. */

@@ -1,5 +1,12 @@
 /** What of a configuration a standard lock can carry (ZCL rev. 8, 7.3), and what it cannot. Pure. */
-import type { LockConfiguration, LockSettings, UserLimits } from '../contract/settings.ts';
+import { z } from 'zod';
+import {
+  type Holiday,
+  holiday,
+  type LockConfiguration,
+  type LockSettings,
+  type UserLimits,
+} from '../contract/settings.ts';
 import { DOOR_LOCK } from './radio.ts';
 import { hex, integer, UINT32_LAST } from './values.ts';
 
@@ -57,13 +64,23 @@ export interface AttributeWrite {
   attrData: number;
 }
 
-export function offersPassage(supportedModes: unknown): boolean {
+export const offersPassage = (supportedModes: unknown) => offersMode(supportedModes, MODE.passage) === true;
+
+const keptHolidays = z.array(holiday);
+
+/** Those that the lock may have, by what the radio keeps of it; undefined: they were neither written nor read. */
+export function holidaysIn({ holidays }: Readonly<Record<string, unknown>>): Holiday[] | undefined {
+  return holidays === undefined ? undefined : keptHolidays.safeParse(holidays).data;
+}
+
+/** Undefined: the lock has not said it. */
+export function offersMode(supportedModes: unknown, mode: number): boolean | undefined {
   const modes = integer(supportedModes, 0, 0xff_ff);
-  if (modes === undefined) return false;
+  if (modes === undefined) return undefined;
   // A set bit means supported to some makers and the reverse to others. Every lock has the normal mode, which is bit 0,
   // so that bit shows which it is.
   const isSet = (bit: number) => (modes & (1 << bit)) !== 0;
-  return isSet(MODE.passage) === isSet(MODE.normal);
+  return isSet(mode) === isSet(MODE.normal);
 }
 
 /** RequirePINforRFOperation (0x0033), a boolean: the library gives it as a number. Undefined: not reported. */

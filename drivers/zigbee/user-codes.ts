@@ -1,13 +1,18 @@
 /** The commands of the Door Lock cluster for users, and what their answers mean (ZCL rev. 8, 7.3.2.17 and 7.3.2.18). Pure. */
 import type { UserApply, WeekDaySchedule, YearDaySchedule } from '../contract/lock-users.ts';
 import { field, integer } from './values.ts';
-import { STATUS_SUCCESS, statusName } from './zcl-status.ts';
+import { STATUS_NOT_FOUND, STATUS_SUCCESS, statusName } from './zcl-status.ts';
 
 export type Kind = 'pin' | 'card';
 /** As the library names them. */
 export const COMMANDS = {
   pin: { set: 'setPinCode', get: 'getPinCode', clear: 'clearPinCode' },
   card: { set: 'setRfidCode', get: 'getRfidCode', clear: 'clearRfidCode' },
+} as const;
+export const SCHEDULES = {
+  weekDays: { set: 'setWeekDaySchedule', get: 'getWeekDaySchedule', clear: 'clearWeekDaySchedule' },
+  yearDays: { set: 'setYearDaySchedule', get: 'getYearDaySchedule', clear: 'clearYearDaySchedule' },
+  holidays: { set: 'setHolidaySchedule', get: 'getHolidaySchedule', clear: 'clearHolidaySchedule' },
 } as const;
 
 /** Table 7-14: user status. */
@@ -64,8 +69,9 @@ export function isTaken(payload: unknown, userId: number): boolean | undefined {
   return status === undefined ? undefined : status !== AVAILABLE;
 }
 
-/** Of the answer to Get Week Day or Year Day Schedule; undefined: the lock does not show it. */
+/** Of the answer to the question for a schedule; undefined: the lock does not show it. */
 export function showsSchedule(payload: unknown, wanted: Record<string, number>): boolean | undefined {
+  if (answerStatus(payload) === STATUS_NOT_FOUND) return false;
   const answer = Object.keys(wanted).map((name) => field(payload, name));
   if (!isSuccess(payload) || answer.includes(undefined)) return undefined;
   return Object.values(wanted).every((value, index) => value === answer[index]);
@@ -109,7 +115,7 @@ export function refusalOf(payload: unknown, of: Field, { userId }: User): string
   }
 }
 
-export function weekDayPayload(id: number, { userId }: User, schedule: WeekDaySchedule) {
+export function weekDayPayload(id: number, userId: number, schedule: WeekDaySchedule) {
   return {
     scheduleid: id,
     userid: userId,
@@ -121,6 +127,6 @@ export function weekDayPayload(id: number, { userId }: User, schedule: WeekDaySc
   };
 }
 
-export function yearDayPayload(id: number, { userId }: User, { start, end }: YearDaySchedule) {
+export function yearDayPayload(id: number, userId: number, { start, end }: YearDaySchedule) {
   return { scheduleid: id, userid: userId, zigbeelocalstarttime: start, zigbeelocalendtime: end };
 }

@@ -38,6 +38,7 @@ const NAMES = new Map([
   [0xc3, 'UNSUPPORTED_CLUSTER'],
 ]);
 export const STATUS_SUCCESS = 0x00;
+export const STATUS_NOT_FOUND = 0x8b;
 
 /** Such as `INVALID_VALUE (0x87)`, or `status 0xf0`, or `no status` for what is none. */
 export function statusName(status: unknown): string {

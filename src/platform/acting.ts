@@ -31,9 +31,10 @@ const LOOK_EVERY_MS = 250;
  * else is not sent any more once the time is over.
  */
 const LONG_WORK = new Set([
-  ...['applyChannels', 'moveChannel', 'networkMap', 'readUsers', 'updateLock', 'applyLockSettings'],
+  ...['applyChannels', 'moveChannel', 'networkMap', 'readUsers', 'readHolidays', 'updateLock'],
   ...[
     'applyUser',
+    'applyLockSettings',
     'applyConfiguration',
     'applySettings',
     'readdress',

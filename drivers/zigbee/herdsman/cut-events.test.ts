@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { completeEvent } from './cut-events.ts';
+import { completeFrame } from './cut-events.ts';
 
-const completed = (hex: string) => completeEvent(Buffer.from(hex, 'hex')).toString('hex');
+const completed = (hex: string) => completeFrame(Buffer.from(hex, 'hex')).toString('hex');
 
 describe('an event that ends early', () => {
   it('is completed with zeros', () => {
@@ -12,6 +12,13 @@ describe('an event that ends early', () => {
     // Nothing after the user.
     expect(completed('09012000020500')).toBe('09012000020500000000000000');
     expect(completed('09012101020500')).toBe('090121010205000000000000000000');
+  });
+
+  it('is an answer that there is no such schedule, as the standard has it without the rest', () => {
+    // Get Week Day, Year Day and Holiday Schedule Response with NOT_FOUND (ZCL rev. 8, 7.3.2.18.14, 17 and 20).
+    expect(completed('09010c0005008b')).toBe('09010c0005008b0000000000');
+    expect(completed('09010f0005008b')).toBe('09010f0005008b0000000000000000');
+    expect(completed('090112008b')).toBe('090112008b000000000000000000');
   });
 
   it('is as it was where it is whole, or no event of a lock', () => {
@@ -28,6 +35,9 @@ describe('an event that ends early', () => {
       // Another command: the answer to Unlock Door.
       '09010100',
       '',
+      // A week-day schedule that is there, and one that ends within what it says.
+      '09010c000500003e0800111e',
+      '09010c0005000000',
     ];
     expect(frames.map(completed)).toEqual(frames);
   });

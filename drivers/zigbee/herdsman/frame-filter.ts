@@ -5,7 +5,7 @@
 import { CLUSTER } from '../configure.ts';
 import { field } from '../values.ts';
 import { isCredible, isCredibleRecord } from './credible.ts';
-import { completeEvent } from './cut-events.ts';
+import { completeFrame } from './cut-events.ts';
 
 /** Of the library's Zcl.Frame. */
 interface Frame {
@@ -24,7 +24,7 @@ export function filterFrames(library: unknown): (ownCode: number | undefined) =>
   const { fromBuffer } = Frame;
   let ownCode: number | undefined;
   Frame.fromBuffer = (cluster, head, data, ...rest) => {
-    const bytes = cluster === CLUSTER.doorLock ? completeEvent(data) : data;
+    const bytes = cluster === CLUSTER.doorLock ? completeFrame(data) : data;
     const frame = fromBuffer.call(Frame, cluster, head, bytes, ...rest);
     const { manufacturerCode, frameControl, isGlobal } = frame.header;
     const fromServer = frameControl.direction === Direction.SERVER_TO_CLIENT;

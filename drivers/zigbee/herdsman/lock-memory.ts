@@ -12,8 +12,11 @@ interface Kept {
 type Values = Readonly<Record<string, unknown>>;
 
 const MEMORY = 'gatehouse';
-/** What the lock had before it stood open: it is still to be given back when the lock leaves meanwhile and joins again. */
-const LASTING: readonly string[] = ['standing', 'relockSeconds'];
+/**
+ * What the lock had before it stood open, which is still to be given back when the lock leaves meanwhile and joins again; and its
+ * holidays, which it keeps when it leaves.
+ */
+const LASTING: readonly string[] = ['standing', 'relockSeconds', 'holidays'];
 
 export function memoryOf(ieee: string, device: Kept, coordinator: Kept): Values {
   return { ...plain(device.meta[MEMORY]), ...plain(plain(coordinator.meta[MEMORY])[ieee]) };

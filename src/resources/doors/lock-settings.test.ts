@@ -24,6 +24,7 @@ const NOTHING = {
   oneTouchLocking: null,
   wrongCodeLimit: null,
   wrongCodeLockoutSeconds: null,
+  holidays: null,
 };
 
 it('are sent until the lock has them, and shown beside what it reports', async () => {
@@ -80,6 +81,27 @@ it('are sent to another lock, and to one that joins again', async () => {
   expect((await get()).state).toBe('waiting');
 });
 
+it('have holidays, in the local time of the lock, and show those that it has', async () => {
+  const holidays = [
+    { start: '2027-12-24T12:00', end: '2027-12-27T00:00', mode: 'vacation' },
+    { start: '2000-01-02T00:00', end: '2000-01-03T00:00', mode: 'normal' },
+  ];
+  expect((await put({ holidays })).body).toMatchObject({ state: 'waiting', wanted: { holidays } });
+  await site.applySettings();
+  const days = { start: 86_400, end: 172_800 };
+  expect(sent()).toMatchObject([{ holidays: [{ mode: 'vacation' }, { ...days, mode: 'normal' }] }]);
+  // Somebody has set another one at the lock.
+  site.report(MAC, { settings: { holidays: [{ ...days, mode: 'passage' }] } });
+  expect(await get()).toMatchObject({
+    state: 'applied',
+    wanted: { holidays },
+    reported: { holidays: [{ start: '2000-01-02T00:00', end: '2000-01-03T00:00', mode: 'passage' }] },
+  });
+  await put({ holidays: [] });
+  await site.applySettings();
+  expect(sent().at(-1)).toEqual({ holidays: [] });
+});
+
 it('wait while the door stands open, whose relock time is put aside', async () => {
   const end = site.run();
   await site.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
@@ -100,12 +122,22 @@ it('that the lock refuses are shown with why', async () => {
   expect(await get()).toMatchObject({ state: 'refused', failure: message });
 });
 
-it.each([
+it.each<[object, string]>([
   [{ autoRelockSeconds: 0 }, 'VALIDATION_FAILED'],
   [{ soundVolume: 3 }, 'VALIDATION_FAILED'],
   [{ oneTouchLocking: 1 }, 'VALIDATION_FAILED'],
   [{ wrongCodeLimit: 255 }, 'VALIDATION_FAILED'],
   [{ volume: 1 }, 'UNKNOWN_FIELD'],
+  ...[
+    // It would hold the door open.
+    [{ start: '2027-12-24T12:00', end: '2027-12-27T00:00', mode: 'passage' }],
+    [{ start: '2027-12-24T12:00', end: '2027-12-24T12:00', mode: 'vacation' }],
+    [{ start: '2027-02-30T12:00', end: '2027-12-24T12:00', mode: 'vacation' }],
+    [
+      { start: '2027-12-24T12:00', end: '2027-12-27T00:00', mode: 'vacation' },
+      { start: '2027-12-23T12:00', end: '2027-12-24T12:01', mode: 'normal' },
+    ],
+  ].map((holidays): [object, string] => [{ holidays }, 'VALIDATION_FAILED']),
 ])('are refused: %j', async (body, error) => {
   expect(errorOf(await put(body))).toEqual([400, error]);
 });

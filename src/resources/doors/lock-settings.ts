@@ -1,5 +1,5 @@
 /**
- * Settings of the lock of a door, wanted → applied: sound, auto-relock, one touch, wrong codes. Written once to each lock that
+ * Settings of the lock of a door, wanted → applied: sound, auto-relock, one touch, wrong codes, holidays. Written once to each lock that
  * the door gets, and when it joins again; what somebody sets at the lock afterwards is shown, and stays.
  */
 import { randomUUID } from 'node:crypto';
@@ -21,6 +21,7 @@ import {
 } from './settings-schema.ts';
 import type { DoorSettingRow } from './settings-table.ts';
 import { type DoorRow, existing } from './table.ts';
+import { localSeconds, localTimeOf } from './user-access.ts';
 import type { LockWork } from './user-apply.ts';
 
 export interface LockSettingsOptions extends DoorContext {
@@ -57,7 +58,7 @@ export function openLockSettings(options: LockSettingsOptions): LockSettings {
     return {
       doorId,
       wanted: shown(wantedIn(doorId, kept)),
-      reported: shown(locks.report(row)?.settings ?? {}),
+      reported: shown(reportedIn(locks.report(row)?.settings ?? {})),
       state,
       failure: state === 'applied' ? null : (failure?.message ?? null),
     };
@@ -91,14 +92,34 @@ export function openLockSettings(options: LockSettingsOptions): LockSettings {
   };
 }
 
-function shown(settings: Reported): SettingsResult['reported'] {
+function shown<Holidays>(settings: Omit<Reported, 'holidays'> & { holidays?: Holidays }) {
   return {
     autoRelockSeconds: settings.autoRelockSeconds ?? null,
     soundVolume: settings.soundVolume ?? null,
     oneTouchLocking: settings.oneTouchLocking ?? null,
     wrongCodeLimit: settings.wrongCodeLimit ?? null,
     wrongCodeLockoutSeconds: settings.wrongCodeLockoutSeconds ?? null,
+    holidays: settings.holidays ?? null,
   };
+}
+
+/** Local times in the place of seconds. */
+function reportedIn({ holidays, ...settings }: Reported) {
+  const times = holidays?.map(({ start, end, mode }) => ({
+    start: localTimeOf(start),
+    end: localTimeOf(end),
+    mode,
+  }));
+  return { ...settings, ...(times && { holidays: times }) };
+}
+
+function toSend({ holidays, ...settings }: WantedSettings): LockSettingsApply['settings'] {
+  const spans = holidays?.map(({ start, end, mode }) => ({
+    start: localSeconds(start),
+    end: localSeconds(end),
+    mode,
+  }));
+  return { ...settings, ...(spans && { holidays: spans }) };
 }
 
 function wantedIn(doorId: string, kept: DoorSettingRow | undefined): WantedSettings {
@@ -141,7 +162,7 @@ function workOf(options: LockSettingsOptions, versionOf: (doorId: string) => num
           'BUSY',
           'the door stands open, or has to be locked: its settings are sent then',
         );
-      const data: LockSettingsApply = { hwId: mac, settings: wantedIn(id, kept) };
+      const data: LockSettingsApply = { hwId: mac, settings: toSend(wantedIn(id, kept)) };
       const command = { kind: 'applyLockSettings', data: data as Plain, timeoutMs: TIMEOUT_MS };
       await lockLinks.command(addressOf(row), command, signal);
       await database.commit(() => {

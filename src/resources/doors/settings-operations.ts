@@ -28,7 +28,8 @@ export function settingsOperations(doors: Pick<DoorSlice, 'lockSettings'>, path:
       ...common,
       id: 'setLockSettings',
       method: 'put',
-      summary: 'Set sound, auto-relock, one touch and the limits of wrong codes of the lock of a door',
+      summary:
+        'Set sound, auto-relock, one touch, the limits of wrong codes and the holidays of the lock of a door',
       description:
         'A field that is absent stays as it is; null leaves it to the lock. It is sent until the lock has it: `state`. A lock that does not have a setting refuses that one, and takes the others.',
       body: settingsBody,

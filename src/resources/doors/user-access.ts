@@ -47,8 +47,13 @@ function scheduleOf(daysMask: number, start: number, end: number): WeekDaySchedu
 }
 
 /** Seconds since 2000 in local time. */
-function localSeconds(time: string): number {
+export function localSeconds(time: string): number {
   return (Date.parse(`${time}:00Z`) - ZCL_EPOCH_MS) / 1_000;
+}
+
+/** To the minute. */
+export function localTimeOf(seconds: number): string {
+  return new Date(ZCL_EPOCH_MS + 1_000 * seconds).toISOString().slice(0, '2000-01-01T00:00'.length);
 }
 
 /** Those of the user go before the schedule of the door; undefined: the door has none. */

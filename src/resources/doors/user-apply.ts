@@ -168,11 +168,11 @@ function sendBy(options: UserApplyOptions) {
 const PERMANENT = ['REFUSED', 'INVALID_COMMAND'];
 
 /** What the driver is sent, or why nothing is. */
-function orderOf(
+export function orderOf(
   row: LockedDoor,
   { userId, wanted }: UserChange,
   ofDoor: Schedule | undefined,
-  { vault, locks }: UserApplyOptions,
+  { vault, locks }: Pick<UserApplyOptions, 'vault' | 'locks'>,
 ): UserApply | string {
   const empty = { hwId: row.mac, userId, isEnabled: false, pin: null, card: null };
   if (!wanted) return { ...empty, access: { kind: 'always' } };

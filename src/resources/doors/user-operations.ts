@@ -60,7 +60,7 @@ function ofLock(doors: Doors, path: string, job: z.ZodType): Operation[] {
       method: 'post',
       summary: 'Ask the lock of a door which of its users are taken',
       description:
-        'As a job: two frames for each user, `progress` in users. Those that somebody stored at the lock are listed as `foreign` then, and those that it has lost are written again. `result`: {doorId, mac, places, taken}.',
+        'As a job: two frames for each user and one for each of its schedules, `progress` in users. Those that somebody stored at the lock are listed as `foreign` then, and those that it has lost, or shows otherwise than they are wanted, are written again. `result`: {doorId, mac, places, taken, holidays, differing: [{userId, what}]}; `what` names pin, card, status, type, weekDays and yearDays. holidays: how many the lock has, null: it keeps none; they are in its settings.',
       status: 202,
       result: job,
       location: jobPath,

@@ -1,20 +1,35 @@
-/** Asks a lock which of its places are taken, on request only: each is two frames. */
-import { DriverError } from '../../../drivers/contract/driver.ts';
-import { READ_MAX, USER_ID_MAX, usersShown } from '../../../drivers/contract/lock-users.ts';
+/**
+ * Asks a lock which of its places are taken, and whether it shows users of ours as they are wanted, on request only: each takes
+ * two frames, and one for each schedule.
+ */
+import { DriverError, type Plain } from '../../../drivers/contract/driver.ts';
+import { holidaysShown } from '../../../drivers/contract/lock-settings.ts';
+import {
+  READ_MAX,
+  USER_ID_MAX,
+  type UsersShown,
+  usersShown,
+  type WantedUser,
+} from '../../../drivers/contract/lock-users.ts';
+import { HOLIDAYS_MAX, type UserLimits } from '../../../drivers/contract/settings.ts';
 import type { Caller, Role } from '../../platform/principal.ts';
 import type { DoorContext } from './context.ts';
 import { addressOf } from './lock-links.ts';
 import type { Locks } from './locks.ts';
 import { noLock, offline } from './outcome.ts';
 import { type DoorRow, existing } from './table.ts';
+import { orderOf } from './user-apply.ts';
+import { doorScheduleOf, isAsWanted } from './user-changes.ts';
 
 /** Who may see to the users of locks, and so follow this job. */
 export const ADMINISTRATORS: readonly [Role, ...Role[]] = ['front-desk-admin', 'service-tool'];
 
 /** For a lock that does not say how many users it has. */
 const PLACES_DEFAULT = 32;
-const TIMEOUT_MS = 120_000;
-/** An unlock goes first, and ends the reading of a few places: they are read again. */
+/** A lock that sleeps fetches a frame within that time. */
+const FRAME_MS = 8_000;
+/** Users of whom the end of the job names what differed. */
+const DIFFERING_MAX = 100;
 const TRIES_MAX = 3;
 
 type LockedDoor = DoorRow & { mac: string };
@@ -30,17 +45,41 @@ export function openUserReading(
 ) {
   const { table, jobs, lockLinks } = context;
 
-  async function readSome(row: LockedDoor, from: number, count: number, signal: AbortSignal) {
-    const command = { kind: 'readUsers', data: { hwId: row.mac, from, count }, timeoutMs: TIMEOUT_MS };
+  /** An unlock goes first, and ends the reading of a few places: they are read again. */
+  async function asked<Answer>(
+    row: LockedDoor,
+    { kind, data, frames }: { kind: string; data: Plain; frames: number },
+    schema: { safeParse(answer: unknown): { data?: Answer } },
+    signal: AbortSignal,
+  ): Promise<Answer> {
+    const command = { kind, data, timeoutMs: frames * FRAME_MS };
     for (let tries = 1; ; tries += 1) {
       try {
-        const answer = usersShown.safeParse(await lockLinks.command(addressOf(row), command, signal));
-        if (answer.data) return answer.data.users;
-        throw new DriverError('BAD_REPLY', 'the gateway did not report the users of the lock');
+        const answer = schema.safeParse(await lockLinks.command(addressOf(row), command, signal));
+        if (answer.data) return answer.data;
+        throw new DriverError('BAD_REPLY', 'the gateway did not report what the lock has');
       } catch (error) {
         if (!(error instanceof DriverError) || error.code !== 'NO_REPLY' || tries === TRIES_MAX) throw error;
       }
     }
+  }
+
+  async function readSome(row: LockedDoor, from: number, count: number, signal: AbortSignal): Promise<Asked> {
+    const { id, mac: hwId } = row;
+    const limits = locks.report(row)?.users ?? {};
+    const ours = oursIn({ ...context, locks }, row, from, count);
+    const wanted = ours.map(({ wanted }) => wanted);
+    const frames = 2 * count + wanted.reduce((sum, one) => sum + framesOf(one, limits), 0);
+    const data = { hwId, from, count, wanted } as Plain;
+    const { users } = await asked(row, { kind: 'readUsers', data, frames }, usersShown, signal);
+    return { id, mac: hwId, from, count, users, ours };
+  }
+
+  async function readHolidays(row: LockedDoor, signal: AbortSignal): Promise<number | null> {
+    const places = Math.min(locks.report(row)?.users?.holidays ?? 0, HOLIDAYS_MAX);
+    if (places === 0) return null;
+    const order = { kind: 'readHolidays', data: { hwId: row.mac }, frames: places };
+    return (await asked(row, order, holidaysShown, signal)).holidays.length;
   }
 
   return async (doorId: string, caller: Caller): Promise<unknown> => {
@@ -59,38 +98,89 @@ export function openUserReading(
       ...caller,
       async run(progress, signal) {
         let taken = 0;
+        const differing: { userId: number; what: string[] }[] = [];
         for (let from = 0; from < places; from += READ_MAX) {
           progress({ done: from, total: places });
           const count = Math.min(READ_MAX, places - from);
-          const users = await readSome(row, from, count, signal);
-          taken += users.length;
-          const asked = { from, count, taken: new Set(users.map(({ userId }) => userId)) };
-          if (await take(row, asked, context)) changed(doorId);
+          const answer = await readSome(row, from, count, signal);
+          taken += answer.users.length;
+          for (const { userId, differs: what } of answer.users)
+            if (what.length > 0) differing.push({ userId, what });
+          if (await take(answer, context)) changed(doorId);
         }
-        return { doorId, mac, places, taken };
+        const holidays = await readHolidays(row, signal);
+        return { doorId, mac, places, taken, holidays, differing: differing.slice(0, DIFFERING_MAX) };
       },
     });
   };
 }
 
-/** What the lock shows counts: what it does not have is written again, and what is on it and not wanted is shown. Resolves with whether it is news. */
+interface Ours {
+  wanted: WantedUser;
+  version: number;
+}
+
+interface Asked {
+  id: string;
+  mac: string;
+  from: number;
+  count: number;
+  users: UsersShown['users'];
+  ours: Ours[];
+}
+
+/** Of these places those of users that the lock is known to have as they are wanted. */
+function oursIn(
+  {
+    table,
+    catalogue,
+    vault,
+    locks,
+  }: Parameters<typeof orderOf>[3] & Pick<DoorContext, 'table' | 'catalogue'>,
+  row: LockedDoor,
+  from: number,
+  count: number,
+): Ours[] {
+  return Array.from({ length: count }, (_, index) => from + index).flatMap((userId): Ours[] => {
+    const present = table.door.get(row.id);
+    const wanted = table.doorUser.get(row.id, userId);
+    const held = table.lockUser.get(row.mac, userId);
+    if (!present || !wanted || !isAsWanted(wanted, held, present, catalogue)) return [];
+    const ofDoor = doorScheduleOf(wanted, present, catalogue);
+    const order = orderOf(row, { userId, wanted }, ofDoor, { vault, locks });
+    if (typeof order === 'string') return [];
+    const { hwId: _, ...user } = order;
+    return [{ wanted: user, version: wanted.version }];
+  });
+}
+
+/** Each schedule that the lock keeps for a user is read. */
+function framesOf({ access }: WantedUser, limits: UserLimits): number {
+  return access.kind === 'always' ? 0 : Math.max(limits[access.kind] ?? 0, access.schedules.length);
+}
+
+/** What the lock shows counts: what it does not have, or has otherwise, is written again, and what is on it and not wanted is shown. Resolves with whether it is news. */
 function take(
-  { id, mac }: LockedDoor,
-  { from, count, taken }: { from: number; count: number; taken: ReadonlySet<number> },
+  { id, mac, from, count, users, ours }: Asked,
   { database, table, clock }: DoorContext,
 ): Promise<boolean> {
+  const shown = new Map(users.map((one) => [one.userId, one]));
+  const versions = new Map(ours.map(({ wanted, version }) => [wanted.userId, version]));
   return database.commit(() => {
     // It may be at another door by now.
     if (table.door.get(id)?.mac !== mac) return false;
     let isOther = false;
     for (let userId = from; userId < from + count; userId += 1) {
       const held = table.lockUser.get(mac, userId);
-      const isLost = held !== undefined && !taken.has(userId);
-      const isFound = held === undefined && taken.has(userId);
+      const found = shown.get(userId);
+      const isLost = held !== undefined && found === undefined;
+      const isFound = held === undefined && found !== undefined;
+      // It may have been written since.
+      const isChanged = found && found.differs.length > 0 && held?.version === versions.get(userId);
       if (isLost && held.origin === 'keypad') table.deleteLockUser.run(mac, userId);
-      if (isLost && held.origin === 'gateway') table.disownLockUser.run(mac, userId);
+      if ((isLost && held.origin === 'gateway') || isChanged) table.disownLockUser.run(mac, userId);
       if (isFound) table.setProgrammed.run(mac, userId, clock.now());
-      isOther ||= isLost || isFound;
+      isOther ||= isLost || isFound || isChanged === true;
     }
     return isOther;
   });

@@ -18,7 +18,7 @@ const weekDays = z
   });
 
 const YEARS = /^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]$/;
-const localTime = z
+export const localTime = z
   .string()
   .regex(YEARS, 'expected a local time such as 2027-01-31T14:00')
   .refine((time) => new Date(`${time}Z`).toJSON()?.startsWith(time) === true, 'is no day of the calendar');

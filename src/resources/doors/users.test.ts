@@ -1,7 +1,7 @@
 /** Users of the lock of a door: what is wanted, what is sent to the lock, and what is shown of it. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
-import { type UserApply, userApply, usersRead } from '../../../drivers/contract/lock-users.ts';
+import { type UserApply, userApply } from '../../../drivers/contract/lock-users.ts';
 import { type DoorSite, openDoorSite } from '../../../test/door-site.ts';
 import { errorOf, MAC, openDoorSiteWithLock } from '../../../test/resources/doors/doors.ts';
 import { openLockMemoryDoubt } from './users-table.ts';
@@ -291,48 +291,6 @@ describe('what somebody stores at the lock', () => {
     expect(await states()).toEqual([[7, 'waiting']]);
     await site.applyUsers();
     expect(sent().at(-1)).toMatchObject({ userId: 7, pin: PIN });
-  });
-});
-
-describe('a lock that is asked which places are taken', () => {
-  const read = async (taken: number[]) => {
-    const { command } = site.played;
-    site.played.command = async (kind, data) => {
-      if (kind !== 'readUsers') return command(kind, data);
-      const { from, count } = usersRead.parse(data);
-      const here = taken.filter((userId) => userId >= from && userId < from + count);
-      return { users: here.map((userId) => ({ userId, hasPin: true, hasCard: false })) };
-    };
-    const started = await site.desk('POST', `${path()}/read`);
-    const ended = await site.played.jobs.at(-1)?.ended;
-    site.played.command = command;
-    return { status: started.status, ended };
-  };
-
-  it('shows what somebody stored, and gets again what it has lost', async () => {
-    site.report(MAC, { users: { pins: 20, cards: 0 } });
-    for (const userId of [1, 2]) await put(userId, { pin: `${PIN}${userId}` });
-    await site.applyUsers();
-    await programmed('pinAdded', 3);
-    expect(await read([2, 20])).toEqual({
-      status: 202,
-      ended: { doorId: id, mac: MAC, places: 21, taken: 2 },
-    });
-    expect(await states()).toEqual([
-      [1, 'waiting'],
-      [2, 'applied'],
-      [20, 'foreign'],
-    ]);
-    answers(() => ({ isShown: true }));
-    await site.applyUsers();
-    expect(sent()).toMatchObject([{ userId: 1, pin: `${PIN}1` }]);
-  });
-
-  it('has to be there', async () => {
-    site.played.unreachable = 'link zb-1 is down';
-    expect(errorOf(await site.desk('POST', `${path()}/read`))).toEqual([503, 'DEVICE_OFFLINE']);
-    const { body } = await site.desk('POST', '/doors', {});
-    expect(errorOf(await site.desk('POST', `/doors/${body.id}/users/read`))).toEqual([409, 'NO_LOCK']);
   });
 });
 

@@ -15,7 +15,7 @@ import {
 import { ZCL_STATUS } from '../../zcl/frame.ts';
 import { TYPE, type Value } from '../../zcl/types.ts';
 import { type Bolt, DOOR, type DoorName, LOCK, MODE, type Move, openBolt, type Source } from './bolt.ts';
-import { type Events, type Masks, OPERATION, openEvents } from './events.ts';
+import { type Events, localSeconds, type Masks, OPERATION, openEvents } from './events.ts';
 import {
   HOLIDAYS,
   openSchedules,
@@ -124,7 +124,7 @@ export function openDoorLock(options: DoorLockOptions): DoorLock {
     options,
     bolt,
     users,
-    schedules: openSchedules(activeFaults.changesSchedules),
+    schedules: openSchedules(activeFaults.changesSchedules, localSeconds),
     events,
     masks,
     settings,
@@ -142,6 +142,8 @@ export function openDoorLock(options: DoorLockOptions): DoorLock {
     present(kind, code) {
       const source: Source = kind === 'pin' ? 'keypad' : 'rfid';
       const found = users.find(kind, code);
+      // Table 7-13: keypad and cards are off in both.
+      if (hasMode(parts, 'vacation', 'privacy')) return;
       wrong = found ? 0 : wrong + 1;
       if (found) {
         events.typed(kind, code);
@@ -160,12 +162,20 @@ export function openDoorLock(options: DoorLockOptions): DoorLock {
   };
 }
 
+/** A holiday goes before what was written. */
+const modeOf = ({ bolt, schedules }: Parts): number => schedules.holidayMode() ?? bolt.state.mode;
+
+function hasMode(parts: Parts, ...names: (keyof typeof MODE)[]): boolean {
+  return names.some((name) => MODE[name] === modeOf(parts));
+}
+
 function settingsOf({ requirePin: needsPin }: LockPlan): Parts['settings'] {
   const limits = { needsPin, wrongLimit: 5, lockoutSeconds: 30 };
   return { ...limits, isLogging: false, language: 'en', volume: 1, isOneTouch: false };
 }
 
-function attributesOf({ options, bolt, masks, settings }: Parts): Record<number, Attribute> {
+function attributesOf(parts: Parts): Record<number, Attribute> {
+  const { options, bolt, masks, settings } = parts;
   const { plan, changed } = options;
   const { state } = bolt;
   const isWritable = { isWritable: true, changed };
@@ -205,7 +215,7 @@ function attributesOf({ options, bolt, masks, settings }: Parts): Record<number,
     37: {
       type: TYPE.enum8,
       isReportable: true,
-      get: () => state.mode,
+      get: () => modeOf(parts),
       set(value, cause) {
         const mode = Number(value);
         if (mode > MODE.passage || !(plan.supportedOperatingModes & (1 << mode)))
@@ -249,7 +259,7 @@ function commandsOf(parts: Parts): Cluster['commands'] {
     const answer = (status: number) => responded(command, Buffer.of(status));
     const refusal = options.activeFaults.refusal();
     if (refusal !== undefined) return answer(refusal);
-    if (bolt.state.mode === MODE.privacy || bolt.state.mode === MODE.noRf) return answer(FAILURE);
+    if (hasMode(parts, 'privacy', 'noRf')) return answer(FAILURE);
     const user = users.find('pin', code)?.user;
     if (settings.needsPin && user === undefined) {
       events.operation('rf', OPERATION.unlockFailPin, null);

@@ -53,13 +53,14 @@ export interface Events {
 
 const LOG_MAX = 32;
 const ZIGBEE_EPOCH_MS = Date.UTC(2000, 0, 1);
+export const localSeconds = () => Math.floor((Date.now() - ZIGBEE_EPOCH_MS) / 1_000);
 
 export function openEvents(time: Time, masks: Masks, saying: Saying, style: OperationStyle): Events {
   const { notify } = saying;
   const operations = openOperations(style, saying);
   const log: Logged[] = [];
   let logged = 0;
-  const localTime = () => u32(Math.floor((Date.now() - ZIGBEE_EPOCH_MS) / 1_000));
+  const localTime = () => u32(localSeconds());
   const passes = (mask: number, code: number) => (mask & (1 << code)) !== 0;
 
   function operation(source: Source, code: number, user: number | null): void {

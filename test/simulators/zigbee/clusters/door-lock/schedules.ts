@@ -11,6 +11,8 @@ const STATUS = { success: 0x00, failure: 0x01, invalidField: 0x85, notFound: 0x8
 
 export interface Schedules {
   commands: Cluster['commands'];
+  /** The operating mode of the holiday that is now; undefined: none is. */
+  holidayMode(): number | undefined;
   describe(): Record<'weekDays' | 'yearDays' | 'holidays', { id: number; user?: number; fields: number[] }[]>;
 }
 
@@ -65,8 +67,8 @@ const TABLES: Record<'weekDays' | 'yearDays' | 'holidays', Table> = {
   },
 };
 
-/** `changes`: the last field of what it keeps is another than it was sent. */
-export function openSchedules(changes: () => boolean): Schedules {
+/** `changes`: the last field of what it keeps is another than it was sent. `now`: seconds since 2000, as the lock has the time. */
+export function openSchedules(changes: () => boolean, now: () => number): Schedules {
   const stored = Object.keys(TABLES).map(
     (name) => [name, new Map<string, Key & { fields: number[] }>()] as const,
   );
@@ -103,6 +105,11 @@ export function openSchedules(changes: () => boolean): Schedules {
   }
   return {
     commands,
+    holidayMode() {
+      const [, holidays] = stored.find(([name]) => name === 'holidays') ?? [];
+      const rows = [...(holidays?.values() ?? [])].map(({ fields }) => fields);
+      return rows.find(([start = 0, end = 0]) => start <= now() && now() < end)?.[2];
+    },
     describe: () =>
       Object.fromEntries(stored.map(([name, rows]) => [name, [...rows.values()]])) as ReturnType<
         Schedules['describe']

@@ -1,0 +1,83 @@
+/**
+ * Holidays of a lock (ZCL rev. 8, 7.3.2.17.19 to 21): each is read before it is written, and afterwards. While the lock may have
+ * one it is not made to stand open by its passage mode: the end of a holiday gives the lock the mode of before, and a holiday is
+ * another mode than that which was written.
+ */
+import { DriverError } from '../contract/driver.ts';
+import { HOLIDAYS_MAX, type Holiday, OPERATING_MODES } from '../contract/settings.ts';
+import type { Exchanges } from './lock-exchanges.ts';
+import { DOOR_LOCK } from './radio.ts';
+import { holidaysIn, limitsOf, offersMode } from './standard-lock.ts';
+import { answerStatus, isSuccess, SCHEDULES, showsSchedule } from './user-codes.ts';
+import { field, integer, UINT32_LAST } from './values.ts';
+import { statusName } from './zcl-status.ts';
+
+const { set, get, clear } = SCHEDULES.holidays;
+
+/** Throws REFUSED. */
+export async function applyHolidays(wanted: Holiday[], exchanges: Exchanges): Promise<void> {
+  const { radio, lock } = exchanges;
+  const { ieee, endpoint } = lock;
+  const places = placesOf(exchanges);
+  if (wanted.length > (places ?? HOLIDAYS_MAX))
+    throw refused(`the lock keeps ${places} of them, and ${wanted.length} are wanted`);
+  const modes = radio.attribute(ieee, endpoint, DOOR_LOCK, 'supportedOperatingModes');
+  const missing = wanted.find(({ mode }) => offersMode(modes, OPERATING_MODES.indexOf(mode)) === false);
+  if (missing) throw refused(`the lock has no mode ${missing.mode}`);
+  const former = holidaysIn(radio.memory(ieee)) ?? [];
+  // From the first frame on the lock may have them.
+  if (wanted.length > 0) radio.rememberFirst(ieee, { holidays: wanted });
+  for (let id = wanted.length; id < (places ?? former.length); id += 1) await free(id, exchanges);
+  for (const [id, one] of wanted.entries()) await store(id, one, exchanges);
+  radio.remember(ieee, { holidays: wanted });
+}
+
+/** All that the lock has. */
+export async function readHolidays(exchanges: Exchanges): Promise<Holiday[]> {
+  const holidays: Holiday[] = [];
+  for (let id = 0; id < (placesOf(exchanges) ?? 0); id += 1) {
+    const payload = await exchanges.answered(get, { holidayscheduleid: id });
+    const mode = OPERATING_MODES[integer(field(payload, 'opermodelduringholiday'), 0, 0xfe) ?? -1];
+    const [start, end] = ['zigbeelocalstarttime', 'zigbeelocalendtime'].map((name) =>
+      integer(field(payload, name), 0, UINT32_LAST),
+    );
+    if (isSuccess(payload) && mode && start !== undefined && end !== undefined)
+      holidays.push({ start, end, mode });
+  }
+  exchanges.radio.remember(exchanges.lock.ieee, { holidays });
+  return holidays;
+}
+
+function placesOf({ lock, radio }: Exchanges): number | undefined {
+  const { holidays } = limitsOf(lock, radio);
+  return holidays === undefined ? undefined : Math.min(holidays, HOLIDAYS_MAX);
+}
+
+async function free(id: number, exchanges: Exchanges): Promise<void> {
+  const place = { holidayscheduleid: id };
+  // Some locks refuse to clear what is not there.
+  if (isSuccess(await exchanges.answered(clear, place))) return;
+  if (isSuccess(await exchanges.answered(get, place)))
+    throw refused('the lock does not remove an earlier one');
+}
+
+async function store(id: number, { start, end, mode }: Holiday, exchanges: Exchanges): Promise<void> {
+  const place = { holidayscheduleid: id };
+  const times = { zigbeelocalstarttime: start, zigbeelocalendtime: end };
+  const payload = { ...place, ...times, opermodelduringholiday: OPERATING_MODES.indexOf(mode) };
+  // Not every lock answers this one.
+  const shows = async () => {
+    const reply = await exchanges.send(get, place);
+    return reply.kind === 'answered' ? showsSchedule(reply.payload, payload) : undefined;
+  };
+  if (await shows()) return;
+  const answer = await exchanges.answered(set, payload);
+  if (!isSuccess(answer)) throw refused(`the lock refused one (${statusName(answerStatus(answer))})`);
+  if ((await shows()) !== false) return;
+  await exchanges.answered(clear, place);
+  throw refused('the lock said that it took one, and shows another');
+}
+
+function refused(reason: string): DriverError {
+  return new DriverError('REFUSED', `holidays: ${reason}`);
+}
