@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
 import { type Gateway, openGateway } from '../src/app/gateway.ts';
-import type { Membership } from '../src/app/services.ts';
+import type { Membership, Takeover } from '../src/app/services.ts';
 import { type Clock, systemClock } from '../src/platform/clock.ts';
 import type { ConfigInput } from '../src/platform/config/config.ts';
 import { openSource } from '../src/platform/config/config-file.ts';
@@ -37,6 +37,7 @@ export async function openTestGateway(
   folder = temporaryFolder(),
   clock: Clock = systemClock,
   cluster?: Membership,
+  takeover?: Takeover,
 ): Promise<TestGateway> {
   const input = {
     dataDirectory: 'data',
@@ -58,6 +59,7 @@ export async function openTestGateway(
     processes: PROCESSES,
     checkResponses: true,
     cluster,
+    takeover,
   });
   let closed: Promise<void> | undefined;
   const close = async () => {

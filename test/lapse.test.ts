@@ -38,7 +38,6 @@ function membership(durability: 'local' | 'quorum' = 'local') {
     state: () => ({ shipped: 7, waitingBytes: 0, error: lastError }),
   };
   const commitment = openCommitment({ acting, durability, shipping, clock });
-  const recorded = vi.fn(async () => undefined);
   const state = () => ({
     name: 'a',
     epoch: 3,
@@ -49,7 +48,7 @@ function membership(durability: 'local' | 'quorum' = 'local') {
     lastError,
   });
   return {
-    cluster: { acting, shipping, commitment, takeover: undefined, recorded, state },
+    cluster: { acting, shipping, commitment, state },
     lapse: () => {
       until = clock.monotonic();
     },
@@ -133,11 +132,11 @@ it('locks every lock once after a takeover, as what was opened since the copy on
   await before.close();
 
   const { cluster } = membership();
-  const takeover = { epoch: 3, from: 'b' };
-  const gateway = await openTestGateway(LINKS, folder, systemClock, { ...cluster, takeover });
+  const takeover = { epoch: 3, from: 'b', recorded: vi.fn(async () => undefined) };
+  const gateway = await openTestGateway(LINKS, folder, systemClock, cluster, takeover);
   using connection = openConnection(join(gateway.dataDirectory, 'gatehouse.db'));
   const closings = connection.prepare('SELECT door_id, reason FROM lock_closing').all();
   expect(closings).toMatchObject([{ door_id: DOOR, reason: expect.stringContaining('taken over from b') }]);
   expect(await gateway.local('GET', '/audit?action=cluster.takeover')).toContain('"from":"b"');
-  expect(cluster.recorded).toHaveBeenCalledOnce();
+  expect(takeover.recorded).toHaveBeenCalledOnce();
 });

@@ -60,6 +60,9 @@ const EXECUTED = {
   'NAME=': 'operations-page-cluster.test.ts',
   'cluster promote\n': 'operations-page-cluster.test.ts',
   'cluster status\n': 'operations-page-cluster.test.ts',
+  'cluster promote --force\n':
+    'operations-page-cluster.test.ts, without NATS; src/services/cluster/lease.test.ts, with it',
+  'config check && sudo systemctl restart gatehouse\n': 'operations-page-cluster.test.ts',
   'bus doctor bus-1': 'operations-page-devices.test.ts',
   'osdp firmware': 'operations-page-devices.test.ts',
   'bus watchdog-test': 'operations-page-devices.test.ts',
@@ -96,8 +99,6 @@ const WITHOUT = {
   'npm run package': 'needs a minute, and npm; scripts/package.test.ts runs what it runs',
   'podman run':
     'needs podman; scripts/package.test.ts runs the image, with its health check, by what util-linux has',
-  'cluster promote --force':
-    'src/services/cluster/lease.test.ts has what it does: taken by the word of an operator, once',
 } as const;
 
 describe('docs/operations.md', () => {

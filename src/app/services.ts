@@ -44,11 +44,13 @@ const COMMIT_FAILED = 'a commit failed; nothing of it was stored';
 const COMMIT_UNKNOWN =
   'a commit failed, and the disk does not say whether it is stored; nothing else is stored until it does';
 
-/** This gateway has become the active one in the place of another. */
+/** This gateway goes on in the place of another. */
 export interface Takeover {
   epoch: number;
   /** The name of the other one. */
   from: string;
+  /** In the database, and not to be recorded again. */
+  recorded(): Promise<void>;
 }
 
 /** The cluster in which this gateway is the active one. */
@@ -57,9 +59,6 @@ export interface Membership {
   /** What follows this gateway. */
   shipping: Pick<Shipping, 'written' | 'run'>;
   commitment: Commitment;
-  /** Until `recorded` has resolved once. */
-  takeover: Takeover | undefined;
-  recorded(): Promise<void>;
   state(): ClusterState;
 }
 
@@ -69,6 +68,7 @@ export interface ServicesOptions {
   log: Log;
   /** Absent: this gateway is alone. */
   cluster?: Membership | undefined;
+  takeover?: Takeover | undefined;
 }
 
 export interface Services {
@@ -94,7 +94,7 @@ export interface Services {
 
 /** All of it is closed with `opening`. */
 export async function openServices(
-  { config, clock, log, cluster }: ServicesOptions,
+  { config, clock, log, cluster, takeover }: ServicesOptions,
   opening: AsyncDisposableStack,
 ): Promise<Services> {
   const path = (...names: string[]) => join(config.dataDirectory, ...names);
@@ -119,7 +119,7 @@ export async function openServices(
   const audit = openAudit({ database, clock, log, macKey: vault.deriveKey('audit'), sign, verifySignature });
   await system.keepRoot(ca.rootFingerprint, audit.begin);
   await rm(firstStartMark(vaultFile), { force: true });
-  await recordBefore({ losses, cluster }, { database, audit, clock, log });
+  await recordBefore({ losses, takeover }, { database, audit, clock, log });
   // Below the tasks: the last checkpoint covers what they recorded.
   opening.use(audit.checkpoints);
   const tasks = opening.use(openTasks(clock, log));
@@ -194,13 +194,13 @@ function startForwarders(
 
 /** What has happened before this start. */
 async function recordBefore(
-  { losses, cluster }: { losses: readonly Loss[]; cluster: Membership | undefined },
+  { losses, takeover }: { losses: readonly Loss[]; takeover: Takeover | undefined },
   parts: Parameters<typeof recordLoss>[1],
 ): Promise<void> {
   for (const loss of losses) await recordLoss(loss, parts);
-  if (!cluster?.takeover) return;
-  await recordTakeover(cluster.takeover, parts);
-  await cluster.recorded();
+  if (!takeover) return;
+  await recordTakeover(takeover, parts);
+  await takeover.recorded();
 }
 
 /** Recorded in the log and in the audit, so that lost work can be done again. */

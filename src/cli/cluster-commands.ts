@@ -16,7 +16,10 @@ export function addCluster(cluster: Command, { example, here }: Kit): void {
     cluster
       .command('promote')
       .description('Make this gateway the active one; the other lets go first, and is the standby then')
-      .option('--force', 'the other gateway is switched off: do not ask it')
+      .option(
+        '--force',
+        'the other gateway is switched off: do not ask it. Also without NATS, once the section cluster is taken out of the configuration',
+      )
       .option(...CONFIG_OPTION)
       .option(...YES_OPTION)
       .action(here(async () => (await import('./cluster.ts')).promote)),

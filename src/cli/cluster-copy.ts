@@ -2,21 +2,43 @@
 
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Takeover } from '../app/services.ts';
+import type { Clock } from '../platform/clock.ts';
 import { openConnection } from '../platform/database/connection.ts';
 import { syncPath } from '../platform/database/migrate.ts';
+import type { Log } from '../platform/log.ts';
 import { openLockMemoryDoubt } from '../resources/doors/users-table.ts';
 import type { Copy } from '../services/cluster/copy.ts';
+import type { OwnState } from '../services/cluster/own-state.ts';
 import { countersFrom, countersOf, openSequenceFloor } from './restore-counters.ts';
 
-export interface PlaceOptions {
+export interface TakeOverOptions {
   dataDirectory: string;
-  copy: Copy;
-  /** Epoch milliseconds. */
-  now: number;
+  clock: Clock;
+  log: Log;
+}
+
+/** Without a copy with the database that there is. Again until the database has recorded it; undefined: there is nothing to take over. */
+export function takeOver(
+  { dataDirectory, clock, log }: TakeOverOptions,
+  own: OwnState,
+  copy: Copy | undefined,
+): Takeover | undefined {
+  const { epoch, unplaced: from } = own.current;
+  if (from === null) return undefined;
+  if (copy) {
+    placeCopy(dataDirectory, copy, clock.now());
+    log.warn({ epoch, from }, 'this gateway takes over, with the copy that it has followed');
+  } else
+    log.warn(
+      { epoch, from },
+      'this gateway takes over by the word of an operator, with the database that it has',
+    );
+  return { epoch, from, recorded: () => own.change({ unplaced: null }) };
 }
 
 /** Once more after it was cut short: goes on where it was. */
-export function placeCopy({ dataDirectory, copy, now }: PlaceOptions): void {
+function placeCopy(dataDirectory: string, copy: Copy, now: number): void {
   goOn(copy.file, now);
   const aside = join(dataDirectory, 'cluster', 'replaced');
   // Of this takeover when it was cut short: then the database is in it already.

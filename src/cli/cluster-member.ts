@@ -22,7 +22,7 @@ import { type OwnState, openOwnState } from '../services/cluster/own-state.ts';
 import { openShipping, type Shipping } from '../services/cluster/shipping.ts';
 import { openSnapshotStore } from '../services/cluster/snapshot-store.ts';
 import type { ClusterState } from '../services/status/status.ts';
-import { placeCopy } from './cluster-copy.ts';
+import { takeOver } from './cluster-copy.ts';
 
 /** For an answer of JetStream, and for a connection: three fit into a lease. */
 const ANSWER_MS = 1_000;
@@ -37,6 +37,7 @@ const SNAPSHOT_EVERY_MS = 30_000;
 const LAPSED = 'the lease cannot be renewed, and the standby may be active';
 
 export interface Member extends Membership {
+  takeover: Takeover | undefined;
   ended: Promise<Ending>;
   /** After the gateway is closed, whose time was over. */
   release(): Promise<void>;
@@ -128,7 +129,6 @@ export async function joinCluster(options: JoinOptions, signal: AbortSignal): Pr
     shipping,
     commitment: openCommitment({ acting, durability: cluster.durability, shipping, clock }),
     takeover,
-    recorded: () => own.change({ unplaced: null }),
     state: () => stateOf(cluster, { tenure, acting, shipping, clock }),
     ended: tenure.ended,
     async release() {
@@ -172,19 +172,8 @@ async function placed(
   { own, follower }: Placing,
   signal: AbortSignal,
 ): Promise<Takeover | undefined> {
-  const { dataDirectory, log, clock } = options;
-  const { epoch, unplaced: from } = own.current;
-  if (from === null) return undefined;
-  const copy = await finished(options, follower, signal);
-  if (copy) {
-    placeCopy({ dataDirectory, copy, now: clock.now() });
-    log.warn({ epoch, from }, 'this gateway takes over, with the copy that it has followed');
-  } else
-    log.warn(
-      { epoch, from },
-      'this gateway takes over by the word of an operator, with the database that it has',
-    );
-  return { epoch, from };
+  if (own.current.unplaced === null) return undefined;
+  return takeOver(options, own, await finished(options, follower, signal));
 }
 
 /** With all that the stream has. What is not read in time is lost with `local`; with `quorum` it was answered, and is waited for. */

@@ -6,6 +6,7 @@ import { decodeMessage } from '../services/cluster/frames.ts';
 import { openOwnState } from '../services/cluster/own-state.ts';
 import type { Records } from '../services/cluster/record.ts';
 import { configFile } from './client.ts';
+import { promoteAlone } from './cluster-alone.ts';
 import { openClusterParts } from './cluster-member.ts';
 import { askFirst, CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 
@@ -97,6 +98,9 @@ function standbyLine({ lease, standby }: Pick<Records, 'lease' | 'standby'>, beh
 }
 
 export async function promote(options: Options, shell: Shell): Promise<void> {
+  const file = configFile(options.config, shell);
+  const { cluster: section, dataDirectory } = readConfig(file);
+  if (!section && options.force) return promoteAlone(dataDirectory, { yes: options.yes, file }, shell);
   using cluster = open(options, shell);
   const { lease, standby } = await cluster.read(PATIENCE_MS);
   const { name } = cluster;

@@ -65,11 +65,12 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
     clearLeftovers(config.dataDirectory, log);
     member = await activeIn(config, { shell, log, notifier });
     if (!member && config.cluster) return undefined;
+    const takeover = member ? member.takeover : await takeoverAlone(config, shell, log);
     const processes = { ...shell.processes, first };
     const httpsDescriptor = handedOver(shell.env, 'https');
     const { clock } = shell;
     const given = { config, source, clock, log, logControl, processes, httpsDescriptor };
-    return openGateway({ ...given, cluster: member });
+    return openGateway({ ...given, cluster: member, takeover });
   });
   // Stopped while it was the standby.
   if (!gateway) return;
@@ -142,6 +143,13 @@ async function activeIn(
   } finally {
     over.abort();
   }
+}
+
+/** Of a gateway without a cluster that was in one. */
+async function takeoverAlone({ dataDirectory }: Config, { clock }: Shell, log: Log) {
+  if (!existsSync(join(dataDirectory, 'cluster'))) return undefined;
+  const { beginAlone } = await import('./cluster-alone.ts');
+  return beginAlone({ dataDirectory, clock, log });
 }
 
 const OTHERS_MAY_WRITE = 0o022;

@@ -36,6 +36,8 @@ export type Position = z.output<typeof position>;
 
 export interface Copy {
   readonly position: Position | undefined;
+  /** It could be used. */
+  readonly isWhole: boolean;
   /** Where a snapshot is fetched to, for `begin`. */
   readonly incoming: string;
   readonly file: string;
@@ -73,6 +75,9 @@ export function openCopy(folder: string): Copy {
     incoming,
     get position() {
       return current;
+    },
+    get isWhole() {
+      return current !== undefined && current.number >= current.wholeAt;
     },
     begin(at) {
       current = undefined;

@@ -106,18 +106,14 @@ export function openFollower(options: FollowerOptions): Follower {
       await fetch(found, signal);
     if (lacksSnapshot) return;
     while ((await apply(signal)) === MESSAGES_AT_ONCE && !lacksSnapshot) signal.throwIfAborted();
-    const { number = 0, wholeAt = 0 } = copy.position ?? {};
-    if (!lacksSnapshot) reason = number < wholeAt ? 'its snapshot is not whole yet' : null;
+    if (!lacksSnapshot) reason = copy.isWhole ? null : 'its snapshot is not whole yet';
   }
 
   const state = (): FollowerState => {
     return { ready: reason === null, reason, position: copy.position?.number ?? null };
   };
 
-  const whole = () => {
-    const { number = 0, wholeAt = 0 } = copy.position ?? {};
-    return copy.position && number >= wholeAt ? copy : undefined;
-  };
+  const whole = () => (copy.isWhole ? copy : undefined);
 
   return {
     state,

@@ -118,17 +118,18 @@ export function openLease(options: LeaseOptions): Lease {
   function judge({ lease: stored, wanted }: Records, unchangedMs: number): string {
     const lease = stored?.value;
     const isOver = unchangedMs >= LEASE_MS;
+    const isOwn = lease?.instance === own.current.instance;
+    if (lease && lease.site !== identity.site)
+      throw new ClusterRefusal(
+        'the bucket belongs to another site, or this gateway has another vault key: restore an archive of the other gateway here, or use another cluster.bucket',
+      );
     if (!lease || lease.epoch < own.current.epoch) {
-      if (mayGoOnAlone(own)) return 'take';
+      // One that still renews it was not switched off.
+      if (mayGoOnAlone(own) && (!lease || isOwn || isOver)) return 'take';
       if (!isWanted(wanted, identity.name, own.current.epoch))
         return lease ? LOST_LEASE + NO_LEASE : NO_LEASE;
       return isOver ? 'take' : 'whether another gateway has the lease is waited for';
     }
-    if (lease.site !== identity.site)
-      throw new ClusterRefusal(
-        'the bucket belongs to another site, or this gateway has another vault key: restore an archive of the other gateway here, or use another cluster.bucket',
-      );
-    const isOwn = lease.instance === own.current.instance;
     if (isOwn !== (lease.holder === identity.name))
       throw new ClusterRefusal(
         isOwn
@@ -200,8 +201,8 @@ async function take(
 
 /** Whose work this one goes on with; null: its own database is the newest. */
 function replacedBy({ current }: OwnState, lease: LeaseRecord | undefined): string | null {
-  if (lease) return lease.instance === current.instance ? null : lease.holder;
-  return current.role === 'standby' ? 'a gateway whose lease is gone' : null;
+  if (lease && lease.epoch >= current.epoch) return lease.instance === current.instance ? null : lease.holder;
+  return current.role === 'standby' ? (lease?.holder ?? 'a gateway whose lease is gone') : null;
 }
 
 function identityOf({ identity: { site, version }, own }: LeaseOptions) {
@@ -252,7 +253,7 @@ function openTenure(options: LeaseOptions, epoch: number, renewed: Renewed): Ten
   async function renew(signal: AbortSignal): Promise<void> {
     const sentAt = clock.monotonic();
     const { lease, standby, wanted } = await bucket.read(signal);
-    if (lease && !isOurs(lease)) {
+    if (lease && !isOurs(lease) && !isOutdated(lease)) {
       fenced = true;
       newest = lease.value.epoch;
       return end(`${lease.value.holder} has the lease`);
@@ -279,6 +280,11 @@ function openTenure(options: LeaseOptions, epoch: number, renewed: Renewed): Ten
 
   function isOurs({ value }: Stored<LeaseRecord>): boolean {
     return value.instance === own.current.instance && value.epoch <= epoch;
+  }
+
+  /** Of before this gateway went on alone: none may have taken over from it since. */
+  function isOutdated({ value }: Stored<LeaseRecord>): boolean {
+    return value.site === identity.site && value.epoch < epoch && own.current.standby === null;
   }
 
   async function renewing(signal: AbortSignal): Promise<void> {

@@ -10,6 +10,7 @@ import {
   turn,
 } from '../../../test/services/cluster/leases.ts';
 import { LEASE_MS, RENEW_EVERY_MS } from './lease.ts';
+import type { OwnState } from './own-state.ts';
 
 it('is not acted under by one that is started again while NATS is away, until it has renewed it', async () => {
   const { played, clock, a, b } = await site();
@@ -87,4 +88,38 @@ it('is not renewed by one that is started again while NATS is away, which then k
   played.cutOff('b');
   await turn(clock, 5_000);
   expect([mayAct(again, clock), mayAct(b, clock)]).toEqual([false, false]);
+});
+
+/** What `gatehouse cluster promote --force` leaves where the configuration has no cluster any more. */
+const goesOnAlone = ({ own }: { own: OwnState }) =>
+  own.change({ role: 'active', standby: null, epoch: own.current.epoch + 1_000 });
+
+it('is taken by a standby that went on alone, with its own database, once the other one does not renew it', async () => {
+  const { played, clock, a, b } = await site();
+  b.kill();
+  await goesOnAlone(b);
+  const back = runGateway('b', { played, clock, own: b.own });
+  await turn(clock, 3 * LEASE_MS);
+  expect([mayAct(a, clock), back.tenure]).toEqual([true, undefined]);
+  a.kill();
+  await turn(clock, LEASE_MS + 2 * RENEW_EVERY_MS);
+  expect([mayAct(back, clock), back.own.current.unplaced]).toEqual([true, null]);
+  const again = runGateway('a', { played, clock, own: a.own });
+  await turn(clock, 5_000);
+  expect(again.waits.at(-1)).toBe('b is active');
+});
+
+it('is taken from a lease of before by one that went on alone and was back before NATS', async () => {
+  const { played, clock, a, b } = await site();
+  a.kill();
+  b.kill();
+  await goesOnAlone(b);
+  played.cutOff('b');
+  const back = runGateway('b', { played, clock, own: b.own });
+  await turn(clock, LEASE_MS);
+  expect(mayAct(back, clock)).toBe(true);
+  played.cutOff();
+  await turn(clock, 2_000);
+  expect([mayAct(back, clock), back.ended]).toEqual([true, []]);
+  expect(played.records().lease?.value).toMatchObject({ holder: 'b', epoch: 1_002 });
 });
