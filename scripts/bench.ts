@@ -1,8 +1,8 @@
 /**
- * `npm run bench [-- [--sources] [--charts] [--cache FOLDER] [--minutes N] [--keys N] [--events N] NAME …]`: the figures of
+ * `npm run bench [-- [--sources] [--charts] [--cache FOLDER] [--minutes N] [--pace N] [--events N] NAME …]`: the figures of
  * docs/performance.md, on this machine. Exits 1 when a target is missed. Daemons start from a fresh bundle, as in a package;
  * with `--sources`, as in a checkout. `--charts` draws the charts of docs again; peers that npm installs go to
- * the folder; `soak` takes so many minutes, and `live-heap` writes so many keys; `start-full` and `live-lane` store so many events.
+ * the folder; `soak` takes so many minutes at so many times the pace of a site; `start-full` and `live-lane` store so many events.
  */
 import { writeFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
@@ -18,7 +18,6 @@ import { benchDiskWrites } from '../test/bench/disk-writes.ts';
 import { benchDrain } from '../test/bench/drain.ts';
 import { benchGrowth } from '../test/bench/growth.ts';
 import { benchImport } from '../test/bench/import.ts';
-import { benchLiveHeap } from '../test/bench/live-heap.ts';
 import { benchLiveLane } from '../test/bench/live-lane.ts';
 import { benchOsdpDead } from '../test/bench/osdp/dead.ts';
 import { benchOsdpFaults } from '../test/bench/osdp/faults.ts';
@@ -51,7 +50,7 @@ interface Options {
   cache: string;
   minutes: number;
   events: number;
-  keys: number;
+  pace: number;
 }
 
 const PROJECT = join(import.meta.dirname, '..');
@@ -73,7 +72,6 @@ const BENCHES: Record<string, (options: Options) => Promise<BenchTable>> = {
   growth: benchGrowth,
   burst: benchBurst,
   soak: benchSoak,
-  'live-heap': benchLiveHeap,
   'live-lane': benchLiveLane,
   package: benchPackage,
   bridge: benchBridge,
@@ -109,16 +107,16 @@ const { values, positionals: chosen } = parseArgs({
     cache: { type: 'string', default: defaultCache },
     minutes: { type: 'string', default: String(SOAK_MINUTES) },
     events: { type: 'string', default: '100000' },
-    keys: { type: 'string', default: '2700' },
+    pace: { type: 'string', default: '2' },
   },
 });
 const options = {
   cache: values.cache,
   minutes: Number(values.minutes),
   events: Number(values.events),
-  keys: Number(values.keys),
+  pace: Number(values.pace),
 };
-for (const name of ['minutes', 'events', 'keys'] as const) {
+for (const name of ['minutes', 'events', 'pace'] as const) {
   if (options[name] > 0) continue;
   write(`--${name} ${values[name]}: expected a number above 0\n`);
   process.exit(2);

@@ -39,11 +39,11 @@ export interface BusySite extends AsyncDisposable {
   work(signal: AbortSignal): Promise<void>;
 }
 
-/** `haste`: how many times faster than a busy site, as far as the machine allows. `environment`: of the daemon. */
+/** `pace`: how many times that of a busy site, as far as the machine allows. `environment`: of the daemon. */
 export async function openBusySite(
-  options: { haste?: number; environment?: Record<string, string> } = {},
+  options: { pace?: number; environment?: Record<string, string> } = {},
 ): Promise<BusySite> {
-  const { haste = 1, environment = {} } = options;
+  const { pace = 1, environment = {} } = options;
   await using stack = new AsyncDisposableStack();
   const bus = stack.use(await openBenchBus(BAUD_RATE, BUSY.units, { pacing: 'cheap' }));
   const devices = BUSY.units.map((unitId) => ({ unitId }));
@@ -51,7 +51,7 @@ export async function openBusySite(
     ...FORMAT,
     port: bus.port,
     baudRate: BAUD_RATE,
-    pollEveryMs: Math.ceil(500 / haste),
+    pollEveryMs: Math.ceil(500 / pace),
     devices,
   };
   const floor = { id: 'floor', protocol: 'modbus', options: wire };
@@ -63,7 +63,7 @@ export async function openBusySite(
   stack.use(await connectEncoders(site, () => {}, BUSY.encoders));
   const requests = stack.use(openRequests(site));
   for (let reader = 0; reader < READERS; reader += 1) requests.readEvents('front-desk-admin');
-  const work = openWork(bench, requests, doors, haste);
+  const work = openWork(bench, requests, doors, pace);
   const opened = stack.move();
   return {
     bench,
@@ -101,7 +101,7 @@ interface Task {
   once(turn: number): Promise<unknown>;
 }
 
-function openWork(bench: BenchSite, requests: Requests, doors: readonly string[], haste: number) {
+function openWork(bench: BenchSite, requests: Requests, doors: readonly string[], pace: number) {
   const { site, gateways } = bench;
   const [gateway] = gateways;
   if (!gateway) throw new Error('there is no gateway');
@@ -161,7 +161,7 @@ function openWork(bench: BenchSite, requests: Requests, doors: readonly string[]
         const attempt = (turn: number) =>
           once(turn).catch((error: Error) => void failures.push(error.message));
         for (let turn = 0; !signal.aborted; turn += 1)
-          await Promise.all([attempt(turn), sleep(everyMs / haste)]);
+          await Promise.all([attempt(turn), sleep(everyMs / pace)]);
       };
       await Promise.all(tasks.map(repeat));
     },

@@ -17,6 +17,7 @@ import { type EncoderEvent, INSTANT } from '../simulators/encoder/commands.ts';
 import { openEncoder } from '../simulators/encoder/encoder.ts';
 import { openTestSite, type TestSite } from '../simulators/test-site.ts';
 import { isTerminalEvent } from '../simulators/upstream.ts';
+import { residentBytes } from './processes.ts';
 import { type BenchTable, quantile, type Row } from './table.ts';
 
 export const ENCODERS = 50;
@@ -275,6 +276,5 @@ function latency(what: string, rounds: number[][], p99Target?: number): Row {
 }
 
 export function residentMegabytes(pid: number): number {
-  const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
-  return Math.round(Number(kilobytes) / 1_024);
+  return Math.round(residentBytes(pid) / 1_024 / 1_024);
 }

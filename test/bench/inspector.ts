@@ -3,17 +3,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Bytes. */
-export interface LiveHeap {
+export interface LiveMemory {
   objects: number;
   /** Compiled code, bytecode and what belongs to it. */
   code: number;
   /** Their bytes are beside the heap. */
   buffers: number;
+  /** Of glibc's, in use. */
+  malloc: number;
 }
 
 export interface Inspector extends Disposable {
   /** What lives, after everything else was collected. */
-  liveHeap(): Promise<LiveHeap>;
+  live(): Promise<LiveMemory>;
 }
 
 interface Answer {
@@ -21,11 +23,15 @@ interface Answer {
   result?: { value: string };
 }
 
-const FINALIZERS_MS = 500;
-const SPACES = `JSON.stringify(process.getBuiltinModule('node:v8').getHeapSpaceStatistics())`;
+interface Evaluated {
+  spaces: { space_name: string; space_used_size: number }[];
+  malloc: number;
+}
 
-/** `url`: as the process prints it, "Debugger listening on ws://…". */
-export async function openInspector(url: string): Promise<Inspector> {
+const FINALIZERS_MS = 500;
+
+/** `url`: as the process prints it, "Debugger listening on ws://…". `addon`: the file made of malloc-in-use.c. */
+export async function openInspector(url: string, addon: string): Promise<Inspector> {
   const socket = new WebSocket(url);
   await new Promise((resolve, reject) => {
     socket.onopen = resolve;
@@ -35,7 +41,8 @@ export async function openInspector(url: string): Promise<Inspector> {
   let last = 0;
   socket.onmessage = ({ data }) => {
     const { id, result, error } = JSON.parse(String(data));
-    if (error) waiting.get(id)?.reject(new Error(error.message));
+    const failure = error?.message ?? result?.exceptionDetails?.exception?.description;
+    if (failure) waiting.get(id)?.reject(new Error(failure));
     else waiting.get(id)?.resolve(result);
     waiting.delete(id);
   };
@@ -46,20 +53,23 @@ export async function openInspector(url: string): Promise<Inspector> {
     socket.send(JSON.stringify({ id: last, method, params }));
     return answer.promise;
   }
+  const load = `{ const loaded = { exports: {} }; process.dlopen(loaded, ${JSON.stringify(addon)}); globalThis.mallocInUse = loaded.exports; }`;
+  await call('Runtime.evaluate', { expression: load });
+  const look = `JSON.stringify({ malloc: mallocInUse(), spaces: process.getBuiltinModule('node:v8').getHeapSpaceStatistics() })`;
   return {
-    async liveHeap() {
+    async live() {
       // Twice: the finalizers of what the first one has collected let go of more, in a turn of the event loop of their own.
       await call('HeapProfiler.collectGarbage');
       await sleep(FINALIZERS_MS);
       await call('HeapProfiler.collectGarbage');
       const { backingStorageSize: buffers = Number.NaN } = await call('Runtime.getHeapUsage');
-      const { result } = await call('Runtime.evaluate', { expression: SPACES });
-      const spaces: { space_name: string; space_used_size: number }[] = JSON.parse(result?.value ?? '[]');
+      const { result } = await call('Runtime.evaluate', { expression: look });
+      const { spaces, malloc }: Evaluated = JSON.parse(result?.value ?? '{}');
       const used = (isCode: boolean) =>
         spaces
           .filter(({ space_name: name }) => /^(code|trusted)/.test(name) === isCode)
           .reduce((sum, space) => sum + space.space_used_size, 0);
-      return { objects: used(false), code: used(true), buffers };
+      return { objects: used(false), code: used(true), buffers, malloc };
     },
     [Symbol.dispose]: () => socket.close(),
   };

@@ -30,3 +30,8 @@ export function stallProcess(pid: number, stoppedMs: number, everyMs: number): A
     },
   };
 }
+
+export function residentBytes(pid: number): number {
+  const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Number(kilobytes) * 1_024;
+}
