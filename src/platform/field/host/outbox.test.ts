@@ -1,3 +1,5 @@
+import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import type { Plain } from '../../../../drivers/contract/driver.ts';
 import { manualClock } from '../../../../test/manual-clock.ts';
@@ -13,6 +15,10 @@ const failure = (promise: Promise<unknown>) =>
     () => 'no failure',
     (error: unknown) => error,
   );
+
+const oldSpaceBytes = () =>
+  getHeapSpaceStatistics().find(({ space_name: name }) => name === 'old_space')?.space_used_size ??
+  Number.NaN;
 
 function outgoing() {
   const sent: HostMessage[] = [];
@@ -61,6 +67,27 @@ describe('reports', () => {
     resolve();
     await clock.advance(20);
     expect(sent.at(-1)).toMatchObject({ state: 100 });
+  });
+
+  it('leave nothing that only a full garbage collection takes away', async () => {
+    setFlagsFromString('--expose-gc');
+    const collect: (options: { type: 'minor' | 'major' }) => void = runInNewContext('gc');
+    const clock = manualClock();
+    const reports = openReports(async () => undefined, clock, silentLog);
+    const round = async () => {
+      for (let subject = 0; subject < 9; subject += 1) {
+        const state = Array.from({ length: 200 }, (_, index) => index / 3);
+        reports.report('a', { subject: `${subject}`, state });
+      }
+      await clock.advance(20);
+      // Promotes what is still reachable the second time.
+      for (let time = 0; time < 2; time += 1) collect({ type: 'minor' });
+    };
+    await round();
+    collect({ type: 'major' });
+    const before = oldSpaceBytes();
+    for (let times = 0; times < 100; times += 1) await round();
+    expect(oldSpaceBytes() - before).toBeLessThan(500_000);
   });
 
   it('that the daemon would refuse stay here', async () => {

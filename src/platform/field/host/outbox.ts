@@ -24,21 +24,32 @@ export interface Reports {
   forget(linkId: string): void;
 }
 
+type Report = HostMessage & { type: 'report' };
+
+/** Of one subject, for as long as the host lives. */
+interface Place {
+  unsent: Report | undefined;
+}
+
 export function openReports(send: Send, clock: Clock, log: DriverLog): Reports {
-  const unsent = new Map<string, HostMessage & { type: 'report' }>();
-  const subjects = new Map<string, Set<string>>();
+  // Subjects stay: a Map whose entries come and go has new tables all the time, each of which V8 keeps until a full collection, with
+  // the reports in it, once the one before has grown old.
+  const links = new Map<string, Map<string, Place>>();
   const complained = new Set<string>();
+  let waiting: Place[] = [];
   let pumping = false;
 
   async function pump(): Promise<void> {
     pumping = true;
-    while (unsent.size > 0) {
+    while (waiting.length > 0) {
       // What the driver reports in the same turn belongs to the same round.
       await undefined;
-      for (const key of [...unsent.keys()]) {
-        const message = unsent.get(key);
-        unsent.delete(key);
-        if (message) await send(message);
+      const round = waiting;
+      waiting = [];
+      for (const place of round) {
+        const { unsent } = place;
+        place.unsent = undefined;
+        if (unsent) await send(unsent);
       }
       await clock.sleep(REPORT_PAUSE_MS);
     }
@@ -53,23 +64,26 @@ export function openReports(send: Send, clock: Clock, log: DriverLog): Reports {
     log.error({ link: linkId, subject }, `a report was dropped: ${reason}`);
   }
 
+  function placeOf(linkId: string, subject: string): Place | undefined {
+    const places = links.get(linkId) ?? new Map<string, Place>();
+    links.set(linkId, places);
+    const place = places.get(subject) ?? { unsent: undefined };
+    if (places.size >= SUBJECTS_MAX && !places.has(subject)) return undefined;
+    places.set(subject, place);
+    return place;
+  }
+
   return {
     report(linkId, { subject, state }) {
-      const known = subjects.get(linkId) ?? new Set();
-      subjects.set(linkId, known);
-      if (
-        !isPlain(state) ||
-        !isText(subject, NAME_MAX) ||
-        (known.size >= SUBJECTS_MAX && !known.has(subject))
-      ) {
-        return complain(linkId, String(subject).slice(0, NAME_MAX));
-      }
-      known.add(subject);
-      unsent.set(`${linkId} ${subject}`, { type: 'report', linkId, subject, state });
+      const isSound = isPlain(state) && isText(subject, NAME_MAX);
+      const place = isSound ? placeOf(linkId, subject) : undefined;
+      if (!place) return complain(linkId, String(subject).slice(0, NAME_MAX));
+      if (!place.unsent) waiting.push(place);
+      place.unsent = { type: 'report', linkId, subject, state };
       if (!pumping) void pump();
     },
     forget(linkId) {
-      for (const [key, message] of unsent) if (message.linkId === linkId) unsent.delete(key);
+      for (const place of links.get(linkId)?.values() ?? []) place.unsent = undefined;
     },
   };
 }
