@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { DriverError } from '../../../../drivers/contract/driver.ts';
 import type { HostMessage } from '../ipc.ts';
-import { openHostLog } from './host-log.ts';
+import { openHostLog } from './outbox.ts';
 
 it('sends a trouble of a device without a stack, and a fault of this program with one', () => {
   const sent: HostMessage[] = [];

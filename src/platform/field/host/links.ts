@@ -5,10 +5,8 @@ import {
   type DriverCommand,
   type DriverContext,
   DriverError,
-  type DriverEvent,
   type OpenDriver,
   type Plain,
-  type StateReport,
 } from '../../../../drivers/contract/driver.ts';
 import type { DriverTable } from '../../../../drivers/index.ts';
 import type { Log } from '../../log.ts';
@@ -60,8 +58,7 @@ export function openLinks(options: LinksOptions): Links {
   };
 
   async function load(spec: LinkStart): Promise<void> {
-    const link = linkOf(spec, await loadDriver(drivers, spec.protocol), options);
-    links.set(spec.id, { link });
+    links.set(spec.id, { link: openLink(spec, await loadDriver(drivers, spec.protocol), options) });
   }
 
   function run(one: OpenLink): void {
@@ -115,27 +112,6 @@ export function openLinks(options: LinksOptions): Links {
   };
 }
 
-function linkOf(
-  { id, options }: LinkStart,
-  open: OpenDriver,
-  { clock, log, send, reports, events, stuck }: LinksOptions,
-): Link {
-  return openLink({
-    id,
-    options,
-    open,
-    clock,
-    log: log.child({ link: id }),
-    report: (report) => reports.report(id, report),
-    emit: (event, signal) => events.emit(id, event, signal),
-    changed(up, error) {
-      if (!up) reports.forget(id);
-      void send({ type: 'link', linkId: id, up, ...(error && { error }) });
-    },
-    stuck,
-  });
-}
-
 /** A driver that cannot be loaded is a link that cannot be opened; the others go on. */
 async function loadDriver(drivers: DriverTable, protocol: string): Promise<OpenDriver> {
   try {
@@ -154,20 +130,6 @@ const OPENING_DEADLINE_MS = 120_000;
 /** For a driver to end after its signal has fired, and again to close. */
 export const DRIVER_ENDING_DEADLINE_MS = 5_000;
 
-interface LinkOptions {
-  id: string;
-  options: Plain;
-  open: OpenDriver;
-  clock: Clock;
-  log: Log;
-  report(report: StateReport): void;
-  emit(event: DriverEvent, signal: AbortSignal): Promise<void>;
-  /** Called at every change, with the reason when the link is down because of a failure. */
-  changed(up: boolean, error?: Failure): void;
-  /** The driver holds on to what it has opened; only the end of the process takes it away. */
-  stuck(reason: string): void;
-}
-
 interface Link {
   /** Works the link until the signal fires; resolves when it is closed. */
   run(signal: AbortSignal): Promise<void>;
@@ -175,29 +137,48 @@ interface Link {
   execute(command: DriverCommand, signal: AbortSignal): Promise<Plain>;
 }
 
-function openLink(link: LinkOptions): Link {
-  const { id, clock, log } = link;
+function openLink({ id, options }: LinkStart, open: OpenDriver, host: LinksOptions): Link {
+  const { clock, send, reports, events } = host;
+  const log = host.log.child({ link: id });
   /** What runs now; `lost` fires when it does no more. */
   let current: { driver: Driver; lost: AbortSignal } | undefined;
+
+  /** `error`: where the link is down because of a failure. */
+  function changed(up: boolean, error?: Failure): void {
+    if (!up) reports.forget(id);
+    void send({ type: 'link', linkId: id, up, ...(error && { error }) });
+  }
+
+  /** Once `ended` has fired nothing that the driver reports is passed on: it describes a link that has ended. */
+  const contextUntil = (ended: AbortSignal): DriverContext => ({
+    linkId: id,
+    clock,
+    log,
+    report(report) {
+      if (!ended.aborted) reports.report(id, report);
+    },
+    emit: (event, signal) => events.emit(id, event, signal),
+  });
 
   async function runOnce(signal: AbortSignal): Promise<void> {
     const ended = new AbortController();
     const failed = (error: unknown): never => {
       ended.abort();
-      if (!signal.aborted) link.changed(false, failureOf(error, 'LINK_LOST'));
+      if (!signal.aborted) changed(false, failureOf(error, 'LINK_LOST'));
       throw error;
     };
-    const driver = await openDriver(link, signal, ended.signal).catch(failed);
-    await using _closing = { [Symbol.asyncDispose]: () => closeDriver(link, driver) };
+    const opening = (until: AbortSignal) => open(options, contextUntil(ended.signal), until);
+    const driver = await openInTime(id, host, signal, opening).catch(failed);
+    await using _closing = { [Symbol.asyncDispose]: () => closeDriver(id, host, driver) };
     await runDriver(driver, signal).catch(failed);
   }
 
   async function runDriver(driver: Driver, signal: AbortSignal): Promise<void> {
     const lost = new AbortController();
     current = { driver, lost: lost.signal };
-    link.changed(true);
+    changed(true);
     try {
-      await endingInTime<unknown>(link, signal, () => driver.run(signal));
+      await endingInTime<unknown>(id, host, signal, () => driver.run(signal));
       throw new DriverError('LINK_LOST', `the driver of link ${id} returned`);
     } finally {
       current = undefined;
@@ -227,47 +208,42 @@ function openLink(link: LinkOptions): Link {
   };
 }
 
-/** Once `ended` has fired nothing that the driver reports is passed on: it describes a link that has ended. */
-async function openDriver(link: LinkOptions, signal: AbortSignal, ended: AbortSignal): Promise<Driver> {
-  const { id, clock, log, options, open } = link;
-  const context: DriverContext = {
-    linkId: id,
-    clock,
-    log,
-    report(report) {
-      if (!ended.aborted) link.report(report);
-    },
-    emit: (event, emitSignal) => link.emit(event, emitSignal),
-  };
+async function openInTime(
+  id: string,
+  host: LinksOptions,
+  signal: AbortSignal,
+  open: (signal: AbortSignal) => Promise<Driver>,
+): Promise<Driver> {
   const late = new AbortController();
   const opened = new AbortController();
   const reason = new DriverError('LINK_LOST', `link ${id} did not open within ${OPENING_DEADLINE_MS} ms`);
-  clock.sleep(OPENING_DEADLINE_MS, opened.signal).then(
+  host.clock.sleep(OPENING_DEADLINE_MS, opened.signal).then(
     () => late.abort(reason),
     () => undefined,
   );
   const either = AbortSignal.any([signal, late.signal]);
   try {
-    return await endingInTime(link, either, () => open(options, context, either));
+    return await endingInTime(id, host, either, () => open(either));
   } finally {
     opened.abort();
   }
 }
 
 /** One that fails may still hold what it has opened, and would be in the way of the next: the process ends with it. */
-async function closeDriver(link: LinkOptions, driver: Driver): Promise<void> {
+async function closeDriver(id: string, host: LinksOptions, driver: Driver): Promise<void> {
   try {
-    await endingInTime(link, AbortSignal.abort(), async () => driver[Symbol.asyncDispose]());
+    await endingInTime(id, host, AbortSignal.abort(), async () => driver[Symbol.asyncDispose]());
   } catch (error) {
     const { message } = failureOf(error, 'LINK_LOST');
-    link.stuck(`the driver of link ${link.id} could not be closed: ${message}`);
+    host.stuck(`the driver of link ${id} could not be closed: ${message}`);
     throw error;
   }
 }
 
 /** Runs a step of the driver; once the signal has fired it must end in time, or the link is stuck. */
 async function endingInTime<T>(
-  { id, clock, stuck }: LinkOptions,
+  id: string,
+  { clock, stuck }: LinksOptions,
   signal: AbortSignal,
   step: () => Promise<T>,
 ): Promise<T> {

@@ -1,15 +1,26 @@
 /**
- * What drivers say, on its way to the daemon. Reports: the latest per subject waits here, however many came. Events:
+ * What a host says, on its way to the daemon. Reports: the latest per subject waits here, however many came. Events:
  * each stays until the daemon says it is durable; credits bound how many that can be, and the driver waits for one.
+ * Log lines: the daemon writes them; what it does not take is counted.
  */
 import {
   type Clock,
   DriverError,
   type DriverEvent,
   type DriverLog,
+  type Plain,
   type StateReport,
 } from '../../../../drivers/contract/driver.ts';
-import { EVENT_CREDITS, type HostMessage, isPlain, KIND_MAX, NAME_MAX, SUBJECTS_MAX } from '../ipc.ts';
+import type { Level, Log } from '../../log.ts';
+import {
+  EVENT_CREDITS,
+  type HostMessage,
+  isPlain,
+  KIND_MAX,
+  NAME_MAX,
+  SUBJECTS_MAX,
+  TEXT_MAX,
+} from '../ipc.ts';
 
 /** Between two rounds of reports: an operator's eye needs no more, and a flood costs the daemon next to nothing. */
 const REPORT_PAUSE_MS = 20;
@@ -203,4 +214,59 @@ function openCredits(): Credits {
 
 function isText(value: unknown, max: number): value is string {
   return typeof value === 'string' && value.length > 0 && value.length <= max;
+}
+
+/** Lines handed over and not yet taken; a driver that logs in a loop meets it. */
+const LINES_UNSENT_MAX = 256;
+
+export function openHostLog(send: (message: HostMessage) => Promise<void>): Log {
+  let unsent = 0;
+  let dropped = 0;
+
+  function write(level: Level, fields: Record<string, unknown>, message: string): void {
+    if (unsent >= LINES_UNSENT_MAX) {
+      dropped += 1;
+      return;
+    }
+    const lost = dropped > 0 ? { droppedLines: dropped } : {};
+    dropped = 0;
+    unsent += 1;
+    const line = { ...plainFields(fields), ...lost };
+    void send({ type: 'log', level, fields: line, message: message.slice(0, TEXT_MAX) }).then(() => {
+      unsent -= 1;
+    });
+  }
+
+  function child(fixed: Record<string, unknown>): Log {
+    const at = (level: Level) => (fields: Record<string, unknown>, message: string) =>
+      write(level, { ...fixed, ...fields }, message);
+    return {
+      debug: at('debug'),
+      info: at('info'),
+      warn: at('warn'),
+      error: at('error'),
+      child: (more) => child({ ...fixed, ...more }),
+    };
+  }
+
+  return child({});
+}
+
+/**
+ * An error becomes its code and stack, a DriverError its code and message (log.ts says why); anything else that cannot
+ * travel becomes text.
+ */
+function plainFields(fields: Record<string, unknown>): Record<string, Plain> {
+  const plain: Record<string, Plain> = {};
+  for (const [key, value] of Object.entries(fields)) {
+    if (value === undefined || key.length > 64 || key === '__proto__') continue;
+    if (isPlain(value)) plain[key] = value;
+    else plain[key] = (value instanceof Error ? describe(value) : String(value)).slice(0, TEXT_MAX);
+  }
+  return plain;
+}
+
+function describe(error: Error & { code?: unknown }): string {
+  const text = error instanceof DriverError ? error.message : (error.stack ?? error.message);
+  return `${error.code === undefined ? '' : `${error.code} `}${text}`;
 }

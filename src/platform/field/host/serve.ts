@@ -5,7 +5,7 @@
  */
 
 import type { Duplex } from 'node:stream';
-import { type DriverCommand, DriverError, type Plain } from '../../../../drivers/contract/driver.ts';
+import { DriverError } from '../../../../drivers/contract/driver.ts';
 import { settles } from '../../../../drivers/contract/waiting.ts';
 import type { DriverTable } from '../../../../drivers/index.ts';
 import type { Clock } from '../../clock.ts';
@@ -21,9 +21,8 @@ import {
   ORPHAN_CLOSING_DEADLINE_MS,
   parseDaemonMessage,
 } from '../ipc.ts';
-import { openHostLog } from './host-log.ts';
-import { failureOf, openLinks } from './links.ts';
-import { openEvents, openReports } from './outbox.ts';
+import { failureOf, type Links, openLinks } from './links.ts';
+import { openEvents, openHostLog, openReports } from './outbox.ts';
 
 /** Exit codes, for anyone who reads the journal. */
 export const EXIT = { asked: 0, orphan: 3, nonsense: 4, stuck: 5 } as const;
@@ -64,7 +63,7 @@ export async function serve({ stream, protocols, drivers, clock, signal }: Serve
   const reports = openReports(send, clock, log);
   const stuck = (reason: string) => end(EXIT.stuck, reason);
   const links = openLinks({ drivers, clock, log, send, reports, events, stuck });
-  const executions = openExecutions({ send, clock, log, execute: links.execute });
+  const executions = openExecutions(send, clock, log, links);
   let started = false;
   let missedHeartbeats = 0;
   let actsUntil = Number.POSITIVE_INFINITY;
@@ -131,14 +130,6 @@ export async function serve({ stream, protocols, drivers, clock, signal }: Serve
   return code;
 }
 
-interface ExecutionsOptions {
-  send: (message: HostMessage) => Promise<void>;
-  clock: Clock;
-  log: Log;
-  /** Hands the command to its link. */
-  execute(linkId: string, command: DriverCommand, signal: AbortSignal): Promise<Plain>;
-}
-
 interface Executions {
   command(message: Extract<DaemonMessage, { type: 'command' }>): void;
   release(id: number): void;
@@ -151,7 +142,12 @@ interface Execution {
   stop(reason: string): void;
 }
 
-function openExecutions({ send, clock, log, execute }: ExecutionsOptions): Executions {
+function openExecutions(
+  send: (message: HostMessage) => Promise<void>,
+  clock: Clock,
+  log: Log,
+  links: Links,
+): Executions {
   const open = new Map<number, Execution>();
   let lastId = 0;
 
@@ -171,7 +167,7 @@ function openExecutions({ send, clock, log, execute }: ExecutionsOptions): Execu
     open.set(id, { release: () => hold?.release(), stop: stopFor });
     try {
       const command = { kind, data, deadline, ...(hold && { released: hold.released }) };
-      const answer = await execute(linkId, command, stop.signal);
+      const answer = await links.execute(linkId, command, stop.signal);
       void send({ type: 'done', id, data: answer });
     } catch (error) {
       const failure = failureOf(error, 'OUTCOME_UNKNOWN');
