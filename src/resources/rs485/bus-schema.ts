@@ -1,10 +1,11 @@
-/** Buses, scans, pulses and replacements as the interface shows them. */
-
+/** Buses, scans, pulses and replacements as the interface shows them; and what OSDP devices alone are asked for. */
 import { z } from '@hono/zod-openapi';
 import { BAUD_RATES, PARITIES } from '../../../drivers/bus/options.ts';
 import { busWarningSchema } from '../../../drivers/contract/bus-warnings.ts';
+import { readerBuzzer, readerLed, readerText } from '../../../drivers/contract/osdp.ts';
 import { address, baudRate, PAIRING_MAX_MS, parity, wireCounters } from '../../../drivers/contract/rs485.ts';
 import { HW_ID_MAX } from '../../../drivers/contract/settings.ts';
+import { firmwareName } from '../../platform/firmware-file.ts';
 import { plainId, printable, wholeNumber } from '../../platform/http/fields.ts';
 
 const BUS_MAX = 64;
@@ -197,3 +198,57 @@ export const traceEvent = z
   ])
   .openapi('Rs485TraceEvent');
 export type TraceEvent = z.infer<typeof traceEvent>;
+
+/** Those of SIA OSDP 2.2, 5.1. */
+const OSDP_BAUD_RATES = [9_600, 19_200, 38_400, 57_600, 115_200, 230_400] as const;
+const HIGHEST_ADDRESS = 126;
+
+export const firmwareBody = z.strictObject({ file: firmwareName }).openapi('OsdpFirmware');
+export type FirmwareBody = z.output<typeof firmwareBody>;
+
+export const communicationBody = z
+  .strictObject({
+    address: z
+      .int()
+      .min(0)
+      .max(HIGHEST_ADDRESS)
+      .optional()
+      .openapi({ description: 'The new one; by default it keeps the one it has' }),
+    baudRate: z.literal(OSDP_BAUD_RATES).optional().openapi({
+      description:
+        'The new one; by default that of the bus. With another one it cannot be reached over this bus',
+    }),
+    confirm: z.boolean().default(false).openapi({
+      description:
+        'Also for a device that is spoken to in clear text, or that this takes off the bus (CONFIRMATION_NEEDED)',
+    }),
+  })
+  .refine(({ address, baudRate }) => address !== undefined || baudRate !== undefined, {
+    error: 'expected an address or a baudRate',
+  })
+  .openapi('OsdpCommunication');
+export type CommunicationBody = z.output<typeof communicationBody>;
+
+export const readerBody = z
+  .strictObject({
+    reader: z.int().min(0).max(255).default(0).openapi({ description: 'Of the device; mostly 0' }),
+    text: readerText.optional().openapi({ description: 'What its display shows for so many seconds' }),
+    led: readerLed.optional().openapi({ description: 'The colour of one LED for a time' }),
+    buzzer: readerBuzzer.optional().openapi({ description: 'In whole tenths of a second, rounded up' }),
+  })
+  .refine(({ text, led, buzzer }) => text !== undefined || led !== undefined || buzzer !== undefined, {
+    error: 'expected a text, a led or a buzzer',
+  })
+  .openapi('OsdpReader');
+export type ReaderBody = z.output<typeof readerBody>;
+
+export const readerResult = z
+  .object({
+    deviceId: z.guid(),
+    reader: z.int(),
+    shown: z
+      .array(z.enum(['text', 'led', 'buzzer']))
+      .openapi({ description: 'What the device acknowledged' }),
+  })
+  .openapi('OsdpReaderShown');
+export type ReaderResult = z.output<typeof readerResult>;

@@ -6,8 +6,8 @@ import type { Reported } from '../../services/reconcile/reported.ts';
 import type { Buses } from './buses.ts';
 import type { Rs485Context } from './context.ts';
 import type { Rs485Row } from './table.ts';
-import { unfedReason } from './unfed.ts';
 import { isUnclaimed } from './wanted.ts';
+import { unfedReason } from './watchdog.ts';
 
 /** Named at most; of more the list of devices has the rest (`connected=false`). */
 const MISSING_MAX = 20;

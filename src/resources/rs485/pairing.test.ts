@@ -11,9 +11,8 @@ import { LOCAL_ADMINISTRATOR, SYSTEM_PRINCIPAL } from '../../platform/principal.
 import type { AuditEntry } from '../../services/audit/entry.ts';
 import { openJobs } from '../../services/jobs/jobs.ts';
 import type { Rs485Context } from './context.ts';
-import { openKeyProofs } from './key-proofs.ts';
 import { openKeys } from './keys.ts';
-import { openPairings, type PairingOptions } from './pairing.ts';
+import { openKeyProofs, openPairings, type PairingOptions } from './pairing.ts';
 import { openRs485Table } from './table.ts';
 
 const BUS = 'bus-1';

@@ -3,10 +3,12 @@
  * listens on that bus can learn the key, so it is explicit, short, and in the audit.
  */
 
+import { randomUUID } from 'node:crypto';
 import { DriverError, type DriverErrorCode } from '../../../drivers/contract/driver.ts';
 import { type Pair, paired } from '../../../drivers/contract/rs485.ts';
+import type { Rs485Report } from '../../../drivers/contract/settings.ts';
 import { GatehouseError } from '../../platform/errors.ts';
-import type { Caller, Role } from '../../platform/principal.ts';
+import { type Caller, type Role, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import type { Conclude } from '../../services/jobs/job-order.ts';
 import type { PairBody } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
@@ -101,4 +103,41 @@ async function pair(
   await discovery.record(found, caller);
   await polled.place(found);
   return { bus, address, hwId, deviceId: table.byHwId.get(bus, hwId)?.device_id ?? null };
+}
+
+/**
+ * A pairing may end without a known outcome (the window closed, or the host or the gateway died after the KEYSET). When the device proves
+ * the pending key in a later handshake, as its report says, that key becomes its own.
+ */
+export function openKeyProofs(
+  { database, audit, clock, log }: Rs485Context,
+  keys: Pick<Keys, 'isPending' | 'proved'>,
+  polled: Pick<PolledAddresses, 'changed'>,
+): (bus: string, report: Rs485Report) => void {
+  return (bus, { hwId, address, provenKey }) => {
+    if (provenKey === undefined || address === undefined) return;
+    const place = { bus, address };
+    if (!keys.isPending(place, provenKey)) return;
+    const promoted = database.commit(() => {
+      // Reports repeat, and a pairing may have ended meanwhile.
+      if (!keys.isPending(place, provenKey)) return;
+      keys.proved(place, { now: clock.now(), principalId: SYSTEM_PRINCIPAL.id });
+      audit.record({
+        principal: SYSTEM_PRINCIPAL,
+        correlationId: randomUUID(),
+        action: 'rs485.pair',
+        object: `rs485/bus/${bus}`,
+        outcome: 'done',
+        detail: { address, hwId, reason: 'the device proved its key after its window' },
+      });
+    });
+    promoted.then(
+      () => polled.changed(bus),
+      (error: unknown) =>
+        log.warn(
+          { link: bus, address, err: error },
+          'the key that a device has proved was not stored as its own; it is tried again with its next report',
+        ),
+    );
+  };
 }

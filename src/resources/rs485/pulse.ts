@@ -11,12 +11,10 @@ import type { Reported } from '../../services/reconcile/reported.ts';
 import type { PulseResult } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
 import type { Rs485Context } from './context.ts';
-import { noRelay, relayInForce, settingsInForce } from './relay.ts';
-import type { WiredRelay } from './relays.ts';
+import { noRelay, relayInForce, settingsInForce, type WiredRelay } from './relays.ts';
 import type { Settings } from './settings.ts';
 import { existing, type Rs485Row } from './table.ts';
-import { unfedReason } from './unfed.ts';
-import type { Watchdogs } from './watchdog.ts';
+import { unfedReason, type Watchdogs } from './watchdog.ts';
 import { assertProven, type WatchdogProofs } from './watchdog-proofs.ts';
 
 /** From the request to the wire. A person waits at the door: what comes later surprises somebody else. */

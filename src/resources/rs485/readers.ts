@@ -5,9 +5,9 @@ import type { Rs485Report } from '../../../drivers/contract/settings.ts';
 import { GatehouseError, ownFault } from '../../platform/errors.ts';
 import type { Caller, Role } from '../../platform/principal.ts';
 import type { Reported } from '../../services/reconcile/reported.ts';
+import type { ReaderBody, ReaderResult } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
 import type { Rs485Context } from './context.ts';
-import type { ReaderBody, ReaderResult } from './osdp-schema.ts';
 import { existing } from './table.ts';
 
 /** Somebody stands there; later it would confuse the next one. */

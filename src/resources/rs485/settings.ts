@@ -11,7 +11,6 @@ import {
 import { openReconciler, type Reconciler } from '../../services/reconcile/reconcile.ts';
 import { openReported, type Reported } from '../../services/reconcile/reported.ts';
 import type { Rs485Context } from './context.ts';
-import type { TakeKeyProof } from './key-proofs.ts';
 import { connectionChanged } from './live-events.ts';
 import type { PolledAddresses } from './polled-addresses.ts';
 import type { Rs485Row } from './table.ts';
@@ -29,7 +28,7 @@ export interface SettingsOptions extends Rs485Context {
   unknown(bus: string, report: Rs485Report): void;
   polled: Pick<PolledAddresses, 'heardAt'>;
   /** A device, with a row or without, said this: it may have proved a key. */
-  keyProved: TakeKeyProof;
+  keyProved(bus: string, report: Rs485Report): void;
   /** A device with a row said this. */
   deviceReported(row: Rs485Row, report: Rs485Report): void;
 }

@@ -5,7 +5,6 @@
  * What the device answers after the silence is one half of the proof: a device may open its relay because it is asked, or because
  * its watchdog is cleared so that it can be asked. The other half is a person, who saw the relay open during the silence.
  */
-
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { type WatchdogTest, watchdogTested } from '../../../drivers/contract/rs485.ts';
 import type { Rs485Report } from '../../../drivers/contract/settings.ts';
@@ -17,11 +16,10 @@ import type { Reported } from '../../services/reconcile/reported.ts';
 import type { WatchdogTestBody } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
 import type { Rs485Context } from './context.ts';
-import { relayInForce } from './relay.ts';
+import { relayInForce } from './relays.ts';
 import type { WatchdogState } from './schema.ts';
 import type { Settings } from './settings.ts';
 import { existing, type Rs485Row } from './table.ts';
-import { unfedOf } from './unfed.ts';
 import { identityOf, type WatchdogProofs } from './watchdog-proofs.ts';
 
 export const WATCHDOG_TESTERS: readonly [Role, ...Role[]] = ['service-tool'];
@@ -30,7 +28,7 @@ const WATCHDOG_WITNESS = 'rs485.watchdogWitness';
 
 /** Drivers let it run out so often. */
 const EXPIRIES = 2;
-/** The silence is longer than the watchdog waits (drivers/rs485/watchdog-proof.ts), and the relay is switched and read. */
+/** The silence is longer than the watchdog waits (drivers/rs485/watchdog-feed.ts), and the relay is switched and read. */
 const TIMES_WATCHDOG = 1.5;
 /** For a person to say what was seen. */
 const WITNESS_MS = 600_000;
@@ -106,6 +104,7 @@ export function openWatchdogs(options: WatchdogOptions): Watchdogs {
     stateOf(row) {
       const { state } = reported.get(row.device_id) ?? {};
       if (!state?.watchdog) return null;
+      const { unfed } = state.watchdog;
       const relay = state.settings?.relayIndex ?? null;
       const proof = relay === null ? undefined : watchdogProofs.of(row, state, relay);
       return {
@@ -114,7 +113,7 @@ export function openWatchdogs(options: WatchdogOptions): Watchdogs {
         provenAt: proof ? new Date(proof.proven_at).toISOString() : null,
         provenBy: proof?.proven_by ?? null,
         awaitsWitness: awaited(row) !== undefined,
-        unfed: unfedOf(state.watchdog),
+        unfed: unfed ? { ...unfed, at: new Date(unfed.at).toISOString() } : null,
       };
     },
   };
@@ -277,3 +276,16 @@ async function watched<Answer>(
 }
 
 const seconds = (milliseconds: number) => Math.ceil(milliseconds / 1_000);
+
+/** A watchdog that was not fed in time: why a device that answers is not connected; undefined: not for that. */
+export function unfedReason(
+  { bus, address }: Pick<Rs485Row, 'bus' | 'address'>,
+  report: Pick<Rs485Report, 'watchdog' | 'address'> | null | undefined,
+  buses: Pick<Buses, 'device'>,
+): string | undefined {
+  const { watchdog } = report ?? {};
+  const answers = buses.device(bus, report?.address ?? address)?.alive === true;
+  if (!watchdog?.unfed || !answers) return undefined;
+  const { pauseMilliseconds } = watchdog.unfed;
+  return `its watchdog of ${watchdog.milliseconds} ms was not fed for ${pauseMilliseconds} ms, as the gateway was held up or the bus is too slow; remove devices that are absent, poll fewer on this bus, or raise its baud rate`;
+}
