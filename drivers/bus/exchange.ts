@@ -63,6 +63,32 @@ export interface Exchange<Reply> {
   replied?(askedAt: number): void;
 }
 
+/** The same exchange. `asked` is called each time its request has its turn; what that throws is thrown in place of sending it. */
+export function whenAsked<Reply>(exchange: Exchange<Reply>, asked: () => void): Exchange<Reply> {
+  return {
+    ...exchange,
+    request() {
+      asked();
+      return exchange.request();
+    },
+  };
+}
+
+/** The same exchange. `heard` is called with each reading of what was received. */
+export function whenRead<Reply>(
+  exchange: Exchange<Reply>,
+  heard: (reading: Reading<Reply>) => void,
+): Exchange<Reply> {
+  return {
+    ...exchange,
+    read(received) {
+      const reading = exchange.read(received);
+      heard(reading);
+      return reading;
+    },
+  };
+}
+
 /**
  * Commands come first, then checks, then settings, then polls; after six commands or checks in a row one poll that is due has
  * its turn. `off` ends a pulse: it comes before all of them, and waits for no late reply of its device. `check` reads a relay

@@ -98,7 +98,7 @@ export async function openLine(wire: Wire, signal: AbortSignal): Promise<Line> {
   const tc = characterMs(options);
   const gone = new AbortController();
   const notifier = openNotifier(clock);
-  const tap = openTap({ clock, characterMs: tc, redact, decrypt: wire.decrypt });
+  const tap = openTap(clock, tc, redact, wire.decrypt);
   const failed = openLogOnce(log, 'a reply could not be read, and counts as a broken frame');
   const lateReplies = openLateReplies(wire.senders);
   const hearing = openHearing(clock, notifier, tap, lateReplies);

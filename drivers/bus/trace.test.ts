@@ -15,7 +15,7 @@ function tapOf({
   decrypt?: Decrypt;
 } = {}) {
   const clock = manualClock();
-  return { clock, tap: openTap({ clock, characterMs: 1, redact, decrypt }) };
+  return { clock, tap: openTap(clock, 1, redact, decrypt) };
 }
 
 it('reports requests and replies, with their times and directions, and of what no one asked for', async () => {

@@ -16,15 +16,6 @@ export interface Tap {
   trace(wanted: Trace, signal: AbortSignal): Promise<Traced>;
 }
 
-export interface TapOptions {
-  clock: Clock;
-  /** Of the wire, milliseconds. */
-  characterMs: number;
-  redact: Redact;
-  /** Of a protocol that encrypts. */
-  decrypt?: Decrypt | undefined;
-}
-
 /** Between two batches: too short for a person to notice, long enough to keep commands few. */
 const GATHER_MS = 250;
 /** A trace that is not fetched for so long has lost its client. Longer than the daemon's disk may delay a fetch. */
@@ -35,7 +26,13 @@ interface Tracing {
   abandonedAt: number;
 }
 
-export function openTap({ clock, characterMs, redact, decrypt }: TapOptions): Tap {
+/** `characterMs`: of the wire. `decrypt`: of a protocol that encrypts. */
+export function openTap(
+  clock: Clock,
+  characterMs: number,
+  redact: Redact,
+  decrypt: Decrypt | undefined,
+): Tap {
   let tracing: Tracing | undefined;
 
   function current(now: number): Tracing | undefined {

@@ -6,10 +6,12 @@
  *
  * To read in this order. A module: modules.ts → module.ts → state.ts → polling.ts → inputs.ts → report.ts. Its outputs:
  * outputs.ts → switch-off.ts → watchdog-test.ts → scripts.ts (questions, step by step) → script-runner.ts → drivers/bus/reply-confirmation.ts →
- * live-pulses.ts. Which modules there are: module-shape.ts → module-types.ts. The bytes: messages.ts → wire.ts → frame.ts. Addresses that are asked: probe.ts.
+ * live-pulses.ts. Which modules there are: module-types.ts. The bytes: messages.ts → wire.ts → frame.ts. Addresses that are asked: probe.ts.
  */
+
 import { z } from 'zod';
 import { type Bus, openBus, openPort } from '../bus/bus.ts';
+import { whenAsked } from '../bus/exchange.ts';
 import { characterMs } from '../bus/options.ts';
 import type { OpenPort } from '../bus/port.ts';
 import {
@@ -23,8 +25,7 @@ import { valid } from '../contract/valid.ts';
 import { type EventQueue, openEventQueue } from '../rs485/event-queue.ts';
 import { type Commands, commonCommands, executing, type LinkParts, runLink } from '../rs485/link.ts';
 import { type Mutex, openMutex } from '../rs485/mutex.ts';
-import { RUN_OUT_SHARE } from '../rs485/watchdog-feed.ts';
-import { underTest } from '../rs485/watchdog-proof.ts';
+import { RUN_OUT_SHARE, underTest } from '../rs485/watchdog-feed.ts';
 import { aa } from './messages.ts';
 import { type Module, openModule } from './module.ts';
 import { moduleTypeSchema, moduleTypesWith } from './module-types.ts';
@@ -208,15 +209,10 @@ async function feedAll(
   signal: AbortSignal,
 ): Promise<void> {
   const { clock, log } = context;
-  const exchange = hostOkExchange(options);
-  const guarded: typeof exchange = {
-    ...exchange,
-    request() {
-      // A pulse may have ended while this waited for its turn.
-      if (!feeding.allowed(unsafeModules(modules), clock.monotonic())) throw WITHHELD;
-      return exchange.request();
-    },
-  };
+  const guarded = whenAsked(hostOkExchange(options), () => {
+    // A pulse may have ended while this waited for its turn.
+    if (!feeding.allowed(unsafeModules(modules), clock.monotonic())) throw WITHHELD;
+  });
   const deadline = clock.monotonic() + options.hostWatchdogMs / FEEDS_PER_WATCHDOG;
   try {
     await bus.exchange(guarded, { class: 'command', deadline, attempts: 1 }, signal);

@@ -5,7 +5,7 @@
  * known by their time alone, which is the business of the bus. So the shape is checked as strictly as the manuals let.
  */
 import { hex } from './frame.ts';
-import type { ModuleType } from './module-shape.ts';
+import type { ModuleType } from './module-types.ts';
 
 export type Heard<Reply> =
   | { kind: 'reply'; reply: Reply }

@@ -6,10 +6,10 @@ import { type DriverContext, DriverError } from '../contract/driver.ts';
 import type { Pulse, Pulsed, WatchdogTested } from '../contract/rs485.ts';
 import type { Rs485Apply } from '../contract/settings.ts';
 import { openNotifier } from '../contract/waiting.ts';
-import { areSame } from '../rs485/are-same.ts';
+import { areSame } from '../rs485/carries.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { type Mutex, openMutex } from '../rs485/mutex.ts';
-import { openPolling, type Polling } from '../rs485/polling.ts';
+import { openPolling, type Polling } from '../rs485/registry.ts';
 import { openRelayFaults } from '../rs485/relay-faults.ts';
 import { openWatchdogFeed, openWatchdogPauses } from '../rs485/watchdog-feed.ts';
 import type { Framing } from './frame.ts';
@@ -163,7 +163,7 @@ function openParts(options: ModuleOptions): {
     madeOf = now;
     if (fingerprint(current()) !== reported) report();
   };
-  const faults = openRelayFaults({ clock, hwId: () => hwId, addEvent, changed });
+  const faults = openRelayFaults(clock, () => hwId, addEvent, changed);
   let reported = '';
   const livePulse = () => state.pins && pulses.current(clock.monotonic());
   const current = () =>
@@ -189,16 +189,11 @@ function openParts(options: ModuleOptions): {
       ? `the safety time of module ${aa(address)} is ${watchdogMs} ms, and nothing was answered for ${Math.round(pausedMs)} ms: the gateway was held up, or the bus is too slow`
       : undefined;
   };
-  const runner = openScriptRunner({
-    bus: {
-      exchange: (exchange, order, signal) => bus.exchange(feeding(exchange), order, signal),
-      outstanding: bus.outstanding,
-    },
-    framing,
-    clock,
-    armed,
-    unarmed,
-  });
+  const fedBus: Pick<Bus, 'exchange' | 'outstanding'> = {
+    exchange: (exchange, order, signal) => bus.exchange(feeding(exchange), order, signal),
+    outstanding: bus.outstanding,
+  };
+  const runner = openScriptRunner(fedBus, framing, clock, armed, unarmed);
   const parts: ModuleParts = {
     state,
     pulses,

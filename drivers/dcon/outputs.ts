@@ -4,7 +4,7 @@ import { OUTSTANDING_MAX } from '../bus/reply-confirmation.ts';
 import { DriverError } from '../contract/driver.ts';
 import type { Pulse, Pulsed } from '../contract/rs485.ts';
 import { aa } from './messages.ts';
-import type { ModuleType } from './module-shape.ts';
+import type { ModuleType } from './module-types.ts';
 import { bringUp, switchOn } from './scripts.ts';
 import type { ModuleParts } from './state.ts';
 import { INTERRUPTED, isOffFirst } from './switch-off.ts';

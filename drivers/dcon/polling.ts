@@ -13,7 +13,7 @@ import {
   readPins,
   resetStatus,
 } from './messages.ts';
-import type { ModuleType } from './module-shape.ts';
+import type { ModuleType } from './module-types.ts';
 import type { ModuleParts } from './state.ts';
 import { exchangeOf } from './wire.ts';
 

@@ -7,10 +7,9 @@ import {
   type Rs485Settings,
 } from '../contract/settings.ts';
 import { carriesOf } from '../rs485/carries.ts';
-import type { Unfed } from '../rs485/watchdog-feed.ts';
-import { proofOf } from '../rs485/watchdog-proof.ts';
+import { proofOf, type Unfed } from '../rs485/watchdog-feed.ts';
 import type { Pins } from './messages.ts';
-import type { ModuleType } from './module-shape.ts';
+import type { ModuleType } from './module-types.ts';
 import type { Guard, Known } from './scripts.ts';
 
 export interface ModuleView {

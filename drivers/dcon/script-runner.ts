@@ -1,6 +1,6 @@
 /** Speaks a script (scripts.ts) to a module over the bus. */
 import type { Bus } from '../bus/bus.ts';
-import type { Exchange, Order, OrderClass } from '../bus/exchange.ts';
+import { type Exchange, type Order, type OrderClass, whenAsked } from '../bus/exchange.ts';
 import { confirmedReply } from '../bus/reply-confirmation.ts';
 import { type Clock, DriverError } from '../contract/driver.ts';
 import type { Framing } from './frame.ts';
@@ -33,17 +33,14 @@ const TURN_WAIT_MS = 2_000;
 /** Any of them may be repeated; the bus takes a device for dead after as many misses. */
 const ATTEMPTS = 3;
 
-export interface ScriptRunnerOptions {
-  bus: Pick<Bus, 'exchange' | 'outstanding'>;
-  framing: Framing;
-  clock: Clock;
-  /** The watchdog of the module counts its whole time again. */
-  armed(): void;
-  /** Why nothing may be switched on at this moment. */
-  unarmed(): string | undefined;
-}
-
-export function openScriptRunner({ bus, framing, clock, armed, unarmed }: ScriptRunnerOptions): ScriptRunner {
+/** `armed`: the watchdog of the module counts its whole time again. `unarmed`: why nothing may be switched on at this moment. */
+export function openScriptRunner(
+  bus: Pick<Bus, 'exchange' | 'outstanding'>,
+  framing: Framing,
+  clock: Clock,
+  armed: () => void,
+  unarmed: () => string | undefined,
+): ScriptRunner {
   /** Checked when the request has its turn: the watchdog may have run out while it waited. */
   function assertArmed(): void {
     const reason = unarmed();
@@ -51,16 +48,11 @@ export function openScriptRunner({ bus, framing, clock, armed, unarmed }: Script
   }
 
   function guarded(question: Question<unknown>, { opening, closing }: ScriptOrder): Exchange<unknown> {
-    const exchange = exchangeOf(question, framing);
-    return {
-      ...exchange,
-      request() {
-        if (question.opens) assertArmed();
-        if (question.opens) opening?.();
-        if (question.closes !== undefined) closing?.(question.closes);
-        return exchange.request();
-      },
-    };
+    return whenAsked(exchangeOf(question, framing), () => {
+      if (question.opens) assertArmed();
+      if (question.opens) opening?.();
+      if (question.closes !== undefined) closing?.(question.closes);
+    });
   }
 
   /** What refuses to switch an output on may be the late answer to another request: it does not prove that it is off. */

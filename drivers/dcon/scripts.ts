@@ -24,8 +24,7 @@ import {
   switchOne,
   writeSafety,
 } from './messages.ts';
-import type { ModuleType } from './module-shape.ts';
-import { moduleTypeOf, outputsOf } from './module-types.ts';
+import { type ModuleType, moduleTypeOf, outputsOf } from './module-types.ts';
 
 export type Script<Result> = Generator<Question<unknown>, Result, unknown>;
 

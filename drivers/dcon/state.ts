@@ -11,7 +11,7 @@ import type { WatchdogFeed, WatchdogPauses } from '../rs485/watchdog-feed.ts';
 import type { Inputs } from './inputs.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { aa, type Pins } from './messages.ts';
-import type { ModuleType } from './module-shape.ts';
+import type { ModuleType } from './module-types.ts';
 import type { ScriptRunner } from './script-runner.ts';
 import type { Guard, Known } from './scripts.ts';
 

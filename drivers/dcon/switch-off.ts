@@ -3,11 +3,11 @@
  * done with the module: a bring-up is interrupted, and the bus sends OFF before all other orders (drivers/bus/schedule.ts).
  */
 import { DriverError } from '../contract/driver.ts';
-import type { Polling } from '../rs485/polling.ts';
+import type { Polling } from '../rs485/registry.ts';
 import { OFF_RETRY_MS, OFF_TRIES_MS } from '../rs485/relay-faults.ts';
 import { RUN_OUT_SHARE } from '../rs485/watchdog-feed.ts';
 import { aa } from './messages.ts';
-import type { ModuleType } from './module-shape.ts';
+import type { ModuleType } from './module-types.ts';
 import { channelsOf, StaysOn, switchOff } from './scripts.ts';
 import { type ModuleParts, strayOutputs, unsafeSince } from './state.ts';
 

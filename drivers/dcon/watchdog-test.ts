@@ -4,10 +4,10 @@
  * up once more afterwards (outputs.ts).
  */
 import { DriverError } from '../contract/driver.ts';
-import type { Polling } from '../rs485/polling.ts';
-import { proveWatchdog } from '../rs485/watchdog-proof.ts';
+import type { Polling } from '../rs485/registry.ts';
+import { proveWatchdog } from '../rs485/watchdog-feed.ts';
 import { aa } from './messages.ts';
-import type { ModuleType } from './module-shape.ts';
+import type { ModuleType } from './module-types.ts';
 import { pulsable } from './outputs.ts';
 import { proofOfModule } from './report.ts';
 import { bringUp, lookAt, switchOff, switchOn, whyNotRunOut } from './scripts.ts';

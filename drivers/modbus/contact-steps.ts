@@ -2,12 +2,13 @@
  * What is asked of a device when it is met, and in its polls: steps that open relays, set its watchdog up, stop it (`release` of its
  * profile), and clear one that has run out.
  */
-import type { Exchange, Reading } from '../bus/exchange.ts';
+import { type Exchange, type Reading, whenRead } from '../bus/exchange.ts';
 import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
 import type { DriverError } from '../contract/driver.ts';
 import type { LivePulses } from './live-pulses.ts';
-import { readBits, write } from './messages.ts';
+import { type Identification, readBits, readIdentification, write } from './messages.ts';
 import type { Profile, Watchdog } from './profile-shape.ts';
+import { type Image, numberAt, type Span } from './registers.ts';
 
 /** One exchange of a contact. */
 export interface Step {
@@ -82,14 +83,10 @@ export function releaseWhenOpen(unit: number, profile: Profile, pulses: LivePuls
   let answered: Reading<unknown>['kind'] | undefined;
   let hasFailed = false;
   let hindrance: BusWarning | undefined;
-  const heard = <Reply>(exchange: Exchange<Reply>): Exchange<Reply> => ({
-    ...exchange,
-    read(received) {
-      const reading = exchange.read(received);
-      answered = reading.kind;
-      return reading;
-    },
-  });
+  const heard = <Reply>(exchange: Exchange<Reply>): Exchange<Reply> =>
+    whenRead(exchange, ({ kind }) => {
+      answered = kind;
+    });
   const off: Step = {
     exchange() {
       answered = undefined;
@@ -155,4 +152,55 @@ export function writeStep(unit: number, { table, address, count, value }: Watchd
       ? write(unit, { functionCode: 6, address, value })
       : write(unit, { functionCode: 16, address, values }),
   );
+}
+
+// Which product a device is: by the registers that name one, and by what the standard has for that.
+
+/** Why it is another one; undefined: it is this one, or nothing of `span` says so. */
+export function foreignProduct(
+  unit: number,
+  { identity, product, name }: Profile,
+  image: Image,
+  span?: Span,
+): BusWarning | undefined {
+  const within = ({ table, address }: { table: string; address: number }) =>
+    span === undefined ||
+    (table === span.table && address >= span.address && address < span.address + span.quantity);
+  const other = identity.shown?.filter(within).find((place) => numberAt(image, place) !== place.value);
+  if (!other) return undefined;
+  const { table, address, value } = other;
+  return busWarning('OTHER_PRODUCT', {
+    address: unit,
+    product,
+    register: `${table} register ${address}`,
+    value: numberAt(image, other) ?? '?',
+    profile: name,
+    wanted: value,
+  });
+}
+
+/** Objects of the basic identification: vendor, product code, revision (application protocol 1.1b3, 6.21). */
+export const PRODUCT_CODE = 1;
+export const REVISION = 2;
+const OBJECT_MAX = 2;
+const TEXT_MAX = 128;
+
+/** Reads the basic identification, in as many exchanges as the device wants; one that refuses it has none. */
+export function identificationStep(
+  unit: number,
+  identified: (objects: ReadonlyMap<number, string>) => void,
+  object = 0,
+): Step {
+  let next: number | undefined;
+  return {
+    exchange: () => readIdentification(unit, object),
+    take(reply) {
+      const { objects, next: more } = reply as Identification;
+      identified(new Map([...objects].map(([id, text]) => [id, text.slice(0, TEXT_MAX)])));
+      // Each one later than the one before, so that a device that goes round in a ring ends.
+      next = more !== undefined && more > object && more <= OBJECT_MAX ? more : undefined;
+    },
+    bears: ({ code }) => code === 'REFUSED',
+    more: () => (next === undefined ? [] : [identificationStep(unit, identified, next)]),
+  };
 }

@@ -1,25 +1,27 @@
 /** What is known of one device, and the report of it. */
 import { isDeepStrictEqual } from 'node:util';
 import { INPUT_PINS, OUTPUT_PINS, type Rs485Report, type Rs485Settings } from '../contract/settings.ts';
-import { areSame } from '../rs485/are-same.ts';
-import { unsupportedOf } from '../rs485/carries.ts';
+import { areSame, unsupportedOf } from '../rs485/carries.ts';
+import { PRODUCT_CODE, REVISION } from './contact-steps.ts';
 import type { LivePulses } from './live-pulses.ts';
-import { openNaming } from './naming.ts';
 import { flagAt, type ObservationsOptions, openObservations } from './observations.ts';
-import { PRODUCT_CODE, REVISION } from './product.ts';
 import type { Profile } from './profile-shape.ts';
 import {
   bitsAt,
+  blockOf,
+  carriedBy,
   EMPTY_IMAGE,
+  effectiveMs,
   type Image,
   isWithin,
   numberAt,
+  registersIn,
   type Span,
+  settingsIn,
   spanOf,
   textAt,
   withRead,
 } from './registers.ts';
-import { blockOf, carriedBy, effectiveMs, registersIn, settingsIn } from './settings-block.ts';
 import { proofOfProfile, type WatchdogGuard } from './watchdog-guard.ts';
 
 export interface StateOptions extends ObservationsOptions {
@@ -52,7 +54,7 @@ export interface DeviceState {
   take(span: Span, values: readonly (number | boolean)[], askedAt: number): void;
   /** The name that the device gives now; undefined when it gives none though it should. By its place where it has none. */
   identify(): string | undefined;
-  /** When it was asked for what shows that it is still this one (naming.ts). */
+  /** When it was asked for what shows that it is still this one (openNaming). */
   namedAt(): number;
   /** A reply was missed: another one may be in its place. */
   doubt(): void;
@@ -264,4 +266,57 @@ function withNumber(
 ): Image {
   const values = registers === 2 ? [Math.floor(value / 0x1_0000), value % 0x1_0000] : [value];
   return withRead(image, { table, address, quantity: registers }, values);
+}
+
+// When the device at an address has shown last which one it is: by its name; or, in a poll that follows half a second later at most, by the
+// version of its settings, where no other device of the link has that one. So a device that is polled is not asked for its name before
+// each order, and one that takes its place is noticed by the next poll.
+
+/** No request to a relay says a name. So long after the device at its address has shown its own, no other one can be in its place. */
+export const NAMED_FOR_MS = 500;
+
+interface Naming {
+  /** Monotonic; -Infinity: it has not, or it has no name. */
+  namedAt(): number;
+  /** `image`: with what was read. `isSame`: the name in it is as before. */
+  taken(span: Span, image: Image, { askedAt, isSame }: { askedAt: number; isSame(): boolean }): void;
+  /** A reply was missed. */
+  doubt(): void;
+  /** Another one may be there, as a missed reply or its version shows: its name is to be read. */
+  isDoubted(): boolean;
+}
+
+function openNaming({ identity, settings }: Profile, isAlone: (version: number) => boolean): Naming {
+  const name = identity.hwId && spanOf(identity.hwId);
+  const inForce = settings && spanOf(settings.inForce);
+  let namedAt = Number.NEGATIVE_INFINITY;
+  /** Of its settings, as it was read before its name. When it is read again after the name, it belongs to that name, also if devices changed places in between. */
+  let version: number | undefined;
+  let isDoubted = false;
+
+  function doubt(): void {
+    isDoubted = true;
+    namedAt = Number.NEGATIVE_INFINITY;
+    version = undefined;
+  }
+
+  return {
+    namedAt: () => namedAt,
+    doubt,
+    isDoubted: () => isDoubted,
+    taken(span, image, { askedAt, isSame }) {
+      const shown = settings && numberAt(image, settings.inForce);
+      if (name && isWithin(name, span)) {
+        isDoubted = false;
+        if (!isSame()) return doubt();
+        namedAt = Math.max(namedAt, askedAt);
+        version = shown;
+      }
+      if (!inForce || !isWithin(inForce, span)) return;
+      if (shown !== version) return doubt();
+      const mayFollow = askedAt - namedAt <= NAMED_FOR_MS;
+      // 0: as it came from the factory.
+      if (shown && mayFollow && isAlone(shown)) namedAt = Math.max(namedAt, askedAt);
+    },
+  };
 }

@@ -7,15 +7,14 @@ import type { Exchange, Poll } from '../bus/exchange.ts';
 import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
 import type { DriverLog } from '../contract/driver.ts';
 import type { Rs485Settings } from '../contract/settings.ts';
-import { MEET_EVERY_MS } from '../rs485/polling.ts';
-import type { Step } from './contact-steps.ts';
+import { MEET_EVERY_MS } from '../rs485/registry.ts';
+import { foreignProduct, identificationStep, type Step } from './contact-steps.ts';
 import { type DeviceState, openState, type StateOptions } from './device-state.ts';
 import { readBits, readRegisters } from './messages.ts';
 import { isRefusal, openPollFailures, openStandIn, type PollFailures } from './poll-failures.ts';
-import { foreignProduct, identificationStep } from './product.ts';
-import { identitySpans, pollSpans, productSpans, settingsBlock } from './profile-areas.ts';
+import { identitySpans, pollSpans, productSpans } from './profile-areas.ts';
 import type { Profile } from './profile-shape.ts';
-import { FUNCTION_CODES, type Image, isBitTable, readsOf, type Span } from './registers.ts';
+import { FUNCTION_CODES, type Image, isBitTable, readsOf, type Span, settingsBlock } from './registers.ts';
 import type { WatchdogGuard } from './watchdog-guard.ts';
 
 export interface Device extends Disposable {
@@ -26,7 +25,7 @@ export interface Device extends Disposable {
   hwId(): string | undefined;
   /** As it says now: another one may be in its place. */
   shownName(): string | undefined;
-  /** When it was asked for what shows that it is still this one (naming.ts). */
+  /** When it was asked for what shows that it is still this one (device-state.ts). */
   namedAt(): number;
   connected(): boolean;
   /** Why nothing is sent to it while it is not connected. */

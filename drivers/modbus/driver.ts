@@ -3,9 +3,9 @@
  * says (profile.ts). The wire is the bus's (drivers/bus/bus.ts).
  *
  * To read in this order. A device: device.ts (contact and polls) → contact-steps.ts → device-state.ts (its report) →
- * observations.ts (inputs, alarms, restarts). What is done to it: settings-block.ts · pulses.ts → orders.ts →
+ * observations.ts (inputs, alarms, restarts). What is done to it: pulses.ts → orders.ts →
  * live-pulses.ts → watchdog-guard.ts → relay-watch.ts → watchdog-expiry.ts → watchdog-test.ts. The bytes: messages.ts → frame.ts;
- * on a connection in the frames of tcp-port.ts → tcp-frame.ts; in ASCII, ascii.ts. Products: profile-shape.ts → registers.ts → profile-areas.ts → profile.ts. Addresses that are asked: probe.ts.
+ * on a connection by tcp-port.ts; in ASCII, ascii.ts. Products: profile-shape.ts → registers.ts → profile-areas.ts → profile.ts. Addresses that are asked: probe.ts.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
@@ -27,10 +27,9 @@ import { valid } from '../contract/valid.ts';
 import { type EventQueue, openEventQueue } from '../rs485/event-queue.ts';
 import { type Commands, commonCommands, executing, runLink, type Until } from '../rs485/link.ts';
 import { openMutex } from '../rs485/mutex.ts';
-import { openPolling } from '../rs485/polling.ts';
-import { type Member, openRegistry, type Registry } from '../rs485/registry.ts';
+import { type Member, openPolling, openRegistry, type Registry } from '../rs485/registry.ts';
 import { openRelayFaults } from '../rs485/relay-faults.ts';
-import { underTest } from '../rs485/watchdog-proof.ts';
+import { underTest } from '../rs485/watchdog-feed.ts';
 import { ASCII_LONGEST, asciiBus, rtuOf } from './ascii.ts';
 import { type Device, openDevice } from './device.ts';
 import { sendersOf } from './frame.ts';
@@ -42,9 +41,8 @@ import { probeAddress } from './probe.ts';
 import { profileSchema } from './profile.ts';
 import type { Profile } from './profile-shape.ts';
 import { type EndPulse, type Fire, openEndPulse, openPulse } from './pulses.ts';
-import { numberAt } from './registers.ts';
+import { blockOf, numberAt, refusalOf, registersIn, registersOf } from './registers.ts';
 import { firedRelaysOf, openRelayWatch, type RelayWatch } from './relay-watch.ts';
-import { blockOf, refusalOf, registersIn, registersOf } from './settings-block.ts';
 import { modbusTcpOver, openGatewayPort } from './tcp-port.ts';
 import { openWatchdogExpiry, type WatchdogExpiry } from './watchdog-expiry.ts';
 import { watchdogGuardOf } from './watchdog-guard.ts';
@@ -92,11 +90,11 @@ export function openModbusOn(openPort: OpenPort): OpenDriver {
       expected: new Map(),
     };
     const devices: Devices = opening.use(
-      openRegistry({
-        open: (unit) => openMember(link, unit, devices),
-        expectedAt: (unit) => link.expected.get(unit),
-        reportState: link.reportState,
-      }),
+      openRegistry(
+        (unit) => openMember(link, unit, devices),
+        (unit) => link.expected.get(unit),
+        link.reportState,
+      ),
     );
     opening.defer(() => closing.abort(new DriverError('LINK_LOST', 'the link is closed')));
     watch(link, devices, []);
@@ -173,7 +171,7 @@ function openMember(link: Link, unit: number, devices: Devices): ModbusMember {
       bus.exchange(expiry.guarded(guard.watched(exchange), opens), order, signal),
   });
   const hwId = () => device.hwId();
-  const faults = openRelayFaults({ clock, hwId, addEvent, changed: () => device.report() });
+  const faults = openRelayFaults(clock, hwId, addEvent, () => device.report());
   const device: Device = openDevice({
     linkId,
     unit,

@@ -4,8 +4,8 @@ import { type Attempt, type Exchange, FAULTS, type Order, type OrderClass } from
 import { confirmedReply } from '../bus/reply-confirmation.ts';
 import { type Clock, DriverError, type DriverErrorCode } from '../contract/driver.ts';
 import { type Device, exchangeOf } from './device.ts';
+import { NAMED_FOR_MS } from './device-state.ts';
 import { write } from './messages.ts';
-import { NAMED_FOR_MS } from './naming.ts';
 import type { Profile } from './profile-shape.ts';
 import { bitsAt, numberAt, type Span, spanOf } from './registers.ts';
 

@@ -1,6 +1,6 @@
 /** What was asked of a device and not done, or not answered, or answered by another in its place: a gateway before it, or a server of another protocol. */
 
-import type { Exchange } from '../bus/exchange.ts';
+import { type Exchange, whenRead } from '../bus/exchange.ts';
 import type { Clock, DriverError } from '../contract/driver.ts';
 import { OFF_TRIES_MS } from '../rs485/relay-faults.ts';
 import type { Step } from './contact-steps.ts';
@@ -17,21 +17,27 @@ export function isRefusal({ code }: DriverError): boolean {
   return code === 'REFUSED' || code === 'BUSY';
 }
 
-interface PollFailuresOptions {
-  profile: Profile;
-  clock: Clock;
-  /** Contacts have not opened every relay for too long. */
-  staysClosed(): void;
+export interface PollFailures {
+  /** A contact has not opened every relay: each try feeds the watchdog that is to do so. */
+  closed(): void;
+  opened(): void;
+  /** What is to be asked in place of the next poll. */
+  due(): Step | undefined;
+  /** Its reply is taken. Returns why all has to be read again. */
+  answered(asked: Step): string | undefined;
+  /**
+   * Returns whether all has to be read again: what is known of a device that keeps refusing its polls
+   * grows old, and one whose watchdog has run out meanwhile may take nothing but the first steps of a contact.
+   */
+  failed(step: Step, isContact: boolean, error: DriverError): boolean;
 }
 
-export type PollFailures = ReturnType<typeof openPollFailures>;
-
-/** Of what was asked. `reading`: the step that reads it. */
+/** `reading`: the step that reads a span. `staysClosed`: contacts have not opened every relay for too long. */
 export function openPollFailures(
-  { profile, clock, staysClosed }: PollFailuresOptions,
+  { profile, clock, staysClosed }: { profile: Profile; clock: Clock; staysClosed(): void },
   state: Pick<DeviceState, 'hwId' | 'identify' | 'doubt' | 'isDoubted'>,
   reading: (span: Span) => Step,
-) {
+): PollFailures {
   const { hwId } = profile.identity;
   const name = hwId && reading({ table: hwId.table, address: hwId.address, quantity: hwId.registers });
   let namedAt = Number.NEGATIVE_INFINITY;
@@ -46,7 +52,6 @@ export function openPollFailures(
   /** Monotonic: the first try that did not open every relay, until one does. */
   let closedSince: number | undefined;
 
-  /** Each try feeds the watchdog that is to open the relay. */
   function closed(): void {
     closedSince ??= clock.monotonic();
     if (clock.monotonic() - closedSince < OFF_TRIES_MS) return;
@@ -56,13 +61,11 @@ export function openPollFailures(
 
   return {
     closed,
-    opened(): void {
+    opened() {
       closedSince = undefined;
     },
-    /** What is to be asked in place of the next poll. */
     due: () => (isNameDue() ? name : undefined),
-    /** Its reply is taken. Returns why all has to be read again. */
-    answered(asked: Step): string | undefined {
+    answered(asked) {
       failures = 0;
       hasPolled = asked !== name;
       if (asked !== name) return undefined;
@@ -70,11 +73,7 @@ export function openPollFailures(
       if (state.identify() === state.hwId()) return undefined;
       return 'another device answers where one was: it is read again';
     },
-    /**
-     * Returns whether all has to be read again: what is known of a device that keeps refusing its polls
-     * grows old, and one whose watchdog has run out meanwhile may take nothing but the first steps of a contact.
-     */
-    failed(step: Step, isContact: boolean, error: DriverError): boolean {
+    failed(step, isContact, error) {
       if (error.code === 'NO_REPLY') state.doubt();
       if (!isRefusal(error) && (!isContact || error.code === 'NO_REPLY')) return false;
       failures += 1;
@@ -96,14 +95,9 @@ export function openStandIn(): StandIn {
   return {
     begin(exchange) {
       reason = undefined;
-      return {
-        ...exchange,
-        read(received) {
-          const reading = exchange.read(received);
-          if (reading.kind === 'unanswered' || reading.kind === 'unreached') reason = reading.reason;
-          return reading;
-        },
-      };
+      return whenRead(exchange, (reading) => {
+        if (reading.kind === 'unanswered' || reading.kind === 'unreached') reason = reading.reason;
+      });
     },
     reason: () => reason,
   };

@@ -131,19 +131,6 @@ export function watchdogSpans({ time, inForce }: Watchdog): Span[] {
   ];
 }
 
-/** Without the version in force, which is read apart. */
-export function settingsBlock(settings: Profile['settings']): Span[] {
-  if (!settings) return [];
-  const { inForce: _, ...block } = settings;
-  return Object.values(block)
-    .filter((place) => place !== undefined)
-    .map((place) => ({
-      table: 'holding',
-      address: place.address,
-      quantity: 'registers' in place ? place.registers : 1,
-    }));
-}
-
 /** What says who a device is. */
 export function identitySpans({ identity }: Profile): Span[] {
   return labelAreas(identity);

@@ -3,7 +3,7 @@
  * formed. Those that come with Gatehouse are in config/profiles/, one YAML file each.
  */
 import { z } from 'zod';
-import { areasOf, settingsBlock } from './profile-areas.ts';
+import { areasOf } from './profile-areas.ts';
 import {
   type Profile,
   type ProfileFault,
@@ -12,7 +12,7 @@ import {
   WATCHDOG_MIN_MS,
   type Watchdog,
 } from './profile-shape.ts';
-import { isBitTable } from './registers.ts';
+import { isBitTable, settingsBlock } from './registers.ts';
 
 export const profileSchema = profileShape.superRefine((profile, context) => {
   for (const { path, message } of faultsOf(profile))

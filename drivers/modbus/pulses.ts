@@ -3,7 +3,7 @@
  * with local echo acknowledges for a device that is dead.
  */
 import type { Bus } from '../bus/bus.ts';
-import type { Exchange } from '../bus/exchange.ts';
+import { whenAsked } from '../bus/exchange.ts';
 import { type Clock, DriverError } from '../contract/driver.ts';
 import type { Pulse, Pulsed } from '../contract/rs485.ts';
 import type { Mutex } from '../rs485/mutex.ts';
@@ -14,9 +14,18 @@ import type { LivePulses } from './live-pulses.ts';
 import { write } from './messages.ts';
 import { assertSame, isClosed, offRequest, readBack, seenNow, sent, sentByName, sentOnce } from './orders.ts';
 import { pollSpans } from './profile-areas.ts';
-import { numberAt, putNumber, readsOf, readsWithin, spanOf } from './registers.ts';
+import {
+  effectiveMs,
+  longestPulseMs,
+  numberAt,
+  pulseBlock,
+  putNumber,
+  readsOf,
+  readsWithin,
+  relayCount,
+  spanOf,
+} from './registers.ts';
 import type { RelayWatch } from './relay-watch.ts';
-import { effectiveMs, longestPulseMs, pulseBlock, relayCount } from './settings-block.ts';
 import type { WatchdogGuard } from './watchdog-guard.ts';
 
 /** Pulse ids are registers; 0 is what a device shows that never had one. */
@@ -173,7 +182,8 @@ function byBlock(options: PulsesOptions) {
     putNumber(values, block.address, pulse.relay, relay);
     putNumber(values, block.address, pulse.milliseconds, milliseconds);
     const begin = write(unit, { functionCode: 16, address: block.address, values });
-    const request = watchedFrom(begin, () => relays.fired(relay, milliseconds));
+    // From its first byte on the relay may be closed, though the caller waits for no answer any more.
+    const request = whenAsked(begin, () => relays.fired(relay, milliseconds));
     const before = live.endsAt(relay);
     const versionBefore = version();
     const spans = readsWithin(
@@ -229,7 +239,7 @@ function byTimedWrite(options: PulsesOptions) {
       pulse.way === 'flash'
         ? write(unit, { functionCode: 5, address, value })
         : write(unit, { functionCode: 6, address, value: pulse.on + value });
-    const request = watchedFrom(close, () => relays.fired(relay, milliseconds));
+    const request = whenAsked(close, () => relays.fired(relay, milliseconds));
     const begunAt = clock.monotonic();
     const begun = () => live.began(relay, clock.monotonic() + milliseconds);
     const before = live.endsAt(relay);
@@ -291,7 +301,7 @@ function bySwitching(options: PulsesOptions) {
     /** Counted from the first request that may have closed it, so that a repetition makes the pulse no longer. */
     let end: number | undefined;
     const isOver = () => end !== undefined && clock.monotonic() >= end;
-    const watched = watchedFrom(close, () => {
+    const watched = whenAsked(close, () => {
       assertInForce();
       // It would close the relay again behind the request that has opened it.
       if (isOver())
@@ -354,17 +364,6 @@ function readOpen(failure: DriverError | undefined): DriverError {
         { cause: failure },
       )
     : new DriverError('BAD_REPLY', 'the device acknowledged the pulse, but its relay is open');
-}
-
-/** From its first byte on the relay may be closed, though the caller waits for no answer any more. */
-function watchedFrom(exchange: Exchange<null>, fired: () => void): Exchange<null> {
-  return {
-    ...exchange,
-    request() {
-      fired();
-      return exchange.request();
-    },
-  };
 }
 
 const OFF_ATTEMPTS = 3;

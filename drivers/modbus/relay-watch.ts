@@ -4,7 +4,7 @@
  * acknowledges the same. Such a relay is opened at once and reported (drivers/rs485/relay-faults.ts).
  */
 import type { Bus } from '../bus/bus.ts';
-import type { OrderClass } from '../bus/exchange.ts';
+import { type OrderClass, whenAsked } from '../bus/exchange.ts';
 import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import type { Mutex } from '../rs485/mutex.ts';
 import { OFF_RETRY_MS, OFF_TRIES_MS, type RelayFaults } from '../rs485/relay-faults.ts';
@@ -255,13 +255,9 @@ async function switchedOff(
 ): Promise<void> {
   const off = offRequest(device.unit, device.profile, relay);
   if (!off) return;
-  const watched: typeof off = {
-    ...off,
-    request() {
-      if (!isDue()) throw new DriverError('DEADLINE_PASSED', 'a new pulse of the relay has begun');
-      return off.request();
-    },
-  };
+  const watched = whenAsked(off, () => {
+    if (!isDue()) throw new DriverError('DEADLINE_PASSED', 'a new pulse of the relay has begun');
+  });
   const deadline = clock.monotonic() + OFF_DEADLINE_MS;
   await sent(bus, watched, { deadline, attempts: OFF_ATTEMPTS, signal: closing, ...more });
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { encodeTcp, openTcpFrames } from './tcp-frame.ts';
+import { encodeTcp, openTcpFrames } from './frame.ts';
 
 const hex = (text: string) => Uint8Array.from(Buffer.from(text.replaceAll(' ', ''), 'hex'));
 /** Register 5 of a remote server is read: the example of the Messaging on TCP/IP Implementation Guide 1.0b, 4.4.2.1. */

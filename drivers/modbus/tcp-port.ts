@@ -7,8 +7,7 @@
 import type { OpenPort } from '../bus/port.ts';
 import { tcpPortTo } from '../bus/tcp-port.ts';
 import { busWarning } from '../contract/bus-warnings.ts';
-import { CRC_LENGTH, wireFrame } from './frame.ts';
-import { encodeTcp, openTcpFrames, type TcpFrame } from './tcp-frame.ts';
+import { CRC_LENGTH, encodeTcp, openTcpFrames, type TcpFrame, wireFrame } from './frame.ts';
 
 export const openGatewayPort: OpenPort = tcpPortTo({
   name: 'the Modbus TCP gateway',

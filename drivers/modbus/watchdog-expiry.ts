@@ -2,9 +2,9 @@
  * Where a relay does not open at the end of its pulse, its device is asked nothing until its watchdog has run out: with
  * `fedBy: requests` each poll would keep the relay closed.
  */
-import type { Exchange } from '../bus/exchange.ts';
+import { type Exchange, whenAsked } from '../bus/exchange.ts';
 import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
-import type { Polling } from '../rs485/polling.ts';
+import type { Polling } from '../rs485/registry.ts';
 import { RUN_OUT_SHARE } from '../rs485/watchdog-feed.ts';
 import type { Device } from './device.ts';
 
@@ -66,16 +66,13 @@ export function openWatchdogExpiry(
     },
     over: async () => await kept,
     isHeld: () => holders > 0,
-    guarded: (exchange, opens) => ({
-      ...exchange,
-      request() {
+    guarded: (exchange, opens) =>
+      whenAsked(exchange, () => {
         if (kept || (holders > 0 && !opens))
           throw new DriverError(
             'DEVICE_OFFLINE',
             'nothing was sent: a relay of this device does not open, and a request would keep it closed',
           );
-        return exchange.request();
-      },
-    }),
+      }),
   };
 }

@@ -2,11 +2,16 @@
  * What must be so before a product that does not time pulses itself is used, and as long as it is: every output without a
  * live pulse is off, and its watchdog, which opens what a dead gateway leaves closed, shows that it is in force.
  */
-import type { Exchange } from '../bus/exchange.ts';
+import { type Exchange, whenRead } from '../bus/exchange.ts';
 import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
 import type { Clock, Plain } from '../contract/driver.ts';
-import { openWatchdogFeed, openWatchdogPauses, RUN_OUT_SHARE, type Unfed } from '../rs485/watchdog-feed.ts';
-import { proofOf } from '../rs485/watchdog-proof.ts';
+import {
+  openWatchdogFeed,
+  openWatchdogPauses,
+  proofOf,
+  RUN_OUT_SHARE,
+  type Unfed,
+} from '../rs485/watchdog-feed.ts';
 import { offUnlessLive, releaseWhenOpen, type Step, step, writeStep } from './contact-steps.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { write } from './messages.ts';
@@ -164,14 +169,10 @@ function openHeard(clock: Clock) {
   let at = Number.NEGATIVE_INFINITY;
   return {
     heardAt: () => at,
-    heard: <Reply>(exchange: Exchange<Reply>): Exchange<Reply> => ({
-      ...exchange,
-      read(received) {
-        const reading = exchange.read(received);
-        if (reading.kind !== 'more') at = clock.monotonic();
-        return reading;
-      },
-    }),
+    heard: <Reply>(exchange: Exchange<Reply>): Exchange<Reply> =>
+      whenRead(exchange, ({ kind }) => {
+        if (kind !== 'more') at = clock.monotonic();
+      }),
   };
 }
 

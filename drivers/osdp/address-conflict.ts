@@ -1,5 +1,4 @@
 /** Evidence of two devices at one address before either has a key: replies are garbled, or two identities alternate. */
-import { busWarning } from '../contract/bus-warnings.ts';
 
 /** Garbled exchanges in a row; a bad wire garbles one of ten. */
 const GARBLED_TURNS = 5;
@@ -42,12 +41,4 @@ export function openAddressConflict(): AddressConflict {
     isGarbled: () => garbledTurns >= GARBLED_TURNS,
     isDuplicate: () => changes >= CHANGES,
   };
-}
-
-export function duplicateAddressAdvice(address: number): string {
-  return busWarning('ADDRESS_TWICE', { address }).message;
-}
-
-export function garbledAddressAdvice(address: number): string {
-  return busWarning('ADDRESS_UNREADABLE', { address }).message;
 }

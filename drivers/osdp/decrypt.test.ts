@@ -3,8 +3,8 @@ import { expect, it } from 'vitest';
 import { tracePairing } from '../../test/drivers/osdp/pairing.ts';
 import { KEY, openPanel, POLL } from '../../test/drivers/osdp/protocol/panel.ts';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
-import { openDecrypt } from './decrypt.ts';
 import { type Frame, parseFrame, SCS } from './protocol/frame.ts';
+import { openDecrypt } from './trace.ts';
 
 function frameOf(bytes: Uint8Array): Frame {
   const parsed = parseFrame(bytes, bytes.indexOf(0x53));

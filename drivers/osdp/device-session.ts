@@ -21,6 +21,12 @@ import { type Examined, examine } from './protocol/reading.ts';
 import { NONCE_LENGTH } from './protocol/secure-channel.ts';
 import { type Effect, forgetDevice, openSession, type Security, type Session } from './protocol/state.ts';
 import { nextRequest, settle } from './protocol/transmission.ts';
+import {
+  decodeVendorReply,
+  encodeVendorRequest,
+  type VendorReply,
+  type VendorRequest,
+} from './protocol/vendor-messages.ts';
 
 export interface Asking {
   class: OrderClass;
@@ -283,4 +289,23 @@ function readingOf({ answer, fault }: Examined): Reading<null> {
   return answer.kind === 'nak'
     ? { kind: 'refused', reason: nakText(answer.code) }
     : { kind: 'reply', reply: null };
+}
+
+type Answer<Kind> = VendorReply & { kind: Kind };
+
+/**
+ * Asks a device of ours for what OSDP itself has no message for (protocol/vendor-messages.ts). Throws a DriverError; REFUSED also when the device
+ * knows no such message.
+ */
+export async function askVendor<Kind extends 'status' | 'settings' | 'product'>(
+  session: Pick<DeviceSession, 'ask'>,
+  request: VendorRequest,
+  kind: Kind,
+  asking: Asking,
+): Promise<Answer<Kind>> {
+  const reply = decodeVendorReply(await session.ask(encodeVendorRequest(request), asking));
+  if (reply?.kind === kind) return reply as Answer<Kind>;
+  if (reply?.kind === 'refused')
+    throw new DriverError('REFUSED', `the device does not take it (reason ${reply.reason})`);
+  throw new DriverError('BAD_REPLY', 'the device answered something else than it was asked');
 }

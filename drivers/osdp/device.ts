@@ -1,6 +1,6 @@
 /**
  * One polled device. It is connected from the moment when its session is online and everything was read in it, until it is
- * silent for too long. Its policy says which security it must have; only a pairing window allows less (pairing.ts).
+ * silent for too long. Its policy says which security it must have; only a pairing window allows less (maintenance.ts).
  */
 
 import type { Bus } from '../bus/bus.ts';
@@ -9,8 +9,7 @@ import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
 import type { Clock, DriverLog } from '../contract/driver.ts';
 import { type Rs485Report, SESSION_FAULTS } from '../contract/settings.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
-import { MEET_EVERY_MS } from '../rs485/polling.ts';
-import { assertAlone } from '../rs485/registry.ts';
+import { assertAlone, MEET_EVERY_MS } from '../rs485/registry.ts';
 import { type AddressConflict, openAddressConflict } from './address-conflict.ts';
 import { type DeviceSession, openDeviceSession } from './device-session.ts';
 import { type DeviceState, hwIdOf, openDeviceState } from './device-state.ts';

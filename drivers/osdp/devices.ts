@@ -1,20 +1,17 @@
 /** The devices of a bus that are polled: those of the options, and those in the list of the daemon (`watch`). */
 import type { Bus } from '../bus/bus.ts';
 import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
-import type { Readdress, Readdressed } from '../contract/osdp.ts';
-import type { Pair, Paired, Watch } from '../contract/rs485.ts';
+import type { Watch } from '../contract/rs485.ts';
 import type { Rs485Report } from '../contract/settings.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { type Member, openRegistry, type Registry } from '../rs485/registry.ts';
-import { type AddressTable, assertSameSecurity, openAddressTable } from './address-table.ts';
+import { openAddressTable } from './address-table.ts';
 import { type Device, openDevice } from './device.ts';
+import type { DeviceSession } from './device-session.ts';
 import { type LateReplies, openLateReplies } from './late-replies.ts';
+import { type Maintenance, openMaintenance } from './maintenance.ts';
 import type { OsdpOptions } from './options.ts';
-import { pairDevice } from './pairing.ts';
-import type { Policy } from './policy.ts';
 import { type AllPulses, openPulses, type Pulses, shownPulse } from './pulses.ts';
-import { readdress } from './readdress.ts';
-import { openReservation, type Reservation } from './reservation.ts';
 
 export interface DevicesOptions {
   clock: Clock;
@@ -49,11 +46,7 @@ export function openDevices({ clock, log, bus, options, reportState, addEvent }:
   const allPulses: AllPulses = new Map();
   const lateReplies = openLateReplies(clock);
 
-  const registry: Registry<OsdpMember> = openRegistry({
-    open: join,
-    expectedAt: table.expectedAt,
-    reportState,
-  });
+  const registry: Registry<OsdpMember> = openRegistry(join, table.expectedAt, reportState);
 
   function join(address: number): OsdpMember {
     const device: Device = openDevice({
@@ -75,9 +68,8 @@ export function openDevices({ clock, log, bus, options, reportState, addEvent }:
       // A file transfer goes on only after the device was polled again.
       lost: () => reservation.end(),
     });
-    const poll = () => bus.poll(device.poll);
     const pulses = openPulses({ bus, device, all: allPulses, clock });
-    const reservation = openReservation({ clock, session: device.session, poll });
+    const reservation = openReservation(clock, device.session, () => bus.poll(device.poll));
     return {
       device,
       pulses,
@@ -113,98 +105,55 @@ export function openDevices({ clock, log, bus, options, reportState, addEvent }:
   };
 }
 
-export interface Readdressing {
-  /** Whether a device answers at the address. */
-  isTaken(address: number): Promise<boolean>;
-  /** Monotonic milliseconds. */
-  deadline: number;
-  signal: AbortSignal;
+/**
+ * A device that takes a file, and has said that it must not be spoken to of anything else meanwhile (FtAction of osdp_FTSTAT): it is not
+ * polled, and other commands for it are refused.
+ */
+export interface Reservation extends Disposable {
+  /** Again and again, for it ends by itself soon. */
+  begin(): void;
+  end(): void;
 }
 
-/** Changes of the key or the address of a device. */
-interface Maintenance {
-  pair(pair: Pair, signal: AbortSignal): Promise<Paired>;
-  readdress(wanted: Readdress, how: Readdressing): Promise<Readdressed>;
-}
+/** Longer than a device may ask for between two fragments (65.5 s); after that no one sends it any more. */
+const LAPSES_MS = 70_000;
 
-/** `settle` polls exactly the addresses of the table. */
-function openMaintenance(
-  baudRate: OsdpOptions['baudRate'],
-  table: AddressTable,
-  registry: Registry<OsdpMember>,
-  settle: () => void,
+/** Begins with the device polled. `poll`: polls it until disposed. */
+export function openReservation(
   clock: Clock,
-  closing: AbortSignal,
-): Maintenance {
-  const occupy = openOccupancy();
-  function hold(address: number, policy: Policy): Disposable {
-    table.hold(address, policy);
-    settle();
-    return {
-      [Symbol.dispose]() {
-        table.release(address);
-        settle();
-      },
-    };
+  session: Pick<DeviceSession, 'reserve'>,
+  poll: () => Disposable,
+): Reservation {
+  let polling: Disposable | undefined = poll();
+  let lease = new AbortController();
+  let isOpen = true;
+
+  function end(): void {
+    lease.abort();
+    session.reserve(false);
+    if (isOpen) polling ??= poll();
   }
 
   return {
-    async pair({ address, key, milliseconds }, signal) {
-      if (table.isClearText(address))
-        throw new DriverError('INVALID_COMMAND', `the configuration says secure: off for address ${address}`);
-      using _occupied = occupy([address]);
-      using _held = hold(address, table.policyAt(address));
-      const hasKey = table.keyAt(address) !== undefined;
-      const { device } = registry.join(address);
-      const paired = await pairDevice(device, {
-        key,
-        milliseconds,
-        clock,
-        signal: AbortSignal.any([signal, closing]),
-        hasKey,
-        mayHave: () => table.setPendingKey(address, key),
-      });
-      table.assign(address, paired.hwId, key);
-      return paired;
+    end,
+    begin() {
+      if (!isOpen) return;
+      lease.abort();
+      lease = new AbortController();
+      const { signal } = lease;
+      session.reserve(true);
+      polling?.[Symbol.dispose]();
+      polling = undefined;
+      const lapse = () => {
+        // It may have been begun again in the very moment.
+        if (!signal.aborted) end();
+      };
+      clock.sleep(LAPSES_MS, signal).then(lapse, () => undefined);
     },
-    async readdress(wanted, { isTaken, deadline, signal }) {
-      const { device } = registry.named(wanted.hwId);
-      assertSameSecurity(table, device.address, wanted.address);
-      using _occupied = occupy([device.address, wanted.address]);
-      const policy = table.policyAt(device.address);
-      const key = table.keyAt(device.address);
-      // A list that arrives meanwhile may lack the device.
-      using _held = hold(device.address, policy);
-      return await readdress(wanted, {
-        device,
-        clock,
-        baudRate,
-        isTaken,
-        deadline,
-        signal: AbortSignal.any([signal, closing]),
-        hold: (address) => hold(address, policy),
-        whereabouts: () => registry.holderOf(wanted.hwId)?.device.address,
-        settled: (address) => table.assign(address, wanted.hwId, key),
-      });
+    [Symbol.dispose]() {
+      isOpen = false;
+      lease.abort();
+      polling?.[Symbol.dispose]();
     },
-  };
-}
-
-/** At an address one device at a time is paired, or moved to or from there. */
-function openOccupancy() {
-  const occupied = new Set<number>();
-  return (addresses: readonly number[]): Disposable => {
-    const busy = addresses.find((address) => occupied.has(address));
-    if (busy !== undefined)
-      throw new DriverError(
-        'BUSY',
-        `a device at address ${busy} is being paired already, or given an address`,
-      );
-    for (const address of addresses) occupied.add(address);
-    return {
-      [Symbol.dispose]() {
-        for (const address of addresses) occupied.delete(address);
-      },
-    };
   };
 }

@@ -27,17 +27,15 @@ import {
   runLink,
   type Until,
 } from '../rs485/link.ts';
-import { openDecrypt } from './decrypt.ts';
 import type { Device } from './device.ts';
+import { askVendor } from './device-session.ts';
 import { type Devices, openDevices } from './devices.ts';
-import { openFeedback } from './feedback.ts';
 import { openFiles } from './files.ts';
 import { type OsdpOptions, osdpOptions } from './options.ts';
 import { probeAddress } from './probe.ts';
 import { sendersOf } from './protocol/frame.ts';
-import { showAtReader } from './reader-show.ts';
-import { redactKeys } from './redact.ts';
-import { askVendor } from './vendor-requests.ts';
+import { openFeedback, showAtReader } from './reader-show.ts';
+import { openDecrypt, redactKeys } from './trace.ts';
 
 /** Silence before a message (5.7). */
 const GAP_CHARACTERS = 2;
@@ -112,7 +110,7 @@ function commandsOf(options: OsdpOptions, context: DriverContext, bus: Bus, devi
         const { counters } = await probeOne(address, PRESENCE_PROBES, asking);
         return counters.replies + counters.refusals + counters.collisions > 0;
       };
-      return devices.readdress(wanted, { isTaken, ...until });
+      return devices.readdress(wanted, isTaken, until);
     }),
   };
 }

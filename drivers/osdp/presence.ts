@@ -1,10 +1,9 @@
 /** Whether one device is connected, under which name, what is read of it before that, and what is reported of it. */
 import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import type { Rs485Report, SessionFault } from '../contract/settings.ts';
-import type { Asking, DeviceSession } from './device-session.ts';
+import { type Asking, askVendor, type DeviceSession } from './device-session.ts';
 import { type DeviceState, hwIdOf } from './device-state.ts';
 import type { Identity } from './protocol/messages.ts';
-import { askVendor } from './vendor-requests.ts';
 
 export interface Presence {
   connected(): boolean;

@@ -1,10 +1,14 @@
-/** Shows a text, a light and beeps at a reader for a time, as somebody orders it; then the reader does again what it did before. */
-import { DriverError } from '../contract/driver.ts';
+/**
+ * What readers show: a text, a light and beeps for a time, as somebody orders it; and whether a relay was fired. Then the reader does again
+ * what it did before.
+ */
+import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import type { ReaderShown, ShowOnReader } from '../contract/osdp.ts';
 import type { Until } from '../rs485/link.ts';
 import type { Device } from './device.ts';
 import { type DeviceState, FUNCTION } from './device-state.ts';
-import { COLOUR, type Command, timerTenths } from './protocol/messages.ts';
+import type { OsdpOptions, Signal } from './options.ts';
+import { COLOUR, type Colour, type Command, timerTenths } from './protocol/messages.ts';
 
 type Part = ReaderShown['shown'][number];
 
@@ -75,20 +79,73 @@ function whyImpossible(
 function commandsOf({ reader, text, led, buzzer }: ShowOnReader): [Part, Command][] {
   const commands: [Part, Command][] = [];
   if (text) commands.push(['text', { kind: 'TEXT', reader, ...text }]);
-  if (led) {
-    const colour = COLOUR[led.colour];
-    const temporary = {
-      on: 1,
-      off: 0,
-      onColour: colour,
-      offColour: colour,
-      time: timerTenths(led.milliseconds),
-    };
-    commands.push(['led', { kind: 'LED', reader, led: led.led, temporary, permanent: null }]);
-  }
+  if (led) commands.push(['led', lit(reader, led.led, COLOUR[led.colour], led.milliseconds)]);
   if (buzzer) {
     const [on, off] = [timerTenths(buzzer.onMilliseconds), timerTenths(buzzer.offMilliseconds)];
     commands.push(['buzzer', { kind: 'BUZ', reader, tone: 2, on, off, count: buzzer.beeps }]);
+  }
+  return commands;
+}
+
+function lit(reader: number, led: number, colour: Colour, milliseconds: number): Command {
+  const blink = { on: 1, off: 0, onColour: colour, offColour: colour };
+  const temporary = { ...blink, time: timerTenths(milliseconds) };
+  return { kind: 'LED', reader, led, temporary, permanent: null };
+}
+
+// Once a relay was fired, or was refused.
+
+/** Later it would confuse the person at the door. */
+const DEADLINE_MS = 1_500;
+const BEEP_TENTHS = 1;
+const READER = 0;
+const LED = 0;
+
+type Verdict = 'granted' | 'denied';
+
+/** Resolves when it is shown, or was not in time. Of what comes meanwhile only the latest is shown. */
+export function openFeedback(
+  feedback: OsdpOptions['feedback'],
+  clock: Clock,
+  log: DriverLog,
+  closing: AbortSignal,
+) {
+  /** Devices that show something, each with what comes next. */
+  const busy = new Map<Device, Verdict | undefined>();
+
+  async function show(device: Device, verdict: Verdict): Promise<void> {
+    const deadline = clock.monotonic() + DEADLINE_MS;
+    try {
+      for (const command of feedbackOf(feedback[verdict], device))
+        await device.session.ask(command, { class: 'settings', deadline, signal: closing });
+    } catch (error) {
+      if (!(error instanceof DriverError)) throw error;
+      log.debug({ address: device.address, verdict, code: error.code }, 'a reader did not show it');
+    }
+  }
+
+  return async (device: Device, verdict: Verdict): Promise<void> => {
+    if (busy.has(device)) {
+      busy.set(device, verdict);
+      return;
+    }
+    try {
+      for (let next: Verdict | undefined = verdict; next && device.connected(); next = busy.get(device)) {
+        busy.set(device, undefined);
+        await show(device, next);
+      }
+    } finally {
+      busy.delete(device);
+    }
+  };
+}
+
+function feedbackOf({ led, milliseconds, beeps }: Signal, { state }: Device): Command[] {
+  const commands: Command[] = [];
+  if (led !== 'none' && state.ledCount() > 0) commands.push(lit(READER, LED, COLOUR[led], milliseconds));
+  if (beeps > 0 && state.buzzerCount() > 0) {
+    const [on, off] = [BEEP_TENTHS, BEEP_TENTHS];
+    commands.push({ kind: 'BUZ', reader: READER, tone: 2, on, off, count: beeps });
   }
   return commands;
 }

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { checksum, crc16, encodeFrame, SCS, type SecurityBlock } from './protocol/frame.ts';
 import { encodeCommand } from './protocol/messages.ts';
-import { redactKeys } from './redact.ts';
+import { redactKeys } from './trace.ts';
 
 const KEY = Uint8Array.from({ length: 16 }, (_, index) => 0xa0 + index);
 const keyset = (security: SecurityBlock | null = null) =>

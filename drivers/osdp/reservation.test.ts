@@ -1,7 +1,7 @@
 /** A reservation lapses, but not the one that was begun again meanwhile. */
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
-import { openReservation } from './reservation.ts';
+import { openReservation } from './devices.ts';
 
 const LAPSES_MS = 70_000;
 
@@ -10,27 +10,23 @@ function openHeld() {
   const held = { isPolled: false, isReserved: false };
   /** What happens in the same turn of the event loop as the end of a sleep, before anybody has seen that. */
   let meanwhile = () => {};
-  const reservation = openReservation({
-    clock: {
-      ...clock,
-      async sleep(milliseconds, signal) {
-        await clock.sleep(milliseconds, signal);
-        meanwhile();
+  const slow: typeof clock = {
+    ...clock,
+    async sleep(milliseconds, signal) {
+      await clock.sleep(milliseconds, signal);
+      meanwhile();
+    },
+  };
+  const reserve = (isReserved: boolean) => {
+    held.isReserved = isReserved;
+  };
+  const reservation = openReservation(slow, { reserve }, () => {
+    held.isPolled = true;
+    return {
+      [Symbol.dispose]() {
+        held.isPolled = false;
       },
-    },
-    session: {
-      reserve(isReserved) {
-        held.isReserved = isReserved;
-      },
-    },
-    poll() {
-      held.isPolled = true;
-      return {
-        [Symbol.dispose]() {
-          held.isPolled = false;
-        },
-      };
-    },
+    };
   });
   return {
     clock,

@@ -1,4 +1,4 @@
-/** What a product can carry of the settings, by what it is made of. Pure. */
+/** What reports of devices have in common: what a product can carry of the settings, by what it is made of; and whether one is new. Pure. */
 import { INPUT_PINS, OUTPUT_PINS, PINS, type Rs485Carries, UNLOCK_MAX_MS } from '../contract/settings.ts';
 
 export interface Product {
@@ -29,4 +29,9 @@ export function unsupportedOf({ pins, relays, pinMemory }: Rs485Carries): string
     ...(relays > 0 ? [] : ['relayIndex', 'unlockDurationMilliseconds']),
     ...(pinMemory ? [] : ['useInputPinMemory']),
   ];
+}
+
+/** Whether two lists have the same values, one by one: what is made of them need not be made again. Pure. */
+export function areSame(some: readonly unknown[], others: readonly unknown[]): boolean {
+  return some.length === others.length && some.every((one, index) => one === others[index]);
 }

@@ -1,4 +1,7 @@
 /** The devices of a bus that are polled, one at each address, and which of them has which name (hwId). */
+
+import type { Bus } from '../bus/bus.ts';
+import type { Poll } from '../bus/exchange.ts';
 import type { BusWarning } from '../contract/bus-warnings.ts';
 import { DriverError } from '../contract/driver.ts';
 import type { Rs485Report } from '../contract/settings.ts';
@@ -40,15 +43,12 @@ export interface Registry<One extends Member> extends Disposable {
   warnings(): BusWarning[];
 }
 
-export interface RegistryOptions<One extends Member> {
-  open(address: number): One;
-  /** The hwId that the daemon expects there. */
-  expectedAt(address: number): string | undefined;
-  reportState(report: Rs485Report): void;
-}
-
-export function openRegistry<One extends Member>(options: RegistryOptions<One>): Registry<One> {
-  const { open, expectedAt, reportState } = options;
+/** `expectedAt`: the hwId that the daemon expects at an address. */
+export function openRegistry<One extends Member>(
+  open: (address: number) => One,
+  expectedAt: (address: number) => string | undefined,
+  reportState: (report: Rs485Report) => void,
+): Registry<One> {
   const members = new Map<number, One>();
 
   const holderOf = (hwId: string) =>
@@ -125,4 +125,43 @@ export function assertAlone(isContested: boolean, address: number): void {
     'REFUSED',
     `two devices answer at address ${address}, and both might carry it out: disconnect one, give the other one another address, and try again within a minute`,
   );
+}
+
+// The polls of one device, which can be held back: a watchdog is tested by silence.
+
+/**
+ * Between two questions to a device that is not known yet, however seldom it is polled then. One that never answers is
+ * asked more rarely by the bus (drivers/bus/circuit-breaker.ts).
+ */
+export const MEET_EVERY_MS = 1_000;
+
+export interface Polling extends Disposable {
+  /** None until what is returned is disposed, and what every other pause returned. */
+  pause(): Disposable;
+}
+
+export function openPolling(bus: Pick<Bus, 'poll'>, poll: Poll): Polling {
+  let polled: Disposable | undefined = bus.poll(poll);
+  let isOver = false;
+  let pauses = 0;
+  function stop(): void {
+    polled?.[Symbol.dispose]();
+    polled = undefined;
+  }
+  return {
+    pause() {
+      stop();
+      pauses += 1;
+      return {
+        [Symbol.dispose]() {
+          pauses -= 1;
+          if (!isOver && pauses === 0) polled = bus.poll(poll);
+        },
+      };
+    },
+    [Symbol.dispose]() {
+      isOver = true;
+      stop();
+    },
+  };
 }

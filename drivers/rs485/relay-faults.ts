@@ -21,18 +21,16 @@ export interface RelayFaults {
   distrusted(): number | undefined;
 }
 
-export interface RelayFaultsOptions {
-  clock: Clock;
-  /** undefined: the device was never met. */
-  hwId(): string | undefined;
-  addEvent(event: DeviceEvent): void;
-  changed(): void;
-}
-
 /** The worst first. */
 const ORDER: readonly Shown['fault'][] = ['stillClosed', 'notRead', 'openedByGateway'];
 
-export function openRelayFaults({ clock, hwId, addEvent, changed }: RelayFaultsOptions): RelayFaults {
+/** `hwId`: undefined for a device that was never met. */
+export function openRelayFaults(
+  clock: Clock,
+  hwId: () => string | undefined,
+  addEvent: (event: DeviceEvent) => void,
+  changed: () => void,
+): RelayFaults {
   const faults = new Map<number, Shown>();
   const distrusted = new Set<number>();
   let shown: Shown | null = null;

@@ -1,12 +1,16 @@
 /**
- * Profiles of Modbus products (drivers/modbus/profile.ts), and DCON modules of a site (drivers/dcon/module-shape.ts): found by the names in
+ * Profiles of Modbus products (drivers/modbus/profile.ts), and DCON modules of a site (drivers/dcon/module-types.ts): found by the names in
  * the options of a link, read, and handed to the driver as plain data with the options, for a driver reads no files.
  */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Plain } from '../../../drivers/contract/driver.ts';
-import { type ModuleType, moduleTypeShape } from '../../../drivers/dcon/module-shape.ts';
-import { moduleFaults, moduleJsonSchema } from '../../../drivers/dcon/module-types.ts';
+import {
+  type ModuleType,
+  moduleFaults,
+  moduleJsonSchema,
+  moduleTypeShape,
+} from '../../../drivers/dcon/module-types.ts';
 import type { DconOptions } from '../../../drivers/dcon/options.ts';
 import type { ModbusOptions } from '../../../drivers/modbus/options.ts';
 import { faultsOf, profileJsonSchema } from '../../../drivers/modbus/profile.ts';
