@@ -195,7 +195,7 @@ export function putNumber(
   registers[address - base + length - 1] = value % 0x1_0000;
 }
 
-export function putBits(
+function putBits(
   registers: number[],
   base: number,
   { address, bit }: { address: number; bit: number },
