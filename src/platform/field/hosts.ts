@@ -80,7 +80,7 @@ export function openHost(options: HostOptions): Host {
 
   /** Returns when it was to be started again. */
   async function runProcess(signal: AbortSignal): Promise<void> {
-    await predecessorGone({ file: pidFile, clock, log, kill: options.kill, signal });
+    await predecessorGone(pidFile, clock, log, options.kill, signal);
     signal.throwIfAborted();
     const started = [...links.values()].map(startOf);
     const given = new Set(links.keys());

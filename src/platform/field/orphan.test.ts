@@ -107,7 +107,7 @@ describe('the recorded process', () => {
   const never = new AbortController().signal;
   const killed: number[] = [];
   const wait = (file: string, signal = never) =>
-    predecessorGone({ file, clock: systemClock, log: silentLog, kill: (pid) => killed.push(pid), signal });
+    predecessorGone(file, systemClock, silentLog, (pid) => killed.push(pid), signal);
 
   it('holds no one up when there is none, or when its file was cut short', async () => {
     const file = join(temporaryDirectory(), 'field.pid');

@@ -68,20 +68,17 @@ function overwrite(file: string, text: string): void {
   }
 }
 
-export interface PredecessorOptions {
-  file: string;
-  clock: Clock;
-  log: DriverLog;
-  /** Ends a process that is not a child of this one, with SIGKILL. */
-  kill: (pid: number) => void;
-  signal: AbortSignal;
-}
-
 /**
  * Resolves when the recorded process is gone: an orphan ends by itself, and is killed when it does not. Rejects when it
- * is no orphan, for then another daemon runs on these links.
+ * is no orphan, for then another daemon runs on these links. `kill`: ends a process that is not a child of this one, with SIGKILL.
  */
-export async function predecessorGone({ file, clock, log, kill, signal }: PredecessorOptions): Promise<void> {
+export async function predecessorGone(
+  file: string,
+  clock: Clock,
+  log: DriverLog,
+  kill: (pid: number) => void,
+  signal: AbortSignal,
+): Promise<void> {
   const recorded = readRecord(file);
   if (!recorded) return;
   const { pid } = recorded;

@@ -1,10 +1,6 @@
 /** What the figures of a bus say to anyone who has to mend it. Pure: a scan and the state of its bus in, findings out. */
-import {
-  type BusWarning,
-  type BusWarningCode,
-  filled,
-  type NamesIn,
-} from '../../../drivers/contract/bus-warnings.ts';
+import { type BusWarningCode, filled, type NamesIn } from '../../../drivers/contract/bus-warnings.ts';
+import type { Probed } from '../../../drivers/contract/rs485.ts';
 import type { BusOverview } from './bus-schema.ts';
 
 /** By code. Exported for the tests of other languages. */
@@ -71,37 +67,19 @@ function finding<Code extends FindingCode>(
 }
 
 /** Of one address, in the result of a scan. */
-export interface ScannedAddress {
-  address: number;
+export interface ScannedAddress extends ProbedAddress {
   answered: boolean;
-  identity: { hwId: string; type: string | null; version: string | null; profile: string | null } | null;
-  turnaroundMs: { min: number; median: number; max: number } | null;
-  counters: {
-    replies: number;
-    timeouts: number;
-    crc: number;
-    framing: number;
-    refusals: number;
-    collisions: number;
-    late: number;
-  };
   /** null: no one is known to be there. */
   deviceId: string | null;
   isNew: boolean;
 }
+type ProbedAddress = Probed['results'][number];
 
 /** As GET /network/rs485/buses shows it, and how that changed during the scan. */
-export interface BusState {
-  id: string;
-  protocol: string;
-  port: string | null;
-  up: boolean;
-  lastError: string | null;
-  /** Since the scan began. */
-  strayBytes: number | null;
-  /** Devices that are polled and replied too late since then. */
+export interface BusState
+  extends Pick<BusOverview, 'id' | 'protocol' | 'port' | 'up' | 'lastError' | 'strayBytes' | 'warnings'> {
+  /** Devices that are polled and replied too late since the scan began. */
   lateAddresses: readonly number[];
-  warnings: readonly BusWarning[];
   /** Those that are polled. */
   devices: readonly { address: number; alive: boolean }[];
 }

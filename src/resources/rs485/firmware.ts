@@ -54,10 +54,7 @@ const AGAIN = 'start it again, and it goes on where it was';
 
 export type UpgradeJobInfo = NonNullable<Rs485Device['upgradeJobInfo']>;
 
-export interface FirmwareOptions extends Rs485Context {
-  buses: Buses;
-  reported: Pick<Reported<Rs485Report>, 'get'>;
-}
+type Heard = Pick<Reported<Rs485Report>, 'get'>;
 
 /** What is stored of a job, for after a restart. */
 const inputOfJob = z.object({ deviceId: z.string(), hwId: z.string(), file: z.string(), sha256: z.string() });
@@ -71,14 +68,14 @@ export interface Firmware {
   resume(input: unknown, id: string): JobWork;
 }
 
-export function openFirmware(options: FirmwareOptions): Firmware {
-  const { table, jobs } = options;
+export function openFirmware(context: Rs485Context, buses: Buses, reported: Heard): Firmware {
+  const { table, jobs, firmwareDirectory } = context;
   const upgrades = new Map<string, UpgradeJobInfo>();
 
   /** Throws VALIDATION_FAILED. */
   async function imageFor({ bus, hw_id }: Rs485Row, file: string): Promise<FirmwareImage> {
-    options.buses.assertOsdp(bus, 'OSDP devices take firmware over it');
-    const image = await readImage(file, options.firmwareDirectory);
+    buses.assertOsdp(bus, 'OSDP devices take firmware over it');
+    const image = await readImage(file, firmwareDirectory);
     assertFits(image, hw_id);
     return image;
   }
@@ -94,7 +91,7 @@ export function openFirmware(options: FirmwareOptions): Firmware {
       upgrades.set(deviceId, { id: await id, app: apps, platform: { version } });
       try {
         const row = assertStill(table, input);
-        const result = await update(options, { row, image, progress, signal });
+        const result = await update(context, reported, { row, image, progress, signal });
         conclude({ outcome: 'done', detail: { platformVersion: result.platformVersion } });
         return result;
       } finally {
@@ -109,7 +106,7 @@ export function openFirmware(options: FirmwareOptions): Firmware {
       const row = existing(table, deviceId);
       const { bus, hw_id: hwId } = row;
       const { version, sha256 } = (await imageFor(row, file)).manifest;
-      answering(row, options.reported.get(deviceId));
+      answering(row, reported.get(deviceId));
       const input = { deviceId, hwId, file, sha256 };
       const id = Promise.withResolvers<string>();
       const object = `rs485/${deviceId}`;
@@ -144,37 +141,42 @@ interface Update {
   signal: AbortSignal;
 }
 
-async function update(options: FirmwareOptions, one: Update): Promise<Record<string, unknown>> {
+async function update(context: Rs485Context, reported: Heard, one: Update): Promise<Record<string, unknown>> {
   const { row, image } = one;
   const { version } = image.manifest;
-  const before = versionOf(options, row);
-  const isRestarting = await bring(options, one, before);
-  const platformVersion = await returned(options, one, isRestarting);
+  const before = versionOf(reported, row);
+  const isRestarting = await bring(context, reported, one, before);
+  const platformVersion = await returned(context, reported, one, isRestarting);
   return { deviceId: row.device_id, hwId: row.hw_id, file: image.file, version, platformVersion };
 }
 
-function versionOf({ reported }: Pick<FirmwareOptions, 'reported'>, { device_id }: Rs485Row): string | null {
+function versionOf(reported: Heard, { device_id }: Rs485Row): string | null {
   return reported.get(device_id)?.state?.platform?.version ?? null;
 }
 
 /** Until the device has all of it. Whether it restarts with it now. */
-async function bring(options: FirmwareOptions, one: Update, before: string | null): Promise<boolean> {
-  const { clock, reported } = options;
+async function bring(
+  context: Rs485Context,
+  reported: Heard,
+  one: Update,
+  before: string | null,
+): Promise<boolean> {
+  const { clock } = context;
   const { row, image, progress, signal } = one;
   const total = image.bytes.length;
-  const store = openStore(options, one);
+  const store = openStore(context, one);
   const at = { offset: store.offset(), messageMax: undefined as number | undefined };
   let movedAt = clock.monotonic();
   let forgets = 0;
   try {
     for (;;) {
       progress({ done: at.offset, total });
-      const isNew = versionOf(options, row) === image.manifest.version && image.manifest.version !== before;
+      const isNew = versionOf(reported, row) === image.manifest.version && image.manifest.version !== before;
       // It was lost after its last byte, and is there again as what it was to be.
       if (at.offset === total && isNew) break;
       if (clock.monotonic() - movedAt >= STALLED_MS)
         throw new DriverError('NO_REPLY', `the device has taken nothing for ten minutes: ${AGAIN}`);
-      const sent = reported.get(row.device_id)?.connected ? await piece(options, one, at) : undefined;
+      const sent = reported.get(row.device_id)?.connected ? await piece(context, one, at) : undefined;
       if (sent) {
         if (sent.offset > at.offset) movedAt = clock.monotonic();
         if (sent.offset < at.offset) forgets += 1;
@@ -196,14 +198,14 @@ async function bring(options: FirmwareOptions, one: Update, before: string | nul
   } catch (error) {
     const { forget, write } = store;
     // What is stored only saves time.
-    await breakOff(options, one, error, { forget, keep: () => write(at.offset) }).catch(() => undefined);
+    await breakOff(context, one, error, { forget, keep: () => write(at.offset) }).catch(() => undefined);
     throw error;
   }
 }
 
 /** Cancelled, or for good: the device may forget it. Otherwise somebody may go on with it. */
 async function breakOff(
-  { field }: FirmwareOptions,
+  { field }: Rs485Context,
   { row, signal }: Update,
   error: unknown,
   store: { forget(): Promise<unknown>; keep(): Promise<unknown> },
@@ -219,7 +221,7 @@ async function breakOff(
 
 /** undefined: it was lost before it could say anything. Throws what is for good. */
 async function piece(
-  { field }: FirmwareOptions,
+  { field }: Rs485Context,
   { row, image, signal }: Update,
   { offset, messageMax }: { offset: number; messageMax: number | undefined },
 ): Promise<FileSent | undefined> {
@@ -243,21 +245,21 @@ async function piece(
 
 /** The version that it reports now: the new one, once it is back with that, else the one that it reports after some time. */
 async function returned(
-  options: FirmwareOptions,
+  { clock }: Rs485Context,
+  reported: Heard,
   { row, image, signal }: Update,
   isRestarting: boolean,
 ): Promise<string | null> {
-  const { clock, reported } = options;
   const isBack = () => reported.get(row.device_id)?.connected === true;
-  const isNew = () => isBack() && versionOf(options, row) === image.manifest.version;
+  const isNew = () => isBack() && versionOf(reported, row) === image.manifest.version;
   const end = clock.monotonic() + (isRestarting ? RETURN_MS : 0);
   while (!isNew() && clock.monotonic() < end) await clock.sleep(LOOK_MS, signal);
-  if (isBack()) return versionOf(options, row);
+  if (isBack()) return versionOf(reported, row);
   throw new DriverError('NO_REPLY', 'the device has all of the file, and does not answer since');
 }
 
 /** How far it got, beyond this process. */
-function openStore({ database, table, clock }: FirmwareOptions, { row, image }: Update) {
+function openStore({ database, table, clock }: Rs485Context, { row, image }: Update) {
   const { sha256 } = image.manifest;
   let keptAt = clock.monotonic();
   const write = (offset: number) =>

@@ -35,13 +35,6 @@ const RESOURCE = 'rs485 device';
 /** A pulse is aimed by these. */
 const AIMED_BY: readonly string[] = ['bus', 'hwId', 'doorId', 'relayIndex'];
 
-export interface ImportOptions extends Rs485Context {
-  buses: Pick<Buses, 'ids'>;
-  polled: Pick<PolledAddresses, 'changed'>;
-  settings: Pick<Settings, 'reported' | 'reconciler'>;
-  pulses: Pick<Pulses, 'releaseRelay'>;
-}
-
 /** What the file wants of one device, and what is there. */
 interface Step {
   deviceId: string;
@@ -55,9 +48,14 @@ interface Step {
   at: string;
 }
 
-export function importRs485(options: ImportOptions): MakeImportPlan<Rs485Entry> {
-  const { table, clock, buses, polled, settings } = options;
-  const { reported, reconciler } = settings;
+export function importRs485(
+  context: Rs485Context,
+  buses: Pick<Buses, 'ids'>,
+  polled: Pick<PolledAddresses, 'changed'>,
+  { reported, reconciler }: Pick<Settings, 'reported' | 'reconciler'>,
+  pulses: Pick<Pulses, 'releaseRelay'>,
+): MakeImportPlan<Rs485Entry> {
+  const { table, clock } = context;
 
   /** After the commit: another device, or a new one. */
   function added(deviceId: string, since: number): void {
@@ -82,12 +80,12 @@ export function importRs485(options: ImportOptions): MakeImportPlan<Rs485Entry> 
       write() {
         // Doors move from one device to another in one file: first all let go of, then all taken.
         for (const { deviceId } of open) table.clearDoor.run(deviceId);
-        for (const step of open) write(options, step, now, caller);
+        for (const step of open) write(context, step, now, caller);
       },
       async written() {
         const released = open.flatMap(({ row, change }) =>
           row && change.fields.some(({ field }) => AIMED_BY.includes(field))
-            ? [options.pulses.releaseRelay(row)]
+            ? [pulses.releaseRelay(row)]
             : [],
         );
         for (const { deviceId, row, found, entry } of open) {
@@ -137,7 +135,7 @@ function isElsewhere(row: Rs485Row, { bus, hwId }: Rs485Entry): boolean {
   return row.bus !== bus || row.hw_id !== hwId;
 }
 
-function write({ table, audit }: ImportOptions, step: Step, now: number, caller: ImportCaller): void {
+function write({ table, audit }: Rs485Context, step: Step, now: number, caller: ImportCaller): void {
   const { deviceId, row, found, entry, wanted, change } = step;
   const { principal, correlationId } = caller;
   const { bus, hwId } = entry;

@@ -1,6 +1,5 @@
 /** Puts the parts of this slice together, in the order in which they stand on each other. */
 import type { DriverEvent, StateReport } from '../../../drivers/contract/driver.ts';
-import type { Rs485Report } from '../../../drivers/contract/settings.ts';
 import type { MakeImportPlan } from '../../platform/import-plan.ts';
 import { type Bus, type Buses, openBuses } from './buses.ts';
 import { type Communication, openCommunication } from './communication.ts';
@@ -22,7 +21,7 @@ import { openScans, type Scans } from './scan.ts';
 import type { Rs485DeviceState } from './schema.ts';
 import { openSettings, type Settings } from './settings.ts';
 import type { Rs485Entry } from './site-entry.ts';
-import { openRs485Table, type Rs485Row } from './table.ts';
+import { openRs485Table } from './table.ts';
 import { openTraces, type Traces } from './trace.ts';
 import { openWatchdogs, type Watchdogs } from './watchdog.ts';
 import { openWatchdogProofs } from './watchdog-proofs.ts';
@@ -66,16 +65,16 @@ export function openRs485(declared: readonly Bus[], below: Omit<Rs485Context, 't
   const watchdogProofs = openWatchdogProofs(context);
   const polled = openPolledAddresses(context, buses, keys);
   const keyProved = openKeyProofs(context, keys, polled);
-  const unknown = (bus: string, report: Rs485Report) => discovery.unknown(bus, report);
-  const deviceReported = (row: Rs485Row, report: Rs485Report) => {
+  const settings: Settings = openSettings(context, polled, (bus, report, row) => {
+    keyProved(bus, report);
+    if (!row) return discovery.unknown(bus, report);
     watchdogProofs.reported(row, report);
     relays.takeRelay(row, report);
-  };
-  const settings: Settings = openSettings({ ...context, polled, keyProved, unknown, deviceReported });
+  });
   const { reported } = settings;
   const discovery: Discovery = openDiscovery(context, settings, polled);
   const relays = openRelays(context, buses, reported, settings);
-  const firmware = openFirmware({ ...context, buses, reported });
+  const firmware = openFirmware(context, buses, reported);
   const watchdogs = openWatchdogs({ ...context, buses, watchdogProofs, reported, settings });
   const pulses = openPulses({ ...context, buses, watchdogProofs, reported, settings, watchdogs });
   const devices = openDevices(context, settings, firmware, pulses);
@@ -106,7 +105,7 @@ export function openRs485(declared: readonly Bus[], below: Omit<Rs485Context, 't
     firmware,
     state: openState(context, settings, buses, watchdogs, fieldEvents),
     missing: openMissing(context, buses, reported),
-    importPlan: importRs485({ ...context, buses, polled, settings, pulses }),
+    importPlan: importRs485(context, buses, polled, settings, pulses),
     report(linkId, report) {
       if (buses.has(linkId) && !buses.report(linkId, report)) settings.report(linkId, report);
     },

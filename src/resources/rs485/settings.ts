@@ -23,16 +23,6 @@ const APPLY_TIMEOUT_MS = 20_000;
 /** Of a device that was found and is left as it is until somebody wants something of it. */
 const NOTHING_WANTED_YET = 0;
 
-export interface SettingsOptions extends Rs485Context {
-  /** A device without a row said this. */
-  unknown(bus: string, report: Rs485Report): void;
-  polled: Pick<PolledAddresses, 'heardAt'>;
-  /** A device, with a row or without, said this: it may have proved a key. */
-  keyProved(bus: string, report: Rs485Report): void;
-  /** A device with a row said this. */
-  deviceReported(row: Rs485Row, report: Rs485Report): void;
-}
-
 export interface Settings {
   readonly reconciler: Reconciler;
   readonly reported: Reported<Rs485Report>;
@@ -48,11 +38,16 @@ export interface Settings {
   link(bus: string, up: boolean): void;
 }
 
-export function openSettings(options: SettingsOptions): Settings {
-  const { database, table, clock, log } = options;
-  const reported = openPresence(options);
+/** `heard`: a device, with a row or without, said this. */
+export function openSettings(
+  context: Rs485Context,
+  polled: Pick<PolledAddresses, 'heardAt'>,
+  heard: (bus: string, report: Rs485Report, row: Rs485Row | undefined) => void,
+): Settings {
+  const { database, table, clock, log, field, random, relayChanged } = context;
+  const reported = openPresence(context, polled);
   /** The device has taken what is wanted: its door may be opened by it now. */
-  const applied = ({ door_id }: Rs485Row) => door_id !== null && options.relayChanged(door_id);
+  const applied = ({ door_id }: Rs485Row) => door_id !== null && relayChanged(door_id);
   const reportedVersion = (row: Rs485Row) =>
     reported.get(row.device_id)?.state?.reportedSettingsVersion ?? row.reported_settings_version;
 
@@ -69,7 +64,7 @@ export function openSettings(options: SettingsOptions): Settings {
     const settings = settingsOf(row);
     const data: Rs485Apply = { hwId: row.hw_id, settingsVersion: version, settings };
     const command = { kind: 'applySettings', data, timeoutMs: APPLY_TIMEOUT_MS };
-    const answer = rs485Applied.safeParse(await options.field.execute(row.bus, command, signal));
+    const answer = rs485Applied.safeParse(await field.execute(row.bus, command, signal));
     if (answer.data?.reportedSettingsVersion !== version)
       throw new DriverError('BAD_REPLY', 'the device did not confirm these settings');
     const assertSame = () => {
@@ -100,7 +95,7 @@ export function openSettings(options: SettingsOptions): Settings {
     apply: ({ id, version }, signal) => apply(id, version, signal),
     clock,
     log,
-    ...(options.random && { random: options.random }),
+    ...(random && { random }),
   });
 
   function take(row: Rs485Row, report: Rs485Report): void {
@@ -125,11 +120,9 @@ export function openSettings(options: SettingsOptions): Settings {
       const { data: report, error } = rs485Report.safeParse(state);
       if (report?.hwId !== subject.slice(SUBJECT.length))
         return log.warn({ link: bus, subject, err: error }, 'a device reports what is no state of its own');
-      options.keyProved(bus, report);
       const row = table.byHwId.get(bus, report.hwId);
-      if (!row) return options.unknown(bus, report);
-      options.deviceReported(row, report);
-      take(row, report);
+      heard(bus, report, row);
+      if (row) take(row, report);
     },
     link(bus, up) {
       if (up) return;
@@ -139,8 +132,10 @@ export function openSettings(options: SettingsOptions): Settings {
 }
 
 /** What devices say of themselves, with what of it is stored and published to live readers. */
-function openPresence(options: SettingsOptions): Reported<Rs485Report> {
-  const { database, table, events, clock, polled } = options;
+function openPresence(
+  { database, table, events, clock }: Rs485Context,
+  polled: Pick<PolledAddresses, 'heardAt'>,
+): Reported<Rs485Report> {
   return openReported<Rs485Report>({
     database,
     clock,

@@ -113,19 +113,12 @@ export function isTravelling(changed: readonly (keyof Wanted)[]): boolean {
   return changed.some((field) => TRAVELLING.includes(field));
 }
 
-export interface WriteOptions {
-  bumpSettings: boolean;
-  /** Epoch milliseconds. */
-  now: number;
-  principalId: string;
-}
-
-/** Inside a commit job. */
+/** Inside a commit job. `now`: epoch milliseconds. */
 export function writeWanted(
   table: Rs485Table,
   deviceId: string,
   wanted: Wanted,
-  { bumpSettings, now, principalId }: WriteOptions,
+  { bumpSettings, now, principalId }: { bumpSettings: boolean; now: number; principalId: string },
 ): void {
   table.setWanted.run(
     wanted.name,
