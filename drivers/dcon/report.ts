@@ -1,27 +1,15 @@
 /** What is reported of a module. */
-import {
-  INPUT_PINS,
-  OUTPUT_PINS,
-  type Rs485Carries,
-  type Rs485Report,
-  type Rs485Settings,
-} from '../contract/settings.ts';
+import { INPUT_PINS, OUTPUT_PINS, type Rs485Carries, type Rs485Report } from '../contract/settings.ts';
 import { carriesOf } from '../rs485/carries.ts';
 import { proofOf, type Unfed } from '../rs485/watchdog-feed.ts';
 import type { Pins } from './messages.ts';
 import type { ModuleType } from './module-types.ts';
-import type { Guard, Known } from './scripts.ts';
+import type { Known } from './scripts.ts';
+import type { ModuleState } from './state.ts';
 
-export interface ModuleView {
-  hwId: string;
-  address: number;
+export interface ModuleView
+  extends Pick<ModuleState, 'hwId' | 'address' | 'known' | 'guard' | 'pins' | 'pinsAskedAt' | 'applied'> {
   connected: boolean;
-  known: Known | null;
-  guard: Guard;
-  pins: Pins | null;
-  pinsAskedAt: number;
-  /** They are kept here, for the modules have no place for them. */
-  applied: { version: number; settings: Rs485Settings } | null;
   edges: Record<string, { total: number; at: number }>;
   pulse: NonNullable<Rs485Report['pulse']> | null;
   relayFault: NonNullable<Rs485Report['relayFault']> | null;

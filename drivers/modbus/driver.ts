@@ -233,7 +233,7 @@ function commandsOf(link: Link, devices: Devices): Commands {
     watch: (list) => watch(link, devices, list.devices),
     assertMayBeAsked: (units) => assertMayBeAsked(units, tested, devices),
     probeAddress: (address, repeats, asking) =>
-      probeAddress(address, repeats, { ...asking, linkId, profileAt }),
+      probeAddress(address, repeats, asking, profileAt(address), linkId),
     applySettings: async (apply, until) =>
       applySettings(apply, devices.named(apply.hwId).device, link, until),
     async testWatchdog(test, { signal }) {

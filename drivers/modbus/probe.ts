@@ -17,21 +17,24 @@ const TEXT_MAX = 128;
 /** A wire that damages every third reply spoils two readings of six. */
 const IDENTITY_ATTEMPTS = 6;
 
-export interface ProbeOptions extends Pick<ProbeAsking, 'bus' | 'deadline' | 'signal'> {
-  linkId: string;
-  profileAt(unit: number): Profile;
-}
-
-export async function probeAddress(address: number, repeats: number, options: ProbeOptions): Promise<Result> {
-  const profile = options.profileAt(address);
-  const prober = openProber(options, true);
+/** `profile`: that of the address. */
+export async function probeAddress(
+  address: number,
+  repeats: number,
+  asking: ProbeAsking,
+  profile: Profile,
+  linkId: string,
+): Promise<Result> {
+  const prober = openProber(asking, true);
   const [span] = readsOf(profile.identity.hwId ? identitySpans(profile) : pollSpans(profile));
   if (!span) throw new DriverError('INVALID_OPTIONS', `profile ${profile.name} has nothing to read`);
   for (let asked = 0; asked < repeats; asked += 1) {
     if (!prober.hasHeard() && asked >= SILENT_ATTEMPTS) break;
     await prober.ask(exchangeOf(address, span));
   }
-  const identity = prober.hasAnswered() ? await identify(profile, address, prober, options) : null;
+  const identity = prober.hasAnswered()
+    ? await identify(profile, address, prober, `${linkId}-${address}`)
+    : null;
   return { address, counters: prober.counters, turnaroundMs: prober.turnaround(), identity };
 }
 
@@ -43,9 +46,8 @@ async function identify(
   profile: Profile,
   address: number,
   prober: Prober,
-  { linkId }: ProbeOptions,
+  byPlace: string,
 ): Promise<Identity | null> {
-  const byPlace = `${linkId}-${address}`;
   const { hwId, type, platformVersion } = profile.identity;
   let image = EMPTY_IMAGE;
   let claimed: string | undefined;

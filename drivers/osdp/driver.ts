@@ -81,11 +81,7 @@ function commandsOf(options: OsdpOptions, context: DriverContext, bus: Bus, devi
   const probing = { check, clock, lateReplies: devices.lateReplies };
   const probeOne = (address: number, repeats: number, asking: ProbeAsking) =>
     // With other characters there is no session to keep to.
-    probeAddress(address, repeats, {
-      ...asking,
-      ...probing,
-      deviceAt: asking.isTuned ? () => undefined : devices.deviceAt,
-    });
+    probeAddress(address, repeats, asking, probing, asking.isTuned ? () => undefined : devices.deviceAt);
   return {
     ...commonCommands(bus, {
       watch: devices.watch,

@@ -2,39 +2,34 @@
  * Asks addresses who is there, and how well it can be heard. A device that is polled is asked nothing else than what its
  * session asks anyway: a question from outside would end it.
  */
-import type { Clock } from '../contract/driver.ts';
 import type { Probed } from '../contract/rs485.ts';
 import type { ProbeAsking } from '../rs485/link.ts';
 import { openProber, SILENT_ATTEMPTS } from '../rs485/prober.ts';
 import type { Device } from './device.ts';
-import { type DeviceSession, openDeviceSession } from './device-session.ts';
+import { type DeviceSession, type DeviceSessionOptions, openDeviceSession } from './device-session.ts';
 import { hwIdOf, typeOf } from './device-state.ts';
-import type { LateReplies } from './late-replies.ts';
-import type { Check } from './protocol/frame.ts';
 import type { Identity } from './protocol/messages.ts';
 
 type Result = Probed['results'][number];
 
-export interface ProbeOptions extends Pick<ProbeAsking, 'bus' | 'deadline' | 'signal'> {
-  check: Check;
-  clock: Clock;
-  lateReplies: LateReplies;
-  deviceAt(address: number): Device | undefined;
-}
-
 /** How much more often one is asked that has said its name but once. */
 const DOUBTS_MAX = 4;
 
-export async function probeAddress(address: number, repeats: number, options: ProbeOptions): Promise<Result> {
+/** `deviceAt`: those that are polled, with the characters of the probe. */
+export async function probeAddress(
+  address: number,
+  repeats: number,
+  asking: ProbeAsking,
+  session: Pick<DeviceSessionOptions, 'check' | 'clock' | 'lateReplies'>,
+  deviceAt: (address: number) => Device | undefined,
+): Promise<Result> {
   let met: Identity | undefined;
   /** It said so twice in a row. */
   let isSure = false;
   const own = openDeviceSession({
+    ...session,
     address,
-    check: options.check,
-    bus: options.bus,
-    clock: options.clock,
-    lateReplies: options.lateReplies,
+    bus: asking.bus,
     security: { secure: 'off' },
     isLooking: () => true,
     effect: (effect) => {
@@ -46,14 +41,14 @@ export async function probeAddress(address: number, repeats: number, options: Pr
     isGone: () => true,
   });
   // It may come to be polled between two questions, or be polled no more.
-  let session: Pick<DeviceSession, 'exchange' | 'conclude'> = own;
-  const prober = openProber(options, false, () => session.conclude());
-  for (let asked = 0; asked < repeats || (met && !isSure && asked < repeats + DOUBTS_MAX); asked += 1) {
-    if (!prober.hasAnswered() && asked >= SILENT_ATTEMPTS) break;
-    session = options.deviceAt(address)?.session ?? own;
-    await prober.ask(session.exchange());
+  let asked: Pick<DeviceSession, 'exchange' | 'conclude'> = own;
+  const prober = openProber(asking, false, () => asked.conclude());
+  for (let turn = 0; turn < repeats || (met && !isSure && turn < repeats + DOUBTS_MAX); turn += 1) {
+    if (!prober.hasAnswered() && turn >= SILENT_ATTEMPTS) break;
+    asked = deviceAt(address)?.session ?? own;
+    await prober.ask(asked.exchange());
   }
-  const known = options.deviceAt(address);
+  const known = deviceAt(address);
   const identity = (known && knownIdentity(known)) ?? identityOf(isSure ? met : undefined);
   return {
     address,
