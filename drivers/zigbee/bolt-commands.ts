@@ -17,14 +17,12 @@ import {
   type Unlocked,
   unlock as unlockData,
 } from '../contract/zgate.ts';
-import { type HeldFrames, openHeldFrames } from './held-frames.ts';
-import { openHeldWrites } from './held-writes.ts';
+import { type HeldFrames, openHeldFrames, openHeldWrites } from './held-frames.ts';
 import type { Lock, Locks } from './locks.ts';
 import { DOOR_LOCK, KNOWN, type Radio } from './radio.ts';
-import { autoRelockSeconds, waysOf } from './relocking.ts';
 import type { SharedAddresses } from './shared-addresses.ts';
 import { endStandOpen, type StandOpenOptions, standOpen } from './stand-open.ts';
-import { requiresPin } from './standard-lock.ts';
+import { autoRelockSeconds, requiresPin, waysOf } from './standard-lock.ts';
 import { type ActuationOptions, actuate, type BoltCommand, readState } from './unlocking.ts';
 import { statusName } from './zcl-status.ts';
 

@@ -5,8 +5,8 @@ import { manualClock } from '../../test/manual-clock.ts';
 import type { DriverContext } from '../contract/driver.ts';
 import { DriverError } from '../contract/driver.ts';
 import { openOwedEvents } from '../contract/owed-events.ts';
+import type { Gateway } from './commands.ts';
 import { commandsOf } from './commands.ts';
-import type { Gateway } from './gateway.ts';
 import type { ZclReply, ZclRequest } from './radio.ts';
 
 /** As src/resources/doors/unlock.ts has it, and src/platform/field/host/serve.ts keeps it. */

@@ -1,23 +1,53 @@
 /** The commands of a Zigbee gateway (drivers/contract/zgate.ts, drivers/contract/settings.ts). */
 import { z } from 'zod';
-import { type Driver, DriverError, type Plain } from '../contract/driver.ts';
+import { type Driver, type DriverContext, DriverError, type Plain } from '../contract/driver.ts';
 import { type ChannelsApplied, channelsApply, lockApply } from '../contract/settings.ts';
 import { valid } from '../contract/valid.ts';
-import { settles } from '../contract/waiting.ts';
-import { cancelUpdate, moveChannel, permitJoin, removeLock, updateLock } from '../contract/zgate.ts';
+import { settles, within } from '../contract/waiting.ts';
+import {
+  cancelUpdate,
+  type LockRemoved,
+  moveChannel,
+  permitJoin,
+  removeLock,
+  updateLock,
+} from '../contract/zgate.ts';
 import { applyConfiguration } from './apply.ts';
 import { openBoltCommands } from './bolt-commands.ts';
-import { scanEnergies } from './energies.ts';
-import type { Gateway } from './gateway.ts';
+import type { Firmware } from './firmware.ts';
+import type { Joining } from './joining.ts';
 import { openLockExchanges } from './lock-exchanges.ts';
 import { openLockSettings } from './lock-settings.ts';
 import { openLockUsers } from './lock-users.ts';
-import { mapNetwork } from './map.ts';
-import { lost as lostOf } from './network.ts';
+import type { Locks } from './locks.ts';
+import { mapNetwork, scanEnergies } from './map.ts';
+import { lost as lostOf, type Network } from './network.ts';
+import type { ZigbeeOptions } from './options.ts';
 import { KNOWN, type Radio, type ZclReply, type ZclRequest } from './radio.ts';
-import { removeLock as askToLeave } from './removal.ts';
+import type { Recovery } from './recovery.ts';
+import type { SharedAddresses } from './shared-addresses.ts';
 import type { Snapshots } from './snapshots.ts';
+import type { StateReader } from './state-reader.ts';
 import { UNSETTLED_MS } from './unlocking.ts';
+
+/** What the driver of one Zigbee gateway is made of. */
+export interface Gateway {
+  options: ZigbeeOptions;
+  context: DriverContext;
+  network: Network;
+  locks: Locks;
+  joining: Joining;
+  firmware: Firmware;
+  recovery: Recovery;
+  states: StateReader;
+  addresses: SharedAddresses;
+  link: {
+    /** Ends it. */
+    lost(reason: string): void;
+    /** Fires when it ends: nothing more is heard of its locks. */
+    ended: AbortSignal;
+  };
+}
 
 export interface Commands {
   execute: Driver['execute'];
@@ -245,4 +275,31 @@ function networkHandlers(gateway: Gateway): Handlers {
       return mapNetwork(network.radio(), context.clock, signal);
     },
   };
+}
+
+/**
+ * Has a lock leave the network for good (Zigbee specification R22, 2.4.3.3.5, Mgmt_Leave_req). A lock that does not confirm stays known: frames of it are still understood, so that it can be asked again when it is
+ * heard. One that has left may not come back without a join window.
+ */
+async function askToLeave(
+  ieee: string,
+  { context: { clock, log }, network, locks, joining, firmware }: Gateway,
+  deadline: number,
+): Promise<LockRemoved> {
+  const radio = network.radio();
+  joining.retire(ieee);
+  if (!radio.device(ieee)) return { outcome: 'left' };
+  const late = () => new DriverError('NO_REPLY', 'the lock did not answer in time');
+  try {
+    await within(radio.leave(ieee), deadline - clock.monotonic(), clock, late);
+  } catch (error) {
+    // It may have left although its answer was lost.
+    if (!radio.device(ieee)) return { outcome: 'left' };
+    log.info({ lock: ieee, err: String(error) }, 'a lock did not confirm that it leaves the network');
+    return { outcome: 'unanswered' };
+  }
+  radio.forget(ieee);
+  firmware.left(ieee);
+  locks.take({ kind: 'left', ieee });
+  return { outcome: 'left' };
 }

@@ -1,11 +1,14 @@
 /** The first configuration of a lock: what it reports, its binding, and its attributes that are read; in independent steps. */
 import { type Clock, DriverError } from '../contract/driver.ts';
-import { ALARM_MASK, BATTERY_ALARM_MASK, OPERATION_MASKS, PROGRAMMING_MASKS } from './event-masks.ts';
 import { ATTRIBUTES, CLUSTER_ID, TYPE } from './lock-cluster.ts';
 import { DOOR_LOCK, type Radio, type ZclReply } from './radio.ts';
 import {
+  ALARM_MASK,
   type AttributeWrite,
+  BATTERY_ALARM_MASK,
   DOOR_LOCK_ATTRIBUTE,
+  OPERATION_MASKS,
+  PROGRAMMING_MASKS,
   SET_PIN_CODE,
   SET_RFID_CODE,
   UNLOCK_DOOR,

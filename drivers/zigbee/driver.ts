@@ -12,15 +12,15 @@ import {
 } from '../contract/driver.ts';
 import type { GatewayReport } from '../contract/settings.ts';
 import { within } from '../contract/waiting.ts';
+import type { Gateway } from './commands.ts';
 import { commandsOf } from './commands.ts';
 import { openConfigurer } from './configure.ts';
-import { scanEnergies } from './energies.ts';
 import { openFirmware } from './firmware.ts';
-import type { Gateway } from './gateway.ts';
 import { type Joining, type JoiningOptions, openJoining } from './joining.ts';
 import { storeWaiting } from './kept-files.ts';
 import type { Earlier } from './lock-record.ts';
 import { openLocks } from './locks.ts';
+import { scanEnergies } from './map.ts';
 import { type Network, openNetwork } from './network.ts';
 import { type ZigbeeOptions, zigbeeOptions } from './options.ts';
 import { openOutbox } from './outbox.ts';

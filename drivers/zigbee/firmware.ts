@@ -4,12 +4,11 @@ import { type DriverContext, DriverError, type Plain } from '../contract/driver.
 import { type OtaImage, readOtaImage } from '../contract/ota-image.ts';
 import type { FirmwareProgress, LockUpdated } from '../contract/zgate.ts';
 import type { Configurer } from './configure.ts';
-import { whyNot } from './firmware-refusal.ts';
 import type { Lock } from './locks.ts';
 import type { Outbox } from './outbox.ts';
 import type { Radio } from './radio.ts';
 import { redact } from './redact.ts';
-import { text } from './values.ts';
+import { hex, text } from './values.ts';
 
 /** genBasic, swBuildId. */
 const SOFTWARE_BUILD = 0x40_00;
@@ -124,4 +123,15 @@ export function openFirmware({ radio, configurer, context, outbox }: FirmwareOpt
         current.gone.reject(new DriverError('DEVICE_OFFLINE', 'the lock has left the network'));
     },
   };
+}
+
+/** Why a lock that says it has the one image is not given the other. */
+function whyNot(file: OtaImage, lock: OtaImage): string {
+  const isForIt = file.manufacturerCode === lock.manufacturerCode && file.imageType === lock.imageType;
+  if (isForIt) return 'the file is no newer firmware for this lock';
+  return `the file is for ${makeOf(file)}, the lock is of ${makeOf(lock)}`;
+}
+
+function makeOf({ manufacturerCode, imageType }: OtaImage): string {
+  return `manufacturer ${hex(manufacturerCode, 4)}, image type ${imageType}`;
 }

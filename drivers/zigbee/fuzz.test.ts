@@ -25,7 +25,7 @@ import { lockReport } from '../contract/settings.ts';
 import { lockEvent } from '../contract/zgate.ts';
 import { isCredible, isCredibleRecord } from './herdsman/credible.ts';
 import { lockCluster } from './herdsman/custom-cluster.ts';
-import { cutFrames } from './herdsman/mt.ts';
+import { cutFrames } from './herdsman/parser.ts';
 import { reportOf, transferStatus } from './lock-cluster.ts';
 import { factsOf } from './messages.ts';
 import { LOCK_CLUSTER } from './radio.ts';

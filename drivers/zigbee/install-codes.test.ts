@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { openInstallCodes } from './install-codes.ts';
+import { openInstallCodes } from './joining.ts';
 
 const HUB = '00124b0014d9a001';
 const LOCKS = ['00158d0001000001', '00158d0001000002', '00158d0001000003'] as const;

@@ -1,7 +1,6 @@
 /** The join window: who may come in, until when, and that it is closed. */
-import { type DriverContext, DriverError } from '../contract/driver.ts';
+import { type DriverContext, DriverError, type DriverLog } from '../contract/driver.ts';
 import type { JoinFailure, PermitJoin } from '../contract/zgate.ts';
-import { type InstallCodes, openInstallCodes } from './install-codes.ts';
 import { crc16 } from './lock-cluster.ts';
 import type { Radio } from './radio.ts';
 
@@ -217,4 +216,70 @@ function refuseWrongCode(ieee: string, code: string): void {
   if (isRight) return;
   const form = '6, 8, 12 or 16 bytes and their CRC, in hex';
   throw new DriverError('INVALID_COMMAND', `the install code of ${ieee} is mistyped: expected ${form}`);
+}
+
+/**
+ * Keys made of install codes. A coordinator keeps each until another takes its place, and a lock of which it has a wrong
+ * one can never join; so what no lock has used is taken back when its window ends. Whose these are is kept on the disk:
+ * a window also ends with the host that opened it.
+ */
+export interface InstallCodes {
+  /** Has the coordinator take them. Rejects when it does not take one. */
+  give(codes: PermitJoin['installCodes']): Promise<void>;
+  /** The lock is on the network, with a key that is its own now: it stays. */
+  used(ieee: string): void;
+  /** Takes back those that are not wanted any more. Never throws; gives whose it has taken. */
+  takeBack(isWanted: (ieee: string) => boolean): Promise<string[]>;
+}
+
+type Keeper = Pick<
+  Radio,
+  'hwId' | 'memory' | 'remember' | 'rememberFirst' | 'addInstallCode' | 'removeInstallCode'
+>;
+
+export function openInstallCodes(radio: () => Keeper | undefined, log: DriverLog): InstallCodes {
+  function kept(): string[] {
+    const own = radio();
+    const list: unknown = own?.memory(own.hwId).installCodes;
+    return Array.isArray(list) ? list.filter((one) => typeof one === 'string') : [];
+  }
+  function keep(list: string[]): void {
+    const own = radio();
+    own?.remember(own.hwId, { installCodes: list });
+  }
+  /** Of this life, for it is asked of with every frame. */
+  const unused = new Set<string>();
+  const drop = (ieee: string) => keep(kept().filter((one) => one !== ieee));
+
+  return {
+    async give(codes) {
+      if (codes.length === 0) return;
+      // Before: from then on the coordinator may have them.
+      for (const { hwId } of codes) unused.add(hwId);
+      const own = radio();
+      own?.rememberFirst(own.hwId, { installCodes: [...new Set([...kept(), ...unused])] });
+      for (const { hwId, code } of codes) await radio()?.addInstallCode(hwId, code);
+    },
+    used(ieee) {
+      if (unused.delete(ieee)) drop(ieee);
+    },
+    async takeBack(isWanted) {
+      const taken: string[] = [];
+      try {
+        for (const ieee of kept()) {
+          if (isWanted(ieee)) continue;
+          await radio()?.removeInstallCode(ieee);
+          // It may have been entered again meanwhile.
+          if (isWanted(ieee)) continue;
+          unused.delete(ieee);
+          drop(ieee);
+          taken.push(ieee);
+        }
+      } catch (error) {
+        // The next end of a window, or start, tries again.
+        log.warn({ err: error }, 'the coordinator did not take an install code back, and keeps it for now');
+      }
+      return taken;
+    },
+  };
 }

@@ -8,12 +8,12 @@ import type { LockFamily } from './locks/family.ts';
 import { doorEvent, type EventDetail, type Facts, factsOf, isAttributes } from './messages.ts';
 import type { ZigbeeOptions } from './options.ts';
 import { DOOR_LOCK, LOCK_CLUSTER, type Radio, type RadioDevice, type RadioEvent } from './radio.ts';
-import { relockOf } from './relocking.ts';
 import {
   capabilitiesOf,
   holidaysIn,
   limitsOf,
   offersPassage,
+  relockOf,
   requiresPin,
   settingsOf,
 } from './standard-lock.ts';

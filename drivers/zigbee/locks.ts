@@ -19,8 +19,7 @@ import {
 import type { Facts } from './messages.ts';
 import type { Outbox } from './outbox.ts';
 import type { Radio, RadioEvent } from './radio.ts';
-import { openRepeated } from './repeated.ts';
-import { openReportOrder } from './report-order.ts';
+import { openRepeated, openReportOrder } from './repeated.ts';
 import { integer, isIeee, UINT32_LAST } from './values.ts';
 
 /**

@@ -1,9 +1,20 @@
-/** The map of radio links: the tables of the coordinator and of every router, one device at a time. */
-import type { Clock } from '../contract/driver.ts';
+/** What is on the air: how busy its channels are, and the map of radio links. */
+import { type Clock, DriverError } from '../contract/driver.ts';
 import { settles } from '../contract/waiting.ts';
-import type { NetworkMap } from '../contract/zgate.ts';
+import type { Energies, NetworkMap } from '../contract/zgate.ts';
 import type { Page, Radio, RadioDevice } from './radio.ts';
 import { isIeee } from './values.ts';
+
+/** IEEE 802.15.4, 2.4 GHz. */
+const FIRST_CHANNEL = 11;
+const CHANNELS = Array.from({ length: 16 }, (_, index) => FIRST_CHANNEL + index);
+
+/** How busy the channels are, as the coordinator hears them: before a move, and once a network was formed. */
+export async function scanEnergies(radio: Pick<Radio, 'hwId' | 'energies'>): Promise<Energies> {
+  const channels = await radio.energies(radio.hwId, CHANNELS);
+  if (channels.length > 0) return { channels };
+  throw new DriverError('BAD_REPLY', 'the coordinator named no channel in its energy scan');
+}
 
 /** Between two devices: they have better to do. */
 const PAUSE_MS = 1_000;
@@ -14,6 +25,7 @@ const PAGE_MS = 10_000;
 const PAGES_MAX = 128;
 const LINKS_MAX = 8_192;
 
+/** The tables of the coordinator and of every router, one device at a time. */
 export async function mapNetwork(radio: Radio, clock: Clock, signal: AbortSignal): Promise<NetworkMap> {
   const devices = radio.devices();
   const byAddress = new Map(devices.map(({ networkAddress, ieee }) => [networkAddress, ieee]));

@@ -1,6 +1,6 @@
 /** Who locks a door again: what a lock offers, and what is tried. */
 import { expect, it } from 'vitest';
-import { relockOf, waysOf } from './relocking.ts';
+import { relockOf, waysOf } from './standard-lock.ts';
 
 const NAN = Number.NaN;
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
-import { openReportOrder } from './report-order.ts';
+import { openReportOrder } from './repeated.ts';
 
 function open() {
   const clock = manualClock();

@@ -5,7 +5,7 @@
  */
 import { DriverError } from '../contract/driver.ts';
 import { HELD_FRAME_MS, type Locked, type StandingEnded, type StandingOpen } from '../contract/zgate.ts';
-import type { HeldWrites } from './held-writes.ts';
+import type { HeldWrites } from './held-frames.ts';
 import { TYPE } from './lock-cluster.ts';
 import { DOOR_LOCK, KNOWN, type Radio, type ZclReply } from './radio.ts';
 import {

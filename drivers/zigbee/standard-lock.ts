@@ -1,12 +1,18 @@
-/** What of a configuration a standard lock can carry (ZCL rev. 8, 7.3), and what it cannot. Pure. */
+/**
+ * A standard lock (ZCL rev. 8, 7.3): its attributes, what of a configuration it can carry and what it cannot, who locks it again
+ * after an unlock, and which alarms and events it sends. Pure.
+ */
 import { z } from 'zod';
 import {
   type Holiday,
   holiday,
   type LockConfiguration,
+  type LockReport,
   type LockSettings,
+  type RelockWay,
   type UserLimits,
 } from '../contract/settings.ts';
+import { TYPE } from './lock-cluster.ts';
 import { DOOR_LOCK } from './radio.ts';
 import { hex, integer, UINT32_LAST } from './values.ts';
 
@@ -195,3 +201,68 @@ export function capabilitiesOf(reported: {
   ];
   return has.flatMap(([name, isThere]) => (isThere ? [name] : []));
 }
+
+/** Who locks a door again after an unlock, by what the lock has reported; undefined and NaN: nothing. */
+export interface Relocking {
+  /** Whether it has Unlock with Timeout; anything but a boolean: not known. */
+  timedUnlock: unknown;
+  /** Seconds (ZCL rev. 8, 7.3.2.13.4); 0: it does not lock again by itself. */
+  autoRelockTime: unknown;
+}
+
+export function autoRelockSeconds({ autoRelockTime }: Pick<Relocking, 'autoRelockTime'>): number | undefined {
+  return integer(autoRelockTime, 1, UINT32_LAST);
+}
+
+/** Undefined: that it has none of its own is not certain yet. */
+export function relockOf(lock: Relocking): LockReport['relock'] {
+  if (lock.timedUnlock === true) return { by: 'timedUnlock', seconds: null };
+  const seconds = autoRelockSeconds(lock);
+  if (seconds !== undefined) return { by: 'autoRelock', seconds };
+  return lock.timedUnlock === false ? { by: 'gateway', seconds: null } : undefined;
+}
+
+/**
+ * The ways to unlock it, the best first; none: it is not to be unlocked. After a timed unlock that the lock does not have
+ * the next one may follow, since that one opened nothing.
+ */
+export function waysOf(lock: Relocking, gatewayRelocks: boolean): RelockWay[] {
+  const ways: RelockWay[] = lock.timedUnlock === false ? [] : ['timedUnlock'];
+  if (autoRelockSeconds(lock) !== undefined) return [...ways, 'autoRelock'];
+  return gatewayRelocks ? [...ways, 'gateway'] : ways;
+}
+
+const bits = (...numbers: number[]) => numbers.reduce((mask, bit) => mask | (1 << bit), 0);
+const mask = (attrId: number, attrData: number): AttributeWrite => ({
+  attrId,
+  dataType: TYPE.bitmap16,
+  attrData,
+});
+
+/**
+ * Which alarms and events a lock sends (7.3.2.15). The default of each mask is 0: a lock that is not configured otherwise never
+ * says that its door was forced. Bits that the standard reserves stay 0. AlarmMask: jam, factory reset, radio power cycled, wrong codes, escutcheon removed, forced open.
+ */
+export const ALARM_MASK = [mask(0x00_40, bits(0, 1, 3, 4, 5, 6))];
+
+/** Operation events: bit n is event code n of the source. */
+export const OPERATION_MASKS = [
+  /** Keypad; 15: by somebody who is no access user. */
+  mask(0x00_41, bits(0, 1, 2, 3, 4, 5, 6, 15)),
+  /** RF. */
+  mask(0x00_42, bits(0, 1, 2, 3, 4, 5, 6)),
+  /** Manual: thumb turn, one touch, key, schedule and automatic locking among them. */
+  mask(0x00_43, bits(0, 1, 2, 7, 8, 9, 10, 11, 12, 13, 14)),
+  /** RFID. */
+  mask(0x00_44, bits(0, 1, 2, 3, 4, 5, 6)),
+];
+
+/** Programming events of the keypad, by RF, and of RFID. */
+export const PROGRAMMING_MASKS = [
+  mask(0x00_45, bits(0, 1, 2, 3, 4)),
+  mask(0x00_46, bits(0, 2, 3, 4, 5, 6)),
+  mask(0x00_47, bits(0, 5, 6)),
+];
+
+/** BatteryAlarmMask of the power configuration (table 3-20): bit 0, the least voltage or percentage is reached. */
+export const BATTERY_ALARM_MASK = [{ attrId: 0x00_35, dataType: TYPE.bitmap8, attrData: bits(0) }];

@@ -15,9 +15,10 @@ import {
   type CoordinatorMake,
   extPanIdFor,
   type NetworkIds,
+  seal,
+  unseal,
 } from './coordinator-backup.ts';
 import { type KeptFile, keptFile, readFromDisk } from './kept-files.ts';
-import { seal, unseal } from './sealed-file.ts';
 
 /**
  * A restored coordinator whose frame counter is not above its last one is acknowledged by every lock and obeyed by none

@@ -9,6 +9,7 @@ import { keptFile } from '../kept-files.ts';
 import { field, integer } from '../values.ts';
 import { ieeeOf } from './device-of.ts';
 import type { Addressed, Addressing, Find } from './make.ts';
+import { ZDO_PROFILE, type ZdoSender } from './zdo.ts';
 
 /** Z-Stack Monitor and Test API, UTIL. Z-Stack ages no child: one that has moved unheard stays in the table. */
 const UTIL_SUBSYSTEM = 7;
@@ -107,7 +108,7 @@ export function openAddressing(controller: object, find: Find, stateDirectory: s
 }
 
 /** Two devices that are taken to have one network address. */
-export function sharedAddresses(controller: object): Pick<Addressing, 'sharing' | 'hearAsItself'> {
+function sharedAddresses(controller: object): Pick<Addressing, 'sharing' | 'hearAsItself'> {
   const library = controller as Devices;
   return {
     sharing(ieee) {
@@ -153,5 +154,48 @@ function openDisowned(path: string) {
     add: (child: Disowned) => file.store(JSON.stringify([...without(child.ieeeadr), child])),
     /** Later, when the disk does not take it now: a child that is there already is not restored again. */
     remove: (ieeeadr: string) => file.write(JSON.stringify(without(ieeeadr))),
+  };
+}
+
+const NWK_ADDRESS = 0x00_00;
+/** Those who always listen (Zigbee specification R22, 3.6.5): a parent answers for its sleeping children. */
+const LISTENING = 0xff_fd;
+/** emberChildIndex of UG100 (Silicon Labs): there is no such child. */
+const NO_CHILD = 0xff;
+
+interface EmberLibrary extends ZdoSender {
+  adapter: {
+    queue: { execute<T>(job: () => Promise<T>): Promise<T> };
+    ezsp: { ezspChildIndex(networkAddress: number): Promise<number> };
+  };
+}
+
+/**
+ * EmberZNet looks for routes by itself with each frame, and forgets children that have not polled for their timeout, or have
+ * announced themselves elsewhere.
+ */
+export function openEmberAddressing(controller: object, find: Find): Addressing {
+  const library = controller as EmberLibrary;
+  const { adapter } = library;
+  return {
+    ...sharedAddresses(controller),
+    async locate(ieee) {
+      const { ieeeAddr } = find(ieee);
+      // The library takes the address over from the response.
+      await library.sendRaw({
+        profileId: ZDO_PROFILE,
+        ieeeAddress: ieeeAddr,
+        networkAddress: LISTENING,
+        clusterKey: NWK_ADDRESS,
+        zdoParams: [ieeeAddr, false, 0],
+      });
+    },
+    reroute: async () => undefined,
+    async isChild(ieee) {
+      const { networkAddress } = find(ieee);
+      return (await adapter.queue.execute(() => adapter.ezsp.ezspChildIndex(networkAddress))) !== NO_CHILD;
+    },
+    disown: async () => undefined,
+    restoreChildren: async () => undefined,
   };
 }

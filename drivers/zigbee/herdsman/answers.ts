@@ -5,7 +5,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { unlessAborted } from '../../contract/waiting.ts';
 import { KNOWN, type ZclRequest } from '../radio.ts';
-import { unconfirmed } from './confirmed.ts';
+import { unconfirmedByZStack } from './frame-status.ts';
 
 /** Of the library's adapter. */
 export interface Answers {
@@ -37,7 +37,7 @@ export function guardAnswers(adapter: Answers): WaitAs {
     const request = sending.getStore();
     const status = (await unless(request?.known, dataRequest.apply(this, one))) ?? STATUS_SUCCESS;
     if (status === STATUS_SUCCESS || !request?.unconfirmed) return status;
-    request.unconfirmed(unconfirmed(status));
+    request.unconfirmed(unconfirmedByZStack(status));
     return STATUS_SUCCESS;
   };
   return (request, send) => sending.run(request, send);
@@ -45,6 +45,27 @@ export function guardAnswers(adapter: Answers): WaitAs {
 
 function until(known: AbortSignal, waiting: Waiting): Promise<unknown> {
   return unless(known, waiting.start().promise).finally(() => waiting.cancel());
+}
+
+/** Of the library: those that wait for a frame of the coordinator. */
+export type Waiters = ReadonlyMap<
+  number,
+  {
+    /** undefined: no one waits for it yet. */
+    timer?: NodeJS.Timeout;
+    timedout: boolean;
+    reject(error: Error): void;
+  }
+>;
+
+/** The library would wait for answers out of a closed port, for seconds each. */
+export function rejectWaiters(waiters: Waiters): void {
+  for (const waiter of waiters.values()) {
+    if (!waiter.timer) continue;
+    clearTimeout(waiter.timer);
+    waiter.timedout = true;
+    waiter.reject(new Error('the connection to the coordinator is gone'));
+  }
 }
 
 /**

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { completeFrame } from './cut-events.ts';
+import { completeFrame } from './credible.ts';
 
 const completed = (hex: string) => completeFrame(Buffer.from(hex, 'hex')).toString('hex');
 

@@ -2,19 +2,15 @@
  * What the library does when an EmberZNet coordinator says something by itself (emberAdapter.js, ezsp.js). These are
  * listeners, some asynchronous: what a frame makes them throw would end the process.
  */
+import { rejectWaiters, type Waiters } from './answers.ts';
+
 const LISTENERS = ['onStackStatus', 'onMessageSent', 'onTrustCenterJoin', 'watchdogCounters'] as const;
 
 /** Of the library's EmberAdapter. */
 export type EmberListeners = Record<(typeof LISTENERS)[number], (...values: unknown[]) => Promise<void>> & {
-  oneWaitress: { waiters: Map<number, Waiter> };
+  oneWaitress: { waiters: Waiters };
   onNcpNeedsResetAndInit(status: unknown): void;
 };
-interface Waiter {
-  /** undefined: no one waits for it yet. */
-  timer?: NodeJS.Timeout;
-  timedout: boolean;
-  reject(error: Error): void;
-}
 /** Of the library's Ezsp. */
 export interface CallbackReader {
   callbackDispatch(): void;
@@ -36,16 +32,9 @@ export function guardEmberListeners(adapter: EmberListeners, reader: CallbackRea
       // Shorter than the library believes.
     }
   };
-  // The library would wait for answers out of a closed port, for 10 s each.
   const { onNcpNeedsResetAndInit } = adapter;
   adapter.onNcpNeedsResetAndInit = function (this: EmberListeners, status) {
-    const { waiters } = this.oneWaitress;
-    for (const waiter of waiters.values()) {
-      if (!waiter.timer) continue;
-      clearTimeout(waiter.timer);
-      waiter.timedout = true;
-      waiter.reject(new Error('the connection to the coordinator is gone'));
-    }
+    rejectWaiters(this.oneWaitress.waiters);
     onNcpNeedsResetAndInit.call(this, status);
   };
 }

@@ -7,11 +7,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type Awaited, unless } from './answers.ts';
 import type { GuardedAsh } from './ember-port.ts';
-import { refusedByEmber, STATUS_OK, unconfirmedByEmber } from './ember-status.ts';
+import { EMBER_OK, refusedByEmber, unconfirmedByEmber } from './frame-status.ts';
 import type { Make, Queue } from './make.ts';
 import { answerApart, expectedOf, type Frame, type Given } from './own-answers.ts';
-import { actuate, openProofs, type Passage } from './proof.ts';
-import { Settled } from './sending.ts';
+import { openActuating, type Passage, Settled } from './sending.ts';
 
 /** EmberApsOption (UG100, Silicon Labs). */
 const OPTION = { routeDiscovery: 0x01_00, addressDiscovery: 0x10_00 } as const;
@@ -91,7 +90,7 @@ export function guardEmberSending(
   const awaiting = new AsyncLocalStorage<Awaited>();
   const underWay = new Set<UnderWay>();
   const { sendZclFrameToEndpoint, onMessageSent } = adapter;
-  const prove = openProofs((ezsp: Ezsp) => ezsp.ezspNop());
+  const actuate = openActuating((ezsp: Ezsp) => ezsp.ezspNop());
 
   adapter.sendZclFrameToEndpoint = async function (this: EmberSender, ...given) {
     const passage = passing.getStore();
@@ -119,7 +118,7 @@ export function guardEmberSending(
     sender.checkInterpanLock();
     const { ezsp, oneWaitress } = sender;
     const [, destination, , frame, timeout] = given;
-    const { gate, actuates, clock } = passage;
+    const { gate, actuates } = passage;
     const apsFrame = apsFrameOf(given);
     const data = frame.toBuffer();
     const write = () => leave(gate, () => taken(ezsp, one, apsFrame, data));
@@ -146,12 +145,7 @@ export function guardEmberSending(
     };
     underWay.add(one);
     try {
-      if (actuates) {
-        await Promise.all([prove(ezsp, clock), gate.released()]);
-        // Again, when it was held for so long that what was shown may not hold any more.
-        await prove(ezsp, clock);
-        await actuate(passage, write, () => closeLink(ezsp));
-      } else await write();
+      await (actuates ? actuate(ezsp, passage, write, () => closeLink(ezsp)) : write());
       if (expected === undefined) return undefined;
       const answer = waiter.start().promise;
       answer.catch(() => undefined);
@@ -163,7 +157,7 @@ export function guardEmberSending(
   }
 
   adapter.onMessageSent = function (this: EmberSender, status, type, destination, apsFrame, tag) {
-    if (status !== STATUS_OK && type === DIRECT)
+    if (status !== EMBER_OK && type === DIRECT)
       for (const one of underWay)
         if (one.destination === destination && isSame(one.apsFrame, apsFrame)) one.failed(status);
     return onMessageSent.call(this, status, type, destination, apsFrame, tag);
@@ -178,7 +172,7 @@ export function guardEmberSending(
 /** Rejects when the stack does not take the frame. */
 async function taken(ezsp: Ezsp, one: UnderWay, apsFrame: ApsFrame, data: Buffer): Promise<void> {
   const [status] = await ezsp.send(DIRECT, one.destination, apsFrame, data, 0, 0);
-  if (status !== STATUS_OK) throw new Settled(refusedByEmber(status));
+  if (status !== EMBER_OK) throw new Settled(refusedByEmber(status));
   one.apsFrame = apsFrame;
 }
 

@@ -1,6 +1,7 @@
 /** Coordinators with EmberZNet of Silicon Labs, by EZSP over ASH. */
+
+import { openEmberAddressing } from './addressing.ts';
 import { storeBackups } from './backup-store.ts';
-import { openEmberAddressing } from './ember-addressing.ts';
 import { backUpLinkKeys, type EmberKeys } from './ember-keys.ts';
 import { type CallbackReader, type EmberListeners, guardEmberListeners } from './ember-listeners.ts';
 import { type AshStream, calmAshParser } from './ember-parser.ts';

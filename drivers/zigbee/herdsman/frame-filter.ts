@@ -4,8 +4,7 @@
  */
 import { CLUSTER } from '../configure.ts';
 import { field } from '../values.ts';
-import { isCredible, isCredibleRecord } from './credible.ts';
-import { completeFrame } from './cut-events.ts';
+import { completeFrame, isCredible, isCredibleRecord } from './credible.ts';
 
 /** Of the library's Zcl.Frame. */
 interface Frame {

@@ -3,7 +3,7 @@ import type { Radio } from '../radio.ts';
 import type { BackupStore } from '../state-files.ts';
 import type { WaitAs } from './answers.ts';
 import type { Connection } from './connection.ts';
-import type { Passage } from './proof.ts';
+import type { Passage } from './sending.ts';
 import type { Permitted } from './strategy.ts';
 
 /** Of the library: its methods are changed. */

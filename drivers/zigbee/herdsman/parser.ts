@@ -1,5 +1,35 @@
-/** The library's reader of what its coordinator sends. */
-import { cutFrames } from './mt.ts';
+/**
+ * The library's reader of what its coordinator sends: frames of the 'Z-Stack Monitor and Test API' (TI SWRA198, clause 2), each
+ * SOF, length, two command bytes, data, and the exclusive or of all but the SOF.
+ */
+
+const SOF = 0xfe;
+const DATA_MAX = 250;
+/** SOF, length, command, and the check at the end. */
+const AROUND_DATA = 5;
+
+/** The whole frames in it, checked, and what may be the beginning of another: less than 255 bytes. */
+export function cutFrames(bytes: Buffer): { frames: Buffer[]; rest: Buffer } {
+  const frames: Buffer[] = [];
+  let at = bytes.indexOf(SOF);
+  while (at >= 0) {
+    const size = bytes[at + 1];
+    if (size === undefined) break;
+    const end = at + size + AROUND_DATA;
+    const isPossible = size <= DATA_MAX;
+    if (isPossible && end > bytes.length) break;
+    if (isPossible && isSound(bytes, at, end)) frames.push(bytes.subarray(at, end));
+    // What failed its check goes whole: a device chooses the bytes of its texts, and one may look like a frame.
+    at = bytes.indexOf(SOF, isPossible ? end : at + 1);
+  }
+  return { frames, rest: at < 0 ? Buffer.alloc(0) : Buffer.from(bytes.subarray(at)) };
+}
+
+function isSound(bytes: Buffer, at: number, end: number): boolean {
+  let check = 0;
+  for (let index = at + 1; index < end; index += 1) check ^= bytes[index] ?? 0;
+  return check === 0;
+}
 
 /** Of the data in an MT frame. */
 const MT_DATA_START = 4;

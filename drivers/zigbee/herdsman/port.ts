@@ -4,9 +4,10 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { field, integer } from '../values.ts';
+import { rejectWaiters, type Waiters } from './answers.ts';
 import type { Connection } from './connection.ts';
-import type { Gate } from './gate.ts';
-import { actuate, openProofs, type Passage } from './proof.ts';
+import { refusedByZStack } from './frame-status.ts';
+import { type Gate, openActuating, type Passage, Settled } from './sending.ts';
 
 /** SYS_PING (Z-Stack Monitor and Test API, 3.8.1.2): answered by the process that reads the port. */
 const PING_SUBSYSTEM = 1;
@@ -34,7 +35,7 @@ export interface Port {
   onUnpiParsed(frame: never): void;
   onPortClose(): void;
   open(): Promise<void>;
-  waitress: { waiters: ReadonlyMap<number, Waiter>; remove(waiter: number): void };
+  waitress: { waiters: Waiters; remove(waiter: number): void };
   /** All that is asked of it is `destroy`. */
   socketPort: { destroy(): void } | undefined;
   openSocketPort(): Promise<void>;
@@ -42,14 +43,6 @@ export interface Port {
   request(subsystem: number, command: string, ...rest: unknown[]): Promise<unknown>;
   /** Drops what is not sent, and the connection. */
   close(): Promise<void>;
-}
-
-/** For a frame of the coordinator. */
-interface Waiter {
-  /** undefined: no one waits for it yet. */
-  timer?: NodeJS.Timeout;
-  timedout: boolean;
-  reject(error: Error): void;
 }
 
 export interface GuardedPort {
@@ -70,16 +63,16 @@ export function guardPort(port: Port): GuardedPort {
   let begun: Port | undefined;
   const { request, open, onPortClose } = port;
 
-  const prove = openProofs((asked: Port) => request.call(asked, PING_SUBSYSTEM, ...PING));
+  const actuate = openActuating((asked: Port) => request.call(asked, PING_SUBSYSTEM, ...PING));
 
-  /** Rejects with the status as `refused`: the library would only say that it was not success. */
+  /** The library would only say that it was not success. */
   async function unlessRefused(to: Port, [payload, waiter, timeout]: unknown[]): Promise<unknown> {
     const args = [payload, waiter, timeout, EVERY_STATUS];
     const reply = await request.call(to, AF_SUBSYSTEM, DATA_REQUEST, ...args);
     const status = integer(field(field(reply, 'payload'), 'status'), 0, 0xff) ?? STATUS_SUCCESS;
     if (status === STATUS_SUCCESS) return reply;
     if (typeof waiter === 'number') to.waitress.remove(waiter);
-    throw Object.assign(new Error('the coordinator refused the frame'), { refused: status });
+    throw new Settled(refusedByZStack(status));
   }
 
   port.open = function (this: Port) {
@@ -90,26 +83,17 @@ export function guardPort(port: Port): GuardedPort {
   hearOwnNetwork(port);
   watchRestarts(port, () => begun);
 
-  // The library would wait for answers out of a closed port, for 6 s each.
   port.onPortClose = function (this: Port) {
     onPortClose.call(this);
-    for (const waiter of this.waitress.waiters.values()) {
-      if (!waiter.timer) continue;
-      clearTimeout(waiter.timer);
-      waiter.timedout = true;
-      waiter.reject(new Error('the connection to the coordinator is gone'));
-    }
+    rejectWaiters(this.waitress.waiters);
   };
 
   port.request = async function (this: Port, subsystem, command, ...rest) {
     const passage = passing.getStore();
     if (!passage || command !== DATA_REQUEST) return request.call(this, subsystem, command, ...rest);
     if (!passage.actuates) return request.call(leaving(this, passage.gate), subsystem, command, ...rest);
-    await Promise.all([prove(this, passage.clock), passage.gate.released()]);
-    // Again, when it was held for so long that what was shown may not hold any more.
-    await prove(this, passage.clock);
     const write = () => unlessRefused(leaving(this, passage.gate), rest);
-    return actuate(passage, write, () => this.close());
+    return actuate(this, passage, write, () => this.close());
   };
 
   // The library's own has neither TLS nor a deadline, and waits a second before it asks for the first time.

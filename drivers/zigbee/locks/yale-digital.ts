@@ -1,5 +1,5 @@
 /**
- * Yale's digital locks YMC 420 and YDM 60, and Solis. Their events end early (drivers/zigbee/herdsman/cut-events.ts) and come also when the
+ * Yale's digital locks YMC 420 and YDM 60, and Solis. Their events end early (drivers/zigbee/herdsman/credible.ts) and come also when the
  * bolt did not move, such as after a restart: only a report of the bolt shows where it is. Their simple descriptor does
  * not have the power configuration, which they report all the same.
  *

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cutFrames } from './mt.ts';
+import { cutFrames } from './parser.ts';
 
 /** Of TI's manual and of captures of CC2652 sticks: SYS_PING and its answer, ZDO_STATE_CHANGE_IND. */
 const PING = 'fe00210120';
