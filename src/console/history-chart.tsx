@@ -1,7 +1,7 @@
 /** Link quality and battery of a door's lock over the last days, hour by hour. */
 import { useSignal } from '@preact/signals';
 import type { z } from 'zod';
-import type { doorHistory } from '../resources/doors/history-schema.ts';
+import type { doorHistory } from '../resources/doors/list-schema.ts';
 import { call } from './api.ts';
 import { Chart } from './chart.tsx';
 import { Choice } from './edit-form.tsx';

@@ -1,5 +1,5 @@
 /** One door: what is known of it and how old that is, what is wanted and what the lock has, and the way to open it. */
-import type { DoorPending } from '../../resources/doors/pending-schema.ts';
+import type { DoorPending } from '../../resources/doors/list-schema.ts';
 import type { Door as DoorFields, DoorOptionsResult, DoorState } from '../../resources/doors/schema.ts';
 import { call, exchange, gatewayNow, mayDo } from '../api.ts';
 import { DoorActions } from '../door-actions.tsx';

@@ -10,17 +10,19 @@ import { whenUnreadable } from '../../platform/database/last-read.ts';
 import { openWaking } from '../../platform/waking.ts';
 import type { PendingClosing, Watch } from './closing-orders.ts';
 import {
+  abandonClosing,
   type Closing,
   type ClosingOrder,
   type ClosingOutcome,
   type ClosingsOptions,
+  endedIn,
+  failedIn,
   newClosing,
   openClosingRows,
   scheduleIn,
   storeIn,
   unstoredIn,
 } from './closing-orders.ts';
-import { abandonClosing, endedIn, failedIn } from './closing-outcome.ts';
 import { addressOf, deadlineOf, HELD_AT_MOST_MS, type LockAddress } from './lock-links.ts';
 import type { ClosingRow } from './openings-table.ts';
 import { type End, endOf, INTERNAL, offline } from './outcome.ts';

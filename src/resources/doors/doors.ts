@@ -16,6 +16,7 @@ import {
   edited,
   effectiveOf,
   insertDoor,
+  refuseUnsupported,
   storeWanted,
   travelling,
   type Wanted,
@@ -23,7 +24,7 @@ import {
 } from './edit.ts';
 import { reportedState } from './evaluated.ts';
 import type { LastReadDoors } from './last-read-doors.ts';
-import type { DoorQuery, DoorSummary } from './list-schema.ts';
+import type { DoorPending, DoorQuery, DoorSummary } from './list-schema.ts';
 import type { Counts, Listing } from './listing.ts';
 import { doorChanged } from './live-events.ts';
 import { LOCK, lastLockOf } from './lock.ts';
@@ -38,7 +39,6 @@ import {
   standingOpenOf,
 } from './openings-state.ts';
 import { attemptsOf, cancelIn, type PendingOptions, pendingOf } from './pending.ts';
-import type { DoorPending } from './pending-schema.ts';
 import {
   type Door,
   type DoorCreation,
@@ -47,7 +47,6 @@ import {
   type DoorUpdate,
   doorFields,
 } from './schema.ts';
-import { refuseUnsupported } from './supported.ts';
 import { type DoorRow, type DoorTable, existing } from './table.ts';
 import { lastUnlockOf, UNLOCK } from './unlock.ts';
 

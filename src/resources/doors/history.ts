@@ -5,7 +5,7 @@
 import type { LockReport } from '../../../drivers/contract/settings.ts';
 import type { DoorContext } from './context.ts';
 import type { Directory, Entry } from './directory.ts';
-import type { HistorySample } from './history-schema.ts';
+import type { HistorySample } from './list-schema.ts';
 import type { Locks } from './locks.ts';
 import { existing } from './table.ts';
 

@@ -1,8 +1,8 @@
-/** The list of doors: its filters, its orders, and its rows. */
+/** What is read of doors: their list, with its filters and orders; what waits for the lock of one; its history. */
 import { z } from '@hono/zod-openapi';
 import { DOOR_STATES, LOCK_STATES } from '../../../drivers/contract/settings.ts';
 import { identifier, looseId, pageLimitTo, pageOf, wholeNumber } from '../../platform/http/fields.ts';
-import { dateTime, doorFields, doorName, offlineReason } from './schema.ts';
+import { applyFailure, dateTime, doorFields, doorId, doorName, offlineReason } from './schema.ts';
 
 /** A hotel has hundreds of doors. */
 const PAGE_MAX = 250;
@@ -90,3 +90,61 @@ export const listQuery = z.strictObject({
 export type DoorQuery = z.infer<typeof listQuery>;
 
 export const briefQuery = listQuery.extend({ limit: pageLimitTo(BRIEF_MAX) });
+
+export const doorPending = z
+  .object({
+    id: doorId,
+    waiting: z.boolean().openapi({ description: 'Something is to be sent' }),
+    items: z
+      .array(
+        z.object({
+          configVersion: z.int(),
+          status: z
+            .enum(['queued', 'sent', 'acknowledged', 'refused', 'superseded', 'cancelled', 'expired'])
+            .openapi({
+              description:
+                'queued: not handed to the gateway of the lock, or lost by the lock · sent: handed to it, so the lock may have it · refused: the lock said no',
+            }),
+          fields: z.array(z.string()).openapi({ description: 'What was changed; none: all of a new door' }),
+          wantedBy: z.guid(),
+          wantedAt: dateTime,
+          sentAt: dateTime.nullable().openapi({ description: 'When it was first handed to the gateway' }),
+          endedAt: dateTime.nullable(),
+          failure: applyFailure.nullable(),
+          nextAttempt: dateTime.nullable(),
+        }),
+      )
+      .openapi({ description: 'The newest first; of earlier ones the last few' }),
+  })
+  .openapi('DoorPending');
+export type DoorPending = z.infer<typeof doorPending>;
+
+const DAYS_MAX = 90;
+const DAYS_DEFAULT = 7;
+
+const historySample = z.object({
+  at: z.iso.datetime().openapi({ description: 'The hour begins' }),
+  lqi: z.int().nullable(),
+  rssi: z.int().nullable(),
+  battery: z.int().nullable().openapi({ description: 'Percent' }),
+  batteryMillivolts: z
+    .int()
+    .nullable()
+    .openapi({ description: 'Under load, where the lock reports it, to 50 mV' }),
+});
+export type HistorySample = z.infer<typeof historySample>;
+
+export const doorHistory = z
+  .object({
+    doorId: z.guid(),
+    samples: z.array(historySample).openapi({
+      description: 'The oldest first; none of an hour in which nothing was heard of the lock',
+    }),
+  })
+  .openapi('DoorHistory');
+
+export const historyQuery = z.strictObject({
+  days: wholeNumber(DAYS_MAX)
+    .default(DAYS_DEFAULT)
+    .openapi({ default: DAYS_DEFAULT, description: 'How far back, until now' }),
+});

@@ -13,16 +13,16 @@ import type { Reconciler } from '../../services/reconcile/reconcile.ts';
 import type { DoorContext } from './context.ts';
 import { addressOf } from './lock-links.ts';
 import type { Locks } from './locks.ts';
+import { type DoorRow, existing } from './table.ts';
+import { localSeconds, localTimeOf } from './user-access.ts';
+import type { LockWork } from './user-apply.ts';
 import {
   type SettingsBody,
   type SettingsResult,
   storedSettings,
   type WantedSettings,
-} from './settings-schema.ts';
-import type { DoorSettingRow } from './settings-table.ts';
-import { type DoorRow, existing } from './table.ts';
-import { localSeconds, localTimeOf } from './user-access.ts';
-import type { LockWork } from './user-apply.ts';
+} from './user-schema.ts';
+import type { DoorSettingRow } from './users-table.ts';
 
 export interface LockSettingsOptions extends DoorContext {
   locks: Pick<Locks, 'report'>;

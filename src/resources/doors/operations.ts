@@ -3,14 +3,19 @@ import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../../platform/http/operation.ts';
 import { ROLES } from '../../platform/principal.ts';
 import type { Doors } from './doors.ts';
-import { doorHistory, historyQuery } from './history-schema.ts';
-import { briefQuery, doorPage, doorsInBriefPage, listQuery } from './list-schema.ts';
+import {
+  briefQuery,
+  doorHistory,
+  doorPage,
+  doorPending,
+  doorsInBriefPage,
+  historyQuery,
+  listQuery,
+} from './list-schema.ts';
 import { lockOperations } from './lock-operations.ts';
-import { doorPending } from './pending-schema.ts';
 import { createBody, door, doorId, doorOptionsResult, doorState, updateBody } from './schema.ts';
-import { settingsOperations } from './settings-operations.ts';
 import type { DoorSlice } from './slice.ts';
-import { userOperations } from './user-operations.ts';
+import { settingsOperations, userOperations } from './user-operations.ts';
 
 const params = z.object({ doorId });
 const tag = 'Doors';

@@ -8,7 +8,7 @@ import type { Configuration } from './configuration.ts';
 import type { DoorContext } from './context.ts';
 import type { Deliveries } from './deliveries.ts';
 import { acknowledgedOf, changedFields, storeWanted, wantedOf } from './edit.ts';
-import type { DoorPending } from './pending-schema.ts';
+import type { DoorPending } from './list-schema.ts';
 import type { DoorState } from './schema.ts';
 import type { DeliveryRow, DoorRow, DoorTable } from './table.ts';
 

@@ -1,14 +1,33 @@
-/** What opens a door for a time: the command to its lock, or the first pulse of its relay. Part of stand-open.ts. */
+/**
+ * What opens a door for a time, the command to its lock or the pulses of its relay, and what time does to it: ends, renewals, and
+ * commands to locks that were sent none yet. Part of stand-open.ts.
+ */
 import type { Clock } from '../../platform/clock.ts';
+import { whenUnreadable } from '../../platform/database/last-read.ts';
 import type { Busy } from './busy.ts';
-import { addressOf, deadlineOf, HELD_AT_MOST_MS } from './lock-links.ts';
-import type { StandOpenPhase } from './openings-table.ts';
+import { addressOf, DEADLINE_MS, deadlineOf, HELD_AT_MOST_MS } from './lock-links.ts';
+import type { StandOpenPhase, StandOpenRow } from './openings-table.ts';
 import { type End, endOf, offline } from './outcome.ts';
 import { mayHaveFired, type RelayHolds } from './relay-hold.ts';
-import type { TargetOptions } from './stand-open-order.ts';
-import { endedStrictly, relayOf } from './stand-open-order.ts';
-import type { Moment } from './stand-open-time.ts';
-import type { Delivery, Standing, StandingChanges, StandingOptions, Standings } from './standing.ts';
+import {
+  endedBy,
+  endedStrictly,
+  isGivenUp,
+  notFiredBecause,
+  relayOf,
+  type TargetOptions,
+} from './stand-open-order.ts';
+import { isOutdated, keptTime, type Moment } from './stand-open-time.ts';
+import {
+  auditedAs,
+  type Delivery,
+  intentOf,
+  postpone,
+  type Standing,
+  type StandingChanges,
+  type StandingOptions,
+  type Standings,
+} from './standing.ts';
 
 export interface StandOpenOptions extends StandingOptions, TargetOptions {
   busy: Busy;
@@ -99,4 +118,112 @@ export function deliverIn(options: StandOpenOptions, { all, holds, changes }: St
 function heldUntil(end: End, heldBefore: number, clock: Clock): number {
   if ('refusal' in end) return heldBefore;
   return end.result.outcome === 'unknown' ? clock.monotonic() + HELD_AT_MOST_MS : Number.NEGATIVE_INFINITY;
+}
+
+/** So often clocks and ends are looked at. */
+const TICK_MS = 1_000;
+const REST_MS = 60_000;
+
+type Retry = (standing: Standing) => Promise<void>;
+
+/** Sends the command to a lock that was sent none yet. */
+export function retryIn(options: StandOpenOptions, { store }: StandingChanges, deliver: Deliver): Retry {
+  const { clock, actuations, busy } = options;
+  async function retry(standing: Standing): Promise<void> {
+    const { row } = standing;
+    const sent: StandOpenRow = { ...row, phase: 'sent' };
+    const detail = { mac: row.mac, until: new Date(row.until_at).toISOString(), again: true };
+    const intent = intentOf(row);
+    await actuations.begin(intent, detail, () => void store(sent));
+    let delivery: Delivery = { outcome: 'waiting', reason: 'it was ended before it was sent' };
+    // Another lock may have been given to the door in the same commit.
+    if (!standing.isEnding && endedStrictly(row, options) === undefined) {
+      standing.row = sent;
+      standing.judgedFrom = clock.monotonic();
+      delivery = await deliver(standing, row.phase);
+    }
+    postpone(standing, delivery, clock);
+    await actuations.end(intent, auditedAs(delivery), { ...detail, ...delivery });
+  }
+  return async (standing) => {
+    if (busy.has(standing.row.door_id)) return;
+    standing.isSending = true;
+    try {
+      await busy.during(standing.row.door_id, () => retry(standing));
+    } finally {
+      standing.isSending = false;
+    }
+  };
+}
+
+export function lookIn(
+  options: StandOpenOptions,
+  { all, holds, changes, now }: StandOpenParts,
+  retry: Retry,
+) {
+  const { log } = options;
+  /** The next look does it again. */
+  const keep = (standing: Standing, work: Promise<unknown> | undefined) =>
+    void work?.catch((error) =>
+      log.error({ door: standing.row.door_id, err: error }, 'a door that stands open was not looked after'),
+    );
+
+  /** No clock lengthens it. */
+  function latch(standing: Standing, at: Moment): void {
+    const { row } = standing;
+    const left = Math.min(standing.endsAt - at.monotonic, row.until_at - at.wall);
+    standing.endsAt = at.monotonic + left;
+    if (left > 0 && isOutdated(row, at))
+      void changes.keep(standing, keptTime(left, Math.floor(at.wall + left), at));
+  }
+
+  function goOn(standing: Standing, at: Moment): void {
+    const { door_id: id, mac, phase } = standing.row;
+    const relay = relayOf(standing.row);
+    if (relay) {
+      keep(
+        standing,
+        holds.renew(id, relay)?.then((outcome) => changes.held(standing, outcome)),
+      );
+      return;
+    }
+    if (mac === null || phase !== 'waiting' || standing.isSending) return;
+    const isDue = standing.retryAt <= at.monotonic;
+    const isInTime = at.monotonic + DEADLINE_MS <= Math.min(standing.giveUpAt, standing.endsAt);
+    const lock = addressOf(standing.row);
+    if (isDue && isInTime && options.lockLinks.unreachable(lock) === undefined)
+      keep(standing, retry(standing));
+  }
+
+  function lookAt(standing: Standing, at: Moment): void {
+    latch(standing, at);
+    const { row, isSending } = standing;
+    const reason = standing.endsAt <= at.monotonic ? 'its time is over' : endedNow(row, options);
+    const isLate = isGivenUp(row) && standing.giveUpAt <= at.monotonic && !isSending;
+    if (reason !== undefined) keep(standing, changes.stop(standing, reason));
+    else if (isLate) keep(standing, changes.expire(standing));
+    else goOn(standing, at);
+  }
+
+  return (): number => {
+    const at = now();
+    for (const standing of all.values()) {
+      if (standing.isEnding) continue;
+      try {
+        lookAt(standing, at);
+      } catch (error) {
+        // The others end at their times all the same.
+        keep(standing, Promise.reject(error));
+      }
+    }
+    return all.size === 0 ? REST_MS : Math.max(0, Math.min(TICK_MS, holds.restMs()));
+  };
+}
+
+/** Why it has to end now. What cannot be read ends nothing, and its time is known without that. */
+function endedNow(row: StandOpenRow, options: StandOpenOptions): string | undefined {
+  return whenUnreadable(
+    () => endedBy(row, options.lastRead.door(row.door_id), options) ?? notFiredBecause(row, options),
+    () => undefined,
+  );
 }

@@ -23,10 +23,11 @@ import { openRelayHolds, RELAY_REPORTED_OPEN } from './relay-hold.ts';
 import {
   type Deliver,
   deliverIn,
+  lookIn,
   type StandOpenParts as Parts,
+  retryIn,
   type StandOpenOptions,
 } from './stand-open-delivery.ts';
-import { lookIn, retryIn } from './stand-open-look.ts';
 import {
   assertAllowed,
   auditedTarget,

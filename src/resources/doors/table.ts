@@ -2,8 +2,7 @@
 import type { Prepare, Statement } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { openingStatements } from './openings-table.ts';
-import { settingStatements } from './settings-table.ts';
-import { userStatements } from './users-table.ts';
+import { settingStatements, userStatements } from './users-table.ts';
 
 export interface DoorRow {
   id: string;

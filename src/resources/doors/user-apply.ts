@@ -12,8 +12,7 @@ import { addressOf } from './lock-links.ts';
 import type { Locks } from './locks.ts';
 import type { DoorRow } from './table.ts';
 import { accessOf } from './user-access.ts';
-import { changesOf, doorScheduleOf, scheduleName, type UserChange } from './user-changes.ts';
-import { wantedUserOf } from './user-wanted.ts';
+import { changesOf, doorScheduleOf, scheduleName, type UserChange, wantedUserOf } from './user-wanted.ts';
 
 export interface UserApplyOptions extends DoorContext {
   locks: Pick<Locks, 'report'>;

@@ -19,7 +19,7 @@ import type { Locks } from './locks.ts';
 import { noLock, offline } from './outcome.ts';
 import { type DoorRow, existing } from './table.ts';
 import { orderOf } from './user-apply.ts';
-import { doorScheduleOf, isAsWanted } from './user-changes.ts';
+import { doorScheduleOf, isAsWanted } from './user-wanted.ts';
 
 /** Who may see to the users of locks, and so follow this job. */
 export const ADMINISTRATORS: readonly [Role, ...Role[]] = ['front-desk-admin', 'service-tool'];

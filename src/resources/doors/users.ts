@@ -10,9 +10,8 @@ import type { Reconciler } from '../../services/reconcile/reconcile.ts';
 import type { DoorContext } from './context.ts';
 import type { Locks } from './locks.ts';
 import { type DoorRow, existing } from './table.ts';
+import { refuseBeyond } from './user-access.ts';
 import { type LockWork, openUserApplying } from './user-apply.ts';
-import { isAsWanted } from './user-changes.ts';
-import { refuseBeyond } from './user-limits.ts';
 import { openUserReading } from './user-reading.ts';
 import {
   type LockUser,
@@ -21,7 +20,7 @@ import {
   type UserBody,
   type UserQuery,
 } from './user-schema.ts';
-import { edited, NOTHING, storeUser, type WantedUser, wantedUserOf } from './user-wanted.ts';
+import { edited, isAsWanted, NOTHING, storeUser, type WantedUser, wantedUserOf } from './user-wanted.ts';
 import type { DoorUserRow, LockUserRow } from './users-table.ts';
 
 export interface LockUsersOptions extends DoorContext {
