@@ -11,7 +11,7 @@ import type { Earlier } from './unlock.ts';
  * EmberZNet lets a parent hold frames for sleeping children up to 30 s; five more seconds cover the routes to it
  * (HELD_AT_MOST_MS of the daemon).
  */
-export const HELD_AT_MOST_MS = 35_000;
+const HELD_AT_MOST_MS = 35_000;
 
 export interface HeldFrames {
   /** `before`: as `earlierAt` of an Unlock. */

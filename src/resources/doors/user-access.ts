@@ -25,7 +25,7 @@ const ZCL_EPOCH_MS = Date.UTC(2000, 0, 1);
 /**
  * A day of the standard ends at 23:59: an interval that ends at midnight lacks its last minute, and one over midnight is two.
  */
-export function weekDaySchedules(intervals: readonly WeeklyInterval[]): WeekDaySchedule[] {
+function weekDaySchedules(intervals: readonly WeeklyInterval[]): WeekDaySchedule[] {
   return intervals.flatMap(({ days, start, end }) => {
     const mask = ZCL_WEEK.reduce((bits, day, bit) => (days.includes(day) ? bits | (1 << bit) : bits), 0);
     if (end > start) return [scheduleOf(mask, start, end)];
