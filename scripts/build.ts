@@ -41,7 +41,8 @@ export async function buildConsole(root: string, outDir = join(root, 'dist/conso
 export const buildSimulators = (root: string, folder: string): Promise<void> =>
   bundle(root, 'test/simulators/simulate.ts', folder);
 
-async function bundle(root: string, entry: string, folder: string): Promise<void> {
+/** Of one program, of its modules and those of its libraries. */
+export async function bundle(root: string, entry: string, folder: string): Promise<void> {
   const { rolldown } = await import('rolldown');
   await using made = await rolldown({
     cwd: root,

@@ -195,6 +195,12 @@ describe('the package', () => {
     // Else the lines in the journal are perl's, which the unit starts.
     expect(unit).toMatch(/^SyslogIdentifier=gatehouse$/m);
 
+    // Profiles of products are read as data, and their YAML is for people.
+    const profiles = join(lib, 'config/profiles');
+    const products = readdirSync(profiles).filter((name) => name.endsWith('.yaml'));
+    for (const name of products) writeFileSync(join(profiles, name), 'none: [');
+    expect(products).toContain('gatehouse-io.yaml');
+
     const work = join(folder, 'work');
     mkdirSync(work);
     const devices = 'devices: [{ unitId: 1 }]';

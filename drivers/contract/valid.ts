@@ -8,7 +8,8 @@ export function valid<Schema extends z.ZodType>(
   value: Plain,
   code: Extract<DriverErrorCode, 'INVALID_OPTIONS' | 'INVALID_COMMAND'>,
 ): z.output<Schema> {
-  const result = schema.safeParse(value);
+  // Options are read once: zod would write a program for each part of the schema, and run it once.
+  const result = schema.safeParse(value, { jitless: code === 'INVALID_OPTIONS' });
   if (result.success) return result.data;
   throw new DriverError(code, z.prettifyError(result.error));
 }

@@ -38,8 +38,7 @@ import { readRegisters, write } from './messages.ts';
 import { checkedOptions, isModbusTcp, type ModbusOptions, withTurnaround } from './options.ts';
 import { sentByName } from './orders.ts';
 import { probeAddress } from './probe.ts';
-import { profileSchema } from './profile.ts';
-import type { Profile } from './profile-shape.ts';
+import { type Profile, profileShape } from './profile-shape.ts';
 import { type EndPulse, type Fire, openEndPulse, openPulse } from './pulses.ts';
 import { blockOf, numberAt, refusalOf, registersIn, registersOf } from './registers.ts';
 import { firedRelaysOf, openRelayWatch, type RelayWatch } from './relay-watch.ts';
@@ -48,9 +47,9 @@ import { openWatchdogExpiry, type WatchdogExpiry } from './watchdog-expiry.ts';
 import { watchdogGuardOf } from './watchdog-guard.ts';
 import { openWatchdogTest, type TestWatchdog } from './watchdog-test.ts';
 
-/** As configured, with the profiles that are named there. */
+/** As configured, with the profiles that are named there. What cannot be true of one is looked for where it is read (profile.ts). */
 const driverOptions = checkedOptions
-  .safeExtend({ profiles: z.record(z.string().max(4_096), profileSchema) })
+  .safeExtend({ profiles: z.record(z.string().max(4_096), profileShape) })
   .transform(withTurnaround);
 
 export const openModbus: OpenDriver = openModbusOn((options, ...rest) =>

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { readProfile } from '../../src/platform/config/profiles.ts';
 
 /** A file of this tree, the text of one that is made, or a link. `executable`: mode 755; the other files have 644. */
 export type Entry = ({ from: string } | { text: string | Buffer } | { target: string }) & {
@@ -20,13 +21,16 @@ const DOC = 'usr/share/doc/gatehouse';
 /** What drivers/bus/rs485-mode.ts runs. */
 export const RS485_MODE = 'drivers/bus/rs485-mode';
 
+/** As YAML, for people, and as data (src/platform/config/profiles.ts). */
+const PROFILES = 'config/profiles';
+
 /** Of this tree, at the same place below LIB. What is loaded by its path and not bundled. */
 const AS_HERE = [
   'src/start.js',
   'src/platform/field/host/start-host.js',
   'src/platform/database/wal-checkpoint-thread.js',
   'src/platform/database/migrations',
-  'config/profiles',
+  PROFILES,
   'config/gatehouse.example.yaml',
   'node_modules/better-sqlite3/package.json',
   'node_modules/better-sqlite3/lib',
@@ -85,6 +89,10 @@ export function filesOfTree(
     contents.set(`${LIB}/${path}`, { from: join(root, path) });
   for (const path of filesIn(dist, '.').filter((path) => !/^\.\/(?:console|simulate)\/.*\.map$/.test(path)))
     contents.set(join(LIB, 'dist', path), { from: join(dist, path) });
+  for (const path of filesIn(root, PROFILES).filter((path) => path.endsWith('.yaml')))
+    contents.set(`${LIB}/${path.replace(/yaml$/, 'json')}`, {
+      text: JSON.stringify(readProfile(join(root, path))),
+    });
   contents.set(CURRENT, { target: 'base' });
   contents.set(`${LIB}/${RS485_MODE}`, { from: helper, executable: true });
   contents.set(`${LIB}/bin/node`, { from: join(node, 'bin/node'), executable: true });

@@ -1,9 +1,10 @@
 /**
- * Loads the profiles that it is given as a start does: the daemon reads and checks their files, and the host of the buses checks
- * what it is handed once more. Says what that took, in a process that has done nothing before.
+ * Loads the profiles that it is given as a start does: the daemon checks them with its configuration and hands them to the host of
+ * the buses, which looks at the shape of what it is handed. Says what that took, in a process that has done nothing before.
  */
-import { profileSchema } from '../../../drivers/modbus/profile.ts';
-import { linkOptions } from '../../../src/platform/config/profiles.ts';
+import { valid } from '../../../drivers/contract/valid.ts';
+import { profileShape } from '../../../drivers/modbus/profile-shape.ts';
+import { linkOptions, profileProblems } from '../../../src/platform/config/profiles.ts';
 
 export interface ProfileLoad {
   /** Of the processor: reading is all that it waits for. */
@@ -24,10 +25,12 @@ function heapBytes(): number {
 
 const before = heapBytes();
 const begun = process.threadCpuUsage();
-const { profiles } = linkOptions(link) as { profiles: Record<string, unknown> };
-const checked = Object.values(profiles).map((one) => profileSchema.parse(one));
+const problems = profileProblems([link], () => false);
+const { profiles } = linkOptions(link) as { profiles: { [name: string]: string } };
+const handed = Object.values(profiles).map((one) => valid(profileShape, one, 'INVALID_OPTIONS'));
 const { user, system } = process.threadCpuUsage(begun);
 const milliseconds = (user + system) / 1_000;
 const bytes = heapBytes() - before;
-if (checked.length !== process.argv.length - 2) throw new Error('not every profile was loaded');
+if (problems.length > 0) throw new Error(JSON.stringify(problems));
+if (handed.length !== process.argv.length - 2) throw new Error('not every profile was loaded');
 console.log(JSON.stringify({ milliseconds, bytes } satisfies ProfileLoad));
