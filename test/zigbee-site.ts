@@ -48,7 +48,11 @@ const PATIENCE = { timeout: 45_000, interval: 20 };
 /** Until it holds; for what processes other than this one do. */
 export const waitFor = <T>(condition: () => T | Promise<T>): Promise<T> => vi.waitFor(condition, PATIENCE);
 
-export async function openZigbeeSite(plans: readonly [GatewayPlan, GatewayPlan]): Promise<ZigbeeSite> {
+/** `more` of the configuration; `networks`: each gateway has one of its own. */
+export async function openZigbeeSite(
+  plans: readonly [GatewayPlan, GatewayPlan],
+  { more = {}, networks = 'one' }: { more?: object; networks?: 'one' | 'two' } = {},
+): Promise<ZigbeeSite> {
   await using stack = new AsyncDisposableStack();
   const open = async (index: 0 | 1) => ({
     deviceId: IDS[index],
@@ -61,8 +65,14 @@ export async function openZigbeeSite(plans: readonly [GatewayPlan, GatewayPlan])
     protocol: 'zigbee',
     options: { port, adapter, manufacturerCode: MANUFACTURER },
   }));
-  const zgates = IDS.map((deviceId) => ({ deviceId, link: linkOf(deviceId), networkId: NETWORK }));
-  const site = stack.use(await openTestSite({ more: { links, zgates, networks: [{ id: NETWORK }] } }));
+  const networkOf = (deviceId: string) => (networks === 'two' ? deviceId : NETWORK);
+  const zgates = IDS.map((deviceId) => ({
+    deviceId,
+    link: linkOf(deviceId),
+    networkId: networkOf(deviceId),
+  }));
+  const ids = [...new Set(IDS.map(networkOf))].map((id) => ({ id }));
+  const site = stack.use(await openTestSite({ more: { links, zgates, networks: ids, ...more } }));
   const { daemon, tokens } = site;
   const call: ZigbeeSite['call'] = (method, path, body) =>
     daemon.call(method, path, tokens[path.startsWith('/access') ? 'front-desk-admin' : 'service-tool'], body);

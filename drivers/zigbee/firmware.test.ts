@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { folder, LOCK } from '../../test/drivers/zigbee/gateway.ts';
+import { manualClock } from '../../test/manual-clock.ts';
 import { otaFile } from '../../test/ota-file.ts';
 import { openFirmware } from './firmware.ts';
 import type { Radio } from './radio.ts';
@@ -35,14 +36,16 @@ function openTestbed({ answers = true } = {}) {
     },
     device: () => ({ softwareBuild: '1.0' }),
   };
+  const clock = manualClock();
   const firmware = openFirmware({
     radio: () => radio as unknown as Radio,
     configurer: { configure: async () => [], read: async () => answers },
-    context: { log: { debug() {}, info() {}, warn() {}, error() {} }, report() {} },
+    context: { log: { debug() {}, info() {}, warn() {}, error() {} }, report() {}, clock },
     outbox: { emit: (_, data) => void ends.push(data), emitDurably: async () => undefined },
   });
   return {
     firmware,
+    clock,
     began,
     ends,
     succeed: () => sending?.resolve({ updated: true }),
@@ -83,6 +86,22 @@ it('of a lock that leaves the network: the next lock need not wait for the libra
   await expect.poll(() => ends).toMatchObject([{ hwId: LOCK, outcome: 'failed', reason }]);
   const other = { ...lock, ieee: '00158d0001000002' };
   await expect.poll(() => firmware.begin(other, firmwareFile()).then(() => 'begun')).toBe('begun');
+});
+
+it('of a lock that is off when it is cancelled: the next lock need not wait, and this one until the library lets it go', async () => {
+  const { firmware, began, ends, lose, clock } = openTestbed();
+  await firmware.begin(lock, firmwareFile());
+  await expect.poll(() => began).toEqual([LOCK]);
+  firmware.cancel(LOCK);
+  await clock.advance(5_000);
+  await expect.poll(() => ends).toMatchObject([{ hwId: LOCK, outcome: 'cancelled' }]);
+  const again = () => firmware.begin(lock, firmwareFile());
+  await expect(again()).rejects.toMatchObject({
+    code: 'BUSY',
+    message: expect.stringContaining('last update'),
+  });
+  lose('timeout');
+  await expect.poll(() => again().then(() => 'begun')).toBe('begun');
 });
 
 it('that the lock does not confirm: its version is not known', async () => {

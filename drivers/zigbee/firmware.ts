@@ -15,6 +15,8 @@ const SOFTWARE_BUILD = 0x40_00;
 const REASON_MAX = 128;
 /** How often a lock that has just restarted with new firmware is asked what it runs now. */
 const READ_BACK_TRIES = 3;
+/** A lock that is there asks for its next block within that time, and is told of the end. */
+const CANCEL_MS = 5_000;
 
 export interface Firmware {
   /** Resolves once it has begun. Rejects with BUSY, or INVALID_COMMAND when there is no such file, or it is no firmware. */
@@ -28,12 +30,13 @@ export interface Firmware {
 export interface FirmwareOptions {
   radio(): Radio;
   configurer: Configurer;
-  context: Pick<DriverContext, 'log' | 'report'>;
+  context: Pick<DriverContext, 'log' | 'report' | 'clock'>;
   outbox: Outbox;
 }
 
 export function openFirmware({ radio, configurer, context, outbox }: FirmwareOptions): Firmware {
   let current: { ieee: string; cancelled: boolean; gone: PromiseWithResolvers<never> } | undefined;
+  const library = sendingBy(radio, context);
 
   function progress(hwId: string, percent: number, remainingSeconds: number): void {
     const state: FirmwareProgress = {
@@ -42,13 +45,6 @@ export function openFirmware({ radio, configurer, context, outbox }: FirmwareOpt
       remainingSeconds: Number.isFinite(remainingSeconds) && remainingSeconds >= 0 ? remainingSeconds : null,
     };
     context.report({ subject: `firmware:${hwId}`, state });
-  }
-
-  /** The library ends only what it sends: not while the lock has yet to ask, nor in the moment in which the lock is notified. */
-  function endSending(ieee: string): void {
-    Promise.resolve()
-      .then(() => radio().abortUpdate(ieee))
-      .catch((error) => context.log.debug({ lock: ieee, err: error }, 'there is no update to end any more'));
   }
 
   async function update(
@@ -61,10 +57,10 @@ export function openFirmware({ radio, configurer, context, outbox }: FirmwareOpt
     try {
       const onProgress = (percent: number, left: number) => {
         if (current === one) progress(ieee, percent, left);
-        if (one.cancelled) endSending(ieee);
+        if (one.cancelled) library.end(ieee);
       };
-      // The library waits 150 s for the next request of a lock that has left, and the other locks would wait as long.
-      const sending = radio().update(ieee, { file, ...image }, onProgress);
+      // The library waits 150 s for the next request of a lock that is gone, and the other locks would wait as long.
+      const sending = library.send(ieee, { file, ...image }, onProgress);
       const { updated, present } = await Promise.race([sending, one.gone.promise]);
       if (updated) return { outcome: 'updated', reason: null };
       return { outcome: 'refused', reason: whyNot(image, present) };
@@ -98,6 +94,8 @@ export function openFirmware({ radio, configurer, context, outbox }: FirmwareOpt
   return {
     async begin(lock, file) {
       if (current) throw new DriverError('BUSY', `lock ${current.ieee} is given firmware already`);
+      if (library.holds(lock.ieee))
+        throw new DriverError('BUSY', `lock ${lock.ieee} may still ask for a block of its last update`);
       const gone = Promise.withResolvers<never>();
       gone.promise.catch(() => undefined);
       current = { ieee: lock.ieee, cancelled: false, gone };
@@ -114,9 +112,11 @@ export function openFirmware({ radio, configurer, context, outbox }: FirmwareOpt
         });
     },
     cancel(ieee) {
-      if (current?.ieee !== ieee) return;
+      if (current?.ieee !== ieee || current.cancelled) return;
       current.cancelled = true;
-      endSending(ieee);
+      library.end(ieee);
+      const { gone } = current;
+      void context.clock.sleep(CANCEL_MS).then(() => gone.reject(new Error('it was cancelled')));
     },
     left(ieee) {
       if (current?.ieee === ieee)
@@ -134,4 +134,28 @@ function whyNot(file: OtaImage, lock: OtaImage): string {
 
 function makeOf({ manufacturerCode, imageType }: OtaImage): string {
   return `manufacturer ${hex(manufacturerCode, 4)}, image type ${imageType}`;
+}
+
+/** What of updates is the library's, and so outlasts ours. */
+function sendingBy(radio: () => Radio, { log }: Pick<DriverContext, 'log'>) {
+  const unsettled = new Set<string>();
+  return {
+    /** It still waits for a request of the lock. */
+    holds: (ieee: string) => unsettled.has(ieee),
+    async send(...given: Parameters<Radio['update']>) {
+      const [ieee] = given;
+      unsettled.add(ieee);
+      try {
+        return await radio().update(...given);
+      } finally {
+        unsettled.delete(ieee);
+      }
+    },
+    /** It ends only what it sends: not while the lock has yet to ask, nor in the moment in which the lock is notified. */
+    end(ieee: string): void {
+      Promise.resolve()
+        .then(() => radio().abortUpdate(ieee))
+        .catch((error) => log.debug({ lock: ieee, err: error }, 'there is no update to end any more'));
+    },
+  };
 }

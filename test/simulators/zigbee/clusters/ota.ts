@@ -129,7 +129,7 @@ function fetching({ time, plan, firmware, ask, restarted }: OtaOptions, progress
       if (!isOurs || size > IMAGE_MAX || size < HEADER_BYTES || version === firmware.version)
         return succeeded;
       progress.download?.timer();
-      const before = progress.interrupted;
+      const before = progress.download ?? progress.interrupted;
       const fresh = { version, image: Buffer.alloc(size), offset: 0 };
       const start = before?.version === version && before.image.length === size ? before : fresh;
       progress.download = { ...start, endpoint, retries: 0, timer: () => undefined };
