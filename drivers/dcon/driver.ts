@@ -10,7 +10,7 @@
  */
 
 import { z } from 'zod';
-import { type Bus, openBus, openPort } from '../bus/bus.ts';
+import { openBus, openPort } from '../bus/bus.ts';
 import { whenAsked } from '../bus/exchange.ts';
 import { characterMs } from '../bus/options.ts';
 import type { OpenPort } from '../bus/port.ts';
@@ -22,12 +22,12 @@ import {
   type Plain,
 } from '../contract/driver.ts';
 import { valid } from '../contract/valid.ts';
-import { type EventQueue, openEventQueue } from '../rs485/event-queue.ts';
+import { openEventQueue } from '../rs485/event-queue.ts';
 import { type Commands, commonCommands, executing, type LinkParts, runLink } from '../rs485/link.ts';
-import { type Mutex, openMutex } from '../rs485/mutex.ts';
+import { openMutex } from '../rs485/mutex.ts';
 import { RUN_OUT_SHARE, underTest } from '../rs485/watchdog-feed.ts';
 import { aa } from './messages.ts';
-import { type Module, openModule } from './module.ts';
+import { type Module, type ModuleLink, openModule } from './module.ts';
 import { moduleTypeSchema, moduleTypesWith } from './module-types.ts';
 import { type Modules, openModules } from './modules.ts';
 import { dconOptions } from './options.ts';
@@ -63,12 +63,23 @@ export async function openDconOn(
   const gapMs = characterMs(options);
   const bus = await openBus({ options, openPort: port, clock, log, gapMs }, signal);
   const events = openEventQueue({ emit: context.emit, clock, log });
-  const bringUpMutex = openMutex(MODULES_MAX);
   const feeding = openHostWatchdogFeed(options.hostWatchdogMs, clock.monotonic());
-  const link: Link = { bus, options, context, events, feeding, bringUpMutex, tests: 0 };
+  const link: Link = {
+    bus,
+    options,
+    typeOf: moduleTypesWith(options.types),
+    context,
+    events,
+    feeding,
+    bringUpMutex: openMutex(MODULES_MAX),
+    tests: 0,
+    assertFed: () => assertFed(link),
+    holdFeeds: () => holdFeeds(link, modules.all()),
+    wasStarved: () => feeding.wasWithheld(clock.monotonic()),
+  };
   const modules: Modules = openModules(
     options.devices.map(({ address }) => address),
-    (address) => moduleOf(link, address, () => modules.all()),
+    (address) => openModule(link, address, hwIdOf(context, address)),
   );
   return {
     run: (runSignal) => run(link, modules, runSignal),
@@ -77,56 +88,36 @@ export async function openDconOn(
   };
 }
 
-interface Link {
-  bus: Bus;
+interface Link extends ModuleLink {
   options: z.output<typeof driverOptions>;
-  context: DriverContext;
-  events: EventQueue;
   feeding: HostWatchdogFeed;
-  /** In which modules are brought up. */
-  bringUpMutex: Mutex;
   /** Watchdogs that are tested now: none is fed meanwhile. */
   tests: number;
 }
 
-function moduleOf(link: Link, address: number, all: () => readonly Module[]): Module {
-  const { bus, options, context, events, feeding, bringUpMutex } = link;
-  return openModule({
-    address,
-    hwId: hwIdOf(context, address),
-    bus,
-    framing: options,
-    pollEveryMs: options.pollEveryMs,
-    watchdogMs: options.hostWatchdogMs,
-    typeOf: moduleTypesWith(options.types),
-    context,
-    addEvent: events.add,
-    bringUpMutex,
-    assertFed() {
-      if (link.tests > 0)
-        throw new DriverError(
-          'BUSY',
-          'a watchdog of this bus is being tested, and no module is fed meanwhile: fire it when the test is over',
-        );
+function assertFed({ tests }: Link): void {
+  if (tests > 0)
+    throw new DriverError(
+      'BUSY',
+      'a watchdog of this bus is being tested, and no module is fed meanwhile: fire it when the test is over',
+    );
+}
+
+function holdFeeds(link: Link, modules: readonly Module[]): Disposable {
+  if (link.tests > 0)
+    throw new DriverError('BUSY', 'another watchdog of this bus is being tested: wait for its end');
+  const pulsing = modules.find((one) => one.isPulsing());
+  if (pulsing)
+    throw new DriverError(
+      'BUSY',
+      `module ${aa(pulsing.address)} has an output on, which the test would end, as it feeds no module of the bus: wait for the end of its pulse, or end its stand-open`,
+    );
+  link.tests += 1;
+  return {
+    [Symbol.dispose]() {
+      link.tests -= 1;
     },
-    holdFeeds() {
-      if (link.tests > 0)
-        throw new DriverError('BUSY', 'another watchdog of this bus is being tested: wait for its end');
-      const pulsing = all().find((one) => one.isPulsing());
-      if (pulsing)
-        throw new DriverError(
-          'BUSY',
-          `module ${aa(pulsing.address)} has an output on, which the test would end, as it feeds no module of the bus: wait for the end of its pulse, or end its stand-open`,
-        );
-      link.tests += 1;
-      return {
-        [Symbol.dispose]() {
-          link.tests -= 1;
-        },
-      };
-    },
-    wasStarved: () => feeding.wasWithheld(context.clock.monotonic()),
-  });
+  };
 }
 
 function hwIdOf({ linkId }: DriverContext, address: number): string {

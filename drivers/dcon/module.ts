@@ -7,8 +7,8 @@ import type { Pulse, Pulsed, WatchdogTested } from '../contract/rs485.ts';
 import type { Rs485Apply } from '../contract/settings.ts';
 import { openNotifier } from '../contract/waiting.ts';
 import { areSame } from '../rs485/carries.ts';
-import type { DeviceEvent } from '../rs485/event-queue.ts';
-import { type Mutex, openMutex } from '../rs485/mutex.ts';
+import type { EventQueue } from '../rs485/event-queue.ts';
+import { openMutex } from '../rs485/mutex.ts';
 import { openPolling, type Polling } from '../rs485/registry.ts';
 import { openRelayFaults } from '../rs485/relay-faults.ts';
 import { openWatchdogFeed, openWatchdogPauses } from '../rs485/watchdog-feed.ts';
@@ -24,21 +24,14 @@ import { type ModuleParts, newState, unsafeSince } from './state.ts';
 import { abandonOutputs, closeOutputs, endPulse, keepOff, outputsGone } from './switch-off.ts';
 import { testWatchdog, type WatchdogSilence } from './watchdog-test.ts';
 
-export interface ModuleOptions {
-  address: number;
-  hwId: string;
+/** What the modules of a link have in common. */
+export interface ModuleLink
+  extends Pick<ModuleParts, 'typeOf' | 'wasStarved' | 'assertFed' | 'bringUpMutex'>,
+    Pick<WatchdogSilence, 'holdFeeds'> {
   bus: Bus;
-  framing: Framing;
-  pollEveryMs: number;
-  watchdogMs: number;
-  /** Of the site and of Gatehouse, by what a module calls itself. */
-  typeOf: ModuleParts['typeOf'];
+  options: Framing & { pollEveryMs: number; hostWatchdogMs: number };
   context: DriverContext;
-  addEvent(event: DeviceEvent): void;
-  wasStarved(): boolean;
-  assertFed(): void;
-  holdFeeds: WatchdogSilence['holdFeeds'];
-  bringUpMutex: Mutex;
+  events: EventQueue;
 }
 
 export interface Module {
@@ -77,9 +70,9 @@ export interface Module {
 /** Polls feed the watchdog where `~**` does not. Some may be lost, and some answers late ones of other modules. */
 const POLLS_PER_WATCHDOG = 12;
 
-export function openModule(options: ModuleOptions): Module {
-  const { address, hwId, bus, framing, pollEveryMs, watchdogMs } = options;
-  const { parts, report } = openParts(options);
+export function openModule(link: ModuleLink, address: number, hwId: string): Module {
+  const { bus, options, context } = link;
+  const { parts, report } = openParts(link, address, hwId);
   const { state } = parts;
   let running: { polling: Polling; signal: AbortSignal } | undefined;
   let isTested = false;
@@ -87,8 +80,8 @@ export function openModule(options: ModuleOptions): Module {
     address,
     hwId,
     async run(signal) {
-      const everyMs = Math.min(pollEveryMs, watchdogMs / POLLS_PER_WATCHDOG);
-      using polling = openPolling(bus, pollOf(parts, framing, everyMs));
+      const everyMs = Math.min(options.pollEveryMs, options.hostWatchdogMs / POLLS_PER_WATCHDOG);
+      using polling = openPolling(bus, pollOf(parts, options, everyMs));
       running = { polling, signal };
       const failed = new AbortController();
       const working = AbortSignal.any([signal, failed.signal]);
@@ -111,7 +104,7 @@ export function openModule(options: ModuleOptions): Module {
     async testWatchdog(relay, signal) {
       if (!running) throw new DriverError('DEVICE_OFFLINE', `module ${aa(address)} is not asked any more`);
       const { polling, signal: working } = running;
-      const silence = { polling, holdFeeds: options.holdFeeds };
+      const silence = { polling, holdFeeds: link.holdFeeds };
       isTested = true;
       try {
         return await testWatchdog(parts, relay, silence, AbortSignal.any([signal, working]));
@@ -121,7 +114,7 @@ export function openModule(options: ModuleOptions): Module {
     },
     isTested: () => isTested,
     isLeftAlone: () => state.isLeftAlone,
-    isPulsing: () => parts.pulses.live(options.context.clock.monotonic()) !== 0,
+    isPulsing: () => parts.pulses.live(context.clock.monotonic()) !== 0,
     close: (signal) => closeOutputs(parts, signal),
     outputsGone: (signal) => outputsGone(parts, signal),
     abandon: () => abandonOutputs(parts),
@@ -141,13 +134,14 @@ export function openModule(options: ModuleOptions): Module {
   };
 }
 
-function openParts(options: ModuleOptions): {
-  parts: ModuleParts;
-  report: () => void;
-} {
-  const { address, hwId, bus, framing, watchdogMs, context, addEvent, wasStarved, assertFed, bringUpMutex } =
-    options;
+function openParts(
+  { bus, options, typeOf, context, events, wasStarved, assertFed, bringUpMutex }: ModuleLink,
+  address: number,
+  hwId: string,
+): { parts: ModuleParts; report: () => void } {
   const { clock, log } = context;
+  const { hostWatchdogMs: watchdogMs } = options;
+  const { add: addEvent } = events;
   const state = newState({ address, hwId }, clock.monotonic());
   const inUse = () => state.applied?.settings.ioPins ?? {};
   const inputs = openInputs({ hwId, clock, inUse, addEvent });
@@ -193,7 +187,7 @@ function openParts(options: ModuleOptions): {
     exchange: (exchange, order, signal) => bus.exchange(feeding(exchange), order, signal),
     outstanding: bus.outstanding,
   };
-  const runner = openScriptRunner(fedBus, framing, clock, armed, unarmed);
+  const runner = openScriptRunner(fedBus, options, clock, armed, unarmed);
   const parts: ModuleParts = {
     state,
     pulses,
@@ -204,7 +198,7 @@ function openParts(options: ModuleOptions): {
     ...openNotifiers(clock),
     faults,
     watchdogMs,
-    typeOf: options.typeOf,
+    typeOf,
     clock,
     log,
     assertFed,

@@ -11,13 +11,12 @@ import { GatehouseError } from '../../platform/errors.ts';
 import { type Caller, type Role, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import type { Conclude, JobWork, ResumeJob } from '../../services/jobs/job-order.ts';
 import type { Reported } from '../../services/reconcile/reported.ts';
-import { answering } from './answering.ts';
 import type { CommunicationBody } from './bus-schema.ts';
 import type { Bus, Buses } from './buses.ts';
 import type { Rs485Context } from './context.ts';
 import type { Keys } from './keys.ts';
 import type { PolledAddresses } from './polled-addresses.ts';
-import { existing, type Rs485Row } from './table.ts';
+import { answering, existing, type Rs485Row } from './table.ts';
 
 export const READDRESSERS: readonly [Role, ...Role[]] = ['service-tool'];
 

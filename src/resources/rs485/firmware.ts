@@ -18,13 +18,12 @@ import { fileNotPossible } from '../../platform/firmware-file.ts';
 import type { Caller, Role } from '../../platform/principal.ts';
 import type { JobWork, ReportProgress, ResumeJob } from '../../services/jobs/job-order.ts';
 import type { Reported } from '../../services/reconcile/reported.ts';
-import { answering } from './answering.ts';
 import type { FirmwareBody } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
 import type { Rs485Context } from './context.ts';
 import { assertFits, type FirmwareImage, readImage } from './firmware-image.ts';
 import type { Rs485Device } from './schema.ts';
-import { existing, type Rs485Row, type Rs485Table } from './table.ts';
+import { answering, existing, type Rs485Row, type Rs485Table } from './table.ts';
 
 export const OSDP_FIRMWARE = 'osdp-firmware';
 export const UPDATERS: readonly [Role, ...Role[]] = ['service-tool'];

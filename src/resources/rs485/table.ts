@@ -1,6 +1,9 @@
 /** The only SQL over RS-485 devices. */
+
+import type { Rs485Report } from '../../../drivers/contract/settings.ts';
 import type { Prepare } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
+import type { Known } from '../../services/reconcile/reported.ts';
 
 type Text = string | null;
 
@@ -196,5 +199,17 @@ export function existing(table: Pick<Rs485Table, 'device'>, deviceId: string): R
   throw new GatehouseError(
     'NOT_FOUND',
     `There is no RS-485 device ${deviceId}: it was retired, or never found.`,
+  );
+}
+
+/** What is known of the device, and where it answers. Throws DEVICE_OFFLINE. */
+export function answering(
+  { address, bus }: Rs485Row,
+  known: Known<Rs485Report> | undefined,
+): { address: number; state: Rs485Report | undefined } {
+  if (known?.connected === true && address !== null) return { address, state: known.state };
+  throw new GatehouseError(
+    'DEVICE_OFFLINE',
+    `Nothing was sent: the device does not answer. See to its supply and wiring; if its address was changed, a scan of the bus finds it (gatehouse bus scan ${bus}).`,
   );
 }
