@@ -62,7 +62,7 @@ export async function openDconOn(
   // A carriage return ends a frame; the module needs no silence, only time to let go of the wire.
   const gapMs = characterMs(options);
   const bus = await openBus({ options, openPort: port, clock, log, gapMs }, signal);
-  const events = openEventQueue({ emit: context.emit, clock, log });
+  const events = openEventQueue(context);
   const feeding = openHostWatchdogFeed(options.hostWatchdogMs, clock.monotonic());
   const link: Link = {
     bus,

@@ -27,7 +27,7 @@ export interface InputsOptions {
 }
 
 export function openInputs({ hwId, clock, inUse, addEvent }: InputsOptions): Inputs {
-  const counts = openInputCounts({ clock, addEvent: addEvent });
+  const counts = openInputCounts(clock, addEvent);
   let levels: number | undefined;
   /** Levels of the reading before, for what the latch remembers lies between two. */
   let before = 0;

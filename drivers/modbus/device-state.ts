@@ -1,10 +1,12 @@
 /** What is known of one device, and the report of it. */
 import { isDeepStrictEqual } from 'node:util';
+import type { Clock } from '../contract/driver.ts';
 import { INPUT_PINS, OUTPUT_PINS, type Rs485Report, type Rs485Settings } from '../contract/settings.ts';
 import { areSame, unsupportedOf } from '../rs485/carries.ts';
+import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { PRODUCT_CODE, REVISION } from './contact-steps.ts';
 import type { LivePulses } from './live-pulses.ts';
-import { flagAt, type ObservationsOptions, openObservations } from './observations.ts';
+import { flagAt, openObservations } from './observations.ts';
 import type { Profile } from './profile-shape.ts';
 import {
   bitsAt,
@@ -24,7 +26,10 @@ import {
 } from './registers.ts';
 import { proofOfProfile, type WatchdogGuard } from './watchdog-guard.ts';
 
-export interface StateOptions extends ObservationsOptions {
+export interface StateOptions {
+  profile: Profile;
+  clock: Clock;
+  addEvent(event: DeviceEvent): void;
   unit: number;
   linkId: string;
   pulses: LivePulses;
@@ -73,7 +78,7 @@ export interface DeviceState {
 
 export function openState(options: StateOptions): DeviceState {
   const { profile, reportState } = options;
-  const observations = openObservations(options);
+  const observations = openObservations(profile, options.clock, options.addEvent);
   const required = proofOfProfile(profile);
   const watchdog = required && { ...required, isNamedByPlace: profile.identity.hwId === undefined };
   const pins = openPinTimes(profile);

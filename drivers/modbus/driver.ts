@@ -72,7 +72,7 @@ export function openModbusOn(openPort: OpenPort): OpenDriver {
     const { clock, log, linkId, report } = context;
     await using opening = new AsyncDisposableStack();
     const bus = opening.use(await openFramed({ options, openPort, clock, log }, signal));
-    const events = openEventQueue({ emit: context.emit, clock, log });
+    const events = openEventQueue(context);
     const closing = new AbortController();
     const link: Link = {
       linkId,

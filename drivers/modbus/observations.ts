@@ -25,17 +25,14 @@ interface Readings {
   alarms: { tamper: boolean; supply: boolean };
 }
 
-export interface ObservationsOptions {
-  profile: Profile;
-  clock: Clock;
-  addEvent(event: DeviceEvent): void;
-}
-
-export function openObservations(options: ObservationsOptions): Observations {
-  const { profile, clock, addEvent } = options;
+export function openObservations(
+  profile: Profile,
+  clock: Clock,
+  addEvent: (event: DeviceEvent) => void,
+): Observations {
   let last: Readings | undefined;
   let readAt: number | null = null;
-  const counts = openInputCounts(options);
+  const counts = openInputCounts(clock, addEvent);
 
   const bootCount = (image: Image) => profile.bootCount && numberAt(image, profile.bootCount);
   const version = (image: Image) => profile.settings && numberAt(image, profile.settings.inForce);

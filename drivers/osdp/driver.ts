@@ -58,7 +58,7 @@ export function openOsdpOn(openPort: OpenPort): OpenDriver {
         signal,
       ),
     );
-    const events = openEventQueue({ emit: context.emit, clock, log });
+    const events = openEventQueue(context);
     // Plain, but for optional keys in its type.
     const reportState = (state: Rs485Report) =>
       report({ subject: `device:${state.hwId}`, state: state as Plain });

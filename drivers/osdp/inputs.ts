@@ -46,7 +46,7 @@ export function openInputs({
   addEvent(event: DeviceEvent): void;
 }): Inputs {
   const inputs = new Map<number, Input>();
-  const activations = openInputCounts({ clock, addEvent });
+  const activations = openInputCounts(clock, addEvent);
 
   function at(index: number): Input {
     const input = inputs.get(index) ?? { state: undefined, level: undefined, counter: undefined };

@@ -4,7 +4,7 @@
  * emitted one by one.
  */
 
-import type { Clock, DriverContext, DriverLog } from '../contract/driver.ts';
+import type { DriverContext } from '../contract/driver.ts';
 import type { AlarmEvent, CredentialEvent, InputEvent } from '../contract/rs485.ts';
 import { openNotifier } from '../contract/waiting.ts';
 
@@ -28,11 +28,7 @@ export function openEventQueue({
   emit,
   clock,
   log,
-}: {
-  emit: DriverContext['emit'];
-  clock: Clock;
-  log: DriverLog;
-}): EventQueue {
+}: Pick<DriverContext, 'emit' | 'clock' | 'log'>): EventQueue {
   const waiting: Waiting[] = [];
   const notifier = openNotifier(clock);
   let credentials = 0;

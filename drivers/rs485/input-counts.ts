@@ -16,13 +16,7 @@ export interface InputCounts {
   forget(): void;
 }
 
-export function openInputCounts({
-  clock,
-  addEvent,
-}: {
-  clock: Clock;
-  addEvent: EventQueue['add'];
-}): InputCounts {
+export function openInputCounts(clock: Clock, addEvent: EventQueue['add']): InputCounts {
   let edges: NonNullable<Rs485Report['edges']> = {};
   return {
     add(hwId, input, activations, inUse, since) {
