@@ -55,6 +55,7 @@ async function setUp() {
   });
   const bearer = await token('front-desk-admin');
   const tool = await token('service-tool');
+  let changes = 0;
   return {
     async store(from: number, to: number) {
       const doors = Array.from({ length: to - from }, (_, n) => ({
@@ -67,15 +68,23 @@ async function setUp() {
     },
     async request(kind: string, turn: number) {
       const door = `/access/doors/${idOf(turn % FEW)}`;
+      const search = () => lan(`/access/doors?name=Room%20${digits(turn % FEW, 4)}`, bearer);
+      const change = () => {
+        const headers = { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' };
+        // Another value each time: the same one again writes nothing.
+        changes += 1;
+        const body = JSON.stringify({ pmsId: `${changes}` });
+        return fetch(`${gateway.baseUrl}${door}`, { method: 'PUT', headers, body });
+      };
       const { status } = await {
         list: () => lan('/access/doors?limit=10', bearer),
-        search: () => lan(`/access/doors?name=Room%20${digits(turn % FEW, 4)}`, bearer),
+        search,
         door: () => lan(door, bearer),
         state: () => lan(`${door}/state`, bearer),
-        change: () => {
-          const headers = { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' };
-          const body = JSON.stringify({ pmsId: `${turn}` });
-          return fetch(`${gateway.baseUrl}${door}`, { method: 'PUT', headers, body });
+        change,
+        'change and search': async () => {
+          await change();
+          return search();
         },
         metrics: () => lan('/metrics', tool),
         status: () => lan('/status', tool),
@@ -85,7 +94,7 @@ async function setUp() {
   };
 }
 
-const KINDS = ['list', 'search', 'door', 'state', 'change', 'metrics', 'status'];
+const KINDS = ['list', 'search', 'door', 'state', 'change', 'change and search', 'metrics', 'status'];
 
 it('with ten times the doors, requests run as many statements and read as many rows', async () => {
   const { store, request } = await setUp();
