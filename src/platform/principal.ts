@@ -1,4 +1,5 @@
 /** Who is calling. Every principal has a UUID, so that createdBy, updatedBy and the audit can name it for good. */
+import { randomUUID } from 'node:crypto';
 
 /** The roles of the interface specification, section 5; and monitor, which reads the state of everything and changes nothing. */
 export const ROLES = ['service-tool', 'front-desk-admin', 'front-desk', 'pms', 'monitor'] as const;
@@ -54,6 +55,9 @@ export const SYSTEM_PRINCIPAL: Principal = {
   roles: new Set(),
   via: 'system',
 };
+
+/** The same, with a correlation id of its own. */
+export const systemCaller = (): Caller => ({ principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() });
 
 /** Of what needs no credentials. */
 export const ANYONE: Principal = {

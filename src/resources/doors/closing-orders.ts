@@ -8,8 +8,7 @@ import { openLastRead, whenUnreadable } from '../../platform/database/last-read.
 import { type Caller, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import { waitBefore } from '../../platform/supervise.ts';
 import type { DoorContext } from './context.ts';
-import type { LastReadDoors } from './last-read-doors.ts';
-import { doorAlarm, standingChanged } from './live-events.ts';
+import { doorAlarm, doorEntry, standingChanged } from './live-events.ts';
 import type { ClosingPurpose, ClosingRow } from './openings-table.ts';
 import type { Outcome } from './outcome.ts';
 import type { RfPins } from './rf-pin.ts';
@@ -28,7 +27,6 @@ export interface PendingClosing {
 
 export interface ClosingsOptions extends DoorContext {
   rfPins: Pick<RfPins, 'pinOf'>;
-  lastRead: Pick<LastReadDoors, 'door'>;
   /** It stands open, and the end of that locks it. A lock that was locked since is locked after an unlock as any other. */
   keepsOpen(mac: string): boolean;
 }
@@ -218,16 +216,16 @@ export function endedIn(
     const { attempts } = closing;
     const detail = { mac, purpose, attempts, reason: row.reason };
     const { correlation_id: correlationId } = row;
-    const entry = { principal: SYSTEM_PRINCIPAL, object: `door/${door_id}`, correlationId };
+    const by = { principal: SYSTEM_PRINCIPAL, correlationId };
     // That a lock relocked by itself is no act of the gateway.
     const isWatched = attempts === 0 && raised === 0;
     try {
       const isEnded = await database.commit(() => {
         if (table.deleteClosing.run(mac, openings).changes === 0) return false;
         table.forgetPins.run();
-        if (!isWatched) audit.record({ ...entry, action: 'door.relock', outcome: 'done', detail });
+        if (!isWatched) audit.record(doorEntry(door_id, 'door.relock', detail, by));
         if (purpose === 'standOpen') {
-          audit.record({ ...entry, action: 'door.stand-open', outcome: 'ended', detail });
+          audit.record(doorEntry(door_id, 'door.stand-open', detail, by, 'ended'));
           events.publish(standingChanged(door_id, 'ended', row.reason));
         }
         if (raised === 1) events.publish(doorAlarm(door_id, 'notLocked', false, 'the lock was seen locked'));
@@ -265,12 +263,12 @@ export function failedIn(options: ClosingsOptions, all: Map<string, Closing>, ro
       'a lock has not shown that it is locked: check the door; the gateway repeats the lock command',
     );
     const detail = { mac, purpose, attempts, reason: message };
-    const entry = { principal: SYSTEM_PRINCIPAL, action: 'door.relock', object: `door/${door_id}` };
+    const by = { principal: SYSTEM_PRINCIPAL, correlationId };
     try {
       await database.commit(() => {
         // It was retired meanwhile.
         if (table.setClosingRaised.run(mac).changes === 0) return;
-        audit.record({ ...entry, outcome: 'failed', detail, correlationId });
+        audit.record(doorEntry(door_id, 'door.relock', detail, by, 'failed'));
         events.publish(doorAlarm(door_id, 'notLocked', true, message));
       }, 'urgent');
       closing.row = { ...closing.row, raised: 1 };
@@ -284,7 +282,7 @@ export function failedIn(options: ClosingsOptions, all: Map<string, Closing>, ro
 /** Inside a commit job. False: the gateway does not have to lock it. */
 export function abandonClosing(
   mac: string,
-  { principal, correlationId }: Pick<Caller, 'principal' | 'correlationId'>,
+  by: Pick<Caller, 'principal' | 'correlationId'>,
   { reason, attempts }: { reason: string; attempts: number },
   { table, audit, events }: ClosingsOptions,
 ): boolean {
@@ -293,11 +291,10 @@ export function abandonClosing(
   const { door_id: doorId, purpose } = row;
   table.deleteClosing.run(mac, row.openings);
   table.forgetPins.run();
-  const entry = { principal, correlationId, object: `door/${doorId}` };
   const detail = { mac, purpose, attempts, reason };
-  audit.record({ ...entry, action: 'door.relock', outcome: 'abandoned', detail });
+  audit.record(doorEntry(doorId, 'door.relock', detail, by, 'abandoned'));
   if (purpose === 'standOpen') {
-    audit.record({ ...entry, action: 'door.stand-open', outcome: 'ended', detail });
+    audit.record(doorEntry(doorId, 'door.stand-open', detail, by, 'ended'));
     events.publish(standingChanged(doorId, 'ended', reason));
   }
   if (row.raised === 1) events.publish(doorAlarm(doorId, 'notLocked', false, reason));

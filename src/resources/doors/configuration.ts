@@ -11,7 +11,7 @@ import type { Relay } from '../rs485/relays.ts';
 import type { DoorContext } from './context.ts';
 import type { Deliveries } from './deliveries.ts';
 import { effectiveOf, travellingWantedOf, wantedOf } from './edit.ts';
-import { configurationEnded } from './live-events.ts';
+import { configurationEnded, doorEntry } from './live-events.ts';
 import { addressOf } from './lock-links.ts';
 import type { Locks } from './locks.ts';
 import { type Door, type DoorReference, doorId } from './schema.ts';
@@ -134,14 +134,15 @@ export function doorConfiguration(context: DoorContext, deliveries: Deliveries, 
 
 function recordIn({ audit }: DoorContext) {
   return (row: DoorRow, outcome: string, detail: Record<string, unknown>): void =>
-    audit.record({
-      principal: SYSTEM_PRINCIPAL,
-      action: 'door.configure',
-      object: `door/${row.id}`,
-      outcome,
-      detail: { configVersion: row.config_version, ...detail },
-      correlationId: row.config_correlation_id,
-    });
+    audit.record(
+      doorEntry(
+        row.id,
+        'door.configure',
+        { configVersion: row.config_version, ...detail },
+        { principal: SYSTEM_PRINCIPAL, correlationId: row.config_correlation_id },
+        outcome,
+      ),
+    );
 }
 
 function sendBy({ database, table, clock, rs485, catalogue, lockLinks }: DoorContext) {

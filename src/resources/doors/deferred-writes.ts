@@ -10,6 +10,8 @@ import { openWaking } from '../../platform/waking.ts';
 import type { Closings } from './closing.ts';
 import type { ClosingOrder, Watch } from './closing-orders.ts';
 import type { DoorContext } from './context.ts';
+import type { Locks } from './locks.ts';
+import type { RfPins } from './rf-pin.ts';
 
 const BACKOFF = { firstMs: 1_000, longestMs: 60_000 };
 const REST_MS = 60_000;
@@ -93,9 +95,12 @@ export function openDeferredWrites({ clock, log }: { clock: Clock; log: Log }): 
   };
 }
 
-export interface CloseUnstoredOptions extends DoorContext {
-  closings: Pick<Closings, 'schedule' | 'closeUnstored' | 'closingStored'>;
-  deferredWrites: Pick<DeferredWrites, 'add'>;
+/** What opens doors for long, and what closes them, uses of this slice. */
+export interface OpeningContext extends DoorContext {
+  locks: Pick<Locks, 'report'>;
+  rfPins: RfPins;
+  closings: Closings;
+  deferredWrites: DeferredWrites;
 }
 
 /**
@@ -103,7 +108,7 @@ export interface CloseUnstoredOptions extends DoorContext {
  * the order and rejects while that cannot be. Never rejects.
  */
 export async function closeAlsoUnstored(
-  { closings, deferredWrites, events }: CloseUnstoredOptions,
+  { closings, deferredWrites, events }: OpeningContext,
   order: ClosingOrder,
   { delayMs = 0, ...watch }: Watch & { delayMs?: number },
   store: () => Promise<void>,

@@ -23,10 +23,9 @@ import {
   wantedOf,
 } from './edit.ts';
 import { reportedState } from './evaluated.ts';
-import type { LastReadDoors } from './last-read-doors.ts';
 import type { DoorPending, DoorQuery, DoorSummary } from './list-schema.ts';
 import type { Counts, Listing } from './listing.ts';
-import { doorChanged } from './live-events.ts';
+import { doorChanged, doorEntry } from './live-events.ts';
 import { LOCK, lastLockOf } from './lock.ts';
 import type { Locks } from './locks.ts';
 import type { Offline } from './offline.ts';
@@ -56,7 +55,6 @@ export interface DoorsOptions extends PendingOptions, OpeningsShown, DoorContext
   offline: Offline;
   duplicates: Pick<DuplicateLocks, 'shown'>;
   conditions: Pick<Conditions, 'shown' | 'levelOf'>;
-  lastRead: Pick<LastReadDoors, 'door'>;
   /** Something of the door was stored that may have to be sent. */
   stored(doorId: string): void;
 }
@@ -226,9 +224,7 @@ function record(
   detail: { accessPointId?: number; fields: string[] },
   caller: Caller,
 ): void {
-  const { principal, correlationId } = caller;
-  const entry = { principal, correlationId, object: `door/${doorId}`, outcome: 'done' };
-  audit.record({ ...entry, action: ACTIONS[change], detail });
+  audit.record(doorEntry(doorId, ACTIONS[change], detail, caller));
   events.publish(doorChanged(doorId, change, detail.fields, caller));
 }
 

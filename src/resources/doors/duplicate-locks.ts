@@ -3,10 +3,10 @@
  * an unlock would open either. The address should be unique in the world, but not every vendor keeps to that. Such a door stays at
  * its gateway until one of the two locks is gone.
  */
-import { randomUUID } from 'node:crypto';
+
 import type { LockReport } from '../../../drivers/contract/settings.ts';
-import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import type { DoorContext } from './context.ts';
+import { doorEntry } from './live-events.ts';
 import type { LockPlace, Locks } from './locks.ts';
 import type { DoorState } from './schema.ts';
 import type { DoorRow } from './table.ts';
@@ -121,16 +121,12 @@ function openSharedAddress(
   };
 
   async function record({ mac, gatewayId }: LockPlace, others: readonly string[]): Promise<void> {
+    const outcome = others.length > 0 ? 'found' : 'ended';
     await database.commit(() => {
       for (const { id } of table.byLock.all(mac, gatewayId))
-        audit.record({
-          principal: SYSTEM_PRINCIPAL,
-          action: 'door.lock-address-shared',
-          object: `door/${id}`,
-          outcome: others.length > 0 ? 'found' : 'ended',
-          detail: { mac, others: [...others] },
-          correlationId: randomUUID(),
-        });
+        audit.record(
+          doorEntry(id, 'door.lock-address-shared', { mac, others: [...others] }, undefined, outcome),
+        );
     }, 'telemetry');
   }
 

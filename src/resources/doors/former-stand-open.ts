@@ -2,21 +2,16 @@
  * standOpenEnabled used to be an action: `true` put a lock into passage mode and held a relay. It is a permission now. What
  * stands open only by the former meaning is closed once, after the update: the relay is held no more, and the lock is locked.
  */
-import { randomUUID } from 'node:crypto';
-import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
-import type { Closings } from './closing.ts';
-import type { DoorContext } from './context.ts';
-import { type CloseUnstoredOptions, closeAlsoUnstored } from './deferred-writes.ts';
-import type { DoorTable } from './table.ts';
 
-export interface FormerStandOpenOptions extends CloseUnstoredOptions, DoorContext {
-  closings: CloseUnstoredOptions['closings'] & Pick<Closings, 'store'>;
-}
+import { systemCaller } from '../../platform/principal.ts';
+import { closeAlsoUnstored, type OpeningContext } from './deferred-writes.ts';
+import { doorEntry } from './live-events.ts';
+import type { DoorTable } from './table.ts';
 
 const REASON = 'standOpenEnabled is a permission since the update, and holds no door open';
 
 /** Each door by itself, and from memory where that cannot be stored. */
-export async function closeFormerStandOpen(options: FormerStandOpenOptions): Promise<void> {
+export async function closeFormerStandOpen(options: OpeningContext): Promise<void> {
   const doors = options.table.stoodOpenBySetting.all();
   if (doors.length === 0) return;
   await Promise.all(doors.map((door) => closeFormer(door, options)));
@@ -29,18 +24,17 @@ export async function closeFormerStandOpen(options: FormerStandOpenOptions): Pro
 
 type FormerRow = ReturnType<DoorTable['stoodOpenBySetting']['all']>[number];
 
-async function closeFormer({ mac, ...door }: FormerRow, options: FormerStandOpenOptions): Promise<void> {
+async function closeFormer({ mac, ...door }: FormerRow, options: OpeningContext): Promise<void> {
   const { database, table, audit, closings, deferredWrites } = options;
-  const caller = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
+  const caller = systemCaller();
   const order =
     mac === null
       ? undefined
       : { door, mac, purpose: 'standOpen' as const, reason: REASON, uncertain: false, caller };
   const store = () =>
     database.commit(() => {
-      const object = `door/${door.id}`;
       const detail = { mac, reason: REASON };
-      audit.record({ ...caller, action: 'door.stand-open', object, outcome: 'ending', detail });
+      audit.record(doorEntry(door.id, 'door.stand-open', detail, caller, 'ending'));
       if (order) closings.store(order);
       table.forgetStoodOpen.run(door.id);
     }, 'urgent');

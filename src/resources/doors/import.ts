@@ -18,7 +18,7 @@ import {
   type Wanted,
   wantedOf,
 } from './edit.ts';
-import { doorChanged } from './live-events.ts';
+import { doorChanged, doorEntry } from './live-events.ts';
 import type { DoorEntry } from './site-entry.ts';
 import type { DoorRow, DoorTable } from './table.ts';
 
@@ -89,7 +89,7 @@ export function importDoors(
             const fields = change.fields.map(({ field }) => field);
             const detail = { change: change.change, fields };
             events.publish(doorChanged(id, item.row ? 'edited' : 'created', fields, caller));
-            audit.record({ ...caller, action: 'door.import', object: `door/${id}`, outcome: 'done', detail });
+            audit.record(doorEntry(id, 'door.import', detail, caller));
           }
         },
         async written() {

@@ -8,26 +8,25 @@ import type { LockEvent } from '../../../drivers/contract/zgate.ts';
 import type { Delay, LastActuation } from '../../services/actuations/actuations.ts';
 import type { DoorContext } from './context.ts';
 import { lateOutcomeEvent } from './live-events.ts';
-import { DEADLINE_MS } from './lock-links.ts';
-import type { OpeningCommand } from './opening-commands.ts';
+import { DEADLINE_MS, type OpeningCommand } from './lock-links.ts';
 import { lastUnlockDetail } from './schema.ts';
 import { STAND_OPEN } from './standing.ts';
 import { UNLOCK } from './unlock.ts';
 
-export interface LateOutcomeOptions extends DoorContext {
-  /** Of this run, monotonic milliseconds. */
-  startedAt: number;
-}
-
-/** Inside a commit job; returns what is to be done after it. */
-export function takeLateOutcome(event: LockEvent, options: LateOutcomeOptions): (() => void) | undefined {
+/** Inside a commit job; returns what is to be done after it. `startedAt`: of this run, monotonic milliseconds. */
+export function takeLateOutcome(
+  event: LockEvent,
+  context: DoorContext,
+  startedAt: number,
+): (() => void) | undefined {
   const { kind, what, source, heardAt, hwId } = event;
   if (kind !== 'operation' || what !== 'unlocked' || source !== 'rf' || heardAt === null) return undefined;
-  const command = options.openingCommands.only(hwId, heardAt);
+  const { lockLinks } = context;
+  const command = lockLinks.onlyOpening(hwId, heardAt);
   if (!command) return undefined;
-  const publish = settle(command, event, heardAt, options);
+  const publish = settle(command, event, { heardAt, startedAt }, context);
   return () => {
-    options.openingCommands.heard(hwId, command);
+    lockLinks.openingHeard(hwId, command);
     publish?.();
   };
 }
@@ -36,8 +35,8 @@ export function takeLateOutcome(event: LockEvent, options: LateOutcomeOptions): 
 function settle(
   command: OpeningCommand,
   event: LockEvent,
-  heardAt: number,
-  { actuations, events, log, startedAt }: LateOutcomeOptions,
+  { heardAt, startedAt }: { heardAt: number; startedAt: number },
+  { actuations, events, log }: DoorContext,
 ): (() => void) | undefined {
   const { hwId: mac, at } = event;
   const isOfThisRun = command.doorId !== undefined;

@@ -2,11 +2,12 @@
  * Retired locks leave their network: each is asked when it is retired, and, until it has confirmed, again when its gateway
  * hears it.
  */
-import { randomUUID } from 'node:crypto';
+
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { HELD_FRAME_MS, lockRemoved } from '../../../drivers/contract/zgate.ts';
-import { type Caller, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
+import { type Caller, systemCaller } from '../../platform/principal.ts';
 import type { DoorContext } from './context.ts';
+import { doorEntry } from './live-events.ts';
 import type { LockAddress } from './lock-links.ts';
 import type { LeaveResult } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
@@ -57,8 +58,6 @@ export function openLeaving(
   async function leave(lock: LockAddress, mac: string, caller: Caller): Promise<LeaveResult> {
     asked.set(mac, clock.monotonic());
     const result = await send(lock, mac);
-    const { principal, correlationId } = caller;
-    const entry = { principal, correlationId, action: 'door.lock-leave', object: `door/${lock.doorId}` };
     const detail = { mac, gatewayId: lock.gatewayId, reason: result.reason };
     try {
       await database.commit(() => {
@@ -66,7 +65,8 @@ export function openLeaving(
           table.forgetRetired.run(mac);
           table.forgetStrangers.run();
         }
-        audit.record({ ...entry, outcome: AUDITED_LEAVE[result.outcome], detail });
+        const outcome = AUDITED_LEAVE[result.outcome];
+        audit.record(doorEntry(lock.doorId, 'door.lock-leave', detail, caller, outcome));
       }, 'urgent');
     } catch (error) {
       log.error(
@@ -98,8 +98,7 @@ export function openLeaving(
         { gateway: gatewayId, lock: mac },
         'a retired lock is heard: it is asked to leave the network',
       );
-      const caller = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
-      void leave({ doorId: retired.door_id, gatewayId, networkId: null }, mac, caller);
+      void leave({ doorId: retired.door_id, gatewayId, networkId: null }, mac, systemCaller());
       return true;
     },
   };

@@ -1,11 +1,24 @@
-/** Live events of doors. */
+/** Live events of doors, and what is audited of them. */
 import type { LockReport } from '../../../drivers/contract/settings.ts';
 import type { LockEvent } from '../../../drivers/contract/zgate.ts';
-import type { Caller } from '../../platform/principal.ts';
+import { type Caller, systemCaller } from '../../platform/principal.ts';
 import type { LastActuation } from '../../services/actuations/actuations.ts';
+import type { AuditEntry } from '../../services/audit/entry.ts';
 import type { LiveEvent } from '../../services/events/cloud-event.ts';
 import type { OfflineReason } from './schema.ts';
 import type { DoorRow } from './table.ts';
+
+/** `by`: who wanted it; the gateway itself when absent. */
+export function doorEntry(
+  doorId: string,
+  action: string,
+  detail: object,
+  by: Pick<AuditEntry, 'principal' | 'correlationId'> = systemCaller(),
+  outcome = 'done',
+): AuditEntry {
+  const { principal, correlationId } = by;
+  return { principal, correlationId, action, object: `door/${doorId}`, outcome, detail: { ...detail } };
+}
 
 /** `fields`: what was given, or is another one now. */
 export function doorChanged(

@@ -12,15 +12,15 @@ import {
   lockLeft,
 } from '../../../drivers/contract/zgate.ts';
 import { isUnreadable } from '../../platform/database/last-read.ts';
-import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
+import { SYSTEM_PRINCIPAL, systemCaller } from '../../platform/principal.ts';
 import type { DoorContext } from './context.ts';
 import type { Deliveries } from './deliveries.ts';
 import { insertDoor } from './edit.ts';
-import { type LateOutcomeOptions, takeLateOutcome } from './late-outcome.ts';
-import { happenedAt, lockChanged } from './live-events.ts';
+import { takeLateOutcome } from './late-outcome.ts';
+import type { LateRelocks } from './late-relock.ts';
+import { doorEntry, happenedAt, lockChanged } from './live-events.ts';
 import type { Locks } from './locks.ts';
 import type { PresenceEvents } from './presence.ts';
-import type { LateRelocks } from './relocking.ts';
 import type { DoorRow } from './table.ts';
 import { takeProgrammed } from './user-events.ts';
 import type { LockUsers } from './users.ts';
@@ -43,7 +43,8 @@ export interface LockEventsOptions extends DoorContext {
 /** Resolves when the event is durable: true, or false when it is none of ours. */
 export type TakeLockEvent = (linkId: string, event: DriverEvent) => Promise<boolean>;
 
-type Started = LockEventsOptions & Pick<LateOutcomeOptions, 'startedAt'>;
+/** `startedAt`: monotonic milliseconds. */
+type Started = LockEventsOptions & { startedAt: number };
 
 /** Inside the commit job; returns what is to be done after it. */
 type Store = () => (() => void) | undefined;
@@ -119,7 +120,7 @@ function joined(
   table.forgetAppliedSetting.run(parsed.hwId);
   const { manufacturer, model } = parsed;
   const detail = { mac: parsed.hwId, gatewayId, isNew: !before, manufacturer, model };
-  record(options, 'door.lock-joined', doorId, detail);
+  options.audit.record(doorEntry(doorId, 'door.lock-joined', detail));
   const lock = { mac: parsed.hwId, gatewayId };
   options.events.publish(lockChanged(doorId, 'joined', lock));
   return () => {
@@ -133,8 +134,7 @@ function create(mac: string, { table, clock, deliveries }: LockEventsOptions): s
   const doorId = randomUUID();
   const now = clock.now();
   const accessPointId = table.lowestFreeAccessPoint.get()?.free ?? 1;
-  const caller = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
-  insertDoor(table, { id: doorId, accessPointId, name: null }, now, caller);
+  insertDoor(table, { id: doorId, accessPointId, name: null }, now, systemCaller());
   table.setLock.run(mac, randomUUID(), doorId);
   deliveries.queue(doorId, { fields: [], now, by: SYSTEM_PRINCIPAL.id });
   return doorId;
@@ -143,8 +143,7 @@ function create(mac: string, { table, clock, deliveries }: LockEventsOptions): s
 /** A lock that joins again may have been reset, which not every lock reports: it is sent all again. */
 function configureAnew(row: DoorRow, { deliveries, clock }: LockEventsOptions): void {
   if (row.applied_config_version === null) return;
-  const caller = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
-  deliveries.changed(row.id, { fields: ['lock'], now: clock.now(), caller });
+  deliveries.changed(row.id, { fields: ['lock'], now: clock.now(), caller: systemCaller() });
 }
 
 function left(mac: string, gatewayId: string, options: LockEventsOptions): (() => void) | undefined {
@@ -157,7 +156,7 @@ function left(mac: string, gatewayId: string, options: LockEventsOptions): (() =
   // It may be at another gateway by now.
   if (row.gateway_id !== gatewayId) return undefined;
   table.setLockLeft.run(clock.now(), row.id);
-  record(options, 'door.lock-left', row.id, { mac, gatewayId });
+  options.audit.record(doorEntry(row.id, 'door.lock-left', { mac, gatewayId }));
   options.events.publish(lockChanged(row.id, 'left', { mac, gatewayId }));
   return () => {
     options.locks.left({ mac, gatewayId });
@@ -179,24 +178,14 @@ function happened(
     return undefined;
   }
   options.events.publish(happenedAt(row.id, parsed));
-  const late = takeLateOutcome(parsed, options);
+  const late = takeLateOutcome(parsed, options, options.startedAt);
   const relock = options.lateRelocks.relock(row, parsed, key);
   const isProgrammed = takeProgrammed(parsed, options);
   return () => {
-    options.lockingCommands.heard(parsed);
+    options.lockLinks.lockingHeard(parsed);
     if (isProgrammed) options.users.changed(row.id);
     late?.();
     relock?.();
     options.locks.happened({ mac: parsed.hwId, gatewayId }, parsed.at);
   };
-}
-
-function record(
-  { audit }: LockEventsOptions,
-  action: string,
-  doorId: string,
-  detail: Record<string, unknown>,
-): void {
-  const entry = { principal: SYSTEM_PRINCIPAL, action, object: `door/${doorId}`, outcome: 'done', detail };
-  audit.record({ ...entry, correlationId: randomUUID() });
 }

@@ -1,10 +1,15 @@
-/** How doors reach their locks: over the link of the gateway that each is joined to, and how long each command has. */
+/**
+ * How doors reach their locks: over the link of the gateway that each is joined to, how long each command has, and which commands an
+ * event of a lock may come of.
+ */
 import { DriverError, type Plain } from '../../../drivers/contract/driver.ts';
+import { mayOweEvent, type OwedEvents, openOwedEvents } from '../../../drivers/contract/owed-events.ts';
 import { type LockApplied, type LockApply, lockApplied } from '../../../drivers/contract/settings.ts';
 import {
   type BoltRead,
   boltRead,
   HELD_FRAME_MS,
+  type LockEvent,
   type LockNow,
   type StandingEnded,
   standingEnded,
@@ -16,6 +21,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Field } from '../../platform/field/field.ts';
 import type { LinkCommand } from '../../platform/link-command.ts';
 import { AWAKE } from '../../platform/waking.ts';
+import type { Actuations } from '../../services/actuations/actuations.ts';
 import type { Zgates } from '../zgates/zgates.ts';
 
 /**
@@ -151,6 +157,104 @@ export function openLockLinks(
     link(linkId, up) {
       if (up) linksUp.add(linkId);
       else linksUp.delete(linkId);
+    },
+  };
+}
+
+export interface OpeningCommand {
+  kind: 'unlock' | 'standOpen';
+  /** Undefined: it was sent before this start. */
+  doorId: string | undefined;
+}
+
+/**
+ * The same links, with the commands for which the event of a lock may still come (drivers/contract/owed-events.ts): by lock and not by
+ * door, since a lock may be at another door when its event comes.
+ */
+export interface LockCommands extends LockLinks {
+  /** When the earliest command was begun that opens the lock and may still arrive or owe its event, monotonic milliseconds; null: none. */
+  firstOpenedAt(mac: string): number | null;
+  /** The only command that opens of which an event that was heard then may come. */
+  onlyOpening(mac: string, heardAt: number): OpeningCommand | undefined;
+  openingHeard(mac: string, command: OpeningCommand): void;
+  /** The event of the latest one was heard, and can be of no other. */
+  isOpeningReported(mac: string): boolean;
+  /** An event that says that a lock was locked by radio confirms a command only where it can be of no other. */
+  lockingHeard(event: LockEvent): void;
+}
+
+/** As in the audit. */
+const OPENING = ['door.unlock', 'door.stand-open'];
+
+export function openLockCommands(
+  links: LockLinks,
+  clock: Clock,
+  actuations: Pick<Actuations, 'locksMoved'>,
+): LockCommands {
+  const opening = openOwedEvents<OpeningCommand>();
+  const locking = openOwedEvents<object>();
+  const latest = new Map<string, { command: OpeningCommand; isReported: boolean }>();
+  // At which moment the earlier run sent them is not known.
+  const startedAt = clock.monotonic();
+  for (const mac of actuations.locksMoved(OPENING))
+    opening.begun(mac, { kind: 'unlock', doorId: undefined }, startedAt);
+  // What opens a lock has the gateway lock it later.
+  for (const mac of actuations.locksMoved([...OPENING, 'door.lock'])) locking.begun(mac, {}, startedAt);
+
+  async function owing<Command, End>(
+    owed: OwedEvents<Command>,
+    mac: string,
+    command: Command,
+    send: () => Promise<End>,
+  ): Promise<End> {
+    owed.begun(mac, command, clock.monotonic());
+    try {
+      return await send();
+    } catch (error) {
+      if (!mayOweEvent(error)) owed.withdrawn(mac, command);
+      throw error;
+    }
+  }
+  function owingOpening<End>(mac: string, command: OpeningCommand, send: () => Promise<End>): Promise<End> {
+    latest.set(mac, { command, isReported: false });
+    return owing(opening, mac, command, send);
+  }
+
+  const firstOpenedAt = (mac: string) => opening.firstBegunAt(mac, clock.monotonic());
+  return {
+    ...links,
+    link(linkId, up) {
+      links.link(linkId, up);
+      // Its next host does not know which frames were heard already.
+      if (!up) for (const owed of [opening, locking]) owed.forgotten();
+    },
+    unlock(lock, data, timeoutMs, released) {
+      const command = { kind: 'unlock', doorId: lock.doorId } as const;
+      released.catch(() => opening.withdrawn(data.hwId, command));
+      return owingOpening(data.hwId, command, () => links.unlock(lock, data, timeoutMs, released));
+    },
+    actuate(lock, { kind, data }, timeoutMs) {
+      const { hwId } = data;
+      if (kind === 'standOpen') {
+        const known = { ...data, earlierAt: firstOpenedAt(hwId) };
+        const command = { kind, doorId: lock.doorId };
+        return owingOpening(hwId, command, () => links.actuate(lock, { kind, data: known }, timeoutMs));
+      }
+      const { eventConfirms, ...rest } = data;
+      const sent = eventConfirms && !locking.isOwed(hwId, clock.monotonic()) ? data : rest;
+      return owing(locking, hwId, {}, () => links.actuate(lock, { kind, data: sent }, timeoutMs));
+    },
+    firstOpenedAt,
+    onlyOpening: opening.only,
+    openingHeard(mac, command) {
+      opening.heard(mac, command);
+      const one = latest.get(mac);
+      if (one?.command === command) one.isReported = true;
+    },
+    isOpeningReported: (mac) => latest.get(mac)?.isReported ?? false,
+    lockingHeard({ kind, what, source, heardAt, hwId }) {
+      const isByRadio = kind === 'operation' && what === 'locked' && source === 'rf';
+      if (isByRadio && heardAt !== null) locking.take(hwId, heardAt);
     },
   };
 }

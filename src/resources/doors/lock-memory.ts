@@ -1,5 +1,7 @@
 /** What is kept in the memory of locks beside their configuration: users and settings. */
-import { type LockSettings, type LockSettingsOptions, openLockSettings } from './lock-settings.ts';
+
+import { type LockSettings, openLockSettings } from './lock-settings.ts';
+import type { LockMemoryContext } from './user-apply.ts';
 import { type LockUsers, openLockUsers } from './users.ts';
 
 export interface LockMemory {
@@ -10,7 +12,7 @@ export interface LockMemory {
   lockIsBack(doorId: string): void;
 }
 
-export function openLockMemory(options: LockSettingsOptions): LockMemory {
+export function openLockMemory(options: LockMemoryContext): LockMemory {
   const users = openLockUsers(options);
   const lockSettings = openLockSettings(options);
   return {

@@ -2,20 +2,19 @@
  * Settings of the lock of a door, wanted → applied: sound, auto-relock, one touch, wrong codes, holidays. Written once to each lock that
  * the door gets, and when it joins again; what somebody sets at the lock afterwards is shown, and stays.
  */
-import { randomUUID } from 'node:crypto';
+
 import { isDeepStrictEqual } from 'node:util';
 import { DriverError, type Plain } from '../../../drivers/contract/driver.ts';
 import type { LockSettingsApply } from '../../../drivers/contract/lock-settings.ts';
 import type { LockSettings as Reported } from '../../../drivers/contract/settings.ts';
 import { storedJson } from '../../platform/database/damaged-rows.ts';
-import { type Caller, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
+import type { Caller } from '../../platform/principal.ts';
 import type { Reconciler } from '../../services/reconcile/reconcile.ts';
-import type { DoorContext } from './context.ts';
+import { doorEntry } from './live-events.ts';
 import { addressOf } from './lock-links.ts';
-import type { Locks } from './locks.ts';
 import { type DoorRow, existing } from './table.ts';
 import { localSeconds, localTimeOf } from './user-access.ts';
-import type { LockWork } from './user-apply.ts';
+import type { LockMemoryContext, LockWork } from './user-apply.ts';
 import {
   type SettingsBody,
   type SettingsResult,
@@ -23,11 +22,6 @@ import {
   type WantedSettings,
 } from './user-schema.ts';
 import type { DoorSettingRow } from './users-table.ts';
-
-export interface LockSettingsOptions extends DoorContext {
-  locks: Pick<Locks, 'report'>;
-  openWorkReconciler(name: string, work: LockWork): Reconciler;
-}
 
 export interface LockSettings {
   get(doorId: string): SettingsResult;
@@ -42,7 +36,7 @@ export interface LockSettings {
 /** A sleeping lock fetches two frames for each. */
 const TIMEOUT_MS = 120_000;
 
-export function openLockSettings(options: LockSettingsOptions): LockSettings {
+export function openLockSettings(options: LockMemoryContext): LockSettings {
   const { database, table, audit, locks, openWorkReconciler } = options;
   /** By door: counts changes in this run. */
   const versions = new Map<string, number>();
@@ -81,9 +75,7 @@ export function openLockSettings(options: LockSettingsOptions): LockSettings {
         if (isDeepStrictEqual(before, after)) return false;
         if (Object.keys(after).length === 0) table.deleteDoorSetting.run(doorId);
         else table.setDoorSetting.run(doorId, JSON.stringify(after));
-        const { principal, correlationId } = caller;
-        const entry = { principal, correlationId, object: `door/${doorId}`, outcome: 'done' };
-        audit.record({ ...entry, action: 'door.set-lock-settings', detail: { ...body } });
+        audit.record(doorEntry(doorId, 'door.set-lock-settings', body, caller));
         return true;
       });
       if (isNews) changed(doorId);
@@ -136,7 +128,7 @@ function edited(before: WantedSettings, body: SettingsBody): WantedSettings {
 const isApplied = ({ mac }: DoorRow, kept: DoorSettingRow | undefined) =>
   !kept || (kept.applied === kept.wanted && kept.applied_mac === mac);
 
-function workOf(options: LockSettingsOptions, versionOf: (doorId: string) => number): LockWork {
+function workOf(options: LockMemoryContext, versionOf: (doorId: string) => number): LockWork {
   const { database, table, audit, lockLinks } = options;
   const waits = (doorId: string): boolean => {
     const row = table.door.get(doorId);
@@ -167,8 +159,7 @@ function workOf(options: LockSettingsOptions, versionOf: (doorId: string) => num
       await lockLinks.command(addressOf(row), command, signal);
       await database.commit(() => {
         table.setAppliedSetting.run(kept.wanted, mac, id);
-        const entry = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID(), object: `door/${id}` };
-        audit.record({ ...entry, action: 'door.apply-lock-settings', outcome: 'done', detail: { mac } });
+        audit.record(doorEntry(id, 'door.apply-lock-settings', { mac }));
       });
     },
   };

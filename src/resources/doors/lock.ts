@@ -2,28 +2,15 @@
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
 import type { Intent, LastActuation } from '../../services/actuations/actuations.ts';
-import type { Closings } from './closing.ts';
 import type { ClosingOutcome } from './closing-orders.ts';
-import type { DoorContext } from './context.ts';
-import { closedUnstored, type DeferredWrites } from './deferred-writes.ts';
-import type { LastReadDoors } from './last-read-doors.ts';
+import { closedUnstored, type OpeningContext } from './deferred-writes.ts';
 import { addressOf, answerInTime, deadlineOf } from './lock-links.ts';
 import type { LockResult } from './lock-schema.ts';
-import type { Locks } from './locks.ts';
 import { AUDITED, endOf, INTERNAL, noLock, offline } from './outcome.ts';
-import { assertPin, type RfPins } from './rf-pin.ts';
+import { assertPin } from './rf-pin.ts';
 import { type LastLock, lastLockDetail } from './schema.ts';
 import type { StandOpen } from './stand-open.ts';
 import { type DoorRow, existing } from './table.ts';
-
-export interface LockDoorOptions extends DoorContext {
-  locks: Pick<Locks, 'report'>;
-  rfPins: Pick<RfPins, 'pinOf'>;
-  standOpen: Pick<StandOpen, 'of' | 'end' | 'isBeginning' | 'isLettingGo'>;
-  closings: Pick<Closings, 'attempt'>;
-  deferredWrites: DeferredWrites;
-  lastRead: LastReadDoors;
-}
 
 /** As in the audit. */
 export const LOCK = 'door.lock';
@@ -58,13 +45,16 @@ export interface LockDoor {
   endStandOpen(doorId: string, caller: Caller): Promise<ClosingOutcome>;
 }
 
-export function openLockDoor(options: LockDoorOptions): LockDoor {
-  const { clock, lastRead, lockLinks, rfPins, standOpen, closings, deferredWrites } = options;
+export function openLockDoor(
+  context: OpeningContext,
+  standOpen: Pick<StandOpen, 'of' | 'end' | 'isBeginning' | 'isLettingGo'>,
+): LockDoor {
+  const { clock, lastRead, lockLinks, rfPins, closings, deferredWrites } = context;
   const doors = { door: { get: lastRead.door } };
 
   /** What is answered before the outcome is known; to be asked for when the request came. */
   function meanwhile({ mac, gateway_id }: DoorRow): () => ClosingOutcome {
-    const wasMoving = gateway_id !== null && options.zgates.moving(gateway_id) !== undefined;
+    const wasMoving = gateway_id !== null && context.zgates.moving(gateway_id) !== undefined;
     return () => (wasMoving && mac !== null && lockLinks.isHeld(mac) ? MOVES : GOES_ON);
   }
 
@@ -90,7 +80,7 @@ export function openLockDoor(options: LockDoorOptions): LockDoor {
     const lock = addressOf(row);
     const data = { hwId: mac, pin: rfPins.pinOf(mac), eventConfirms: true };
     const sending = lockLinks.actuate(lock, { kind: 'lock', data }, deadlineOf('lock'));
-    const end = await endOf(sending, row, options.log);
+    const end = await endOf(sending, row, context.log);
     if ('refusal' in end) throw end.refusal;
     return end.result;
   }
@@ -116,7 +106,7 @@ export function openLockDoor(options: LockDoorOptions): LockDoor {
         throw nothingToLock(device !== undefined, standOpen.isLettingGo(doorId));
       // Nothing was sent of what waits: it does not change what can be done now.
       if (mac !== null && (!standing || standing.row.phase === 'waiting')) {
-        assertPin(mac, options.locks.report(row), rfPins);
+        assertPin(mac, context.locks.report(row), rfPins);
         const reason = lockLinks.unreachable(addressOf(row));
         if (reason !== undefined) throw offline(row, reason);
       }
@@ -124,7 +114,7 @@ export function openLockDoor(options: LockDoorOptions): LockDoor {
       const { principal, correlationId, askedAt = clock.monotonic() } = caller;
       const object = `door/${doorId}`;
       const intent = { principal, action: LOCK, object, correlationId, way: via, askedAt } as const;
-      const audit = await auditFor(options, intent, doorId, { via, mac });
+      const audit = await auditFor(context, intent, doorId, { via, mac });
       const locked = async (): Promise<LockResult> => {
         try {
           if (await caller.isGone?.())
@@ -150,7 +140,7 @@ export function openLockDoor(options: LockDoorOptions): LockDoor {
 
 /** Locking a door waits for no disk: the audit follows when the intent cannot be stored. */
 async function auditFor(
-  { actuations, deferredWrites }: LockDoorOptions,
+  { actuations, deferredWrites }: OpeningContext,
   intent: Intent,
   doorId: string,
   detail: object,

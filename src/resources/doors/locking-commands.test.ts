@@ -2,8 +2,7 @@ import { expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import type { LockEvent, LockNow } from '../../../drivers/contract/zgate.ts';
 import { manualClock } from '../../../test/manual-clock.ts';
-import type { LockLinks } from './lock-links.ts';
-import { openLockingCommands } from './locking-commands.ts';
+import { type LockLinks, openLockCommands } from './lock-links.ts';
 
 const MAC = '00124b0001a2b3c4';
 const LOCK = { doorId: 'd', gatewayId: 'g', networkId: 'n' };
@@ -14,15 +13,15 @@ function open(moved: string[] = []) {
   const clock = manualClock();
   const sent: LockNow[] = [];
   let failure: DriverError | undefined;
-  const commands = openLockingCommands(clock, { locksMoved: () => moved });
-  const links = commands.noting({
+  const played: Partial<LockLinks> = {
     link() {},
     async actuate(_, command) {
       sent.push(command.data);
       if (failure) throw failure;
       return { outcome: 'confirmed' };
     },
-  } as Partial<LockLinks> as LockLinks);
+  };
+  const links = openLockCommands(played as LockLinks, clock, { locksMoved: () => moved });
   const event: LockEvent = {
     hwId: MAC,
     kind: 'operation',
@@ -43,7 +42,7 @@ function open(moved: string[] = []) {
       return sent.at(-1)?.eventConfirms === true;
     },
     hear: (more: Partial<LockEvent> = {}) =>
-      commands.heard({ ...event, heardAt: clock.monotonic(), ...more }),
+      links.lockingHeard({ ...event, heardAt: clock.monotonic(), ...more }),
     fails(error: DriverError | undefined) {
       failure = error;
     },

@@ -4,7 +4,6 @@ import { whenUnreadable } from '../../platform/database/last-read.ts';
 import type { Closings } from './closing.ts';
 import type { PendingClosing } from './closing-orders.ts';
 import type { DoorContext } from './context.ts';
-import type { LastReadDoors } from './last-read-doors.ts';
 import type { Locks } from './locks.ts';
 import type { StandingOpenState } from './openings-schema.ts';
 import type { RfPins } from './rf-pin.ts';
@@ -54,10 +53,7 @@ export interface NotLocked {
   notSeenLocked: { doorId: string; name: string | null; accessPointId: number; message: string }[];
 }
 
-export function notLockedOf({
-  closings,
-  lastRead,
-}: Pick<OpeningsShown, 'closings'> & { lastRead: Pick<LastReadDoors, 'door'> }): NotLocked {
+export function notLockedOf({ closings, lastRead }: Pick<OpeningsShown, 'closings' | 'lastRead'>): NotLocked {
   const alarms = closings.alarms();
   const notSeenLocked = alarms.slice(0, NAMED_MAX).flatMap(({ doorId, reason, since, failure }) => {
     const door = whenUnreadable(

@@ -1,4 +1,5 @@
 /** What waits for the lock of a door, what became of what did, and cancelling it. */
+
 import { z } from 'zod';
 import { storedJson } from '../../platform/database/damaged-rows.ts';
 import { GatehouseError } from '../../platform/errors.ts';
@@ -9,6 +10,7 @@ import type { DoorContext } from './context.ts';
 import type { Deliveries } from './deliveries.ts';
 import { acknowledgedOf, changedFields, storeWanted, wantedOf } from './edit.ts';
 import type { DoorPending } from './list-schema.ts';
+import { doorEntry } from './live-events.ts';
 import type { DoorState } from './schema.ts';
 import type { DeliveryRow, DoorRow, DoorTable } from './table.ts';
 
@@ -83,13 +85,7 @@ export function cancelIn(row: DoorRow, caller: Caller, options: PendingOptions):
   storeWanted(table, row.id, after, fields);
   const travels = isOfCatalogue ? [...fields, 'catalogue'] : fields;
   deliveries.changed(row.id, { fields: travels, now: clock.now(), caller, replaced: 'cancelled' });
-  audit.record({
-    ...caller,
-    action: 'door.cancel',
-    object: `door/${row.id}`,
-    outcome: 'done',
-    detail: { configVersion: row.config_version, fields },
-  });
+  audit.record(doorEntry(row.id, 'door.cancel', { configVersion: row.config_version, fields }, caller));
   return true;
 }
 

@@ -11,7 +11,7 @@ import type { DoorContext } from './context.ts';
 import type { Deliveries } from './deliveries.ts';
 import type { Doors } from './doors.ts';
 import { NOTHING_WANTED, wantedOf } from './edit.ts';
-import { lockChanged } from './live-events.ts';
+import { doorEntry, lockChanged } from './live-events.ts';
 import type { LockReplacement } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
 import { type DoorRow, existing } from './table.ts';
@@ -47,13 +47,8 @@ export function openLockReplacements(options: ReplaceLockOptions): LockReplaceme
     options.conditions.lockChanged(row);
     if (version > row.config_version) table.setConfigVersion.run(version, doorId);
     deliveries.changed(doorId, { fields: ['lock'], now: clock.now(), caller });
-    options.audit.record({
-      ...caller,
-      action: 'door.replace-lock',
-      object: `door/${doorId}`,
-      outcome: 'done',
-      detail: { from: row.mac, to: mac, merged: other?.id ?? null },
-    });
+    const detail = { from: row.mac, to: mac, merged: other?.id ?? null };
+    options.audit.record(doorEntry(doorId, 'door.replace-lock', detail, caller));
     const gatewayId = other ? other.gateway_id : row.gateway_id;
     events.publish(lockChanged(doorId, 'replaced', { mac, gatewayId }));
     return true;

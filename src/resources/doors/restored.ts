@@ -4,10 +4,12 @@
  * once, also one that a hand has unlocked: which those are cannot be known either, a locked door opens from inside, and one
  * that is left unlocked stays so until somebody passes. What stood open when the copy was made is closed, and not opened again.
  */
+
 import { randomUUID } from 'node:crypto';
 import type { Prepare } from '../../platform/database/database.ts';
 import type { Principal } from '../../platform/principal.ts';
 import type { OpenAudit } from '../../services/audit/audit.ts';
+import { doorEntry } from './live-events.ts';
 import { type ClosingRow, openingStatements } from './openings-table.ts';
 
 /** A lock that is to be seen locked. */
@@ -43,14 +45,10 @@ export function openClosingsAfter(database: Prepare): (after: ClosingsAfter) => 
     const correlation = randomUUID();
     const stood = standOpens.all();
     for (const { door_id: id, mac } of stood) {
-      const entry = {
-        principal,
-        action: 'door.stand-open',
-        object: `door/${id}`,
-        correlationId: correlation,
-      };
       // A relay that is held no more lets go by itself.
-      audit?.record({ ...entry, outcome: mac === null ? 'ended' : 'ending', detail: { mac, reason } });
+      const outcome = mac === null ? 'ended' : 'ending';
+      const by = { principal, correlationId: correlation };
+      audit?.record(doorEntry(id, 'door.stand-open', { mac, reason }, by, outcome));
       deleteStandOpen.run(id);
     }
     const own = stood.flatMap(({ mac, ...row }) =>

@@ -5,12 +5,11 @@
 import { GatehouseError } from '../../platform/errors.ts';
 import { assertIfMatch } from '../../platform/http/editing.ts';
 import type { Caller, Editor } from '../../platform/principal.ts';
-import type { Busy } from './busy.ts';
 import type { Closings } from './closing.ts';
 import type { Doors } from './doors.ts';
 import { wantedOf } from './edit.ts';
 import type { Leaving } from './leaving.ts';
-import { lockChanged } from './live-events.ts';
+import { doorEntry, lockChanged } from './live-events.ts';
 import { addressOf } from './lock-links.ts';
 import type { LeaveResult } from './lock-schema.ts';
 import type { ReplaceLockOptions } from './replace-lock.ts';
@@ -18,7 +17,6 @@ import type { Door } from './schema.ts';
 import { type DoorRow, existing } from './table.ts';
 
 export interface RetireOptions extends Omit<ReplaceLockOptions, 'locks'> {
-  busy: Busy;
   leaving: Pick<Leaving, 'store' | 'leave'>;
   closings: ReplaceLockOptions['closings'] & Pick<Closings, 'abandon' | 'schedule'>;
 }
@@ -42,16 +40,10 @@ export interface Retirements {
 export function openRetirements(options: RetireOptions): Retirements {
   const { database, table, events, clock, busy, closings, leaving, doors } = options;
 
-  function retired(
-    action: string,
-    row: DoorRow,
-    { principal, correlationId }: Caller,
-    more: object = {},
-  ): void {
+  function retired(action: string, row: DoorRow, caller: Caller, more: object = {}): void {
     const { access_point_id: accessPointId, mac, lock_id: lockId, gateway_id: gatewayId } = row;
     const detail = { ...wantedOf(row), accessPointId, mac, lockId, gatewayId, networkId: row.network_id };
-    const entry = { principal, correlationId, action, object: `door/${row.id}`, outcome: 'done' };
-    options.audit.record({ ...entry, detail: { ...detail, ...more } });
+    options.audit.record(doorEntry(row.id, action, { ...detail, ...more }, caller));
   }
 
   async function change<Result>(

@@ -2,11 +2,13 @@
  * The PIN that a lock requires for operations by radio (ZCL rev. 8, RequirePINforRFOperation 0x0033). Kept sealed for each
  * lock, and never returned, logged or audited. It goes when its lock is at no door any more.
  */
+
 import type { LockReport } from '../../../drivers/contract/settings.ts';
 import { openLastRead } from '../../platform/database/last-read.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
 import type { DoorContext } from './context.ts';
+import { doorEntry } from './live-events.ts';
 import { type DoorRow, existing } from './table.ts';
 
 export interface RfPins {
@@ -37,9 +39,7 @@ export function openRfPins(
     const changed = await database.commit(() => {
       const { mac } = withLock(existing(table, doorId));
       store(mac);
-      const { principal, correlationId } = caller;
-      const entry = { principal, action, object: `door/${doorId}`, outcome: 'done', correlationId };
-      audit.record({ ...entry, detail: { mac } });
+      audit.record(doorEntry(doorId, action, { mac }, caller));
       return mac;
     });
     sealedOf(changed);

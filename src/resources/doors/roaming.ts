@@ -1,11 +1,9 @@
 /** A lock that is heard through another gateway than its door names is there now: the door follows the traffic. */
-import { randomUUID } from 'node:crypto';
 import type { StateReport } from '../../../drivers/contract/driver.ts';
-import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import type { DoorContext } from './context.ts';
 import { type DuplicateLocks, duplicateMessage } from './duplicate-locks.ts';
 import type { Leaving } from './leaving.ts';
-import { lockChanged } from './live-events.ts';
+import { doorEntry, lockChanged } from './live-events.ts';
 import type { Locks } from './locks.ts';
 import type { DoorTable } from './table.ts';
 
@@ -43,14 +41,8 @@ export function openRoaming(options: RoamingOptions): FollowLock {
       if (row?.id !== place.id) return;
       table.setPlace.run(gatewayId, options.zgates.networkOf(gatewayId), row.id);
       if (row.gateway_id === gatewayId) return;
-      options.audit.record({
-        principal: SYSTEM_PRINCIPAL,
-        action: 'door.lock-moved',
-        object: `door/${row.id}`,
-        outcome: 'done',
-        detail: { mac, from: row.gateway_id, to: gatewayId },
-        correlationId: randomUUID(),
-      });
+      const detail = { mac, from: row.gateway_id, to: gatewayId };
+      options.audit.record(doorEntry(row.id, 'door.lock-moved', detail));
       options.events.publish(lockChanged(row.id, 'moved', { mac, gatewayId }));
     }, 'telemetry');
     options.bound(place.id);
@@ -60,14 +52,7 @@ export function openRoaming(options: RoamingOptions): FollowLock {
   async function sayDoubled({ id, gateway_id: stays }: Place, mac: string, other: string): Promise<void> {
     log.warn({ door: id, lock: mac }, duplicateMessage(mac, stays ?? '', other));
     await database.commit(() =>
-      options.audit.record({
-        principal: SYSTEM_PRINCIPAL,
-        action: 'door.lock-doubled',
-        object: `door/${id}`,
-        outcome: 'found',
-        detail: { mac, stays, other },
-        correlationId: randomUUID(),
-      }),
+      options.audit.record(doorEntry(id, 'door.lock-doubled', { mac, stays, other }, undefined, 'found')),
     );
   }
 

@@ -5,7 +5,7 @@ import type { Reconciler } from '../../services/reconcile/reconcile.ts';
 import { type CatalogueChanges, openCatalogueChanges } from './catalogue-changes.ts';
 import { openConditions } from './conditions.ts';
 import { type Configuration, doorConfiguration } from './configuration.ts';
-import type { DoorContext } from './context.ts';
+import { type BelowDoors, openContext } from './context.ts';
 import { openDeliveries } from './deliveries.ts';
 import { openDirectory } from './directory.ts';
 import { type Doors, openDoors } from './doors.ts';
@@ -18,22 +18,18 @@ import { openLeaving } from './leaving.ts';
 import { type Listing, openListing } from './listing.ts';
 import type { LockDoor } from './lock.ts';
 import { type LockMemory, openLockMemory } from './lock-memory.ts';
-import { openLockingCommands } from './locking-commands.ts';
 import { type LockPlace, type Locks, openLocks } from './locks.ts';
 import { openOffline } from './offline.ts';
-import { openOpeningCommands } from './opening-commands.ts';
 import { type Openings, openOpenings } from './openings.ts';
 import { openPresenceEvents, type PresenceEvents } from './presence.ts';
 import { type LockReplacements, openLockReplacements } from './replace-lock.ts';
 import { openRetirements, type Retirements } from './retire.ts';
 import { type LockSwaps, openLockSwaps } from './swap-lock.ts';
-import { type DoorTable, type DueRow, openDoorTable } from './table.ts';
+import type { DoorTable, DueRow } from './table.ts';
 import { openUnlocks, type Unlocks } from './unlock.ts';
 import type { LockWork } from './user-apply.ts';
 
-type Below = Omit<DoorContext, 'table' | 'openingCommands' | 'lockingCommands'>;
-
-export interface DoorSliceOptions extends Below {
+export interface DoorSliceOptions extends BelowDoors {
   /** Of src/services/reconcile/reconcile.ts, for this configuration. */
   openReconciler(configuration: Configuration): Reconciler;
   /** The same for what is kept in the memory of locks; `name` is for the log. */
@@ -63,15 +59,8 @@ export interface DoorSlice
   wake(doorId: string): void;
 }
 
-function contextOf(below: Below): DoorContext {
-  const openingCommands = openOpeningCommands(below.clock, below.actuations);
-  const lockingCommands = openLockingCommands(below.clock, below.actuations);
-  const lockLinks = lockingCommands.noting(openingCommands.noting(below.lockLinks));
-  return { ...below, table: openDoorTable(below.database), lockLinks, openingCommands, lockingCommands };
-}
-
 export function openDoorSlice({ openReconciler, openWorkReconciler, ...below }: DoorSliceOptions): DoorSlice {
-  const context = contextOf(below);
+  const context = openContext(below);
   const { table } = context;
   const deliveries = openDeliveries(table);
   const directory = openDirectory(context);
@@ -92,7 +81,7 @@ export function openDoorSlice({ openReconciler, openWorkReconciler, ...below }: 
   const siteImport = importDoors(context, deliveries, directory, stored);
   const shown = { locks, conditions, duplicates, offline, listing, configuration, reconciler };
   const doors = openDoors({ ...context, ...openings, ...shown, deliveries, stored });
-  const unlocks = openUnlocks({ ...context, ...openings, locks });
+  const unlocks = openUnlocks({ ...context, ...openings, locks }, standOpen);
   const exchanged = { ...openings, deliveries, locks, conditions, doors, bound: stored };
   const replacements = openLockReplacements({ ...context, ...exchanged });
   const swaps = openLockSwaps({ ...context, ...exchanged });

@@ -4,19 +4,12 @@
  */
 import type { Clock } from '../../platform/clock.ts';
 import { whenUnreadable } from '../../platform/database/last-read.ts';
-import type { Busy } from './busy.ts';
+import type { OpeningContext } from './deferred-writes.ts';
 import { addressOf, DEADLINE_MS, deadlineOf, HELD_AT_MOST_MS } from './lock-links.ts';
 import type { StandOpenPhase, StandOpenRow } from './openings-table.ts';
 import { type End, endOf, offline } from './outcome.ts';
 import { mayHaveFired, type RelayHolds } from './relay-hold.ts';
-import {
-  endedBy,
-  endedStrictly,
-  isGivenUp,
-  notFiredBecause,
-  relayOf,
-  type TargetOptions,
-} from './stand-open-order.ts';
+import { endedBy, endedStrictly, isGivenUp, notFiredBecause, relayOf } from './stand-open-order.ts';
 import { isOutdated, keptTime, type Moment } from './stand-open-time.ts';
 import {
   auditedAs,
@@ -25,13 +18,8 @@ import {
   postpone,
   type Standing,
   type StandingChanges,
-  type StandingOptions,
   type Standings,
 } from './standing.ts';
-
-export interface StandOpenOptions extends StandingOptions, TargetOptions {
-  busy: Busy;
-}
 
 export interface StandOpenParts {
   all: Standings;
@@ -50,7 +38,7 @@ const STOPPING = 'the gateway is being stopped';
 const NOT_SHOWN = 'the command was sent, and the lock has not shown that it is open';
 
 /** `before`: the phase it had when this was decided. Throws DEVICE_OFFLINE: it was withdrawn before anything was sent. */
-export function deliverIn(options: StandOpenOptions, { all, holds, changes }: StandOpenParts): Deliver {
+export function deliverIn(options: OpeningContext, { all, holds, changes }: StandOpenParts): Deliver {
   async function sendToLock(
     standing: Standing,
     mac: string,
@@ -127,7 +115,7 @@ const REST_MS = 60_000;
 type Retry = (standing: Standing) => Promise<void>;
 
 /** Sends the command to a lock that was sent none yet. */
-export function retryIn(options: StandOpenOptions, { store }: StandingChanges, deliver: Deliver): Retry {
+export function retryIn(options: OpeningContext, { store }: StandingChanges, deliver: Deliver): Retry {
   const { clock, actuations, busy } = options;
   async function retry(standing: Standing): Promise<void> {
     const { row } = standing;
@@ -156,11 +144,7 @@ export function retryIn(options: StandOpenOptions, { store }: StandingChanges, d
   };
 }
 
-export function lookIn(
-  options: StandOpenOptions,
-  { all, holds, changes, now }: StandOpenParts,
-  retry: Retry,
-) {
+export function lookIn(options: OpeningContext, { all, holds, changes, now }: StandOpenParts, retry: Retry) {
   const { log } = options;
   /** The next look does it again. */
   const keep = (standing: Standing, work: Promise<unknown> | undefined) =>
@@ -221,7 +205,7 @@ export function lookIn(
 }
 
 /** Why it has to end now. What cannot be read ends nothing, and its time is known without that. */
-function endedNow(row: StandOpenRow, options: StandOpenOptions): string | undefined {
+function endedNow(row: StandOpenRow, options: OpeningContext): string | undefined {
   return whenUnreadable(
     () => endedBy(row, options.lastRead.door(row.door_id), options) ?? notFiredBecause(row, options),
     () => undefined,

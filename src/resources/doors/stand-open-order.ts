@@ -4,15 +4,13 @@ import { GatehouseError } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
 import type { Catalogue } from '../../services/catalogue/catalogue.ts';
 import type { Relay, WiredRelay } from '../rs485/relays.ts';
-import type { DoorContext } from './context.ts';
+import type { OpeningContext } from './deferred-writes.ts';
 import { effectiveOf } from './edit.ts';
-import type { LastReadDoors } from './last-read-doors.ts';
 import type { StandOpenBody } from './lock-schema.ts';
-import type { Locks } from './locks.ts';
 import type { KeptTime, StandOpenRow } from './openings-table.ts';
 import { noLock } from './outcome.ts';
 import { isSameRelay } from './relay-hold.ts';
-import { assertPin, type RfPins } from './rf-pin.ts';
+import { assertPin } from './rf-pin.ts';
 import { STAND_OPEN_MAX_MS } from './stand-open-time.ts';
 import type { DoorRow } from './table.ts';
 
@@ -21,12 +19,6 @@ export type Target = Pick<
   StandOpenRow,
   'mac' | 'gateway_id' | 'network_id' | 'device_id' | 'bus' | 'hw_id' | 'relay_index'
 >;
-
-export interface TargetOptions extends DoorContext {
-  locks: Pick<Locks, 'report'>;
-  lastRead: LastReadDoors;
-  rfPins: Pick<RfPins, 'pinOf'>;
-}
 
 /** Why the door may not stand open; undefined: it may. */
 function forbiddenBy(door: DoorRow, catalogue: Catalogue): string | undefined {
@@ -60,7 +52,7 @@ export function relayOf({
 }
 
 /** Throws NO_LOCK, NO_RELAY, NOT_SUPPORTED or PIN_REQUIRED. */
-export function targetOf(door: DoorRow, { lastRead, locks, rfPins }: TargetOptions): Target {
+export function targetOf(door: DoorRow, { lastRead, locks, rfPins }: OpeningContext): Target {
   const device = lastRead.relay(door.id);
   const { mac, gateway_id, network_id } = door;
   if (device) return targetOfRelay(device);
@@ -113,7 +105,7 @@ export function untilOf({ until, seconds }: StandOpenBody, now: number): number 
 export function endedBy(
   row: StandOpenRow,
   door: DoorRow | undefined,
-  { catalogue, lastRead }: TargetOptions,
+  { catalogue, lastRead }: OpeningContext,
 ): string | undefined {
   if (!door) return 'the door is no more';
   const forbidden = forbiddenBy(door, catalogue);
@@ -125,7 +117,7 @@ export function endedBy(
 }
 
 /** Why nothing is sent now: nothing opens a door of which it cannot be read that it may. */
-export function endedStrictly(row: StandOpenRow, options: TargetOptions): string | undefined {
+export function endedStrictly(row: StandOpenRow, options: OpeningContext): string | undefined {
   return whenUnreadable(
     () => endedBy(row, options.table.door.get(row.door_id), options),
     () => 'the database cannot be read',
@@ -172,7 +164,7 @@ export function orderedRow(
 }
 
 /** Why the relay is not fired, whether or not its device answers; undefined: nothing is known against it. */
-export function notFiredBecause({ device_id }: StandOpenRow, { rs485 }: TargetOptions): string | undefined {
+export function notFiredBecause({ device_id }: StandOpenRow, { rs485 }: OpeningContext): string | undefined {
   if (device_id === null) return undefined;
   try {
     rs485.assertRelayProven(device_id);

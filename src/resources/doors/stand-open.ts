@@ -15,6 +15,7 @@ import type { Caller } from '../../platform/principal.ts';
 import { openWaking } from '../../platform/waking.ts';
 import type { Intent } from '../../services/actuations/actuations.ts';
 import type { WiredRelay } from '../rs485/relays.ts';
+import type { OpeningContext } from './deferred-writes.ts';
 import { addressOf, answerInTime, HELD_AT_MOST_MS } from './lock-links.ts';
 import type { StandOpenBody } from './lock-schema.ts';
 import type { StandOpenPhase, StandOpenRow } from './openings-table.ts';
@@ -26,7 +27,6 @@ import {
   lookIn,
   type StandOpenParts as Parts,
   retryIn,
-  type StandOpenOptions,
 } from './stand-open-delivery.ts';
 import {
   assertAllowed,
@@ -85,7 +85,7 @@ export interface StandOpen {
   run(signal: AbortSignal): Promise<never>;
 }
 
-export function openStandOpen(options: StandOpenOptions): StandOpen {
+export function openStandOpen(options: OpeningContext): StandOpen {
   const { table, clock } = options;
   const all: Standings = new Map();
   const holds = openRelayHolds(clock, options.rs485);
@@ -165,7 +165,7 @@ export function openStandOpen(options: StandOpenOptions): StandOpen {
   };
 }
 
-function momentOf({ clock, clockSynchronised, bootId }: StandOpenOptions) {
+function momentOf({ clock, clockSynchronised, bootId }: OpeningContext) {
   return (): Moment => ({
     wall: clock.now(),
     monotonic: clock.monotonic(),
@@ -184,7 +184,7 @@ function mayArriveAfterStart({ mac, phase }: StandOpenRow, clock: Clock): number
 }
 
 function beginIn(
-  options: StandOpenOptions,
+  options: OpeningContext,
   { all, holds, changes, now, orders }: Parts & { orders: Orders },
   deliver: Deliver,
   wake: () => void,
@@ -271,7 +271,7 @@ function beginIn(
 }
 
 /** It was withdrawn before anything was sent. */
-function refusedIn({ actuations }: StandOpenOptions, standing: Standing, intent: Intent, detail: object) {
+function refusedIn({ actuations }: OpeningContext, standing: Standing, intent: Intent, detail: object) {
   return async (error: unknown): Promise<never> => {
     if (error instanceof GatehouseError)
       await actuations.end(intent, 'failed', {
@@ -283,7 +283,7 @@ function refusedIn({ actuations }: StandOpenOptions, standing: Standing, intent:
   };
 }
 
-function deliveredIn({ clock }: StandOpenOptions, deliver: Deliver) {
+function deliveredIn({ clock }: OpeningContext, deliver: Deliver) {
   return async (
     standing: Standing,
     how: { isShown: boolean; reason: string | undefined; before: StandOpenPhase | undefined },
@@ -316,7 +316,7 @@ interface Order {
 
 interface Orders {
   has(doorId: string): boolean;
-  /** `settled` is called when the order takes effect; one that fails is over as well. One a door at a time (busy.ts). */
+  /** `settled` is called when the order takes effect; one that fails is over as well. One a door at a time (Busy of context.ts). */
   during<T>(doorId: string, work: (order: Order, settled: () => void) => Promise<T>): Promise<T>;
   /** Resolves when the order has been given up, or had taken effect before. */
   withdraw(doorId: string, reason: string): Promise<void>;

@@ -4,14 +4,10 @@ import { whenUnreadable } from '../../platform/database/last-read.ts';
 import { type Caller, type Principal, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import { waitBefore } from '../../platform/supervise.ts';
 import type { Intent } from '../../services/actuations/actuations.ts';
-import type { Closings } from './closing.ts';
-import type { DoorContext } from './context.ts';
-import type { DeferredWrites } from './deferred-writes.ts';
-import type { LastReadDoors } from './last-read-doors.ts';
-import { type StandingChange, standingChanged } from './live-events.ts';
+import type { OpeningContext } from './deferred-writes.ts';
+import { doorEntry, type StandingChange, standingChanged } from './live-events.ts';
 import { HELD_AT_MOST_MS } from './lock-links.ts';
 import type { StandOpenOutcome } from './lock-schema.ts';
-import type { Locks } from './locks.ts';
 import type { StandOpenRow } from './openings-table.ts';
 import { AUDITED } from './outcome.ts';
 import { type HoldOutcome, mayHaveFired, RELAY_REPORTED_OPEN, type RelayHolds } from './relay-hold.ts';
@@ -42,13 +38,6 @@ export interface Standing {
   endedBy: string | undefined;
   /** The end that is being stored. */
   ending: Promise<void> | undefined;
-}
-
-export interface StandingOptions extends DoorContext {
-  locks: Pick<Locks, 'report'>;
-  closings: Pick<Closings, 'store' | 'schedule' | 'closeUnstored' | 'closingStored' | 'isPending'>;
-  lastRead: LastReadDoors;
-  deferredWrites: Pick<DeferredWrites, 'add'>;
 }
 
 /** By the id of the door. */
@@ -133,11 +122,7 @@ export interface StandingChanges {
   reported(standing: Standing): Promise<void>;
 }
 
-export function standingChanges(
-  options: StandingOptions,
-  all: Standings,
-  holds: RelayHolds,
-): StandingChanges {
+export function standingChanges(options: OpeningContext, all: Standings, holds: RelayHolds): StandingChanges {
   const { clock, log } = options;
   const stored = storedIn(options, all);
   const [record, keep] = [recordIn(options), keepIn(options, stored)];
@@ -236,7 +221,7 @@ function noting<R extends unknown[]>(store: (standing: Standing, ...how: R) => P
  * The row of a door that stands open. That an order was withdrawn may not be stored yet: its row then counts for nothing, and
  * is replaced by what the gateway knows.
  */
-function storedIn({ database, table, deferredWrites }: StandingOptions, all: Standings) {
+function storedIn({ database, table, deferredWrites }: OpeningContext, all: Standings) {
   /** Correlation ids of such orders. */
   const withdrawn = new Set<string>();
 
@@ -288,7 +273,7 @@ type Stored = ReturnType<typeof storedIn>;
 
 /** Ends it. What closes the door goes out also when that cannot be stored: it is stored later then. Never rejects. */
 function endIn(
-  { database, events, closings, clock, deferredWrites }: StandingOptions,
+  { database, events, closings, clock, deferredWrites }: OpeningContext,
   all: Standings,
   holds: RelayHolds,
   { record, stored }: { record: ReturnType<typeof recordIn>; stored: Stored },
@@ -340,7 +325,7 @@ function endIn(
 }
 
 /** Stores the row, unless it was ended or replaced meanwhile; when the disk is well, if it is not now. */
-function keepIn({ database, events, deferredWrites }: StandingOptions, stored: Stored) {
+function keepIn({ database, events, deferredWrites }: OpeningContext, stored: Stored) {
   return async (standing: Standing, patch: Partial<StandOpenRow>, publish?: () => void): Promise<void> => {
     standing.row = { ...standing.row, ...patch };
     const store = async () => {
@@ -353,7 +338,7 @@ function keepIn({ database, events, deferredWrites }: StandingOptions, stored: S
   };
 }
 
-function recordIn({ audit, events }: StandingOptions) {
+function recordIn({ audit, events }: OpeningContext) {
   return (
     row: StandOpenRow,
     change: StandingChange,
@@ -363,14 +348,9 @@ function recordIn({ audit, events }: StandingOptions) {
     const { door_id: id, mac, correlation_id: correlationId } = row;
     const { device_id: deviceId, bus, hw_id: hwId, relay_index: relayIndex } = row;
     const relay = { deviceId, bus, hwId, relayIndex };
-    audit.record({
-      principal: by?.principal ?? SYSTEM_PRINCIPAL,
-      action: STAND_OPEN,
-      object: `door/${id}`,
-      outcome: change,
-      detail: { ...(mac === null ? relay : { mac }), ...(reason !== null && { reason }) },
-      correlationId: by?.correlationId ?? correlationId,
-    });
+    const detail = { ...(mac === null ? relay : { mac }), ...(reason !== null && { reason }) };
+    const caller = by ?? { principal: SYSTEM_PRINCIPAL, correlationId };
+    audit.record(doorEntry(id, STAND_OPEN, detail, caller, change));
     events.publish(standingChanged(id, change, reason));
   };
 }

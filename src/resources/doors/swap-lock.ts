@@ -3,9 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { GatehouseError, notPossible } from '../../platform/errors.ts';
 import { assertIfMatch } from '../../platform/http/editing.ts';
 import type { Caller, Editor } from '../../platform/principal.ts';
-import type { Busy } from './busy.ts';
 import type { Doors } from './doors.ts';
-import { lockChanged } from './live-events.ts';
+import { doorEntry, lockChanged } from './live-events.ts';
 import type { LockSwap } from './lock-schema.ts';
 import { type ReplaceLockOptions, versionBefore } from './replace-lock.ts';
 import { type DoorRow, existing } from './table.ts';
@@ -21,7 +20,7 @@ export interface LockSwaps {
 
 type LockedDoor = DoorRow & { mac: string };
 
-export function openLockSwaps(options: ReplaceLockOptions & { busy: Busy }): LockSwaps {
+export function openLockSwaps(options: ReplaceLockOptions): LockSwaps {
   const { database, table, events, busy, closings, doors } = options;
 
   /** Inside the commit job. Throws NO_LOCK, STANDS_OPEN or IN_PROGRESS. */
@@ -49,15 +48,8 @@ export function openLockSwaps(options: ReplaceLockOptions & { busy: Busy }): Loc
     table.setLockLeft.run(lock_left_at, door.id);
     table.setConfigVersion.run(version, door.id);
     options.deliveries.changed(door.id, { fields: ['lock'], now: options.clock.now(), caller });
-    const { principal, correlationId } = caller;
-    options.audit.record({
-      principal,
-      correlationId,
-      action: 'door.swap-lock',
-      object: `door/${door.id}`,
-      outcome: 'done',
-      detail: { from: door.mac, to: mac, with: from.id },
-    });
+    const detail = { from: door.mac, to: mac, with: from.id };
+    options.audit.record(doorEntry(door.id, 'door.swap-lock', detail, caller));
     events.publish(lockChanged(door.id, 'replaced', { mac, gatewayId }));
   }
 

@@ -2,29 +2,30 @@
  * Opens a door now or not at all: an intent in the audit before, the outcome after. Each request is sent once at most;
  * nothing is ever queued or sent again, and what no one can know is said to be unknown.
  */
-import type { RelockWay } from '../../../drivers/contract/settings.ts';
+import type { LockReport, RelockWay } from '../../../drivers/contract/settings.ts';
 import { HELD_FRAME_MS, type Unlock } from '../../../drivers/contract/zgate.ts';
 import { whenUnreadable } from '../../platform/database/last-read.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
 import type { LastActuation } from '../../services/actuations/actuations.ts';
-import type { Busy } from './busy.ts';
-import type { DoorContext } from './context.ts';
-import { addressOf, DEADLINE_MS, type LockAddress } from './lock-links.ts';
+import { NOT_OPENED } from './closing.ts';
+import type { OpeningContext } from './deferred-writes.ts';
+import { addressOf, DEADLINE_MS, HELD_AT_MOST_MS, type LockAddress } from './lock-links.ts';
 import type { UnlockResult } from './lock-schema.ts';
 import { AUDITED, type End, endOfFault, noLock, offline } from './outcome.ts';
 import { isSameRelay } from './relay-hold.ts';
-import { RELOCK_SECONDS, type Relock, type RelockOptions, relockOf } from './relocking.ts';
-import { assertPin, type RfPins } from './rf-pin.ts';
+import { assertPin } from './rf-pin.ts';
 import { type LastUnlock, lastUnlockDetail } from './schema.ts';
 import type { StandOpen } from './stand-open.ts';
 import { type DoorRow, existing } from './table.ts';
 
-export interface UnlockOptions extends RelockOptions, DoorContext {
-  busy: Busy;
-  standOpen: Pick<StandOpen, 'isOn' | 'of'>;
-  rfPins: Pick<RfPins, 'pinOf'>;
-}
+/** Time to open the door. */
+const RELOCK_SECONDS = 5;
+export const RELOCK_MS = RELOCK_SECONDS * 1_000;
+/** From the time at which a lock relocks to its report of that: the bolt moves, and a sleeping lock wakes. */
+const REPORT_MARGIN_MS = 10_000;
+
+type Standing = Pick<StandOpen, 'isOn' | 'of'>;
 
 /** One of the two ways to open a door. */
 interface Way {
@@ -49,8 +50,8 @@ export interface Unlocks {
   unlock(doorId: string, caller: Caller): Promise<UnlockResult>;
 }
 
-export function openUnlocks(options: UnlockOptions): Unlocks {
-  const { table, actuations, clock, busy } = options;
+export function openUnlocks(context: OpeningContext, standOpen: Standing): Unlocks {
+  const { table, actuations, clock, busy } = context;
 
   async function open(row: DoorRow, way: Way, caller: Caller): Promise<UnlockResult> {
     const { principal, correlationId, isGone } = caller;
@@ -93,7 +94,7 @@ export function openUnlocks(options: UnlockOptions): Unlocks {
   return {
     async unlock(doorId, caller) {
       const row = existing(table, doorId);
-      const way = wayTo(row, options, caller);
+      const way = wayTo(row, context, standOpen, caller);
       return busy.during(doorId, () => open(row, way, caller));
     },
   };
@@ -122,8 +123,8 @@ export function lastUnlockOf(last: LastActuation | undefined): LastUnlock | null
 }
 
 /** Throws NO_LOCK, STANDS_OPEN, PIN_REQUIRED or DEVICE_OFFLINE. */
-function wayTo(row: DoorRow, options: UnlockOptions, caller: Caller): Way {
-  const { rs485, lockLinks, rfPins } = options;
+function wayTo(row: DoorRow, context: OpeningContext, standOpen: Standing, caller: Caller): Way {
+  const { rs485, lockLinks, rfPins } = context;
   const device = rs485.relay(row.id);
   if (device) {
     const { deviceId } = device;
@@ -137,20 +138,20 @@ function wayTo(row: DoorRow, options: UnlockOptions, caller: Caller): Way {
       },
       async send(released) {
         await released;
-        return { end: await fire(row, deviceId, options, caller) };
+        return { end: await fire(row, deviceId, context, caller) };
       },
     };
   }
   const { mac } = row;
   if (mac === null) throw noLock();
-  assertLocked(row.id, options);
-  assertPin(mac, options.locks.report(row), rfPins);
+  assertLocked(row.id, standOpen);
+  assertPin(mac, context.locks.report(row), rfPins);
   const lock = addressOf(row);
   const unreachable = lockLinks.unreachable(lock);
   if (unreachable !== undefined) throw offline(row, unreachable);
-  const relock = relockOf(row, mac, caller, options);
+  const relock = relockOf(row, mac, caller, context);
   const pin = rfPins.pinOf(mac);
-  const earlierAt = options.openingCommands.firstBegunAt(mac);
+  const earlierAt = lockLinks.firstOpenedAt(mac);
   const unlock: Unlock = {
     hwId: mac,
     relockSeconds: RELOCK_SECONDS,
@@ -163,13 +164,13 @@ function wayTo(row: DoorRow, options: UnlockOptions, caller: Caller): Way {
     detail: { via: 'zigbee', mac, gatewayId: row.gateway_id },
     relock,
     isAlone: earlierAt === null,
-    leadsThere: () => options.table.door.get(row.id)?.mac === mac && !rs485.relay(row.id),
-    send: (released, timeoutMs) => send(row, lock, unlock, { released, timeoutMs }, options),
+    leadsThere: () => context.table.door.get(row.id)?.mac === mac && !rs485.relay(row.id),
+    send: (released, timeoutMs) => send(row, lock, unlock, { released, timeoutMs }, context),
   };
 }
 
 /** A lock that is unlocked for a time locks itself afterwards, and the door would stand open no more. */
-function assertLocked(doorId: string, { standOpen }: UnlockOptions): void {
+function assertLocked(doorId: string, standOpen: Standing): void {
   if (!standOpen.isOn(doorId)) return;
   const until = new Date(standOpen.of(doorId)?.row.until_at ?? 0).toISOString();
   throw new GatehouseError(
@@ -181,7 +182,7 @@ function assertLocked(doorId: string, { standOpen }: UnlockOptions): void {
 async function fire(
   row: DoorRow,
   deviceId: string,
-  { rs485, log }: UnlockOptions,
+  { rs485, log }: OpeningContext,
   caller: Caller,
 ): Promise<End> {
   try {
@@ -202,9 +203,9 @@ async function send(
   lock: LockAddress,
   unlock: Unlock,
   { released, timeoutMs }: { released: Promise<void>; timeoutMs: number },
-  { lockLinks, openingCommands, log }: UnlockOptions,
+  { lockLinks, log }: OpeningContext,
 ): Promise<{ end: End; relock?: RelockWay }> {
-  const known = (end: End) => (openingCommands.isReported(unlock.hwId) ? confirmedBy(end) : end);
+  const known = (end: End) => (lockLinks.isOpeningReported(unlock.hwId) ? confirmedBy(end) : end);
   try {
     const { outcome, relock } = await lockLinks.unlock(lock, unlock, timeoutMs, released);
     return { end: known({ result: { outcome, reason: null } }), relock };
@@ -217,4 +218,87 @@ async function send(
 function confirmedBy(end: End): End {
   const isOpen = 'result' in end && (end.result.outcome === 'unknown' || end.result.outcome === 'accepted');
   return isOpen ? { result: { outcome: 'confirmed', reason: null } } : end;
+}
+
+/**
+ * Who locks a door again after one unlock: the lock, where it is known to; else the gateway. In the same commit as the intent
+ * it is stored that the door has to be seen locked, and it is forgotten when the answer says that nothing opened. Locks do not
+ * relock when that was switched off at the lock, or when the bolt jams: the gateway locks those too (closing.ts).
+ */
+interface Relock {
+  /** The lock is not known to lock again by itself. */
+  byGateway: boolean;
+  /** Inside the commit job of the intent. */
+  store(): void;
+  /** After that commit. */
+  stored(): void;
+  /** Inside the commit job of the outcome. */
+  settle(end: End): void;
+  /** After that commit, whether it succeeded or not. `by`: as the answer said. */
+  settled(end: End, by: RelockWay | undefined): void;
+}
+
+function relockOf(
+  door: DoorRow,
+  mac: string,
+  caller: Caller,
+  { table, locks, closings }: OpeningContext,
+): Relock {
+  const known = locks.report(door)?.relock;
+  /** What had to be locked before still has to be. */
+  let hadOne = false;
+  let openings = 0;
+  return {
+    byGateway: !isByLock(known?.by),
+    store() {
+      hadOne = table.closing.get(mac) !== undefined;
+      const reason = 'it was unlocked';
+      closings.store({ door, mac, purpose: 'unlock', reason, uncertain: true, caller });
+      openings = table.closing.get(mac)?.openings ?? 0;
+    },
+    stored() {
+      if (!hadOne) return;
+      const relocksItself = isByLock(known?.by);
+      closings.schedule(mac, DEADLINE_MS + RELOCK_MS, {
+        settlesMs: NOT_OPENED,
+        relocksItself,
+        isOpening: true,
+      });
+    },
+    settle(end) {
+      if (hadOne || isUnknown(end)) return;
+      if (isOpened(end)) table.setClosingCertain.run(mac);
+      else table.deleteClosing.run(mac, openings);
+    },
+    settled(end, by = known?.by) {
+      const heldMs = isUnknown(end) ? HELD_AT_MOST_MS : 0;
+      const settlesMs = isOpened(end) ? heldMs : NOT_OPENED;
+      if (isByLock(by))
+        closings.schedule(mac, heldMs + watchMs(by, known), {
+          settlesMs,
+          relocksItself: true,
+          openForMs: watchMs(by, known),
+        });
+      else closings.schedule(mac, isOpened(end) ? RELOCK_MS : 0, { settlesMs, openForMs: RELOCK_MS });
+    },
+  };
+}
+
+export function isByLock(by: RelockWay | null | undefined): boolean {
+  return by === 'timedUnlock' || by === 'autoRelock';
+}
+
+/** So long a lock that relocks by itself has for that and for its report. */
+export function watchMs(by: RelockWay | undefined, known: LockReport['relock']): number {
+  const seconds = by === 'autoRelock' ? (known?.seconds ?? RELOCK_SECONDS) : RELOCK_SECONDS;
+  return seconds * 1_000 + REPORT_MARGIN_MS;
+}
+
+/** Or may be. */
+function isOpened(end: End): boolean {
+  return 'result' in end && end.result.outcome !== 'refused';
+}
+
+function isUnknown(end: End): boolean {
+  return 'result' in end && end.result.outcome === 'unknown';
 }

@@ -2,20 +2,24 @@
  * Users of locks, wanted → applied: one by one over the gateway of the lock, each stored when the lock has it. What the lock
  * refuses holds up no other user, and is sent again when something of the door's users changes, and after a start.
  */
-import { randomUUID } from 'node:crypto';
+
 import { DriverError, type Plain } from '../../../drivers/contract/driver.ts';
 import { type UserApply, userApplied } from '../../../drivers/contract/lock-users.ts';
-import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import type { Schedule } from '../../services/catalogue/schema.ts';
+import type { Reconciler } from '../../services/reconcile/reconcile.ts';
 import type { DoorContext } from './context.ts';
+import { doorEntry } from './live-events.ts';
 import { addressOf } from './lock-links.ts';
 import type { Locks } from './locks.ts';
 import type { DoorRow } from './table.ts';
 import { accessOf } from './user-access.ts';
 import { changesOf, doorScheduleOf, scheduleName, type UserChange, wantedUserOf } from './user-wanted.ts';
 
-export interface UserApplyOptions extends DoorContext {
+/** What users and settings of locks use of this slice. */
+export interface LockMemoryContext extends DoorContext {
   locks: Pick<Locks, 'report'>;
+  /** Of src/services/reconcile/reconcile.ts, for this work; `name` is for the log. */
+  openWorkReconciler(name: string, work: LockWork): Reconciler;
 }
 
 /** A sleeping lock fetches each of some frames when it polls. */
@@ -37,7 +41,7 @@ export interface UserApplying extends LockWork {
   changed(doorId: string): void;
 }
 
-export function openUserApplying(options: UserApplyOptions): UserApplying {
+export function openUserApplying(options: LockMemoryContext): UserApplying {
   const { table, catalogue, clock } = options;
   const send = sendBy(options);
   /** By door: counts changes in this run. A later one supersedes an attempt, and forgets what was refused. */
@@ -97,17 +101,12 @@ export function openUserApplying(options: UserApplyOptions): UserApplying {
 }
 
 /** Sends one user. Resolves with why the lock refused it; rejects with a DriverError when it is to be sent again. */
-function sendBy(options: UserApplyOptions) {
+function sendBy(options: LockMemoryContext) {
   const { database, table, clock, audit, lockLinks } = options;
 
   function record(row: LockedDoor, userId: number, outcome: string, detail: object): void {
-    const entry = { principal: SYSTEM_PRINCIPAL, action: 'door.apply-user', object: `door/${row.id}` };
-    audit.record({
-      ...entry,
-      outcome,
-      correlationId: randomUUID(),
-      detail: { userId, mac: row.mac, ...detail },
-    });
+    const all = { userId, mac: row.mac, ...detail };
+    audit.record(doorEntry(row.id, 'door.apply-user', all, undefined, outcome));
   }
 
   async function refuse(row: LockedDoor, userId: number, reason: string): Promise<string> {
@@ -171,7 +170,7 @@ export function orderOf(
   row: LockedDoor,
   { userId, wanted }: UserChange,
   ofDoor: Schedule | undefined,
-  { vault, locks }: Pick<UserApplyOptions, 'vault' | 'locks'>,
+  { vault, locks }: Pick<LockMemoryContext, 'vault' | 'locks'>,
 ): UserApply | string {
   const empty = { hwId: row.mac, userId, isEnabled: false, pin: null, card: null };
   if (!wanted) return { ...empty, access: { kind: 'always' } };

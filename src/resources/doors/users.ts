@@ -2,16 +2,16 @@
  * Users of the lock of a door: PINs and cards, and when they open. What is wanted belongs to the door, sealed; what a lock has
  * is kept by lock, so that one that is replaced, swapped or joins again gets what it lacks and loses what is not wanted.
  */
+
 import { isDeepStrictEqual } from 'node:util';
 import { storedJson, storedTime } from '../../platform/database/damaged-rows.ts';
 import { GatehouseError, notPossible } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
 import type { Reconciler } from '../../services/reconcile/reconcile.ts';
-import type { DoorContext } from './context.ts';
-import type { Locks } from './locks.ts';
+import { doorEntry } from './live-events.ts';
 import { type DoorRow, existing } from './table.ts';
 import { refuseBeyond } from './user-access.ts';
-import { type LockWork, openUserApplying } from './user-apply.ts';
+import { type LockMemoryContext, openUserApplying } from './user-apply.ts';
 import { openUserReading } from './user-reading.ts';
 import {
   type LockUser,
@@ -22,12 +22,6 @@ import {
 } from './user-schema.ts';
 import { edited, isAsWanted, NOTHING, storeUser, type WantedUser, wantedUserOf } from './user-wanted.ts';
 import type { DoorUserRow, LockUserRow } from './users-table.ts';
-
-export interface LockUsersOptions extends DoorContext {
-  locks: Pick<Locks, 'report'>;
-  /** Of src/services/reconcile/reconcile.ts, for this work; `name` is for the log. */
-  openWorkReconciler(name: string, work: LockWork): Reconciler;
-}
 
 export interface LockUsers {
   list(doorId: string, query: UserQuery): { items: LockUser[]; next: string | null };
@@ -48,7 +42,7 @@ export interface LockUsers {
   readonly reconciler: Reconciler;
 }
 
-export function openLockUsers(options: LockUsersOptions): LockUsers {
+export function openLockUsers(options: LockMemoryContext): LockUsers {
   const { database, table, vault, locks } = options;
   const applying = openUserApplying(options);
   const reconciler = options.openWorkReconciler('users of locks', applying);
@@ -67,9 +61,7 @@ export function openLockUsers(options: LockUsersOptions): LockUsers {
   }
 
   function record(action: string, doorId: string, caller: Caller, detail: object): void {
-    const { principal, correlationId } = caller;
-    const entry = { principal, correlationId, action, object: `door/${doorId}`, outcome: 'done' };
-    options.audit.record({ ...entry, detail: { ...detail } });
+    options.audit.record(doorEntry(doorId, action, detail, caller));
   }
 
   function changed(doorId: string): void {
@@ -137,7 +129,7 @@ export function openLockUsers(options: LockUsersOptions): LockUsers {
   };
 }
 
-function shownUsers(row: DoorRow, options: LockUsersOptions): LockUser[] {
+function shownUsers(row: DoorRow, options: LockMemoryContext): LockUser[] {
   const { table } = options;
   const wanted = new Map(table.doorUsers.all(row.id).map((one) => [one.user_id, one]));
   const held = new Map(
@@ -152,7 +144,7 @@ function shownUser(
   userId: number,
   wanted: DoorUserRow | undefined,
   held: LockUserRow | undefined,
-  options: LockUsersOptions,
+  options: LockMemoryContext,
 ): LockUser {
   const state = stateOf(row, wanted, held, options);
   const object = `door/${row.id}`;
@@ -174,7 +166,7 @@ function stateOf(
   row: DoorRow,
   wanted: DoorUserRow | undefined,
   held: LockUserRow | undefined,
-  { catalogue }: LockUsersOptions,
+  { catalogue }: LockMemoryContext,
 ): LockUser['state'] {
   if (!wanted) return held?.origin === 'keypad' ? 'foreign' : 'removing';
   if (isAsWanted(wanted, held, row, catalogue)) return 'applied';
