@@ -283,7 +283,7 @@ function unreachable(error: NodeJS.ErrnoException, socket: string): CommandFaile
     case 'ENOENT':
     case 'ECONNREFUSED':
       return new CommandFailed(
-        `Gatehouse is not running: no one listens on ${socket}.\nStart it with: systemctl start gatehouse (or: gatehouse serve). If it runs with another configuration, name that with --config.`,
+        `Gatehouse is not running: no one listens on ${socket}.\nStart it with: systemctl start gatehouse (or: gatehouse serve). If it runs with another configuration, name that with --config. The standby of a cluster answers gatehouse cluster alone.`,
         EXIT.notRunning,
         options,
       );

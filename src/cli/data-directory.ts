@@ -1,5 +1,5 @@
 /** The data directory as commands use it that must have it to themselves. */
-import { accessSync, constants, readdirSync, readFileSync, realpathSync } from 'node:fs';
+import { accessSync, constants, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { holdFile } from '../platform/database/connection.ts';
 import { makeFolder } from '../platform/host/durable-file.ts';
@@ -31,6 +31,12 @@ export function holdDataDirectory(directory: string): Disposable {
   if (pid === undefined) return lock;
   lock[Symbol.dispose]();
   throw new Error(`${running} as process ${pid}, and its ${LOCK} was removed or renamed: ${remedy}`);
+}
+
+/** Whether a gateway has it, without a moment in which one that starts could not. Throws where this user may not look. */
+export function isDataDirectoryHeld(directory: string): boolean {
+  const { ino } = statSync(join(directory, LOCK));
+  return locksIn('/proc/locks').some((line) => line.includes(`:${ino} `));
 }
 
 /** A kernel mounts a disk so that has failed; access(2) says it to root, too. */
@@ -72,10 +78,13 @@ function holderOfMoved(directory: string): string | undefined {
 
 /** Processes that have it locked, by lines such as "1: POSIX ADVISORY WRITE pid device:inode first last". */
 function lockedBy(list: string): string[] {
-  const lines = textOf(list)
+  return locksIn(list).flatMap((line) => /\bWRITE\s+(\d+)\b/.exec(line)?.[1] ?? []);
+}
+
+function locksIn(list: string): string[] {
+  return textOf(list)
     .split('\n')
     .filter((line) => /\bWRITE\b/.test(line) && line.split(/\s+/).includes(String(LOCKED_BYTE)));
-  return lines.flatMap((line) => /\bWRITE\s+(\d+)\b/.exec(line)?.[1] ?? []);
 }
 
 /** None where this user may not look, or of a process that has ended meanwhile. */

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { chmodSync, copyFileSync, mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { AS_THE_SUITE } from '../../test/as-the-suite.ts';
@@ -12,6 +12,7 @@ import { temporaryFolder } from '../../test/temporary.ts';
 import { systemClock } from '../platform/clock.ts';
 import type { ConfigInput } from '../platform/config/config.ts';
 import { openConnection } from '../platform/database/connection.ts';
+import { holdDataDirectory } from './data-directory.ts';
 import { refused } from './doctor/diagnosis.ts';
 import { run } from './program.ts';
 
@@ -72,6 +73,22 @@ it('finds nothing wrong with an installation that works', async () => {
   expect(shell.written.stdout).toMatch(
     /! {2}vendor root +none is configured: no encoder can be registered → put/,
   );
+});
+
+it('does not take the standby of a cluster for one that has ended', async () => {
+  const configFile = configure({ cluster: { name: 'lobby-b', urls: ['nats://127.0.0.1:9'] } });
+  const folder = join(dirname(configFile), 'data');
+  {
+    using _standby = holdDataDirectory(folder);
+    const { of } = await examined(configFile);
+    expect(of('daemon')).toEqual([
+      expect.objectContaining({
+        severity: 'good',
+        text: expect.stringMatching(/not the active gateway.*cluster status/),
+      }),
+    ]);
+  }
+  expect((await examined(configFile)).of('daemon')).toEqual([bad]);
 });
 
 it('says before the first start what is missing', async () => {

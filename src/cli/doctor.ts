@@ -4,6 +4,7 @@ import { readConfig } from '../platform/config/config-file.ts';
 import { FileError } from '../platform/yaml/yaml-file.ts';
 import type { Status } from '../services/status/schema.ts';
 import { configFile, openClient } from './client.ts';
+import { isDataDirectoryHeld } from './data-directory.ts';
 import { checkCertificates } from './doctor/certificates.ts';
 import { type Diagnosis, hindranceOf, type Patient } from './doctor/diagnosis.ts';
 import { checkFiles } from './doctor/files.ts';
@@ -132,6 +133,10 @@ async function askDaemon(
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;
     const notRunning = error.exitCode === EXIT.notRunning;
+    if (notRunning && isStandby(config)) {
+      const standby = 'runs, and is not the active gateway of its cluster: gatehouse cluster status';
+      return { running: false, diagnoses: [{ severity: 'good', subject, text: standby }] };
+    }
     const [text = ''] = error.message.split('\n');
     const remedy = notRunning
       ? 'systemctl start gatehouse; why it ended: journalctl -u gatehouse'
@@ -140,6 +145,15 @@ async function askDaemon(
       running: !notRunning,
       diagnoses: [{ severity: 'bad', subject, text, ...(remedy && { remedy }) }],
     };
+  }
+}
+
+/** It serves nothing before it is the active one. */
+function isStandby({ cluster, dataDirectory }: Config): boolean {
+  try {
+    return cluster !== undefined && isDataDirectoryHeld(dataDirectory);
+  } catch {
+    return false;
   }
 }
 

@@ -141,7 +141,8 @@ export function openLease(options: LeaseOptions): Lease {
     const isForced = wanted?.value.force === true && isWanted(wanted, identity.name, lease.epoch) && isOver;
     if (lease.standby !== identity.name && !isForced) return `${lease.holder} is active`;
     if (lease.released || isOver) {
-      log.warn({ holder: lease.holder, epoch: lease.epoch }, `${lease.holder} has let go: taking over`);
+      const why = lease.released ? 'has let go' : 'is not heard any more';
+      log.warn({ holder: lease.holder, epoch: lease.epoch }, `${lease.holder} ${why}: taking over`);
       return 'take';
     }
     return `${lease.holder} is active`;
