@@ -92,7 +92,7 @@ export function openBuses({ table, clock, log, field }: Rs485Context, declared: 
   function assertKnown(id: string): Bus {
     const bus = byId.get(id);
     if (bus) return bus;
-    throw invalid(`there is no bus ${id}; ${named(byId)}`);
+    throw notValid('/bus', `there is no bus ${id}; ${named(byId)}`);
   }
 
   return {
@@ -111,7 +111,7 @@ export function openBuses({ table, clock, log, field }: Rs485Context, declared: 
     only() {
       const [one, another] = byId.values();
       if (one && !another) return one;
-      throw invalid(one ? `name one; ${named(byId)}` : named(byId));
+      throw notValid('/bus', one ? `name one; ${named(byId)}` : named(byId));
     },
     isUp: (id) => field.link(id)?.up,
     report(bus, { subject, state }) {
@@ -139,7 +139,8 @@ function named(buses: ReadonlyMap<string, Bus>): string {
   return `the configuration has ${[...buses.keys()].join(', ')}`;
 }
 
-function invalid(message: string): GatehouseError {
-  const details = [{ path: '/bus', code: 'INVALID_VALUE', message }];
-  return new GatehouseError('VALIDATION_FAILED', `Not valid: /bus: ${message}.`, { details });
+/** `path`: of a field of the body. */
+export function notValid(path: string, message: string): GatehouseError {
+  const details = [{ path, code: 'INVALID_VALUE', message }];
+  return new GatehouseError('VALIDATION_FAILED', `Not valid: ${path}: ${message}.`, { details });
 }

@@ -7,7 +7,7 @@ import { GatehouseError } from '../../platform/errors.ts';
 import { assertIfMatch } from '../../platform/http/editing.ts';
 import type { Editor } from '../../platform/principal.ts';
 import type { Replacement } from './bus-schema.ts';
-import type { Buses } from './buses.ts';
+import { type Buses, notValid } from './buses.ts';
 import type { Rs485Context } from './context.ts';
 import type { Devices } from './devices.ts';
 import type { Keys } from './keys.ts';
@@ -77,9 +77,7 @@ function otherBus(table: Rs485Table, buses: Buses, hwId: string, bus: string): s
 }
 
 function onAnother(hwId: string, bus: string): GatehouseError {
-  const message = `${hwId} was found on bus ${bus}: send "bus": "${bus}" if that is the one meant`;
-  const details = [{ path: '/bus', code: 'INVALID_VALUE', message }];
-  return new GatehouseError('VALIDATION_FAILED', `Not valid: /bus: ${message}.`, { details });
+  return notValid('/bus', `${hwId} was found on bus ${bus}: send "bus": "${bus}" if that is the one meant`);
 }
 
 /** Mostly a slip of the pen, and the record would then wait for a device that does not exist. */

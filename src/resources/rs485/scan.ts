@@ -15,7 +15,7 @@ import type { Caller, Role } from '../../platform/principal.ts';
 import type { ReportProgress } from '../../services/jobs/job-order.ts';
 import { busFindings, duringScan, type ScannedAddress } from './bus-findings.ts';
 import type { ScanBody } from './bus-schema.ts';
-import type { Bus, Buses } from './buses.ts';
+import { type Bus, type Buses, notValid } from './buses.ts';
 import type { Rs485Context } from './context.ts';
 import type { Discovery } from './discovery.ts';
 import type { PolledAddresses } from './polled-addresses.ts';
@@ -89,10 +89,7 @@ async function start(
 }
 
 function beyond(field: 'from' | 'to', { id, protocol }: Bus, least: number, most: number): GatehouseError {
-  const message = `expected ${least} to ${most}: bus ${id} speaks ${protocol}`;
-  return new GatehouseError('VALIDATION_FAILED', `Not valid: /${field}: ${message}.`, {
-    details: [{ path: `/${field}`, code: 'INVALID_VALUE', message }],
-  });
+  return notValid(`/${field}`, `expected ${least} to ${most}: bus ${id} speaks ${protocol}`);
 }
 
 interface Range {

@@ -130,24 +130,13 @@ export async function serve({ stream, protocols, drivers, clock, signal }: Serve
   return code;
 }
 
-interface Executions {
-  command(message: Extract<DaemonMessage, { type: 'command' }>): void;
-  release(id: number): void;
-  cancel(id: number): void;
-}
-
 interface Execution {
   release(): void;
   /** Asks the driver to stop. */
   stop(reason: string): void;
 }
 
-function openExecutions(
-  send: (message: HostMessage) => Promise<void>,
-  clock: Clock,
-  log: Log,
-  links: Links,
-): Executions {
+function openExecutions(send: (message: HostMessage) => Promise<void>, clock: Clock, log: Log, links: Links) {
   const open = new Map<number, Execution>();
   let lastId = 0;
 
@@ -183,7 +172,7 @@ function openExecutions(
   }
 
   return {
-    command(message) {
+    command(message: Extract<DaemonMessage, { type: 'command' }>): void {
       // Ids only rise, so one number remembers every command there was.
       if (message.id <= lastId) {
         log.error({ command: message.id }, 'a command came twice and was not executed again');
@@ -192,8 +181,8 @@ function openExecutions(
       lastId = message.id;
       void run(message);
     },
-    release: (id) => open.get(id)?.release(),
-    cancel: (id) => open.get(id)?.stop('cancelled by the caller'),
+    release: (id: number) => open.get(id)?.release(),
+    cancel: (id: number) => open.get(id)?.stop('cancelled by the caller'),
   };
 }
 
