@@ -12,7 +12,7 @@ import { hwId, localTime } from './settings.ts';
 
 /** What ZCL can number: 0xffff is no user. */
 export const USER_ID_MAX = 0xff_fe;
-const SCHEDULES_MAX = 64;
+export const SCHEDULES_MAX = 64;
 
 const hour = z.int().min(0).max(23);
 const minute = z.int().min(0).max(59);

@@ -4,6 +4,7 @@
  */
 import { DriverError, type Plain } from '../contract/driver.ts';
 import {
+  SCHEDULES_MAX,
   type UserApplied,
   type UserApply,
   type UserDifference,
@@ -115,24 +116,40 @@ async function isOtherwise(user: WantedUser, exchanges: Exchanges): Promise<bool
 }
 
 async function apply(wanted: UserApply, exchanges: Exchanges): Promise<UserApplied> {
+  const { userId } = wanted;
+  let clearing: Promise<void> | undefined;
+  const clearOnce = () => {
+    clearing ??= clearSchedules(userId, exchanges);
+    return clearing;
+  };
   let isShown = true;
   for (const kind of KINDS) {
     const code = wanted[kind];
-    const end = code === null ? empty(kind, wanted, exchanges) : store(kind, code, wanted, exchanges);
+    const end =
+      code === null ? empty(kind, wanted, exchanges) : store(kind, code, wanted, exchanges, clearOnce);
     isShown = (await end) && isShown;
   }
-  const hasCode = wanted.pin !== null || wanted.card !== null;
-  if (hasCode) isShown = (await storeSchedules(wanted, exchanges)) && isShown;
+  // The next user of that place is another one.
+  if (wanted.pin === null && wanted.card === null) await clearOnce();
+  else isShown = (await storeSchedules(wanted, exchanges, clearing !== undefined)) && isShown;
   return { isShown };
 }
 
 /** Resolves with whether the lock has shown it. */
-async function store(kind: Kind, code: string, wanted: UserApply, exchanges: Exchanges): Promise<boolean> {
+async function store(
+  kind: Kind,
+  code: string,
+  wanted: UserApply,
+  exchanges: Exchanges,
+  clearSchedulesOnce: () => Promise<void>,
+): Promise<boolean> {
   const bytes = codeBytes(kind, code);
   const before = await shown(kind, bytes, wanted, exchanges);
   if (before.kind === 'code' && before.differs.length === 0) return true;
   const { userId } = wanted;
   const isThere = before.kind === 'code' && !before.differs.includes('code');
+  // The next frame may be the last that arrives: the code is not to open at the times of the user before.
+  if (wanted.isEnabled && wanted.access.kind !== 'always') await clearSchedulesOnce();
   const payload = {
     userid: userId,
     userstatus: statusOf(wanted),
@@ -193,8 +210,44 @@ function schedulesOf({ userId, access }: Pick<UserApply, 'userId' | 'access'>, e
   return { ...SCHEDULES.weekDays, limit: limits.weekDays, payloads };
 }
 
-/** Those that are wanted, and none of former ones beside them. Resolves with whether the lock has shown each. */
-async function storeSchedules(wanted: UserApply, exchanges: Exchanges): Promise<boolean> {
+/** All of a user, of both kinds. */
+async function clearSchedules(userid: number, exchanges: Exchanges): Promise<void> {
+  const limits = limitsOf(exchanges.lock, exchanges.radio);
+  for (const kind of ['weekDays', 'yearDays'] as const) {
+    const limit = limits[kind];
+    // A lock that does not say how many it keeps: ours are numbered without a gap.
+    const mayHave = async (scheduleid: number) => {
+      if (limit !== undefined) return scheduleid < limit;
+      const reply = await exchanges.send(SCHEDULES[kind].get, { scheduleid, userid });
+      return scheduleid < SCHEDULES_MAX && reply.kind === 'answered' && isSuccess(reply.payload);
+    };
+    for (let id = 0; await mayHave(id); id += 1) await clearSchedule(kind, id, userid, exchanges);
+  }
+}
+
+/** Throws REFUSED. */
+async function clearSchedule(
+  kind: 'weekDays' | 'yearDays',
+  scheduleid: number,
+  userid: number,
+  exchanges: Exchanges,
+): Promise<void> {
+  const { clear, get } = SCHEDULES[kind];
+  // Some locks refuse to clear what is not there.
+  if (isSuccess(await exchanges.answered(clear, { scheduleid, userid }))) return;
+  if (isSuccess(await exchanges.answered(get, { scheduleid, userid })))
+    throw new DriverError('REFUSED', `${kind}: the lock does not remove an earlier schedule`);
+}
+
+/**
+ * Those that are wanted, and none of former ones beside them; `areCleared`: there are none. Resolves with whether the lock has
+ * shown each.
+ */
+async function storeSchedules(
+  wanted: UserApply,
+  exchanges: Exchanges,
+  areCleared: boolean,
+): Promise<boolean> {
   const { access, userId: userid } = wanted;
   if (access.kind === 'always') return true;
   const { set, get, clear, limit, payloads } = schedulesOf(wanted, exchanges);
@@ -204,12 +257,9 @@ async function storeSchedules(wanted: UserApply, exchanges: Exchanges): Promise<
       'REFUSED',
       `${access.kind}: the lock keeps ${limit} schedules for a user, and ${length} are wanted`,
     );
-  for (let scheduleid = length; scheduleid < (limit ?? length); scheduleid += 1) {
-    // Some locks refuse to clear what is not there.
-    if (isSuccess(await exchanges.answered(clear, { scheduleid, userid }))) continue;
-    if (isSuccess(await exchanges.answered(get, { scheduleid, userid })))
-      throw new DriverError('REFUSED', `${access.kind}: the lock does not remove an earlier schedule`);
-  }
+  const { kind } = access;
+  if (!areCleared)
+    for (let id = length; id < (limit ?? length); id += 1) await clearSchedule(kind, id, userid, exchanges);
   let isShown = true;
   for (const payload of payloads) {
     await ordered(set, payload, access.kind, wanted, exchanges);

@@ -132,12 +132,8 @@ export function openDoorLock(options: DoorLockOptions): DoorLock {
   let wrong = 0;
 
   return {
-    bolt,
-    users,
-    events,
-    masks,
+    ...parts,
     alarm,
-    schedules: parts.schedules,
     cluster: { id: DOOR_LOCK, attributes: attributesOf(parts), commands: commandsHad(parts) },
     present(kind, code) {
       const source: Source = kind === 'pin' ? 'keypad' : 'rfid';
@@ -145,11 +141,12 @@ export function openDoorLock(options: DoorLockOptions): DoorLock {
       // Table 7-13: keypad and cards are off in both.
       if (hasMode(parts, 'vacation', 'privacy')) return;
       wrong = found ? 0 : wrong + 1;
-      if (found) {
+      if (found && parts.schedules.permits(found)) {
         events.typed(kind, code);
         return bolt.move({ what: 'unlock', source, user: found.user });
       }
-      events.operation(source, OPERATION.unlockFailPin, null);
+      const failure = OPERATION[found ? 'unlockFailSchedule' : 'unlockFailPin'];
+      events.operation(source, failure, found?.user ?? null);
       if (wrong === settings.wrongLimit) alarm(WRONG_CODE_ALARM);
     },
     manual: (what) => bolt.move({ what, source: 'manual' }),

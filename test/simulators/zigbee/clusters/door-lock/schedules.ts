@@ -13,6 +13,8 @@ export interface Schedules {
   commands: Cluster['commands'];
   /** The operating mode of the holiday that is now; undefined: none is. */
   holidayMode(): number | undefined;
+  /** Whether a user of this type may open now (table 7-15): one that is limited never does without a schedule. */
+  permits(credential: { user: number; type: number }): boolean;
   describe(): Record<'weekDays' | 'yearDays' | 'holidays', { id: number; user?: number; fields: number[] }[]>;
 }
 
@@ -67,6 +69,28 @@ const TABLES: Record<'weekDays' | 'yearDays' | 'holidays', Table> = {
   },
 };
 
+const MINUTE_S = 60;
+const HOUR_MINUTES = 60;
+const DAY_MINUTES = 24 * HOUR_MINUTES;
+/** Of 1 January 2000, from Sunday. */
+const FIRST_DAY = 6;
+
+/** By user type. */
+const LIMITED: Record<number, { table: string; isOpen(fields: number[], seconds: number): boolean }> = {
+  1: { table: 'yearDays', isOpen: ([start = 0, end = 0], seconds) => start <= seconds && seconds < end },
+  2: {
+    table: 'weekDays',
+    isOpen([days = 0, startHour = 0, startMinute = 0, endHour = 0, endMinute = 0], seconds) {
+      const minutes = Math.floor(seconds / MINUTE_S);
+      const day = (Math.floor(minutes / DAY_MINUTES) + FIRST_DAY) % 7;
+      const minute = minutes % DAY_MINUTES;
+      const isInTime =
+        startHour * HOUR_MINUTES + startMinute <= minute && minute <= endHour * HOUR_MINUTES + endMinute;
+      return isInTime && (days & (1 << day)) !== 0;
+    },
+  },
+};
+
 /** `changes`: the last field of what it keeps is another than it was sent. `now`: seconds since 2000, as the lock has the time. */
 export function openSchedules(changes: () => boolean, now: () => number): Schedules {
   const stored = Object.keys(TABLES).map(
@@ -109,6 +133,12 @@ export function openSchedules(changes: () => boolean, now: () => number): Schedu
       const [, holidays] = stored.find(([name]) => name === 'holidays') ?? [];
       const rows = [...(holidays?.values() ?? [])].map(({ fields }) => fields);
       return rows.find(([start = 0, end = 0]) => start <= now() && now() < end)?.[2];
+    },
+    permits({ user, type }) {
+      const limit = LIMITED[type];
+      if (!limit) return true;
+      const [, rows] = stored.find(([name]) => name === limit.table) ?? [];
+      return [...(rows?.values() ?? [])].some((row) => row.user === user && limit.isOpen(row.fields, now()));
     },
     describe: () =>
       Object.fromEntries(stored.map(([name, rows]) => [name, [...rows.values()]])) as ReturnType<
