@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { until } from './bench/zigbee/waiting.ts';
+import { openDirectRoutes, openRoutes } from './nats-routes.ts';
 import { NATS_SERVER } from './services/events/nats.ts';
 
 const SERVERS = [0, 1, 2];
@@ -21,6 +22,10 @@ export interface NatsCluster extends AsyncDisposable {
   kill(server: number): Promise<void>;
   /** With what it has on its disk; resolves when the servers that run have a leader. */
   start(...servers: number[]): Promise<void>;
+  /** It runs, and neither it nor the others reach each other. */
+  part(server: number): void;
+  /** Resolves when the servers that run have found each other again. */
+  join(): Promise<void>;
   /** Resolves when all that run have read their configuration again. */
   reload(): Promise<void>;
 }
@@ -35,9 +40,10 @@ interface Server {
 export async function openNatsCluster(
   folder: string,
   further: (port: number) => string = () => '',
+  { canPart = false } = {},
 ): Promise<NatsCluster> {
   const [clients, routes, monitors, ports] = (await freePorts(4)) as [number[], number[], number[], number[]];
-  const peers = routes.map((port) => `nats-route://127.0.0.1:${port}`).join(', ');
+  const ways = canPart ? await openRoutes(routes) : openDirectRoutes(routes);
   const servers = SERVERS.map((server): Server => {
     const file = join(folder, `nats-${server}.conf`);
     const lines = [
@@ -45,7 +51,7 @@ export async function openNatsCluster(
       `listen: "127.0.0.1:${clients[server]}"`,
       `http: "127.0.0.1:${monitors[server]}"`,
       `jetstream { store_dir: "${join(folder, `nats-${server}`)}" }`,
-      `cluster { name: site, listen: "127.0.0.1:${routes[server]}", routes: [${peers}] }`,
+      `cluster { name: site, listen: "127.0.0.1:${routes[server]}", ${ways.of(server)} }`,
       further(ports[server] ?? 0),
     ];
     writeFileSync(file, `${lines.join('\n')}\n`);
@@ -57,8 +63,13 @@ export async function openNatsCluster(
   };
   const hasLeader = () =>
     until('the servers have a leader', PATIENCE_MS, LOOK_EVERY_MS, async () => {
-      const seen = await Promise.all(running().map((server) => monitored(server, 'jsz')));
-      return seen.every(({ meta_cluster: meta }) => meta?.leader && meta.cluster_size === SERVERS.length);
+      const all = running();
+      const seen = await Promise.all(all.map((server) => monitored(server, 'jsz')));
+      const routes = await Promise.all(all.map((server) => monitored(server, 'routez')));
+      return (
+        seen.every(({ meta_cluster: meta }) => meta?.leader && meta.cluster_size === SERVERS.length) &&
+        routes.every(({ num_routes: found }) => (found ?? 0) >= all.length - 1)
+      );
     });
 
   for (const server of servers) begin(server);
@@ -71,11 +82,17 @@ export async function openNatsCluster(
       for (const server of wanted) begin(servers[server] as Server);
       await hasLeader();
     },
+    part: ways.part,
+    async join() {
+      ways.join();
+      await hasLeader();
+    },
     async reload() {
       await Promise.all(running().map(reloaded));
     },
     async [Symbol.asyncDispose]() {
       await Promise.all(servers.map(end));
+      await ways[Symbol.asyncDispose]();
     },
   };
 }
@@ -101,11 +118,12 @@ async function reloaded(server: Server): Promise<void> {
 
 interface Monitored {
   config_load_time?: string;
+  num_routes?: number;
   meta_cluster?: { leader?: string; cluster_size?: number };
 }
 
 /** Empty while it does not answer. */
-async function monitored({ monitor }: Server, what: 'varz' | 'jsz'): Promise<Monitored> {
+async function monitored({ monitor }: Server, what: 'varz' | 'jsz' | 'routez'): Promise<Monitored> {
   const answer = await fetch(`http://127.0.0.1:${monitor}/${what}`).catch(() => undefined);
   return answer?.ok ? ((await answer.json()) as Monitored) : {};
 }

@@ -1,6 +1,6 @@
 /**
  * Campaigns of delivery: events of a hundred encoders for three kinds of sinks, while the gateway is killed and frozen, its clock
- * jumps, its disk is full, links are cut and half open, services are restarted, and servers of a cluster die. `npm run faults -- delivery --seeds 20` runs more of them.
+ * jumps, its disk is full, links are cut, slow and half open, services are restarted, and servers of a cluster die and lose each other. `npm run faults -- delivery --seeds 20` runs more of them.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -8,6 +8,9 @@ import { openTestBroker } from '../../services/events/broker.ts';
 import { ask } from '../../services/events/nats.ts';
 import { temporaryFolder } from '../../temporary.ts';
 
+/** Longer than a step of the campaign. */
+const LATE_MS = 300;
+
 export interface Service {
   /** Of the configuration. */
   settings: object;
@@ -61,13 +64,15 @@ export async function openBroker(): Promise<Service> {
 export async function openWebhook(): Promise<Service> {
   const taken: string[] = [];
   const sockets = new Set<Socket>();
-  type Mood = 'well' | 'silent' | 'taken and cut' | number;
+  type Mood = 'well' | 'silent' | 'late' | 'taken and cut' | number;
   let mood: Mood = 'well';
   function reply(body: string, response: ServerResponse): void {
     if (typeof mood === 'number') return void response.writeHead(mood).end();
     if (mood === 'silent') return;
     for (const event of JSON.parse(body) as object[]) taken.push(JSON.stringify(event));
-    if (mood === 'well') return void response.writeHead(204).end();
+    const accept = () => response.writeHead(204).end();
+    if (mood === 'late') return void setTimeout(accept, LATE_MS);
+    if (mood === 'well') return void accept();
     response.socket?.resetAndDestroy();
     mood = 'well';
   }
@@ -91,6 +96,7 @@ export async function openWebhook(): Promise<Service> {
       'https: 503': to(503),
       'https: 500': to(500),
       'https: it never answers': to('silent'),
+      'https: the link delays each answer': to('late'),
       'https: taken, and the answer is lost': to('taken and cut'),
       'https: connections are cut': () => {
         for (const socket of sockets) socket.resetAndDestroy();
@@ -107,10 +113,11 @@ export async function openWebhook(): Promise<Service> {
 
 /** On three servers, which keep three copies. */
 export async function openStream(): Promise<Service & AsyncDisposable> {
-  const cluster = await openNatsCluster(temporaryFolder());
+  const cluster = await openNatsCluster(temporaryFolder(), undefined, { canPart: true });
   const away = new Set<number>();
   /** The client is at the first one until that dies. */
   let next = 0;
+  let isParted = false;
   const kill = async (count: number) => {
     for (let killed = 0; killed < count; killed += 1) {
       away.add(next);
@@ -135,8 +142,15 @@ export async function openStream(): Promise<Service & AsyncDisposable> {
     faults: {
       'nats: the server of the client is killed': () => kill(1),
       'nats: two of three servers are killed': () => kill(2),
+      'nats: the server of the client and the others lose each other': () => {
+        cluster.part(next);
+        next = (next + 1) % cluster.urls.length;
+        isParted = true;
+      },
     },
     async heal() {
+      if (isParted) await cluster.join();
+      isParted = false;
       const started = [...away];
       away.clear();
       await cluster.start(...started);
