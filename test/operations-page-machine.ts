@@ -33,7 +33,10 @@ const FUNCTIONS = [
   'gatehouse() { "$NODE" "$START" "$@" || [ "$1" = doctor ]; }',
 ];
 
-/** Does what systemd does with the units of Gatehouse and NATS. One that ends before it was ready is not started again. */
+/**
+ * Does what systemd does with the units of Gatehouse, NATS and mosquitto, and with those of the page. One that ends before it was
+ * ready is not started again.
+ */
 const SYSTEMCTL = `#!/bin/bash
 set -eu
 verb=$1
@@ -43,8 +46,25 @@ pid="$ROOT/$unit.pid" log="$ROOT/$unit.log"
 case $unit in
   gatehouse) program=("$NODE" "$START" serve) ready='"(ready at|standby:) ' ;;
   nats-server) program=(${NATS_SERVER} -c "$ROOT/etc/nats-server.conf") ready='Server is ready' ;;
+  mosquitto) program=(mosquitto -c "$ROOT/etc/mosquitto/mosquitto.conf") ready='mosquitto version .* running' ;;
+  *.path) program=("$0" watch "$unit") ready=watching ;;
+  *)
+    [ "$verb" = start ]
+    sed -n 's/^ExecStart=//p' "$ROOT/etc/systemd/system/$unit.service" | while read -r line; do eval "$line"; done
+    exit 0 ;;
 esac
 case $verb in
+  watch)
+    # systemd.path(5) does it by inotify.
+    file=$(sed -n 's/^PathChanged=//p' "$ROOT/etc/systemd/system/$unit")
+    found() { stat -c '%i %z' "$file" 2>/dev/null || true; }
+    before=$(found)
+    echo watching
+    while sleep 0.1; do
+      now=$(found)
+      [ "$now" = "$before" ] || "$0" start "\${unit%.path}"
+      before=$now
+    done ;;
   keep)
     code=1
     while [ $code = 1 ] && [ ! -e "$pid.stop" ]; do
@@ -76,6 +96,7 @@ case $verb in
     done ;;
   restart) "$0" stop "$unit" && "$0" start "$unit" ;;
   reload) "$NODE" "$START" reload ;;
+  try-reload-or-restart) [ ! -e "$pid" ] || kill -HUP "$(cat "$pid")" ;;
   *) exit 1 ;;
 esac
 `;
@@ -85,6 +106,8 @@ export interface Machine {
   /** Where its commands are typed. */
   readonly home: string;
   readonly config: string;
+  /** What of the page is another here. */
+  here(text: string): string;
   typing(block: string): { script: string; cwd: string; env: NodeJS.ProcessEnv };
   /** What its commands have printed. */
   typed(block: string): Promise<string>;
@@ -121,7 +144,8 @@ export function openMachine(further: readonly StandIn[] = []): Machine {
     return (await promisify(execFile)('bash', ['-euc', script], options)).stdout;
   };
   onTestFinished(async () => {
-    for (const unit of ['gatehouse', 'nats-server']) await typed(`systemctl stop ${unit}`);
+    for (const unit of ['encoders-crl.path', 'gatehouse', 'mosquitto', 'nats-server'])
+      await typed(`systemctl stop ${unit}`);
   });
-  return { folder, home: path('home'), config, typing, typed };
+  return { folder, home: path('home'), config, here, typing, typed };
 }

@@ -56,6 +56,8 @@ const EXECUTED = {
   'rs485: { rtsOnSend': 'read by the program',
   'tcp-listen://0.0.0.0': 'read by the program',
   'product: Acme A62': 'read by the program',
+  'crlfile /etc/mosquitto': 'operations-page-broker.test.ts',
+  'enable --now encoders-crl.path': 'operations-page-broker.test.ts',
   'nats-ca.key': 'operations-page-cluster.test.ts',
   'NAME=': 'operations-page-cluster.test.ts',
   'cluster promote\n': 'operations-page-cluster.test.ts',
@@ -86,8 +88,6 @@ const BY_TEST_INSTALL = {
 const WITHOUT = {
   'mosquitto_dynamic_security.so':
     'configuration of another program; test/drivers/encoder/mosquitto.ts starts it with settings of its own like these',
-  'crlfile /etc/mosquitto':
-    'configuration of other programs; test/drivers/encoder/mosquitto-crl.ts starts mosquitto with settings of its own like these',
   verify_and_map: 'configuration of another program; test/drivers/encoder/nats.ts starts three with these',
   allowed_connection_types:
     'configuration of another program; test/drivers/encoder/nats.ts starts three with these',

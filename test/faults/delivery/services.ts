@@ -11,6 +11,9 @@ import { temporaryFolder } from '../../temporary.ts';
 /** Longer than a step of the campaign. */
 const LATE_MS = 300;
 
+/** Of nats-server (server/errors.json). */
+const NO_MESSAGE = 10_037;
+
 export interface Service {
   /** Of the configuration. */
   settings: object;
@@ -129,6 +132,15 @@ export async function openStream(): Promise<Service & AsyncDisposable> {
     const index = cluster.urls.findIndex((_, server) => !away.has(server));
     return ask(Number(new URL(cluster.urls[index] ?? '').port), `$JS.API.${name}`, body);
   };
+  /** Undefined where the servers have none: the checker says what is lost. */
+  async function messageAt(seq: number): Promise<string | undefined> {
+    const { message, error } = (await asked('STREAM.MSG.GET.events', { seq })) as {
+      message?: { data: string };
+      error?: { err_code: number };
+    };
+    if (!message) expect(error, `message ${seq}`).toMatchObject({ err_code: NO_MESSAGE });
+    return message?.data;
+  }
   const settings = { name: 'events', subjects: ['gatehouse.>'], storage: 'file', num_replicas: 3 };
   await vi.waitFor(
     async () => expect(await asked('STREAM.CREATE.events', settings)).not.toHaveProperty('error'),
@@ -159,10 +171,8 @@ export async function openStream(): Promise<Service & AsyncDisposable> {
       const { state } = (await asked('STREAM.INFO.events')) as { state: { last_seq: number } };
       const found: string[] = [];
       for (let seq = 1; seq <= state.last_seq; seq += 1) {
-        const { message } = (await asked('STREAM.MSG.GET.events', { seq })) as {
-          message: { data: string };
-        };
-        found.push(Buffer.from(message.data, 'base64').toString());
+        const message = await vi.waitFor(() => messageAt(seq), { timeout: 30_000, interval: 100 });
+        if (message !== undefined) found.push(Buffer.from(message, 'base64').toString());
       }
       return found;
     },
