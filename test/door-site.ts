@@ -272,20 +272,17 @@ function openInterface({ database, audit, clock, played, catalogue }: Common, do
     authenticate: (offered: Parameters<typeof authenticate>[0]) => ({ ...authenticate(offered), id: CALLER }),
   } as const;
   const common = { operations, version: '1.2.3', clock, log: silentLog, checkResponses: true };
+  const idempotency = openIdempotency({
+    database,
+    digest: (_purpose, content) => content,
+    now: clock.now,
+    log: silentLog,
+  });
+  const { fetch, drain } = lanApp({ operations, clock, surface, idempotency });
+  const askedAt = () => clock.monotonic() - played.waitedMs;
   return {
     operations,
-    lan: lanApp({
-      arrivals: { earliest: () => clock.monotonic() - played.waitedMs },
-      operations,
-      clock,
-      surface,
-      idempotency: openIdempotency({
-        database,
-        digest: (_purpose, content) => content,
-        now: clock.now,
-        log: silentLog,
-      }),
-    }),
+    lan: { fetch: (request: Request) => fetch(request, { askedAt: askedAt() }), drain },
     local: createApp({ ...common, surface: { kind: 'local' } }),
   };
 }

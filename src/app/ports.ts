@@ -57,7 +57,7 @@ export interface Ports extends AsyncDisposable {
   readonly baseUrl: string;
   /** A renewed certificate, for connections from now on. */
   renew(identity: TlsIdentity): void;
-  /** Notices when the process stood still, until the signal fires. */
+  /** As Arrivals.keep. */
   keepArrivals(signal: AbortSignal): Promise<never>;
 }
 
@@ -72,10 +72,10 @@ export async function openPorts(options: PortsOptions): Promise<Ports> {
   const { idempotency, commitment } = options;
   const arrivals = openArrivals(clock);
   const served = { operations, version, clock, log, answered, checkResponses };
-  const common = { ...served, idempotency, arrivals, commitment };
+  const common = { ...served, idempotency, commitment };
   await using opening = new AsyncDisposableStack();
   const local = createApp({ ...common, surface: { kind: 'local' } });
-  opening.use(await listenUnix({ app: local, clock, log, path: options.adminSocket }));
+  opening.use(await listenUnix({ app: local, clock, log, arrivals, path: options.adminSocket }));
   const { basePath } = config.http;
   const lan = createApp({
     ...common,
@@ -90,7 +90,7 @@ export async function openPorts(options: PortsOptions): Promise<Ports> {
     },
   });
   const isProxy = openProxies(config.http.trustedProxies ?? (config.http.plain ? LOOPBACK : []));
-  const serve = { app: lan, clock, log, known: options.known, isProxy, ...config.http.listen };
+  const serve = { app: lan, clock, log, arrivals, known: options.known, isProxy, ...config.http.listen };
   const https = config.http.plain
     ? undefined
     : await listenHttps({

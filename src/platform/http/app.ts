@@ -10,7 +10,6 @@ import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { ANYONE, LOCAL_ADMINISTRATOR, type Principal } from '../principal.ts';
 import { NO_ADDRESS } from './address.ts';
-import type { Arrivals } from './arrivals.ts';
 import { readJson, readUnexpected, refuseOversized } from './body.ts';
 import type { Commitment } from './commitment.ts';
 import { openCors } from './cors.ts';
@@ -70,8 +69,6 @@ export interface AppOptions {
   checkResponses?: boolean;
   /** Absent: the operations of a test that have none to keep. */
   idempotency?: Idempotency;
-  /** Absent: how long a request has waited is not known. */
-  arrivals?: Pick<Arrivals, 'earliest'>;
   /** Absent: what is stored here may be answered. */
   commitment?: Commitment | undefined;
 }
@@ -82,6 +79,8 @@ export interface Sender {
   address: string;
   /** The end of its connection has been read. */
   isLeaving(): boolean;
+  /** As in Caller (arrivals.ts). */
+  askedAt?: number | undefined;
 }
 
 export interface App {
@@ -128,8 +127,8 @@ export function createApp(options: AppOptions): App {
     return exchanges.answer(req.raw, env, path?.[0] ?? nowhere);
   });
   return {
-    fetch: (request, { address = NO_ADDRESS, isLeaving = () => false } = {}) =>
-      hono.fetch(request, { address, isLeaving }),
+    fetch: (request, { address = NO_ADDRESS, isLeaving = () => false, askedAt } = {}) =>
+      hono.fetch(request, { address, isLeaving, askedAt }),
     drain() {
       exchanges.drain();
       closing.abort();
@@ -206,7 +205,7 @@ function stopping(): GatehouseError {
 
 /** The pipeline of one operation, from authentication on. */
 function operationServer(
-  { surface, clock, checkResponses = false, idempotency, arrivals, commitment }: AppOptions,
+  { surface, clock, checkResponses = false, idempotency, commitment }: AppOptions,
   basePath: string,
   closing: AbortSignal,
 ) {
@@ -241,8 +240,7 @@ function operationServer(
   }
 
   async function call(operation: Operation, exchange: Exchange): Promise<Reply> {
-    const { request, address, correlationId } = exchange;
-    const askedAt = arrivals?.earliest();
+    const { request, address, correlationId, askedAt } = exchange;
     const principal = await admit(operation, exchange);
     exchange.principal = principal;
     authorize(operation, principal);

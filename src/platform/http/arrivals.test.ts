@@ -1,4 +1,8 @@
+import { EventEmitter } from 'node:events';
+import type { Server } from 'node:http';
+import { Socket } from 'node:net';
 import { expect, it } from 'vitest';
+import { turnOfEventLoop } from '../../../drivers/contract/waiting.ts';
 import { manualClock } from '../../../test/manual-clock.ts';
 import { runUntilTestEnds } from '../../../test/until-test-ends.ts';
 import { openArrivals } from './arrivals.ts';
@@ -7,25 +11,96 @@ it('is now while the process runs', async () => {
   const clock = manualClock();
   const arrivals = openArrivals(clock);
   runUntilTestEnds(arrivals.keep);
-  for (const milliseconds of [0, 100, 1_300, 60_000]) {
+  for (const milliseconds of [100, 1_300, 60_000]) {
     await clock.advance(milliseconds);
+    await turnOfEventLoop();
     expect(arrivals.earliest()).toBe(clock.monotonic());
+    await turnOfEventLoop();
   }
 });
 
-it.each(['the request', 'the clock'])(
-  'is when the process stood still, whether %s is seen first',
-  (first) => {
-    const clock = manualClock();
-    const arrivals = openArrivals(clock);
-    const begun = clock.monotonic();
-    // Nothing of the process runs meanwhile.
-    clock.hold(13_000);
-    if (first === 'the clock') arrivals.earliest();
-    expect(arrivals.earliest()).toBe(begun);
-    clock.hold(900);
-    expect(arrivals.earliest()).toBe(begun);
+it('is when the turn before had begun, however long it takes to read what had arrived by then', async () => {
+  const clock = manualClock();
+  const arrivals = openArrivals(clock);
+  const begun = clock.monotonic();
+  // Nothing of the process runs meanwhile.
+  clock.hold(13_000);
+  const wentOn = clock.monotonic();
+  expect(arrivals.earliest()).toBe(begun);
+  // The others that wait take as long as they like.
+  clock.hold(5_000);
+  expect(arrivals.earliest()).toBe(begun);
+  await turnOfEventLoop();
+  expect(arrivals.earliest()).toBe(wentOn);
+  await turnOfEventLoop();
+  expect(arrivals.earliest()).toBe(clock.monotonic());
+});
+
+function openServer() {
+  const clock = manualClock();
+  const arrivals = openArrivals(clock);
+  const server = new EventEmitter();
+  const arrivalOf = arrivals.of(server as Server);
+  return {
+    clock,
+    arrivalOf,
+    connect() {
+      const socket = new Socket();
+      server.emit('connection', socket);
+      return socket;
+    },
+  };
+}
+
+it('is when its connection was made for the first request of one that had to wait for the process', async () => {
+  const { clock, arrivalOf, connect } = openServer();
+  const begun = clock.monotonic();
+  clock.hold(13_000);
+  const socket = connect();
+  // TLS takes its time on a machine that has much to do.
+  for (let turn = 0; turn < 3; turn += 1) {
+    await turnOfEventLoop();
+    clock.hold(700);
+    arrivalOf(new Socket());
+  }
+  expect(arrivalOf(socket)).toBe(begun);
+  // The client has had an answer since.
+  expect(arrivalOf(socket)).toBeGreaterThan(begun + 13_000);
+});
+
+it('is as old for the connections that are accepted in the turns that follow, until one accepts none', async () => {
+  const { clock, arrivalOf, connect } = openServer();
+  const begun = clock.monotonic();
+  clock.hold(13_000);
+  for (let waiting = 0; waiting < 20; waiting += 1) {
+    const socket = connect();
+    clock.hold(100);
+    expect(arrivalOf(socket)).toBe(begun);
+    await turnOfEventLoop();
+  }
+  for (let turn = 0; turn < 4; turn += 1) await turnOfEventLoop();
+  expect(arrivalOf(connect())).toBe(clock.monotonic());
+});
+
+it('is when its connection was made where the process stood still before its first request', async () => {
+  const { clock, arrivalOf, connect } = openServer();
+  const begun = clock.monotonic();
+  const socket = connect();
+  await turnOfEventLoop();
+  clock.hold(13_000);
+  arrivalOf(new Socket());
+  await turnOfEventLoop();
+  expect(arrivalOf(socket)).toBe(begun);
+});
+
+it('does not count how long a connection was open before its first request where the process ran', async () => {
+  const { clock, arrivalOf, connect } = openServer();
+  const socket = connect();
+  for (let turn = 0; turn < 20; turn += 1) {
+    await turnOfEventLoop();
     clock.hold(200);
-    expect(arrivals.earliest()).toBe(clock.monotonic());
-  },
-);
+    arrivalOf(new Socket());
+  }
+  await turnOfEventLoop();
+  expect(arrivalOf(socket)).toBe(clock.monotonic());
+});

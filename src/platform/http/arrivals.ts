@@ -1,43 +1,121 @@
 /**
  * When a request that is read now may have arrived. A process that stood still (SIGSTOP, a suspended machine, a disk that
- * does not answer) reads afterwards what clients sent meanwhile, and a door must not open that much later (safety rule 1).
+ * does not answer), or had much to do, reads afterwards what clients sent meanwhile, and a door must not open that much later
+ * (safety rule 1).
+ *
+ * A turn of the event loop reads all that has arrived when it begins. So what is read in a turn arrived after the turn before
+ * it had begun, however long either of them took.
  */
+import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
+import { turnOfEventLoop } from '../../../drivers/contract/waiting.ts';
 import type { Clock } from '../clock.ts';
 
-/** Between two looks at the clock. */
-const LOOK_EVERY_MS = 500;
-/** Between two looks: the process stood still. */
-const STOOD_STILL_MS = 1_500;
-/** So long after it stood still a request may have been on its way meanwhile: its connection is being accepted, TLS begins. */
-const READ_WITHIN_MS = 1_000;
+/** Between two turns at most. */
+const LOOK_EVERY_MS = 200;
+/** A turn that follows the one before within so long reads what has just arrived: that is less than what a frame to a sleeping lock has to spare. */
+const IN_TIME_MS = 300;
+/** From one turn to the next: the process stood still. */
+const STOOD_STILL_MS = 1_000;
 
 export interface Arrivals {
-  /** Monotonic milliseconds: a request that is read now did not arrive before it. */
+  /** Monotonic milliseconds: what is read now did not arrive before it. */
   earliest(): number;
-  /** Looks at the clock until `signal` fires. */
+  /**
+   * The same for a request of this server by its socket. A client that connected while the process stood still, or was about to, sends its
+   * request when the handshake is over, and has waited since: the first request of a connection then counts as old as that.
+   */
+  of(server: Server): (socket: Socket) => number;
+  /** Begins turns until `signal` fires. */
   keep(signal: AbortSignal): Promise<never>;
 }
 
 export function openArrivals(clock: Clock): Arrivals {
-  let lookedAt = clock.monotonic();
-  let stoodStill = { from: Number.NEGATIVE_INFINITY, to: Number.NEGATIVE_INFINITY };
+  /** When the turn before this one had begun. */
+  let before = clock.monotonic();
+  let isSeen = false;
+  let stoodStillUntil = Number.NEGATIVE_INFINITY;
 
-  function look(): void {
+  /** In a turn that is seen for the first time. */
+  function see(): void {
+    isSeen = true;
+    const begun = clock.monotonic();
+    if (begun - before > STOOD_STILL_MS) stoodStillUntil = begun;
+    void turnOfEventLoop().then(() => {
+      before = begun;
+      isSeen = false;
+    });
+  }
+
+  function earliest(): number {
+    if (!isSeen) see();
     const now = clock.monotonic();
-    if (now - lookedAt > STOOD_STILL_MS) stoodStill = { from: lookedAt, to: now };
-    lookedAt = now;
+    return now - before > IN_TIME_MS ? before : now;
   }
 
   return {
-    earliest() {
-      look();
-      return lookedAt - stoodStill.to <= READ_WITHIN_MS ? stoodStill.from : lookedAt;
+    earliest,
+    of(server) {
+      /** By connection without a request: when it was made, at the earliest. */
+      const connected = new Map<Socket | string, number>();
+      const backlog = openBacklog(earliest);
+      server.on('connection', (socket: Socket) => {
+        const key = keyOf(socket);
+        const at = backlog.accepted();
+        connected.set(key, at);
+        socket.once('close', () => {
+          // A new connection may have the same port already.
+          if (connected.get(key) === at) connected.delete(key);
+        });
+      });
+      return (socket) => {
+        const key = keyOf(socket);
+        const connectedAt = connected.get(key) ?? Number.POSITIVE_INFINITY;
+        connected.delete(key);
+        const readAfter = earliest();
+        return connectedAt <= stoodStillUntil ? connectedAt : readAfter;
+      };
     },
     async keep(signal) {
       for (;;) {
         await clock.sleep(LOOK_EVERY_MS, signal);
-        look();
+        earliest();
       }
     },
   };
+}
+
+/** Connections that the kernel has made and the process has not accepted yet: a turn accepts one of them, whatever waits. */
+function openBacklog(earliest: () => number) {
+  /** None of those that wait was made before; undefined: none waits. */
+  let since: number | undefined;
+  let isAccepted = false;
+
+  async function untilEmpty(): Promise<void> {
+    do {
+      await turnOfEventLoop();
+      isAccepted = false;
+      // A whole turn in which none is accepted.
+      await turnOfEventLoop();
+    } while (isAccepted);
+    since = undefined;
+  }
+
+  return {
+    /** When the connection that is accepted now was made, at the earliest. */
+    accepted(): number {
+      isAccepted = true;
+      if (since === undefined) {
+        since = earliest();
+        void untilEmpty();
+      }
+      return since;
+    },
+  };
+}
+
+/** With TLS, the socket of a request is another object than the accepted one; its port is the same. */
+function keyOf(socket: Socket): Socket | string {
+  const { remoteAddress, remotePort } = socket;
+  return remotePort === undefined ? socket : `${remoteAddress} ${remotePort}`;
 }

@@ -11,7 +11,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
-import { type AddressInfo, BlockList, isIP, type ListenOptions } from 'node:net';
+import { type AddressInfo, BlockList, isIP, type ListenOptions, type Socket } from 'node:net';
 import { createSecureContext, type SecureContext, type TlsOptions } from 'node:tls';
 import { getRequestListener } from '@hono/node-server';
 import { TLS } from '../../../drivers/contract/tls.ts';
@@ -21,6 +21,7 @@ import type { Log } from '../log.ts';
 import { clientAddress, type Proxies } from './address.ts';
 import { claimSocketPath } from './admin-socket.ts';
 import type { App } from './app.ts';
+import type { Arrivals } from './arrivals.ts';
 import { CONNECTION_LIMITS, type ConnectionLimits, limitConnections } from './connection-limits.ts';
 import { trackConnections } from './connections.ts';
 import type { KnownAddresses } from './known-addresses.ts';
@@ -76,6 +77,8 @@ export interface ServeOptions {
   app: App;
   clock: Clock;
   log: Log;
+  /** Absent: how long a request has waited is not known. */
+  arrivals?: Pick<Arrivals, 'of'>;
   /** Addresses for which room is kept; without it, only this host. */
   known?: Pick<KnownAddresses, 'has'>;
   /** Whose X-Forwarded-For is believed; without it, no one's. */
@@ -209,7 +212,7 @@ async function listen(
   const { app, clock, log } = options;
   const connections = trackConnections(server);
   server.timeout = timesOf(options).stalled;
-  server.on('request', requestListener(options));
+  server.on('request', requestListener(options, options.arrivals?.of(server)));
   lingerBeforeClose(server, clock);
   answerMalformed(server);
   limitConnections(server, {
@@ -255,11 +258,15 @@ function refusalLog({ clock, log }: ServeOptions): (address: string) => void {
 }
 
 /** What reaches the error handler never became a request for the app: the adapter could not make a URL of it. */
-function requestListener({ app, log, isProxy = () => false }: ServeOptions) {
+function requestListener(
+  { app, log, isProxy = () => false }: ServeOptions,
+  arrivalOf?: (socket: Socket) => number,
+) {
   const fetch: Parameters<typeof getRequestListener>[0] = (request, { incoming }) =>
     app.fetch(request, {
       address: clientAddress(incoming.socket.remoteAddress, forwardedFor(incoming), isProxy),
       isLeaving: () => incoming.socket.readableEnded || incoming.socket.destroyed,
+      askedAt: arrivalOf?.(incoming.socket),
     });
   const listener = getRequestListener(fetch, {
     errorHandler(error) {
