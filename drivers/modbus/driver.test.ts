@@ -290,6 +290,8 @@ describe('options and commands', () => {
   it.each([
     [{ profile: 'none' }],
     [{ devices: [{ unitId: 0 }] }],
+    [{ port: 'modbus-tcp://h:502', devices: [{ unitId: 0 }] }],
+    [{ port: 'modbus-tcp://h:502', devices: [{ unitId: 248 }] }],
     [{ devices: [{ unitId: 1, profile: 'none' }] }],
     [{ devices: [{ unitId: 1 }, { unitId: 1 }] }],
     [{ port: 'COM1' }],

@@ -153,6 +153,8 @@ describe('a reply', () => {
       ({ transaction, ...rest }: Adu) => adu({ transaction: transaction + 7, ...rest }),
     ],
     ['of another unit', ({ unit, ...rest }: Adu) => adu({ unit: unit + 1, ...rest })],
+    ['of unit 0', (reply: Adu) => adu({ ...reply, unit: 0 })],
+    ['of unit 255', (reply: Adu) => adu({ ...reply, unit: 255 })],
     [
       'to another question',
       ({ pdu, ...rest }: Adu) => adu({ pdu: Buffer.from([pdu[0] === 3 ? 4 : 3, 2, 0, 0]), ...rest }),

@@ -1,5 +1,7 @@
 /** What holds of Z-Stack coordinators alone, and what their wire can be made to say; what holds of all is in link.test.ts and others. */
-import { expect, it, vi } from 'vitest';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import {
   CONFIRMED,
@@ -14,6 +16,7 @@ import {
   unlockOf,
 } from '../../test/drivers/zigbee/gateway.ts';
 import { foreign, openWire } from '../../test/drivers/zigbee/wire.ts';
+import { openRandom } from '../../test/simulators/bus/random.ts';
 import { encodeMt } from '../../test/simulators/zigbee/mt/frame.ts';
 import { shortenTimeouts } from '../../test/simulators/zigbee/short-pauses.ts';
 import type { Clock } from '../contract/driver.ts';
@@ -127,3 +130,34 @@ it('restores at its start a child that a gateway which was killed had disowned',
   await opened(site, { stateDirectory });
   expect(await children()).toContain(LOCK);
 }, 120_000);
+
+const NOT_THERE = {
+  code: 'LINK_LOST',
+  message: expect.stringContaining('see that its port is that of a Z-Stack coordinator'),
+};
+
+it('leaves a coordinator of another make alone, which the configuration took for this one', async () => {
+  const site = await simulated({ adapter: 'ember' });
+  await (await opened(site)).close();
+  const { panId, channel } = (await site.stats()).stick;
+  shortenTimeouts(0.2);
+  await expect(opened(site, { adapter: 'zstack' })).rejects.toMatchObject(NOT_THERE);
+  shortenTimeouts(1);
+  expect((await site.stats()).stick).toMatchObject({ panId, channel });
+  await opened(site);
+}, 60_000);
+
+it('does not start over a line at another baud rate, and says what to look at', async () => {
+  const random = openRandom(7);
+  // Each character is read as others.
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.on('data', (bytes) => socket.write(bytes.map(() => Math.floor(random() * 256))));
+  });
+  onTestFinished(() => void server.close());
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  shortenTimeouts(0.2);
+  const port = `tcp://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  await expect(opened({ port })).rejects.toMatchObject(NOT_THERE);
+}, 60_000);
