@@ -35,6 +35,34 @@ it('works devices behind a gateway, and again after the gateway was away', async
   expect((await all.post('IO-1', 'pulse')).body).toMatchObject({ outcome: 'confirmed' });
 });
 
+it('opens a door for its request to exit, though the board had nothing to report for longer than a press may be old', async () => {
+  const { tokens, daemon } = all.site;
+  const call = (method: string, path: string, body?: object) =>
+    daemon.call(method, path, tokens['front-desk-admin'], body);
+  const { id } = (await call('POST', '/access/doors', { name: 'lobby' })).body as { id: string };
+  const ioPins = { input1: true };
+  const settings = { doorId: id, relayIndex: 2, unlockDurationMilliseconds: 200, ioPins };
+  const { deviceId } = await all.configure('IO-2', settings);
+  const requestToExit = [{ deviceId, input: 'input1' }];
+  expect((await call('PUT', `/access/doors/${id}/access-rules`, { requestToExit })).status).toBe(200);
+  const polls = async () => {
+    const { devices } = (await all.bus('lobby')) as {
+      devices: { address: number; counters: { replies: number } }[];
+    };
+    return devices.find(({ address }) => address === 2)?.counters.replies ?? 0;
+  };
+  const before = await polls();
+  // Five a second.
+  await waitFor(async () => expect(await polls()).toBeGreaterThan(before + 30));
+  await all.lobby.set(2, { inputs: { input1: true } });
+  await waitFor(async () => {
+    const { items } = (await call('GET', '/audit?action=door.access')).body as { items: object[] };
+    expect(items).toMatchObject([{ outcome: 'accepted', detail: { by: 'requestToExit' } }]);
+    const { history } = await all.lobby.state(2);
+    expect(history.filter(({ output, on }) => output === 2 && on)).toHaveLength(1);
+  });
+});
+
 it('is scanned and looked after like a wire, but for its baud rate', async () => {
   // On a busy machine a reply of the simulated device may take longer than its time-out.
   await waitFor(async () => {

@@ -77,7 +77,7 @@ export interface DeviceState {
 }
 
 export function openState(options: StateOptions): DeviceState {
-  const { profile, reportState } = options;
+  const { profile, reportState, pulses, guard } = options;
   const observations = openObservations(profile, options.clock, options.addEvent);
   const required = proofOfProfile(profile);
   const watchdog = required && { ...required, isNamedByPlace: profile.identity.hwId === undefined };
@@ -88,6 +88,8 @@ export function openState(options: StateOptions): DeviceState {
   let applied: Applied | undefined;
   const standard = openObjects();
   let reported: Rs485Report | undefined;
+  /** When the inputs were asked for that the last whole poll has shown, though it brought nothing new. */
+  let settledAt: number | null = null;
   /** What was settled, and what was reported, was made of this: most polls bring nothing else. */
   let settled: readonly unknown[] = [];
   let reportedOf: readonly unknown[] = [];
@@ -126,10 +128,12 @@ export function openState(options: StateOptions): DeviceState {
     },
     hasChanged: (by) => observations.hasChanged(image, by),
     settle() {
+      if (name === undefined) return;
       const now = [image, applied];
-      if (name === undefined || areSame(now, settled)) return;
+      if (!areSame(now, settled))
+        observations.settle(name, image, settingsNow(image, profile, applied), settledAt);
       settled = now;
-      observations.settle(name, image, settingsNow(image, profile, applied));
+      settledAt = pins.readAt() ?? null;
     },
     applied(now) {
       applied = now;
@@ -142,12 +146,7 @@ export function openState(options: StateOptions): DeviceState {
     },
     report(connected, again = false) {
       if (name === undefined) return;
-      const shown = [
-        observations.edges(),
-        options.pulses.shown(image),
-        options.relayFault(),
-        options.guard.unfed(),
-      ];
+      const shown = [observations.edges(), pulses.shown(image), options.relayFault(), guard.unfed()];
       const now = [name, connected, image, applied, standard.all(), ...shown];
       const state = reported && areSame(now, reportedOf) ? reported : report(name, connected);
       reportedOf = now;

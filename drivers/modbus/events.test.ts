@@ -105,4 +105,35 @@ describe('inputs and alarms', () => {
       { hwId: 'bus-1-1', input: 'input3', activations: 1 },
     ]);
   });
+
+  describe.each([
+    ['a Gatehouse controller with its pin memory', () => openOne(remembering())],
+    ['one without', () => openOne(io('GIO-0001', { settings: { ioPins: 0x000f } }))],
+    ['a bought board', () => openBoard('waveshare-io-8')],
+  ])('of %s', (_, open) => {
+    it('count from the poll before, however long nothing has changed', async () => {
+      const { link, device } = await open();
+      await using _link = link;
+      await link.clock.advance(12_000);
+      const pressedAt = link.clock.monotonic();
+      device.device.pins.setInput(1, true, pressedAt);
+      await link.clock.advance(500);
+      const [{ since }] = link.events.map(({ data }) => data) as [{ since: number }];
+      expect([since <= pressedAt, pressedAt - since < 500]).toEqual([true, true]);
+    });
+
+    it('count from before a spell offline', async () => {
+      const { link, device } = await open();
+      await using _link = link;
+      await link.clock.advance(12_000);
+      const silentFrom = link.clock.monotonic();
+      device.behave = () => null;
+      await link.clock.advance(3_000);
+      device.device.pins.setInput(1, true, link.clock.monotonic());
+      device.behave = undefined;
+      await link.clock.advance(60_000);
+      const [{ since }] = link.events.map(({ data }) => data) as [{ since: number }];
+      expect([since <= silentFrom, silentFrom - since < 500]).toEqual([true, true]);
+    });
+  });
 });

@@ -7,8 +7,8 @@ import type { Profile } from './profile-shape.ts';
 import { bitsAt, type Image, numberAt, numbersAt } from './registers.ts';
 
 export interface Observations {
-  /** Takes the readings of a whole poll as they are. */
-  settle(hwId: string, image: Image, settings: Rs485Settings | null): void;
+  /** Takes the readings of a whole poll as they are. `since`: monotonic, of the poll before. */
+  settle(hwId: string, image: Image, settings: Rs485Settings | null, since: number | null): void;
   /** Since the last ones: another restart counter, or settings that no one here has written. */
   hasChanged(image: Image, by?: 'restart'): boolean;
   /** This version was written here. */
@@ -31,20 +31,24 @@ export function openObservations(
   addEvent: (event: DeviceEvent) => void,
 ): Observations {
   let last: Readings | undefined;
-  let readAt: number | null = null;
   const counts = openInputCounts(clock, addEvent);
 
   const bootCount = (image: Image) => profile.bootCount && numberAt(image, profile.bootCount);
   const version = (image: Image) => profile.settings && numberAt(image, profile.settings.inForce);
 
-  function count(hwId: string, now: InputReading, settings: Rs485Settings | null): void {
+  function count(
+    hwId: string,
+    now: InputReading,
+    settings: Rs485Settings | null,
+    since: number | null,
+  ): void {
     const remembers = settings?.useInputPinMemory === true;
     for (const { input, activations } of activationsBetween(last?.inputs, now, profile, remembers))
-      counts.add(hwId, input, activations, settings?.ioPins, readAt);
+      counts.add(hwId, input, activations, settings?.ioPins, since);
   }
 
   return {
-    settle(hwId, image, settings) {
+    settle(hwId, image, settings, since) {
       const inputs = inputReading(image, profile);
       const alarms = {
         tamper: flagAt(image, profile.tamper) === true,
@@ -52,12 +56,11 @@ export function openObservations(
       };
       // Counters begin again with the device.
       if (last && last.bootCount !== bootCount(image)) last.inputs = undefined;
-      if (inputs) count(hwId, inputs, settings);
+      if (inputs) count(hwId, inputs, settings, since);
       for (const alarm of ['tamper', 'supply'] as const)
         if (alarms[alarm] !== (last?.alarms[alarm] ?? false))
           addEvent({ kind: 'alarm', hwId, alarm, raised: alarms[alarm] });
       last = { bootCount: bootCount(image), version: version(image), inputs, alarms };
-      readAt = clock.monotonic();
     },
     hasChanged: (image, by) =>
       last !== undefined &&
