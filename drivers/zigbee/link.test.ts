@@ -125,6 +125,22 @@ it('leaves a stick alone that is on another network, and shows no key of either'
   expect((await site.stats()).stick).toMatchObject({ panId: NETWORK.panId, channel: 15 });
 });
 
+it('forms no network over another one for a gateway that has none, until it is asked to', async () => {
+  const site = await simulated({});
+  await (await opened(site)).close();
+  const other = { ...NETWORK, panId: NETWORK.panId - 1, networkKey: 'ffeeddccbbaa99887766554433221100' };
+  await expect(opened(site, { network: other })).rejects.toMatchObject({
+    code: 'REFUSED',
+    message: expect.stringContaining('gatehouse zgate restore --new-network'),
+  });
+  const before = (await site.stats()).stick;
+  expect(before).toMatchObject({ panId: NETWORK.panId, channel: 15 });
+  // Its own gateway has lost its files.
+  await (await opened(site)).close();
+  await opened(site, { network: other, newNetwork: true });
+  expect((await site.stats()).stick).toMatchObject({ panId: other.panId });
+}, 60_000);
+
 it('puts a network on another stick only when it is asked to', async () => {
   const site = await simulated({ locks: [{ ieee: LOCK }] });
   const stateDirectory = folder();

@@ -159,6 +159,7 @@ async function start(
     databaseFile: files.databaseFile,
     backup: files.backup,
     mayForm: nothingIsKnown,
+    mayFormOver: options.newNetwork,
     mayRestore: options.restore,
     withoutKeys: options.withoutKeys,
     mayJoin,

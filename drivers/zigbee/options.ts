@@ -75,6 +75,8 @@ export const zigbeeOptions = zigbeeLinkOptions.extend({
   restore: z.boolean(),
   /** A snapshot of a coordinator of the other make is put there without the link keys of its locks. Only ever because a person asked. */
   withoutKeys: z.boolean().default(false),
+  /** Forms a network also on a coordinator that carries another one. Only ever because a person asked. */
+  newNetwork: z.boolean().default(false),
   /** Locks that doors are bound to: a network without them is not theirs. */
   knownLocks: z.array(ieeeAddress).max(KNOWN_MAX),
   /** When locks were last heard of, epoch milliseconds; what the driver keeps itself may be older. */

@@ -311,6 +311,12 @@ function addZgate(parent: Command, { example, addressed, atDaemon, here }: Kit):
       .argument('<deviceId>', 'UUID of the gateway')
       .option('--snapshot <number>', 'which one (default: the newest)', whole)
       .option('--without-keys', 'leave out link keys that a coordinator of the other make cannot take')
+      .addOption(
+        new Option(
+          '--new-network',
+          'form a new network in place of that of another gateway, of which the coordinator carries one',
+        ).conflicts(['snapshot', 'withoutKeys']),
+      )
       .option(...YES_OPTION)
       .option(...JSON_OPTION)
       .action(atDaemon(async () => (await import('./zgate.ts')).restoreZgate)),

@@ -38,6 +38,14 @@ it('puts a network on a coordinator only with a yes', async () => {
   expect(shell.written.stdout).toContain('Snapshot 3 of 2026-01-01');
 });
 
+it('says what a new network costs', async () => {
+  const { client, sent, shell } = openGateway();
+  const restore = (yes: boolean) => restoreZgate(ID, { newNetwork: true, yes }, client, shell);
+  await expect(restore(false)).rejects.toThrow(/a new network on the coordinator of First floor\?.*is lost/);
+  await restore(true);
+  expect(sent).toEqual([{ path: `/local/zgate/${ID}/restore`, body: { newNetwork: true } }]);
+});
+
 it('says where to look when there is no such gateway', async () => {
   const { client, shell } = openGateway();
   await expect(restoreZgate('First floor', { yes: true }, client, shell)).rejects.toThrow(

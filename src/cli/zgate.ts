@@ -26,6 +26,7 @@ export async function printZgates(options: { json?: boolean }, client: Client, s
 export interface RestoreOptions {
   snapshot?: number;
   withoutKeys?: boolean;
+  newNetwork?: boolean;
   yes?: boolean;
   json?: boolean;
 }
@@ -33,10 +34,13 @@ export interface RestoreOptions {
 const WITHOUT_KEYS =
   ' Without their link keys the locks go on, but one that asks the coordinator for the network key again has to join again.';
 
+const NEW_NETWORK =
+  'The network that the coordinator carries now is lost, and with it each lock that is on it: also those of another site.';
+
 /** Asks first: with a wrong network the gateway loses every lock. */
 export async function restoreZgate(
   deviceId: string,
-  { snapshot, withoutKeys = false, yes = false, json = false }: RestoreOptions,
+  { snapshot, withoutKeys = false, newNetwork = false, yes = false, json = false }: RestoreOptions,
   client: Client,
   shell: Shell,
 ): Promise<void> {
@@ -46,14 +50,26 @@ export async function restoreZgate(
     throw new CommandFailed(
       `There is no Zigbee gateway ${deviceId}: gatehouse zgate list shows those there are.`,
     );
-  const which = snapshot === undefined ? 'the newest snapshot' : `snapshot ${snapshot}`;
-  const question = `Put ${which} on the coordinator of ${gateway.name ?? gateway.deviceId}? Its locks are lost if that is another network than theirs, and one that joined later has to join again.${withoutKeys ? WITHOUT_KEYS : ''}`;
+  const which = newNetwork
+    ? 'a new network'
+    : snapshot === undefined
+      ? 'the newest snapshot'
+      : `snapshot ${snapshot}`;
+  const question = `Put ${which} on the coordinator of ${gateway.name ?? gateway.deviceId}? ${newNetwork ? NEW_NETWORK : `Its locks are lost if that is another network than theirs, and one that joined later has to join again.${withoutKeys ? WITHOUT_KEYS : ''}`}`;
   await askFirst(shell, yes, question, 'Nothing was changed.');
-  const body = { ...(snapshot !== undefined && { snapshot }), ...(withoutKeys && { withoutKeys }) };
+  const body = {
+    ...(snapshot !== undefined && { snapshot }),
+    ...(withoutKeys && { withoutKeys }),
+    ...(newNetwork && { newNetwork }),
+  };
   const path = `/local/zgate/${encodeURIComponent(deviceId)}/restore`;
   const restored = await client.call<ZigbeeRestored>('POST', path, body);
   if (json) return printJson(shell, restored);
   const { snapshot: number, takenAt, locks } = restored;
+  if (number === null)
+    return void shell.stdout.write(
+      'A new network is formed on the coordinator. gatehouse zgate list shows when its link is up.\n',
+    );
   shell.stdout.write(
     `Snapshot ${number} of ${takenAt} (${locks} locks) goes to the coordinator. gatehouse zgate list shows when its link is up.\n`,
   );

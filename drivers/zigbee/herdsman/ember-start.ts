@@ -5,6 +5,7 @@
 import { DriverError } from '../../contract/driver.ts';
 import {
   ANOTHER_COORDINATOR,
+  CARRIES_ANOTHER,
   keysNotTaken,
   NO_KEYS,
   NOT_OF_THIS_NETWORK,
@@ -73,11 +74,14 @@ interface Ezsp {
 export function guardEmberStart(adapter: EmberStart, ezsp: Versioned): (permitted: Permitted) => void {
   const { initTrustCenter, importLinkKeys, formNetwork } = adapter;
   guardVersion(ezsp);
-  let permitted: Permitted = { mayForm: false, mayRestore: false, withoutKeys: false };
+  let permitted: Permitted = { mayForm: false, mayFormOver: false, mayRestore: false, withoutKeys: false };
 
   adapter.initTrustCenter = async function (this: EmberStart) {
     if (permitted.mayRestore) await readyToRestore(this);
-    else if (!permitted.mayForm) this.ezsp.ezspLeaveNetwork = () => Promise.reject(refused(NOT_ON_NETWORK));
+    else if (!(permitted.mayForm && permitted.mayFormOver)) {
+      const reason = permitted.mayForm ? CARRIES_ANOTHER : NOT_ON_NETWORK;
+      this.ezsp.ezspLeaveNetwork = () => Promise.reject(refused(reason));
+    }
     return initTrustCenter.call(this);
   };
   // Before it forms the network of the backup.

@@ -1,5 +1,7 @@
 /** What the library may do at its start to the coordinator that it finds, which is where a network can be lost. */
 import { DriverError } from '../../contract/driver.ts';
+import { channel } from '../../contract/settings.ts';
+import { field, integer } from '../values.ts';
 
 /** 'startup': the coordinator is on this network. Both others overwrite whatever it holds. */
 type Strategy = 'startup' | 'restoreBackup' | 'startCommissioning';
@@ -13,6 +15,7 @@ interface Manager {
       | undefined;
   };
   options: { version: number };
+  nv: { readItem(id: number, ...rest: unknown[]): Promise<unknown> };
 }
 /**
  * Of the library's ZnpVersion, also of a coordinator that does not answer SYS_VERSION. It takes no frame counter, and the
@@ -26,6 +29,8 @@ export const NOT_OF_THIS_NETWORK =
   'the snapshot is not of the network of this gateway: choose another one with `gatehouse zgate restore --snapshot`';
 export const NOT_ON_NETWORK =
   'the coordinator is not on the network of this gateway, and its locks would be lost on a new one: connect the coordinator that was here, or put the network on this one with `gatehouse zgate restore`';
+export const CARRIES_ANOTHER =
+  'the coordinator carries a network that is not of this gateway, which has none yet, and the locks of that network would be lost: correct the deviceId of the gateway or the port of its link in the configuration, connect another coordinator, or give this one up for a new network with `gatehouse zgate restore --new-network`';
 export const ANOTHER_COORDINATOR =
   'another coordinator is connected than before: connect the one that was here, or put the network on this one with `gatehouse zgate restore`';
 
@@ -42,6 +47,8 @@ const EMBER_KEYS =
 
 export interface Permitted {
   mayForm: boolean;
+  /** Only ever because a person asked: also where the coordinator carries a network of another gateway. */
+  mayFormOver: boolean;
   /** Only ever because a person asked: the snapshot goes on whatever is there. */
   mayRestore: boolean;
   withoutKeys: boolean;
@@ -51,7 +58,7 @@ export interface Permitted {
 export function guardStrategy(prototypeOfManager: object): (permitted: Permitted) => void {
   const manager = prototypeOfManager as Manager;
   const { determineStrategy } = manager;
-  let permitted: Permitted = { mayForm: false, mayRestore: false, withoutKeys: false };
+  let permitted: Permitted = { mayForm: false, mayFormOver: false, mayRestore: false, withoutKeys: false };
   // The library would rather found a new network than fail; the locks of the old one are then lost.
   manager.determineStrategy = async function (this: Manager) {
     if (this.options.version === Z_STACK_12)
@@ -59,6 +66,7 @@ export function guardStrategy(prototypeOfManager: object): (permitted: Permitted
         'REFUSED',
         'the coordinator has Z-Stack 1.2 or did not say what it has, and on 1.2 no network can be restored: give it Z-Stack 3 firmware, or connect one that has it',
       );
+    const nib = followNib(this);
     const strategy = await determineStrategy.call(this);
     const backup = permitted.mayRestore ? this.backup.getStoredBackup() : undefined;
     if (backup && !backup.znp?.trustCenterLinkKeySeed) {
@@ -70,6 +78,8 @@ export function guardStrategy(prototypeOfManager: object): (permitted: Permitted
       throw new DriverError('REFUSED', NOT_OF_THIS_NETWORK);
     if (strategy === 'startCommissioning' && !permitted.mayForm)
       throw new DriverError('REFUSED', NOT_ON_NETWORK);
+    if (strategy === 'startCommissioning' && !permitted.mayFormOver && carriesNetwork(nib()))
+      throw new DriverError('REFUSED', CARRIES_ANOTHER);
     if (strategy === 'restoreBackup' && !permitted.mayRestore)
       throw new DriverError('REFUSED', ANOTHER_COORDINATOR);
     return strategy;
@@ -77,4 +87,26 @@ export function guardStrategy(prototypeOfManager: object): (permitted: Permitted
   return (next) => {
     permitted = next;
   };
+}
+
+/** The network information base, among the items of the memory of Z-Stack. */
+const NIB = 0x21;
+const PAN_ID_LAST = 0xff_fd;
+
+/** Returns what was read of it last. */
+function followNib({ nv }: Manager): () => unknown {
+  const { readItem } = nv;
+  let nib: unknown;
+  nv.readItem = async (id, ...rest) => {
+    const item = await readItem.call(nv, id, ...rest);
+    if (id === NIB) nib = item;
+    return item;
+  };
+  return () => nib;
+}
+
+/** Whatever has formed it: a coordinator that never had one has no item, or one without a PAN id and a channel. */
+function carriesNetwork(nib: unknown): boolean {
+  const panId = integer(field(nib, 'nwkPanId'), 0, PAN_ID_LAST);
+  return panId !== undefined && channel.safeParse(field(nib, 'nwkLogicalChannel')).success;
 }

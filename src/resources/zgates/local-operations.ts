@@ -40,11 +40,24 @@ const restoreBody = z
       description:
         'Of a snapshot that was made with a coordinator of the other make, leave out the link keys of locks',
     }),
+    newNetwork: z.literal(true).optional().openapi({
+      description:
+        'In the place of a snapshot, of a gateway that has none: form a new network, also where the coordinator carries that of another gateway',
+    }),
+  })
+  .refine(({ newNetwork, ...snapshot }) => !newNetwork || Object.keys(snapshot).length === 0, {
+    message: 'a new network has no snapshot and no keys of one',
+    path: ['newNetwork'],
   })
   .openapi('ZigbeeRestore');
 
 const restoreResult = z
-  .object({ deviceId: z.guid(), snapshot: z.int(), takenAt: dateTime, locks: z.int() })
+  .object({
+    deviceId: z.guid(),
+    snapshot: z.int().nullable().openapi({ description: 'Null: a new network' }),
+    takenAt: dateTime.nullable(),
+    locks: z.int(),
+  })
   .openapi('ZigbeeRestored');
 export type ZigbeeRestored = z.infer<typeof restoreResult>;
 
@@ -71,7 +84,7 @@ export function zgateLocalOperations(zgates: Zgates): Operation[] {
       params: z.object({ deviceId }),
       body: restoreBody,
       result: restoreResult,
-      errors: ['NOT_FOUND'],
+      errors: ['NOT_FOUND', 'ALREADY_EXISTS'],
       handler: async ({ params, body, principal, correlationId }) => ({
         body: await zgates.restore(params.deviceId, body, { principal, correlationId }),
       }),

@@ -118,6 +118,24 @@ describe('snapshots of a network', () => {
     expect(again.restarts).toEqual(['zb-1']);
   });
 
+  it('are not needed for a new network on a used coordinator, which stands until the link is up', async () => {
+    const bed = await openTestbed();
+    expect(start(bed).newNetwork).toBe(false);
+    const answer = await bed.zgates.restore(A, { newNetwork: true }, CALLER);
+    expect(answer).toEqual({ deviceId: A, snapshot: null, takenAt: null, locks: 0 });
+    expect(bed.audits.at(-1)).toMatchObject({ outcome: 'accepted', detail: { newNetwork: true } });
+    const again = await openTestbed({ database: bed.database });
+    expect(start(again)).toMatchObject({ newNetwork: true, restore: false, snapshot: null });
+    again.zgates.link('zb-1', true);
+    await expect.poll(() => again.restarts).toEqual(['zb-1']);
+    expect(again.audits).toMatchObject([{ outcome: 'done', detail: { newNetwork: true } }]);
+    expect(start(again).newNetwork).toBe(false);
+    await emit(again, 'a');
+    await expect(again.zgates.restore(A, { newNetwork: true }, CALLER)).rejects.toMatchObject({
+      code: 'ALREADY_EXISTS',
+    });
+  });
+
   it('that are to be restored outlive twenty newer ones', async () => {
     const bed = await openTestbed();
     await emit(bed, 'first');

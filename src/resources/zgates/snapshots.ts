@@ -13,6 +13,8 @@ import { existing, type SnapshotRow } from './table.ts';
 
 /** One an hour, and one for each lock that joins or leaves: a day, or an evening of commissioning. */
 const SNAPSHOTS_KEPT = 20;
+/** In the place of the number of a snapshot, which begin with 1: a new network goes on the coordinator. */
+const NEW_NETWORK = 0;
 /** IEEE 802.15.4: 0xffff is a broadcast; Zigbee specification R22, 3.6.1.3: 0xfffe is none. */
 const PAN_ID_MAX = 0xff_fd;
 const KEY_BYTES = 16;
@@ -35,13 +37,16 @@ export interface RestoreWanted {
   snapshot?: number | undefined;
   /** Of one that was made with a coordinator of the other make, the link keys of locks are left out. */
   withoutKeys?: boolean | undefined;
+  /** In the place of a snapshot: of a gateway that has none, also where the coordinator carries a network of another one. */
+  newNetwork?: boolean | undefined;
 }
 
 /** Which snapshot goes to the coordinator. */
 export interface Restored {
   deviceId: string;
-  snapshot: number;
-  takenAt: string;
+  /** Null: a new network. */
+  snapshot: number | null;
+  takenAt: string | null;
   locks: number;
 }
 
@@ -54,6 +59,7 @@ export interface Snapshots {
     snapshot: Uint8Array | null;
     restore: boolean;
     withoutKeys: boolean;
+    newNetwork: boolean;
   };
   list(deviceId: string): Snapshot[];
   /** The network of a snapshot, the newest by default, goes to the coordinator that is there now. */
@@ -93,7 +99,8 @@ export async function openSnapshots(options: ZgateContext): Promise<Snapshots> {
       const wanted = row?.restore_seq ?? null;
       const archive = readable(options, deviceId, wanted ?? undefined)?.archive ?? null;
       const withoutKeys = row?.restore_without_keys === 1;
-      return { network, snapshot: archive, restore: wanted !== null && archive !== null, withoutKeys };
+      const restore = wanted !== null && archive !== null;
+      return { network, snapshot: archive, restore, withoutKeys, newNetwork: wanted === NEW_NETWORK };
     },
 
     list: (deviceId) =>
@@ -106,16 +113,17 @@ export async function openSnapshots(options: ZgateContext): Promise<Snapshots> {
         bytes,
       })),
 
-    async restore(deviceId, { snapshot: number, withoutKeys = false }, caller) {
+    async restore(deviceId, { snapshot: number, withoutKeys = false, newNetwork = false }, caller) {
       const { link } = existing(table, deviceId);
-      const one = chosen(options, deviceId, number);
+      const one = newNetwork ? noneOf(options, deviceId) : chosen(options, deviceId, number);
       await database.commit(() => {
-        table.setRestore.run(one.seq, withoutKeys ? 1 : 0, deviceId);
-        const detail = { snapshot: one.seq, locks: one.locks, ...(withoutKeys && { withoutKeys }) };
-        note(deviceId, caller, 'accepted', detail);
+        table.setRestore.run(one?.seq ?? NEW_NETWORK, withoutKeys ? 1 : 0, deviceId);
+        const of = one ? { snapshot: one.seq, locks: one.locks } : { newNetwork };
+        note(deviceId, caller, 'accepted', { ...of, ...(withoutKeys && { withoutKeys }) });
       });
       options.field.restart(link);
-      return { deviceId, snapshot: one.seq, takenAt: new Date(one.taken_at).toISOString(), locks: one.locks };
+      const takenAt = one ? new Date(one.taken_at).toISOString() : null;
+      return { deviceId, snapshot: one?.seq ?? null, takenAt, locks: one?.locks ?? 0 };
     },
 
     async linkUp(linkId) {
@@ -127,11 +135,14 @@ export async function openSnapshots(options: ZgateContext): Promise<Snapshots> {
         if (table.network.get(deviceId)?.restore_seq !== number) return false;
         table.setRestore.run(null, 0, deviceId);
         const of = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
-        note(deviceId, of, 'done', { snapshot: number });
+        note(deviceId, of, 'done', number === NEW_NETWORK ? { newNetwork: true } : { snapshot: number });
         return true;
       });
       if (!isRestored) return;
-      log.info({ gateway: deviceId, link: linkId }, 'the network of a gateway was restored');
+      log.info(
+        { gateway: deviceId, link: linkId },
+        number === NEW_NETWORK ? 'a new network was formed' : 'the network of a gateway was restored',
+      );
       options.field.restart(linkId);
     },
 
@@ -175,6 +186,15 @@ function readable(
     }
   }
   return undefined;
+}
+
+/** Throws ALREADY_EXISTS. */
+function noneOf({ table }: ZgateContext, deviceId: string): undefined {
+  if (table.snapshots.all(deviceId).length > 0)
+    throw new GatehouseError(
+      'ALREADY_EXISTS',
+      'The gateway has a network of its own: gatehouse zgate restore puts it on the coordinator.',
+    );
 }
 
 /** Throws NOT_FOUND. */

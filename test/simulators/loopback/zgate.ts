@@ -38,6 +38,7 @@ export const gatewayOptions = zigbeeOptions
     snapshot: true,
     restore: true,
     withoutKeys: true,
+    newNetwork: true,
     knownLocks: true,
     lastSeen: true,
     heardOn: true,
