@@ -64,6 +64,19 @@ it('is lost when its coordinator restarts during an unlock, which is not sent ag
   expect(executed.length).toBeLessThanOrEqual(1);
 }, 60_000);
 
+it('forms no network over another one for a gateway that has none, until it is asked to', async () => {
+  const site = await simulated({ adapter: 'ember' });
+  await (await opened(site)).close();
+  const network = { ...NETWORK, panId: NETWORK.panId - 1, networkKey: 'ffeeddccbbaa99887766554433221100' };
+  await expect(opened(site, { network })).rejects.toMatchObject({
+    code: 'REFUSED',
+    message: expect.stringContaining('gatehouse zgate restore --new-network'),
+  });
+  expect((await site.stats()).stick).toMatchObject({ panId: NETWORK.panId });
+  await opened(site, { network, newNetwork: true });
+  expect((await site.stats()).stick).toMatchObject({ panId: network.panId });
+}, 60_000);
+
 it('says what to do when a stick stores the address of the one before, and keeps its own', async () => {
   const site = await simulated({ adapter: 'ember' });
   const first = await opened(site);
