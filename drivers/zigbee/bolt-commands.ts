@@ -18,7 +18,7 @@ import {
   unlock as unlockData,
 } from '../contract/zgate.ts';
 import { type HeldFrames, openHeldFrames, openHeldWrites } from './held-frames.ts';
-import type { Lock, Locks } from './locks.ts';
+import { commanded, type Lock, type Locks } from './locks.ts';
 import { DOOR_LOCK, KNOWN, type Radio } from './radio.ts';
 import type { SharedAddresses } from './shared-addresses.ts';
 import { endStandOpen, type StandOpenOptions, standOpen } from './stand-open.ts';
@@ -230,13 +230,6 @@ function namesRadioOf(ieee: string, { radio, locks }: BoltCommandsOptions): bool
   if (locks.operatedAt(ieee) === undefined) return false;
   radio.remember(ieee, { namesRadio: true });
   return true;
-}
-
-/** Throws REFUSED. */
-function commanded(lock: Lock): Lock {
-  const reason = lock.family?.takesNoCommands;
-  if (reason !== undefined) throw new DriverError('REFUSED', `not sent: ${reason}`);
-  return lock;
 }
 
 async function unlock(

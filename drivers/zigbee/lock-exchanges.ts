@@ -4,7 +4,7 @@
  */
 import { type Clock, DriverError } from '../contract/driver.ts';
 import { HELD_FRAME_MS } from '../contract/zgate.ts';
-import type { Lock, Locks } from './locks.ts';
+import { commanded, type Lock, type Locks } from './locks.ts';
 import { DOOR_LOCK, KNOWN, type Radio, type ZclReply, type ZclRequest } from './radio.ts';
 
 /** A lock that sleeps fetches a frame within that time. */
@@ -48,10 +48,8 @@ export function openLockExchanges({ radio, clock, locks, ended }: LockExchangesO
       for (const one of working.values()) if (one.ieee === ieee) one.yielded.abort(KNOWN);
     },
     async during(purpose, { hwId, deadline, signal }, work) {
-      const lock = locks.find(hwId);
-      const { ieee, family } = lock;
-      if (family?.takesNoCommands !== undefined)
-        throw new DriverError('REFUSED', `not sent: ${family.takesNoCommands}`);
+      const lock = commanded(locks.find(hwId));
+      const { ieee } = lock;
       const key = `${purpose}/${ieee}`;
       if (working.has(key))
         throw new DriverError('BUSY', `${purpose} of the lock are read or written already`);

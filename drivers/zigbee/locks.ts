@@ -30,6 +30,13 @@ const HELD_MS = 20;
 
 export type Lock = Pick<LockRecord, 'ieee' | 'endpoint' | 'hasOwnCluster' | 'family'>;
 
+/** Throws REFUSED: a lock of this family takes no commands. */
+export function commanded(lock: Lock): Lock {
+  const reason = lock.family?.takesNoCommands;
+  if (reason !== undefined) throw new DriverError('REFUSED', `not sent: ${reason}`);
+  return lock;
+}
+
 export interface LocksOptions {
   /** The present one: it is another after a channel move. */
   radio(): Radio;

@@ -104,26 +104,26 @@ export interface OpeningContext extends DoorContext {
 }
 
 /**
- * Has a lock locked by an order that is stored now, or carried out from memory and stored when the disk is well. `store` stores
- * the order and rejects while that cannot be. Never rejects.
+ * Has a lock locked by an order that is stored now, or carried out from memory and stored when the disk is well; without one what
+ * closes the door needs no lock. `store` stores it and rejects while that cannot be. Never rejects.
  */
 export async function closeAlsoUnstored(
   { closings, deferredWrites, events }: OpeningContext,
-  order: ClosingOrder,
+  doorId: string,
+  order: ClosingOrder | undefined,
   { delayMs = 0, ...watch }: Watch & { delayMs?: number },
   store: () => Promise<void>,
 ): Promise<void> {
-  const { mac } = order;
-  const { correlationId } = order.caller;
+  const schedule = (after: number) => order && closings.schedule(order.mac, after, watch);
   try {
     await store();
-    closings.schedule(mac, delayMs, watch);
+    schedule(delayMs);
   } catch (error) {
-    closings.closeUnstored(order, correlationId, delayMs, watch);
-    deferredWrites.add(order.door.id, 'end', error, {
+    if (order) closings.closeUnstored(order, order.caller.correlationId, delayMs, watch);
+    deferredWrites.add(doorId, 'end', error, {
       async store() {
         await store();
-        if (!closings.closingStored(mac, correlationId)) closings.schedule(mac, 0, watch);
+        if (order && !closings.closingStored(order.mac, order.caller.correlationId)) schedule(0);
         events.wake();
       },
     });

@@ -25,7 +25,7 @@ export async function closeFormerStandOpen(options: OpeningContext): Promise<voi
 type FormerRow = ReturnType<DoorTable['stoodOpenBySetting']['all']>[number];
 
 async function closeFormer({ mac, ...door }: FormerRow, options: OpeningContext): Promise<void> {
-  const { database, table, audit, closings, deferredWrites } = options;
+  const { database, table, audit, closings } = options;
   const caller = systemCaller();
   const order =
     mac === null
@@ -38,6 +38,5 @@ async function closeFormer({ mac, ...door }: FormerRow, options: OpeningContext)
       if (order) closings.store(order);
       table.forgetStoodOpen.run(door.id);
     }, 'urgent');
-  if (order) await closeAlsoUnstored(options, order, {}, store);
-  else await store().catch((error) => deferredWrites.add(door.id, 'end', error, { store }));
+  await closeAlsoUnstored(options, door.id, order, {}, store);
 }

@@ -64,7 +64,7 @@ export function openLateRelocks(
       undone.add(key);
       const { order, delayMs, relocksItself } = relock;
       const store = () => database.commit(() => closings.store(order), 'urgent');
-      void closeAlsoUnstored(context, order, { delayMs, relocksItself }, store);
+      void closeAlsoUnstored(context, door.id, order, { delayMs, relocksItself }, store);
     },
   };
 }

@@ -22,7 +22,7 @@ import { doorEntry, happenedAt, lockChanged } from './live-events.ts';
 import type { Locks } from './locks.ts';
 import type { PresenceEvents } from './presence.ts';
 import type { DoorRow } from './table.ts';
-import { takeProgrammed } from './user-events.ts';
+import { takeProgrammed } from './user-reading.ts';
 import type { LockUsers } from './users.ts';
 
 /** Ids remembered, over all gateways: far more than 64 links can have on their way (src/platform/field/ipc.ts, EVENT_CREDITS). */

@@ -178,7 +178,7 @@ export const door = z.object(doorFields).openapi('Door');
 export type Door = z.infer<typeof door>;
 
 /** What 4.4 can change. */
-const editableFields = {
+export const editableFields = {
   name: clearableDoorName.optional(),
   groupId: identifier.nullable().optional(),
   number: doorNumber.nullable().optional(),

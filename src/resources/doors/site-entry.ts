@@ -1,8 +1,8 @@
 /** A door of a site's file (config/site.schema.json). */
 import { z } from 'zod';
-import { identifier, ieeeAddress, looseId } from '../../platform/http/fields.ts';
+import { ieeeAddress, looseId } from '../../platform/http/fields.ts';
 import { connectionType } from './openings-schema.ts';
-import { accessPointId, clearableDoorName, doorId, doorNumber, doorOptionsBody } from './schema.ts';
+import { accessPointId, doorId, editableFields } from './schema.ts';
 
 export const doorEntry = z
   .strictObject({
@@ -10,14 +10,7 @@ export const doorEntry = z
     accessPointId: accessPointId
       .optional()
       .describe('Unique on the site; the lowest that is free when absent'),
-    name: clearableDoorName.optional(),
-    groupId: identifier.nullable().optional(),
-    number: doorNumber.nullable().optional(),
-    options: doorOptionsBody.nullable().optional(),
-    standOpenEnabled: z.boolean().optional(),
-    pmsId: identifier.nullable().optional(),
-    scheduleId: identifier.nullable().optional(),
-    templateId: identifier.nullable().optional(),
+    ...editableFields,
     mac: ieeeAddress.optional().describe('IEEE address of the lock; once set, only replace-lock changes it'),
     gatewayId: looseId.nullable().optional(),
     networkId: looseId.nullable().optional(),

@@ -4,7 +4,7 @@ import { whenUnreadable } from '../../platform/database/last-read.ts';
 import { type Caller, type Principal, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import { waitBefore } from '../../platform/supervise.ts';
 import type { Intent } from '../../services/actuations/actuations.ts';
-import type { OpeningContext } from './deferred-writes.ts';
+import { closeAlsoUnstored, type OpeningContext } from './deferred-writes.ts';
 import { doorEntry, type StandingChange, standingChanged } from './live-events.ts';
 import { HELD_AT_MOST_MS } from './lock-links.ts';
 import type { StandOpenOutcome } from './lock-schema.ts';
@@ -273,11 +273,12 @@ type Stored = ReturnType<typeof storedIn>;
 
 /** Ends it. What closes the door goes out also when that cannot be stored: it is stored later then. Never rejects. */
 function endIn(
-  { database, events, closings, clock, deferredWrites }: OpeningContext,
+  context: OpeningContext,
   all: Standings,
   holds: RelayHolds,
   { record, stored }: { record: ReturnType<typeof recordIn>; stored: Stored },
 ) {
+  const { database, closings, clock } = context;
   return async (
     standing: Standing,
     change: StandingChange,
@@ -295,32 +296,25 @@ function endIn(
         ? undefined
         : { door, mac, purpose: 'standOpen' as const, reason, uncertain, caller };
     standing.isEnding = true;
-    const store = () =>
-      database.commit(() => {
-        // Another request may have taken its place before this could be stored.
-        stored.remove(row);
-        if (order) closings.store(order);
-        record(row, change, reason, caller);
-      }, 'urgent');
-    const failure = await store().then(
-      () => undefined,
-      (error: unknown) => ({ error }),
-    );
-    holds.drop(id);
-    if (all.get(id) === standing) all.delete(id);
-    if (!failure) {
-      if (order) closings.schedule(order.mac, 0, { settlesMs });
-      events.wake();
-      return;
-    }
-    if (order) closings.closeUnstored(order, correlationId, 0, { settlesMs });
-    const storeNow = async () => {
-      await store();
-      if (order && !closings.closingStored(order.mac, correlationId))
-        closings.schedule(order.mac, 0, { settlesMs });
-      events.wake();
+    let isFirst = true;
+    const store = async () => {
+      try {
+        await database.commit(() => {
+          // Another request may have taken its place before this could be stored.
+          stored.remove(row);
+          if (order) closings.store(order);
+          record(row, change, reason, caller);
+        }, 'urgent');
+      } finally {
+        // Whatever came of the first attempt. At a later one there may be another.
+        if (isFirst) {
+          isFirst = false;
+          holds.drop(id);
+          if (all.get(id) === standing) all.delete(id);
+        }
+      }
     };
-    deferredWrites.add(id, 'end', failure.error, { store: storeNow });
+    await closeAlsoUnstored(context, id, order, { settlesMs }, store);
   };
 }
 
