@@ -47,9 +47,9 @@ const text = (max: number) => printable.min(1).max(max);
 
 export const doorId = z.guid('expected a UUID').toLowerCase();
 export const doorName = text(NAME_MAX);
-export const clearableDoorName = clearableName(NAME_MAX);
+const clearableDoorName = clearableName(NAME_MAX);
 export const accessPointId = z.int().min(1).max(NUMBER_MAX);
-export const doorNumber = z.int().min(0).max(NUMBER_MAX);
+const doorNumber = z.int().min(0).max(NUMBER_MAX);
 
 const minute = z.int().min(0).max(LAST_MINUTE);
 const interval = z.strictObject({ start: minute, end: minute }).openapi({
@@ -81,7 +81,7 @@ const output = z.strictObject({
 });
 
 /** As a client may send it: absent stays, null is cleared, a list replaces the one before. */
-export const doorOptionsBody = z.strictObject({
+const doorOptionsBody = z.strictObject({
   accessInternal: z
     .strictObject({
       doors: references.nullable().optional().openapi({ description: 'Keys of these doors open this one' }),
