@@ -12,8 +12,7 @@ import {
 } from '../contract/driver.ts';
 import type { GatewayReport } from '../contract/settings.ts';
 import { within } from '../contract/waiting.ts';
-import type { Gateway } from './commands.ts';
-import { commandsOf } from './commands.ts';
+import { commandsOf, type Gateway } from './commands.ts';
 import { openConfigurer } from './configure.ts';
 import { openFirmware } from './firmware.ts';
 import { type Joining, type JoiningOptions, openJoining } from './joining.ts';

@@ -8,7 +8,6 @@ import type { LockReport } from '../../../drivers/contract/settings.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { whenUnreadable } from '../../platform/database/last-read.ts';
 import { openWaking } from '../../platform/waking.ts';
-import type { PendingClosing, Watch } from './closing-orders.ts';
 import {
   abandonClosing,
   type Closing,
@@ -19,9 +18,11 @@ import {
   failedIn,
   newClosing,
   openClosingRows,
+  type PendingClosing,
   scheduleIn,
   storeIn,
   unstoredIn,
+  type Watch,
 } from './closing-orders.ts';
 import { addressOf, deadlineOf, HELD_AT_MOST_MS, type LockAddress } from './lock-links.ts';
 import type { ClosingRow } from './openings-table.ts';
@@ -52,20 +53,12 @@ export interface Closings {
   /** Resolves with undefined when the lock need not be locked. */
   attempt(mac: string): Promise<ClosingOutcome | undefined>;
   /** A lock reported something; `before` is the report before it. */
-  reported(mac: string, before: LockReport | undefined, { lockState }: LockReport): void;
+  reported(mac: string, before: LockReport | undefined, after: LockReport): void;
   abandon(mac: string, caller: ClosingOrder['caller'], reason: string): boolean;
   lockedInWords(mac: string): string;
   pendingOf(doorId: string): PendingClosing[];
   /** What is back is not let wait: the locks of a gateway, or one lock. */
-  retry(
-    back:
-      | {
-          gatewayId: string;
-        }
-      | {
-          mac: string;
-        },
-  ): void;
+  retry(back: { gatewayId: string } | { mac: string }): void;
   /** Those that several attempts have not seen locked. */
   alarms(): (PendingClosing & { doorId: string })[];
   /** For supervise. */

@@ -35,6 +35,8 @@ function alarmReason({ battery, batteryLow }: LockReport, isLow: boolean): strin
     : `the lock reports ${percent} and no battery alarm`;
 }
 
+type LeveledRow = Pick<DoorRow, 'mac' | 'gateway_id' | 'battery_low_told'>;
+
 export interface Conditions {
   /**
    * Inside a commit job, after a door got another lock or lost its lock: what the former lock showed is not shown any more.
@@ -42,14 +44,11 @@ export interface Conditions {
    */
   lockChanged(before: DoorRow): void;
   /** A lock sent a report; `before` is the one before it. */
-  reported({ mac }: LockPlace, before: LockReport | undefined, after: LockReport): void;
-  levelOf(row: Pick<DoorRow, 'mac' | 'gateway_id' | 'battery_low_told'>): BatteryLevel;
+  reported(place: LockPlace, before: LockReport | undefined, after: LockReport): void;
+  levelOf(row: LeveledRow): BatteryLevel;
   /** The charge that the lock reported last. */
   percentOf(row: Pick<DoorRow, 'mac' | 'gateway_id'>): number | undefined;
-  matches(
-    row: Parameters<(row: Pick<DoorRow, 'mac' | 'gateway_id' | 'battery_low_told'>) => BatteryLevel>[0],
-    { battery, lockState, doorState }: DoorQuery,
-  ): boolean;
+  matches(row: LeveledRow, query: DoorQuery): boolean;
   /** For …/state. */
   shown(row: DoorRow): Pick<DoorState, 'lockState' | 'doorState' | 'battery' | 'setupFaults'>;
 }
@@ -59,8 +58,7 @@ export function openConditions(
   locks: Locks,
 ): Conditions {
   const openedAt = clock.monotonic();
-  const levelOf = (row: Pick<DoorRow, 'mac' | 'gateway_id' | 'battery_low_told'>) =>
-    batteryLevelOf(locks.report(row), row.battery_low_told === 1);
+  const levelOf = (row: LeveledRow) => batteryLevelOf(locks.report(row), row.battery_low_told === 1);
 
   /** Inside a commit job. */
   function batteryNews(row: DoorRow, report: LockReport): LiveEvent | undefined {

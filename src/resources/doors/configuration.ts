@@ -29,10 +29,7 @@ export const LAST_VERSION = 0xff_ff_ff_ff;
 export interface Configuration {
   isInForce(row: DueRow, device?: Relay | null): boolean;
   isWaiting(row: DueRow, device?: Relay | null): boolean;
-  due(doorId?: string): {
-    id: string;
-    version: number;
-  }[];
+  due(doorId?: string): { id: string; version: number }[];
   unreachable(doorId: string): string | undefined;
   apply(door: { id: string; version: number }, signal: AbortSignal): Promise<void>;
 }

@@ -67,10 +67,7 @@ export interface Doors {
   nameOf(doorId: string): string | undefined;
   exists(doorId: string): boolean;
   list(query: DoorQuery): { items: ListedDoor[]; next: string | null };
-  options(doorId: string): {
-    body: DoorOptionsResult;
-    version: number;
-  };
+  options(doorId: string): { body: DoorOptionsResult; version: number };
   state(doorId: string): DoorState;
   update(doorId: string, body: DoorUpdate, caller: Editor): Promise<{ door: Door; version: number }>;
   create(body: DoorCreation, caller: Caller): Promise<{ door: Door; version: number }>;

@@ -74,17 +74,17 @@ interface Update {
 }
 
 export interface Firmware {
-  start(doorId: string, { file, ignoreBattery }: LockFirmware, caller: Caller): Promise<unknown>;
+  start(doorId: string, body: LockFirmware, caller: Caller): Promise<unknown>;
   resume(input: unknown, id: string): JobWork;
   /** What a gateway gives to one of its locks now; null: nothing. */
   upgradeOf(gatewayId: string): Upgrade | null;
   /** After the commit: the door may have another lock, or none. */
   lockChanged(doorId: string): void;
-  report(linkId: string, { subject, state }: StateReport): void;
+  report(linkId: string, report: StateReport): void;
   /** The host of a gateway is gone, and what it did with it. */
   linkLost(linkId: string): void;
   /** True: it is the end of an update, which needs not be stored. */
-  event(linkId: string, { kind, data }: DriverEvent): boolean;
+  event(linkId: string, event: DriverEvent): boolean;
 }
 
 export function openFirmware(context: DoorContext, locks: Locks): Firmware {
@@ -191,7 +191,6 @@ function takeEvents(
   }
 
   return {
-    /** After the commit: the door may have another lock, or none. */
     lockChanged(doorId: string): void {
       for (const { shown, stop, mac } of updates.values())
         if (shown.door === doorId && table.door.get(doorId)?.mac !== mac) stop.abort(otherLock(doorId, mac));
@@ -209,14 +208,12 @@ function takeEvents(
       one.movedAt = clock.monotonic();
     },
 
-    /** The host of a gateway is gone, and what it did with it. */
     linkLost(linkId: string): void {
       for (const [key, { end }] of updates)
         if (key.startsWith(`${zgates.ofLink(linkId)}/`))
           end.reject(new DriverError('LINK_LOST', `link ${linkId} was lost: ${AGAIN}`));
     },
 
-    /** True: it is the end of an update, which needs not be stored. */
     event(linkId: string, { kind, data }: DriverEvent): boolean {
       const gatewayId = zgates.ofLink(linkId);
       if (gatewayId === undefined) return false;
