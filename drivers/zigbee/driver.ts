@@ -131,7 +131,7 @@ async function openGateway(
   reportGateway = () => context.report({ subject: 'gateway', state: gatewayOf(options, radio(), joining) });
   const recovery = openRecovery({ radio, locks, context, signal: ended.signal });
   const isMoving = () => commands.isMoving();
-  const addresses = openSharedAddresses({ radio, locks, context });
+  const addresses = openSharedAddresses(radio, locks, context);
   const states = openStateReader({ radio, locks, addresses, clock, isMoving, signal: ended.signal });
   const parts = { locks, joining, firmware, recovery, states, addresses };
   const link = { lost, ended: ended.signal };

@@ -19,18 +19,12 @@ export interface SharedAddresses {
   review(): void;
 }
 
-export interface SharedAddressesOptions {
-  /** The present one. */
-  radio(): Pick<Radio, 'sharing' | 'hearAsItself' | 'locate' | 'isDoubted'>;
-  locks: Pick<Locks, 'note' | 'all'>;
-  context: Pick<DriverContext, 'log'>;
-}
-
-export function openSharedAddresses({
-  radio,
-  locks,
-  context: { log },
-}: SharedAddressesOptions): SharedAddresses {
+/** `radio` gives the present one. */
+export function openSharedAddresses(
+  radio: () => Pick<Radio, 'sharing' | 'hearAsItself' | 'locate' | 'isDoubted'>,
+  locks: Pick<Locks, 'note' | 'all'>,
+  { log }: Pick<DriverContext, 'log'>,
+): SharedAddresses {
   /** The other devices that have the same address. */
   const shared = new Map<string, readonly string[]>();
   const locating = new Set<string>();
