@@ -200,6 +200,19 @@ it.skipIf(natsMissing)(
   },
 );
 
+it.skipIf(natsMissing)('takes no snapshot of which a part is gone, and the next one', LIMIT, async () => {
+  await using nats = await openNats(temporaryFolder());
+  const { shipping, write } = await active(nats);
+  await write('kept');
+  await shipping.kept();
+  await nats.ask(`STREAM.PURGE.OBJ_${BUCKET}`, { filter: `$O.${BUCKET}.C.>` });
+  const one = standby(nats);
+  await until(() => expect(one.state().reason).toContain('of its chunks are missing; another one is asked'));
+  shipping.snapshotWanted();
+  await until(() => expect(one.state().ready).toBe(true));
+  expect(await one.texts()).toEqual(['kept']);
+});
+
 it.skipIf(natsMissing)('gets nothing of a gateway that another one has replaced', LIMIT, async () => {
   await using nats = await openNats(temporaryFolder());
   let isEntitled = true;
