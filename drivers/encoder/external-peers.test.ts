@@ -286,6 +286,21 @@ it('is made to end a connection once more when it has read who is shut out', asy
   await vi.waitFor(() => expect(broker.sockets).toHaveLength(3), WAIT);
 });
 
+it('that the operator administers: which certificate to let in is said at each change', async () => {
+  const broker = await openBroker({});
+  const opened = openLink(broker.port);
+  await run(opened);
+  const warned = vi.spyOn(log, 'warn');
+  await opened.link.kick('e1', 'it is registered');
+  opened.host.credentials.set('AA', { ok: false, reason: 'revoked', encoderId: 'e1' });
+  await opened.link.kick('e1', 'it is revoked');
+  const text = expect.stringContaining('the operator administers the broker');
+  expect(warned.mock.calls).toEqual([
+    [expect.objectContaining({ encoderId: 'e1', letIn: 'CN=e1, OU=g1' }), text],
+    [expect.objectContaining({ encoderId: 'e1', letIn: null }), text],
+  ]);
+});
+
 it('is left when it announces a packet that no one would send', async () => {
   const broker = await openBroker({});
   const { over } = await run(openLink(broker.port));
