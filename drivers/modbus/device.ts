@@ -158,7 +158,10 @@ function contactEndOf(
   state: DeviceState,
   { warn, disconnect, connect }: Presence,
 ): Listener['met'] {
-  /** As it was read, but once: a name is believed when it was read twice. */
+  /**
+   * As it was read before all else: a new name is believed when it was read again after that. Where another one was, devices change
+   * places, and what was read in between may be of either.
+   */
   let claimed: string | undefined;
   return () => {
     const fault = guard.fault(state.image());
@@ -169,9 +172,14 @@ function contactEndOf(
       warn(busWarning('NO_NAME', { address: unit, profile: profile.name }));
       return 'unfit';
     }
-    const isSure = !profile.identity.hwId || hwId === claimed || hwId === state.hwId();
-    claimed = hwId;
-    if (!isSure) return 'unsure';
+    const before = claimed;
+    claimed = undefined;
+    const isSure = !profile.identity.hwId || hwId === (before ?? state.hwId());
+    if (!isSure && before !== undefined) return 'exchanged';
+    if (!isSure) {
+      claimed = hwId;
+      return 'unsure';
+    }
     const isFree = claim(hwId);
     warn(fault ?? (isFree ? undefined : busWarning('NAME_TWICE', { hwId, address: unit })));
     if (fault !== undefined || !isFree) {
@@ -184,8 +192,8 @@ function contactEndOf(
 }
 
 interface Listener {
-  /** `unsure`: who it is has to be read again. */
-  met(): 'met' | 'unsure' | 'unfit';
+  /** `unsure`: who it is has to be read again; `exchanged`: everything has. */
+  met(): 'met' | 'unsure' | 'exchanged' | 'unfit';
   /** All that a poll reads has been read. */
   whole(): void;
   /** It has restarted, or has other settings. */
@@ -228,6 +236,7 @@ function openPoll(options: DeviceOptions, state: DeviceState, tries: PollFailure
       if (hindrance !== undefined) listener.hindered(hindrance, done?.identifies === true);
       else if (steps.length > 0) return { kind: 'contact', steps };
       const met = hindrance === undefined ? listener.met() : 'unfit';
+      if (met === 'exchanged') return contact();
       if (met === 'unsure') return { kind: 'contact', steps: readsOf(identitySpans(profile)).map(reading) };
       if (met === 'unfit') {
         hurries = false;

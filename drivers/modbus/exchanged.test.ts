@@ -261,6 +261,32 @@ describe('two devices whose settings have different versions, as a gateway gives
     expect(link.report('GIO-0002')).toMatchObject({ connected: true, address: 17 });
   });
 
+  it('changed places and back, while they were read again: no input is shown as that of the other', async () => {
+    const two = await openTwo();
+    const { link, stations, first, second, exchange } = two;
+    await using _ = link;
+    for (const { device } of [first, second]) {
+      device.pins.setInput(device === second.device ? 3 : 1, true, link.clock.monotonic());
+    }
+    await link.clock.advance(1_000);
+    const [events, shown] = [link.events.length, link.history('GIO-0001').length];
+    exchange();
+    let polled = 0;
+    second.behave = ([, functionCode, page, register], answer) => {
+      const reply = answer();
+      // The last that is read of a contact is what a poll reads.
+      polled += Number(functionCode === 3 && page === 0 && register === 0);
+      if (stations.get(17) === second && polled === 2) stations.set(17, first).set(18, second);
+      return reply;
+    };
+    await link.clock.advance(12_000);
+    expect(link.events.slice(events)).toEqual([]);
+    const levels = link.history('GIO-0001').slice(shown);
+    expect(levels.filter(({ levels }) => levels.input3 === true)).toEqual([]);
+    expect(link.report('GIO-0001')).toMatchObject({ connected: true, address: 17, levels: { input1: true } });
+    expect(link.report('GIO-0002')).toMatchObject({ connected: true, address: 18, levels: { input3: true } });
+  });
+
   it('changed places between the last poll and the order: it is not confirmed', async () => {
     const two = await openTwo();
     await using _ = two.link;
