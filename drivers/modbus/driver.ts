@@ -36,7 +36,7 @@ import { sendersOf } from './frame.ts';
 import { openLivePulses } from './live-pulses.ts';
 import { readRegisters, write } from './messages.ts';
 import { checkedOptions, isModbusTcp, type ModbusOptions, withTurnaround } from './options.ts';
-import { sentByName } from './orders.ts';
+import { assertSame, sentByName } from './orders.ts';
 import { probeAddress } from './probe.ts';
 import { type Profile, profileShape } from './profile-shape.ts';
 import { type EndPulse, type Fire, openEndPulse, openPulse } from './pulses.ts';
@@ -289,6 +289,8 @@ async function applySettings(
   );
   const order = { class: 'settings', deadline, attempts: ATTEMPTS } as const;
   const exchange = write(unit, { functionCode: 16, address: block.address, values });
+  // A poll has shown it within half a second; but settings of another device would give it the version by which it is known.
+  await assertSame({ bus, device, clock }, { ...order, hwId, signal });
   const failure = await sentByName({ bus, device, clock }, exchange, { ...order, hwId, signal });
   if (failure) throw failure;
   const { address, quantity } = block;

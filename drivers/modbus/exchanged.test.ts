@@ -261,6 +261,17 @@ describe('two devices whose settings have different versions, as a gateway gives
     expect(link.report('GIO-0002')).toMatchObject({ connected: true, address: 17 });
   });
 
+  it('changed places since the last poll: no settings reach the other one', async () => {
+    const two = await openTwo();
+    await using _ = two.link;
+    const settings = settingsWith({ unlockDurationMilliseconds: 9_000 });
+    const { length } = two.link.wire.sent;
+    two.exchange();
+    const apply = { hwId: 'GIO-0001', settingsVersion: 6, settings };
+    await expect(two.link.execute('applySettings', apply)).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+    expect(two.link.wire.sent.slice(length).filter(({ bytes }) => bytes[1] === 16)).toEqual([]);
+  });
+
   it('changed places and back, while they were read again: no input is shown as that of the other', async () => {
     const two = await openTwo();
     const { link, stations, first, second, exchange } = two;
