@@ -15,6 +15,7 @@ interface Manager {
       | undefined;
   };
   options: { version: number };
+  nwkOptions: { panId: number };
   nv: { readItem(id: number, ...rest: unknown[]): Promise<unknown> };
 }
 /**
@@ -78,7 +79,11 @@ export function guardStrategy(prototypeOfManager: object): (permitted: Permitted
       throw new DriverError('REFUSED', NOT_OF_THIS_NETWORK);
     if (strategy === 'startCommissioning' && !permitted.mayForm)
       throw new DriverError('REFUSED', NOT_ON_NETWORK);
-    if (strategy === 'startCommissioning' && !permitted.mayFormOver && carriesNetwork(nib()))
+    if (
+      strategy === 'startCommissioning' &&
+      !permitted.mayFormOver &&
+      carriesOther(nib(), this.nwkOptions.panId)
+    )
       throw new DriverError('REFUSED', CARRIES_ANOTHER);
     if (strategy === 'restoreBackup' && !permitted.mayRestore)
       throw new DriverError('REFUSED', ANOTHER_COORDINATOR);
@@ -105,8 +110,13 @@ function followNib({ nv }: Manager): () => unknown {
   return () => nib;
 }
 
-/** Whatever has formed it: a coordinator that never had one has no item, or one without a PAN id and a channel. */
-function carriesNetwork(nib: unknown): boolean {
+/**
+ * Whatever has formed it: a coordinator that never had one has no item, or one without a PAN id and a channel. One that was cut
+ * short while it formed our own has that of ours.
+ */
+function carriesOther(nib: unknown, ownPanId: number): boolean {
   const panId = integer(field(nib, 'nwkPanId'), 0, PAN_ID_LAST);
-  return panId !== undefined && channel.safeParse(field(nib, 'nwkLogicalChannel')).success;
+  return (
+    panId !== undefined && panId !== ownPanId && channel.safeParse(field(nib, 'nwkLogicalChannel')).success
+  );
 }
