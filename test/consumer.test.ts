@@ -14,7 +14,7 @@ const CONSUMERS: [string, string[]][] = [
   ['Python', ['python3', join(EXAMPLES, 'consumer.py')]],
 ];
 
-function event(n: number, encoderId = 'desk-1', replayed = false): string {
+function event(n: number, encoderId = 'desk-1', replayed = false, from = 1): string {
   const progress = {
     encoderId,
     requestId: 'r',
@@ -26,7 +26,7 @@ function event(n: number, encoderId = 'desk-1', replayed = false): string {
     totals: {},
     correlationId: 'c',
   };
-  return withReplayed(writeProgressEvent(progress, n, RECORDED).body, replayed);
+  return withReplayed(writeProgressEvent(progress, { sequence: n, from }, RECORDED).body, replayed);
 }
 
 const gap = (first: number, last: number) =>
@@ -52,9 +52,22 @@ it.each(CONSUMERS)('%s leaves out repeats and knows what is missing, also after 
 
   // As a crash leaves it.
   writeFileSync(file, '{"source": "/sys', { flag: 'a' });
-  const second = consume(event(8), event(7), event(6), event(9), event(170_000_000_000));
-  expect(second.report).toEqual({ events: 8, duplicates: 1, missing: [] });
-  expect(consume(event(9)).report).toMatchObject({ events: 8, duplicates: 1 });
+  const second = consume(event(8), event(7), event(6), event(9));
+  expect(second.report).toEqual({ events: 7, duplicates: 1, missing: [] });
+  expect(consume(event(9)).report).toMatchObject({ events: 7, duplicates: 1 });
+});
+
+it.each(CONSUMERS)('%s misses nothing where a restore or a takeover let the numbers go on', (_name, argv) => {
+  const file = join(temporaryFolder(), 'state');
+  const [program = '', ...args] = argv;
+  // Two takeovers ten seconds apart, and one event that is lost after them.
+  const restored = (n: number, from: number) => event(n, 'desk-1', false, from);
+  const lines = [event(1), event(2), restored(170_000_000_000, 170_000_000_000)];
+  const later = [restored(170_000_001_000, 170_000_001_000), restored(170_000_001_002, 170_000_001_000)];
+  const input = [...lines, ...later].map((line) => `${line}\n`).join('');
+  const { stderr } = spawnSync(program, [...args, file], { input, encoding: 'utf8' });
+  const missing = [{ source: `/systems/${SYSTEM_ID}/encoders/desk-1`, sequences: [170_000_001_001] }];
+  expect(JSON.parse(stderr)).toEqual({ events: 5, duplicates: 0, missing });
 });
 
 it.each(CONSUMERS)('%s takes a gap record for what it says', (_name, argv) => {

@@ -108,7 +108,7 @@ describe('docs/interface.md', () => {
     const [, , systemId = '', , encoderId = ''] = String(source).split('/');
     const progress = { ...Object(data), encoderId, jobId: 'any', correlationId: correlationid } as never;
     const recorded = { systemId, at: Date.parse(time ?? ''), clockSynchronised: true };
-    const { body } = writeProgressEvent(progress, Number(sequence), recorded);
+    const { body } = writeProgressEvent(progress, { sequence: Number(sequence) }, recorded);
     expect({ ...JSON.parse(withReplayed(body, false)), id: event?.id }).toEqual(event);
   });
 

@@ -19,8 +19,6 @@ import {
 import { createInterface } from 'node:readline';
 
 const GAP = 'gatehouse.events.gap.v1';
-/** A gateway that was restored from a backup goes on this far above, and nothing between is missing. */
-const RESTORE_LEAP = 1_000_000;
 const [, , file] = process.argv;
 if (!file) throw new Error('usage: node consumer.js STATE_FILE');
 
@@ -30,7 +28,7 @@ const encoders = new Map();
 let duplicates = 0;
 
 /** @param {any} event */
-function note({ source, id, type, sequence, data }) {
+function note({ source, id, type, sequence, sequencefrom = 0, data }) {
   seen.add(`${source} ${id}`);
   if (type === GAP) {
     const { newest, missing } = encoderOf(`${source}/encoders/${data.encoderId}`);
@@ -41,10 +39,9 @@ function note({ source, id, type, sequence, data }) {
   } else if (sequence != null) {
     const { newest, missing } = encoderOf(source);
     const n = Number(sequence);
-    // The first one seen is where this consumer begins.
-    const isRestored = n - newest.sequence > RESTORE_LEAP;
-    if (newest.sequence !== 0 && !isRestored)
-      for (let hole = newest.sequence + 1; hole < n; hole += 1) missing.add(hole);
+    // The first one seen is where this consumer begins; after a restore or a takeover the gateway goes on at `sequencefrom`.
+    const first = Math.max(newest.sequence + 1, Number(sequencefrom));
+    if (newest.sequence !== 0) for (let hole = first; hole < n; hole += 1) missing.add(hole);
     missing.delete(n);
     newest.sequence = Math.max(newest.sequence, n);
   }
@@ -72,8 +69,9 @@ for await (const line of createInterface({ input: process.stdin })) {
     duplicates += 1;
     continue;
   }
-  const { source, id, type, sequence = null, data } = event;
-  appendFileSync(state, `${JSON.stringify({ source, id, type, sequence, ...(type === GAP && { data }) })}\n`);
+  const { source, id, type, sequence = null, sequencefrom, data } = event;
+  const kept = { source, id, type, sequence, sequencefrom, ...(type === GAP && { data }) };
+  appendFileSync(state, `${JSON.stringify(kept)}\n`);
   fsyncSync(state);
   note(event);
   process.stdout.write(`${line}\n`);

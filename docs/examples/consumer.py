@@ -12,8 +12,6 @@ import os
 import sys
 
 GAP = "gatehouse.events.gap.v1"
-# A gateway that was restored from a backup goes on this far above, and nothing between is missing.
-RESTORE_LEAP = 1_000_000
 
 seen = set()
 newest = {}  # by source: the highest sequence
@@ -34,10 +32,9 @@ def note(event):
     elif event.get("sequence") is not None:
         n = int(event["sequence"])
         holes = missing.setdefault(source, set())
-        # The first one seen is where this consumer begins.
+        # The first one seen is where this consumer begins; after a restore or a takeover the gateway goes on at `sequencefrom`.
         before = newest.get(source, n)
-        if n - before <= RESTORE_LEAP:
-            holes.update(range(before + 1, n))
+        holes.update(range(max(before + 1, int(event.get("sequencefrom") or 0)), n))
         holes.discard(n)
         newest[source] = max(newest.get(source, 0), n)
 
@@ -58,7 +55,7 @@ def main(file):
             if (event["source"], event["id"]) in seen:
                 duplicates += 1
                 continue
-            names = ["source", "id", "type", "sequence"] + (["data"] if event["type"] == GAP else [])
+            names = ["source", "id", "type", "sequence", "sequencefrom"] + (["data"] if event["type"] == GAP else [])
             state.write(json.dumps({name: event.get(name) for name in names}) + "\n")
             state.flush()
             os.fsync(state.fileno())

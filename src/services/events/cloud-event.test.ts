@@ -6,7 +6,7 @@ const recorded = { systemId: SYSTEM_ID, at: Date.UTC(2026, 1, 3, 4, 5, 6, 7), cl
 
 it('describes a step of a key as CloudEvents 1.0, with the keyId in subject and data', () => {
   const failed = { ...progress(7), status: 'failed', error: { code: 'NO_CARD', message: 'no card came' } };
-  const { topic, type, body } = writeProgressEvent(failed, 12, recorded);
+  const { topic, type, body } = writeProgressEvent(failed, { sequence: 12 }, recorded);
   expect(topic).toBe(`gatehouse/1/${SYSTEM_ID}/encoders/desk-1/events`);
   expect(JSON.parse(withReplayed(body, false))).toEqual({
     specversion: '1.0',

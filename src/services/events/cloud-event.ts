@@ -74,10 +74,10 @@ export function writeProgressId({ jobId, keyId, status }: WriteProgress): string
   return uuidV5(EVENT_NAMESPACE, JSON.stringify([jobId, keyId, status]));
 }
 
-/** `sequence` counts the events of this encoder from 1. */
+/** `sequence` counts the events of this encoder from 1, or from `from`, where a restore or a takeover let it go on: nothing between was used. */
 export function writeProgressEvent(
   progress: WriteProgress,
-  sequence: number,
+  { sequence, from = 1 }: { sequence: number; from?: number },
   recorded: Recorded,
 ): EncodedEvent {
   const { encoderId, requestId, keyId, entryIndex, entryCount, status, error, totals } = progress;
@@ -88,12 +88,15 @@ export function writeProgressEvent(
     ...envelope(id, type, recorded),
     source: `/systems/${systemId}/encoders/${encoderId}`,
     subject: keyId,
-    sequence: String(sequence).padStart(SEQUENCE_DIGITS, '0'),
+    sequence: sequenceText(sequence),
+    ...(from > 1 && { sequencefrom: sequenceText(from) }),
     correlationid: progress.correlationId,
     data: { requestId, keyId, entryIndex, entryCount, status, ...(error && { error }), totals },
   });
   return { id, topic: `gatehouse/1/${systemId}/encoders/${encoderId}/events`, type, body };
 }
+
+const sequenceText = (sequence: number) => String(sequence).padStart(SEQUENCE_DIGITS, '0');
 
 const GAP_TYPE = 'gatehouse.events.gap.v1';
 

@@ -157,8 +157,9 @@ function openRecorder(
     writeProgress(progress) {
       const { encoderId } = progress;
       const at = now();
-      const sequence = table.nextSequence(encoderId);
-      append(writeProgressEvent(progress, sequence, at), at, { encoderId, sequence, sink: null });
+      const number = table.nextSequence(encoderId);
+      const { sequence } = number;
+      append(writeProgressEvent(progress, number, at), at, { encoderId, sequence, sink: null });
     },
     publish(event) {
       table.insertLive(event.type, time.now(), liveEvent(event, now()));

@@ -176,6 +176,9 @@ const envelope = {
   datacontenttype: z.literal('application/json'),
   clocksynced: z.boolean().openapi({ description: 'Whether `time` can be believed' }),
   sequence: z.string().optional().openapi({ description: 'Of write progress: counts per encoder' }),
+  sequencefrom: z.string().optional().openapi({
+    description: 'After a restore or a takeover: where the count went on; no number before it was left out',
+  }),
   correlationid: z.string().optional().openapi({ description: 'X-Request-Id of the request that caused it' }),
 };
 

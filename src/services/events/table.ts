@@ -53,8 +53,8 @@ function openLog(database: Prepare) {
   const newestSequence = database.prepare<[string], { sequence: number }>(
     `SELECT sequence FROM event WHERE encoder_id IN (?) AND sequence IS NOT NULL ORDER BY seq DESC LIMIT 1`,
   );
-  const keptSequence = database.prepare<[string, string], { last: number | null }>(
-    'SELECT max(last) AS last FROM event_sequence WHERE encoder_id IN (?, ?)',
+  const keptSequence = database.prepare<[string], { last: number }>(
+    'SELECT last FROM event_sequence WHERE encoder_id = ?',
   );
   const setFloor = database.prepare<[string, number]>(
     `INSERT INTO event_sequence (encoder_id, last) VALUES (?, ?)
@@ -77,10 +77,12 @@ function openLog(database: Prepare) {
   const prune = openRemoval(database, 'seq <= ?');
   const newest = database.prepare<[], { seq: number | null }>('SELECT max(seq) AS seq FROM event');
   return {
-    /** Of the encoder's next event; from 1. */
-    nextSequence(encoderId: string): number {
+    /** Of the encoder's next event; `from`: where all encoders have begun to count, or have gone on after a restore. */
+    nextSequence(encoderId: string): { sequence: number; from: number } {
       const newest = newestSequence.get(encoderId)?.sequence ?? 0;
-      return Math.max(newest, keptSequence.get(encoderId, EVERY_ENCODER)?.last ?? 0) + 1;
+      const kept = keptSequence.get(encoderId)?.last ?? 0;
+      const floor = keptSequence.get(EVERY_ENCODER)?.last ?? 0;
+      return { sequence: Math.max(newest, kept, floor) + 1, from: floor + 1 };
     },
     /** Every encoder goes on above it, also one that has no event yet. */
     setSequenceFloor: (last: number) => setFloor.run(EVERY_ENCODER, last),
