@@ -46,4 +46,7 @@ it.skipIf(natsMissing)('takes the word of an operator also while the servers of 
   await parts.bucket.write('lease', { ...lease, standby: null, released: false, beat: 0 }, 0, NEVER);
   await promoted;
   expect(shell.written.stdout).toContain('a is active (epoch 1)');
+
+  await showCluster({ config }, shell);
+  expect(shell.written.stdout).toContain('a was active (epoch 1) and is not heard');
 });

@@ -4,7 +4,7 @@ import { readConfig } from '../platform/config/config-file.ts';
 import { JetStreamError } from '../platform/nats/jetstream.ts';
 import { decodeMessage } from '../services/cluster/frames.ts';
 import { openOwnState } from '../services/cluster/own-state.ts';
-import type { Records } from '../services/cluster/record.ts';
+import type { LeaseRecord, Records } from '../services/cluster/record.ts';
 import { configFile } from './client.ts';
 import { promoteAlone } from './cluster-alone.ts';
 import { openClusterParts } from './cluster-member.ts';
@@ -15,6 +15,8 @@ const HANDOVER_MS = 40_000;
 /** For NATS servers that still agree on who leads. */
 const PATIENCE_MS = 15_000;
 const LOOK_EVERY_MS = 500;
+/** Both gateways write at least once a second while NATS and they are well. */
+const SILENT_AFTER_MS = 3_000;
 
 interface Options {
   config?: string;
@@ -69,22 +71,45 @@ async function answered<T>(ask: () => Promise<T>, patienceMs: number, { clock }:
 
 export async function showCluster(options: Options, shell: Shell): Promise<void> {
   using cluster = open(options, shell);
-  const { lease, standby } = await cluster.read();
+  const { lease, standby, isHeard } = await heard(cluster.read, shell);
   const behind = await cluster.behind(standby?.value.position ?? null);
   if (options.json) {
     const { holder = null, epoch = null } = lease?.value ?? {};
     return printJson(shell, {
       active: holder,
+      isHeard: isHeard('lease'),
       epoch,
       mayTakeOver: lease?.value.standby ?? null,
       standby: standby ? { name: standby.value.name, reason: standby.value.reason, behind } : null,
     });
   }
   const lines = [
-    lease ? `${lease.value.holder} is active (epoch ${lease.value.epoch})` : 'no gateway is active',
-    standbyLine({ lease, standby }, behind),
+    lease ? activeLine(lease.value, isHeard('lease')) : 'no gateway is active',
+    standby && !isHeard('standby')
+      ? `${standby.value.name} is not heard: nothing takes over`
+      : standbyLine({ lease, standby }, behind),
   ];
   shell.stdout.write(`${lines.join('\n')}\n`);
+}
+
+/** The records outlast who wrote them: only one that is written again says that a gateway runs. */
+async function heard(read: () => Promise<Records>, { clock }: Shell) {
+  const first = await read();
+  const until = clock.monotonic() + SILENT_AFTER_MS;
+  for (;;) {
+    await clock.sleep(LOOK_EVERY_MS);
+    const records = await read();
+    const isHeard = (key: 'lease' | 'standby') => records[key]?.revision !== first[key]?.revision;
+    const isComplete = (['lease', 'standby'] as const).every((key) => !records[key] || isHeard(key));
+    if (isComplete || clock.monotonic() >= until) return { ...records, isHeard };
+  }
+}
+
+function activeLine({ holder, epoch, standby }: LeaseRecord, isHeard: boolean): string {
+  if (isHeard) return `${holder} is active (epoch ${epoch})`;
+  const remedy =
+    'start it (systemctl start gatehouse), or, where it is gone for good, gatehouse cluster promote --force on the other one';
+  return `${holder} was active (epoch ${epoch}) and is not heard: ${standby ? `${standby} takes over within 12 s if it runs; else ` : ''}${remedy}`;
 }
 
 function standbyLine({ lease, standby }: Pick<Records, 'lease' | 'standby'>, behind: number | null): string {
