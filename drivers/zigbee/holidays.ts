@@ -25,11 +25,13 @@ export async function applyHolidays(wanted: Holiday[], exchanges: Exchanges): Pr
   const missing = wanted.find(({ mode }) => offersMode(modes, OPERATING_MODES.indexOf(mode)) === false);
   if (missing) throw refused(`the lock has no mode ${missing.mode}`);
   const former = holidaysIn(radio.memory(ieee)) ?? [];
-  // From the first frame on the lock may have them.
-  if (wanted.length > 0) radio.rememberFirst(ieee, { holidays: wanted });
+  // From the first frame on the lock may have them, and has not shown them.
+  if (wanted.length > 0) radio.rememberFirst(ieee, { holidays: wanted, holidaysUnshown: true });
+  else radio.remember(ieee, { holidaysUnshown: true });
   for (let id = wanted.length; id < (places ?? former.length); id += 1) await free(id, exchanges);
-  for (const [id, one] of wanted.entries()) await store(id, one, exchanges);
-  radio.remember(ieee, { holidays: wanted });
+  let isShown = true;
+  for (const [id, one] of wanted.entries()) isShown = (await store(id, one, exchanges)) && isShown;
+  radio.remember(ieee, { holidays: wanted, holidaysUnshown: isShown ? null : true });
 }
 
 /** All that the lock has. */
@@ -44,7 +46,7 @@ export async function readHolidays(exchanges: Exchanges): Promise<Holiday[]> {
     if (isSuccess(payload) && mode && start !== undefined && end !== undefined)
       holidays.push({ start, end, mode });
   }
-  exchanges.radio.remember(exchanges.lock.ieee, { holidays });
+  exchanges.radio.remember(exchanges.lock.ieee, { holidays, holidaysUnshown: null });
   return holidays;
 }
 
@@ -61,7 +63,8 @@ async function free(id: number, exchanges: Exchanges): Promise<void> {
     throw refused('the lock does not remove an earlier one');
 }
 
-async function store(id: number, { start, end, mode }: Holiday, exchanges: Exchanges): Promise<void> {
+/** Resolves with whether the lock has shown it. */
+async function store(id: number, { start, end, mode }: Holiday, exchanges: Exchanges): Promise<boolean> {
   const place = { holidayscheduleid: id };
   const times = { zigbeelocalstarttime: start, zigbeelocalendtime: end };
   const payload = { ...place, ...times, opermodelduringholiday: OPERATING_MODES.indexOf(mode) };
@@ -70,10 +73,11 @@ async function store(id: number, { start, end, mode }: Holiday, exchanges: Excha
     const reply = await exchanges.send(get, place);
     return reply.kind === 'answered' ? showsSchedule(reply.payload, payload) : undefined;
   };
-  if (await shows()) return;
+  if (await shows()) return true;
   const answer = await exchanges.answered(set, payload);
   if (!isSuccess(answer)) throw refused(`the lock refused one (${statusName(answerStatus(answer))})`);
-  if ((await shows()) !== false) return;
+  const has = await shows();
+  if (has !== false) return has === true;
   await exchanges.answered(clear, place);
   throw refused('the lock said that it took one, and shows another');
 }

@@ -134,9 +134,9 @@ function optionsOf(
 ): Pick<LockReport, 'relock' | 'standOpen' | 'requiresPin' | 'users' | 'settings'> {
   const reported = (name: string) => radio.attribute(ieee, endpoint, DOOR_LOCK, name);
   const memory = radio.memory(ieee);
-  const { timedUnlock, standOpenRefused } = memory;
+  const { timedUnlock, standOpenRefused, holidaysUnshown } = memory;
   const holidays = holidaysIn(memory);
-  const settings = { ...settingsOf(reported), ...(holidays && { holidays }) };
+  const settings = { ...settingsOf(reported), ...(holidays && !holidaysUnshown && { holidays }) };
   const users = limitsOf({ ieee, endpoint }, radio);
   const relock = relockOf({ timedUnlock, autoRelockTime: reported('autoRelockTime') });
   const needsPin = requiresPin(reported('requirePinForRfOperation'));

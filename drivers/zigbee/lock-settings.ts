@@ -46,7 +46,7 @@ export function openLockSettings(
           if (!(error instanceof DriverError) || error.code !== 'REFUSED') throw error;
           refusals.push(error.message);
         } finally {
-          // What it may have is shown.
+          // Those of before are not what it has shown any more.
           if (holidays) note(exchanges.lock.ieee, {});
         }
         if (refusals.length > 0) throw new DriverError('REFUSED', refusals.join('; '));

@@ -367,7 +367,12 @@ describe('holidays of a lock', () => {
     await site.set(KIND, { faults: { changesSchedules: true } });
     await expect(give(KIND, [holiday(1, 2)])).rejects.toMatchObject(refusal('shows another'));
     expect(await kept(KIND)).toEqual([]);
+    // What was sent is not what it reports; until it is read, it may have one.
+    const { settings, standOpen } = report(KIND);
+    expect([settings?.holidays, standOpen]).toEqual([undefined, 'unlocked']);
     await fresh(KIND);
+    await gateway.execute('readHolidays', { hwId: KIND });
+    expect(report(KIND)).toMatchObject({ standOpen: 'passage', settings: { holidays: [] } });
   });
 
   it.each(['privacy', 'noRf', 'passage'] as const)('are not sent with the mode %s', async (mode) => {

@@ -14,9 +14,9 @@ type Values = Readonly<Record<string, unknown>>;
 const MEMORY = 'gatehouse';
 /**
  * What the lock had before it stood open, which is still to be given back when the lock leaves meanwhile and joins again; and its
- * holidays, which it keeps when it leaves.
+ * holidays, which it keeps when it leaves, with whether it has yet to show that these are what it has.
  */
-const LASTING: readonly string[] = ['standing', 'relockSeconds', 'holidays'];
+const LASTING: readonly string[] = ['standing', 'relockSeconds', 'holidays', 'holidaysUnshown'];
 
 export function memoryOf(ieee: string, device: Kept, coordinator: Kept): Values {
   return { ...plain(device.meta[MEMORY]), ...plain(plain(coordinator.meta[MEMORY])[ieee]) };
