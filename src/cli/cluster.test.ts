@@ -1,4 +1,4 @@
-/** gatehouse cluster: what it says to an operator while NATS is not there yet. */
+/** gatehouse cluster: what it says to an operator while NATS is not there yet, and in the bucket of another site. */
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
@@ -8,12 +8,13 @@ import { testShell } from '../../test/shell.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
 import { systemClock } from '../platform/clock.ts';
 import { openVault } from '../platform/vault.ts';
-import { promote, showCluster } from './cluster.ts';
+import { demote, promote, showCluster } from './cluster.ts';
 import { openClusterParts } from './cluster-member.ts';
 
 const NEVER = new AbortController().signal;
 
-it.skipIf(natsMissing)('takes the word of an operator also while the servers of NATS begin', async () => {
+/** A gateway `a`, without NATS. */
+async function openGateway() {
   const folder = temporaryFolder();
   const keys = join(folder, 'data', 'keys');
   mkdirSync(keys, { recursive: true });
@@ -23,11 +24,6 @@ it.skipIf(natsMissing)('takes the word of an operator also while the servers of 
   const port = await freePort();
   const cluster = { name: 'a', urls: [`nats://127.0.0.1:${port}`], replicas: 1 as const };
   writeFileSync(config, JSON.stringify({ dataDirectory: 'data', cluster }));
-  const shell = testShell({ clock: systemClock });
-
-  await expect(showCluster({ config }, shell)).rejects.toThrow('NATS does not answer: ');
-  const promoted = promote({ config, yes: true }, shell);
-  await using _nats = await openNats(folder, { port });
   const settings = { ...cluster, bucket: 'gatehouse', durability: 'local' as const };
   const parts = openClusterParts({
     cluster: settings,
@@ -35,18 +31,44 @@ it.skipIf(natsMissing)('takes the word of an operator also while the servers of 
     clock: systemClock,
   });
   onTestFinished(() => parts.client[Symbol.dispose]());
-  const written = async () => {
-    const { wanted } = await parts.bucket.read(NEVER).catch(() => ({ wanted: undefined }));
-    return wanted?.value;
-  };
-  await expect.poll(written, { timeout: 15_000 }).toEqual({ active: 'a', force: true, after: 0 });
-  // As the gateway does that has waited for it.
   const instance = '11111111-2222-4333-8444-555555555555';
-  const lease = { site: parts.identity.site, epoch: 1, holder: 'a', instance, version: '1' };
-  await parts.bucket.write('lease', { ...lease, standby: null, released: false, beat: 0 }, 0, NEVER);
+  return {
+    folder,
+    config,
+    port,
+    shell: testShell({ clock: systemClock }),
+    async wanted() {
+      const { wanted } = await parts.bucket.read(NEVER).catch(() => ({ wanted: undefined }));
+      return wanted?.value;
+    },
+    hold(holder: string, site = parts.identity.site) {
+      const lease = { site, epoch: 1, holder, instance, version: '1', released: false, beat: 0 };
+      return parts.bucket.write('lease', { ...lease, standby: 'b' }, undefined, NEVER);
+    },
+  };
+}
+
+it.skipIf(natsMissing)('takes the word of an operator also while the servers of NATS begin', async () => {
+  const { folder, config, port, shell, wanted, hold } = await openGateway();
+  await expect(showCluster({ config }, shell)).rejects.toThrow('NATS does not answer: ');
+  const promoted = promote({ config, yes: true }, shell);
+  await using _nats = await openNats(folder, { port });
+  await expect.poll(wanted, { timeout: 15_000 }).toEqual({ active: 'a', force: true, after: 0 });
+  // As the gateway does that has waited for it.
+  await hold('a');
   await promoted;
   expect(shell.written.stdout).toContain('a is active (epoch 1)');
+});
 
-  await showCluster({ config }, shell);
-  expect(shell.written.stdout).toContain('a was active (epoch 1) and is not heard');
+it.skipIf(natsMissing)('writes nothing into the bucket of another site', async () => {
+  const { folder, config, port, shell, wanted, hold } = await openGateway();
+  await using _nats = await openNats(folder, { port });
+  await hold('lobby', 'another');
+  const refusal = 'a is of another site than lobby, which has the bucket gatehouse';
+  await expect(promote({ config, force: true, yes: true }, shell)).rejects.toThrow(refusal);
+  await expect(promote({ config }, shell)).rejects.toThrow(refusal);
+  // One of the same name.
+  await hold('a', 'another');
+  await expect(demote({ config }, shell)).rejects.toThrow('a is of another site than a');
+  expect(await wanted()).toBeUndefined();
 });

@@ -31,10 +31,20 @@ function open(options: Options, shell: Shell) {
   if (!cluster) throw new CommandFailed(`${file} has no cluster section.`, EXIT.usage);
   const parts = openClusterParts({ cluster, dataDirectory, clock: shell.clock });
   const never = new AbortController().signal;
+  const read = (patienceMs = 0) => answered(() => parts.bucket.read(never), patienceMs, shell);
   return {
     ...parts,
     name: cluster.name,
-    read: (patienceMs = 0) => answered(() => parts.bucket.read(never), patienceMs, shell),
+    read,
+    /** Before a word is written: the bucket of another site takes none. */
+    async readOwn() {
+      const records = await read(PATIENCE_MS);
+      if (records.lease && records.lease.value.site !== parts.identity.site)
+        throw new CommandFailed(
+          `${cluster.name} is of another site than ${records.lease.value.holder}, which has the bucket ${cluster.bucket}: their vault keys differ. Restore an archive of ${records.lease.value.holder} here, or use another cluster.bucket. Nothing was changed.`,
+        );
+      return records;
+    },
     want: (active: string, after: number, force = false) =>
       answered(
         () => parts.bucket.write('wanted', { active, force, after }, undefined, never),
@@ -127,7 +137,7 @@ export async function promote(options: Options, shell: Shell): Promise<void> {
   const { cluster: section, dataDirectory } = readConfig(file);
   if (!section && options.force) return promoteAlone(dataDirectory, { yes: options.yes, file }, shell);
   using cluster = open(options, shell);
-  const { lease, standby } = await cluster.read(PATIENCE_MS);
+  const { lease, standby } = await cluster.readOwn();
   const { name } = cluster;
   // NATS has lost what this gateway has seen: that lease says nothing.
   const known = lease && lease.value.epoch >= cluster.seen() ? lease.value : undefined;
@@ -150,7 +160,7 @@ export async function promote(options: Options, shell: Shell): Promise<void> {
 
 export async function demote(options: Options, shell: Shell): Promise<void> {
   using cluster = open(options, shell);
-  const { lease } = await cluster.read(PATIENCE_MS);
+  const { lease } = await cluster.readOwn();
   const { name } = cluster;
   if (lease?.value.holder !== name)
     throw new CommandFailed(`${name} is not active: ${lease?.value.holder ?? 'no gateway'} is.`);
