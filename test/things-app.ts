@@ -49,11 +49,14 @@ const handler = (call: AnyCall) => {
 };
 
 export const operations = [
-  ...healthOperations([
-    async () => {
-      if (things.notReady) throw things.notReady;
-    },
-  ]),
+  ...healthOperations(
+    [
+      async () => {
+        if (things.notReady) throw things.notReady;
+      },
+    ],
+    () => 90 * 60_000,
+  ),
   operation({
     ...common,
     id: 'putThing',

@@ -222,6 +222,7 @@ function answeringParts(
   const { overview: buses } = rs485.buses;
   return {
     ready: [() => database.commit(() => {}), () => options.cluster?.commitment.admit()],
+    autonomyMs: () => leastAutonomy(services.events),
     encoders: encoders.encoders,
     registration: encoders.registration,
     writes: encoders.writes,
@@ -308,6 +309,12 @@ function ownDates(own: OwnCertificate | undefined) {
 }
 
 /** What the status shows of each sink. */
+/** Of the sink that loses an event first; null: of none is it known. */
+function leastAutonomy({ sinks }: Services['events']): number | null {
+  const known = sinks.map((sink) => sink.backlog().autonomyMs).filter((left) => left !== null);
+  return known.length > 0 ? Math.min(...known) : null;
+}
+
 function sinkSources(config: GatewayOptions['config'], { sinks }: Services['events']) {
   return sinksOf(config).flatMap(({ name, kind, urls }, index) => {
     const sink = sinks[index];

@@ -31,6 +31,7 @@ import { VERSION } from './version.ts';
 
 export interface Parts {
   ready: Parameters<typeof healthOperations>[0];
+  autonomyMs: Parameters<typeof healthOperations>[1];
   encoders: Parameters<typeof encoderOperations>[0];
   registration: Parameters<typeof encoderOperations>[1];
   writes: Parameters<typeof writeOperations>[0];
@@ -56,7 +57,7 @@ export interface Parts {
 /** `productSegment` is the <product> of the interface specification's door paths. */
 export function interfaceOperations(parts: Parts, productSegment = 'access'): Operation[] {
   return [
-    ...healthOperations(parts.ready),
+    ...healthOperations(parts.ready, parts.autonomyMs),
     ...encoderOperations(parts.encoders, parts.registration),
     ...writeOperations(parts.writes),
     ...doorOperations(parts.doors, productSegment, job),

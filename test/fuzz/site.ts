@@ -149,6 +149,7 @@ async function openParts(folder: string, factory: Factory) {
     status,
     names: {},
     ready: [() => database.commit(() => {})],
+    autonomyMs: () => null,
     metrics,
     support: opening.use(supportOf({ ...options, ...base, status, metrics, buses })),
     backups: backupsOf(site),

@@ -11,7 +11,7 @@ import { healthOperations } from './health.ts';
 import { listenUnix } from './server.ts';
 
 const options = { clock: systemClock, log: silentLog };
-const operations = healthOperations([]);
+const operations = healthOperations([], () => null);
 const app = () => createApp({ surface: { kind: 'local' }, operations, version: '1', ...options });
 
 function opened(server: AsyncDisposable): void {

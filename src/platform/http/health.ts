@@ -1,12 +1,25 @@
-/** Whether the gateway lives and serves, for probes: public, and without a word more than that. */
+/** Whether the gateway lives and serves, and for how long without those it serves, for probes: public, and without a word more than that. */
 import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from './operation.ts';
 
+const HOUR_MS = 3_600_000;
+
 const health = z.strictObject({ status: z.literal('ok') }).openapi('Health');
+const readiness = health
+  .extend({
+    autonomyHours: z.number().min(0).nullable().openapi({
+      description:
+        'How long an outage of the notification services that begins now, or goes on, may last before the first event is dropped; null while nothing is recorded',
+    }),
+  })
+  .openapi('Readiness');
 const tag = 'Health';
 
 /** Each of `ready` throws, or rejects with, a GatehouseError of status 503 while its part cannot serve. */
-export function healthOperations(ready: readonly (() => unknown)[]): Operation[] {
+export function healthOperations(
+  ready: readonly (() => unknown)[],
+  autonomyMs: () => number | null,
+): Operation[] {
   return [
     operation({
       id: 'getLiveness',
@@ -25,11 +38,12 @@ export function healthOperations(ready: readonly (() => unknown)[]): Operation[]
       tag,
       summary: 'Can it serve requests?',
       access: 'public',
-      result: health,
+      result: readiness,
       errors: ['STORAGE_UNAVAILABLE'],
       async handler() {
         for (const check of ready) await check();
-        return { body: { status: 'ok' as const } };
+        const left = autonomyMs();
+        return { body: { status: 'ok' as const, autonomyHours: left === null ? null : left / HOUR_MS } };
       },
     }),
   ];

@@ -129,7 +129,10 @@ describe('answers', () => {
 describe('health', () => {
   it('answers liveness always, and readiness as it is given', async () => {
     expect((await send('GET', '/healthz')).body).toEqual({ status: 'ok' });
-    expect((await send('GET', '/readyz')).status).toBe(200);
+    expect(await send('GET', '/readyz')).toMatchObject({
+      status: 200,
+      body: { status: 'ok', autonomyHours: 1.5 },
+    });
     things.notReady = new GatehouseError('STORAGE_UNAVAILABLE', 'The disk is full.', {
       retryAfterSeconds: 5,
     });
