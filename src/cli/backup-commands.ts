@@ -21,7 +21,10 @@ function addBackup(parent: Command, { example, here }: Kit): void {
     .description(
       'Make one encrypted archive of everything, with or without a running daemon, and print its path',
     )
-    .option('-t, --to <path>', 'a file, or a folder (default: backup.folder, else backups in dataDirectory)')
+    .option(
+      '-t, --to <path>',
+      'a folder, or a file such as copy.age (default: backup.folder, else backups in dataDirectory)',
+    )
     .option('-r, --recipient <key...>', 'public keys age1… (default: backup.recipients)')
     .option(
       '--passphrase-file <file>',

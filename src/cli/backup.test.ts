@@ -187,10 +187,10 @@ describe('backup', () => {
     expect(readdirSync(stick).sort()).toEqual([...others, made].sort());
   });
 
-  it('takes a path that ends with a slash for a folder, and makes no file of a stick that is not there', async () => {
+  it('takes a path that ends with a slash, or has no ending, for a folder, and makes no file of a stick that is not there', async () => {
     const gateway = await openTestGateway();
     const stick = join(gateway.folder, 'stick');
-    for (const to of [`${stick}/`, join(stick, 'copy.age'), `${gateway.configFile}/`]) {
+    for (const to of [stick, `${stick}/`, join(stick, 'copy.age'), `${gateway.configFile}/`]) {
       expect(await backUp(gateway, to), to).toBe(2);
       expect(shell.written.stderr).toMatch(/Nothing was copied: there is no folder .*Mount the stick/);
     }

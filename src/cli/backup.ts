@@ -16,7 +16,7 @@ import {
   statSync,
 } from 'node:fs';
 import { constants as osConstants, setPriority } from 'node:os';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, extname, join, resolve } from 'node:path';
 import { text as streamText } from 'node:stream/consumers';
 import { VERSION } from '../app/version.ts';
 import type { EncryptionKey } from '../platform/age.ts';
@@ -38,7 +38,7 @@ import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 
 export interface BackupOptions extends EncryptionOptions {
   config?: string;
-  /** A file, or a folder for a file named after the time. */
+  /** A file with an ending, or a folder for a file named after the time. */
   to?: string;
   json?: boolean;
 }
@@ -276,10 +276,11 @@ async function tellDaemon(made: Made, config: Config, shell: Shell): Promise<voi
 
 /** Before anything is made: a stick that is not mounted must not become a file of its name. */
 function assertFolder(to: string): void {
-  const folder = to.endsWith('/') ? to : dirname(resolve(to));
+  const isForFolder = to.endsWith('/') || extname(to) === '';
+  const folder = isForFolder ? to : dirname(resolve(to));
   if (isFolder(folder)) return;
   throw new CommandFailed(
-    `Nothing was copied: there is no folder ${folder}. Mount the stick, or make the folder (mkdir -p ${folder}).`,
+    `Nothing was copied: there is no folder ${folder}. Mount the stick, or make the folder (mkdir -p ${folder}). A file has an ending, such as copy.age.`,
     EXIT.usage,
   );
 }

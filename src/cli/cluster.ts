@@ -73,7 +73,10 @@ async function answered<T>(ask: () => Promise<T>, patienceMs: number, { clock }:
       return await ask();
     } catch (error) {
       if (!(error instanceof JetStreamError)) throw error;
-      if (clock.monotonic() >= until) throw new CommandFailed(`NATS does not answer: ${error.message}`);
+      if (clock.monotonic() >= until)
+        throw new CommandFailed(
+          `NATS does not answer: ${error.message}. Look at the NATS servers and the network to them. What goes on meanwhile: docs/operations.md, NATS is away; one gateway alone, without them: NATS does not come back.`,
+        );
       await clock.sleep(LOOK_EVERY_MS);
     }
   }
@@ -94,7 +97,9 @@ export async function showCluster(options: Options, shell: Shell): Promise<void>
     });
   }
   const lines = [
-    lease ? activeLine(lease.value, isHeard('lease')) : 'no gateway is active',
+    lease
+      ? activeLine(lease.value, isHeard('lease'))
+      : 'no gateway is active: gatehouse cluster promote on the one that is to be, while no other one runs',
     standby && !isHeard('standby')
       ? `${standby.value.name} is not heard: nothing takes over`
       : standbyLine({ lease, standby }, behind),
