@@ -153,6 +153,15 @@ it('reads each schedule back, and keeps none that the lock shows otherwise', asy
   await apply(KIND, 6);
 });
 
+it('leaves the code of before where the lock refuses another one', async () => {
+  await fresh(KIND);
+  await apply(KIND, 1, { pin: PIN });
+  await apply(KIND, 2, { pin: OTHER_PIN });
+  await expect(apply(KIND, 2, { pin: PIN })).rejects.toMatchObject(refusal('duplicate code'));
+  expect((await codes(KIND)).pins).toMatchObject([{ code: PIN }, { user: 2, code: OTHER_PIN }]);
+  for (const userId of [1, 2]) await apply(KIND, userId);
+});
+
 it('removes a code that the lock would take always, whatever its schedule', async () => {
   await fresh(KIND);
   await site.set(KIND, { faults: { ignoresUserTypes: true } });

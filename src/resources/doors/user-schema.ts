@@ -89,7 +89,7 @@ export const lockUser = z
     yearDays: yearDays.nullable(),
     state: z.enum(USER_STATES).openapi({
       description:
-        'applied: the lock has it as it is wanted · waiting: it is to be sent · refused: the lock said no; `failure` says why · removing: it is to be removed from the lock · foreign: somebody stored it at the lock; Gatehouse leaves it there until it is set or deleted here',
+        'applied: the lock has it as it is wanted · waiting: it is to be sent, and what the lock had there before opens until then · refused: the lock said no; `failure` says why, and what the lock had there before may still open · removing: it is to be removed from the lock, and opens until then · foreign: somebody stored it at the lock; Gatehouse leaves it there until it is set or deleted here',
     }),
     isShown: z.boolean().openapi({
       description:
