@@ -1,4 +1,7 @@
-/** The contract of a port: what carries bytes to a bus and back. serial-port.ts, tcp-port.ts, dial-in-port.ts, rfc2217-port.ts and that of Modbus TCP (drivers/modbus/tcp-port.ts) are those there are. */
+/**
+ * The contract of a port: what carries bytes to a bus and back. There are serial-port.ts, tcp-port.ts, dial-in-port.ts, rfc2217-port.ts,
+ * and that of Modbus TCP (drivers/modbus/tcp-port.ts).
+ */
 import type { BusWarning } from '../contract/bus-warnings.ts';
 import type { Clock, DriverLog } from '../contract/driver.ts';
 import type { BusOptions, LineSettings } from './options.ts';

@@ -69,7 +69,7 @@ export interface DriverContext {
 
 /** An open link. What you hold is open: closing is disposal, and a closed driver is not reopened. */
 export interface Driver extends AsyncDisposable {
-  /** Works the link until it breaks (throws LinkLost) or the signal fires (throws its reason). */
+  /** Works the link until it breaks (throws LINK_LOST) or the signal fires (throws its reason). */
   run(signal: AbortSignal): Promise<never>;
   /** Takes commands of this kind before they are released, and holds them itself. Absent: takes none. */
   holds?(kind: string): boolean;

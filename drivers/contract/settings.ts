@@ -75,7 +75,7 @@ const reported = {
   apps: z.array(z.object({ name: text, version: text })).max(APPS_MAX),
 };
 
-/** OSDP: why there is no session with a device that answers; as in ALARMS of drivers/osdp/protocol/reading.ts. */
+/** OSDP: why there is no session with a device that answers; of SECURITY_ALARMS (rs485.ts). */
 export const SESSION_FAULTS = ['wrongKey', 'downgrade', 'securityRequired', 'duplicateAddress'] as const;
 export type SessionFault = (typeof SESSION_FAULTS)[number];
 

@@ -30,6 +30,12 @@ import { channel, LOCK_STATES, relockWay } from './settings.ts';
  */
 export const HELD_FRAME_MS = 8_000;
 
+/**
+ * So long a frame that was sent may still arrive: EmberZNet lets a parent hold frames for sleeping children up to 30 s, and
+ * five more seconds cover the routes to it.
+ */
+export const HELD_AT_MOST_MS = 35_000;
+
 const text = z.string().max(128);
 export const ieeeAddress = z.string().regex(/^[0-9a-f]{16}$/);
 

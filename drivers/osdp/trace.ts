@@ -24,7 +24,7 @@ const REPLY = 0x80;
 const HEADER_LENGTH = 5;
 const HAS_SECURITY = 0x08;
 
-/** `question`: what was sent last (tap.ts). */
+/** `question`: what was sent last; the same bytes where these are what is sent (drivers/bus/trace.ts). */
 export function redactKeys(bytes: Uint8Array, question: Uint8Array | undefined): Uint8Array {
   if (question === bytes) return blankedFrom(bytes, keysetAt(bytes, bytes.indexOf(SOM)));
   // What answers a KEYSET may be its echo, damaged or not: only whole replies are shown.

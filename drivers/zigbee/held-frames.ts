@@ -1,17 +1,12 @@
 /**
- * What was sent before and may still arrive. What earlier commands that open a lock may still do: a frame may arrive while it is under way, and while its outcome is unknown
- * for as long as a parent may hold it. What such a lock shows by itself may come of it, and proves nothing about a later
- * command. Longer than that its event may come: the lock repeats it until it is acknowledged.
+ * What was sent to a lock before and may still arrive. The frame of a command that opens it may arrive while the command is under way
+ * and, where its outcome is unknown, for as long as a parent may hold it. What the lock shows by itself may come of that frame then, and
+ * proves nothing about a later command. Its event may come later still: the lock repeats it until it is acknowledged.
  */
 import { type Clock, DriverError } from '../contract/driver.ts';
 import { EVENT_WITHIN_MS, mayOweEvent, type OwedEvents } from '../contract/owed-events.ts';
+import { HELD_AT_MOST_MS } from '../contract/zgate.ts';
 import type { Earlier } from './unlock.ts';
-
-/**
- * EmberZNet lets a parent hold frames for sleeping children up to 30 s; five more seconds cover the routes to it
- * (HELD_AT_MOST_MS of the daemon).
- */
-const HELD_AT_MOST_MS = 35_000;
 
 export interface HeldFrames {
   /** `before`: as `earlierAt` of an Unlock. */

@@ -241,7 +241,9 @@ const mask = (attrId: number, attrData: number): AttributeWrite => ({
 
 /**
  * Which alarms and events a lock sends (7.3.2.15). The default of each mask is 0: a lock that is not configured otherwise never
- * says that its door was forced. Bits that the standard reserves stay 0. AlarmMask: jam, factory reset, radio power cycled, wrong codes, escutcheon removed, forced open.
+ * says that its door was forced. Bits that the standard reserves stay 0.
+ *
+ * AlarmMask: jam, factory reset, radio power cycled, wrong codes, escutcheon removed, forced open.
  */
 export const ALARM_MASK = [mask(0x00_40, bits(0, 1, 3, 4, 5, 6))];
 

@@ -31,19 +31,22 @@ const LOOK_EVERY_MS = 250;
  * else is not sent any more once the time is over.
  */
 const LONG_WORK = new Set([
-  ...['applyChannels', 'moveChannel', 'networkMap', 'readUsers', 'readHolidays', 'updateLock'],
-  ...[
-    'applyUser',
-    'applyLockSettings',
-    'applyConfiguration',
-    'applySettings',
-    'readdress',
-    'sendFile',
-    'pair',
-    'probe',
-    'trace',
-    'watch',
-  ],
+  'applyChannels',
+  'moveChannel',
+  'networkMap',
+  'updateLock',
+  'readUsers',
+  'readHolidays',
+  'applyUser',
+  'applyLockSettings',
+  'applyConfiguration',
+  'applySettings',
+  'readdress',
+  'sendFile',
+  'pair',
+  'probe',
+  'trace',
+  'watch',
 ]);
 
 export const ALWAYS_ACTING: Acting = {

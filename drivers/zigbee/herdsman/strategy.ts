@@ -42,7 +42,7 @@ export const keysNotTaken = (why: string) =>
 export const NO_KEYS =
   'the snapshot does not say what the link keys of its locks are made of: choose another one with `gatehouse zgate restore --snapshot`';
 
-/** Of its table for other keys a CC2652 has three rows (memory dumps in the tests of zigpy-znp, 2023-12). */
+/** Nor is there room: the table for keys that are not made of its seed has three rows on a CC2652 (memory dumps in the tests of zigpy-znp, 2023-12). */
 const EMBER_KEYS =
   'the snapshot was made with EmberZNet, and Z-Stack takes no link keys of locks but those that are made of its own seed';
 

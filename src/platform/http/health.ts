@@ -1,4 +1,4 @@
-/** Whether the gateway lives and serves, and for how long without those it serves, for probes: public, and without a word more than that. */
+/** For probes: whether the gateway lives and serves, and how long the notification services may be away. Public, so it says no more than that. */
 import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from './operation.ts';
 

@@ -7,8 +7,6 @@ export interface KeyRow {
   answer: string | null;
 }
 
-export type KeyTable = ReturnType<typeof idempotencyTable>;
-
 export function idempotencyTable({ prepare }: Prepare) {
   return {
     /** Not older than the time that is named. */

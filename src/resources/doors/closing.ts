@@ -5,6 +5,7 @@
  * no harm.
  */
 import type { LockReport } from '../../../drivers/contract/settings.ts';
+import { HELD_AT_MOST_MS } from '../../../drivers/contract/zgate.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { whenUnreadable } from '../../platform/database/last-read.ts';
 import { openWaking } from '../../platform/waking.ts';
@@ -24,7 +25,7 @@ import {
   unstoredIn,
   type Watch,
 } from './closing-orders.ts';
-import { addressOf, deadlineOf, HELD_AT_MOST_MS, type LockAddress } from './lock-links.ts';
+import { addressOf, deadlineOf, type LockAddress } from './lock-links.ts';
 import type { ClosingRow } from './openings-table.ts';
 import { type End, endOf, INTERNAL, offline } from './outcome.ts';
 import type { DoorRow } from './table.ts';

@@ -2,19 +2,17 @@
 import type { LockEvent } from '../../../drivers/contract/zgate.ts';
 import { openLastRead } from '../../platform/database/last-read.ts';
 import { systemCaller } from '../../platform/principal.ts';
+import type { ClosingOrder } from './closing-orders.ts';
 import { closeAlsoUnstored, type OpeningContext } from './deferred-writes.ts';
 import type { StandOpen } from './stand-open.ts';
-import type { DoorRow } from './table.ts';
 import { isByLock, RELOCK_MS, watchMs } from './unlock.ts';
-
-type LockedDoor = Pick<DoorRow, 'id' | 'gateway_id' | 'network_id'>;
 
 /** Events whose door was locked before they were stored; a driver sends each again until it is stored. */
 const REMEMBERED_MAX = 1_000;
 
 export interface LateRelocks {
   /** Inside the commit job of the event; returns what is to be done after it. `key`: the same each time that it is sent. */
-  relock(door: DoorRow, event: LockEvent, key: string): (() => void) | undefined;
+  relock(door: ClosingOrder['door'], event: LockEvent, key: string): (() => void) | undefined;
   /** The event could not be stored: events are refused sooner than what closes a door. */
   unstored(event: LockEvent, key: string): void;
 }
@@ -30,12 +28,12 @@ export function openLateRelocks(
   const { database, table, locks, closings } = context;
   /** Keys of those that were undone, and are not stored. */
   const undone = new Set<string>();
-  const doorOf = openLastRead<LockedDoor>(
+  const doorOf = openLastRead<ClosingOrder['door']>(
     (mac) => table.byMac.get(mac),
     table.listed.all().flatMap(({ mac, ...door }) => (mac === null ? [] : [[mac, door] as const])),
   );
 
-  function lateRelock(door: LockedDoor, { hwId: mac, what, source }: LockEvent) {
+  function lateRelock(door: ClosingOrder['door'], { hwId: mac, what, source }: LockEvent) {
     if (what !== 'unlocked' || source !== 'rf' || context.busy.has(door.id)) return undefined;
     if (closings.isPending(mac) || standOpen.keepsOpen(mac)) return undefined;
     const known = locks.report({ mac, gateway_id: door.gateway_id })?.relock;

@@ -42,12 +42,6 @@ const CHANGE_DEADLINE_MS = 60_000;
 /** The caller is answered after so long, and the command goes on: many clients give up after 10 s. */
 const ANSWER_MS = 9_000;
 
-/**
- * So long a frame that was sent may still arrive: EmberZNet lets a parent hold frames for sleeping children up to 30 s, and
- * five more seconds cover the routes to it.
- */
-export const HELD_AT_MOST_MS = 35_000;
-
 type LockCommandKind = 'lock' | 'standOpen' | 'endStandOpen';
 
 /** Where a lock is found, as far as is known. */

@@ -2,10 +2,11 @@
  * What opens a door for a time, the command to its lock or the pulses of its relay, and what time does to it: ends, renewals, and
  * commands to locks that were sent none yet. Part of stand-open.ts.
  */
+import { HELD_AT_MOST_MS } from '../../../drivers/contract/zgate.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { whenUnreadable } from '../../platform/database/last-read.ts';
 import type { OpeningContext } from './deferred-writes.ts';
-import { addressOf, DEADLINE_MS, deadlineOf, HELD_AT_MOST_MS } from './lock-links.ts';
+import { addressOf, DEADLINE_MS, deadlineOf } from './lock-links.ts';
 import type { StandOpenPhase, StandOpenRow } from './openings-table.ts';
 import { type End, endOf, offline } from './outcome.ts';
 import { mayHaveFired, type RelayHolds } from './relay-hold.ts';

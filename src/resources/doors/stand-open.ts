@@ -9,6 +9,7 @@
  * waiting: nothing was sent. A lock that did not answer its command stays `sent`, and is not sent it again by itself. A relay
  * goes from waiting to open, or to sent when nothing shows what came of its pulse; each renewal tries again, as when it was lost.
  */
+import { HELD_AT_MOST_MS } from '../../../drivers/contract/zgate.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
@@ -16,7 +17,7 @@ import { openWaking } from '../../platform/waking.ts';
 import type { Intent } from '../../services/actuations/actuations.ts';
 import type { WiredRelay } from '../rs485/relays.ts';
 import type { OpeningContext } from './deferred-writes.ts';
-import { addressOf, answerInTime, HELD_AT_MOST_MS } from './lock-links.ts';
+import { addressOf, answerInTime } from './lock-links.ts';
 import type { StandOpenBody } from './lock-schema.ts';
 import type { StandOpenPhase, StandOpenRow } from './openings-table.ts';
 import { offline } from './outcome.ts';

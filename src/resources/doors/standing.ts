@@ -1,4 +1,5 @@
 /** One door that stands open, and each change of that: stored, audited and published in one commit. */
+import { HELD_AT_MOST_MS } from '../../../drivers/contract/zgate.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { whenUnreadable } from '../../platform/database/last-read.ts';
 import { type Caller, type Principal, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
@@ -6,7 +7,6 @@ import { waitBefore } from '../../platform/supervise.ts';
 import type { Intent } from '../../services/actuations/actuations.ts';
 import { closeAlsoUnstored, type OpeningContext } from './deferred-writes.ts';
 import { doorEntry, type StandingChange, standingChanged } from './live-events.ts';
-import { HELD_AT_MOST_MS } from './lock-links.ts';
 import type { StandOpenOutcome } from './lock-schema.ts';
 import type { StandOpenRow } from './openings-table.ts';
 import { AUDITED } from './outcome.ts';

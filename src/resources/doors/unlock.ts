@@ -3,14 +3,14 @@
  * nothing is ever queued or sent again, and what no one can know is said to be unknown.
  */
 import type { LockReport, RelockWay } from '../../../drivers/contract/settings.ts';
-import { HELD_FRAME_MS, type Unlock } from '../../../drivers/contract/zgate.ts';
+import { HELD_AT_MOST_MS, HELD_FRAME_MS, type Unlock } from '../../../drivers/contract/zgate.ts';
 import { whenUnreadable } from '../../platform/database/last-read.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
 import type { LastActuation } from '../../services/actuations/actuations.ts';
 import { NOT_OPENED } from './closing.ts';
 import type { OpeningContext } from './deferred-writes.ts';
-import { addressOf, DEADLINE_MS, HELD_AT_MOST_MS, type LockAddress } from './lock-links.ts';
+import { addressOf, DEADLINE_MS, type LockAddress } from './lock-links.ts';
 import type { UnlockResult } from './lock-schema.ts';
 import { AUDITED, type End, endOfFault, noLock, offline } from './outcome.ts';
 import { isSameRelay } from './relay-hold.ts';

@@ -34,7 +34,7 @@ export interface LockWork {
   apply(door: { id: string; version: number }, signal: AbortSignal): Promise<void>;
 }
 
-type LockedDoor = DoorRow & { mac: string };
+export type LockedDoor = DoorRow & { mac: string };
 
 export interface UserApplying extends LockWork {
   /** Something of the door's users, or its lock, is another: what was refused is tried again. */

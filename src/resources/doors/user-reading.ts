@@ -18,8 +18,8 @@ import type { DoorContext } from './context.ts';
 import { addressOf } from './lock-links.ts';
 import type { Locks } from './locks.ts';
 import { noLock, offline } from './outcome.ts';
-import { type DoorRow, existing } from './table.ts';
-import { orderOf } from './user-apply.ts';
+import { existing } from './table.ts';
+import { type LockedDoor, orderOf } from './user-apply.ts';
 import { doorScheduleOf, isAsWanted } from './user-wanted.ts';
 
 /** Who may see to the users of locks, and so follow this job. */
@@ -32,8 +32,6 @@ const FRAME_MS = 8_000;
 /** Users of whom the end of the job names what differed. */
 const DIFFERING_MAX = 100;
 const TRIES_MAX = 3;
-
-type LockedDoor = DoorRow & { mac: string };
 
 /**
  * Resolves with the job. Throws NOT_FOUND, NO_LOCK, DEVICE_OFFLINE. `changed`, after the commit: a user of the door's lock is not

@@ -85,7 +85,7 @@ export function openLockUsers(options: LockMemoryContext): LockUsers {
     async set(doorId, userId, body, caller) {
       const isNews = await database.commit(() => {
         const row = existing(table, doorId);
-        if (row.mac === null && options.rs485.relay(doorId)) throw noLock();
+        if (row.mac === null && options.rs485.relay(doorId)) throw relayKeepsNone();
         const before = table.doorUser.get(doorId, userId);
         const earlier = before ? wantedUserOf(before, vault) : undefined;
         const wanted = edited(earlier ?? NOTHING, body);
@@ -184,6 +184,6 @@ function assertWhole({ pin, card, weekDays, yearDays }: WantedUser): void {
     );
 }
 
-function noLock(): GatehouseError {
+function relayKeepsNone(): GatehouseError {
   return new GatehouseError('NO_LOCK', 'A relay opens this door: only a lock keeps PINs and cards.');
 }

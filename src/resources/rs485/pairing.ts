@@ -21,8 +21,13 @@ export const PAIRERS: readonly [Role, ...Role[]] = ['service-tool'];
 
 /** Of the driver: no KEYSET was sent. */
 const UNSENT: readonly DriverErrorCode[] = [
-  ...(['REFUSED', 'NO_REPLY', 'DEVICE_OFFLINE', 'BUSY'] as const),
-  ...(['INVALID_COMMAND', 'LINK_LOST', 'DEADLINE_PASSED'] as const),
+  'REFUSED',
+  'NO_REPLY',
+  'DEVICE_OFFLINE',
+  'BUSY',
+  'INVALID_COMMAND',
+  'LINK_LOST',
+  'DEADLINE_PASSED',
 ];
 
 /** For the way to the host and back. */

@@ -1,14 +1,6 @@
 /** What commits have written, as it goes through the stream. Pure. */
 import type { Written } from '../../platform/database/write-ahead-log.ts';
 
-/** Of one message in the stream; the pages are sealed, so that no one who reads the stream reads the site. */
-export interface Frames {
-  epoch: number;
-  /** Counts the messages of an epoch, from 1: a gap shows. */
-  number: number;
-  written: Written;
-}
-
 const HEADER_BYTES = 8;
 const PAGES_HEADER_BYTES = 12;
 const NUMBER_BYTES = 4;
@@ -58,6 +50,10 @@ export function decodePages(bytes: Buffer): Written {
   return { pageBytes, pages, changed };
 }
 
+/**
+ * One message in the stream. `number` counts the messages of an epoch, from 1: a gap shows. `sealed`: the pages, so that no one who reads
+ * the stream reads the site.
+ */
 export function encodeMessage(epoch: number, number: number, sealed: Uint8Array): Buffer {
   const header = Buffer.alloc(HEADER_BYTES);
   header.writeUInt32BE(epoch, 0);

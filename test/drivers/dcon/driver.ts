@@ -1,4 +1,4 @@
-/** A DCON driver on a manual clock, with modules that are played (test-modules.ts). */
+/** A DCON driver on a manual clock, with modules that are played (modules.ts). */
 
 import type { DriverEvent, Plain } from '../../../drivers/contract/driver.ts';
 import { type Rs485Report, rs485Report } from '../../../drivers/contract/settings.ts';
