@@ -74,6 +74,10 @@ export function noLock(): GatehouseError {
   );
 }
 
+export function relayKeepsNone(): GatehouseError {
+  return new GatehouseError('NO_LOCK', 'A relay opens this door: only a lock keeps PINs and cards.');
+}
+
 export function offline({ id, gateway_id }: Place, reason: string): GatehouseError {
   const gateway = gateway_id === null ? 'its gateway' : `gateway ${gateway_id}`;
   return new GatehouseError(

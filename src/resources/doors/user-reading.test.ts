@@ -7,7 +7,7 @@ import {
   userApply,
   usersRead,
 } from '../../../drivers/contract/lock-users.ts';
-import type { DoorSite } from '../../../test/door-site.ts';
+import { type DoorSite, playedRelay } from '../../../test/door-site.ts';
 import { errorOf, MAC, openDoorSiteWithLock } from '../../../test/resources/doors/doors.ts';
 
 const PIN = '86420975';
@@ -125,5 +125,8 @@ it('has to be there', async () => {
   site.played.unreachable = 'link zb-1 is down';
   expect(errorOf(await site.desk('POST', `${path()}/read`))).toEqual([503, 'DEVICE_OFFLINE']);
   const { body } = await site.desk('POST', '/doors', {});
-  expect(errorOf(await site.desk('POST', `/doors/${body.id}/users/read`))).toEqual([409, 'NO_LOCK']);
+  const ask = () => site.desk('POST', `/doors/${body.id}/users/read`);
+  expect(errorOf(await ask())).toEqual([409, 'NO_LOCK']);
+  site.played.relays.set(body.id as string, playedRelay('80000000-0000-4000-8000-000000000008'));
+  expect((await ask()).body.message).toMatch(/^A relay opens this door/);
 });

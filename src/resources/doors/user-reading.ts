@@ -17,7 +17,7 @@ import type { Caller, Role } from '../../platform/principal.ts';
 import type { DoorContext } from './context.ts';
 import { addressOf } from './lock-links.ts';
 import type { Locks } from './locks.ts';
-import { noLock, offline } from './outcome.ts';
+import { noLock, offline, relayKeepsNone } from './outcome.ts';
 import { existing } from './table.ts';
 import { type LockedDoor, orderOf } from './user-apply.ts';
 import { doorScheduleOf, isAsWanted } from './user-wanted.ts';
@@ -83,7 +83,7 @@ export function openUserReading(
 
   return async (doorId: string, caller: Caller): Promise<unknown> => {
     const { mac, ...door } = existing(table, doorId);
-    if (mac === null) throw noLock();
+    if (mac === null) throw context.rs485.relay(doorId) ? relayKeepsNone() : noLock();
     const row: LockedDoor = { ...door, mac };
     const unreachable = lockLinks.unreachable(addressOf(row));
     if (unreachable !== undefined) throw offline(row, unreachable);

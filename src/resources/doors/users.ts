@@ -9,6 +9,7 @@ import { GatehouseError, notPossible } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
 import type { Reconciler } from '../../services/reconcile/reconcile.ts';
 import { doorEntry } from './live-events.ts';
+import { relayKeepsNone } from './outcome.ts';
 import { type DoorRow, existing } from './table.ts';
 import { refuseBeyond } from './user-access.ts';
 import { type LockMemoryContext, openUserApplying } from './user-apply.ts';
@@ -182,8 +183,4 @@ function assertWhole({ pin, card, weekDays, yearDays }: WantedUser): void {
       '/yearDays',
       'cannot stand beside weekDays: a lock has one kind of schedule for a user',
     );
-}
-
-function relayKeepsNone(): GatehouseError {
-  return new GatehouseError('NO_LOCK', 'A relay opens this door: only a lock keeps PINs and cards.');
 }
