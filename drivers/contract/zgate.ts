@@ -8,7 +8,7 @@
  *  - `standOpen`   StandOpen → StandingOpen  the lock stays unlocked until `endStandOpen`. Actuates at most once
  *  - `endStandOpen` LockNow → StandingEnded  the lock works as before, and is locked. Safe to send again
  *  - `readBolt`    ReadBolt → BoltRead       as the lock answers now; NO_REPLY when it does not
- *  - `removeLock`  RemoveLock → LockRemoved  asks the lock to leave the network for good. Safe to send again
+ *  - `removeLock`  {hwId} → LockRemoved     asks the lock to leave the network for good. Safe to send again
  *  - `permitJoin`  PermitJoin → null         opens the join window, or closes it (seconds 0)
  *  - `moveChannel` MoveChannel → ChannelsApplied   one attempt; locks follow
  *  - `energyScan`  {} → Energies            how busy each channel is; the coordinator hears nothing else for a second or two

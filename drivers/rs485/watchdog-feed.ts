@@ -1,6 +1,6 @@
 /**
- * The watchdog of a device. When it was fed last, as its answers prove. A watchdog that runs out while the gateway pauses shows
- * that nowhere on some products, and protects no pulse until it is armed again.
+ * The host watchdog of a device: when it was fed last, as its answers prove, and what a proof of it holds for. One that runs out while
+ * the gateway pauses shows that nowhere on some products, and protects no pulse until it is armed again.
  */
 
 import { createHash } from 'node:crypto';

@@ -1,6 +1,6 @@
 /**
- * Which ZCL frames are what they seem, and what is missing in those that end early. The library knows an attribute by its number alone: not by its type, nor by whose
- * it is, and an attribute 0 of a maker's own is no lockState. Pure.
+ * Which ZCL frames are what they seem, and what is missing in those that end early. The library knows an attribute by its number
+ * alone, not by its type, nor by whose it is: an attribute 0 of a maker's own is no lockState. Pure.
  */
 import { BATTERY_ALARM_STATE, BATTERY_PERCENTAGE, CLUSTER, LAST_RSSI } from '../configure.ts';
 import { ATTRIBUTES, CLUSTER_ID, TYPE } from '../lock-cluster.ts';

@@ -2,7 +2,7 @@
  * The locks of Onesti Products: EasyAccess EasyCodeTouch and Nimly, endpoint 11. They report the charge of the battery in
  * percent. What happens at the lock is an operation event that ends early (drivers/zigbee/herdsman/credible.ts) and has codes of the
  * maker's, or a report of an attribute of the maker's, without a manufacturer code (LAST_OPERATION). Another such attribute
- * (0x0101) has the digits of the PIN that was typed: nothing of it passes the gate (drivers/zigbee/herdsman/credible.ts).
+ * (0x0101) has the digits of the PIN that was typed: nothing of it is taken in (drivers/zigbee/herdsman/credible.ts).
  *
  * AutoRelockTime says 1 where the lock locks by itself after some 7 s, and 0 where it does not.
  *

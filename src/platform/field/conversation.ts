@@ -1,7 +1,7 @@
 /**
  * The daemon's side of one life of one host. What the host says is checked and passed on; `failed` resolves when it
  * speaks nonsense, falls silent or sits on a command.
- * Commands: what was handed to the host and is not settled yet.
+ * It knows the commands that were handed to the host and are not settled yet.
  */
 import type { Duplex } from 'node:stream';
 import {

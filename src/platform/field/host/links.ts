@@ -1,4 +1,7 @@
-/** All links of a host: loaded, started one after the other, given their commands, closed in reverse. Each is opened, run and closed again and again by `supervise`. */
+/**
+ * All links of a host: loaded, started one after the other, given their commands, closed in reverse. `supervise` opens, runs and closes
+ * each again and again.
+ */
 import {
   type Clock,
   type Driver,
