@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import type { Server } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import { Socket } from 'node:net';
 import { expect, it } from 'vitest';
 import { turnOfEventLoop } from '../../../drivers/contract/waiting.ts';
@@ -40,10 +40,22 @@ function openServer() {
   const clock = manualClock();
   const arrivals = openArrivals(clock);
   const server = new EventEmitter();
-  const arrivalOf = arrivals.of(server as Server);
+  const arrived = arrivals.of(server as Server);
+  function ask(socket: Socket) {
+    const request = { socket } as IncomingMessage;
+    const response = new EventEmitter();
+    server.emit('request', request, response);
+    return { at: arrived(request), answer: () => response.emit('close') };
+  }
   return {
     clock,
-    arrivalOf,
+    ask,
+    /** Of a request that is answered at once, and read long enough after the one before. */
+    arrivalOf(socket: Socket): number {
+      const { at, answer } = ask(socket);
+      answer();
+      return at;
+    },
     connect() {
       const socket = new Socket();
       server.emit('connection', socket);
@@ -65,6 +77,7 @@ it('is when its connection was made for the first request of one that had to wai
   }
   expect(arrivalOf(socket)).toBe(begun);
   // The client has had an answer since.
+  for (let turn = 0; turn < 4; turn += 1) await turnOfEventLoop();
   expect(arrivalOf(socket)).toBeGreaterThan(begun + 13_000);
 });
 
@@ -102,5 +115,39 @@ it('does not count how long a connection was open before its first request where
     arrivalOf(new Socket());
   }
   await turnOfEventLoop();
+  expect(arrivalOf(socket)).toBe(clock.monotonic());
+});
+
+it('is that of the request before, where a client sends the next one before it has its answer', async () => {
+  const { clock, ask, connect } = openServer();
+  const socket = connect();
+  await turnOfEventLoop();
+  const first = ask(socket);
+  clock.hold(100);
+  await turnOfEventLoop();
+  // It takes no answers, and so nothing of the connection is read.
+  for (let second = 0; second < 100; second += 1) {
+    clock.hold(200);
+    ask(connect()).answer();
+    await turnOfEventLoop();
+  }
+  expect(ask(socket).at).toBe(first.at);
+});
+
+it('is that of the request before also where the answer ended as the next one was read, and no longer once that is over', async () => {
+  const { clock, ask, arrivalOf, connect } = openServer();
+  const socket = connect();
+  const first = ask(socket);
+  for (let second = 0; second < 100; second += 1) {
+    clock.hold(200);
+    ask(connect()).answer();
+    await turnOfEventLoop();
+  }
+  first.answer();
+  await turnOfEventLoop();
+  const next = ask(socket);
+  expect(next.at).toBe(first.at);
+  next.answer();
+  for (let turn = 0; turn < 4; turn += 1) await turnOfEventLoop();
   expect(arrivalOf(socket)).toBe(clock.monotonic());
 });

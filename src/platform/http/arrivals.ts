@@ -6,7 +6,7 @@
  * A turn of the event loop reads all that has arrived when it begins. So what is read in a turn arrived after the turn before
  * it had begun, however long either of them took.
  */
-import type { Server } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { turnOfEventLoop } from '../../../drivers/contract/waiting.ts';
 import type { Clock } from '../clock.ts';
@@ -22,10 +22,11 @@ export interface Arrivals {
   /** Monotonic milliseconds: what is read now did not arrive before it. */
   earliest(): number;
   /**
-   * The same for a request of this server by its socket. A client that connected while the process stood still, or was about to, sends its
-   * request when the handshake is over, and has waited since: the first request of a connection then counts as old as that.
+   * The same for a request of this server. A client that connected while the process stood still, or was about to, sends its
+   * request when the handshake is over, and has waited since: the first request of a connection then counts as old as that. What a client
+   * sends before it has its answer (RFC 9112, 9.3.2) may wait for as long as it takes no answers: it counts as old as the request before it.
    */
-  of(server: Server): (socket: Socket) => number;
+  of(server: Server): (request: object) => number;
   /** Begins turns until `signal` fires. */
   keep(signal: AbortSignal): Promise<never>;
 }
@@ -68,13 +69,17 @@ export function openArrivals(clock: Clock): Arrivals {
           if (connected.get(key) === at) connected.delete(key);
         });
       });
-      return (socket) => {
-        const key = keyOf(socket);
+      const arrived = new WeakMap<object, number>();
+      const behind = openPipelines();
+      server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+        const key = keyOf(request.socket);
         const connectedAt = connected.get(key) ?? Number.POSITIVE_INFINITY;
         connected.delete(key);
         const readAfter = earliest();
-        return connectedAt <= stoodStillUntil ? connectedAt : readAfter;
-      };
+        const at = connectedAt <= stoodStillUntil ? connectedAt : readAfter;
+        arrived.set(request, behind(request.socket, response, at));
+      });
+      return (request) => arrived.get(request) ?? before;
     },
     async keep(signal) {
       for (;;) {
@@ -82,6 +87,39 @@ export function openArrivals(clock: Clock): Arrivals {
         earliest();
       }
     },
+  };
+}
+
+interface Pipeline {
+  /** Requests without a whole answer. */
+  open: number;
+  /** When the first of them, or of the last ones, arrived. */
+  since: number;
+  /** A turn has passed since the last answer, in which nothing was read: nothing had waited behind it. */
+  isOver: boolean;
+}
+
+/** When a request arrived at the earliest, that itself says `at`, if others of its connection are or were unanswered. */
+function openPipelines() {
+  const pipelines = new WeakMap<Socket, Pipeline>();
+
+  async function answered(pipeline: Pipeline): Promise<void> {
+    pipeline.open -= 1;
+    if (pipeline.open > 0) return;
+    const { since } = pipeline;
+    // The connection is read again from the next turn on.
+    for (let turn = 0; turn < 3; turn += 1) await turnOfEventLoop();
+    if (pipeline.open === 0 && pipeline.since === since) pipeline.isOver = true;
+  }
+
+  return (socket: Socket, response: ServerResponse, at: number): number => {
+    const pipeline = pipelines.get(socket) ?? { open: 0, since: at, isOver: true };
+    pipelines.set(socket, pipeline);
+    const arrivedAt = pipeline.isOver ? at : Math.min(at, pipeline.since);
+    if (pipeline.open === 0) Object.assign(pipeline, { since: at, isOver: false });
+    pipeline.open += 1;
+    response.once('close', () => void answered(pipeline));
+    return arrivedAt;
   };
 }
 

@@ -11,7 +11,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
-import { type AddressInfo, BlockList, isIP, type ListenOptions, type Socket } from 'node:net';
+import { type AddressInfo, BlockList, isIP, type ListenOptions } from 'node:net';
 import { createSecureContext, type SecureContext, type TlsOptions } from 'node:tls';
 import { getRequestListener } from '@hono/node-server';
 import { TLS } from '../../../drivers/contract/tls.ts';
@@ -260,13 +260,13 @@ function refusalLog({ clock, log }: ServeOptions): (address: string) => void {
 /** What reaches the error handler never became a request for the app: the adapter could not make a URL of it. */
 function requestListener(
   { app, log, isProxy = () => false }: ServeOptions,
-  arrivalOf?: (socket: Socket) => number,
+  arrivalOf?: (request: object) => number,
 ) {
   const fetch: Parameters<typeof getRequestListener>[0] = (request, { incoming }) =>
     app.fetch(request, {
       address: clientAddress(incoming.socket.remoteAddress, forwardedFor(incoming), isProxy),
       isLeaving: () => incoming.socket.readableEnded || incoming.socket.destroyed,
-      askedAt: arrivalOf?.(incoming.socket),
+      askedAt: arrivalOf?.(incoming),
     });
   const listener = getRequestListener(fetch, {
     errorHandler(error) {
