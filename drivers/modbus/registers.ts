@@ -311,7 +311,7 @@ export function relayCount({ outputs }: Profile): number {
   return outputs === undefined || outputs.readOnly ? 0 : outputs.count;
 }
 
-/** Of those that the product both keeps and fires. */
+/** Of the pulses that the product both keeps and fires. */
 function longestUnlockMs(profile: Profile): number {
   return Math.min(longestPulseMs(profile), mostIn(profile.settings?.unlockDurationMilliseconds));
 }

@@ -15,7 +15,7 @@ const SOFTWARE_BUILD = 0x40_00;
 const REASON_MAX = 128;
 /** How often a lock that has just restarted with new firmware is asked what it runs now. */
 const READ_BACK_TRIES = 3;
-/** A lock that is there asks for its next block within that time, and is told of the end. */
+/** A lock that is there asks for its next block within that time, and the answer says that the update is over. */
 const CANCEL_MS = 5_000;
 
 export interface Firmware {

@@ -308,13 +308,13 @@ function ownDates(own: OwnCertificate | undefined) {
   return notBefore === null || notAfter === null ? [] : [{ name: 'own', notBefore, notAfter }];
 }
 
-/** What the status shows of each sink. */
-/** Of the sink that loses an event first; null: of none is it known. */
+/** How long the sink that loses an event first can wait; null: that is known of none. */
 function leastAutonomy({ sinks }: Services['events']): number | null {
   const known = sinks.map((sink) => sink.backlog().autonomyMs).filter((left) => left !== null);
   return known.length > 0 ? Math.min(...known) : null;
 }
 
+/** What the status shows of each sink. */
 function sinkSources(config: GatewayOptions['config'], { sinks }: Services['events']) {
   return sinksOf(config).flatMap(({ name, kind, urls }, index) => {
     const sink = sinks[index];

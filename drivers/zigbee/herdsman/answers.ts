@@ -47,7 +47,7 @@ function until(known: AbortSignal, waiting: Waiting): Promise<unknown> {
   return unless(known, waiting.start().promise).finally(() => waiting.cancel());
 }
 
-/** Of the library: those that wait for a frame of the coordinator. */
+/** Of the library: requests that wait for a frame of the coordinator. */
 export type Waiters = ReadonlyMap<
   number,
   {

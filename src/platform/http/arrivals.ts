@@ -10,6 +10,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { turnOfEventLoop } from '../../../drivers/contract/waiting.ts';
 import type { Clock } from '../clock.ts';
+import { peerOf } from './connection-limits.ts';
 
 /** Between two turns at most. */
 const LOOK_EVERY_MS = 200;
@@ -125,7 +126,7 @@ function openPipelines() {
 
 /** Connections that the kernel has made and the process has not accepted yet: a turn accepts one of them, whatever waits. */
 function openBacklog(earliest: () => number) {
-  /** None of those that wait was made before; undefined: none waits. */
+  /** The oldest connection that waits was not made before this; undefined: none waits. */
   let since: number | undefined;
   let isAccepted = false;
 
@@ -152,8 +153,5 @@ function openBacklog(earliest: () => number) {
   };
 }
 
-/** With TLS, the socket of a request is another object than the accepted one; its port is the same. */
-function keyOf(socket: Socket): Socket | string {
-  const { remoteAddress, remotePort } = socket;
-  return remotePort === undefined ? socket : `${remoteAddress} ${remotePort}`;
-}
+/** The sockets of the unix socket have no port, and are the same object for their requests. */
+const keyOf = (socket: Socket) => (socket.remotePort === undefined ? socket : peerOf(socket));

@@ -61,7 +61,6 @@ type Holders = Map<string, Held>;
 export function limitConnections(server: Server, options: LimitOptions): void {
   const { monotonic } = options.clock;
   const holders: Holders = new Map();
-  /** With TLS, the socket of a request is another object than the accepted one; its port is the same. */
   const byPeer = new Map<string, Connection>();
   const accept = server.listeners('connection');
   server.removeAllListeners('connection');
@@ -94,7 +93,8 @@ export function limitConnections(server: Server, options: LimitOptions): void {
   });
 }
 
-const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
+/** With TLS, the socket of a request is another object than the accepted one; its port is the same. */
+export const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
 
 function hold(holders: Holders, address: string, connection: Connection): void {
   const held = holders.get(address) ?? new Set();

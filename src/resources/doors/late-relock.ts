@@ -26,7 +26,7 @@ export function openLateRelocks(
   standOpen: Pick<StandOpen, 'keepsOpen'>,
 ): LateRelocks {
   const { database, table, locks, closings } = context;
-  /** Keys of those that were undone, and are not stored. */
+  /** Keys of the closings that were undone, and are not stored. */
   const undone = new Set<string>();
   const doorOf = openLastRead<ClosingOrder['door']>(
     (mac) => table.byMac.get(mac),

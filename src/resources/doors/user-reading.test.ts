@@ -90,7 +90,7 @@ it('is given again what it shows otherwise, and the job says what that was', asy
     [3, 'applied'],
     [4, 'waiting'],
   ]);
-  // With what is wanted of those that it has: the driver compares.
+  // With what is wanted of each user that it has: the driver compares.
   const asked = orders('readUsers').map((data) => usersRead.parse(data));
   expect(asked.flatMap(({ wanted }) => wanted.map(({ userId }) => userId))).toEqual([1, 2, 3]);
   expect(asked[0]?.wanted[0]).toMatchObject({ pin: `${PIN}1`, access: { schedules: [{ startHour: 8 }] } });

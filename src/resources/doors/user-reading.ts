@@ -29,7 +29,7 @@ export const ADMINISTRATORS: readonly [Role, ...Role[]] = ['front-desk-admin', '
 const PLACES_DEFAULT = 32;
 /** A lock that sleeps fetches a frame within that time. */
 const FRAME_MS = 8_000;
-/** Users of whom the end of the job names what differed. */
+/** So many users are named at the end of the job, with what differed. */
 const DIFFERING_MAX = 100;
 const TRIES_MAX = 3;
 
