@@ -17,10 +17,9 @@ import {
 import type { LateReplies } from './late-replies.ts';
 import { type Check, FRAME_MAX } from './protocol/frame.ts';
 import type { Command, Reply } from './protocol/messages.ts';
-import { type Examined, examine } from './protocol/reading.ts';
 import { NONCE_LENGTH } from './protocol/secure-channel.ts';
 import { type Effect, forgetDevice, openSession, type Security, type Session } from './protocol/state.ts';
-import { nextRequest, settle } from './protocol/transmission.ts';
+import { type Examined, examine, nextRequest, settle } from './protocol/transmission.ts';
 import {
   decodeVendorReply,
   encodeVendorRequest,

@@ -22,9 +22,9 @@ import {
   type Presence,
   type PresenceOptions,
 } from './presence.ts';
+import type { Alarm } from './protocol/alarms.ts';
 import type { Check } from './protocol/frame.ts';
 import type { Identity, Reply } from './protocol/messages.ts';
-import type { Alarm } from './protocol/reading.ts';
 import { channelOf, type Effect, type Security } from './protocol/state.ts';
 
 export interface Device extends Disposable {

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openLateReplies } from './late-replies.ts';
-import type { Examined } from './protocol/reading.ts';
+import type { Examined } from './protocol/transmission.ts';
 
 const examined = (incidents: Examined['incidents'], foreignAddresses: number[] = []): Examined => ({
   answer: null,

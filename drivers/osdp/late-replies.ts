@@ -4,7 +4,8 @@
  * many incidents as there were misses are no evidence of an attack; one more incident is.
  */
 import type { Clock } from '../contract/driver.ts';
-import type { Examined, Incident } from './protocol/reading.ts';
+import type { Incident } from './protocol/alarms.ts';
+import type { Examined } from './protocol/transmission.ts';
 
 export interface LateReplies {
   /** A request had no reply, nor anything damaged that may have been the reply. `inClear`: its reply is in clear text too. */
@@ -15,7 +16,7 @@ export interface LateReplies {
 
 /** Network buffers of serial device servers keep a reply for seconds; OSDP itself allows 200 ms (5.7). */
 const LATE_FOR_MS = 10_000;
-/** A refusal weighs less by itself where it may be late (reading.ts). */
+/** A refusal weighs less by itself where it may be late (alarms.ts). */
 const UNEXPLAINED: readonly Incident[] = ['lost'];
 /** More misses than a device can have within LATE_FOR_MS. */
 const OWED_MAX = 64;

@@ -13,8 +13,8 @@
 import type { Decrypt, Decrypted } from '../bus/trace.ts';
 import { checksum, crc16, type Frame, parseFrame, SCS } from './protocol/frame.ts';
 import { decodeReply, encodeCommand, type Reply } from './protocol/messages.ts';
-import type { Outstanding } from './protocol/reading.ts';
 import { openReply } from './protocol/secure-channel.ts';
+import type { Outstanding } from './protocol/state.ts';
 import { GATEHOUSE_VENDOR_CODE } from './protocol/vendor-messages.ts';
 
 const KEYSET = 0x75;

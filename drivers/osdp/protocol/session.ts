@@ -33,18 +33,11 @@
  * Steps of state.ts: `again`, another exchange, before which nothing is known of the command that is wanted · `advance`, the next
  * number · `fromZero`, a state from number 0 · `lose`, restart, and a command may have been carried out · `setAside`, the command
  * has its outcome. `outstanding.earlier`: requests before this one that were not answered; the answer may be to one of those, which
- * excuses a refusal (`excused`). Alarms are raised and lowered in reading.ts.
+ * excuses a refusal (`excused`). Alarms are raised and lowered in alarms.ts.
  */
 import { isDeepStrictEqual } from 'node:util';
+import { type Alarm, afterFailure, afterHandshake, afterIncidents } from './alarms.ts';
 import { type Command, type Identity, NAK, type Reply } from './messages.ts';
-import {
-  type Alarm,
-  type Answer,
-  afterFailure,
-  afterHandshake,
-  afterIncidents,
-  type Outstanding,
-} from './reading.ts';
 import {
   type Channel,
   clientCryptogram,
@@ -54,6 +47,7 @@ import {
   sessionKeys,
 } from './secure-channel.ts';
 import {
+  type Answer,
   advance,
   again,
   challengeOf,
@@ -65,6 +59,7 @@ import {
   keyOf,
   lose,
   mayRepeatUnchecked,
+  type Outstanding,
   pendingOf,
   restart,
   type Session,

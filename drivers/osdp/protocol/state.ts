@@ -2,6 +2,7 @@
  * What a session consists of, what it causes, what becomes of a command; and the steps that lead to another state whatever
  * the reply was: the next number, again from 0, the next handshake. The machine is session.ts. Pure.
  */
+import type { AlarmEffect, AlarmLevels } from './alarms.ts';
 import type { Check, Sequence } from './frame.ts';
 import {
   type Capability,
@@ -11,7 +12,6 @@ import {
   type OutputCode,
   type Reply,
 } from './messages.ts';
-import type { AlarmEffect, AlarmLevels, Outstanding } from './reading.ts';
 import { type Channel, DEFAULT_KEY, type SessionKeys } from './secure-channel.ts';
 
 /**
@@ -63,6 +63,29 @@ export type Stage =
   /** `agenda`: what is asked before the next POLL. */
   | { kind: 'online'; channel: Channel | null; agenda: readonly Command[] }
   | { kind: 'cooldown'; exchangesLeft: number };
+
+/** The one command that is on the wire. */
+export interface Outstanding {
+  command: Command;
+  /** A step of the session itself, which no one asked for. */
+  isOwn: boolean;
+  sequence: Sequence;
+  bytes: Uint8Array;
+  sent: number;
+  /** Requests before this transmission whose replies may still come: a refusal may be of one of them. */
+  earlier: number;
+  /** null: sent without a session, so its answer comes without. */
+  seal: { keys: SessionKeys; commandMac: Uint8Array } | null;
+}
+
+export type Answer =
+  | { kind: 'busy' }
+  /** `isProven` false: within a session, and no one signed it. */
+  | { kind: 'nak'; code: number; isProven: boolean }
+  /** `value` of the security block, in the handshake. */
+  | { kind: 'reply'; reply: Reply; value: number | null }
+  /** Of this device and to this command, but malformed, or no answer that the command can have. */
+  | { kind: 'nonsense' };
 
 export interface Session {
   readonly options: SessionOptions;
@@ -251,29 +274,4 @@ export function settledOn({ options, ...session }: Session, base: BaseKey): Sess
     ...session,
     options: { ...options, security: { secure: 'required', key: keyOf(security, base) } },
   };
-}
-
-/** undefined: the command that is wanted may be sent. */
-export function ownCommand(
-  { stage, options }: Session,
-  wanted: Command,
-  nonce: Uint8Array,
-): Command | undefined {
-  switch (stage.kind) {
-    case 'idRequest':
-    case 'idCheck':
-    case 'idConfirm':
-    case 'cooldown':
-      return { kind: 'ID' };
-    case 'capabilities':
-      return { kind: 'CAP' };
-    case 'challenge':
-      return { kind: 'CHLNG', nonce };
-    case 'serverCryptogram':
-      return { kind: 'SCRYPT', cryptogram: stage.cryptogram };
-    case 'keySet':
-      return options.security.secure === 'off' ? undefined : { kind: 'KEYSET', key: options.security.key };
-    case 'online':
-      return wanted.kind === 'POLL' ? stage.agenda[0] : undefined;
-  }
 }

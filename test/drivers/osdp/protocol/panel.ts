@@ -1,6 +1,5 @@
 /** For tests: a session that is worked as a driver works it, over a wire that is a function. */
 import type { Command } from '../../../../drivers/osdp/protocol/messages.ts';
-import { examine } from '../../../../drivers/osdp/protocol/reading.ts';
 import {
   type Effect,
   type Outcome,
@@ -9,7 +8,7 @@ import {
   type SessionOptions,
   type Stage,
 } from '../../../../drivers/osdp/protocol/state.ts';
-import { nextRequest, settle } from '../../../../drivers/osdp/protocol/transmission.ts';
+import { examine, nextRequest, settle } from '../../../../drivers/osdp/protocol/transmission.ts';
 
 /** What comes back for what is sent; undefined: nothing. */
 export type Wire = (request: Uint8Array) => Uint8Array | undefined;
