@@ -1,31 +1,26 @@
 /**
  * The session with one device: the pure machine (protocol/session.ts), worked over the bus. A poll and an order of the bus are
- * each one exchange: it sends what the machine has to send. Commands wait in a queue (command-queue.ts), and the
+ * each one exchange: it sends what the machine has to send. Commands wait in a queue, and the
  * one on the wire is finished before the next begins: to abandon it would end the session.
  */
 import { randomBytes } from 'node:crypto';
 import type { Bus } from '../bus/bus.ts';
 import type { Attempt, Exchange, OrderClass, Reading } from '../bus/exchange.ts';
 import { type Clock, DriverError, type DriverErrorCode } from '../contract/driver.ts';
-import {
-  type CommandQueue,
-  endedBy,
-  nakText,
-  openCommandQueue,
-  type QueuedCommand,
-} from './command-queue.ts';
 import type { LateReplies } from './late-replies.ts';
 import { type Check, FRAME_MAX } from './protocol/frame.ts';
-import type { Command, Reply } from './protocol/messages.ts';
+import { type Command, nakText, type Reply } from './protocol/messages.ts';
 import { NONCE_LENGTH } from './protocol/secure-channel.ts';
-import { type Effect, forgetDevice, openSession, type Security, type Session } from './protocol/state.ts';
-import { type Examined, examine, nextRequest, settle } from './protocol/transmission.ts';
 import {
-  decodeVendorReply,
-  encodeVendorRequest,
-  type VendorReply,
-  type VendorRequest,
-} from './protocol/vendor-messages.ts';
+  type Effect,
+  forgetDevice,
+  isQuestion,
+  type Outcome,
+  openSession,
+  type Security,
+  type Session,
+} from './protocol/state.ts';
+import { type Examined, examine, nextRequest, settle } from './protocol/transmission.ts';
 
 export interface Asking {
   class: OrderClass;
@@ -245,12 +240,12 @@ function openCommandExchanges(
     };
     const order = { class: orderClass, deadline, attempts: 1, observe };
     const either = AbortSignal.any([signal, queued.over]);
-    while (!queued.isSettled) {
+    while (!queued.over.aborted) {
       isBusy = false;
       try {
         await bus.exchange(exchange(), order, either);
       } catch (error) {
-        if (queued.isSettled) return;
+        if (queued.over.aborted) return;
         const code = error instanceof DriverError && !signal.aborted ? error.code : undefined;
         const isLeftAlone = code === 'DEVICE_OFFLINE' && !isGone();
         // A poll that probes the device carries the command too. A busy device has done nothing yet, and is asked again.
@@ -259,7 +254,7 @@ function openCommandExchanges(
           await clock.sleep(Math.min(LEFT_ALONE_MS, Math.ceil(left)), either).catch(() => undefined);
         else if (code === undefined || !MISSES.includes(code)) throw endedBy(queued, error, signal);
       }
-      if (!queued.isSettled && isCoolingDown())
+      if (!queued.over.aborted && isCoolingDown())
         throw endedBy(queued, new DriverError('DEVICE_OFFLINE', 'it has no secure channel'), signal);
     }
   };
@@ -290,21 +285,112 @@ function readingOf({ answer, fault }: Examined): Reading<null> {
     : { kind: 'reply', reply: null };
 }
 
-type Answer<Kind> = VendorReply & { kind: Kind };
+// The commands that wait for the device, and the outcome of each.
 
-/**
- * Asks a device of ours for what OSDP itself has no message for (protocol/vendor-messages.ts). Throws a DriverError; REFUSED also when the device
- * knows no such message.
- */
-export async function askVendor<Kind extends 'status' | 'settings' | 'product'>(
-  session: Pick<DeviceSession, 'ask'>,
-  request: VendorRequest,
-  kind: Kind,
-  asking: Asking,
-): Promise<Answer<Kind>> {
-  const reply = decodeVendorReply(await session.ask(encodeVendorRequest(request), asking));
-  if (reply?.kind === kind) return reply as Answer<Kind>;
-  if (reply?.kind === 'refused')
-    throw new DriverError('REFUSED', `the device does not take it (reason ${reply.reason})`);
-  throw new DriverError('BAD_REPLY', 'the device answered something else than it was asked');
+interface QueuedCommand {
+  readonly command: Command;
+  readonly class: OrderClass;
+  /** Monotonic milliseconds. After it the command is not sent, not even in the exchange of a poll. */
+  readonly deadline: number;
+  /** It was on the wire at least once. */
+  sent: boolean;
+  /** Resolves with the answer; rejects with a DriverError. */
+  readonly result: Promise<Reply>;
+  /** Fires when `result` is settled. */
+  readonly over: AbortSignal;
+  settle(result: Promise<Reply>): void;
+}
+
+interface CommandQueue {
+  /** Throws BUSY. */
+  add(command: Command, asking: { class: OrderClass; deadline: number }): QueuedCommand;
+  remove(queued: QueuedCommand): void;
+  /** The entry of this command object; undefined where the command is none of the queue. */
+  of(command: Command | undefined): QueuedCommand | undefined;
+  /** The entry to send next; entries past their deadline are skipped. `now`: monotonic milliseconds. */
+  first(now: number): QueuedCommand | undefined;
+  finish(queued: QueuedCommand, outcome: Outcome): void;
+  /** The session has ended: commands that were sent in it may have been carried out, so they end OUTCOME_UNKNOWN. */
+  abandonSent(): void;
+  /** The device is gone: ends all commands. Those that were not sent reject with `reason`. */
+  dismiss(reason: DriverError): void;
+}
+
+/** Commands of one class. More of them come from a fault of the caller. */
+const QUEUE_MAX = 16;
+
+function openCommandQueue(): CommandQueue {
+  let waiting: readonly QueuedCommand[] = [];
+
+  function remove(queued: QueuedCommand): void {
+    waiting = waiting.filter((one) => one !== queued);
+  }
+
+  function finish(queued: QueuedCommand, outcome: Outcome): void {
+    if (outcome.kind === 'again' || outcome.kind === 'silent') return;
+    remove(queued);
+    queued.settle(resultOf(outcome));
+  }
+
+  return {
+    remove,
+    finish,
+    add(command, { class: orderClass, deadline }) {
+      if (waiting.filter((one) => one.class === orderClass).length >= QUEUE_MAX)
+        throw new DriverError('BUSY', 'too many commands wait for this device');
+      const { promise, resolve } = Promise.withResolvers<Reply>();
+      const over = new AbortController();
+      const queued: QueuedCommand = {
+        command,
+        class: orderClass,
+        deadline,
+        sent: false,
+        result: promise,
+        over: over.signal,
+        settle(result) {
+          // Without a handler, a rejection after the caller has left would end the process.
+          result.catch(() => undefined);
+          resolve(result);
+          over.abort();
+        },
+      };
+      const before = waiting.filter((one) => orderClass !== 'command' || one.class === 'command');
+      waiting = [...before, queued, ...waiting.filter((one) => !before.includes(one))];
+      return queued;
+    },
+    of: (command) => waiting.find((one) => one.command === command),
+    first: (now) => waiting.find(({ deadline }) => now < deadline),
+    abandonSent() {
+      for (const queued of waiting.filter(({ sent }) => sent)) finish(queued, { kind: 'unknown' });
+    },
+    dismiss(reason) {
+      for (const queued of waiting) {
+        if (queued.sent) finish(queued, { kind: 'unknown' });
+        else queued.settle(Promise.reject(reason));
+      }
+      waiting = [];
+    },
+  };
+}
+
+/** The error for the caller of a command that will not be sent again. */
+function endedBy({ sent, command }: QueuedCommand, error: unknown, signal: AbortSignal): unknown {
+  if (sent && !isQuestion(command))
+    return new DriverError('OUTCOME_UNKNOWN', 'it was sent, and no answer came', { cause: error });
+  return signal.aborted
+    ? new DriverError('DEADLINE_PASSED', 'nothing was sent in time', { cause: error })
+    : error;
+}
+
+async function resultOf(outcome: Outcome): Promise<Reply> {
+  switch (outcome.kind) {
+    case 'answered':
+      return outcome.reply;
+    case 'refused':
+      throw new DriverError('REFUSED', nakText(outcome.code));
+    case 'unknown':
+      throw new DriverError('OUTCOME_UNKNOWN', 'it was sent, and the session was lost before the answer');
+    default:
+      throw new DriverError('BAD_REPLY', 'the device answered what is no answer to it');
+  }
 }

@@ -1,15 +1,18 @@
 /** What is known of one device, what follows from what it says, and the report of it. */
-import type { Clock } from '../contract/driver.ts';
+import type { Clock, DriverLog } from '../contract/driver.ts';
 import type { CredentialEvent } from '../contract/rs485.ts';
 import {
   OUTPUT_PINS,
   type Rs485Carries,
   type Rs485Report,
   type Rs485Settings,
+  SESSION_FAULTS,
+  type SessionFault,
 } from '../contract/settings.ts';
 import { carriesOf, unsupportedOf } from '../rs485/carries.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { type Inputs, openInputs } from './inputs.ts';
+import type { Alarm } from './protocol/alarms.ts';
 import { type Capability, type Identity, type Reply, timerTenths } from './protocol/messages.ts';
 import { GATEHOUSE_VENDOR_CODE, type VendorReply, type VendorStatus } from './protocol/vendor-messages.ts';
 
@@ -51,12 +54,23 @@ export interface DeviceState {
   setOurs(isOurs: boolean): void;
   /** It has other settings than it showed last. */
   hasOtherSettings(): boolean;
+  /** What is wrong with the wire to it: published when it begins and when it ends. */
+  alarm(alarm: Alarm, raised: boolean): void;
+  /** Another session says what is wrong with it. */
+  clearAlarms(): void;
+  /** Those that are raised now. */
+  alarms(): readonly Alarm[];
+  /** Why there is no session with it, though it answers. */
+  sessionFault(): SessionFault | null;
   report(more: SessionFacts): Rs485Report | undefined;
 }
 
 export interface StateOptions {
   address: number;
   clock: Clock;
+  log: DriverLog;
+  /** The hwId that is expected at the address. */
+  expected(): string | undefined;
   addEvent(event: DeviceEvent): void;
 }
 
@@ -99,55 +113,25 @@ interface Facts {
 }
 
 export function openDeviceState(options: StateOptions): DeviceState {
-  const { addEvent } = options;
+  const { address, log, expected, addEvent } = options;
   let facts: Facts | undefined;
+  const alarms = new Set<Alarm>();
+  const hwId = () => facts && hwIdOf(facts.identity);
 
-  function alarm(hwId: string, name: 'tamper' | 'supply', before: boolean | undefined, now: boolean): void {
-    if (now !== (before ?? false)) addEvent({ kind: 'alarm', hwId, alarm: name, raised: now });
-  }
-
-  function heard(known: Facts, reply: Reply, askedAt: number): void {
-    const hwId = hwIdOf(known.identity);
-    switch (reply.kind) {
-      case 'LSTATR':
-        alarm(hwId, 'tamper', known.local?.tamper, reply.tamper);
-        alarm(hwId, 'supply', known.local?.powerFault, reply.powerFault);
-        known.local = reply;
-        break;
-      case 'ISTATR':
-        known.inputs.levels(reply.inputs, known.settings?.settings, known.quietAt);
-        known.inputsAt = askedAt;
-        break;
-      case 'OSTATR':
-        known.outputs = reply.outputs;
-        known.outputsAt = askedAt;
-        break;
-      case 'RAW':
-      case 'KEYPAD':
-        addEvent({ kind: 'credential', hwId, since: known.quietAt, ...credentialOf(reply) });
-        break;
-      default:
-    }
-  }
-
-  function madeKnown(known: Facts, reply: VendorReply): void {
-    if (reply.kind === 'product') known.product = reply;
-    if (reply.kind === 'settings') {
-      const remembered = known.settings?.settings.useInputPinMemory;
-      if (remembered === false) known.inputs.startCounters();
-      known.settings = reply;
-    }
-    if (reply.kind === 'status') {
-      const { status: before } = known;
-      const { bootCount, inputEdges } = reply.status;
-      if (before && before.bootCount !== bootCount) known.inputs.forgetCounters();
-      known.inputs.counters(inputEdges, known.settings?.settings);
-      known.status = reply.status;
-    }
+  function alarm(name: Alarm, raised: boolean): void {
+    if (alarms.has(name) === raised) return;
+    if (raised) alarms.add(name);
+    else alarms.delete(name);
+    const known = hwId() ?? expected();
+    log.warn(
+      { address, hwId: known, alarm: name, raised },
+      raised ? 'the wire to a device is suspect' : 'the wire to a device is suspect no more',
+    );
+    if (known !== undefined) addEvent({ kind: 'alarm', hwId: known, alarm: name, raised });
   }
 
   return {
-    hwId: () => facts && hwIdOf(facts.identity),
+    hwId,
     isOurs: () => facts?.isOurs === true,
     outputs: () => facts?.outputs,
     isReadOff: (output, since) => facts?.outputs?.[output] === 0 && (facts.outputsAt ?? 0) >= since,
@@ -174,10 +158,10 @@ export function openDeviceState(options: StateOptions): DeviceState {
       if (facts) facts.quietAt = askedAt;
     },
     heard(reply, askedAt) {
-      if (facts) heard(facts, reply, askedAt);
+      if (facts) takeReply(facts, reply, askedAt, addEvent);
     },
     madeKnown(reply) {
-      if (facts) madeKnown(facts, reply);
+      if (facts) takeVendorReply(facts, reply);
     },
     setOurs(isOurs) {
       if (facts) facts.isOurs = isOurs;
@@ -185,8 +169,57 @@ export function openDeviceState(options: StateOptions): DeviceState {
     keep(settings, settingsVersion) {
       if (facts) facts.settings = { settings, settingsVersion };
     },
-    report: (more) => facts && reportOf(facts, options.address, more),
+    alarm,
+    clearAlarms() {
+      for (const name of [...alarms]) alarm(name, false);
+    },
+    alarms: () => [...alarms],
+    sessionFault: () => SESSION_FAULTS.find((fault) => alarms.has(fault)) ?? null,
+    report: (more) => facts && reportOf(facts, address, more),
   };
+}
+
+function takeReply(known: Facts, reply: Reply, askedAt: number, addEvent: StateOptions['addEvent']): void {
+  const hwId = hwIdOf(known.identity);
+  const fault = (alarm: 'tamper' | 'supply', before = false, raised = false) => {
+    if (raised !== before) addEvent({ kind: 'alarm', hwId, alarm, raised });
+  };
+  switch (reply.kind) {
+    case 'LSTATR':
+      fault('tamper', known.local?.tamper, reply.tamper);
+      fault('supply', known.local?.powerFault, reply.powerFault);
+      known.local = reply;
+      break;
+    case 'ISTATR':
+      known.inputs.levels(reply.inputs, known.settings?.settings, known.quietAt);
+      known.inputsAt = askedAt;
+      break;
+    case 'OSTATR':
+      known.outputs = reply.outputs;
+      known.outputsAt = askedAt;
+      break;
+    case 'RAW':
+    case 'KEYPAD':
+      addEvent({ kind: 'credential', hwId, since: known.quietAt, ...credentialOf(reply) });
+      break;
+    default:
+  }
+}
+
+function takeVendorReply(known: Facts, reply: VendorReply): void {
+  if (reply.kind === 'product') known.product = reply;
+  if (reply.kind === 'settings') {
+    const remembered = known.settings?.settings.useInputPinMemory;
+    if (remembered === false) known.inputs.startCounters();
+    known.settings = reply;
+  }
+  if (reply.kind === 'status') {
+    const { status: before } = known;
+    const { bootCount, inputEdges } = reply.status;
+    if (before && before.bootCount !== bootCount) known.inputs.forgetCounters();
+    known.inputs.counters(inputEdges, known.settings?.settings);
+    known.status = reply.status;
+  }
 }
 
 function factsOf(identity: Identity, { clock, addEvent }: StateOptions): Facts {

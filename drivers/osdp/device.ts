@@ -1,31 +1,23 @@
 /**
- * One polled device. It is connected from the moment when its session is online and everything was read in it, until it is
- * silent for too long. Its policy says which security it must have; only a pairing window allows less (maintenance.ts).
+ * One polled device. It is connected from the moment when its session is online and everything was read in it (readout.ts), until it
+ * is silent for too long. Its policy says which security it must have (policy.ts); only a pairing window allows less (pairing.ts).
  */
 
 import type { Bus } from '../bus/bus.ts';
 import type { Poll } from '../bus/exchange.ts';
 import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
-import type { Clock, DriverLog } from '../contract/driver.ts';
-import { type Rs485Report, SESSION_FAULTS } from '../contract/settings.ts';
-import type { DeviceEvent } from '../rs485/event-queue.ts';
+import type { Rs485Report } from '../contract/settings.ts';
 import { assertAlone, MEET_EVERY_MS } from '../rs485/registry.ts';
 import { type AddressConflict, openAddressConflict } from './address-conflict.ts';
 import { type DeviceSession, openDeviceSession } from './device-session.ts';
-import { type DeviceState, hwIdOf, openDeviceState } from './device-state.ts';
+import { type DeviceState, hwIdOf, openDeviceState, type StateOptions } from './device-state.ts';
 import type { LateReplies } from './late-replies.ts';
 import { openEnforcement, type Policy, provenPending, securityOf } from './policy.ts';
-import {
-  type DeviceReadout,
-  openDeviceReadout,
-  openPresence,
-  type Presence,
-  type PresenceOptions,
-} from './presence.ts';
 import type { Alarm } from './protocol/alarms.ts';
 import type { Check } from './protocol/frame.ts';
 import type { Identity, Reply } from './protocol/messages.ts';
 import { channelOf, type Effect, type Security } from './protocol/state.ts';
+import { type DeviceReadout, openDeviceReadout } from './readout.ts';
 
 export interface Device extends Disposable {
   readonly address: number;
@@ -66,20 +58,22 @@ export interface PairingListener {
   refused(): void;
 }
 
-export interface DeviceOptions
-  extends Omit<PresenceOptions, 'state' | 'security' | 'sessionFault' | 'provenKey' | 'exchanged'> {
+export interface DeviceOptions extends StateOptions {
   check: Check;
   policy: Policy;
   everyMs: number;
   bus: Pick<Bus, 'exchange'>;
   lateReplies: LateReplies;
-  clock: Clock;
-  log: DriverLog;
   /** Fires when the driver closes. */
   closing: AbortSignal;
-  /** The hwId that is expected here. */
-  expected(): string | undefined;
-  addEvent(event: DeviceEvent): void;
+  pulse(): Rs485Report['pulse'];
+  /** Takes the name for this device; false: another one that is connected has it. */
+  claim(hwId: string): boolean;
+  /** Another one that is connected has the name. */
+  isTaken(hwId: string): boolean;
+  reportState(report: Rs485Report): void;
+  /** It is connected no more. */
+  lost(): void;
 }
 
 /** A device that receives no command for 8 s ends its session (SIA OSDP 2.2, 5.7); some commands may be lost. */
@@ -93,12 +87,8 @@ export function openDevice(options: DeviceOptions): Device {
   let pairing: PairingListener | undefined;
   const conflict = openAddressConflict();
   const { isLooking, policy, unproven, isAway, ...held } = openEnforcement(first, begin, () => session);
-  const alarms = openSecurityAlarmEvents(options, state);
-  const presence = openPresence({
-    ...options,
-    state,
+  const presence = openPresence(options, state, {
     security: () => securityNow(session, policy(), isLooking()),
-    sessionFault: () => SESSION_FAULTS.find((fault) => alarms.raised().includes(fault)) ?? null,
     provenKey: () => provenPending(session.state(), policy()),
     exchanged() {
       session.dismiss();
@@ -109,7 +99,6 @@ export function openDevice(options: DeviceOptions): Device {
   const parts: Parts = {
     state,
     presence,
-    alarms,
     conflict,
     isLooking,
     pairing: () => pairing,
@@ -143,7 +132,7 @@ export function openDevice(options: DeviceOptions): Device {
   const readout = openDeviceReadout(options, state, session, presence);
 
   function begin(security: Security): void {
-    alarms.clear();
+    state.clearAlarms();
     session.begin(security);
     readout.end();
     presence.disconnect();
@@ -159,7 +148,7 @@ export function openDevice(options: DeviceOptions): Device {
     report,
     isGone,
     connected: presence.connected,
-    alarms: alarms.raised,
+    alarms: state.alarms,
     poll: openPoll(options, session, isLooking),
     onPairing(listener) {
       pairing = listener;
@@ -177,7 +166,6 @@ export function openDevice(options: DeviceOptions): Device {
 interface Parts {
   state: DeviceState;
   presence: Presence;
-  alarms: SecurityAlarmEvents;
   conflict: AddressConflict;
   isLooking(): boolean;
   pairing(): PairingListener | undefined;
@@ -187,7 +175,7 @@ interface Parts {
 }
 
 function openEffects({ address, log }: Pick<DeviceOptions, 'address' | 'log'>, parts: Parts) {
-  const { state, presence, alarms, conflict, isLooking, pairing, readout, unproven } = parts;
+  const { state, presence, conflict, isLooking, pairing, readout, unproven } = parts;
   function heard(reply: Reply, askedAt: number): void {
     state.heard(reply, askedAt);
     if (reply.kind === 'ISTATR') readout().inputsChanged();
@@ -195,7 +183,7 @@ function openEffects({ address, log }: Pick<DeviceOptions, 'address' | 'log'>, p
   }
 
   function alarmed(alarm: Alarm, raised: boolean): void {
-    alarms.set(alarm, raised);
+    state.alarm(alarm, raised);
     presence.report();
     if (alarm === 'keyRefused' && raised) pairing()?.refused();
   }
@@ -204,7 +192,7 @@ function openEffects({ address, log }: Pick<DeviceOptions, 'address' | 'log'>, p
   function claimed(identity: Identity): void {
     conflict.identified(hwIdOf(identity));
     const isDuplicate = conflict.isDuplicate();
-    if (isLooking() && isDuplicate !== alarms.raised().includes('duplicateAddress'))
+    if (isLooking() && isDuplicate !== state.alarms().includes('duplicateAddress'))
       alarmed('duplicateAddress', isDuplicate);
     // While two identities alternate, neither counts as the device of this address.
     if (!isDuplicate) presence.identified(identity, true);
@@ -228,12 +216,9 @@ function openEffects({ address, log }: Pick<DeviceOptions, 'address' | 'log'>, p
   };
 }
 
-function warningOf(
-  address: number,
-  { state, presence, alarms, conflict, ...parts }: Parts,
-): BusWarning | undefined {
+function warningOf(address: number, { state, presence, conflict, ...parts }: Parts): BusWarning | undefined {
   const hwId = state.hwId();
-  const raised = alarms.raised();
+  const raised = state.alarms();
   const isLooking = parts.isLooking();
   if (raised.includes('duplicateAddress')) return busWarning('ADDRESS_TWICE', { address });
   if (conflict.isGarbled()) return busWarning('ADDRESS_UNREADABLE', { address });
@@ -258,6 +243,109 @@ function securityNow(
   return policy.kind === 'off' ? 'clear' : 'none';
 }
 
+// Whether it is connected, under which name, and what is reported of it.
+
+interface Presence extends Pick<Device, 'connected' | 'isGone' | 'report'> {
+  /** Everything was read in its session. False: another device that is connected has its name. */
+  connect(): boolean;
+  disconnect(): void;
+  /** After each exchange: whether it answered, and whether a session stands. After some time without it counts as gone. */
+  exchanged(answered: boolean, isOnline: boolean): void;
+  /** `hearsay`: anybody may have said it. */
+  identified(identity: Identity, hearsay: boolean): void;
+  /** Another device that is connected has its name. */
+  isConflict(): boolean;
+}
+
+/** How the device is held to its policy, for what is reported of it. */
+interface Held {
+  security(): NonNullable<Rs485Report['security']>;
+  /** Names the pending key, once the session that stands proves it. */
+  provenKey(): string | undefined;
+  /** Another device is where one was that is known. */
+  exchanged(): void;
+}
+
+/** A device that is not heard of inside a session for so long is off-line (5.7). */
+const OFFLINE_AFTER_MS = 8_000;
+/** More than the bad luck of a bad wire: it is asked half a dozen times meanwhile. */
+const GONE_AFTER_MS = 1_500;
+
+function openPresence(options: DeviceOptions, state: DeviceState, held: Held): Presence {
+  const { address, clock, log } = options;
+  let connected = false;
+  let isConflict = false;
+  let withoutSince: number | undefined;
+  let silentSince: number | undefined = Number.NEGATIVE_INFINITY;
+  let reported = '';
+
+  function report(again = false): void {
+    const provenKey = held.provenKey();
+    const whole = state.report({
+      connected,
+      security: held.security(),
+      sessionFault: isGone() ? null : state.sessionFault(),
+      pulse: connected ? options.pulse() : null,
+      ...(provenKey !== undefined && { provenKey }),
+    });
+    // A device that only claims a name proves nothing about the device that has it.
+    if (!whole || (!connected && options.isTaken(whole.hwId))) return;
+    const { readAt: _, ...facts } = whole;
+    const text = JSON.stringify(facts);
+    if (text === reported && !again) return;
+    reported = text;
+    options.reportState(whole);
+  }
+
+  function disconnect(): void {
+    if (!connected) return;
+    connected = false;
+    options.lost();
+    report();
+  }
+
+  const isGone = () => silentSince !== undefined && clock.monotonic() - silentSince >= GONE_AFTER_MS;
+  return {
+    isGone,
+    report,
+    disconnect,
+    connected: () => connected,
+    isConflict: () => isConflict,
+    connect() {
+      const hwId = state.hwId();
+      if (hwId === undefined) return false;
+      isConflict = !options.claim(hwId);
+      if (isConflict) return false;
+      connected = true;
+      report();
+      return true;
+    },
+    exchanged(answered, isOnline) {
+      silentSince = answered ? undefined : (silentSince ?? clock.monotonic());
+      withoutSince = isOnline ? undefined : (withoutSince ?? clock.monotonic());
+      const isLost = withoutSince !== undefined && clock.monotonic() - withoutSince >= OFFLINE_AFTER_MS;
+      if (isLost || isGone()) disconnect();
+    },
+    identified(identity, hearsay) {
+      // A name in clear text does not move a device from its address.
+      if (hearsay && connected) return;
+      const gone = state.report({ connected: false, security: 'none', sessionFault: null, pulse: null });
+      const isOther = state.meet(identity);
+      if (isOther && gone) held.exchanged();
+      if (isOther && gone && connected) {
+        connected = false;
+        options.lost();
+        options.reportState({ ...gone, levels: {} });
+        log.warn(
+          { address, before: gone.hwId, now: hwIdOf(identity) },
+          'another device answers where one was',
+        );
+      }
+      if (!connected) report();
+    },
+  };
+}
+
 function openPoll(options: DeviceOptions, session: DeviceSession, isLooking: () => boolean): Poll {
   const { address } = options;
   const everyMs = Math.min(options.everyMs, KEPT_EVERY_MS);
@@ -277,43 +365,8 @@ function openPoll(options: DeviceOptions, session: DeviceSession, isLooking: () 
       hurries = 'reply' in outcome;
       session.conclude();
     },
-    // Three misses do not end a session: a command that was sent in it may still be answered (presence.ts).
+    // Three misses do not end a session: a command that was sent in it may still be answered (OFFLINE_AFTER_MS).
     alive: session.conclude,
-  };
-}
-
-interface SecurityAlarmEvents {
-  set(alarm: Alarm, raised: boolean): void;
-  /** Another session says what is wrong with it. */
-  clear(): void;
-  raised(): readonly Alarm[];
-}
-
-/** What is wrong with the wire to one device, published when it begins and when it ends. */
-function openSecurityAlarmEvents(
-  { address, log, addEvent, expected }: DeviceOptions,
-  state: DeviceState,
-): SecurityAlarmEvents {
-  const names = new Set<Alarm>();
-
-  function set(alarm: Alarm, raised: boolean): void {
-    if (names.has(alarm) === raised) return;
-    if (raised) names.add(alarm);
-    else names.delete(alarm);
-    const hwId = state.hwId() ?? expected();
-    log.warn(
-      { address, hwId, alarm, raised },
-      raised ? 'the wire to a device is suspect' : 'the wire to a device is suspect no more',
-    );
-    if (hwId !== undefined) addEvent({ kind: 'alarm', hwId, alarm, raised });
-  }
-
-  return {
-    set,
-    clear() {
-      for (const alarm of [...names]) set(alarm, false);
-    },
-    raised: () => [...names],
   };
 }
 

@@ -28,13 +28,13 @@ import {
   type Until,
 } from '../rs485/link.ts';
 import type { Device } from './device.ts';
-import { askVendor } from './device-session.ts';
 import { type Devices, openDevices } from './devices.ts';
 import { openFiles } from './files.ts';
 import { type OsdpOptions, osdpOptions } from './options.ts';
 import { probeAddress } from './probe.ts';
 import { sendersOf } from './protocol/frame.ts';
 import { openFeedback, showAtReader } from './reader-show.ts';
+import { askVendor } from './readout.ts';
 import { openDecrypt, redactKeys } from './trace.ts';
 
 /** Silence before a message (5.7). */

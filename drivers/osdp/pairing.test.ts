@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import type { Device } from './device.ts';
-import { pairDevice } from './maintenance.ts';
+import { pairDevice } from './pairing.ts';
 
 /** Takes no key, and knows whether its window is open. */
 function silentDevice() {

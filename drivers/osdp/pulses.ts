@@ -9,10 +9,11 @@ import type { Rs485Report } from '../contract/settings.ts';
 import { openMutex } from '../rs485/mutex.ts';
 import { openPulseEnds, type PulseEnds } from '../rs485/pulse-ends.ts';
 import { assertAloneInClear, type Device } from './device.ts';
-import { type Asking, askVendor } from './device-session.ts';
+import type { Asking } from './device-session.ts';
 import { type DeviceState, effectiveMs } from './device-state.ts';
 import { type Command, OUTPUT, timerTenths } from './protocol/messages.ts';
 import { channelOf } from './protocol/state.ts';
+import { askVendor } from './readout.ts';
 
 export interface Pulses {
   /** Throws a DriverError. */

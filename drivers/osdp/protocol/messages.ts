@@ -169,6 +169,22 @@ export const NAK = {
   record: 9,
 } as const;
 
+const NAK_TEXTS: Record<number, string> = {
+  [NAK.check]: 'the check was wrong',
+  [NAK.length]: 'the length was wrong',
+  [NAK.unknownCommand]: 'it does not know the command',
+  [NAK.sequence]: 'the number was wrong',
+  [NAK.securityBlock]: 'it does not take this security',
+  [NAK.securityRequired]: 'it wants a secure channel',
+  [NAK.biometricType]: 'it does not know this type of biometric',
+  [NAK.biometricFormat]: 'it does not know this format of biometric',
+  [NAK.record]: 'it cannot do what the command says',
+};
+
+export function nakText(code: number): string {
+  return `the device says no: ${NAK_TEXTS[code] ?? 'for a reason of its own'} (NAK ${code})`;
+}
+
 export interface FileStatus {
   /** Other commands may come between. */
   interleave: boolean;
