@@ -122,6 +122,8 @@ export type EndPulse = z.infer<typeof endPulse>;
 
 export const watchdogTest = z.strictObject({ hwId, relay: pulse.shape.relay });
 export type WatchdogTest = z.infer<typeof watchdogTest>;
+/** So often a test lets it run out: the second time shows that one which has run out can be armed again. */
+export const WATCHDOG_EXPIRIES = 2;
 export const watchdogTested = z.object({
   relay: z.int(),
   /** Without a request, before the relay was looked at. */

@@ -1,7 +1,8 @@
 /** What is reported of a module. */
 import { INPUT_PINS, OUTPUT_PINS, type Rs485Carries, type Rs485Report } from '../contract/settings.ts';
 import { carriesOf } from '../rs485/carries.ts';
-import { proofOf, type Unfed } from '../rs485/watchdog-feed.ts';
+import type { Unfed } from '../rs485/watchdog-feed.ts';
+import { proofOf } from '../rs485/watchdog-proof.ts';
 import type { Pins } from './messages.ts';
 import type { ModuleType } from './module-types.ts';
 import type { Known } from './scripts.ts';

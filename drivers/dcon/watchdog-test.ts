@@ -5,7 +5,7 @@
  */
 import { DriverError } from '../contract/driver.ts';
 import type { Polling } from '../rs485/registry.ts';
-import { proveWatchdog } from '../rs485/watchdog-feed.ts';
+import { proveWatchdog } from '../rs485/watchdog-proof.ts';
 import { aa } from './messages.ts';
 import type { ModuleType } from './module-types.ts';
 import { pulsable } from './outputs.ts';

@@ -29,7 +29,7 @@ import { type Commands, commonCommands, executing, runLink, type Until } from '.
 import { openMutex } from '../rs485/mutex.ts';
 import { type Member, openPolling, openRegistry, type Registry } from '../rs485/registry.ts';
 import { openRelayFaults } from '../rs485/relay-faults.ts';
-import { underTest } from '../rs485/watchdog-feed.ts';
+import { underTest } from '../rs485/watchdog-proof.ts';
 import { ASCII_LONGEST, asciiBus, rtuOf } from './ascii.ts';
 import { type Device, openDevice } from './device.ts';
 import { sendersOf } from './frame.ts';

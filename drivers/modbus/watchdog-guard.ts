@@ -5,13 +5,8 @@
 import { type Exchange, whenRead } from '../bus/exchange.ts';
 import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
 import type { Clock, Plain } from '../contract/driver.ts';
-import {
-  openWatchdogFeed,
-  openWatchdogPauses,
-  proofOf,
-  RUN_OUT_SHARE,
-  type Unfed,
-} from '../rs485/watchdog-feed.ts';
+import { openWatchdogFeed, openWatchdogPauses, RUN_OUT_SHARE, type Unfed } from '../rs485/watchdog-feed.ts';
+import { proofOf } from '../rs485/watchdog-proof.ts';
 import { offUnlessLive, releaseWhenOpen, type Step, step, writeStep } from './contact-steps.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { write } from './messages.ts';

@@ -8,7 +8,7 @@ import { type Clock, DriverError } from '../contract/driver.ts';
 import type { WatchdogTest, WatchdogTested } from '../contract/rs485.ts';
 import type { Mutex } from '../rs485/mutex.ts';
 import type { Polling } from '../rs485/registry.ts';
-import { proveWatchdog } from '../rs485/watchdog-feed.ts';
+import { proveWatchdog } from '../rs485/watchdog-proof.ts';
 import { releaseSteps } from './contact-steps.ts';
 import type { Device } from './device.ts';
 import type { LivePulses } from './live-pulses.ts';

@@ -1,11 +1,9 @@
 /**
- * The host watchdog of a device: when it was fed last, as its answers prove, and what a proof of it holds for. One that runs out while
- * the gateway pauses shows that nowhere on some products, and protects no pulse until it is armed again.
+ * The host watchdog of a device: when it was fed last, as its answers prove. One that runs out while the gateway pauses shows that
+ * nowhere on some products, and protects no pulse until it is armed again.
  */
-
-import { createHash } from 'node:crypto';
 import type { Exchange } from '../bus/exchange.ts';
-import { type Clock, DriverError, type Plain } from '../contract/driver.ts';
+import type { Clock } from '../contract/driver.ts';
 
 /** Of its time: the rest is for a request on its way and for a fast oscillator of the device. */
 const PROVEN_SHARE = 0.75;
@@ -99,58 +97,4 @@ export function openWatchdogPauses(clock: Clock): WatchdogPauses {
     unfed: () => since(SHOWN_MS).at(-1)?.unfed ?? null,
     isTooSlow: () => since(PAUSES_WITHIN_MS).length >= PAUSES_MIN,
   };
-}
-
-// What a proof of a watchdog holds for (drivers/contract/rs485.ts, `testWatchdog`). A relay that the gateway times is fired only when the
-// watchdog behind it was seen to open it; whatever of that changes makes the proof void.
-
-/** The time of a watchdog may begin with the answer of its device. */
-const MARGIN_MS = 500;
-
-/** The second one shows that a watchdog which has run out can be armed again. */
-const EXPIRIES = 2;
-
-/** What a protocol does in a test of the watchdog of a device. */
-export interface WatchdogTrial {
-  /** Closes the relay, asks the device nothing for so long, and looks. Throws when the watchdog has not opened it. */
-  expire(silenceMs: number): Promise<void>;
-  /** Arms the watchdog that has run out. Throws when that fails. */
-  arm(): Promise<void>;
-  /** After a failure; as far as the device can be reached. */
-  openRelay(): Promise<void>;
-}
-
-/** Returns the silence after which the watchdog has opened the relay, milliseconds. Throws what the trial throws. */
-export async function proveWatchdog(watchdogMs: number, trial: WatchdogTrial): Promise<number> {
-  const silenceMs = Math.ceil(watchdogMs * RUN_OUT_SHARE) + MARGIN_MS;
-  try {
-    for (let expiry = 0; expiry < EXPIRIES; expiry += 1) {
-      if (expiry > 0) await trial.arm();
-      await trial.expire(silenceMs);
-    }
-  } catch (error) {
-    await trial.openRelay();
-    throw error;
-  }
-  return silenceMs;
-}
-
-/** The same for the same content, in whatever order its keys are. */
-export function proofOf(content: Plain): string {
-  return createHash('sha256').update(canonical(content)).digest('hex');
-}
-
-function canonical(content: Plain): string {
-  return JSON.stringify(content, (_, value: unknown) =>
-    value !== null && typeof value === 'object' && !Array.isArray(value)
-      ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-      : value,
-  );
-}
-
-export function underTest(address: number): DriverError {
-  return new DriverError(
-    'BUSY',
-    `the watchdog of device ${address} is being tested: ask nothing of it meanwhile`,
-  );
 }

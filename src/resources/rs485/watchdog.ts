@@ -6,7 +6,7 @@
  * its watchdog is cleared so that it can be asked. The other half is a person, who saw the relay open during the silence.
  */
 import { DriverError } from '../../../drivers/contract/driver.ts';
-import { type WatchdogTest, watchdogTested } from '../../../drivers/contract/rs485.ts';
+import { WATCHDOG_EXPIRIES, type WatchdogTest, watchdogTested } from '../../../drivers/contract/rs485.ts';
 import type { Rs485Report } from '../../../drivers/contract/settings.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { GatehouseError } from '../../platform/errors.ts';
@@ -26,9 +26,7 @@ export const WATCHDOG_TESTERS: readonly [Role, ...Role[]] = ['service-tool'];
 const WATCHDOG_TEST = 'rs485.watchdogTest';
 const WATCHDOG_WITNESS = 'rs485.watchdogWitness';
 
-/** Drivers let it run out so often. */
-const EXPIRIES = 2;
-/** The silence is longer than the watchdog waits (drivers/rs485/watchdog-feed.ts), and the relay is switched and read. */
+/** The silence is longer than the watchdog waits (drivers/rs485/watchdog-proof.ts), and the relay is switched and read. */
 const TIMES_WATCHDOG = 1.5;
 /** For a person to say what was seen. */
 const WITNESS_MS = 600_000;
@@ -201,7 +199,7 @@ async function carryOut(
   const object = `rs485/${row.device_id}`;
   const intent = { principal, action: WATCHDOG_TEST, object, correlationId, way: null };
   const tested = { hwId: row.hw_id, relay, proof: watchdog.proof };
-  const timeoutMs = EXPIRIES * (Math.ceil(watchdog.milliseconds * TIMES_WATCHDOG) + SWITCHING_MS);
+  const timeoutMs = WATCHDOG_EXPIRIES * (Math.ceil(watchdog.milliseconds * TIMES_WATCHDOG) + SWITCHING_MS);
   await actuations.begin(intent, { ...tested, doorId: row.door_id });
   endsBy.set(row.device_id, clock.now() + timeoutMs);
   awaiting.delete(row.device_id);
