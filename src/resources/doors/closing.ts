@@ -5,29 +5,19 @@
  * no harm.
  */
 import type { LockReport } from '../../../drivers/contract/settings.ts';
-import { HELD_AT_MOST_MS } from '../../../drivers/contract/zgate.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { whenUnreadable } from '../../platform/database/last-read.ts';
 import { openWaking } from '../../platform/waking.ts';
 import {
-  abandonClosing,
   type Closing,
-  type ClosingOrder,
-  type ClosingOutcome,
+  type ClosingOrders,
   type ClosingsOptions,
-  endedIn,
-  failedIn,
-  newClosing,
-  openClosingRows,
+  openClosingOrders,
   type PendingClosing,
-  scheduleIn,
-  storeIn,
-  unstoredIn,
-  type Watch,
 } from './closing-orders.ts';
 import { addressOf, deadlineOf, type LockAddress } from './lock-links.ts';
 import type { ClosingRow } from './openings-table.ts';
-import { type End, endOf, INTERNAL, offline } from './outcome.ts';
+import { type Attempted, type End, endOf, INTERNAL, offline } from './outcome.ts';
 import type { DoorRow } from './table.ts';
 
 const REST_MS = 60_000;
@@ -42,20 +32,12 @@ const LINKS_START_MS = 60_000;
 
 export const NOT_OPENED = Number.NEGATIVE_INFINITY;
 
-export interface Closings {
-  closeUnstored(order: ClosingOrder, endOf: string, delayMs: number, watch?: Watch): void;
-  closingStored(mac: string, endOf: string): boolean;
-  /** Inside a commit job, before the lock is opened or when its standing open ends. */
-  store(order: ClosingOrder): void;
-  /** The lock has to be locked, or is being unlocked: what is stored of that, also while it cannot be read. */
-  isPending(mac: string): boolean;
-  /** After that commit: it is locked after `delayMs`. */
-  schedule(mac: string, delayMs: number, watch?: Watch): void;
+export interface Closings
+  extends Pick<ClosingOrders, 'isPending' | 'store' | 'schedule' | 'close' | 'abandon'> {
   /** Resolves with undefined when the lock need not be locked. */
-  attempt(mac: string): Promise<ClosingOutcome | undefined>;
+  attempt(mac: string): Promise<Attempted | undefined>;
   /** A lock reported something; `before` is the report before it. */
   reported(mac: string, before: LockReport | undefined, after: LockReport): void;
-  abandon(mac: string, caller: ClosingOrder['caller'], reason: string): boolean;
   lockedInWords(mac: string): string;
   pendingOf(doorId: string): PendingClosing[];
   /** What is back is not let wait: the locks of a gateway, or one lock. */
@@ -67,23 +49,16 @@ export interface Closings {
 }
 
 /** Undefined: nothing was sent, and the lock is not known to be locked. */
-type Work = (closing: Closing) => Promise<ClosingOutcome | undefined>;
+type Work = (closing: Closing) => Promise<Attempted | undefined>;
 
 export function openClosings(options: ClosingsOptions): Closings {
-  const { table, clock, lockLinks } = options;
-  const all = new Map<string, Closing>();
+  const { clock, lockLinks } = options;
   const startedBy = clock.monotonic() + LINKS_START_MS;
   const waking = openWaking(clock);
-  const stored = table.closings.all();
-  const rowOf = openClosingRows(table, stored);
-  for (const row of stored) {
-    const now = clock.monotonic();
-    all.set(row.mac, newClosing(row, now, row.uncertain ? now + HELD_AT_MOST_MS : now));
-  }
-  const ended = endedIn(options, all, rowOf);
-  const failed = failedIn(options, all, rowOf);
+  const orders = openClosingOrders(options, waking.wake);
+  const { all, isPending, store, schedule, close, abandon } = orders;
 
-  async function tryOnce(closing: Closing): Promise<ClosingOutcome> {
+  async function tryOnce(closing: Closing): Promise<Attempted> {
     const { row } = closing;
     const startedAt = clock.monotonic();
     const reason = startedAt < startedBy ? lockLinks.unreachable(presentAddressOf(row, options)) : undefined;
@@ -94,15 +69,15 @@ export function openClosings(options: ClosingsOptions): Closings {
     if (all.get(row.mac) !== closing || closing.row.openings !== row.openings) return outcome;
     const settlesMs = 'result' in end ? (end.settlesMs ?? 0) : 0;
     if (settlesMs > 0) closing.settledAt = Math.max(closing.settledAt, clock.monotonic() + settlesMs);
-    if (outcome.outcome !== 'confirmed') await failed(closing, outcome);
+    if (outcome.outcome !== 'confirmed') await orders.failed(closing, outcome);
     else if (startedAt < closing.settledAt) {
       closing.nextAt = closing.settledAt;
       return unsettled(closing, clock);
-    } else await ended(closing, row);
+    } else await orders.ended(closing, row);
     return outcome;
   }
 
-  const { endWatched, askSeen } = watchedIn(options, all, ended);
+  const { endWatched, askSeen } = watchedIn(options, orders);
 
   /** Locks it now; joins the attempt that is under way. */
   function attempt(closing: Closing, work: Work = tryOnce): ReturnType<Work> {
@@ -128,18 +103,18 @@ export function openClosings(options: ClosingsOptions): Closings {
   }
 
   return {
-    store: storeIn(options, rowOf),
-    isPending: (mac) => rowOf(mac) !== undefined || all.has(mac),
-    schedule: scheduleIn(options, all, rowOf, waking.wake),
+    isPending,
+    store,
+    schedule,
+    close,
+    abandon,
     async attempt(mac) {
       const closing = all.get(mac);
       if (!closing || closing.isLocked) return undefined;
       // It may have joined a question, of which nothing came.
       return (await attempt(closing)) ?? (all.get(mac) === closing ? attempt(closing) : undefined);
     },
-    ...unstoredIn(options, all, rowOf, waking.wake),
     reported: reportedIn(all, clock, waking.wake),
-    abandon: abandonIn(options, all),
     lockedInWords: (mac) => lockedInWords(all.get(mac), clock),
     pendingOf: (doorId) =>
       [...all.values()].filter(({ row, isLocked }) => row.door_id === doorId && !isLocked).map(shownOf),
@@ -164,13 +139,9 @@ export function openClosings(options: ClosingsOptions): Closings {
 }
 
 /** Of locks that have shown that they are locked. */
-function watchedIn(
-  options: ClosingsOptions,
-  all: ReadonlyMap<string, Closing>,
-  ended: ReturnType<typeof endedIn>,
-) {
+function watchedIn(options: ClosingsOptions, { all, ended }: ClosingOrders) {
   const { clock, lockLinks } = options;
-  async function endWatched(closing: Closing): Promise<ClosingOutcome> {
+  async function endWatched(closing: Closing): Promise<Attempted> {
     await ended(closing, closing.row);
     return { outcome: 'confirmed', reason: null };
   }
@@ -178,7 +149,7 @@ function watchedIn(
     /** That is certain, and to be stored. */
     endWatched,
     /** The report may be older than the unlock. Undefined: the lock does not say so now, and is watched on or locked. */
-    async askSeen(closing: Closing): Promise<ClosingOutcome | undefined> {
+    async askSeen(closing: Closing): Promise<Attempted | undefined> {
       const { row, shown } = closing;
       const bolt = await lockLinks.readBolt(presentAddressOf(row, options), row.mac);
       if (all.get(row.mac) !== closing || closing.row.openings !== row.openings) return undefined;
@@ -200,20 +171,14 @@ function countAttempt(closing: Closing, startedAt: number): void {
 }
 
 /** A fault of ours ends neither this task nor the attempts to lock the door. */
-function broken(closing: Closing, error: unknown, { clock, log }: ClosingsOptions): ClosingOutcome {
+function broken(closing: Closing, error: unknown, { clock, log }: ClosingsOptions): Attempted {
   closing.nextAt = clock.monotonic() + BROKEN_REST_MS;
   log.error({ lock: closing.row.mac, err: error }, 'an attempt to lock a lock failed for a reason of ours');
   return { outcome: 'unknown', reason: INTERNAL.message };
 }
 
-/** Inside a commit job: the lock is gone, and nothing can lock it. After the commit: `schedule`. */
-function abandonIn(options: ClosingsOptions, all: ReadonlyMap<string, Closing>) {
-  return (mac: string, caller: ClosingOrder['caller'], reason: string) =>
-    abandonClosing(mac, caller, { reason, attempts: all.get(mac)?.attempts ?? 0 }, options);
-}
-
 /** It is locked now; that standing open has ended is not certain before nothing can arrive any more. */
-function unsettled({ row, settledAt }: Closing, clock: Clock): ClosingOutcome {
+function unsettled({ row, settledAt }: Closing, clock: Clock): Attempted {
   const seconds = Math.max(1, Math.ceil((settledAt - clock.monotonic()) / 1_000));
   const reason = `the lock is locked; a command that opens it and was sent before may still reach it for up to ${seconds} s, and the gateway locks it again then`;
   return { outcome: row.purpose === 'standOpen' ? 'accepted' : 'confirmed', reason };
@@ -292,7 +257,7 @@ async function send(row: ClosingRow, options: ClosingsOptions): Promise<End> {
   return endOf(lockLinks.actuate(lock, { kind, data }, deadlineOf(kind)), place, log);
 }
 
-function outcomeOf(end: End): ClosingOutcome {
+function outcomeOf(end: End): Attempted {
   if ('result' in end) return end.result;
   return { outcome: 'waiting', reason: end.refusal.message };
 }

@@ -1,11 +1,10 @@
 /**
  * What stands below this slice, and is the same for each of its parts: the composition root makes it, and the slice its table, the
- * commands to locks that may owe an event, which doors are being opened, and doors as they were read last.
+ * commands to locks that may owe an event, and doors as they were read last.
  */
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { openLastRead } from '../../platform/database/last-read.ts';
-import { GatehouseError } from '../../platform/errors.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Vault } from '../../platform/vault.ts';
 import type { Actuations } from '../../services/actuations/actuations.ts';
@@ -25,13 +24,6 @@ export interface FirmwareBattery {
   /** Millivolts; and percent, of a lock that reports no more than that. */
   batteryMin: number;
   batteryPercentMin: number;
-}
-
-/** One command that opens a door at a time: the outcome of the first may be out of date by the time a second caller gets it. */
-export interface Busy {
-  /** Throws IN_PROGRESS. */
-  during<T>(doorId: string, work: () => Promise<T>): Promise<T>;
-  has(doorId: string): boolean;
 }
 
 /**
@@ -61,7 +53,6 @@ export interface DoorContext {
   zgates: Pick<Zgates, 'ofLink' | 'connection' | 'moving' | 'networkOf' | 'facts'>;
   rs485: Pick<Rs485, 'relay' | 'relays' | 'facts' | 'pulse' | 'holdRelay' | 'assertRelayProven'>;
   lockLinks: LockCommands;
-  busy: Busy;
   lastRead: LastReadDoors;
   /** Of the configuration, as are the next. */
   thresholds: Thresholds;
@@ -70,7 +61,7 @@ export interface DoorContext {
   firmwareDirectory: string | undefined;
 }
 
-export interface BelowDoors extends Omit<DoorContext, 'table' | 'lockLinks' | 'busy' | 'lastRead'> {
+export interface BelowDoors extends Omit<DoorContext, 'table' | 'lockLinks' | 'lastRead'> {
   lockLinks: LockLinks;
 }
 
@@ -82,24 +73,5 @@ export function openContext(below: BelowDoors): DoorContext {
     relay: openLastRead((doorId) => rs485.relay(doorId)),
   };
   const lockLinks = openLockCommands(below.lockLinks, clock, actuations);
-  return { ...below, table, lockLinks, busy: openBusy(), lastRead };
-}
-
-function openBusy(): Busy {
-  const doors = new Set<string>();
-  return {
-    has: (doorId) => doors.has(doorId),
-    async during(doorId, work) {
-      if (doors.has(doorId)) {
-        const message = 'A command to this door is under way: wait for its outcome. Nothing more was sent.';
-        throw new GatehouseError('IN_PROGRESS', message);
-      }
-      doors.add(doorId);
-      try {
-        return await work();
-      } finally {
-        doors.delete(doorId);
-      }
-    },
-  };
+  return { ...below, table, lockLinks, lastRead };
 }

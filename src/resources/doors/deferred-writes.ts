@@ -7,21 +7,17 @@ import { GatehouseError } from '../../platform/errors.ts';
 import type { Log } from '../../platform/log.ts';
 import { waitBefore } from '../../platform/supervise.ts';
 import { openWaking } from '../../platform/waking.ts';
-import type { Closings } from './closing.ts';
-import type { ClosingOrder, Watch } from './closing-orders.ts';
-import type { DoorContext } from './context.ts';
-import type { Locks } from './locks.ts';
-import type { RfPins } from './rf-pin.ts';
 
 const BACKOFF = { firstMs: 1_000, longestMs: 60_000 };
 const REST_MS = 60_000;
 /** Changes and audit entries that wait: more than a night of them, at some 1 kB each. What closes a door always waits. */
 const ENTRIES_MAX = 10_000;
 
+const CLOSED =
+  'what closes a door was not stored: it is carried out all the same, and stored when the disk is well';
 const NOT_STORED = {
-  end: 'what closes a door was not stored: it is carried out all the same, and stored when the disk is well',
-  audit:
-    'what closes a door was not stored: it is carried out all the same, and stored when the disk is well',
+  end: CLOSED,
+  audit: CLOSED,
   change: 'a change of a door that stands open was not stored: it is stored when the disk is well',
   withdrawal:
     'that a request for standing open was withdrawn is not stored: nothing was sent, and this is stored when the disk is well',
@@ -94,60 +90,6 @@ export function openDeferredWrites({ clock, log }: { clock: Clock; log: Log }): 
     run: (signal) => waking.run(signal, look),
   };
 }
-
-/** What opens doors for long, and what closes them, uses of this slice. */
-export interface OpeningContext extends DoorContext {
-  locks: Pick<Locks, 'report'>;
-  rfPins: RfPins;
-  closings: Closings;
-  deferredWrites: DeferredWrites;
-}
-
-/**
- * Has a lock locked by an order that is stored now, or carried out from memory and stored when the disk is well; without one what
- * closes the door needs no lock. `store` stores it and rejects while that cannot be. Never rejects.
- */
-export async function closeAlsoUnstored(
-  { closings, deferredWrites, events }: OpeningContext,
-  doorId: string,
-  order: ClosingOrder | undefined,
-  { delayMs = 0, ...watch }: Watch & { delayMs?: number },
-  store: () => Promise<void>,
-): Promise<void> {
-  const schedule = (after: number) => order && closings.schedule(order.mac, after, watch);
-  try {
-    await store();
-    schedule(delayMs);
-  } catch (error) {
-    if (order) closings.closeUnstored(order, order.caller.correlationId, delayMs, watch);
-    deferredWrites.add(doorId, 'end', error, {
-      async store() {
-        await store();
-        if (order && !closings.closingStored(order.mac, order.caller.correlationId)) schedule(0);
-        events.wake();
-      },
-    });
-  }
-  events.wake();
-}
-
-/** The answer to a command that closed a door and could not be stored. */
-export function closedUnstored(
-  { outcome, reason }: { outcome: string; reason: string | null },
-  { retryAfterSeconds, cause }: GatehouseError,
-): GatehouseError {
-  const words = reason === null ? outcome : `${outcome}: ${reason}`;
-  const sent = SENT[outcome] ?? 'The lock command was sent, or the relay pulse is not renewed any more';
-  const message = `${sent} (${words}), and this could not be stored. It is stored when the disk is well: check the disk (gatehouse doctor), and look at the door.`;
-  return new GatehouseError('STORAGE_UNAVAILABLE', message, {
-    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
-    cause,
-  });
-}
-
-const SENT: Record<string, string> = {
-  waiting: 'The lock command could not be sent yet and is tried again',
-};
 
 function storageRefusal(error: unknown): GatehouseError {
   if (error instanceof GatehouseError) return error;

@@ -26,11 +26,13 @@ import { reportedState } from './evaluated.ts';
 import type { DoorPending, DoorQuery, DoorSummary } from './list-schema.ts';
 import type { Counts, Listing } from './listing.ts';
 import { doorChanged, doorEntry } from './live-events.ts';
-import { LOCK, lastLockOf } from './lock.ts';
+import { LOCK } from './lock.ts';
 import type { Locks } from './locks.ts';
 import type { Offline } from './offline.ts';
 import type { StandingOpenState } from './openings-schema.ts';
 import {
+  lastLockOf,
+  lastUnlockOf,
   type NotLocked,
   notLockedOf,
   type OpeningsShown,
@@ -47,7 +49,7 @@ import {
   doorFields,
 } from './schema.ts';
 import { type DoorRow, type DoorTable, existing } from './table.ts';
-import { lastUnlockOf, UNLOCK } from './unlock.ts';
+import { UNLOCK } from './unlock.ts';
 
 export interface DoorsOptions extends PendingOptions, OpeningsShown, DoorContext {
   locks: Pick<Locks, 'connection' | 'report'>;

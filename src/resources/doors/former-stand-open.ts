@@ -4,8 +4,8 @@
  */
 
 import { systemCaller } from '../../platform/principal.ts';
-import { closeAlsoUnstored, type OpeningContext } from './deferred-writes.ts';
 import { doorEntry } from './live-events.ts';
+import type { OpeningContext } from './opening-context.ts';
 import type { DoorTable } from './table.ts';
 
 const REASON = 'standOpenEnabled is a permission since the update, and holds no door open';
@@ -38,5 +38,5 @@ async function closeFormer({ mac, ...door }: FormerRow, options: OpeningContext)
       if (order) closings.store(order);
       table.forgetStoodOpen.run(door.id);
     }, 'urgent');
-  await closeAlsoUnstored(options, door.id, order, {}, store);
+  await closings.close(door.id, order, {}, store);
 }

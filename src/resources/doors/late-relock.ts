@@ -3,7 +3,7 @@ import type { LockEvent } from '../../../drivers/contract/zgate.ts';
 import { openLastRead } from '../../platform/database/last-read.ts';
 import { systemCaller } from '../../platform/principal.ts';
 import type { ClosingOrder } from './closing-orders.ts';
-import { closeAlsoUnstored, type OpeningContext } from './deferred-writes.ts';
+import type { OpeningContext } from './opening-context.ts';
 import type { StandOpen } from './stand-open.ts';
 import { isByLock, RELOCK_MS, watchMs } from './unlock.ts';
 
@@ -34,7 +34,8 @@ export function openLateRelocks(
   );
 
   function lateRelock(door: ClosingOrder['door'], { hwId: mac, what, source }: LockEvent) {
-    if (what !== 'unlocked' || source !== 'rf' || context.busy.has(door.id)) return undefined;
+    if (what !== 'unlocked' || source !== 'rf' || context.actuations.isBusy(`door/${door.id}`))
+      return undefined;
     if (closings.isPending(mac) || standOpen.keepsOpen(mac)) return undefined;
     const known = locks.report({ mac, gateway_id: door.gateway_id })?.relock;
     const relocksItself = isByLock(known?.by);
@@ -62,7 +63,7 @@ export function openLateRelocks(
       undone.add(key);
       const { order, delayMs, relocksItself } = relock;
       const store = () => database.commit(() => closings.store(order), 'urgent');
-      void closeAlsoUnstored(context, door.id, order, { delayMs, relocksItself }, store);
+      void closings.close(door.id, order, { delayMs, relocksItself }, store);
     },
   };
 }

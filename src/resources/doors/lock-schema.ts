@@ -20,7 +20,6 @@ export const unlockResult = z
 export type UnlockResult = z.infer<typeof unlockResult>;
 
 const outcomes = z.enum(LOCK_OUTCOMES);
-export type StandOpenOutcome = z.infer<typeof outcomes>;
 
 export const lockResult = z
   .object({

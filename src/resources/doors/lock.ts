@@ -1,39 +1,37 @@
 /** Locks a door now: its lock is sent one command, or what stands open is ended. Never refused because something else is under way. */
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
-import type { Intent, LastActuation } from '../../services/actuations/actuations.ts';
-import type { ClosingOutcome } from './closing-orders.ts';
-import { closedUnstored, type OpeningContext } from './deferred-writes.ts';
+import type { Intent } from '../../services/actuations/actuations.ts';
 import { addressOf, answerInTime, deadlineOf } from './lock-links.ts';
 import type { LockResult } from './lock-schema.ts';
-import { AUDITED, endOf, INTERNAL, noLock, offline } from './outcome.ts';
+import type { OpeningContext } from './opening-context.ts';
+import { type Attempted, AUDITED, endOf, INTERNAL, noLock, offline } from './outcome.ts';
 import { assertPin } from './rf-pin.ts';
-import { type LastLock, lastLockDetail } from './schema.ts';
 import type { StandOpen } from './stand-open.ts';
 import { type DoorRow, existing } from './table.ts';
 
 /** As in the audit. */
 export const LOCK = 'door.lock';
-const LETS_GO: ClosingOutcome = {
+const LETS_GO: Attempted = {
   outcome: 'accepted',
   reason: 'the gateway does not renew the relay pulse any more, and the relay opens within 20 s',
 };
-const GOES_ON: ClosingOutcome = {
+const GOES_ON: Attempted = {
   outcome: 'unknown',
   reason:
     'the lock command was sent, and the lock has not shown yet that it is locked: a sleeping lock takes up to a minute; …/state shows the outcome',
 };
-const MOVES: ClosingOutcome = {
+const MOVES: Attempted = {
   outcome: 'waiting',
   reason:
     'nothing was sent yet: the network moves to another channel, and the lock command is sent when it is there; …/state shows the outcome',
 };
-const CLOSED: ClosingOutcome = { outcome: 'confirmed', reason: null };
-const NEVER_BEGAN: ClosingOutcome = {
+const CLOSED: Attempted = { outcome: 'confirmed', reason: null };
+const NEVER_BEGAN: Attempted = {
   outcome: 'confirmed',
   reason: 'the door did not stand open yet: the waiting request was withdrawn',
 };
-const NOTHING_OPEN: ClosingOutcome = {
+const NOTHING_OPEN: Attempted = {
   outcome: 'confirmed',
   reason: 'the door did not stand open: there was nothing to end',
 };
@@ -42,7 +40,7 @@ export interface LockDoor {
   /** Throws NO_LOCK, PIN_REQUIRED, DEVICE_OFFLINE, or STORAGE_UNAVAILABLE when it was sent and is not stored. */
   lock(doorId: string, caller: Caller): Promise<LockResult>;
   /** Resolves with what closes the door; rejects with the same when it is not stored. */
-  endStandOpen(doorId: string, caller: Caller): Promise<ClosingOutcome>;
+  endStandOpen(doorId: string, caller: Caller): Promise<Attempted>;
 }
 
 export function openLockDoor(
@@ -53,13 +51,13 @@ export function openLockDoor(
   const doors = { door: { get: lastRead.door } };
 
   /** What is answered before the outcome is known; to be asked for when the request came. */
-  function meanwhile({ mac, gateway_id }: DoorRow): () => ClosingOutcome {
+  function meanwhile({ mac, gateway_id }: DoorRow): () => Attempted {
     const wasMoving = gateway_id !== null && context.zgates.moving(gateway_id) !== undefined;
     return () => (wasMoving && mac !== null && lockLinks.isHeld(mac) ? MOVES : GOES_ON);
   }
 
   /** Ends what stands open, and has its lock locked. */
-  async function endStandOpen(doorId: string, reason: string, caller: Caller): Promise<ClosingOutcome> {
+  async function endStandOpen(doorId: string, reason: string, caller: Caller): Promise<Attempted> {
     const row = existing(doors, doorId);
     const goesOn = meanwhile(row);
     const asked = standOpen.isBeginning(doorId) ? 'waiting' : undefined;
@@ -73,7 +71,7 @@ export function openLockDoor(
     return before === 'waiting' ? NEVER_BEGAN : CLOSED;
   }
 
-  async function lockLock(row: DoorRow, mac: string): Promise<ClosingOutcome> {
+  async function lockLock(row: DoorRow, mac: string): Promise<Attempted> {
     // What the gateway has to lock anyway is locked now, and tried on.
     const closed = await closings.attempt(mac);
     if (closed) return closed;
@@ -86,7 +84,7 @@ export function openLockDoor(
   }
 
   /** Resolves with what closes the door; rejects with the same when it is not stored. */
-  function assertStored<R extends ClosingOutcome>(doorId: string, result: R): R {
+  function assertStored<R extends Attempted>(doorId: string, result: R): R {
     const refusal = deferredWrites.refusalOf(doorId);
     if (refusal) throw closedUnstored(result, refusal);
     return result;
@@ -122,8 +120,7 @@ export function openLockDoor(
           const reason = 'the door was locked';
           if (mac !== null) await standOpen.end(doorId, reason, caller);
           const result = mac === null ? await endStandOpen(doorId, reason, caller) : await lockLock(row, mac);
-          const { outcome } = result;
-          await audit.end(outcome === 'waiting' ? outcome : AUDITED[outcome], { via, ...result });
+          await audit.end(AUDITED[result.outcome], { via, ...result });
           return { doorId, via, ...result };
         } catch (error) {
           const { code, message } = error instanceof GatehouseError ? error : INTERNAL;
@@ -165,23 +162,27 @@ async function auditFor(
   };
 }
 
-/** As …/state shows it. */
-export function lastLockOf(last: LastActuation | undefined): LastLock | null {
-  if (!last) return null;
-  const { via, reason, outcome = 'failed' } = lastLockDetail.parse(last.detail);
-  return {
-    at: new Date(last.at).toISOString(),
-    by: last.principalId,
-    via,
-    reason,
-    outcome: last.outcome === null ? null : outcome,
-  };
-}
-
 function nothingToLock(hasRelay: boolean, isLettingGo: boolean): GatehouseError {
   if (!hasRelay) return noLock();
   const message = isLettingGo
     ? 'The stand-open of the door has ended, and its relay lets go by itself within 20 s: wait so long, then look at the levels of its device. There is no lock to lock.'
     : 'The door is opened by a relay, which lets go by itself: there is no lock to lock.';
   return new GatehouseError('NO_LOCK', message);
+}
+
+/** The answer to a command that closed a door and could not be stored. */
+function closedUnstored(
+  { outcome, reason }: Attempted,
+  { retryAfterSeconds, cause }: GatehouseError,
+): GatehouseError {
+  const words = reason === null ? outcome : `${outcome}: ${reason}`;
+  const sent =
+    outcome === 'waiting'
+      ? 'The lock command could not be sent yet and is tried again'
+      : 'The lock command was sent, or the relay pulse is not renewed any more';
+  const message = `${sent} (${words}), and this could not be stored. It is stored when the disk is well: check the disk (gatehouse doctor), and look at the door.`;
+  return new GatehouseError('STORAGE_UNAVAILABLE', message, {
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+    cause,
+  });
 }

@@ -1,13 +1,20 @@
-/** How a door stands open and who locks it again, as …/state shows it. */
+/** How a door stands open, who locks it again, and how it was unlocked and locked last, as …/state shows it. */
 import type { UserLimits } from '../../../drivers/contract/settings.ts';
 import { whenUnreadable } from '../../platform/database/last-read.ts';
+import type { LastActuation } from '../../services/actuations/actuations.ts';
 import type { Closings } from './closing.ts';
 import type { PendingClosing } from './closing-orders.ts';
 import type { DoorContext } from './context.ts';
 import type { Locks } from './locks.ts';
 import type { StandingOpenState } from './openings-schema.ts';
 import type { RfPins } from './rf-pin.ts';
-import type { DoorState } from './schema.ts';
+import {
+  type DoorState,
+  type LastLock,
+  type LastUnlock,
+  lastLockDetail,
+  lastUnlockDetail,
+} from './schema.ts';
 import type { StandOpen } from './stand-open.ts';
 import { isGivenUp } from './stand-open-order.ts';
 import type { DoorRow } from './table.ts';
@@ -106,6 +113,29 @@ function endingOf({ failure }: PendingClosing): StandingOpenState {
     until: null,
     expiresAt: null,
     failure: failure && { code: 'NOT_SEEN_LOCKED', message: failure.message, at: iso(failure.at) },
+  };
+}
+
+export function lastUnlockOf(last: LastActuation | undefined): LastUnlock | null {
+  if (!last) return null;
+  const { lateOutcome, ...detail } = lastUnlockDetail.parse(last.detail);
+  return { ...lastOf(last, detail), lateOutcome: lateOutcome && { ...lateOutcome, at: iso(lateOutcome.at) } };
+}
+
+export function lastLockOf(last: LastActuation | undefined): LastLock | null {
+  return last ? lastOf(last, lastLockDetail.parse(last.detail)) : null;
+}
+
+function lastOf<Outcome>(
+  { at, principalId, outcome: audited }: LastActuation,
+  { via, reason, outcome }: { via: LastLock['via']; reason: string | null; outcome?: Outcome | undefined },
+) {
+  return {
+    at: iso(at),
+    by: principalId,
+    via,
+    reason,
+    outcome: audited === null ? null : (outcome ?? ('failed' as const)),
   };
 }
 

@@ -6,20 +6,23 @@
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { GatehouseError, ownFault } from '../../platform/errors.ts';
 import type { Log } from '../../platform/log.ts';
-import type { UnlockResult } from './lock-schema.ts';
+import type { LockResult, UnlockResult } from './lock-schema.ts';
 import type { DoorRow } from './table.ts';
 
 export type Outcome = Pick<UnlockResult, 'outcome' | 'reason'>;
+/** The same of what is tried again until it succeeds. waiting: nothing was sent yet. */
+export type Attempted = Pick<LockResult, 'outcome' | 'reason'>;
 /** How it ended: sent, or certainly not. `settlesMs`: of the end of standing open, as its driver says. */
 export type End = { result: Outcome; settlesMs?: number } | { refusal: GatehouseError };
 
 /** As in the audit. */
-export const AUDITED: Record<UnlockResult['outcome'], string> = {
+export const AUDITED: Record<Attempted['outcome'], string> = {
   confirmed: 'done',
   accepted: 'done',
   jammed: 'failed',
   refused: 'refused',
   unknown: 'unknown',
+  waiting: 'waiting',
 };
 
 /** A fault of Gatehouse, as the audit and …/state have it. */

@@ -38,7 +38,7 @@ export interface Retirements {
 }
 
 export function openRetirements(options: RetireOptions): Retirements {
-  const { database, table, events, clock, busy, closings, leaving, doors } = options;
+  const { database, table, events, clock, actuations, closings, leaving, doors } = options;
 
   function retired(action: string, row: DoorRow, caller: Caller, more: object = {}): void {
     const { access_point_id: accessPointId, mac, lock_id: lockId, gateway_id: gatewayId } = row;
@@ -53,7 +53,7 @@ export function openRetirements(options: RetireOptions): Retirements {
   ): Promise<Result> {
     existing(table, doorId);
     // An unlock that is under way would be of a door that is no more.
-    const result = await busy.during(doorId, () =>
+    const result = await actuations.exclusive(`door/${doorId}`, () =>
       database.commit(() => {
         const row = existing(table, doorId);
         assertIfMatch(ifMatch, row.version);

@@ -5,22 +5,14 @@
 import { HELD_AT_MOST_MS } from '../../../drivers/contract/zgate.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { whenUnreadable } from '../../platform/database/last-read.ts';
-import type { OpeningContext } from './deferred-writes.ts';
 import { addressOf, DEADLINE_MS, deadlineOf } from './lock-links.ts';
+import type { OpeningContext } from './opening-context.ts';
 import type { StandOpenPhase, StandOpenRow } from './openings-table.ts';
-import { type End, endOf, offline } from './outcome.ts';
+import { type Attempted, AUDITED, type End, endOf, offline } from './outcome.ts';
 import { mayHaveFired, type RelayHolds } from './relay-hold.ts';
 import { endedBy, endedStrictly, isGivenUp, notFiredBecause, relayOf } from './stand-open-order.ts';
 import { isOutdated, keptTime, type Moment } from './stand-open-time.ts';
-import {
-  auditedAs,
-  type Delivery,
-  intentOf,
-  postpone,
-  type Standing,
-  type StandingChanges,
-  type Standings,
-} from './standing.ts';
+import { intentOf, postpone, type Standing, type StandingChanges, type Standings } from './standing.ts';
 
 export interface StandOpenParts {
   all: Standings;
@@ -29,7 +21,7 @@ export interface StandOpenParts {
   now(): Moment;
 }
 
-export type Deliver = (standing: Standing, before: StandOpenPhase | undefined) => Promise<Delivery>;
+export type Deliver = (standing: Standing, before: StandOpenPhase | undefined) => Promise<Attempted>;
 
 const ENDED_MEANWHILE = {
   outcome: 'unknown',
@@ -44,7 +36,7 @@ export function deliverIn(options: OpeningContext, { all, holds, changes }: Stan
     standing: Standing,
     mac: string,
     before: StandOpenPhase | undefined,
-  ): Promise<Delivery> {
+  ): Promise<Attempted> {
     const { door_id: id, gateway_id } = standing.row;
     const lock = addressOf(standing.row);
     const data = { hwId: mac, pin: options.rfPins.pinOf(mac) };
@@ -117,14 +109,14 @@ type Retry = (standing: Standing) => Promise<void>;
 
 /** Sends the command to a lock that was sent none yet. */
 export function retryIn(options: OpeningContext, { store }: StandingChanges, deliver: Deliver): Retry {
-  const { clock, actuations, busy } = options;
+  const { clock, actuations } = options;
   async function retry(standing: Standing): Promise<void> {
     const { row } = standing;
     const sent: StandOpenRow = { ...row, phase: 'sent' };
     const detail = { mac: row.mac, until: new Date(row.until_at).toISOString(), again: true };
     const intent = intentOf(row);
     await actuations.begin(intent, detail, () => void store(sent));
-    let delivery: Delivery = { outcome: 'waiting', reason: 'it was ended before it was sent' };
+    let delivery: Attempted = { outcome: 'waiting', reason: 'it was ended before it was sent' };
     // Another lock may have been given to the door in the same commit.
     if (!standing.isEnding && endedStrictly(row, options) === undefined) {
       standing.row = sent;
@@ -132,13 +124,14 @@ export function retryIn(options: OpeningContext, { store }: StandingChanges, del
       delivery = await deliver(standing, row.phase);
     }
     postpone(standing, delivery, clock);
-    await actuations.end(intent, auditedAs(delivery), { ...detail, ...delivery });
+    await actuations.end(intent, AUDITED[delivery.outcome], { ...detail, ...delivery });
   }
   return async (standing) => {
-    if (busy.has(standing.row.door_id)) return;
+    const door = `door/${standing.row.door_id}`;
+    if (actuations.isBusy(door)) return;
     standing.isSending = true;
     try {
-      await busy.during(standing.row.door_id, () => retry(standing));
+      await actuations.exclusive(door, () => retry(standing));
     } finally {
       standing.isSending = false;
     }

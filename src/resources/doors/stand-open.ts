@@ -16,11 +16,11 @@ import type { Caller } from '../../platform/principal.ts';
 import { openWaking } from '../../platform/waking.ts';
 import type { Intent } from '../../services/actuations/actuations.ts';
 import type { WiredRelay } from '../rs485/relays.ts';
-import type { OpeningContext } from './deferred-writes.ts';
 import { addressOf, answerInTime } from './lock-links.ts';
 import type { StandOpenBody } from './lock-schema.ts';
+import type { OpeningContext } from './opening-context.ts';
 import type { StandOpenPhase, StandOpenRow } from './openings-table.ts';
-import { offline } from './outcome.ts';
+import { type Attempted, AUDITED, offline } from './outcome.ts';
 import { openRelayHolds, RELAY_REPORTED_OPEN } from './relay-hold.ts';
 import {
   type Deliver,
@@ -41,9 +41,7 @@ import {
 } from './stand-open-order.ts';
 import { keptTime, leftAfterStart, type Moment } from './stand-open-time.ts';
 import {
-  auditedAs,
   closedMeanwhile,
-  type Delivery,
   intentOf,
   newStanding,
   postpone,
@@ -60,7 +58,7 @@ const UNSTORED =
 
 export interface StandOpen {
   /** Rejects when it has failed; a sleeping lock is sent the command after the answer. */
-  begin(doorId: string, body: StandOpenBody, caller: Caller): Promise<Delivery>;
+  begin(doorId: string, body: StandOpenBody, caller: Caller): Promise<Attempted>;
   /** Afterwards its lock has to be locked (closing.ts). */
   end(doorId: string, reason: string, caller: Caller): Promise<void>;
   /** It is asked for, and that is being stored: nothing was sent. */
@@ -120,7 +118,7 @@ export function openStandOpen(options: OpeningContext): StandOpen {
     begin(doorId, body, caller) {
       const { promise: stored, resolve } = Promise.withResolvers<void>();
       const { id } = existing(table, doorId);
-      const begun = options.busy.during(id, () => begin(id, body, caller, resolve));
+      const begun = options.actuations.exclusive(`door/${id}`, () => begin(id, body, caller, resolve));
       return Promise.race([begun, stored.then(() => answerInTime(begun, clock, () => SENT_UNANSWERED))]);
     },
     async end(doorId, reason, caller) {
@@ -194,7 +192,7 @@ function beginIn(
   const delivered = deliveredIn(options, deliver);
 
   /** `stored` is called once the request is durable: the caller may be answered. */
-  return (doorId: string, body: StandOpenBody, caller: Caller, stored: () => void): Promise<Delivery> =>
+  return (doorId: string, body: StandOpenBody, caller: Caller, stored: () => void): Promise<Attempted> =>
     orders.during(doorId, (order, settled) => {
       const isStored = () => {
         settled();
@@ -209,7 +207,7 @@ function beginIn(
     caller: Caller,
     order: Order,
     stored: () => void,
-  ): Promise<Delivery> {
+  ): Promise<Attempted> {
     const door = existing(table, doorId);
     assertAllowed(door, catalogue);
     const target = targetOf(door, options);
@@ -249,8 +247,8 @@ function beginIn(
     if (late !== undefined) {
       if (other) other.isEnding = before === undefined;
       const refusal = offline(door, late);
-      const failed = { ...detail, error: refusal.code, reason: late };
-      const error = await actuations.end(intent, 'failed', failed, () => changes.withdraw(row));
+      const reason = { code: refusal.code, message: late };
+      const error = await actuations.unsent(intent, detail, reason, () => changes.withdraw(row));
       if (error !== undefined) changes.withdrawLater(row, error);
       throw refusal;
     }
@@ -265,7 +263,7 @@ function beginIn(
     stored();
     const how = { isShown, reason, before: before?.phase };
     const delivery = await delivered(standing, how).catch(refusedIn(options, standing, intent, detail));
-    await actuations.end(intent, auditedAs(delivery), { ...detail, ...delivery });
+    await actuations.end(intent, AUDITED[delivery.outcome], { ...detail, ...delivery });
     wake();
     return delivery;
   }
@@ -274,12 +272,10 @@ function beginIn(
 /** It was withdrawn before anything was sent. */
 function refusedIn({ actuations }: OpeningContext, standing: Standing, intent: Intent, detail: object) {
   return async (error: unknown): Promise<never> => {
-    if (error instanceof GatehouseError)
-      await actuations.end(intent, 'failed', {
-        ...detail,
-        error: error.code,
-        reason: standing.endedBy ?? error.message,
-      });
+    if (error instanceof GatehouseError) {
+      const { code, message } = error;
+      await actuations.unsent(intent, detail, { code, message: standing.endedBy ?? message });
+    }
     throw error;
   };
 }
@@ -288,7 +284,7 @@ function deliveredIn({ clock }: OpeningContext, deliver: Deliver) {
   return async (
     standing: Standing,
     how: { isShown: boolean; reason: string | undefined; before: StandOpenPhase | undefined },
-  ): Promise<Delivery> => {
+  ): Promise<Attempted> => {
     const { door_id: id, gateway_id } = standing.row;
     if (how.isShown)
       return standing.row.phase === 'open'
@@ -298,7 +294,7 @@ function deliveredIn({ clock }: OpeningContext, deliver: Deliver) {
     const isUnreachable = how.reason !== undefined;
     standing.isSending = true;
     try {
-      const delivery: Delivery = isUnreachable
+      const delivery: Attempted = isUnreachable
         ? { outcome: 'waiting', reason: message }
         : await deliver(standing, how.before);
       postpone(standing, delivery, clock);
@@ -317,7 +313,7 @@ interface Order {
 
 interface Orders {
   has(doorId: string): boolean;
-  /** `settled` is called when the order takes effect; one that fails is over as well. One a door at a time (Busy of context.ts). */
+  /** `settled` is called when the order takes effect; one that fails is over as well. One a door at a time (`exclusive` of src/services/actuations/actuations.ts). */
   during<T>(doorId: string, work: (order: Order, settled: () => void) => Promise<T>): Promise<T>;
   /** Resolves when the order has been given up, or had taken effect before. */
   withdraw(doorId: string, reason: string): Promise<void>;

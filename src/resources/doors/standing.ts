@@ -5,11 +5,10 @@ import { whenUnreadable } from '../../platform/database/last-read.ts';
 import { type Caller, type Principal, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import { waitBefore } from '../../platform/supervise.ts';
 import type { Intent } from '../../services/actuations/actuations.ts';
-import { closeAlsoUnstored, type OpeningContext } from './deferred-writes.ts';
 import { doorEntry, type StandingChange, standingChanged } from './live-events.ts';
-import type { StandOpenOutcome } from './lock-schema.ts';
+import type { OpeningContext } from './opening-context.ts';
 import type { StandOpenRow } from './openings-table.ts';
-import { AUDITED } from './outcome.ts';
+import type { Attempted } from './outcome.ts';
 import { type HoldOutcome, mayHaveFired, RELAY_REPORTED_OPEN, type RelayHolds } from './relay-hold.ts';
 
 /** Longer than the check-in interval of sleeping locks, and short enough that the person who asked is still there. */
@@ -63,20 +62,14 @@ export function newStanding(row: StandOpenRow, leftMs: number, clock: Clock): St
 
 const BACKOFF = { firstMs: 2_000, longestMs: 60_000 };
 
-/** waiting: nothing was sent yet. */
-export interface Delivery {
-  outcome: StandOpenOutcome;
-  reason: string | null;
-}
-
-export const SENT_UNANSWERED: Delivery = {
+export const SENT_UNANSWERED: Attempted = {
   outcome: 'unknown',
   reason:
     'the command was sent, and the lock has not shown yet that it is open: a sleeping lock takes up to a minute; …/state shows the outcome',
 };
 
 /** What was asked again did not stand open any more when that was stored; nothing was sent. */
-export function closedMeanwhile({ device_id }: StandOpenRow): Delivery {
+export function closedMeanwhile({ device_id }: StandOpenRow): Attempted {
   const reason =
     device_id === null
       ? 'the lock reported that it is locked while this request was stored; nothing was sent: send the request again to open it'
@@ -91,11 +84,7 @@ export function intentOf({ door_id, mac, actor_id, actor, correlation_id }: Stan
   return { principal, action: STAND_OPEN, object: `door/${door_id}`, correlationId: correlation_id, way };
 }
 
-export function auditedAs({ outcome }: Delivery): string {
-  return outcome === 'waiting' ? outcome : AUDITED[outcome];
-}
-
-export function postpone(standing: Standing, { outcome, reason }: Delivery, clock: Clock): void {
+export function postpone(standing: Standing, { outcome, reason }: Attempted, clock: Clock): void {
   if (outcome !== 'waiting') return;
   const failure = { code: 'DEVICE_OFFLINE', message: reason ?? 'nothing was sent', at: clock.now() };
   standing.failure ??= failure;
@@ -314,7 +303,7 @@ function endIn(
         }
       }
     };
-    await closeAlsoUnstored(context, id, order, { settlesMs }, store);
+    await closings.close(id, order, { settlesMs }, store);
   };
 }
 

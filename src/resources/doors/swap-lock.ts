@@ -21,7 +21,7 @@ export interface LockSwaps {
 type LockedDoor = DoorRow & { mac: string };
 
 export function openLockSwaps(options: ReplaceLockOptions): LockSwaps {
-  const { database, table, events, busy, closings, doors } = options;
+  const { database, table, events, actuations, closings, doors } = options;
 
   /** Inside the commit job. Throws NO_LOCK, STANDS_OPEN or IN_PROGRESS. */
   function ready(doorId: string): LockedDoor {
@@ -75,7 +75,8 @@ export function openLockSwaps(options: ReplaceLockOptions): LockSwaps {
       if (otherId === doorId) throw notPossible('/doorId', 'is this door: name the other one');
       existing(table, otherId);
       // An unlock that begins now would reach the lock of the other door.
-      await busy.during(doorId, () => busy.during(otherId, () => swap(doorId, otherId, caller)));
+      const alone = (id: string, work: () => Promise<void>) => actuations.exclusive(`door/${id}`, work);
+      await alone(doorId, () => alone(otherId, () => swap(doorId, otherId, caller)));
       return [doors.get(doorId), doors.get(otherId)];
     },
   };

@@ -7,15 +7,13 @@ import { HELD_AT_MOST_MS, HELD_FRAME_MS, type Unlock } from '../../../drivers/co
 import { whenUnreadable } from '../../platform/database/last-read.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
-import type { LastActuation } from '../../services/actuations/actuations.ts';
 import { NOT_OPENED } from './closing.ts';
-import type { OpeningContext } from './deferred-writes.ts';
 import { addressOf, DEADLINE_MS, type LockAddress } from './lock-links.ts';
 import type { UnlockResult } from './lock-schema.ts';
+import type { OpeningContext } from './opening-context.ts';
 import { AUDITED, type End, endOfFault, noLock, offline } from './outcome.ts';
 import { isSameRelay } from './relay-hold.ts';
 import { assertPin } from './rf-pin.ts';
-import { type LastUnlock, lastUnlockDetail } from './schema.ts';
 import type { StandOpen } from './stand-open.ts';
 import { type DoorRow, existing } from './table.ts';
 
@@ -51,7 +49,7 @@ export interface Unlocks {
 }
 
 export function openUnlocks(context: OpeningContext, standOpen: Standing): Unlocks {
-  const { table, actuations, clock, busy } = context;
+  const { table, actuations, clock } = context;
 
   async function open(row: DoorRow, way: Way, caller: Caller): Promise<UnlockResult> {
     const { principal, correlationId, isGone } = caller;
@@ -81,11 +79,9 @@ export function openUnlocks(context: OpeningContext, standOpen: Standing): Unloc
     if (late) withdraw(new Error(late));
     else release();
     const { end, relock } = late ? { end: { refusal: offline(row, late) } } : await sending;
-    const [outcome, detail] =
-      'result' in end
-        ? [AUDITED[end.result.outcome], { ...way.detail, ...end.result }]
-        : ['failed', { ...way.detail, error: end.refusal.code, reason: end.refusal.message }];
-    await actuations.end(intent, outcome, detail, () => way.relock?.settle(end));
+    const settle = () => way.relock?.settle(end);
+    if ('refusal' in end) await actuations.unsent(intent, way.detail, end.refusal, settle);
+    else await actuations.end(intent, AUDITED[end.result.outcome], { ...way.detail, ...end.result }, settle);
     way.relock?.settled(end, relock);
     if ('refusal' in end) throw end.refusal;
     return { doorId: row.id, via, ...end.result };
@@ -95,7 +91,7 @@ export function openUnlocks(context: OpeningContext, standOpen: Standing): Unloc
     async unlock(doorId, caller) {
       const row = existing(table, doorId);
       const way = wayTo(row, context, standOpen, caller);
-      return busy.during(doorId, () => open(row, way, caller));
+      return actuations.exclusive(`door/${doorId}`, () => open(row, way, caller));
     },
   };
 }
@@ -106,20 +102,6 @@ function misled(way: Way): string | undefined {
     () => (way.leadsThere() ? undefined : 'the door was given another lock or relay before it was sent'),
     () => 'the database cannot be read',
   );
-}
-
-/** As …/state shows it. */
-export function lastUnlockOf(last: LastActuation | undefined): LastUnlock | null {
-  if (!last) return null;
-  const { via, reason, outcome = 'failed', lateOutcome } = lastUnlockDetail.parse(last.detail);
-  return {
-    at: new Date(last.at).toISOString(),
-    by: last.principalId,
-    via,
-    reason,
-    outcome: last.outcome === null ? null : outcome,
-    lateOutcome: lateOutcome && { ...lateOutcome, at: new Date(lateOutcome.at).toISOString() },
-  };
 }
 
 /** Throws NO_LOCK, STANDS_OPEN, PIN_REQUIRED or DEVICE_OFFLINE. */

@@ -5,6 +5,7 @@
  */
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
+import { GatehouseError } from '../../platform/errors.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Principal } from '../../platform/principal.ts';
 import type { Audit } from '../audit/audit.ts';
@@ -14,6 +15,8 @@ import { type ActuationRow, actuationTable } from './table.ts';
 const STOPPED = 'the gateway was stopped before the outcome was known';
 /** After its deadline, as only the lock could show. */
 const LATE = 'late';
+/** With an `error`: nothing was sent. */
+const FAILED = 'failed';
 const NOT_STORED = 'the outcome was known and could not be stored';
 
 export interface Intent {
@@ -61,8 +64,22 @@ export interface Actuations {
   begin(intent: Intent, detail: object, also?: () => void): Promise<void>;
   /** `intent`: the object that `begin` got. What happened has happened: where its outcome cannot be stored, the log says so. Resolves with that error. */
   end(intent: Intent, outcome: string, detail: object, also?: () => void): Promise<unknown>;
+  /** The same where nothing was sent. `refusal`: why. */
+  unsent(
+    intent: Intent,
+    detail: object,
+    refusal: { code: string; message: string },
+    also?: () => void,
+  ): Promise<unknown>;
+  /**
+   * Has `work` alone with an object, such as door/<id>: the outcome of one command may be out of date by the time a second caller
+   * gets it. Throws IN_PROGRESS.
+   */
+  exclusive<T>(object: string, work: () => Promise<T>): Promise<T>;
+  /** Such work is under way. */
+  isBusy(object: string): boolean;
   last(action: string, object: string): LastActuation | undefined;
-  /** The latest but for those of which nothing was sent: they `failed` with an `error`. Behind those only ones of this run are found. */
+  /** The latest but for those of which nothing was sent. Behind those only ones of this run are found. */
   lastSent(action: string, object: string): LastActuation | undefined;
   /** What the latest moved that went to this lock, by `mac` of its detail: the lock may be at another door since. */
   objectOfLock(action: string, mac: string): string | undefined;
@@ -116,18 +133,12 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
   const { begunAtOf, sentOf, remember } = openBegun();
   const shown = ({ row, begunAt }: Sent) => lastOf(row, begunAt, isUnderWay(row));
   /** Inside a commit job. */
-  function conclude(
-    id: number,
-    intent: StoredIntent,
-    outcome: string,
-    detail: Record<string, unknown>,
-  ): void {
+  function conclude(id: number, intent: StoredIntent, outcome: string, detail: object): void {
     audit.record(entryOf(intent, outcome, detail));
     table.end.run(outcome, JSON.stringify(detail), id);
   }
-  function settle(row: ActuationRow, reason: string): void {
+  const settle = (row: ActuationRow, reason: string) =>
     conclude(row.id, intentOf(row), 'unknown', { ...detailOf(row), outcome: 'unknown', reason });
-  }
 
   /** A pulse of an RS-485 device carries an unlock under its correlation id: what is known of the one is known of the other. */
   function settleAtStart(row: ActuationRow): void {
@@ -145,14 +156,36 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
       }, 'urgent')
       .catch((error) => log.error({ err: error }, 'what was under way at the last end was not settled'));
 
+  const end: Actuations['end'] = async (intent, outcome, detail, also) => {
+    const { action, object, way } = intent;
+    const own = underWay.get(intent);
+    if (!own) throw new TypeError(`${action} of ${object} was not begun`);
+    if (way) meter.actuation({ action, way, outcome }, clock.monotonic() - own.askedAt);
+    try {
+      await database.commit(() => {
+        conclude(own.id, intent, outcome, detail);
+        also?.();
+      }, 'urgent');
+      return undefined;
+    } catch (error) {
+      log.error({ action, object, outcome, err: error }, 'an outcome was not stored; its intent is');
+      return error;
+    } finally {
+      underWay.delete(intent);
+    }
+  };
+
   return {
+    ...openExclusive(),
+    unsent: (intent, detail, { code, message }, also) =>
+      end(intent, FAILED, { ...detail, error: code, reason: message }, also),
     async begin(intent, detail, also) {
       const { principal, action, object, correlationId, askedAt = clock.monotonic() } = intent;
       const { isAlone = false } = intent;
       const isBegun = database.commit((): Begun => {
         for (const row of table.openOf(action, object)) if (!isUnderWay(row)) settle(row, NOT_STORED);
         const sentBefore = sentOf(table.last(action, object));
-        audit.record(entryOf(intent, 'accepted', { ...detail }));
+        audit.record(entryOf(intent, 'accepted', detail));
         const by = { actor_id: principal.id, actor: principal.label, correlation_id: correlationId };
         const what = { action, object, at: clock.now(), is_alone: Number(isAlone) };
         const stored = { ...what, ...by, detail: JSON.stringify(detail) };
@@ -166,24 +199,7 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
       });
       remember(intent, begun);
     },
-    async end(intent, outcome, detail, also) {
-      const { action, object, way } = intent;
-      const own = underWay.get(intent);
-      if (!own) throw new TypeError(`${action} of ${object} was not begun`);
-      if (way) meter.actuation({ action, way, outcome }, clock.monotonic() - own.askedAt);
-      try {
-        await database.commit(() => {
-          conclude(own.id, intent, outcome, { ...detail });
-          also?.();
-        }, 'urgent');
-        return undefined;
-      } catch (error) {
-        log.error({ action, object, outcome, err: error }, 'an outcome was not stored; its intent is');
-        return error;
-      } finally {
-        underWay.delete(intent);
-      }
-    },
+    end,
     objectOfLock: (action, mac) => table.toLock.get(action, mac)?.object,
     locksMoved: (actions) => table.locks.all(JSON.stringify(actions)).map(({ mac }) => mac),
     late: openLate(options, table, sentOf),
@@ -194,6 +210,25 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
     lastSent(action, object) {
       const sent = sentOf(table.last(action, object));
       return sent && shown(sent);
+    },
+  };
+}
+
+function openExclusive(): Pick<Actuations, 'exclusive' | 'isBusy'> {
+  const objects = new Set<string>();
+  return {
+    isBusy: (object) => objects.has(object),
+    async exclusive(object, work) {
+      if (objects.has(object)) {
+        const message = `A command to ${object.replace('/', ' ')} is under way: wait for its outcome. Nothing more was sent.`;
+        throw new GatehouseError('IN_PROGRESS', message);
+      }
+      objects.add(object);
+      try {
+        return await work();
+      } finally {
+        objects.delete(object);
+      }
     },
   };
 }
@@ -236,9 +271,9 @@ function openBegun() {
   };
 }
 
-function entryOf(intent: StoredIntent, outcome: string, detail: Record<string, unknown>): AuditEntry {
+function entryOf(intent: StoredIntent, outcome: string, detail: object): AuditEntry {
   const { principal, action, object, correlationId } = intent;
-  return { principal, action, object, correlationId, outcome, detail };
+  return { principal, action, object, correlationId, outcome, detail: { ...detail } };
 }
 
 function keyOf({ action, object }: Pick<Intent, 'action' | 'object'>): string {
@@ -262,7 +297,7 @@ function lastOf(row: ActuationRow, begunAt: number | undefined, isUnderWay: bool
 
 /** One that jammed has failed, too, and has no error. */
 function isUnsent(row: ActuationRow): boolean {
-  return row.outcome === 'failed' && detailOf(row).error !== undefined;
+  return row.outcome === FAILED && detailOf(row).error !== undefined;
 }
 
 function intentOf({ action, object, actor_id, actor, correlation_id }: ActuationRow): StoredIntent {
