@@ -7,7 +7,8 @@ import { DriverError } from '../contract/driver.ts';
 import { HOLIDAYS_MAX, type Holiday, OPERATING_MODES } from '../contract/settings.ts';
 import type { Exchanges } from './lock-exchanges.ts';
 import { DOOR_LOCK } from './radio.ts';
-import { holidaysIn, limitsOf, offersMode } from './standard-lock.ts';
+import { clearSchedules } from './schedules.ts';
+import { limitsOf, offersMode } from './standard-lock.ts';
 import { answerStatus, isSuccess, SCHEDULES, showsSchedule } from './user-codes.ts';
 import { field, integer, UINT32_LAST } from './values.ts';
 import { statusName } from './zcl-status.ts';
@@ -18,17 +19,16 @@ const { set, get, clear } = SCHEDULES.holidays;
 export async function applyHolidays(wanted: Holiday[], exchanges: Exchanges): Promise<void> {
   const { radio, lock } = exchanges;
   const { ieee, endpoint } = lock;
-  const places = placesOf(exchanges);
-  if (wanted.length > (places ?? HOLIDAYS_MAX))
-    throw refused(`the lock keeps ${places} of them, and ${wanted.length} are wanted`);
+  const { holidays: limit } = limitsOf(lock, radio);
+  if (limit !== undefined && wanted.length > limit)
+    throw refused(`the lock keeps ${limit} of them, and ${wanted.length} are wanted`);
   const modes = radio.attribute(ieee, endpoint, DOOR_LOCK, 'supportedOperatingModes');
   const missing = wanted.find(({ mode }) => offersMode(modes, OPERATING_MODES.indexOf(mode)) === false);
   if (missing) throw refused(`the lock has no mode ${missing.mode}`);
-  const former = holidaysIn(radio.memory(ieee)) ?? [];
   // From the first frame on the lock may have them, and has not shown them.
   if (wanted.length > 0) radio.rememberFirst(ieee, { holidays: wanted, holidaysUnshown: true });
   else radio.remember(ieee, { holidaysUnshown: true });
-  for (let id = wanted.length; id < (places ?? former.length); id += 1) await free(id, exchanges);
+  await clearSchedules({ kind: 'holidays', limit }, wanted.length, exchanges);
   let isShown = true;
   for (const [id, one] of wanted.entries()) isShown = (await store(id, one, exchanges)) && isShown;
   radio.remember(ieee, { holidays: wanted, holidaysUnshown: isShown ? null : true });
@@ -37,7 +37,8 @@ export async function applyHolidays(wanted: Holiday[], exchanges: Exchanges): Pr
 /** All that the lock has. */
 export async function readHolidays(exchanges: Exchanges): Promise<Holiday[]> {
   const holidays: Holiday[] = [];
-  for (let id = 0; id < (placesOf(exchanges) ?? 0); id += 1) {
+  const { holidays: limit = 0 } = limitsOf(exchanges.lock, exchanges.radio);
+  for (let id = 0; id < limit && holidays.length < HOLIDAYS_MAX; id += 1) {
     const payload = await exchanges.answered(get, { holidayscheduleid: id });
     const mode = OPERATING_MODES[integer(field(payload, 'opermodelduringholiday'), 0, 0xfe) ?? -1];
     const [start, end] = ['zigbeelocalstarttime', 'zigbeelocalendtime'].map((name) =>
@@ -48,19 +49,6 @@ export async function readHolidays(exchanges: Exchanges): Promise<Holiday[]> {
   }
   exchanges.radio.remember(exchanges.lock.ieee, { holidays, holidaysUnshown: null });
   return holidays;
-}
-
-function placesOf({ lock, radio }: Exchanges): number | undefined {
-  const { holidays } = limitsOf(lock, radio);
-  return holidays === undefined ? undefined : Math.min(holidays, HOLIDAYS_MAX);
-}
-
-async function free(id: number, exchanges: Exchanges): Promise<void> {
-  const place = { holidayscheduleid: id };
-  // Some locks refuse to clear what is not there.
-  if (isSuccess(await exchanges.answered(clear, place))) return;
-  if (isSuccess(await exchanges.answered(get, place)))
-    throw refused('the lock does not remove an earlier one');
 }
 
 /** Resolves with whether the lock has shown it. */

@@ -4,7 +4,6 @@
  */
 import { DriverError, type Plain } from '../contract/driver.ts';
 import {
-  SCHEDULES_MAX,
   type UserApplied,
   type UserApply,
   type UserDifference,
@@ -16,6 +15,7 @@ import {
 } from '../contract/lock-users.ts';
 import { valid } from '../contract/valid.ts';
 import type { Exchanges, LockExchanges } from './lock-exchanges.ts';
+import { clearSchedules, hasSchedules } from './schedules.ts';
 import { limitsOf } from './standard-lock.ts';
 import {
   answerStatus,
@@ -36,8 +36,8 @@ import {
   yearDayPayload,
 } from './user-codes.ts';
 import { field } from './values.ts';
+import { STATUS_UNSUP_COMMAND } from './zcl-status.ts';
 
-const UNSUP_COMMAND = 0x81;
 const KINDS = ['pin', 'card'] as const;
 
 export interface LockUsers {
@@ -105,21 +105,20 @@ async function differencesOf(
 
 /** Whether the lock shows another schedule in the place of one that is wanted, or one more. */
 async function isOtherwise(user: WantedUser, exchanges: Exchanges): Promise<boolean> {
-  const { get, limit, payloads } = schedulesOf(user, exchanges);
-  for (let id = 0; id < Math.max(payloads.length, limit ?? 0); id += 1) {
-    const payload = payloads[id];
-    const reply = await exchanges.send(get, { scheduleid: id, userid: user.userId });
-    if (reply.kind !== 'answered') continue;
-    if (payload ? showsSchedule(reply.payload, payload) === false : isSuccess(reply.payload)) return true;
+  const { kind, get, limit, payloads } = schedulesOf(user, exchanges);
+  for (const payload of payloads) {
+    const { scheduleid, userid } = payload;
+    const reply = await exchanges.send(get, { scheduleid, userid });
+    if (reply.kind === 'answered' && showsSchedule(reply.payload, payload) === false) return true;
   }
-  return false;
+  return hasSchedules({ kind, userId: user.userId, limit }, payloads.length, exchanges);
 }
 
 async function apply(wanted: UserApply, exchanges: Exchanges): Promise<UserApplied> {
   const { userId } = wanted;
   let clearing: Promise<void> | undefined;
   const clearOnce = () => {
-    clearing ??= clearSchedules(userId, exchanges);
+    clearing ??= clearAllSchedules(userId, exchanges);
     return clearing;
   };
   let isShown = true;
@@ -191,7 +190,7 @@ async function empty(kind: Kind, wanted: UserApply, exchanges: Exchanges): Promi
   if (before.kind === 'empty') return true;
   const payload = await exchanges.answered(COMMANDS[kind].clear, { userid: wanted.userId });
   // It has none of that kind.
-  if (field(payload, 'statusCode') === UNSUP_COMMAND) return true;
+  if (field(payload, 'statusCode') === STATUS_UNSUP_COMMAND) return true;
   if (!isSuccess(payload)) throw new DriverError('REFUSED', refusalOf(payload, kind, wanted));
   const after = await shown(kind, undefined, wanted, exchanges);
   if (after.kind === 'empty' || after.kind === 'unknown') return after.kind === 'empty';
@@ -203,40 +202,18 @@ function schedulesOf({ userId, access }: Pick<UserApply, 'userId' | 'access'>, e
   const limits = limitsOf(exchanges.lock, exchanges.radio);
   if (access.kind === 'yearDays') {
     const payloads = access.schedules.map((one, id) => yearDayPayload(id, userId, one));
-    return { ...SCHEDULES.yearDays, limit: limits.yearDays, payloads };
+    return { kind: access.kind, ...SCHEDULES.yearDays, limit: limits.yearDays, payloads };
   }
   const wanted = access.kind === 'weekDays' ? access.schedules : [];
   const payloads = wanted.map((one, id) => weekDayPayload(id, userId, one));
-  return { ...SCHEDULES.weekDays, limit: limits.weekDays, payloads };
+  return { kind: 'weekDays' as const, ...SCHEDULES.weekDays, limit: limits.weekDays, payloads };
 }
 
 /** All of a user, of both kinds. */
-async function clearSchedules(userid: number, exchanges: Exchanges): Promise<void> {
+async function clearAllSchedules(userId: number, exchanges: Exchanges): Promise<void> {
   const limits = limitsOf(exchanges.lock, exchanges.radio);
-  for (const kind of ['weekDays', 'yearDays'] as const) {
-    const limit = limits[kind];
-    // A lock that does not say how many it keeps: ours are numbered without a gap.
-    const mayHave = async (scheduleid: number) => {
-      if (limit !== undefined) return scheduleid < limit;
-      const reply = await exchanges.send(SCHEDULES[kind].get, { scheduleid, userid });
-      return scheduleid < SCHEDULES_MAX && reply.kind === 'answered' && isSuccess(reply.payload);
-    };
-    for (let id = 0; await mayHave(id); id += 1) await clearSchedule(kind, id, userid, exchanges);
-  }
-}
-
-/** Throws REFUSED. */
-async function clearSchedule(
-  kind: 'weekDays' | 'yearDays',
-  scheduleid: number,
-  userid: number,
-  exchanges: Exchanges,
-): Promise<void> {
-  const { clear, get } = SCHEDULES[kind];
-  // Some locks refuse to clear what is not there.
-  if (isSuccess(await exchanges.answered(clear, { scheduleid, userid }))) return;
-  if (isSuccess(await exchanges.answered(get, { scheduleid, userid })))
-    throw new DriverError('REFUSED', `${kind}: the lock does not remove an earlier schedule`);
+  for (const kind of ['weekDays', 'yearDays'] as const)
+    await clearSchedules({ kind, userId, limit: limits[kind] }, 0, exchanges);
 }
 
 /**
@@ -248,7 +225,7 @@ async function storeSchedules(
   exchanges: Exchanges,
   areCleared: boolean,
 ): Promise<boolean> {
-  const { access, userId: userid } = wanted;
+  const { access, userId } = wanted;
   if (access.kind === 'always') return true;
   const { set, get, clear, limit, payloads } = schedulesOf(wanted, exchanges);
   const { length } = payloads;
@@ -258,18 +235,17 @@ async function storeSchedules(
       `${access.kind}: the lock keeps ${limit} schedules for a user, and ${length} are wanted`,
     );
   const { kind } = access;
-  if (!areCleared)
-    for (let id = length; id < (limit ?? length); id += 1) await clearSchedule(kind, id, userid, exchanges);
+  if (!areCleared) await clearSchedules({ kind, userId, limit }, length, exchanges);
   let isShown = true;
   for (const payload of payloads) {
     await ordered(set, payload, access.kind, wanted, exchanges);
-    const { scheduleid } = payload;
-    const reply = await exchanges.send(get, { scheduleid, userid });
+    const number = { scheduleid: payload.scheduleid, userid: userId };
+    const reply = await exchanges.send(get, number);
     // Not every lock answers this one.
     const has = reply.kind === 'answered' ? showsSchedule(reply.payload, payload) : undefined;
     if (has === false) {
       // The user could open at other times.
-      await exchanges.answered(clear, { scheduleid, userid });
+      await exchanges.answered(clear, number);
       throw new DriverError(
         'REFUSED',
         `${access.kind}: the lock said that it took the schedule, and shows another`,

@@ -38,6 +38,8 @@ const NAMES = new Map([
   [0xc3, 'UNSUPPORTED_CLUSTER'],
 ]);
 export const STATUS_SUCCESS = 0x00;
+export const STATUS_UNSUP_COMMAND = 0x81;
+export const STATUS_INVALID_FIELD = 0x85;
 export const STATUS_NOT_FOUND = 0x8b;
 
 /** Such as `INVALID_VALUE (0x87)`, or `status 0xf0`, or `no status` for what is none. */

@@ -6,6 +6,7 @@ import { DriverError, type Plain } from '../../../drivers/contract/driver.ts';
 import { holidaysShown } from '../../../drivers/contract/lock-settings.ts';
 import {
   READ_MAX,
+  SCHEDULES_MAX,
   USER_ID_MAX,
   type UsersShown,
   usersShown,
@@ -13,6 +14,7 @@ import {
 } from '../../../drivers/contract/lock-users.ts';
 import { HOLIDAYS_MAX, type UserLimits } from '../../../drivers/contract/settings.ts';
 import type { LockEvent } from '../../../drivers/contract/zgate.ts';
+import { COMMAND_TIMEOUT_MAX_MS } from '../../platform/field/ipc.ts';
 import type { Caller, Role } from '../../platform/principal.ts';
 import type { DoorContext } from './context.ts';
 import { addressOf } from './lock-links.ts';
@@ -51,7 +53,8 @@ export function openUserReading(
     schema: { safeParse(answer: unknown): { data?: Answer } },
     signal: AbortSignal,
   ): Promise<Answer> {
-    const command = { kind, data, timeoutMs: frames * FRAME_MS };
+    const timeoutMs = Math.min(frames * FRAME_MS, COMMAND_TIMEOUT_MAX_MS);
+    const command = { kind, data, timeoutMs };
     for (let tries = 1; ; tries += 1) {
       try {
         const answer = schema.safeParse(await lockLinks.command(addressOf(row), command, signal));
@@ -153,9 +156,10 @@ function oursIn(
   });
 }
 
-/** Each schedule that the lock keeps for a user is read. */
+/** Each schedule that the lock keeps for a user is read; one that does not say how many these are is asked for all. */
 function framesOf({ access }: WantedUser, limits: UserLimits): number {
-  return access.kind === 'always' ? 0 : Math.max(limits[access.kind] ?? 0, access.schedules.length);
+  if (access.kind === 'always') return 0;
+  return Math.max(limits[access.kind] ?? SCHEDULES_MAX, access.schedules.length);
 }
 
 /** What the lock shows counts: what it does not have, or has otherwise, is written again, and what is on it and not wanted is shown. Resolves with whether it is news. */

@@ -114,6 +114,7 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
     if (change.card !== undefined) door.present('rfid', Buffer.from(change.card, 'hex'));
     if (change.pin !== undefined) door.present('pin', Buffer.from(change.pin));
     if (change.program) door.users.program(change.program);
+    if (change.schedule) door.schedules.change(change.schedule);
     if (change.manual) door.manual(change.manual);
     if (change.autoRelockSeconds !== undefined) door.bolt.state.relockSeconds = change.autoRelockSeconds;
     if (change.repeatOperation) door.events.sayAgain();

@@ -124,6 +124,11 @@ export const lockSchema = z.strictObject({
   wholePercent: z.boolean().default(false),
   /** Attributes of the door lock cluster that it does not have. */
   lacksAttributes: z.array(u16).max(64).default([]),
+  /**
+   * What it answers when it is asked for a schedule beyond those it keeps: INVALID_FIELD by the standard (ZCL rev. 8, 7.3.2.17.14),
+   * FAILURE (0x01) in earlier door lock servers of EmberZNet.
+   */
+  scheduleEnd: u8.default(0x85),
   /** It never reports LockState. */
   keepsLockState: z.boolean().default(false),
   /** Of its node descriptor, its vendor cluster and its firmware. */
@@ -280,6 +285,15 @@ export const lockChange = z.strictObject({
   pin: pin.optional(),
   /** A PIN is set at its keypad; null: removed. */
   program: z.strictObject({ user: u16, pin: pin.nullable() }).optional(),
+  /** Of a user, or a holiday: stored by another system, in the fields of the standard; null: cleared. */
+  schedule: z
+    .strictObject({
+      kind: z.enum(['weekDays', 'yearDays', 'holidays']),
+      id: u8,
+      user: u16.optional(),
+      fields: z.array(u32).nullable(),
+    })
+    .optional(),
   /** Turned by hand from the inside. */
   manual: z.enum(['lock', 'unlock']).optional(),
   /** Says its last operation once more, which is none. */

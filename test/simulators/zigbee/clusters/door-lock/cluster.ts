@@ -124,7 +124,11 @@ export function openDoorLock(options: DoorLockOptions): DoorLock {
     options,
     bolt,
     users,
-    schedules: openSchedules(activeFaults.changesSchedules, localSeconds),
+    schedules: openSchedules({
+      changes: activeFaults.changesSchedules,
+      now: localSeconds,
+      beyond: plan.scheduleEnd,
+    }),
     events,
     masks,
     settings,

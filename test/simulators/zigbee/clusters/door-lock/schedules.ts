@@ -1,5 +1,6 @@
 /** Schedules of a lock (ZCL 7.3.2.17.12 and following): week-day and year-day ones of a user, holidays of the lock. */
 import { bytes, type Reader, u16, u32 } from '../../bytes.ts';
+import type { LockChange } from '../../plan.ts';
 import { type Answer, type Cluster, responded } from '../../zcl/cluster.ts';
 
 export const WEEK_DAYS_PER_USER = 4;
@@ -7,10 +8,12 @@ export const YEAR_DAYS_PER_USER = 2;
 export const HOLIDAYS = 8;
 /** Of users with schedules; ids of users go higher. */
 const USERS = 250;
-const STATUS = { success: 0x00, failure: 0x01, invalidField: 0x85, notFound: 0x8b };
+const STATUS = { success: 0x00, failure: 0x01, notFound: 0x8b };
 
 export interface Schedules {
   commands: Cluster['commands'];
+  /** By somebody else than this gateway; null: cleared. */
+  change(change: NonNullable<LockChange['schedule']>): void;
   /** The operating mode of the holiday that is now; undefined: none is. */
   holidayMode(): number | undefined;
   /** Whether a user of this type may open now (table 7-15): one that is limited never does without a schedule. */
@@ -19,6 +22,7 @@ export interface Schedules {
 }
 
 type Key = { id: number; user?: number };
+const nameOf = ({ id, user }: Key) => `${id}/${user ?? ''}`;
 
 interface Table {
   set: number;
@@ -91,8 +95,16 @@ const LIMITED: Record<number, { table: string; isOpen(fields: number[], seconds:
   },
 };
 
-/** `changes`: the last field of what it keeps is another than it was sent. `now`: seconds since 2000, as the lock has the time. */
-export function openSchedules(changes: () => boolean, now: () => number): Schedules {
+interface SchedulesOptions {
+  /** The last field of what it keeps is another than it was sent. */
+  changes(): boolean;
+  /** Seconds since 2000, as the lock has the time. */
+  now(): number;
+  /** The answer to the question for one beyond those that it keeps. */
+  beyond: number;
+}
+
+export function openSchedules({ changes, now, beyond }: SchedulesOptions): Schedules {
   const stored = Object.keys(TABLES).map(
     (name) => [name, new Map<string, Key & { fields: number[] }>()] as const,
   );
@@ -103,7 +115,6 @@ export function openSchedules(changes: () => boolean, now: () => number): Schedu
       const id = input.u8();
       return table.isOfUser ? { id, user: input.u16() } : { id };
     };
-    const nameOf = ({ id, user }: Key) => `${id}/${user ?? ''}`;
     const isThere = ({ id, user = 0 }: Key) => id < table.ids && user < USERS;
     commands[table.set] = (input): Answer => {
       const key = keyed(input);
@@ -116,7 +127,7 @@ export function openSchedules(changes: () => boolean, now: () => number): Schedu
     commands[table.get] = (input): Answer => {
       const key = keyed(input);
       const row = rows.get(nameOf(key));
-      const status = !isThere(key) ? STATUS.invalidField : row ? STATUS.success : STATUS.notFound;
+      const status = !isThere(key) ? beyond : row ? STATUS.success : STATUS.notFound;
       const user = key.user === undefined ? [] : [u16(key.user)];
       return responded(table.get, bytes(key.id, ...user, status, ...(row ? [table.encode(row.fields)] : [])));
     };
@@ -129,6 +140,12 @@ export function openSchedules(changes: () => boolean, now: () => number): Schedu
   }
   return {
     commands,
+    change({ kind, id, user, fields }) {
+      const key = user === undefined ? { id } : { id, user };
+      const [, rows] = stored.find(([name]) => name === kind) ?? [];
+      if (fields) rows?.set(nameOf(key), { ...key, fields });
+      else rows?.delete(nameOf(key));
+    },
     holidayMode() {
       const [, holidays] = stored.find(([name]) => name === 'holidays') ?? [];
       const rows = [...(holidays?.values() ?? [])].map(({ fields }) => fields);

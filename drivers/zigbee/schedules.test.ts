@@ -1,0 +1,136 @@
+/** Schedules that are cleared, of locks of many kinds, whoever stored them, and with the link lost at each frame. */
+import { describe, expect, it } from 'vitest';
+import { DriverError } from '../contract/driver.ts';
+import type { Exchanges } from './lock-exchanges.ts';
+import { clearSchedules, hasSchedules, type Schedules } from './schedules.ts';
+
+const [SUCCESS, FAILURE, UNSUP_COMMAND, INVALID_FIELD, NOT_FOUND] = [0x00, 0x01, 0x81, 0x85, 0x8b];
+const KEPT = 6;
+
+interface Habits {
+  /** Reports how many it keeps. */
+  reports?: true;
+  first?: number;
+  /** Answers to Get: of a place that is free, and of a number that it does not keep. */
+  free?: number;
+  beyond?: number;
+  get?: 'none' | 'silent';
+  clear?: 'none';
+  /** Of the answer to Clear for a place that is free. */
+  clearsFree?: number;
+}
+
+/** What a lock that keeps to the standard says, but for its habits. `frames`: after so many the link is lost. */
+function lockWith(taken: number[], habits: Habits, frames = Number.POSITIVE_INFINITY) {
+  const { first = 0, free = NOT_FOUND, beyond = INVALID_FIELD, clearsFree = SUCCESS } = habits;
+  const places = new Set(taken);
+  let sent = 0;
+  function answer(command: string, id: number) {
+    const isKept = id >= first && id < first + KEPT;
+    if (command.startsWith('get')) {
+      if (habits.get === 'none') return { statusCode: UNSUP_COMMAND };
+      return { status: !isKept ? beyond : places.has(id) ? SUCCESS : free };
+    }
+    if (habits.clear === 'none') return { statusCode: UNSUP_COMMAND };
+    if (!isKept) return { status: FAILURE };
+    return { status: places.delete(id) ? SUCCESS : clearsFree };
+  }
+  const send: Exchanges['send'] = async (command, payload) => {
+    sent += 1;
+    if (sent > frames) return { kind: 'unanswered', reason: 'the link is lost' };
+    const { scheduleid, holidayscheduleid = scheduleid } = payload as Record<string, number>;
+    if (habits.get === 'silent' && command.startsWith('get'))
+      return { kind: 'unanswered', reason: 'no answer' };
+    return { kind: 'answered', payload: answer(command, holidayscheduleid ?? -1) };
+  };
+  const exchanges = {
+    send,
+    async answered(command, payload) {
+      const reply = await send(command, payload);
+      if (reply.kind === 'answered') return reply.payload;
+      throw new DriverError('NO_REPLY', reply.reason);
+    },
+  } as Exchanges;
+  return { exchanges, left: () => [...places], sent: () => sent };
+}
+
+const HABITS: [string, Habits][] = [
+  ['keeps to the standard', {}],
+  ['reports how many it keeps', { reports: true }],
+  ['refuses to clear what is not there', { clearsFree: FAILURE }],
+  ['reports that, and refuses to clear what is not there', { reports: true, clearsFree: FAILURE }],
+  ['numbers from 1', { first: 1 }],
+  ['says FAILURE beyond its last', { beyond: FAILURE }],
+  ['says NOT_FOUND beyond its last', { beyond: NOT_FOUND }],
+  ['shows a schedule where there is none', { free: SUCCESS, beyond: FAILURE }],
+  ['has no command to show them', { get: 'none' }],
+  ['does not answer when it is asked for them', { get: 'silent', clearsFree: FAILURE }],
+];
+const KINDS: Omit<Schedules, 'limit'>[] = [
+  { kind: 'weekDays', userId: 5 },
+  { kind: 'yearDays', userId: 5 },
+  { kind: 'holidays' },
+];
+const limited = (habits: Habits) => ({ limit: habits.reports ? KEPT : undefined });
+
+describe.each(HABITS)('a lock that %s', (_, habits) => {
+  const first = habits.first ?? 0;
+  it.each(KINDS)('keeps none, wherever holes are: $kind', async (kind) => {
+    const schedules = { ...kind, ...limited(habits) };
+    for (let pattern = 0; pattern < 1 << KEPT; pattern += 1) {
+      const taken = Array.from({ length: KEPT }, (_, id) => id + first).filter(
+        (id) => pattern & (1 << (id - first)),
+      );
+      const { exchanges, left } = lockWith(taken, habits);
+      await clearSchedules(schedules, 0, exchanges);
+      expect(left(), `of ${taken.join()}`).toEqual([]);
+    }
+  });
+
+  it('keeps none after the link was lost at any frame', async () => {
+    const schedules = { ...(KINDS[0] as Schedules), ...limited(habits) };
+    for (let frames = 0; ; frames += 1) {
+      const { exchanges, left, sent } = lockWith([first, first + 1, first + 4], habits, frames);
+      const failure = await clearSchedules(schedules, 0, exchanges).catch((error) => error);
+      if (sent() <= frames) return;
+      expect(failure).toMatchObject({ code: 'NO_REPLY' });
+      const again = lockWith(left(), habits);
+      await clearSchedules(schedules, 0, again.exchanges);
+      expect(again.left(), `cut after ${frames}`).toEqual([]);
+    }
+  });
+});
+
+it('that are wanted stay', async () => {
+  const { exchanges, left } = lockWith([0, 1, 2, 5], {});
+  await clearSchedules({ kind: 'yearDays', userId: 5, limit: undefined }, 2, exchanges);
+  expect(left()).toEqual([0, 1]);
+});
+
+it('cost a lock that has none, and says so, two frames of a kind', async () => {
+  const { exchanges, sent } = lockWith([], { get: 'none', clear: 'none' });
+  await clearSchedules({ kind: 'weekDays', userId: 5, limit: undefined }, 0, exchanges);
+  expect(sent()).toBe(2);
+});
+
+it('that it does not remove are refused', async () => {
+  for (const limit of [undefined, KEPT]) {
+    const { exchanges } = lockWith([0, 3], { clear: 'none' });
+    await expect(clearSchedules({ kind: 'holidays', limit }, 1, exchanges)).rejects.toMatchObject({
+      code: 'REFUSED',
+      message: 'holidays: the lock does not remove an earlier one',
+    });
+  }
+});
+
+it('are found behind a hole', async () => {
+  const has = (taken: number[], from: number, limit?: number) =>
+    hasSchedules({ kind: 'yearDays', userId: 5, limit }, from, lockWith(taken, {}).exchanges);
+  expect([await has([0, 3], 1), await has([0, 3], 1, KEPT)]).toEqual([true, true]);
+  expect([await has([0], 1), await has([0], 1, KEPT)]).toEqual([false, false]);
+  const silent = lockWith([], { get: 'silent' });
+  expect(await hasSchedules({ kind: 'weekDays', userId: 5, limit: undefined }, 0, silent.exchanges)).toBe(
+    false,
+  );
+  expect(silent.sent()).toBe(1);
+});

@@ -1,0 +1,91 @@
+/** Schedules of a user, and holidays, that a lock is to keep no more (ZCL rev. 8, 7.3.2.17.12 to 21). */
+import { DriverError } from '../contract/driver.ts';
+import { SCHEDULES_MAX } from '../contract/lock-users.ts';
+import type { Exchanges } from './lock-exchanges.ts';
+import { answerStatus, isSuccess, SCHEDULES } from './user-codes.ts';
+import { field } from './values.ts';
+import {
+  STATUS_INVALID_FIELD,
+  STATUS_NOT_FOUND,
+  STATUS_SUCCESS,
+  STATUS_UNSUP_COMMAND,
+} from './zcl-status.ts';
+
+export interface Schedules {
+  kind: keyof typeof SCHEDULES;
+  /** How many the lock keeps, where it has reported that. */
+  limit: number | undefined;
+  /** Of this user; undefined: holidays are of the lock. */
+  userId?: number;
+}
+
+/** free: none is stored there · none: the lock keeps none of that number · unclear: it does not say */
+type Place = 'taken' | 'free' | 'none' | 'unclear';
+
+/**
+ * Those from this number on. A lock that has not reported how many it keeps is asked for each, until it says that it keeps none of that
+ * number. One that is free is no end: a clearing that was cut off leaves free ones before others, and so does whoever else writes to
+ * the lock. Throws REFUSED.
+ */
+export async function clearSchedules(
+  schedules: Schedules,
+  from: number,
+  exchanges: Exchanges,
+): Promise<void> {
+  const { limit, kind } = schedules;
+  const { get, clear } = SCHEDULES[kind];
+  let isAsked = limit === undefined;
+  for (let id = from; id < (limit ?? SCHEDULES_MAX); id += 1) {
+    const number = numberOf(schedules, id);
+    const reply = isAsked ? await exchanges.send(get, number) : undefined;
+    const place = reply?.kind === 'answered' ? placeIn(reply.payload) : undefined;
+    if (isEnd(place, id)) return;
+    if (place === 'free' || place === 'none') continue;
+    // Not every lock answers this one.
+    if (reply && !place) isAsked = false;
+    const answer = await exchanges.answered(clear, number);
+    if (isSuccess(answer)) continue;
+    // Some locks refuse to clear what is not there.
+    const isLeft = limit === undefined ? place : placeIn(await exchanges.answered(get, number));
+    if (isLeft === 'taken')
+      throw new DriverError('REFUSED', `${kind}: the lock does not remove an earlier one`);
+    if (isLeft !== 'free' && field(answer, 'statusCode') === STATUS_UNSUP_COMMAND) return;
+  }
+}
+
+/** Whether the lock has one of that number, or a later one. Of a lock that does not answer nothing is known. */
+export async function hasSchedules(
+  schedules: Schedules,
+  from: number,
+  exchanges: Exchanges,
+): Promise<boolean> {
+  const { limit, kind } = schedules;
+  for (let id = from; id < (limit ?? SCHEDULES_MAX); id += 1) {
+    const reply = await exchanges.send(SCHEDULES[kind].get, numberOf(schedules, id));
+    const place = reply.kind === 'answered' ? placeIn(reply.payload) : 'unclear';
+    if (place === 'taken') return true;
+    if (limit === undefined && (place === 'unclear' || isEnd(place, id))) return false;
+  }
+  return false;
+}
+
+function numberOf({ kind, userId }: Schedules, id: number): Record<string, number> {
+  if (kind === 'holidays' || userId === undefined) return { holidayscheduleid: id };
+  return { scheduleid: id, userid: userId };
+}
+
+/** Some makers number from 1. */
+const isEnd = (place: Place | undefined, id: number) => place === 'none' && id > 0;
+
+function placeIn(payload: unknown): Place {
+  switch (answerStatus(payload)) {
+    case STATUS_SUCCESS:
+      return 'taken';
+    case STATUS_NOT_FOUND:
+      return 'free';
+    case STATUS_INVALID_FIELD:
+      return 'none';
+    default:
+      return 'unclear';
+  }
+}
