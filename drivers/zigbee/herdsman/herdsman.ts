@@ -114,6 +114,7 @@ export async function openRadio(options: RadioOptions): Promise<Radio> {
     calmDatabase(controller as unknown as DatabaseOwner);
     const parameters = await controller.getNetworkParameters();
     const version = await controller.getCoordinatorVersion();
+    askAgain(controller);
     return radioOf(controller, options, {
       make,
       formed: result === 'reset',
@@ -128,6 +129,23 @@ export async function openRadio(options: RadioOptions): Promise<Radio> {
   } finally {
     options.signal.removeEventListener('abort', giveUp);
   }
+}
+
+/**
+ * A device that was being asked what it is when the last radio ended takes itself for joined, and does not ask to join again;
+ * nor does the library ask it again.
+ */
+function askAgain(controller: Controller): void {
+  const isUnknown = ({ interviewState }: Models.Device) =>
+    interviewState === 'PENDING' || interviewState === 'FAILED';
+  for (const device of controller.getDevicesIterator(isUnknown))
+    void device
+      .interview()
+      .then(
+        () => 'successful' as const,
+        () => 'failed' as const,
+      )
+      .then((status) => controller.emit('deviceInterview', { status, device }));
 }
 
 const believe = filterFrames(Zcl);

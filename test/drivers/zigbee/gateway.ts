@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, expect, onTestFinished, vi } from 'vitest';
+import { afterAll, expect, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { openSimulatedGateway, type SimulatedGateway } from '../../simulators/zigbee/gateway.ts';
 import { MAKE } from '../../simulators/zigbee/make.ts';
@@ -157,11 +157,13 @@ export async function restored(
 export async function joined(gateway: TestGateway, site: SimulatedGateway, ieee = LOCK): Promise<void> {
   await gateway.execute('permitJoin', { seconds: 60, allowed: [], installCodes: [] });
   expect(await site.join(ieee)).toBe('joined');
-  const isReported = () =>
-    gateway.events.some((event) => event.kind === 'lockJoined' && idOf(event) === ieee);
-  await vi.waitFor(() => expect(isReported()).toBe(true), { timeout: 15_000 });
+  await expect.poll(() => hasJoined(gateway, ieee)).toBe(true);
   await gateway.execute('permitJoin', { seconds: 0, allowed: [], installCodes: [] });
 }
+
+/** It was introduced. */
+export const hasJoined = ({ events }: TestGateway, ieee = LOCK): boolean =>
+  events.some((event) => event.kind === 'lockJoined' && idOf(event) === ieee);
 
 function idOf({ data }: DriverEvent): unknown {
   return typeof data === 'object' && data !== null && 'hwId' in data ? data.hwId : undefined;
