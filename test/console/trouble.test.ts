@@ -82,8 +82,10 @@ describe.skipIf(NO_CHROMIUM)('the console in trouble', () => {
     const { page } = await visitors.open('phone');
     await visitors.signIn(page, 'front-desk-admin');
     await page.clock.install();
+    await at(page, `doors/${cellar}`);
     await page.reload();
-    await page.getByRole('navigation').waitFor();
+    // It is read once the stream is open: there is a place to come back to.
+    await page.getByRole('heading', { name: 'Settings' }).waitFor();
     await hide(page, true);
     await page.clock.fastForward(12_000);
     await page.getByText('No word from the gateway').waitFor();
