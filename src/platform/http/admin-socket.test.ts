@@ -1,6 +1,8 @@
 import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { temporaryFolder } from '../../../test/temporary.ts';
@@ -36,6 +38,30 @@ describe('the admin socket', () => {
     expect(await get(socket)).toBe(200);
     await server[Symbol.asyncDispose]();
     expect(existsSync(socket)).toBe(false);
+  });
+
+  it('does not cut a request that is being answered for one that comes', async () => {
+    const socket = path();
+    const asked = Promise.withResolvers<void>();
+    const answer = Promise.withResolvers<Response>();
+    const slow = {
+      fetch({ url }: Request) {
+        if (!url.endsWith('/slow')) return new Response('{}');
+        asked.resolve();
+        return answer.promise;
+      },
+      drain: () => undefined,
+    };
+    opened(await listenUnix({ app: slow, ...options, path: socket, limits: { total: 2 } }));
+    const first = connect(socket);
+    const second = connect(socket);
+    onTestFinished(() => void first.destroy());
+    await Promise.all([once(first, 'connect'), once(second, 'connect')]);
+    first.write('GET /slow HTTP/1.1\r\nHost: gate\r\n\r\n');
+    await asked.promise;
+    expect(await get(socket)).toBe(200);
+    answer.resolve(new Response('{}'));
+    expect(String(await once(first, 'data'))).toMatch(/^HTTP\/1.1 200/);
   });
 
   it('is not taken from a daemon that answers', async () => {

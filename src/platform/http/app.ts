@@ -79,7 +79,7 @@ export interface Sender {
   address: string;
   /** The end of its connection has been read. */
   isLeaving(): boolean;
-  /** As in Caller (arrivals.ts). */
+  /** As in Caller (connections.ts). */
   askedAt?: number | undefined;
 }
 

@@ -5,11 +5,28 @@ import { expect, it } from 'vitest';
 import { turnOfEventLoop } from '../../../drivers/contract/waiting.ts';
 import { manualClock } from '../../../test/manual-clock.ts';
 import { runUntilTestEnds } from '../../../test/until-test-ends.ts';
-import { openArrivals } from './arrivals.ts';
+import { CONNECTION_LIMITS, openArrivals, openConnections } from './connections.ts';
+
+const HONEST = '192.0.2.1';
+const CROWD = '192.0.2.2';
+
+/** Of a process whose event loop works for no longer than the clock says. */
+function openTurns() {
+  const clock = manualClock();
+  let workedMs = 0;
+  return {
+    clock,
+    arrivals: openArrivals(clock, () => workedMs),
+    /** In the middle of a turn. */
+    standStill(milliseconds: number) {
+      clock.hold(milliseconds);
+      workedMs += milliseconds;
+    },
+  };
+}
 
 it('is now while the process runs', async () => {
-  const clock = manualClock();
-  const arrivals = openArrivals(clock);
+  const { clock, arrivals } = openTurns();
   runUntilTestEnds(arrivals.keep);
   for (const milliseconds of [100, 1_300, 60_000]) {
     await clock.advance(milliseconds);
@@ -20,8 +37,7 @@ it('is now while the process runs', async () => {
 });
 
 it('is when the turn before had begun, however long it takes to read what had arrived by then', async () => {
-  const clock = manualClock();
-  const arrivals = openArrivals(clock);
+  const { clock, arrivals } = openTurns();
   const begun = clock.monotonic();
   // Nothing of the process runs meanwhile.
   clock.hold(13_000);
@@ -36,11 +52,30 @@ it('is when the turn before had begun, however long it takes to read what had ar
   expect(arrivals.earliest()).toBe(clock.monotonic());
 });
 
+it('is when the turn before had begun also where the process stood still in it before anything of it was seen', async () => {
+  const { clock, arrivals, standStill } = openTurns();
+  const begun = clock.monotonic();
+  await turnOfEventLoop();
+  standStill(13_000);
+  // What is read in this turn is seen after the standstill; what arrived meanwhile is read in the next one.
+  expect(arrivals.earliest()).toBe(begun);
+  await turnOfEventLoop();
+  expect(arrivals.earliest()).toBe(begun);
+  await turnOfEventLoop();
+  expect(arrivals.earliest()).toBe(clock.monotonic());
+});
+
 function openServer() {
-  const clock = manualClock();
-  const arrivals = openArrivals(clock);
+  const { clock, arrivals } = openTurns();
   const server = new EventEmitter();
-  const arrived = arrivals.of(server as Server);
+  const { arrivalOf: arrived } = openConnections(server as Server, {
+    arrivals,
+    clock,
+    limits: { ...CONNECTION_LIMITS, perStranger: 30 },
+    isKnown: () => false,
+    isProxy: () => false,
+    refused: () => undefined,
+  });
   function ask(socket: Socket) {
     const request = { socket } as IncomingMessage;
     const response = new EventEmitter();
@@ -56,8 +91,9 @@ function openServer() {
       answer();
       return at;
     },
-    connect() {
+    connect(remoteAddress = HONEST) {
       const socket = new Socket();
+      Object.defineProperty(socket, 'remoteAddress', { value: remoteAddress });
       server.emit('connection', socket);
       return socket;
     },
@@ -93,6 +129,35 @@ it('is as old for the connections that are accepted in the turns that follow, un
   }
   for (let turn = 0; turn < 4; turn += 1) await turnOfEventLoop();
   expect(arrivalOf(connect())).toBe(clock.monotonic());
+});
+
+it('is as old for what its client sends in one write with the first request', async () => {
+  const { clock, ask, connect } = openServer();
+  const begun = clock.monotonic();
+  clock.hold(13_000);
+  const socket = connect();
+  for (let turn = 0; turn < 3; turn += 1) {
+    await turnOfEventLoop();
+    clock.hold(100);
+  }
+  const read = ask(socket);
+  read.answer();
+  expect([read.at, ask(socket).at]).toEqual([begun, begun]);
+});
+
+it('is as old for a connection that was made behind many that are refused', async () => {
+  const { clock, arrivalOf, connect } = openServer();
+  for (let held = 0; held < 30; held += 1) connect(CROWD);
+  for (let turn = 0; turn < 4; turn += 1) await turnOfEventLoop();
+  const begun = clock.monotonic();
+  clock.hold(13_000);
+  for (let waiting = 0; waiting < 20; waiting += 1) {
+    connect(CROWD);
+    arrivalOf(new Socket());
+    await turnOfEventLoop();
+    clock.hold(100);
+  }
+  expect(arrivalOf(connect())).toBe(begun);
 });
 
 it('is when its connection was made where the process stood still before its first request', async () => {
@@ -150,4 +215,34 @@ it('is that of the request before also where the answer ended as the next one wa
   next.answer();
   for (let turn = 0; turn < 4; turn += 1) await turnOfEventLoop();
   expect(arrivalOf(socket)).toBe(clock.monotonic());
+});
+
+it('does not grow with each request of a client that takes its answer and asks again at once', async () => {
+  const { clock, arrivalOf, connect } = openServer();
+  const socket = connect();
+  for (let round = 0; round < 100; round += 1) {
+    expect(clock.monotonic() - arrivalOf(socket)).toBeLessThan(300);
+    await turnOfEventLoop();
+    clock.hold(100);
+  }
+});
+
+it('is that of the request before for all that waited while Node did not read the connection', async () => {
+  const { clock, ask, connect } = openServer();
+  const socket = connect();
+  const first = ask(socket);
+  socket.emit('pause');
+  for (let second = 0; second < 100; second += 1) {
+    clock.hold(200);
+    ask(connect()).answer();
+    await turnOfEventLoop();
+  }
+  first.answer();
+  // Each is answered before the next one is read.
+  for (let waiting = 0; waiting < 10; waiting += 1) {
+    await turnOfEventLoop();
+    const next = ask(socket);
+    expect(next.at).toBe(first.at);
+    next.answer();
+  }
 });

@@ -10,7 +10,7 @@ import { clock as manual, operations } from '../../../test/things-app.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { type Log, silentLog } from '../log.ts';
 import { createApp } from './app.ts';
-import type { ConnectionLimits } from './connection-limits.ts';
+import type { ConnectionLimits } from './connections.ts';
 import { listenHttps, listenPlain, type ServerTimes } from './server.ts';
 
 const hasOpenssl = spawnSync('openssl', ['version']).status === 0;

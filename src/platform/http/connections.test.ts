@@ -1,7 +1,8 @@
 import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { expect, it } from 'vitest';
-import { trackConnections } from './connections.ts';
+import { systemClock } from '../clock.ts';
+import { CONNECTION_LIMITS, openArrivals, openConnections } from './connections.ts';
 
 it('closes a connection after an answer that had begun before, and had promised to keep it', async () => {
   const under = Promise.withResolvers<ServerResponse>();
@@ -11,7 +12,14 @@ it('closes a connection after an answer that had begun before, and had promised 
     under.resolve(response);
   });
   server.keepAliveTimeout = 60_000;
-  const connections = trackConnections(server);
+  const connections = openConnections(server, {
+    arrivals: openArrivals(systemClock),
+    clock: systemClock,
+    limits: CONNECTION_LIMITS,
+    isKnown: () => false,
+    isProxy: () => false,
+    refused: () => undefined,
+  });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
   client.write('GET / HTTP/1.1\r\nHost: gate\r\n\r\n');

@@ -1,8 +1,174 @@
-/** Which connections of a server have a request under way, so that closing it cuts none of them and waits for no other. */
-import type { Server } from 'node:http';
+/**
+ * The connections of a server. This file alone says how old a request is, how many a connection has open, when a connection is refused or
+ * gives way to another, and what is closed when the server stops.
+ *
+ * How old (safety rule 1): a process that stood still (SIGSTOP, a suspended machine, a disk that does not answer), or had much to do, reads
+ * afterwards what clients sent meanwhile, and a door must not open that much later. So each request counts as old as it can be:
+ *
+ *   any                        a turn of the event loop reads all that has arrived when it begins: it arrived after the turn before had begun
+ *   the first of a connection  that was made before the process went on after a standstill: its client has waited since then to send it, for
+ *                              the connection to be accepted and for its TLS handshake; it counts as old as the connection
+ *   one that is sent before    (RFC 9112, 9.3.2) in one write, or while the client takes no answers and Node reads nothing: it counts as old as
+ *   the last answer has come   the request before it, the first of a connection included
+ *
+ * How many: a request is open until its answer is written or its connection is gone.
+ *
+ * Refused, before the TLS handshake: a connection of an address that holds as many as it may (ConnectionLimits). So one that opens hundreds
+ * and sends nothing keeps no one out. Room is kept for addresses that authenticated lately and for this host; and when all of it is taken,
+ * the address that holds most gives way, whichever it is: never with a request that is being answered, as long as another one can be closed.
+ */
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { performance } from 'node:perf_hooks';
+import { turnOfEventLoop } from '../../../drivers/contract/waiting.ts';
+import type { Clock } from '../clock.ts';
+import { addressKey, isThisHost } from './address.ts';
+
+/** Between two turns at most. */
+const LOOK_EVERY_MS = 200;
+/** A turn that follows the one before within so long reads what has just arrived: that is less than what a frame to a sleeping lock has to spare. */
+const IN_TIME_MS = 300;
+/** From one turn to the next: the process stood still. */
+const STOOD_STILL_MS = 1_000;
+/** After the last answer of a connection, what waited behind it is read within so many turns. */
+const READ_AGAIN_TURNS = 3;
+
+/** At a time. */
+export interface ConnectionLimits {
+  total: number;
+  /** Of the total, for addresses that authenticated lately, for this host and for trusted proxies. */
+  keptForKnown: number;
+  perStranger: number;
+  perKnown: number;
+}
+
+/**
+ * Memory for 512 slow clients is some 20 MB. A browser opens 6 connections; 128 are a desk of many behind one router. This
+ * host and a trusted proxy, which speak for many, may hold all that no one else needs.
+ */
+export const CONNECTION_LIMITS: ConnectionLimits = {
+  total: 512,
+  keptForKnown: 128,
+  perStranger: 20,
+  perKnown: 128,
+};
+
+/**
+ * So long a request counts as being answered: a lock command has 20 s, and its outcome is stored then. Beyond it, it is an event stream,
+ * a stand-open of a sleeping lock, or a client that keeps its request going so as not to lose its connection.
+ */
+const ANSWERED_WITHIN_MS = 25_000;
+
+/** Of the process, for all its servers. */
+export interface Arrivals {
+  /** Monotonic milliseconds: what is read now did not arrive before it. */
+  earliest(): number;
+  /** When it went on after it stood still, if it ever did. */
+  wentOnAt(): number;
+  /** Begins turns until `signal` fires. */
+  keep(signal: AbortSignal): Promise<never>;
+}
+
+/** How long the event loop has worked, and not waited for events; a process that stands still in its work counts as working. */
+const loopWorkedMs = () => performance.eventLoopUtilization().active;
+
+export function openArrivals(clock: Clock, workedMs = loopWorkedMs): Arrivals {
+  /** The turn before this one had not begun before. */
+  let before = clock.monotonic();
+  let isSeen = false;
+  let wentOnAt = Number.NEGATIVE_INFINITY;
+  let workedBefore = workedMs();
+
+  /** In a turn that is seen for the first time. It may have worked, or stood still, in this turn before. */
+  function see(): void {
+    isSeen = true;
+    const now = clock.monotonic();
+    const worked = workedMs();
+    const begun = now - (worked - workedBefore);
+    workedBefore = worked;
+    if (now - before > STOOD_STILL_MS) wentOnAt = now;
+    void turnOfEventLoop().then(() => {
+      before = begun;
+      isSeen = false;
+    });
+  }
+
+  function earliest(): number {
+    if (!isSeen) see();
+    const now = clock.monotonic();
+    return now - before > IN_TIME_MS ? before : now;
+  }
+
+  return {
+    earliest,
+    wentOnAt: () => wentOnAt,
+    async keep(signal) {
+      for (;;) {
+        await clock.sleep(LOOK_EVERY_MS, signal);
+        earliest();
+      }
+    },
+  };
+}
+
+/** Connections that the kernel has made and the process has not accepted yet: a turn accepts one of them, whatever waits. */
+function openBacklog(earliest: () => number) {
+  /** The oldest connection that waits was not made before this; undefined: none waits. */
+  let since: number | undefined;
+  let isAccepted = false;
+
+  async function untilEmpty(): Promise<void> {
+    do {
+      await turnOfEventLoop();
+      isAccepted = false;
+      // A whole turn in which none is accepted.
+      await turnOfEventLoop();
+    } while (isAccepted);
+    since = undefined;
+  }
+
+  return {
+    /** When the connection that is accepted now was made, at the earliest. */
+    accepted(): number {
+      isAccepted = true;
+      if (since === undefined) {
+        since = earliest();
+        void untilEmpty();
+      }
+      return since;
+    },
+  };
+}
+
+interface Connection {
+  /** With TLS, the socket of its requests is another object. */
+  socket: Socket;
+  address: string;
+  /** Since when it does what it does, monotonic milliseconds: opened, in a request, or idle after it. */
+  since: number;
+  /** Requests that it has sent, and those of them that are open. */
+  sent: number;
+  open: number;
+  /** A request that is read now has not waited for longer; infinite: none has waited. */
+  waitsSince: number;
+  /** Node has stopped reading it while answers were not taken, and what waits meanwhile is not all read yet. */
+  wasPaused: boolean;
+}
+
+export interface ConnectionsOptions {
+  arrivals: Pick<Arrivals, 'earliest' | 'wentOnAt'>;
+  clock: Pick<Clock, 'monotonic'>;
+  limits: ConnectionLimits;
+  /** Whether someone at this address authenticated lately. */
+  isKnown(address: string): boolean;
+  /** Whether a trusted proxy has this address. */
+  isProxy(address: string): boolean;
+  refused(address: string): void;
+}
 
 export interface Connections {
+  /** Monotonic milliseconds: this request of the server did not arrive before. */
+  arrivalOf(request: object): number;
   /** Closes what is idle, and each of the rest after its answer. */
   closeWhenIdle(): void;
   /** Cuts all. */
@@ -10,38 +176,165 @@ export interface Connections {
 }
 
 /**
- * Node's own closeIdleConnections leaves connections open that have not sent a request yet or are in their TLS
- * handshake, and answers under way may have promised keep-alive: server.close() would wait for all of those.
+ * Call it after all other listeners of 'connection' were added, which do not see refused connections, and before all of 'request'.
+ * Node's own closeIdleConnections leaves connections open that have not sent a request yet or are in their TLS handshake, and answers
+ * under way may have promised keep-alive: server.close() would wait for all of those.
  */
-export function trackConnections(server: Server): Connections {
-  const accepted = new Set<Socket>();
-  /** Requests under way, by the socket that HTTP sees: with TLS another object than the accepted one. */
-  const busy = new Map<Socket, number>();
+export function openConnections(server: Server, options: ConnectionsOptions): Connections {
+  const { arrivals } = options;
+  const { monotonic } = options.clock;
+  const connections = new Set<Connection>();
+  const byPeer = new Map<Socket | string, Connection>();
+  const backlog = openBacklog(arrivals.earliest);
+  const arrived = new WeakMap<object, number>();
   let closing = false;
 
+  const accept = server.listeners('connection');
+  server.removeAllListeners('connection');
   server.on('connection', (socket: Socket) => {
-    accepted.add(socket);
-    socket.once('close', () => accepted.delete(socket));
-  });
-  server.on('request', ({ socket }, response) => {
-    busy.set(socket, (busy.get(socket) ?? 0) + 1);
-    response.once('close', () => {
-      const left = (busy.get(socket) ?? 1) - 1;
-      if (left > 0) return busy.set(socket, left);
-      busy.delete(socket);
-      if (closing) socket.destroySoon();
+    // One that is refused stood in the backlog, too.
+    const waitsSince = backlog.accepted();
+    const address = addressKey(socket.remoteAddress);
+    const room = roomFor(address, connections, options);
+    if (!room) {
+      options.refused(address);
+      socket.destroy();
+      return;
+    }
+    if (room.lost) connections.delete(room.lost);
+    room.lost?.socket.destroy();
+    const peer = peerOf(socket);
+    const connection = {
+      socket,
+      address,
+      since: monotonic(),
+      sent: 0,
+      open: 0,
+      waitsSince,
+      wasPaused: false,
+    };
+    connections.add(connection);
+    byPeer.set(peer, connection);
+    socket.once('close', () => {
+      connections.delete(connection);
+      // A new connection may have the same port already.
+      if (byPeer.get(peer) === connection) byPeer.delete(peer);
     });
+    for (const listener of accept) listener.call(server, socket);
   });
+
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    const { socket } = request;
+    const readAfter = arrivals.earliest();
+    const connection = byPeer.get(peerOf(socket));
+    // Its client is gone.
+    if (!connection) return arrived.set(request, readAfter);
+    if (connection.sent === 0)
+      socket.on('pause', () => {
+        connection.wasPaused = true;
+      });
+    arrived.set(request, begin(connection, readAfter));
+    response.once('close', () => void answered(connection, socket));
+  });
+
+  /** When it arrived, at the earliest. */
+  function begin(connection: Connection, readAfter: number): number {
+    const { sent, open, waitsSince, wasPaused } = connection;
+    const at = sent > 0 || waitsSince <= arrivals.wentOnAt() ? Math.min(readAfter, waitsSince) : readAfter;
+    // A client that has taken each answer and asks again at once does not count as older and older.
+    connection.waitsSince = sent === 0 || open > 0 || wasPaused ? at : readAfter;
+    connection.sent += 1;
+    connection.open += 1;
+    connection.since = monotonic();
+    return at;
+  }
+
+  async function answered(connection: Connection, socket: Socket): Promise<void> {
+    connection.open -= 1;
+    connection.since = monotonic();
+    if (connection.open > 0) return;
+    if (closing) return socket.destroySoon();
+    const { sent } = connection;
+    for (let turn = 0; turn < READ_AGAIN_TURNS; turn += 1) await turnOfEventLoop();
+    if (connection.sent > sent || socket.isPaused()) return;
+    connection.waitsSince = Number.POSITIVE_INFINITY;
+    connection.wasPaused = false;
+  }
+
   return {
+    arrivalOf: (request) => arrived.get(request) ?? arrivals.earliest(),
     closeWhenIdle() {
       closing = true;
-      const ports = new Set([...busy.keys()].map(({ remotePort }) => remotePort));
-      for (const socket of accepted) {
-        if (!busy.has(socket) && !(socket.remotePort && ports.has(socket.remotePort))) socket.destroySoon();
-      }
+      for (const { socket, open } of connections) if (open === 0) socket.destroySoon();
     },
     destroy() {
-      for (const socket of accepted) socket.destroy();
+      for (const { socket } of connections) socket.destroy();
     },
   };
+}
+
+/** With TLS, the socket of a request is another object than the accepted one; its port is the same. One of the unix socket has no port, and is the same object. */
+function peerOf(socket: Socket): Socket | string {
+  const { remoteAddress, remotePort } = socket;
+  return remotePort === undefined ? socket : `${remoteAddress} ${remotePort}`;
+}
+
+/** `lost`: the connection that gives way. */
+interface Room {
+  lost?: Connection;
+}
+
+/** Undefined: a connection of this address is refused. */
+function roomFor(
+  address: string,
+  connections: ReadonlySet<Connection>,
+  { limits, isKnown, isProxy, clock }: ConnectionsOptions,
+): Room | undefined {
+  const speaksForMany = (key: string) => isThisHost(key) || isProxy(key);
+  const isTrusted = (key: string) => speaksForMany(key) || isKnown(key);
+  const holders = Map.groupBy(connections, (each) => each.address);
+  const held = holders.get(address) ?? [];
+  const own = held.length;
+  const most = speaksForMany(address)
+    ? limits.total
+    : isKnown(address)
+      ? limits.perKnown
+      : limits.perStranger;
+  // Requests that are being answered end for no client that has a connection already.
+  const way = { now: clock.monotonic(), evenAnswered: own === 0 || own >= most };
+  if (own >= most) return speaksForMany(address) ? makesRoom([held], 0, way) : undefined;
+  const all = [...holders.values()];
+  const strangers = [...holders].flatMap(([key, each]) => (isTrusted(key) ? [] : [each]));
+  if (!isTrusted(address) && strangers.flat().length >= limits.total - limits.keptForKnown)
+    return makesRoom(strangers, own, way);
+  if (connections.size < limits.total) return {};
+  // Strangers first. Then the address that holds more than the one that comes would; for a trusted one that has none, any.
+  return (
+    (isTrusted(address) ? makesRoom(strangers, 0, way) : undefined) ??
+    makesRoom(all, own + 1, way) ??
+    (isTrusted(address) && own === 0 ? makesRoom(all, 0, way) : undefined)
+  );
+}
+
+/**
+ * The address that holds most, and of those with as many the one that came first, loses a connection. So a client that comes with one
+ * request is served, however many addresses hold on to theirs. An address whose requests are all being answered is passed over, unless
+ * `evenAnswered` and all are. Undefined when no address that holds more than `atLeast` can lose one.
+ */
+function makesRoom(
+  holders: Connection[][],
+  atLeast: number,
+  { now, evenAnswered }: { now: number; evenAnswered: boolean },
+): Room | undefined {
+  const most = holders.filter(({ length }) => length > atLeast).toSorted((a, b) => b.length - a.length);
+  const isAnswered = ({ open, since }: Connection) => open > 0 && now - since < ANSWERED_WITHIN_MS;
+  const spare = most.map((held) => held.filter((each) => !isAnswered(each))).find(({ length }) => length > 0);
+  const lost = longestWithoutUse(spare ?? (evenAnswered ? (most[0] ?? []) : []));
+  return lost && { lost };
+}
+
+/** One that never sent a request, if there is one; then one without a request under way. */
+function longestWithoutUse(connections: Connection[]): Connection | undefined {
+  const rank = ({ sent, open }: Connection) => (sent === 0 ? 0 : open === 0 ? 1 : 2);
+  return connections.toSorted((a, b) => rank(a) - rank(b) || a.since - b.since)[0];
 }

@@ -22,7 +22,7 @@ export interface Call<Params, Query, Body> {
   ifMatch: string | undefined;
   /** Where it comes from, as limits count it (address.ts). */
   address: string;
-  /** Monotonic milliseconds: the request did not arrive before (arrivals.ts); undefined: it is not known. */
+  /** Monotonic milliseconds: the request did not arrive before (connections.ts); undefined: it is not known. */
   askedAt?: number | undefined;
   /** The caller has hung up: no one waits for the answer any more. */
   isGone(): Promise<boolean>;

@@ -21,9 +21,14 @@ import type { Log } from '../log.ts';
 import { clientAddress, type Proxies } from './address.ts';
 import { claimSocketPath } from './admin-socket.ts';
 import type { App } from './app.ts';
-import type { Arrivals } from './arrivals.ts';
-import { CONNECTION_LIMITS, type ConnectionLimits, limitConnections } from './connection-limits.ts';
-import { trackConnections } from './connections.ts';
+import {
+  type Arrivals,
+  CONNECTION_LIMITS,
+  type ConnectionLimits,
+  type Connections,
+  openArrivals,
+  openConnections,
+} from './connections.ts';
 import type { KnownAddresses } from './known-addresses.ts';
 import { lingerBeforeClose } from './linger.ts';
 import { answerMalformed, refuse } from './malformed.ts';
@@ -77,8 +82,8 @@ export interface ServeOptions {
   app: App;
   clock: Clock;
   log: Log;
-  /** Absent: how long a request has waited is not known. */
-  arrivals?: Pick<Arrivals, 'of'>;
+  /** Of the process; absent: of this server alone, where nothing depends on how old a request is. */
+  arrivals?: Pick<Arrivals, 'earliest' | 'wentOnAt'>;
   /** Addresses for which room is kept; without it, only this host. */
   known?: Pick<KnownAddresses, 'has'>;
   /** Whose X-Forwarded-For is believed; without it, no one's. */
@@ -210,18 +215,18 @@ async function listen(
   target: ListenOptions & { fd?: number },
 ): Promise<AsyncDisposable> {
   const { app, clock, log } = options;
-  const connections = trackConnections(server);
   server.timeout = timesOf(options).stalled;
-  server.on('request', requestListener(options, options.arrivals?.of(server)));
-  lingerBeforeClose(server, clock);
-  answerMalformed(server);
-  limitConnections(server, {
+  const connections = openConnections(server, {
+    arrivals: options.arrivals ?? openArrivals(clock),
     clock,
     limits: { ...CONNECTION_LIMITS, ...options.limits },
     isKnown: (address) => options.known?.has(address) ?? false,
     isProxy: (address) => options.isProxy?.(address) ?? false,
     refused: refusalLog(options),
   });
+  server.on('request', requestListener(options, connections));
+  lingerBeforeClose(server, clock);
+  answerMalformed(server);
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => reject(explained(error, target)));
     server.listen(target, resolve);
@@ -260,13 +265,13 @@ function refusalLog({ clock, log }: ServeOptions): (address: string) => void {
 /** What reaches the error handler never became a request for the app: the adapter could not make a URL of it. */
 function requestListener(
   { app, log, isProxy = () => false }: ServeOptions,
-  arrivalOf?: (request: object) => number,
+  { arrivalOf }: Pick<Connections, 'arrivalOf'>,
 ) {
   const fetch: Parameters<typeof getRequestListener>[0] = (request, { incoming }) =>
     app.fetch(request, {
       address: clientAddress(incoming.socket.remoteAddress, forwardedFor(incoming), isProxy),
       isLeaving: () => incoming.socket.readableEnded || incoming.socket.destroyed,
-      askedAt: arrivalOf?.(incoming),
+      askedAt: arrivalOf(incoming),
     });
   const listener = getRequestListener(fetch, {
     errorHandler(error) {
