@@ -16,14 +16,15 @@ import {
   effectiveMs,
   type Image,
   isWithin,
-  numberAt,
   registersIn,
   type Span,
   settingsIn,
   spanOf,
   textAt,
+  versionIn,
   withRead,
 } from './registers.ts';
+import type { ShownVersions } from './shown-versions.ts';
 import { proofOfProfile, type WatchdogGuard } from './watchdog-guard.ts';
 
 export interface StateOptions {
@@ -35,8 +36,7 @@ export interface StateOptions {
   pulses: LivePulses;
   relayFault(): Rs485Report['relayFault'];
   guard: Pick<WatchdogGuard, 'unfed'>;
-  /** No other device of the link has settings of this version. */
-  isAlone(version: number): boolean;
+  versions: ShownVersions;
   reportState(report: Rs485Report): void;
 }
 
@@ -69,6 +69,8 @@ export interface DeviceState {
   adopt(hwId: string): void;
   /** `restart`: by a restart alone. */
   hasChanged(by?: 'restart'): boolean;
+  /** Its inputs are others than in the poll before, and nothing in the poll says that they are its own. */
+  areInputsDoubtful(): boolean;
   /** Takes the readings of a whole poll as they are. */
   settle(): void;
   applied(applied: Applied): void;
@@ -82,8 +84,10 @@ export function openState(options: StateOptions): DeviceState {
   const required = proofOfProfile(profile);
   const watchdog = required && { ...required, isNamedByPlace: profile.identity.hwId === undefined };
   const pins = openPinTimes(profile);
-  const { taken, ...naming } = openNaming(profile, options.isAlone);
+  const { taken, ...naming } = openNaming(options);
   let image = EMPTY_IMAGE;
+  /** As it was when all of it was of the device of this name: another one may be in its place since. */
+  let own = EMPTY_IMAGE;
   let name: string | undefined;
   let applied: Applied | undefined;
   const standard = openObjects();
@@ -98,12 +102,22 @@ export function openState(options: StateOptions): DeviceState {
     reportOf(options, {
       hwId,
       connected,
-      image,
+      image: connected ? image : own,
       applied,
       objects: standard.all(),
       edges: observations.edges(),
       watchdog,
     });
+
+  function settle(): void {
+    if (name === undefined) return;
+    const now = [image, applied];
+    if (!areSame(now, settled))
+      observations.settle(name, image, settingsNow(image, profile, applied), settledAt);
+    settled = now;
+    own = image;
+    settledAt = pins.readAt() ?? null;
+  }
 
   return {
     identified: standard.add,
@@ -119,7 +133,6 @@ export function openState(options: StateOptions): DeviceState {
     ...naming,
     adopt(hwId) {
       if (name !== undefined && name !== hwId) {
-        reportState({ ...report(name, false), levels: {}, pulse: null });
         applied = undefined;
         settled = [];
         observations.forget();
@@ -127,22 +140,14 @@ export function openState(options: StateOptions): DeviceState {
       name = hwId;
     },
     hasChanged: (by) => observations.hasChanged(image, by),
-    settle() {
-      if (name === undefined) return;
-      const now = [image, applied];
-      if (!areSame(now, settled))
-        observations.settle(name, image, settingsNow(image, profile, applied), settledAt);
-      settled = now;
-      settledAt = pins.readAt() ?? null;
-    },
+    areInputsDoubtful: () => naming.isShared() && observations.haveInputsChanged(image),
+    settle,
     applied(now) {
       applied = now;
-      const { settings } = profile;
       const block = blockOf(profile);
-      if (!settings || !block || !now.registers) return;
+      if (!block || !now.registers) return;
       image = withRead(image, block, now.registers);
-      image = withNumber(image, settings.inForce, now.version);
-      observations.expect(now.version);
+      settle();
     },
     report(connected, again = false) {
       if (name === undefined) return;
@@ -227,10 +232,6 @@ function settingsNow(image: Image, profile: Profile, applied: Applied | undefine
   return (isApplied ? applied?.settings : settingsIn(image, profile)) ?? null;
 }
 
-function versionIn(image: Image, { settings }: Profile): number | undefined {
-  return settings && numberAt(image, settings.inForce);
-}
-
 function effectiveUnlock(profile: Profile, settings: Rs485Settings | null): number | null {
   const unlock = settings?.unlockDurationMilliseconds ?? null;
   return unlock === null ? null : effectiveMs(profile, unlock);
@@ -263,15 +264,6 @@ function levelsIn(image: Image, { inputs, outputs }: Profile): Rs485Report['leve
   return Object.fromEntries([...of(INPUT_PINS, inputs), ...of(OUTPUT_PINS, outputs)]);
 }
 
-function withNumber(
-  image: Image,
-  { table, address, registers }: { table: 'holding' | 'input'; address: number; registers: 1 | 2 },
-  value: number,
-): Image {
-  const values = registers === 2 ? [Math.floor(value / 0x1_0000), value % 0x1_0000] : [value];
-  return withRead(image, { table, address, quantity: registers }, values);
-}
-
 // When the device at an address has shown last which one it is: by its name; or, in a poll that follows half a second later at most, by the
 // version of its settings, where no other device of the link has that one. So a device that is polled is not asked for its name before
 // each order, and one that takes its place is noticed by the next poll.
@@ -288,18 +280,22 @@ interface Naming {
   doubt(): void;
   /** Another one may be there, as a missed reply or its version shows: its name is to be read. */
   isDoubted(): boolean;
+  /** Its version is that of another device as well, or may be. Not said of 0, which a device has from the factory. */
+  isShared(): boolean;
 }
 
-function openNaming({ identity, settings }: Profile, isAlone: (version: number) => boolean): Naming {
+function openNaming({ profile, unit, versions }: StateOptions): Naming {
+  const { identity, settings } = profile;
   const name = identity.hwId && spanOf(identity.hwId);
   const inForce = settings && spanOf(settings.inForce);
   let namedAt = Number.NEGATIVE_INFINITY;
   /** Of its settings, as it was read before its name. When it is read again after the name, it belongs to that name, also if devices changed places in between. */
   let version: number | undefined;
   let isDoubted = false;
+  let shown: number | undefined;
 
   function doubt(): void {
-    isDoubted = true;
+    isDoubted = name !== undefined;
     namedAt = Number.NEGATIVE_INFINITY;
     version = undefined;
   }
@@ -308,19 +304,21 @@ function openNaming({ identity, settings }: Profile, isAlone: (version: number) 
     namedAt: () => namedAt,
     doubt,
     isDoubted: () => isDoubted,
+    isShared: () => shown !== undefined && shown !== 0 && versions.isShared(unit),
     taken(span, image, { askedAt, isSame }) {
-      const shown = settings && numberAt(image, settings.inForce);
+      shown = versionIn(image, profile);
       if (name && isWithin(name, span)) {
         isDoubted = false;
         if (!isSame()) return doubt();
         namedAt = Math.max(namedAt, askedAt);
         version = shown;
       }
-      if (!inForce || !isWithin(inForce, span)) return;
+      if (!inForce || !isWithin(inForce, span) || shown === undefined) return;
+      versions.read(unit, shown, askedAt);
       if (shown !== version) return doubt();
       const mayFollow = askedAt - namedAt <= NAMED_FOR_MS;
       // 0: as it came from the factory.
-      if (shown && mayFollow && isAlone(shown)) namedAt = Math.max(namedAt, askedAt);
+      if (shown && mayFollow && !versions.isShared(unit)) namedAt = Math.max(namedAt, askedAt);
     },
   };
 }

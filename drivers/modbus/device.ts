@@ -14,7 +14,15 @@ import { readBits, readRegisters } from './messages.ts';
 import { isRefusal, openPollFailures, openStandIn, type PollFailures } from './poll-failures.ts';
 import { identitySpans, pollSpans, productSpans } from './profile-areas.ts';
 import type { Profile } from './profile-shape.ts';
-import { FUNCTION_CODES, type Image, isBitTable, readsOf, type Span, settingsBlock } from './registers.ts';
+import {
+  FUNCTION_CODES,
+  type Image,
+  isBitTable,
+  readsOf,
+  type Span,
+  settingsBlock,
+  spanOf,
+} from './registers.ts';
 import type { WatchdogGuard } from './watchdog-guard.ts';
 
 export interface Device extends Disposable {
@@ -31,6 +39,8 @@ export interface Device extends Disposable {
   /** Why nothing is sent to it while it is not connected. */
   absence(): string;
   image(): Image;
+  /** Another one may be in its place: its name is read next. */
+  doubt(): void;
   /** In force; null: not known. */
   settings(): Rs485Settings | null;
   /** In force as of now; `registers` as read back, or undefined where the driver keeps the settings. */
@@ -57,7 +67,9 @@ export interface DeviceOptions extends StateOptions {
   staysClosed(): void;
 }
 
-type Phase = { kind: 'contact'; steps: readonly Step[] } | { kind: 'known'; next: number };
+type Phase =
+  /** `named`: all was read, between this name and the one that is read now. */
+  { kind: 'contact'; steps: readonly Step[]; named?: string | undefined } | { kind: 'known'; next: number };
 
 export function openDevice(options: DeviceOptions): Device {
   const { unit, profile, log, guard } = options;
@@ -101,7 +113,8 @@ export function openDevice(options: DeviceOptions): Device {
       options.polled();
     },
     doubted() {
-      log.info({ address: unit }, 'a device has restarted, or has other settings: it is read again');
+      if (state.hasChanged())
+        log.info({ address: unit }, 'a device has restarted, or has other settings: it is read again');
       // Other settings alone are those that were just written.
       isInDoubt = state.hasChanged('restart');
       isReadAgain = true;
@@ -112,7 +125,8 @@ export function openDevice(options: DeviceOptions): Device {
     },
     refused: (reason) =>
       warn(busWarning('PROFILE_REFUSED', { address: unit, profile: profile.name, reason })),
-    lost(reason) {
+    lost({ reason, isDead }) {
+      if (isDead) options.versions.gone(unit);
       if (reason !== undefined) log.warn({ address: unit }, reason);
       disconnect();
     },
@@ -125,6 +139,7 @@ export function openDevice(options: DeviceOptions): Device {
     shownName: state.identify,
     namedAt: state.namedAt,
     image: state.image,
+    doubt: state.doubt,
     settings: state.settings,
     read: state.take,
     connected: () => connected && !isInDoubt,
@@ -136,13 +151,16 @@ export function openDevice(options: DeviceOptions): Device {
     },
     report() {
       const hwId = state.hwId();
-      if (isReadAgain) return;
+      if (isReadAgain || (connected && state.isDoubted())) return;
       // It is elsewhere now.
       if (!connected && hwId !== undefined && options.isTaken(hwId)) return;
       state.report(connected, true);
     },
     warning: () => warning ?? guard.warning(),
-    [Symbol.dispose]: disconnect,
+    [Symbol.dispose]() {
+      options.versions.gone(unit);
+      disconnect();
+    },
   };
 }
 
@@ -158,12 +176,7 @@ function contactEndOf(
   state: DeviceState,
   { warn, disconnect, connect }: Presence,
 ): Listener['met'] {
-  /**
-   * As it was read before all else: a new name is believed when it was read again after that. Where another one was, devices change
-   * places, and what was read in between may be of either.
-   */
-  let claimed: string | undefined;
-  return () => {
+  return (before) => {
     const fault = guard.fault(state.image());
     const hwId = state.identify();
     // Under the name of the one before, commands for another door would reach it.
@@ -172,14 +185,7 @@ function contactEndOf(
       warn(busWarning('NO_NAME', { address: unit, profile: profile.name }));
       return 'unfit';
     }
-    const before = claimed;
-    claimed = undefined;
-    const isSure = !profile.identity.hwId || hwId === (before ?? state.hwId());
-    if (!isSure && before !== undefined) return 'exchanged';
-    if (!isSure) {
-      claimed = hwId;
-      return 'unsure';
-    }
+    if (profile.identity.hwId && hwId !== before) return before === undefined ? 'unsure' : 'exchanged';
     const isFree = claim(hwId);
     warn(fault ?? (isFree ? undefined : busWarning('NAME_TWICE', { hwId, address: unit })));
     if (fault !== undefined || !isFree) {
@@ -192,17 +198,26 @@ function contactEndOf(
 }
 
 interface Listener {
-  /** `unsure`: who it is has to be read again; `exchanged`: everything has. */
-  met(): 'met' | 'unsure' | 'exchanged' | 'unfit';
+  /**
+   * `unsure`: who it is has to be read again, as devices may have changed places while the rest was read. `before`: that has been done, and this was its
+   * name. `exchanged`: everything has to be read again.
+   */
+  met(before: string | undefined): 'met' | 'unsure' | 'exchanged' | 'unfit';
   /** All that a poll reads has been read. */
   whole(): void;
-  /** It has restarted, or has other settings. */
+  /** It has restarted, has other settings, or another one may be in its place. */
   doubted(): void;
   /** The contact has to begin again. */
   hindered(fault: BusWarning, isOtherProduct: boolean): void;
   refused(reason: string): void;
-  /** `reason`: what is to be logged of it. */
-  lost(reason?: string): void;
+  lost(why: Loss): void;
+}
+
+interface Loss {
+  /** What is to be logged of it. */
+  reason?: string;
+  /** It does not answer. */
+  isDead?: true;
 }
 
 function openPoll(options: DeviceOptions, state: DeviceState, tries: PollFailures, listener: Listener): Poll {
@@ -223,8 +238,8 @@ function openPoll(options: DeviceOptions, state: DeviceState, tries: PollFailure
   const stepOf = (now: Phase) =>
     now.kind === 'contact' ? now.steps[0] : (polls[now.next] ?? checks[rounds % checks.length]);
 
-  function lost(reason?: string): Phase {
-    listener.lost(reason);
+  function lost(why: Loss = {}): Phase {
+    listener.lost(why);
     return contact();
   }
 
@@ -234,10 +249,10 @@ function openPoll(options: DeviceOptions, state: DeviceState, tries: PollFailure
       const steps = [...(done?.more?.() ?? []), ...rest];
       const hindrance = done?.hindrance?.();
       if (hindrance !== undefined) listener.hindered(hindrance, done?.identifies === true);
-      else if (steps.length > 0) return { kind: 'contact', steps };
-      const met = hindrance === undefined ? listener.met() : 'unfit';
+      else if (steps.length > 0) return { ...phase, steps };
+      const met = hindrance === undefined ? listener.met(phase.named) : 'unfit';
       if (met === 'exchanged') return contact();
-      if (met === 'unsure') return { kind: 'contact', steps: readsOf(identitySpans(profile)).map(reading) };
+      if (met === 'unsure') return nameAgain(state, profile, reading);
       if (met === 'unfit') {
         hurries = false;
         if ((hindrance && !done?.identifies) || guard.strayOutputs(state.image()).length > 0) tries.closed();
@@ -249,12 +264,12 @@ function openPoll(options: DeviceOptions, state: DeviceState, tries: PollFailure
       phase.kind === 'contact' ? 0 : (phase.next + 1) % (polls.length + Math.min(1, checks.length));
     if (next !== 0) return { kind: 'known', next };
     rounds += 1;
-    if (phase.kind === 'known' && state.hasChanged()) {
+    if (phase.kind === 'known' && (state.hasChanged() || state.areInputsDoubtful())) {
       listener.doubted();
       return contact();
     }
     const lapse = phase.kind === 'known' ? guard.lapse(state.image()) : undefined;
-    if (lapse !== undefined) return lost(lapse);
+    if (lapse !== undefined) return lost({ reason: lapse });
     listener.whole();
     return { kind: 'known', next };
   }
@@ -266,7 +281,7 @@ function openPoll(options: DeviceOptions, state: DeviceState, tries: PollFailure
     },
     begin() {
       const starved = phase.kind === 'known' ? guard.starved(state.image()) : undefined;
-      if (starved !== undefined) phase = lost(starved);
+      if (starved !== undefined) phase = lost({ reason: starved });
       const due = phase.kind === 'known' ? (guard.due(state.image()) ?? tries.due()) : undefined;
       isPoll = due === undefined;
       asked = due ?? stepOf(phase);
@@ -280,7 +295,7 @@ function openPoll(options: DeviceOptions, state: DeviceState, tries: PollFailure
       if ('reply' in outcome) {
         asked.take(outcome.reply);
         const another = tries.answered(asked);
-        if (another !== undefined) phase = lost(another);
+        if (another !== undefined) phase = lost({ reason: another });
         if (isPoll) phase = after(phase);
         return;
       }
@@ -291,9 +306,14 @@ function openPoll(options: DeviceOptions, state: DeviceState, tries: PollFailure
       if (tries.failed(asked, phase.kind === 'contact', outcome.error)) phase = lost();
     },
     alive(isAlive) {
-      if (!isAlive) phase = lost();
+      if (!isAlive) phase = lost({ isDead: true });
     },
   };
+}
+
+function nameAgain(state: DeviceState, { identity }: Profile, reading: (span: Span) => Step): Phase {
+  const steps = readsOf(identity.hwId ? [spanOf(identity.hwId)] : []).map(reading);
+  return { kind: 'contact', steps, named: state.identify() };
 }
 
 function everyMsOf({ everyMs, guard }: DeviceOptions, isContact: boolean, hurries: boolean): number {

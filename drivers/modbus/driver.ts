@@ -10,6 +10,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { type Bus, openBus, openPort } from '../bus/bus.ts';
+import { type Exchange, whenAsked } from '../bus/exchange.ts';
 import type { Senders } from '../bus/late-replies.ts';
 import type { Wire } from '../bus/line.ts';
 import type { OpenPort } from '../bus/port.ts';
@@ -36,12 +37,14 @@ import { sendersOf } from './frame.ts';
 import { openLivePulses } from './live-pulses.ts';
 import { readRegisters, write } from './messages.ts';
 import { checkedOptions, isModbusTcp, type ModbusOptions, withTurnaround } from './options.ts';
-import { assertSame, sentByName } from './orders.ts';
+import { assertSame, type Named, readBack, sentByName } from './orders.ts';
 import { probeAddress } from './probe.ts';
+import { pollSpans } from './profile-areas.ts';
 import { type Profile, profileShape } from './profile-shape.ts';
 import { type EndPulse, type Fire, openEndPulse, openPulse } from './pulses.ts';
-import { blockOf, numberAt, refusalOf, registersIn, registersOf } from './registers.ts';
+import { blockOf, readsOf, refusalOf, registersOf, versionIn, withRead } from './registers.ts';
 import { firedRelaysOf, openRelayWatch, type RelayWatch } from './relay-watch.ts';
+import { openShownVersions, type ShownVersions } from './shown-versions.ts';
 import { modbusTcpOver, openGatewayPort } from './tcp-port.ts';
 import { openWatchdogExpiry, type WatchdogExpiry } from './watchdog-expiry.ts';
 import { watchdogGuardOf } from './watchdog-guard.ts';
@@ -87,6 +90,7 @@ export function openModbusOn(openPort: OpenPort): OpenDriver {
       addEvent: events.add,
       closing: closing.signal,
       expected: new Map(),
+      versions: openShownVersions(clock),
     };
     const devices: Devices = opening.use(
       openRegistry(
@@ -137,6 +141,7 @@ interface Link {
   closing: AbortSignal;
   /** The hwId that the daemon expects at a unit id. */
   expected: ReadonlyMap<number, string>;
+  versions: ShownVersions;
 }
 
 /** One device, and what is done to it. */
@@ -183,12 +188,13 @@ function openMember(link: Link, unit: number, devices: Devices): ModbusMember {
     pulses: live,
     relayFault: faults.shown,
     guard,
-    claim: (hwId) => devices.claim(unit, hwId),
+    claim(hwId) {
+      if (devices.claim(unit, hwId)) return true;
+      devices.holderOf(hwId)?.device.doubt();
+      return false;
+    },
     isTaken: (hwId) => devices.isTaken(unit, hwId),
-    isAlone: (version) =>
-      devices
-        .others(unit)
-        .every(({ device: other }) => other.hwId() === hwId() || versionOf(other) !== version),
+    versions: link.versions,
     polled: () => relays.polled(),
     staysClosed: () => void expiry.keep().catch(() => undefined),
   });
@@ -213,11 +219,6 @@ function openMember(link: Link, unit: number, devices: Devices): ModbusMember {
       device[Symbol.dispose]();
     },
   };
-}
-
-/** As it was shown last, by what is away now as well. */
-function versionOf({ profile, image }: Device): number | undefined {
-  return profile.settings && numberAt(image(), profile.settings.inForce);
 }
 
 function watch(link: Link, devices: Devices, watched: Watch['devices']): void {
@@ -265,11 +266,14 @@ function assertMayBeAsked(units: readonly number[], tested: ReadonlySet<number>,
 /** The same block again is harmless. */
 const ATTEMPTS = 3;
 
-/** Puts settings in force: the whole block in one write, then read back. */
+/**
+ * Puts settings in force: the whole block in one write, where the device does not show it already, then read back with what a poll reads, and then
+ * the name: where devices change places meanwhile, it was another one that took them.
+ */
 async function applySettings(
   { hwId, settingsVersion, settings }: Rs485Apply,
   device: Device,
-  { bus, clock }: Pick<Link, 'bus' | 'clock'>,
+  { bus, clock, versions }: Pick<Link, 'bus' | 'clock' | 'versions'>,
   { deadline, signal }: Until,
 ): Promise<Rs485Applied> {
   const { unit, profile } = device;
@@ -280,23 +284,39 @@ async function applySettings(
     device.applied(settings, settingsVersion, undefined);
     return { reportedSettingsVersion: settingsVersion };
   }
-  const own = registersIn(device.image(), block);
-  if (!own) throw new DriverError('DEVICE_OFFLINE', 'the settings of the device were not read yet');
-  const values = registersOf(
-    profile,
-    { registers: own, image: device.image() },
-    { settingsVersion, settings },
-  );
-  const order = { class: 'settings', deadline, attempts: ATTEMPTS } as const;
-  const exchange = write(unit, { functionCode: 16, address: block.address, values });
-  // A poll has shown it within half a second; but settings of another device would give it the version by which it is known.
-  await assertSame({ bus, device, clock }, { ...order, hwId, signal });
-  const failure = await sentByName({ bus, device, clock }, exchange, { ...order, hwId, signal });
-  if (failure) throw failure;
+  const order = { class: 'settings', deadline, attempts: ATTEMPTS, isFresh: true } as const;
   const { address, quantity } = block;
-  const read = await bus.exchange(readRegisters(unit, { functionCode: 3, address, quantity }), order, signal);
-  if (!isDeepStrictEqual(read, values))
-    throw new DriverError('BAD_REPLY', 'the device acknowledged the settings, and shows others');
-  device.applied(settings, settingsVersion, read);
+  const read = () => bus.exchange(readRegisters(unit, { functionCode: 3, address, quantity }), order, signal);
+  const named = { bus, device, clock };
+  const own = { ...order, hwId, signal };
+  const registers = await read();
+  const image = withRead(device.image(), block, registers);
+  const values = registersOf(profile, { registers, image }, { settingsVersion, settings });
+  if (!isDeepStrictEqual(registers, values)) {
+    const exchange = write(unit, { functionCode: 16, address, values });
+    await sentToNamed(named, whenAsked(exchange, versions.written), own);
+    if (!isDeepStrictEqual(await read(), values)) throw notInForce();
+  }
+  for (const span of readsOf(pollSpans(profile))) await readBack(bus, device, span, own);
+  await assertSame(named, own);
+  if (versionIn(device.image(), profile) !== settingsVersion) throw notInForce();
+  device.applied(settings, settingsVersion, values);
   return { reportedSettingsVersion: settingsVersion };
+}
+
+const notInForce = () =>
+  new DriverError('BAD_REPLY', 'the device acknowledged the settings, and shows others');
+
+/** Before each attempt the name is read: a poll shows a device by the version of its settings, which those of another one would give it. */
+async function sentToNamed(
+  named: Named,
+  exchange: Exchange<null>,
+  order: Parameters<typeof sentByName>[2],
+): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    await assertSame(named, order);
+    const failure = await sentByName(named, exchange, { ...order, attempts: 1 });
+    if (!failure) return;
+    if (attempt === ATTEMPTS) throw failure;
+  }
 }

@@ -1,18 +1,18 @@
 /** What follows from the readings of one device, one after the other: activations, alarms, and that it has changed. */
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../contract/driver.ts';
 import { INPUT_PINS, type Rs485Report, type Rs485Settings } from '../contract/settings.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { type InputPin, openInputCounts } from '../rs485/input-counts.ts';
 import type { Profile } from './profile-shape.ts';
-import { bitsAt, type Image, numberAt, numbersAt } from './registers.ts';
+import { bitsAt, type Image, numberAt, numbersAt, versionIn } from './registers.ts';
 
 export interface Observations {
   /** Takes the readings of a whole poll as they are. `since`: monotonic, of the poll before. */
   settle(hwId: string, image: Image, settings: Rs485Settings | null, since: number | null): void;
-  /** Since the last ones: another restart counter, or settings that no one here has written. */
+  /** Since the last ones: another restart counter, or other settings. */
   hasChanged(image: Image, by?: 'restart'): boolean;
-  /** This version was written here. */
-  expect(version: number): void;
+  haveInputsChanged(image: Image): boolean;
   /** It is another device from now on. */
   forget(): void;
   edges(): NonNullable<Rs485Report['edges']>;
@@ -34,7 +34,7 @@ export function openObservations(
   const counts = openInputCounts(clock, addEvent);
 
   const bootCount = (image: Image) => profile.bootCount && numberAt(image, profile.bootCount);
-  const version = (image: Image) => profile.settings && numberAt(image, profile.settings.inForce);
+  const version = (image: Image) => versionIn(image, profile);
 
   function count(
     hwId: string,
@@ -54,8 +54,9 @@ export function openObservations(
         tamper: flagAt(image, profile.tamper) === true,
         supply: flagAt(image, profile.supplyFault) === true,
       };
-      // Counters begin again with the device.
-      if (last && last.bootCount !== bootCount(image)) last.inputs = undefined;
+      // Counters begin again with the device, and other settings may be those of another one: a write may have reached that.
+      if (last && (last.bootCount !== bootCount(image) || last.version !== version(image)))
+        last.inputs = undefined;
       if (inputs) count(hwId, inputs, settings, since);
       for (const alarm of ['tamper', 'supply'] as const)
         if (alarms[alarm] !== (last?.alarms[alarm] ?? false))
@@ -65,9 +66,7 @@ export function openObservations(
     hasChanged: (image, by) =>
       last !== undefined &&
       (bootCount(image) !== last.bootCount || (by !== 'restart' && version(image) !== last.version)),
-    expect(now) {
-      if (last) last.version = now;
-    },
+    haveInputsChanged: (image) => !isDeepStrictEqual(last?.inputs, inputReading(image, profile)),
     forget() {
       last = undefined;
       counts.forget();

@@ -212,6 +212,11 @@ function putBits(
 /** For a product whose own time is none: what a strike takes, with some patience. */
 const UNLOCK_USUAL_MS = 5_000;
 
+/** Of the settings in force; undefined: the product keeps none, or it was not read yet. */
+export function versionIn(image: Image, { settings }: Profile): number | undefined {
+  return settings && numberAt(image, settings.inForce);
+}
+
 /** Without the version in force, which is read apart. */
 export function settingsBlock(settings: Profile['settings']): Span[] {
   if (!settings) return [];

@@ -59,10 +59,11 @@ export function openRegistry<One extends Member>(
     return holder !== undefined && holder !== members.get(address);
   }
 
-  /** The expected device is gone where another one, of this name, answers at its address. */
+  /** The expected device is gone where another one, of this name, answers at its address. One that was met has reported itself. */
   function reportGone(address: number, hwId: string): void {
     const expected = expectedAt(address);
-    if (expected === undefined || expected === hwId || holderOf(expected)) return;
+    if (expected === undefined || expected === hwId) return;
+    if ([...members.values()].some(({ device }) => device.hwId() === expected)) return;
     const unknown = { type: null, platform: null, apps: [], reportedSettingsVersion: 0, settings: null };
     reportState({ connected: false, hwId: expected, ...unknown, levels: {}, address });
   }

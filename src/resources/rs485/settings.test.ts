@@ -107,6 +107,22 @@ describe('settings on their way', () => {
     expect(await stateOf(bed)).toMatchObject({ inForce: true });
   });
 
+  it('are not sent to a device that has shown them since an attempt failed', async () => {
+    const bed = await oneDevice();
+    bed.run();
+    bed.report('io-1', { reportedSettingsVersion: 1, settings: BEFORE });
+    await bed.clock.advance(120_000);
+    const { length } = bed.commands;
+    bed.answer('DEVICE_OFFLINE');
+    bed.report('io-1', { reportedSettingsVersion: 0, settings: null });
+    await bed.clock.advance(0);
+    expect(bed.commands).toHaveLength(length + 1);
+    bed.report('io-1', { reportedSettingsVersion: 1, settings: BEFORE });
+    await bed.clock.advance(600_000);
+    expect(bed.commands).toHaveLength(length + 1);
+    expect(await stateOf(bed)).toMatchObject({ inForce: true, failure: null, nextAttempt: null });
+  });
+
   it('go again to a device that was swapped for one with other settings of the same version', async () => {
     const bed = await oneDevice();
     bed.run();

@@ -105,7 +105,7 @@ export function openSettings(
     const isBack = report.connected && !wasConnected;
     const isNowInForce = isInForce(row);
     if (!isNowInForce && isBack) reconciler.returned(row.device_id);
-    else if (!isNowInForce && wasInForce) reconciler.wake(row.device_id);
+    else if (isNowInForce !== wasInForce) reconciler.wake(row.device_id);
     if (isNowInForce && !wasInForce) applied(row);
   }
 

@@ -1,0 +1,126 @@
+/** Boards of one kind that change places while settings are written: no input of the one is counted as that of the other. */
+import { describe, expect, it } from 'vitest';
+import {
+  openTestLink,
+  profileNamed,
+  settingsWith,
+  station,
+  type TestDevice,
+} from '../../test/drivers/modbus/link.ts';
+import { modbus } from '../../test/simulators/bus/modbus/protocol.ts';
+import { settingsSchema } from '../../test/simulators/bus/plan.ts';
+import { DriverError } from '../contract/driver.ts';
+
+const WRITE = 16;
+/** Requests to either device, from when a write begins. */
+const MOMENTS = 14;
+const wanted = (settingsVersion: number) => ({
+  settingsVersion,
+  settings: settingsWith({ pins: ['input1', 'output2'] }),
+});
+
+/**
+ * GIO-0001 at 17 with settings of version 4 and GIO-0002 at 18 with version 5, both with a memory of inputs that has counted, and not the same. `exchangeAt`: they change
+ * places before these requests are answered.
+ */
+async function openTwo(exchangeAt: readonly number[] = []) {
+  const board = (hwId: string, settingsVersion: number, activations: number) => {
+    const settings = settingsSchema.parse({
+      ...wanted(settingsVersion).settings,
+      settingsVersion,
+      ioPins: 0x0402,
+    });
+    const one = station({ kind: 'gatehouse-io', hwId, settings });
+    for (let change = 1; change <= 2 * activations; change += 1)
+      one.device.pins.setInput(1, change % 2 === 1, 0);
+    return one;
+  };
+  const boards = [board('GIO-0001', 4, 2), board('GIO-0002', 5, 5)] as const;
+  const stations = new Map<number, TestDevice>();
+  let [asked, at] = [Number.NEGATIVE_INFINITY, 17];
+  function exchange(): void {
+    at = 35 - at;
+    stations.set(at, boards[0]).set(35 - at, boards[1]);
+  }
+  stations.set(17, boards[0]).set(18, boards[1]);
+  const behave: TestDevice['behave'] = (request, answer) => {
+    asked += 1;
+    if (!exchangeAt.includes(asked)) return answer();
+    exchange();
+    const there = stations.get(request[0] ?? 0) ?? boards[0];
+    return modbus.readdressed(there.device.answer(request, 0) ?? new Uint8Array(), request[0] ?? 0);
+  };
+  for (const one of boards) one.behave = behave;
+  const link = await openTestLink({
+    stations,
+    profiles: { 'gatehouse-io': profileNamed('gatehouse-io') },
+    options: { devices: [{ unitId: 17 }, { unitId: 18 }] },
+  });
+  await link.clock.advance(2_000);
+  return {
+    link,
+    boards,
+    exchange,
+    begin: () => {
+      asked = 0;
+    },
+  };
+}
+
+describe('two devices that change places', () => {
+  it('are reported with no settings but their own, and as connected in the end', async () => {
+    const { link, exchange } = await openTwo();
+    await using _ = link;
+    const devices = [
+      { address: 17, hwId: 'GIO-0001' },
+      { address: 18, hwId: 'GIO-0002' },
+    ];
+    await link.execute('watch', { devices });
+    exchange();
+    await link.clock.advance(12_000);
+    for (const [hwId, version, address] of [
+      ['GIO-0001', 4, 18],
+      ['GIO-0002', 5, 17],
+    ] as const) {
+      const shown = link.history(hwId).map(({ reportedSettingsVersion }) => reportedSettingsVersion);
+      expect(new Set(shown)).toEqual(new Set([version]));
+      expect(link.report(hwId)).toMatchObject({ connected: true, address });
+    }
+  });
+
+  it('are not written what they have', async () => {
+    const { link } = await openTwo();
+    await using _ = link;
+    await link.execute('applySettings', { hwId: 'GIO-0001', ...wanted(4) });
+    expect(link.wire.sent.filter(({ bytes }) => bytes[1] === WRITE)).toEqual([]);
+    expect(link.report('GIO-0001')).toMatchObject({
+      reportedSettingsVersion: 4,
+      settings: wanted(4).settings,
+    });
+  });
+
+  it('at any moment of a write, and back at any other: no activation is counted that nobody made', async () => {
+    const counted: unknown[] = [];
+    for (let there = 1; there <= MOMENTS; there += 1)
+      for (let back = there + 1; back <= there + MOMENTS; back += 1) {
+        const two = await openTwo([there, back]);
+        const { link } = two;
+        await using _ = link;
+        two.begin();
+        // As the daemon does, once a device shows others than are wanted of it.
+        for (const [hwId, version] of [
+          ['GIO-0001', 6],
+          ['GIO-0002', 5],
+          ['GIO-0001', 6],
+        ] as const) {
+          await link
+            .execute('applySettings', { hwId, ...wanted(version) })
+            .catch((error: unknown) => expect(error).toBeInstanceOf(DriverError));
+          await link.clock.advance(300);
+        }
+        await link.clock.advance(3_000);
+        counted.push(...link.events.map(({ data }) => ({ there, back, ...(data as object) })));
+      }
+    expect(counted).toEqual([]);
+  });
+});

@@ -1,0 +1,40 @@
+/**
+ * The version of settings that each address of a link has shown last. A poll names no device; its version does, as no two devices are given
+ * the same. But a write of settings reaches another device than the one that was asked for its name before it, where the two change places at
+ * that moment, and both have one version then. So after each write no version says who is there until all others have shown theirs.
+ */
+import type { Clock } from '../contract/driver.ts';
+
+export interface ShownVersions {
+  /** `askedAt`: monotonic, as of a reading (exchange.ts). */
+  read(unit: number, version: number, askedAt: number): void;
+  /** Settings are sent, to any unit. */
+  written(): void;
+  /** No device answers there any more. */
+  gone(unit: number): void;
+  /** Another device has the version of this one, or may have it. */
+  isShared(unit: number): boolean;
+}
+
+export function openShownVersions(clock: Clock): ShownVersions {
+  /** undefined: not read since the last write. */
+  const versions = new Map<number, number | undefined>();
+  let writtenAt = Number.NEGATIVE_INFINITY;
+  return {
+    read(unit, version, askedAt) {
+      versions.set(unit, askedAt >= writtenAt ? version : undefined);
+    },
+    written() {
+      writtenAt = clock.monotonic();
+      for (const unit of versions.keys()) versions.set(unit, undefined);
+    },
+    gone: (unit) => void versions.delete(unit),
+    isShared(unit) {
+      const own = versions.get(unit);
+      if (own === undefined) return true;
+      for (const [other, version] of versions)
+        if (other !== unit && (version === undefined || version === own)) return true;
+      return false;
+    },
+  };
+}
