@@ -16,7 +16,7 @@ import {
 } from '../../test/drivers/bus/bus.ts';
 import { messagesOf } from '../../test/drivers/bus/warnings.ts';
 import { characterMs, rtuGapMs } from './options.ts';
-import { MARGIN_MS } from './turnaround.ts';
+import { MARGIN_MS } from './reply.ts';
 
 const TC = characterMs(optionsWith());
 const WIRE_MS = 8 * TC;

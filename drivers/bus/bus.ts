@@ -105,7 +105,7 @@ function openDispatcher(clock: Clock, log: DriverLog, line: Line, stations: Stat
   const polls = new Map<number, Polled>();
   const commandSeconds = openHistogram(COMMAND_SECONDS);
   const logOnce = openLogOnce(log, 'a poll or an order of a driver throws');
-  const transactions = openTransactions(clock, stations, schedule, polls, logOnce);
+  const transactions = openTransactions(clock, line, stations, schedule, polls, logOnce);
 
   line.gone.addEventListener('abort', () => {
     transactions.abandon(line.gone.reason);
@@ -185,22 +185,14 @@ const BROKEN_POLL_WAIT_MS = 1_000;
 /** The exchanges of orders and polls: each sends its request, and gets its outcome. */
 function openTransactions(
   clock: Clock,
+  line: Pick<Line, 'converse'>,
   stations: Stations,
   schedule: Schedule,
   polls: ReadonlyMap<number, Polled>,
   logOnce: LogOnce,
 ) {
   let inFlight: QueuedOrder | undefined;
-
-  /** Calls a poll or an order of a driver. What that throws is logged, and the result is then undefined. */
-  function guard<Result>(call: () => Result): Result | undefined {
-    try {
-      return call();
-    } catch (error) {
-      logOnce(error);
-      return undefined;
-    }
-  }
+  const guard = openGuard(logOnce);
 
   async function ask(
     asker: QueuedOrder | Polled,
@@ -208,11 +200,14 @@ function openTransactions(
     request: Uint8Array,
   ): Promise<Outcome> {
     const { station } = asker;
-    const { conversation, changed, askedAt } = await stations.converse(station, exchange, request, {
+    const by = {
       by: 'poll' in asker ? 'poll' : 'order',
       isUrgent: () => schedule.hasUrgent(station, clock.monotonic()),
       moves: 'order' in asker && asker.order.class !== 'settings',
-    });
+    } as const;
+    const listening = stations.asked(station, exchange, by);
+    const conversation = await line.converse(listening.exchange, request, listening.replyTimeout);
+    const { changed, askedAt } = stations.ended(station, exchange, by, conversation);
     if ('poll' in asker) schedule.polled(asker, conversation);
     const { turnaroundMs, sentAt, endedAt } = conversation;
     const outcome =
@@ -281,6 +276,18 @@ function openTransactions(
     abandon(cause: unknown): void {
       inFlight?.reject(new DriverError('NO_REPLY', 'the port was lost before the reply came', { cause }));
     },
+  };
+}
+
+/** Calls a poll or an order of a driver. What that throws is logged, and the result is then undefined. */
+function openGuard(logOnce: LogOnce) {
+  return <Result>(call: () => Result): Result | undefined => {
+    try {
+      return call();
+    } catch (error) {
+      logOnce(error);
+      return undefined;
+    }
   };
 }
 

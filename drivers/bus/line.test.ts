@@ -18,7 +18,7 @@ import { messagesOf } from '../../test/drivers/bus/warnings.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openBus } from './bus.ts';
 import { characterMs } from './options.ts';
-import { MARGIN_MS } from './turnaround.ts';
+import { MARGIN_MS } from './reply.ts';
 
 const TC = characterMs(optionsWith());
 const WIRE_MS = 8 * TC;

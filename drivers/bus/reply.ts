@@ -3,7 +3,6 @@ import { type Clock, DriverError } from '../contract/driver.ts';
 import { type Notifier, turnOfEventLoop } from '../contract/waiting.ts';
 import type { Attempt, Exchange, Fault, Reading } from './exchange.ts';
 import type { BusOptions } from './options.ts';
-import { MARGIN_MS } from './turnaround.ts';
 
 export type Outcome =
   | { kind: 'reply'; reply: unknown }
@@ -138,6 +137,9 @@ export function errorOf(outcome: Exclude<Outcome, { kind: 'reply' }>, address: n
 }
 
 // The wait for it.
+
+/** On top of every wait: what the timers and the scheduling of this machine, and the frames of USB, may add. */
+export const MARGIN_MS = 10;
 
 /** UARTs keep their rate to 2 % each; what comes before this share of the request's own time cannot be its reply. */
 const EARLIEST_SHARE = 0.95;

@@ -1,30 +1,23 @@
 /**
- * The stations of one line. A station is one address as the bus knows it: what it counted, what it learned, how long it is waited
- * for, and whether it is left alone.
+ * The stations of one line. A station is one address as the bus knows it: what it counted, what it learned, and whether it is left
+ * alone. How long each is waited for: turnaround.ts.
  */
 import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
 import { type Clock, DriverError } from '../contract/driver.ts';
 import type { BusReport, WireCounters } from '../contract/rs485.ts';
 import { type Contestable, NO_EVIDENCE, openAddressConflicts } from './address-conflicts.ts';
-import { type Breaker, CLOSED, nextBreaker } from './circuit-breaker.ts';
+import { CLOSED, nextBreaker } from './circuit-breaker.ts';
 import { openPeerWatch } from './dead-peer.ts';
 import { COUNTER_OF, type Exchange, newCounters } from './exchange.ts';
 import type { Conversation, Line } from './line.ts';
 import { openLoad } from './load.ts';
 import type { BusOptions } from './options.ts';
 import { afterExchange, afterLate, type OutstandingRequest, openRequests } from './outstanding-requests.ts';
-import type { Port } from './port.ts';
 import { isAnswer, type ReplyTimeout } from './reply.ts';
-import { answeredAfter, shortestWaitMs, type Turnaround, UNKNOWN_TURNAROUND } from './turnaround.ts';
+import { type Awaited, LATE_FOR_MS, learn, openReplyTimeouts, turnaroundOf } from './turnaround.ts';
 
-export interface Station extends Contestable {
+export interface Station extends Contestable, Awaited {
   readonly counters: WireCounters;
-  /** By operation. */
-  readonly turnarounds: Map<string, Turnaround>;
-  /** The operation it answered last. */
-  lastOperation: string | undefined;
-  /** Stays closed while the address is not polled: a scan is no proof that no device is there. */
-  breaker: Breaker;
   isPolled: boolean;
   /** Monotonic: not before, because the late reply of a miss may still come. */
   askableAt: number;
@@ -32,8 +25,6 @@ export interface Station extends Contestable {
   offAt: number;
   /** Monotonic: what its last answer says is at most so old. */
   answeredAt: number | undefined;
-  /** Monotonic, and how long it took: its last reply that came after its time. */
-  late: { at: number; delayMs: number } | undefined;
   /** Requests whose replies may still come. */
   outstanding: readonly OutstandingRequest[];
   /** How many of its late replies were already reported with an attempt. */
@@ -45,22 +36,29 @@ export interface Station extends Contestable {
 export interface Stations {
   /** Throws INVALID_COMMAND for what cannot be an address. */
   at(address: number): Station;
+  /** How the exchange is to be listened to, and for how long. */
+  asked(station: Station, exchange: Exchange<unknown>, asker: Asker): Listening;
   /**
-   * Has the exchange on the wire. `changed`: the station came to life or died by it. `askedAt`: when the oldest request
-   * was sent that the answer may belong to. Throws LINK_LOST: nothing was sent.
+   * It is over. `changed`: the station came to life or died by it. `askedAt`: when the oldest request was sent that the answer
+   * may belong to.
    */
-  converse(
+  ended(
     station: Station,
     exchange: Exchange<unknown>,
-    request: Uint8Array,
     asker: Asker,
-  ): Promise<{ conversation: Conversation; changed: boolean; askedAt: number }>;
+    conversation: Conversation,
+  ): { changed: boolean; askedAt: number };
   /** How long not to poll it again, for the sake of the others. */
   spacingMs(station: Station): number;
   /** As in bus.ts, as the next. */
   outstanding(like?: Pick<Exchange<unknown>, 'address' | 'operation'>): number;
   isContested(address: number): boolean;
   report(): Omit<BusReport, 'commandSeconds'>;
+}
+
+interface Listening {
+  exchange: Exchange<unknown>;
+  replyTimeout: ReplyTimeout;
 }
 
 interface Asker {
@@ -73,8 +71,6 @@ interface Asker {
 
 /** One byte in every protocol of such buses. */
 const ADDRESS_MAX = 255;
-/** A late reply is in the warnings for so long, and for so long its device is there, and too slow for a short probe. */
-const LATE_FOR_MS = 60_000;
 
 export function openStations(options: BusOptions, line: Line, clock: Clock): Stations {
   const stations = new Map<number, Station>();
@@ -106,20 +102,21 @@ export function openStations(options: BusOptions, line: Line, clock: Clock): Sta
       stations.set(address, station);
       return station;
     },
-    async converse(station, exchange, request, asker) {
-      const { by } = asker;
+    asked(station, exchange, asker) {
       // Behind a gateway two devices at one address are for the gateway to hear.
-      const asked = line.port.numbersRequests ? exchange : conflicts.asked(station, exchange, by);
+      const asked = line.port.numbersRequests ? exchange : conflicts.asked(station, exchange, asker.by);
       const replyTimeout = replyTimeoutOf(station, exchange, asker);
       if (asked !== exchange) replyTimeout.leaves = asker.isUrgent;
-      const conversation = await line.converse(asked, request, replyTimeout);
+      return { exchange: asked, replyTimeout };
+    },
+    ended(station, exchange, { by, moves }, conversation) {
       const { outcome, sentAt, endedAt, lateUntil } = conversation;
       load.busy(sentAt, endedAt + line.gapMs);
       takeLate();
       if (by === 'poll' && isAnswer(outcome.kind)) load.poll(endedAt);
       // A broadcast has no answer, and a lost port says nothing about the station.
       if (exchange.replyLength === 0 || exchange.line || line.gone.aborted)
-        return { conversation, changed: false, askedAt: sentAt };
+        return { changed: false, askedAt: sentAt };
       const isNumbered = exchange.numbered === true || line.port.numbersRequests === true;
       if (!isNumbered) open.ended(station, exchange.operation, conversation);
       const askedAt = isNumbered ? sentAt : askedAtOf(station, exchange.operation, conversation);
@@ -127,11 +124,11 @@ export function openStations(options: BusOptions, line: Line, clock: Clock): Sta
       if (conversation.yielded) {
         conflicts.yielded(station, conversation);
         station.breaker = nextBreaker(station.breaker, { kind: 'yielded', at: endedAt });
-        return { conversation, changed: false, askedAt };
+        return { changed: false, askedAt };
       }
-      peer.listened(station, conversation, asker.moves);
+      peer.listened(station, conversation, moves);
       if (!line.port.numbersRequests) conflicts.ended(station, conversation);
-      return { conversation, changed: note(station, exchange.operation, by, conversation, askedAt), askedAt };
+      return { changed: note(station, exchange.operation, by, conversation, askedAt), askedAt };
     },
     spacingMs: conflicts.spacingMs,
     outstanding: (like) => open.count(clock.monotonic(), like),
@@ -191,8 +188,6 @@ function lateWarnings(
 
 // What is learned of one station.
 
-/** Operations of one station whose turnarounds are learned separately; the one unused for longest is dropped. */
-const OPERATIONS_MAX = 32;
 const REFRESH_GAIN = 1 / 8;
 
 function newStation(address: number): Station {
@@ -243,21 +238,6 @@ function note(
   return station.isAlive !== before;
 }
 
-function learn(station: Station, operation: string, turnaroundMs: number): void {
-  const learned = answeredAfter(turnaroundOf(station, operation), turnaroundMs);
-  // To the end, where the youngest are; the usual one is there already.
-  if (operation !== station.lastOperation) station.turnarounds.delete(operation);
-  station.turnarounds.set(operation, learned);
-  for (const oldest of station.turnarounds.keys()) {
-    if (station.turnarounds.size <= OPERATIONS_MAX) break;
-    station.turnarounds.delete(oldest);
-  }
-}
-
-function turnaroundOf(station: Station, operation: string): Turnaround {
-  return station.turnarounds.get(operation) ?? UNKNOWN_TURNAROUND;
-}
-
 function refresh(station: Station, at: number): void {
   if (station.polledAt !== undefined) {
     const interval = at - station.polledAt;
@@ -287,75 +267,4 @@ function reportOf(station: Station, now: number): BusReport['devices'][number] {
     heardMsAgo: answeredAt === undefined ? null : now - answeredAt,
     counters: { ...counters },
   };
-}
-
-// How long each station is waited for.
-
-/** Every so many probes of a dead station give it all the time it may have: it may have become slower. */
-const FULL_PROBE_EVERY = 8;
-
-/** What such a device is left alone for after a miss: a reply that was taken for the next one hides how late it was. */
-const LATE_TIMES = 2;
-const GRACE_MAX_MS = 5_000;
-
-function openReplyTimeouts(
-  options: BusOptions,
-  stations: ReadonlyMap<number, Station>,
-  clock: Clock,
-  port: Port,
-) {
-  /**
-   * A station that is there has all the time that the options allow, and so has one that an order wants to reach. A poll
-   * of one that is absent takes no more time than a healthy one needs, and less when an order comes meanwhile.
-   */
-  function replyTimeoutOf(
-    station: Station,
-    exchange: Exchange<unknown>,
-    { by, isUrgent }: Asker,
-  ): ReplyTimeout {
-    const full: ReplyTimeout = { waitMs: options.turnaroundMaxMs };
-    // A gateway has one request in flight, and is not left before it has answered.
-    if (port.numbersRequests || exchange.line || by === 'order' || station.isAlive) return full;
-    const waitMs = station.breaker.kind === 'open' ? probeMs(station, exchange.operation) : full.waitMs;
-    // A late reply to these names no device: it could be taken for the reply to the next request.
-    return exchange.anonymous || exchange.exhaustive ? { waitMs } : { waitMs, yields: isUrgent };
-  }
-
-  /**
-   * After a miss of a device that was heard before, it is not asked again for another turnaround, so that a reply that is
-   * later than it may be is not taken for the next one; a device that is known to be late is given longer. Others have their turn meanwhile.
-   */
-  function graceMs(station: Station, { outcome }: Conversation): number {
-    const mayBeLate = outcome.kind === 'timeout' && station.lastOperation !== undefined;
-    if (!mayBeLate) return 0;
-    const lateMs = isLateLately(station) ? LATE_TIMES * (station.late?.delayMs ?? 0) : 0;
-    return Math.max(options.turnaroundMaxMs, Math.min(lateMs, GRACE_MAX_MS));
-  }
-
-  function isLateLately({ late }: Station): boolean {
-    return late !== undefined && clock.monotonic() - late.at < LATE_FOR_MS;
-  }
-
-  function probeMs(station: Station, operation: string): number {
-    const { breaker, turnarounds } = station;
-    const isFull =
-      isLateLately(station) ||
-      (breaker.kind === 'open' && breaker.probes % FULL_PROBE_EVERY === FULL_PROBE_EVERY - 1);
-    const known = turnarounds.get(operation);
-    const usual = (known && shortestWaitMs(known)) ?? usualOfHealthy();
-    return isFull ? options.turnaroundMaxMs : Math.min(options.turnaroundMaxMs, usual);
-  }
-
-  /** For a station that never answered: the median of the others, which a single disturbed one does not change. */
-  function usualOfHealthy(): number {
-    const waits = [...stations.values()]
-      .filter(({ isAlive }) => isAlive)
-      .flatMap(({ turnarounds }) => [...turnarounds.values()])
-      .map(shortestWaitMs)
-      .filter((wait) => wait !== undefined)
-      .toSorted((a, b) => a - b);
-    return waits[Math.floor(waits.length / 2)] ?? options.turnaroundMaxMs;
-  }
-
-  return { replyTimeoutOf, graceMs };
 }
