@@ -232,13 +232,12 @@ function commandsOf({ bus, options, context }: Link, modules: Modules): Commands
     watch: ({ devices }) => modules.watch(devices.map(({ address }) => address)),
     assertMayBeAsked: (addresses) => assertMayBeAsked(modules, addresses),
     probeAddress: (address, repeats, asking) => probeAddress(address, repeats, { ...asking, ...probing }),
-    testWatchdog: async ({ hwId, relay }, { signal }) => found(modules, hwId).testWatchdog(relay, signal),
-    endPulse: async ({ hwId, relay }, { deadline, signal }) =>
-      found(modules, hwId).endPulse(relay, deadline, signal),
-    pulse: async (wanted, { deadline, signal }) =>
-      found(modules, wanted.hwId).pulse(wanted, deadline, signal),
-    async applySettings(apply) {
-      found(modules, apply.hwId).apply(apply);
+    named: (hwId) => found(modules, hwId),
+    testWatchdog: (module, { relay }, { signal }) => module.testWatchdog(relay, signal),
+    endPulse: (module, { relay }, { deadline, signal }) => module.endPulse(relay, deadline, signal),
+    pulse: (module, wanted, { deadline, signal }) => module.pulse(wanted, deadline, signal),
+    async applySettings(module, apply) {
+      module.apply(apply);
       return { reportedSettingsVersion: apply.settingsVersion };
     },
   });

@@ -231,13 +231,12 @@ function commandsOf(link: Link, devices: Devices): Commands {
   const tested = new Set<number>();
   return commonCommands(bus, {
     watch: (list) => watch(link, devices, list.devices),
+    named: devices.named,
     assertMayBeAsked: (units) => assertMayBeAsked(units, tested, devices),
     probeAddress: (address, repeats, asking) =>
       probeAddress(address, repeats, asking, profileAt(address), linkId),
-    applySettings: async (apply, until) =>
-      applySettings(apply, devices.named(apply.hwId).device, link, until),
-    async testWatchdog(test, { signal }) {
-      const { device, testWatchdog } = devices.named(test.hwId);
+    applySettings: ({ device }, apply, until) => applySettings(apply, device, link, until),
+    async testWatchdog({ device, testWatchdog }, test, { signal }) {
       tested.add(device.unit);
       try {
         return await testWatchdog(test, signal);
@@ -245,9 +244,8 @@ function commandsOf(link: Link, devices: Devices): Commands {
         tested.delete(device.unit);
       }
     },
-    endPulse: async ({ hwId, relay }, { deadline, signal }) =>
-      devices.named(hwId).endPulse(relay, deadline, signal),
-    pulse: async (wanted, { deadline, signal }) => devices.named(wanted.hwId).fire(wanted, deadline, signal),
+    endPulse: ({ endPulse }, { relay }, { deadline, signal }) => endPulse(relay, deadline, signal),
+    pulse: ({ fire }, wanted, { deadline, signal }) => fire(wanted, deadline, signal),
   });
 }
 

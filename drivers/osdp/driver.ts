@@ -22,13 +22,14 @@ import {
   type Commands,
   command,
   commonCommands,
+  deviceCommand,
   executing,
   type ProbeAsking,
   runLink,
   type Until,
 } from '../rs485/link.ts';
 import type { Device } from './device.ts';
-import { type Devices, openDevices } from './devices.ts';
+import { type Devices, type OsdpMember, openDevices } from './devices.ts';
 import { openFiles } from './files.ts';
 import { type OsdpOptions, osdpOptions } from './options.ts';
 import { probeAddress } from './probe.ts';
@@ -75,7 +76,7 @@ export function openOsdpOn(openPort: OpenPort): OpenDriver {
 
 function commandsOf(options: OsdpOptions, context: DriverContext, bus: Bus, devices: Devices): Commands {
   const { clock } = context;
-  const firePulse = openFire(options, context, devices);
+  const firePulse = openFire(options, context, devices.closing);
   const files = openFiles(clock, characterMs(options), bus, devices.named);
   const { check } = options;
   const probing = { check, clock, lateReplies: devices.lateReplies };
@@ -85,11 +86,12 @@ function commandsOf(options: OsdpOptions, context: DriverContext, bus: Bus, devi
   return {
     ...commonCommands(bus, {
       watch: devices.watch,
+      named: devices.named,
       probeAddress: probeOne,
-      applySettings: async (apply, until) => applySettings(apply, devices.named(apply.hwId).device, until),
-      endPulse: async ({ hwId, relay }, until) =>
-        devices.named(hwId).pulses.end(hwId, relay, { class: 'command', ...until }),
-      pulse: (wanted, { deadline, signal }) => firePulse(wanted, deadline, signal),
+      applySettings: ({ device }, apply, until) => applySettings(apply, device, until),
+      endPulse: ({ pulses }, { hwId, relay }, until) =>
+        pulses.end(hwId, relay, { class: 'command', ...until }),
+      pulse: (member, wanted, { deadline, signal }) => firePulse(member, wanted, deadline, signal),
     }),
     pair: command(pair, (wanted, { signal }) => devices.pair(wanted, signal)),
     sendFile: command(sendFile, (wanted, { signal }) => files.send(wanted, signal)),
@@ -97,8 +99,8 @@ function commandsOf(options: OsdpOptions, context: DriverContext, bus: Bus, devi
       abortFile,
       async (wanted, { deadline, signal }) => void (await files.abort(wanted, deadline, signal)),
     ),
-    showOnReader: command(showOnReader, (wanted, until) =>
-      showAtReader(devices.named(wanted.hwId).device, wanted, until),
+    showOnReader: deviceCommand(showOnReader, devices.named, ({ device }, wanted, until) =>
+      showAtReader(device, wanted, until),
     ),
     readdress: command(readdress, (wanted, until) => {
       const asking = { ...until, bus, isTuned: false };
@@ -112,10 +114,9 @@ function commandsOf(options: OsdpOptions, context: DriverContext, bus: Bus, devi
 }
 
 /** Fires, and has the reader show the outcome; the caller does not wait for that. */
-function openFire({ feedback }: OsdpOptions, { clock, log }: DriverContext, devices: Devices) {
-  const show = openFeedback(feedback, clock, log, devices.closing);
-  return async (wanted: Pulse, deadline: number, signal: AbortSignal) => {
-    const { device, pulses } = devices.named(wanted.hwId);
+function openFire({ feedback }: OsdpOptions, { clock, log }: DriverContext, closing: AbortSignal) {
+  const show = openFeedback(feedback, clock, log, closing);
+  return async ({ device, pulses }: OsdpMember, wanted: Pulse, deadline: number, signal: AbortSignal) => {
     const shown = (verdict: 'granted' | 'denied') =>
       void show(device, verdict).catch((error: unknown) =>
         log.error({ err: error }, 'no feedback was given'),

@@ -54,17 +54,28 @@ export function command<Schema extends z.ZodType>(
   };
 }
 
+/** One that names its device; `named` throws DEVICE_OFFLINE. */
+export function deviceCommand<Schema extends z.ZodType<{ hwId: string }>, Device>(
+  schema: Schema,
+  named: (hwId: string) => Device,
+  execute: (device: Device, data: z.output<Schema>, until: Until) => Promise<object | undefined>,
+): Execute {
+  return command(schema, async (data, until) => execute(named(data.hwId), data, until));
+}
+
 /** What a protocol does for the commands that all have (drivers/contract/rs485.ts). */
-export interface CommonCommands {
+interface CommonCommands<Device> {
   watch(list: Watch): void;
+  /** The device of this name, which can be reached. Throws DEVICE_OFFLINE. */
+  named(hwId: string): Device;
   /** Throws BUSY: a question to one of these addresses would disturb what goes on there. */
   assertMayBeAsked?(addresses: readonly number[]): void;
   probeAddress(address: number, repeats: number, asking: ProbeAsking): Promise<Probed['results'][number]>;
-  pulse(pulse: Pulse, until: Until): Promise<Pulsed>;
-  endPulse(pulse: EndPulse, until: Until): Promise<void>;
-  applySettings(apply: Rs485Apply, until: Until): Promise<Rs485Applied>;
+  pulse(device: Device, pulse: Pulse, until: Until): Promise<Pulsed>;
+  endPulse(device: Device, pulse: EndPulse, until: Until): Promise<void>;
+  applySettings(device: Device, apply: Rs485Apply, until: Until): Promise<Rs485Applied>;
   /** Absent: the devices time each pulse themselves. */
-  testWatchdog?(test: WatchdogTest, until: Until): Promise<WatchdogTested>;
+  testWatchdog?(device: Device, test: WatchdogTest, until: Until): Promise<WatchdogTested>;
 }
 
 export interface ProbeAsking extends Until {
@@ -74,8 +85,11 @@ export interface ProbeAsking extends Until {
   isTuned: boolean;
 }
 
-export function commonCommands(bus: Pick<Bus, 'exchange' | 'trace'>, protocol: CommonCommands): Commands {
-  const { testWatchdog } = protocol;
+export function commonCommands<Device>(
+  bus: Pick<Bus, 'exchange' | 'trace'>,
+  protocol: CommonCommands<Device>,
+): Commands {
+  const { named, testWatchdog } = protocol;
   return {
     watch: command(watch, async (list) => void protocol.watch(list)),
     probe: command(probe, async ({ addresses, repeats, line }, until) => {
@@ -86,10 +100,14 @@ export function commonCommands(bus: Pick<Bus, 'exchange' | 'trace'>, protocol: C
       return { results };
     }),
     trace: command(trace, (wanted, { signal }) => bus.trace(wanted, signal)),
-    applySettings: command(rs485Apply, protocol.applySettings),
-    pulse: command(pulse, protocol.pulse),
-    endPulse: command(endPulse, async (wanted, until) => void (await protocol.endPulse(wanted, until))),
-    testWatchdog: testWatchdog && command(watchdogTest, testWatchdog),
+    applySettings: deviceCommand(rs485Apply, named, protocol.applySettings),
+    pulse: deviceCommand(pulse, named, protocol.pulse),
+    endPulse: deviceCommand(
+      endPulse,
+      named,
+      async (device, wanted, until) => void (await protocol.endPulse(device, wanted, until)),
+    ),
+    testWatchdog: testWatchdog && deviceCommand(watchdogTest, named, testWatchdog),
   };
 }
 
