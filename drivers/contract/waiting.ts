@@ -43,6 +43,24 @@ export async function within<T>(
   throw late();
 }
 
+export interface Deadline extends Disposable {
+  readonly signal: AbortSignal;
+}
+
+/** Its signal fires with the reason after so long, unless it is disposed before. */
+export function openDeadline(
+  milliseconds: number,
+  clock: Pick<Clock, 'sleep'>,
+  reason: () => unknown,
+): Deadline {
+  const [late, over] = [new AbortController(), new AbortController()];
+  clock.sleep(milliseconds, over.signal).then(
+    () => late.abort(reason()),
+    () => undefined,
+  );
+  return { signal: late.signal, [Symbol.dispose]: () => over.abort(OVER) };
+}
+
 /** The promise, unless the signal fires first: then its reason is thrown, or `reason()`. */
 export function unlessAborted<T>(
   promise: Promise<T>,

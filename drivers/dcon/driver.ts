@@ -22,6 +22,7 @@ import {
   type Plain,
 } from '../contract/driver.ts';
 import { valid } from '../contract/valid.ts';
+import { openDeadline } from '../contract/waiting.ts';
 import { openEventQueue } from '../rs485/event-queue.ts';
 import { type Commands, commonCommands, executing, type LinkParts, runLink } from '../rs485/link.ts';
 import { openMutex } from '../rs485/mutex.ts';
@@ -145,15 +146,9 @@ function run(link: Link, modules: Modules, signal: AbortSignal): Promise<never> 
 }
 
 async function farewell(modules: Modules, { clock, log }: DriverContext): Promise<void> {
-  const late = new AbortController();
-  const done = new AbortController();
-  const timer = clock.sleep(FAREWELL_MS, done.signal).then(
-    () => late.abort(new DriverError('NO_REPLY', 'outputs could not be switched off in time')),
-    () => {},
-  );
-  const closed = await Promise.allSettled(modules.all().map((one) => one.close(late.signal)));
-  done.abort();
-  await timer;
+  const late = () => new DriverError('NO_REPLY', 'outputs could not be switched off in time');
+  using deadline = openDeadline(FAREWELL_MS, clock, late);
+  const closed = await Promise.allSettled(modules.all().map((one) => one.close(deadline.signal)));
   closed.forEach((result) => {
     if (result.status === 'rejected')
       log.warn({ err: String(result.reason) }, 'a pulse was not ended: the watchdog of the module ends it');

@@ -4,6 +4,7 @@
  * up once more afterwards (outputs.ts).
  */
 import { DriverError } from '../contract/driver.ts';
+import { openDeadline } from '../contract/waiting.ts';
 import type { Polling } from '../rs485/registry.ts';
 import { proveWatchdog } from '../rs485/watchdog-proof.ts';
 import { aa } from './messages.ts';
@@ -103,18 +104,8 @@ async function armedAgain(
 
 /** As far as it can be reached; nothing is connected to it. */
 async function switchedOff({ state, runner, clock }: ModuleParts, type: ModuleType): Promise<void> {
-  const late = new AbortController();
-  const timer = clock.sleep(SWITCH_MS, late.signal).then(
-    () => late.abort(new DriverError('NO_REPLY', 'the output could not be switched off in time')),
-    () => undefined,
-  );
-  await runner
-    .perform(
-      switchOff(state.address, type, () => 0),
-      { class: 'command' },
-      late.signal,
-    )
-    .catch(() => undefined);
-  late.abort();
-  await timer;
+  const late = () => new DriverError('NO_REPLY', 'the output could not be switched off in time');
+  using deadline = openDeadline(SWITCH_MS, clock, late);
+  const script = switchOff(state.address, type, () => 0);
+  await runner.perform(script, { class: 'command' }, deadline.signal).catch(() => undefined);
 }

@@ -3,6 +3,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { openDeadline } from '../../drivers/contract/waiting.ts';
 import { VERSION } from '../app/version.ts';
 import { adminSocketOf } from '../platform/config/config.ts';
 import { readConfig, socketIn } from '../platform/config/config-file.ts';
@@ -70,19 +71,12 @@ export async function allItems<Item>(path: string, filters: string, client: Clie
 export function openClient(options: ClientOptions, shell: Shell): Client {
   const socket = options.socket ?? configuredSocket(options, shell);
   const send = async (method: string, path: string, body?: unknown, deadlineMs = DEADLINE_MS) => {
-    const deadline = new AbortController();
-    const answered = new AbortController();
-    shell.clock.sleep(deadlineMs, answered.signal).then(
-      () => deadline.abort(),
-      () => {},
-    );
+    using deadline = openDeadline(deadlineMs, shell.clock, () => undefined);
     try {
       return await exchange({ socket, method, path, body, signal: deadline.signal });
     } catch (error) {
       // An answer that has begun ends with another error.
       throw deadline.signal.aborted ? unanswered(deadlineMs, error) : unreachable(error as Error, socket);
-    } finally {
-      answered.abort();
     }
   };
   return {

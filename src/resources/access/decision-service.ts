@@ -5,6 +5,7 @@
 import { request as requestPlain } from 'node:http';
 import { request as requestTls } from 'node:https';
 import { z } from 'zod';
+import { openDeadline } from '../../../drivers/contract/waiting.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { bodyOf } from '../../platform/http/answers.ts';
 import { readSecret, type TlsFiles, trustOf } from '../../platform/peer-socket.ts';
@@ -44,21 +45,15 @@ export interface DecisionService {
 export function openDecisionService(settings: DecisionServiceSettings, clock: Clock): DecisionService {
   return {
     async ask(question) {
-      const over = new AbortController();
-      const late = new AbortController();
-      clock.sleep(settings.timeout, over.signal).then(
-        () => late.abort(new Error(`no answer within ${settings.timeout} ms`)),
-        () => undefined,
-      );
+      const late = () => new Error(`no answer within ${settings.timeout} ms`);
+      using deadline = openDeadline(settings.timeout, clock, late);
       try {
-        return answer.parse(JSON.parse(await post(settings, question, clock, late.signal)));
+        return answer.parse(JSON.parse(await post(settings, question, clock, deadline.signal)));
       } catch (error) {
-        if (late.signal.aborted) throw late.signal.reason;
+        if (deadline.signal.aborted) throw deadline.signal.reason;
         throw error instanceof SyntaxError || error instanceof z.ZodError
           ? new Error('its answer is not {"open": true} or {"open": false}', { cause: error })
           : error;
-      } finally {
-        over.abort();
       }
     },
   };

@@ -6,6 +6,7 @@ import { request as tlsRequest } from 'node:https';
 import { dirname } from 'node:path';
 import { failureWords } from '../../../drivers/contract/connection-failure.ts';
 import { TLS } from '../../../drivers/contract/tls.ts';
+import { openDeadline } from '../../../drivers/contract/waiting.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { writeDurably } from '../../platform/host/durable-file.ts';
 import { readNamedFile } from '../../platform/host/regular-file.ts';
@@ -71,19 +72,13 @@ export async function fetchKeySet(
   clock: Clock,
   signal: AbortSignal,
 ): Promise<string> {
-  const deadline = new AbortController();
-  const answered = new AbortController();
-  clock.sleep(FETCH_DEADLINE_MS, answered.signal).then(
-    () => deadline.abort(new Error(`no answer within ${FETCH_DEADLINE_MS / 1_000} s`)),
-    () => {},
-  );
+  const late = () => new Error(`no answer within ${FETCH_DEADLINE_MS / 1_000} s`);
+  using deadline = openDeadline(FETCH_DEADLINE_MS, clock, late);
   try {
     return await get(url, caFile, AbortSignal.any([signal, deadline.signal]));
   } catch (error) {
     const cause = deadline.signal.aborted ? (deadline.signal.reason as Error) : (error as Error);
     throw new Error(`the keys could not be fetched from ${shownUrl(url)}: ${failureWords(cause)}`, { cause });
-  } finally {
-    answered.abort();
   }
 }
 

@@ -11,6 +11,7 @@ import {
   type OpenDriver,
   type Plain,
 } from '../../../../drivers/contract/driver.ts';
+import { openDeadline } from '../../../../drivers/contract/waiting.ts';
 import type { DriverTable } from '../../../../drivers/index.ts';
 import type { Log } from '../../log.ts';
 import { type Backoff, DEFAULT_BACKOFF, supervise } from '../../supervise.ts';
@@ -217,19 +218,10 @@ async function openInTime(
   signal: AbortSignal,
   open: (signal: AbortSignal) => Promise<Driver>,
 ): Promise<Driver> {
-  const late = new AbortController();
-  const opened = new AbortController();
-  const reason = new DriverError('LINK_LOST', `link ${id} did not open within ${OPENING_DEADLINE_MS} ms`);
-  host.clock.sleep(OPENING_DEADLINE_MS, opened.signal).then(
-    () => late.abort(reason),
-    () => undefined,
-  );
-  const either = AbortSignal.any([signal, late.signal]);
-  try {
-    return await endingInTime(id, host, either, () => open(either));
-  } finally {
-    opened.abort();
-  }
+  const late = () => new DriverError('LINK_LOST', `link ${id} did not open within ${OPENING_DEADLINE_MS} ms`);
+  using deadline = openDeadline(OPENING_DEADLINE_MS, host.clock, late);
+  const either = AbortSignal.any([signal, deadline.signal]);
+  return await endingInTime(id, host, either, () => open(either));
 }
 
 /** One that fails may still hold what it has opened, and would be in the way of the next: the process ends with it. */
