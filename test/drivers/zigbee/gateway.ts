@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, expect, onTestFinished } from 'vitest';
+import { afterAll, expect, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { openSimulatedGateway, type SimulatedGateway } from '../../simulators/zigbee/gateway.ts';
 import { MAKE } from '../../simulators/zigbee/make.ts';
@@ -157,7 +157,8 @@ export async function restored(
 export async function joined(gateway: TestGateway, site: SimulatedGateway, ieee = LOCK): Promise<void> {
   await gateway.execute('permitJoin', { seconds: 60, allowed: [], installCodes: [] });
   expect(await site.join(ieee)).toBe('joined');
-  await expect.poll(() => hasJoined(gateway, ieee)).toBe(true);
+  // Not expect.poll, which is for a test alone: a file may share its gateway.
+  await vi.waitFor(() => expect(hasJoined(gateway, ieee)).toBe(true));
   await gateway.execute('permitJoin', { seconds: 0, allowed: [], installCodes: [] });
 }
 
