@@ -10,10 +10,9 @@ import { createApp } from '../src/platform/http/app.ts';
 import { openIdempotency } from '../src/platform/http/idempotency.ts';
 import { type Log, silentLog } from '../src/platform/log.ts';
 import { openVault, type Vault } from '../src/platform/vault.ts';
-import type { Configuration } from '../src/resources/doors/configuration.ts';
+import { type Configuration, DOOR_CONFIGURATIONS } from '../src/resources/doors/configuration.ts';
 import { doorOperations } from '../src/resources/doors/operations.ts';
 import { type DoorSlice, openDoorSlice } from '../src/resources/doors/slice.ts';
-import type { LockWork } from '../src/resources/doors/user-apply.ts';
 import type { Relay, WiredRelay } from '../src/resources/rs485/relays.ts';
 import { openSiteImport } from '../src/resources/site-import/import.ts';
 import { siteImportOperations } from '../src/resources/site-import/operations.ts';
@@ -25,6 +24,7 @@ import { type Jobs, openJobs } from '../src/services/jobs/jobs.ts';
 import { jobOperations } from '../src/services/jobs/operations.ts';
 import { job } from '../src/services/jobs/schema.ts';
 import { openMeters } from '../src/services/metrics/meters.ts';
+import type { Work } from '../src/services/reconcile/reconcile.ts';
 import { endedJob } from './ended-job.ts';
 import { type ManualClock, manualClock } from './manual-clock.ts';
 import { type Played, playedJobs, playedLockLinks, playedParts, playedRelays } from './played-doors.ts';
@@ -190,8 +190,7 @@ interface Common {
 }
 
 function openPlayedDoors({ played, ...common }: Common) {
-  let made: Configuration | undefined;
-  const works = new Map<string, LockWork>();
+  const works = new Map<string, Work>();
   const doors = openDoorSlice({
     ...common,
     log: notingLog(played.lines),
@@ -212,24 +211,15 @@ function openPlayedDoors({ played, ...common }: Common) {
     jobs: playedJobs(played),
     vault: vaultOf(common.database),
     bootId: played.bootId,
-    openReconciler(configuration) {
-      made = configuration;
-      return {
-        wake: (id) => void played.woken.push(id),
-        returned: (id) => void played.woken.push(id),
-        failure: (id) => played.failures.get(id),
-        nextAttempt: (id) => played.attempts.get(id),
-        summary: () => ({ waiting: 0, refused: 0 }),
-        run: () => Promise.reject(new Error('the test does what the reconciler would')),
-      };
-    },
-    openWorkReconciler(name, work) {
+    openReconciler(name, work) {
       works.set(name, work);
+      const isOfDoors = name === DOOR_CONFIGURATIONS;
+      const woken = isOfDoors ? played.woken : played.worksWoken;
       return {
-        wake: (id) => void played.worksWoken.push(id),
-        returned() {},
-        failure: (id) => played.failures.get(`${name}/${id}`),
-        nextAttempt: () => undefined,
+        wake: (id) => void woken.push(id),
+        returned: (id) => void woken.push(id),
+        failure: (id) => played.failures.get(isOfDoors ? id : `${name}/${id}`),
+        nextAttempt: (id) => (isOfDoors ? played.attempts.get(id) : undefined),
         summary: () => ({ waiting: 0, refused: 0 }),
         run: () => Promise.reject(new Error('the test does what the reconciler would')),
       };
@@ -237,8 +227,8 @@ function openPlayedDoors({ played, ...common }: Common) {
   });
   return {
     doors,
-    configuration: made as unknown as Configuration,
-    work: (name: string) => works.get(name) as LockWork,
+    configuration: works.get(DOOR_CONFIGURATIONS) as Configuration,
+    work: (name: string) => works.get(name) as Work,
   };
 }
 

@@ -200,9 +200,7 @@ async function openSlices(
     thresholds: config.doors,
     firmwareBattery: config.firmware,
     firmwareDirectory,
-    openReconciler: (configuration) =>
-      openReconciler({ ...configuration, name: 'door configurations', clock, log }),
-    openWorkReconciler: (name, work) => openReconciler({ ...work, name, clock, log }),
+    openReconciler: (name, work) => openReconciler({ ...work, name, clock, log }),
   });
   const { decisionService } = config.access;
   const access: Access = openAccess({

@@ -7,7 +7,7 @@ import type { Clock } from '../platform/clock.ts';
 import { openConnection } from '../platform/database/connection.ts';
 import { syncPath } from '../platform/database/migrate.ts';
 import type { Log } from '../platform/log.ts';
-import { openLockMemoryDoubt } from '../resources/doors/users-table.ts';
+import { openLockMemoryDoubt } from '../resources/doors/lock-memory-table.ts';
 import type { Copy } from '../services/cluster/copy.ts';
 import type { OwnState } from '../services/cluster/own-state.ts';
 import { countersFrom, countersOf, openSequenceFloor } from './restore-counters.ts';

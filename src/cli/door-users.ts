@@ -1,6 +1,6 @@
 /** `gatehouse doors users`, `set-user` and `remove-user`: PINs and cards on the lock of a door. */
 import { text } from 'node:stream/consumers';
-import type { LockUser } from '../resources/doors/user-schema.ts';
+import type { LockUser } from '../resources/doors/lock-memory-schema.ts';
 import { allItems, type Client } from './client.ts';
 import { found, type Kind } from './resources.ts';
 import { CommandFailed, EXIT, printJson, type Shell, styled, table } from './shell.ts';

@@ -13,6 +13,9 @@ export const WIRING_READERS: readonly [Role, ...Role[]] = [
   'monitor',
 ];
 
+/** Who changes doors and their locks, and has them move; and so may follow jobs of that. */
+export const ADMINISTRATORS: readonly [Role, ...Role[]] = ['front-desk-admin', 'service-tool'];
+
 /** Principals that may have hardware do what is not a clerk's business. */
 export const TECHNICIANS: readonly [Role, ...Role[]] = ['service-tool'];
 

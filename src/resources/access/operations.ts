@@ -1,6 +1,7 @@
 /** Access rules of doors, and the allow-list of cards. */
 import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../../platform/http/operation.ts';
+import { ADMINISTRATORS } from '../../platform/principal.ts';
 import type { Access } from './access.ts';
 import { accessCard, cardBody, cardPage, cardParams, cardQuery, rulesBody, rulesResult } from './schema.ts';
 
@@ -14,7 +15,7 @@ function ofRules(access: Access, segment: string): Operation[] {
     path: `/${segment}/doors/{doorId}/access-rules`,
     params: z.object({ doorId: z.guid().toLowerCase() }),
     tag: 'Access',
-    access: ['front-desk-admin', 'service-tool'],
+    access: ADMINISTRATORS,
     result: rulesResult,
   } as const;
   return [

@@ -7,6 +7,7 @@ import { DriverError } from '../../../drivers/contract/driver.ts';
 import type { LockApplied, LockApply, LockConfiguration } from '../../../drivers/contract/settings.ts';
 import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import type { Catalogue } from '../../services/catalogue/catalogue.ts';
+import type { Work } from '../../services/reconcile/reconcile.ts';
 import type { Relay } from '../rs485/relays.ts';
 import type { DoorContext } from './context.ts';
 import type { Deliveries } from './deliveries.ts';
@@ -26,15 +27,14 @@ const LOCK_TIMEOUT_MS = 60_000;
 /** Versions are unsigned 32-bit numbers in the lock; beyond this one there is no next. */
 export const LAST_VERSION = 0xff_ff_ff_ff;
 
-export interface Configuration {
+/** For the log. */
+export const DOOR_CONFIGURATIONS = 'door configurations';
+
+export interface Configuration extends Work {
   isInForce(row: DueRow, device?: Relay | null): boolean;
   isWaiting(row: DueRow, device?: Relay | null): boolean;
-  due(doorId?: string): { id: string; version: number }[];
-  unreachable(doorId: string): string | undefined;
-  apply(door: { id: string; version: number }, signal: AbortSignal): Promise<void>;
 }
 
-/** `due` and `apply` are what src/services/reconcile/reconcile.ts asks for. */
 export function doorConfiguration(context: DoorContext, deliveries: Deliveries, locks: Locks): Configuration {
   const { database, table, clock, rs485, events } = context;
   const record = recordIn(context);

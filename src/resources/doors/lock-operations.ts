@@ -1,7 +1,7 @@
 /** What is done with the lock of a door. */
 import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../../platform/http/operation.ts';
-import { type Role, TECHNICIANS } from '../../platform/principal.ts';
+import { ADMINISTRATORS, TECHNICIANS } from '../../platform/principal.ts';
 import { jobPath } from '../../services/jobs/job-order.ts';
 import {
   firmwareBody,
@@ -22,7 +22,6 @@ import type { DoorSlice } from './slice.ts';
 
 const params = z.object({ doorId });
 const tag = 'Doors';
-const ADMINISTRATORS: readonly [Role, ...Role[]] = ['front-desk-admin', 'service-tool'];
 
 /** `path` is that of the doors; `job` the schema of a job. */
 export function lockOperations(doors: DoorSlice, path: string, job: z.ZodType): Operation[] {

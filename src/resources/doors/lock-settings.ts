@@ -9,44 +9,40 @@ import type { LockSettingsApply } from '../../../drivers/contract/lock-settings.
 import type { LockSettings as Reported } from '../../../drivers/contract/settings.ts';
 import { storedJson } from '../../platform/database/damaged-rows.ts';
 import type { Caller } from '../../platform/principal.ts';
-import type { Reconciler } from '../../services/reconcile/reconcile.ts';
 import { doorEntry } from './live-events.ts';
+import { localSeconds, localTimeOf } from './local-time.ts';
 import { addressOf } from './lock-links.ts';
-import { type DoorRow, existing } from './table.ts';
-import { localSeconds, localTimeOf } from './user-access.ts';
-import type { LockMemoryContext, LockWork } from './user-apply.ts';
+import {
+  type LockMemory,
+  type LockMemoryContext,
+  type LockMemoryWork,
+  openLockMemory,
+} from './lock-memory.ts';
 import {
   type SettingsBody,
   type SettingsResult,
   storedSettings,
   type WantedSettings,
-} from './user-schema.ts';
-import type { DoorSettingRow } from './users-table.ts';
+} from './lock-memory-schema.ts';
+import type { DoorSettingRow } from './lock-memory-table.ts';
+import { type DoorRow, existing } from './table.ts';
 
-export interface LockSettings {
+export interface LockSettings extends LockMemory {
   get(doorId: string): SettingsResult;
   set(doorId: string, body: SettingsBody, caller: Caller): Promise<SettingsResult>;
-  /** Its lock is another, or joined again: what was refused is tried again. */
-  changed(doorId: string): void;
-  /** Its lock is back. */
-  wake(doorId: string): void;
-  readonly reconciler: Reconciler;
 }
 
 /** A sleeping lock fetches two frames for each. */
 const TIMEOUT_MS = 120_000;
 
 export function openLockSettings(options: LockMemoryContext): LockSettings {
-  const { database, table, audit, locks, openWorkReconciler } = options;
-  /** By door: counts changes in this run. */
-  const versions = new Map<string, number>();
-  const versionOf = (doorId: string) => versions.get(doorId) ?? 1;
-  const reconciler = openWorkReconciler('settings of locks', workOf(options, versionOf));
+  const { database, table, audit, locks } = options;
+  const memory = openLockMemory(options, 'settings of locks', workOf(options));
 
   function get(doorId: string): SettingsResult {
     const row = existing(table, doorId);
     const kept = table.doorSetting.get(doorId);
-    const failure = reconciler.failure(doorId);
+    const failure = memory.reconciler.failure(doorId);
     const isRefused = failure?.permanent === true;
     const state = isApplied(row, kept) ? 'applied' : isRefused ? 'refused' : 'waiting';
     return {
@@ -57,16 +53,10 @@ export function openLockSettings(options: LockMemoryContext): LockSettings {
       failure: state === 'applied' ? null : (failure?.message ?? null),
     };
   }
-  function changed(doorId: string): void {
-    versions.set(doorId, versionOf(doorId) + 1);
-    reconciler.wake(doorId);
-  }
 
   return {
+    ...memory,
     get,
-    changed,
-    wake: reconciler.wake,
-    reconciler,
     async set(doorId, body, caller) {
       const isNews = await database.commit(() => {
         existing(table, doorId);
@@ -78,7 +68,7 @@ export function openLockSettings(options: LockMemoryContext): LockSettings {
         audit.record(doorEntry(doorId, 'door.set-lock-settings', body, caller));
         return true;
       });
-      if (isNews) changed(doorId);
+      if (isNews) memory.changed(doorId);
       return get(doorId);
     },
   };
@@ -128,22 +118,16 @@ function edited(before: WantedSettings, body: SettingsBody): WantedSettings {
 const isApplied = ({ mac }: DoorRow, kept: DoorSettingRow | undefined) =>
   !kept || (kept.applied === kept.wanted && kept.applied_mac === mac);
 
-function workOf(options: LockMemoryContext, versionOf: (doorId: string) => number): LockWork {
+function workOf(options: LockMemoryContext): LockMemoryWork {
   const { database, table, audit, lockLinks } = options;
   const waits = (doorId: string): boolean => {
     const row = table.door.get(doorId);
     return row !== undefined && row.mac !== null && !isApplied(row, table.doorSetting.get(doorId));
   };
   return {
-    due(doorId) {
-      const ids = doorId === undefined ? table.doorSettings.all().map((row) => row.door_id) : [doorId];
-      return ids.filter(waits).map((id) => ({ id, version: versionOf(id) }));
-    },
-    unreachable(doorId) {
-      const row = table.door.get(doorId);
-      return row ? lockLinks.unreachable(addressOf(row)) : undefined;
-    },
-    async apply({ id }, signal) {
+    doors: () => table.doorSettings.all().map((row) => row.door_id),
+    waits,
+    async apply(id, signal) {
       const row = table.door.get(id);
       const kept = table.doorSetting.get(id);
       if (!row || row.mac === null || !kept || isApplied(row, kept)) return;

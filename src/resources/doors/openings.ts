@@ -1,4 +1,4 @@
-/** What opens doors for long, what closes them again, and the PINs that locks require for both. */
+/** What opens doors, what closes them again, and the PINs that locks require for both. */
 import { type Closings, openClosings } from './closing.ts';
 import type { DoorContext } from './context.ts';
 import { type DeferredWrites, openDeferredWrites } from './deferred-writes.ts';
@@ -9,6 +9,7 @@ import type { Locks } from './locks.ts';
 import type { OpeningContext } from './opening-context.ts';
 import { openRfPins, type RfPins } from './rf-pin.ts';
 import { openStandOpen, type StandOpen } from './stand-open.ts';
+import { openUnlocks, type Unlocks } from './unlock.ts';
 
 export interface Openings {
   readonly rfPins: RfPins;
@@ -17,6 +18,7 @@ export interface Openings {
   readonly standOpen: StandOpen;
   readonly lockDoor: LockDoor;
   readonly lateRelocks: LateRelocks;
+  readonly unlocks: Unlocks;
 }
 
 export function openOpenings(context: DoorContext, locks: Locks): Openings {
@@ -35,5 +37,6 @@ export function openOpenings(context: DoorContext, locks: Locks): Openings {
   const standOpen = openStandOpen(own);
   const lockDoor = openLockDoor(own, standOpen);
   const lateRelocks = openLateRelocks(own, standOpen);
-  return { rfPins, closings, deferredWrites, standOpen, lockDoor, lateRelocks };
+  const unlocks = openUnlocks(own, standOpen);
+  return { rfPins, closings, deferredWrites, standOpen, lockDoor, lateRelocks, unlocks };
 }

@@ -1,7 +1,7 @@
 /** The door operations of the interface: 4.4, creation and reads. */
 import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../../platform/http/operation.ts';
-import { ROLES } from '../../platform/principal.ts';
+import { ADMINISTRATORS, ROLES } from '../../platform/principal.ts';
 import type { Doors } from './doors.ts';
 import {
   briefQuery,
@@ -12,10 +12,10 @@ import {
   historyQuery,
   listQuery,
 } from './list-schema.ts';
+import { settingsOperations, userOperations } from './lock-memory-operations.ts';
 import { lockOperations } from './lock-operations.ts';
 import { createBody, door, doorId, doorOptionsResult, doorState, updateBody } from './schema.ts';
 import type { DoorSlice } from './slice.ts';
-import { settingsOperations, userOperations } from './user-operations.ts';
 
 const params = z.object({ doorId });
 const tag = 'Doors';
@@ -61,7 +61,7 @@ function changes(doors: Doors, path: string): Operation[] {
       tag,
       summary: 'Create a door',
       description: 'Not idempotent: name an `accessPointId`, and a repetition is answered ALREADY_EXISTS.',
-      access: ['front-desk-admin', 'service-tool'],
+      access: ADMINISTRATORS,
       body: createBody,
       result: door,
       errors: ['ALREADY_EXISTS'],
@@ -146,7 +146,7 @@ function reads(doors: DoorSlice, path: string): Operation[] {
 }
 
 function pending(doors: Doors, path: string): Operation[] {
-  const access = ['front-desk-admin', 'service-tool'] as const;
+  const access = ADMINISTRATORS;
   const common = { path, tag, access, params, result: doorPending } as const;
   return [
     operation({

@@ -1,10 +1,10 @@
 /** Puts the parts of this slice together, in the order in which they stand on each other. */
 
 import type { LockReport } from '../../../drivers/contract/settings.ts';
-import type { Reconciler } from '../../services/reconcile/reconcile.ts';
+import type { Reconciler, Work } from '../../services/reconcile/reconcile.ts';
 import { type CatalogueChanges, openCatalogueChanges } from './catalogue-changes.ts';
 import { openConditions } from './conditions.ts';
-import { type Configuration, doorConfiguration } from './configuration.ts';
+import { DOOR_CONFIGURATIONS, doorConfiguration } from './configuration.ts';
 import { type BelowDoors, openContext } from './context.ts';
 import { openDeliveries } from './deliveries.ts';
 import { openDirectory } from './directory.ts';
@@ -17,7 +17,7 @@ import { type DoorImport, importDoors } from './import.ts';
 import { openLeaving } from './leaving.ts';
 import { type Listing, openListing } from './listing.ts';
 import type { LockDoor } from './lock.ts';
-import { type LockMemory, openLockMemory } from './lock-memory.ts';
+import { type LockSettings, openLockSettings } from './lock-settings.ts';
 import { type LockPlace, type Locks, openLocks } from './locks.ts';
 import { openOffline } from './offline.ts';
 import { type Openings, openOpenings } from './openings.ts';
@@ -26,14 +26,12 @@ import { type LockReplacements, openLockReplacements } from './replace-lock.ts';
 import { openRetirements, type Retirements } from './retire.ts';
 import { type LockSwaps, openLockSwaps } from './swap-lock.ts';
 import type { DoorTable, DueRow } from './table.ts';
-import { openUnlocks, type Unlocks } from './unlock.ts';
-import type { LockWork } from './user-apply.ts';
+import type { Unlocks } from './unlock.ts';
+import { type LockUsers, openLockUsers } from './users.ts';
 
 export interface DoorSliceOptions extends BelowDoors {
-  /** Of src/services/reconcile/reconcile.ts, for this configuration. */
-  openReconciler(configuration: Configuration): Reconciler;
-  /** The same for what is kept in the memory of locks; `name` is for the log. */
-  openWorkReconciler(name: string, work: LockWork): Reconciler;
+  /** Of src/services/reconcile/reconcile.ts; `name` is for the log. */
+  openReconciler(name: string, work: Work): Reconciler;
 }
 
 export interface DoorSlice
@@ -45,8 +43,7 @@ export interface DoorSlice
     Retirements,
     History,
     GatewayLinks,
-    Openings,
-    LockMemory {
+    Openings {
   readonly table: DoorTable;
   readonly locks: Locks;
   readonly presence: PresenceEvents;
@@ -55,11 +52,13 @@ export interface DoorSlice
   readonly catalogueChanges: CatalogueChanges;
   readonly siteImport: DoorImport;
   readonly firmware: Firmware;
+  readonly users: LockUsers;
+  readonly lockSettings: LockSettings;
   /** What is wanted of the door, or what opens it, may have changed. */
   wake(doorId: string): void;
 }
 
-export function openDoorSlice({ openReconciler, openWorkReconciler, ...below }: DoorSliceOptions): DoorSlice {
+export function openDoorSlice({ openReconciler, ...below }: DoorSliceOptions): DoorSlice {
   const context = openContext(below);
   const { table } = context;
   const deliveries = openDeliveries(table);
@@ -71,23 +70,25 @@ export function openDoorSlice({ openReconciler, openWorkReconciler, ...below }: 
   const offline = openOffline(context, locks, conditions.levelOf);
   const presence = openPresenceEvents(context, locks, offline);
   const configuration = doorConfiguration(context, deliveries, locks);
-  const reconciler = openReconciler(configuration);
-  const memory = openLockMemory({ ...context, locks, openWorkReconciler });
+  const reconciler = openReconciler(DOOR_CONFIGURATIONS, configuration);
+  const users = openLockUsers({ ...context, locks, openReconciler });
+  const lockSettings = openLockSettings({ ...context, locks, openReconciler });
   const openings = openOpenings(context, locks);
-  const { closings, standOpen, lockDoor } = openings;
+  const { closings, standOpen, lockDoor, unlocks } = openings;
   const firmware = openFirmware(context, locks);
   const listing = openListing({ ...context, directory, locks, conditions, configuration, offline });
   const catalogueChanges = openCatalogueChanges(context, deliveries, directory, stored);
   const siteImport = importDoors(context, deliveries, directory, stored);
   const shown = { locks, conditions, duplicates, offline, listing, configuration, reconciler };
   const doors = openDoors({ ...context, ...openings, ...shown, deliveries, stored });
-  const unlocks = openUnlocks({ ...context, ...openings, locks }, standOpen);
   const exchanged = { ...openings, deliveries, locks, conditions, doors, bound: stored };
   const replacements = openLockReplacements({ ...context, ...exchanged });
   const swaps = openLockSwaps({ ...context, ...exchanged });
   const retirements = openRetirements({ ...context, ...exchanged, leaving });
-  const moved = { deliveries, locks, duplicates, leaving, presence, firmware, bound: stored };
-  const links = openGatewayLinks({ ...context, ...openings, ...moved, ...memory, wakeWaiting });
+  const moved = { deliveries, locks, duplicates, leaving, presence, firmware, users, bound: stored };
+  const links = openGatewayLinks({ ...context, ...openings, ...moved, wakeWaiting });
+  const kept = { table, locks, presence, reconciler, users, lockSettings };
+  const parts = { ...kept, listing, catalogueChanges, siteImport, firmware };
 
   function changed({ mac, gatewayId }: LockPlace, how: { isBack: boolean; configChanged: boolean }): void {
     const rows = table.byLock.all(mac, gatewayId);
@@ -106,18 +107,21 @@ export function openDoorSlice({ openReconciler, openWorkReconciler, ...below }: 
   }
   function wake(doorId: string): void {
     reconciler.wake(doorId);
-    memory.lockIsBack(doorId);
+    wakeMemory(doorId);
     standOpen.wake(doorId);
   }
+  function wakeMemory(doorId: string): void {
+    for (const memory of [users, lockSettings]) memory.wake(doorId);
+  }
   function wakeWaiting(rows: DueRow[]): void {
-    for (const row of rows) (configuration.isWaiting(row) ? wake : memory.lockIsBack)(row.id);
+    for (const row of rows) (configuration.isWaiting(row) ? wake : wakeMemory)(row.id);
   }
   /** Something of the door was stored that may have to be sent, or its lock is another. */
   function stored(doorId: string): void {
     // A new door may be of a lock that has been there for long.
     presence.mark(doorId);
     firmware.lockChanged(doorId);
-    memory.lockChanged(doorId);
+    for (const memory of [users, lockSettings]) memory.changed(doorId);
     wake(doorId);
   }
 
@@ -130,16 +134,8 @@ export function openDoorSlice({ openReconciler, openWorkReconciler, ...below }: 
     ...retirements,
     ...openHistory(context, directory, locks),
     ...links,
-    table,
-    locks,
-    presence,
-    reconciler,
-    ...memory,
-    listing,
-    catalogueChanges,
-    siteImport,
-    firmware,
     ...openings,
+    ...parts,
     wake,
   };
 }

@@ -1,8 +1,8 @@
 /** The only SQL over doors. */
 import type { Prepare, Statement } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
+import { settingStatements, userStatements } from './lock-memory-table.ts';
 import { openingStatements } from './openings-table.ts';
-import { settingStatements, userStatements } from './users-table.ts';
 
 export interface DoorRow {
   id: string;

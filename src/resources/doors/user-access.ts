@@ -2,7 +2,8 @@
 import type { UserAccess, WeekDaySchedule } from '../../../drivers/contract/lock-users.ts';
 import type { UserLimits } from '../../../drivers/contract/settings.ts';
 import { type ErrorCode, GatehouseError } from '../../platform/errors.ts';
-import type { UserBody } from './user-schema.ts';
+import { localSeconds } from './local-time.ts';
+import type { UserBody } from './lock-memory-schema.ts';
 
 /** As the catalogue has them: an end that is not after the start is on the next day. */
 export interface WeeklyInterval {
@@ -20,7 +21,6 @@ export interface Span {
 /** From bit 0 on (7.3.2.17.13). */
 const ZCL_WEEK = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'];
 const DAY_MINUTES = 1_440;
-const ZCL_EPOCH_MS = Date.UTC(2000, 0, 1);
 
 /**
  * A day of the standard ends at 23:59: an interval that ends at midnight lacks its last minute, and one over midnight is two.
@@ -47,16 +47,6 @@ function scheduleOf(daysMask: number, start: number, end: number): WeekDaySchedu
     endHour: Math.floor(last / 60),
     endMinute: last % 60,
   };
-}
-
-/** Seconds since 2000 in local time. */
-export function localSeconds(time: string): number {
-  return (Date.parse(`${time}:00Z`) - ZCL_EPOCH_MS) / 1_000;
-}
-
-/** To the minute. */
-export function localTimeOf(seconds: number): string {
-  return new Date(ZCL_EPOCH_MS + 1_000 * seconds).toISOString().slice(0, '2000-01-01T00:00'.length);
 }
 
 /** Those of the user go before the schedule of the door; undefined: the door has none. */

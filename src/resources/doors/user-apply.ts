@@ -6,48 +6,20 @@
 import { DriverError, type Plain } from '../../../drivers/contract/driver.ts';
 import { type UserApply, userApplied } from '../../../drivers/contract/lock-users.ts';
 import type { Schedule } from '../../services/catalogue/schema.ts';
-import type { Reconciler } from '../../services/reconcile/reconcile.ts';
-import type { DoorContext } from './context.ts';
 import { doorEntry } from './live-events.ts';
 import { addressOf } from './lock-links.ts';
-import type { Locks } from './locks.ts';
-import type { DoorRow } from './table.ts';
+import type { LockedDoor, LockMemoryContext, LockMemoryWork } from './lock-memory.ts';
 import { accessOf } from './user-access.ts';
-import { changesOf, doorScheduleOf, scheduleName, type UserChange, wantedUserOf } from './user-wanted.ts';
-
-/** What users and settings of locks use of this slice. */
-export interface LockMemoryContext extends DoorContext {
-  locks: Pick<Locks, 'report'>;
-  /** Of src/services/reconcile/reconcile.ts, for this work; `name` is for the log. */
-  openWorkReconciler(name: string, work: LockWork): Reconciler;
-}
+import { changesOf, doorScheduleOf, doorUserOf, scheduleName, type UserChange } from './user-wanted.ts';
 
 /** A sleeping lock fetches each of some frames when it polls. */
 const USER_TIMEOUT_MS = 60_000;
 /** After so long the next attempt goes on: one that takes longer is ended (src/services/reconcile/reconcile.ts). */
 const ATTEMPT_MS = 50_000;
 
-/** What src/services/reconcile/reconcile.ts asks for. */
-export interface LockWork {
-  due(doorId?: string): { id: string; version: number }[];
-  unreachable(doorId: string): string | undefined;
-  apply(door: { id: string; version: number }, signal: AbortSignal): Promise<void>;
-}
-
-export type LockedDoor = DoorRow & { mac: string };
-
-export interface UserApplying extends LockWork {
-  /** Something of the door's users, or its lock, is another: what was refused is tried again. */
-  changed(doorId: string): void;
-}
-
-export function openUserApplying(options: LockMemoryContext): UserApplying {
+export function userWork(options: LockMemoryContext): LockMemoryWork {
   const { table, catalogue, clock } = options;
   const send = sendBy(options);
-  /** By door: counts changes in this run. A later one supersedes an attempt, and forgets what was refused. */
-  const versions = new Map<string, number>();
-  const versionOf = (doorId: string) => versions.get(doorId) ?? 1;
-
   const locked = (doorId: string): LockedDoor | undefined => {
     const row = table.door.get(doorId);
     return row && row.mac !== null ? { ...row, mac: row.mac } : undefined;
@@ -58,19 +30,9 @@ export function openUserApplying(options: LockMemoryContext): UserApplying {
   };
 
   return {
-    changed: (doorId) => void versions.set(doorId, versionOf(doorId) + 1),
-
-    due(doorId) {
-      const ids = doorId === undefined ? table.doorsWithUsers.all().map(({ id }) => id) : [doorId];
-      return ids.filter((id) => changes(id).length > 0).map((id) => ({ id, version: versionOf(id) }));
-    },
-
-    unreachable(doorId) {
-      const row = table.door.get(doorId);
-      return row ? options.lockLinks.unreachable(addressOf(row)) : undefined;
-    },
-
-    async apply({ id }, signal) {
+    doors: () => table.doorsWithUsers.all().map(({ id }) => id),
+    waits: (doorId) => changes(doorId).length > 0,
+    async apply(id, signal) {
       const until = clock.monotonic() + ATTEMPT_MS;
       const refused = new Map<number, string>();
       for (let isProgress = true; isProgress; ) {
@@ -174,7 +136,7 @@ export function orderOf(
 ): UserApply | string {
   const empty = { hwId: row.mac, userId, isEnabled: false, pin: null, card: null };
   if (!wanted) return { ...empty, access: { kind: 'always' } };
-  const user = wantedUserOf(wanted, vault);
+  const user = doorUserOf(wanted, vault);
   if (!user) return 'pin: what is stored cannot be opened any more: set the user again';
   const { isEnabled, pin, card } = user;
   const access = accessOf(user, ofDoor?.intervals);

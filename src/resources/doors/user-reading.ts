@@ -15,17 +15,15 @@ import {
 import { HOLIDAYS_MAX, type UserLimits } from '../../../drivers/contract/settings.ts';
 import type { LockEvent } from '../../../drivers/contract/zgate.ts';
 import { COMMAND_TIMEOUT_MAX_MS } from '../../platform/field/ipc.ts';
-import type { Caller, Role } from '../../platform/principal.ts';
+import { ADMINISTRATORS, type Caller } from '../../platform/principal.ts';
 import type { DoorContext } from './context.ts';
 import { addressOf } from './lock-links.ts';
+import type { LockedDoor } from './lock-memory.ts';
 import type { Locks } from './locks.ts';
 import { noLock, offline, relayKeepsNone } from './outcome.ts';
 import { existing } from './table.ts';
-import { type LockedDoor, orderOf } from './user-apply.ts';
+import { orderOf } from './user-apply.ts';
 import { doorScheduleOf, isAsWanted } from './user-wanted.ts';
-
-/** Who may see to the users of locks, and so follow this job. */
-export const ADMINISTRATORS: readonly [Role, ...Role[]] = ['front-desk-admin', 'service-tool'];
 
 /** For a lock that does not say how many users it has. */
 const PLACES_DEFAULT = 32;

@@ -1,14 +1,14 @@
-/** What is wanted of users of a lock, how it is kept, its codes sealed, and what has to be done at the lock for that. */
+/** What is wanted of users of the lock of a door, how it is kept, its codes sealed, and what has to be done at the lock for that. */
 import { storedJson } from '../../platform/database/damaged-rows.ts';
 import type { Catalogue } from '../../services/catalogue/catalogue.ts';
 import type { Schedule } from '../../services/catalogue/schema.ts';
 import type { DoorContext } from './context.ts';
+import { storedWeekDays, storedYearDays, type UserBody } from './lock-memory-schema.ts';
+import type { DoorUserRow, LockUserRow } from './lock-memory-table.ts';
 import type { DoorRow, DoorTable } from './table.ts';
 import type { Span, WeeklyInterval } from './user-access.ts';
-import { storedWeekDays, storedYearDays, type UserBody } from './user-schema.ts';
-import type { DoorUserRow, LockUserRow } from './users-table.ts';
 
-export interface WantedUser {
+export interface DoorUser {
   isEnabled: boolean;
   pin: string | null;
   card: string | null;
@@ -16,10 +16,10 @@ export interface WantedUser {
   yearDays: Span[] | null;
 }
 
-export const NOTHING: WantedUser = { isEnabled: true, pin: null, card: null, weekDays: null, yearDays: null };
+export const NOTHING: DoorUser = { isEnabled: true, pin: null, card: null, weekDays: null, yearDays: null };
 
 /** Absent stays, null clears. */
-export function edited(before: WantedUser, { status, ...body }: UserBody): WantedUser {
+export function edited(before: DoorUser, { status, ...body }: UserBody): DoorUser {
   const given = Object.entries(body).filter(([, value]) => value !== undefined);
   const isEnabled = status === undefined ? before.isEnabled : status === 'enabled';
   return { ...before, ...Object.fromEntries(given), isEnabled };
@@ -37,7 +37,7 @@ interface Place {
 export function storeUser(
   { table, vault }: Pick<DoorContext, 'table' | 'vault'>,
   place: Place,
-  { isEnabled, weekDays, yearDays, ...codes }: WantedUser,
+  { isEnabled, weekDays, yearDays, ...codes }: DoorUser,
 ): void {
   const sealed = (kind: 'pin' | 'card') => {
     const code = codes[kind];
@@ -50,10 +50,10 @@ export function storeUser(
 }
 
 /** Undefined: its codes cannot be opened any more. */
-export function wantedUserOf(
+export function doorUserOf(
   row: DoorUserRow,
   vault: Pick<DoorContext['vault'], 'open'>,
-): WantedUser | undefined {
+): DoorUser | undefined {
   const place = { doorId: row.door_id, userId: row.user_id };
   const opened = (kind: 'pin' | 'card') =>
     row[kind] === null ? null : vault.open(row[kind], contextOf(kind, place)).toString('latin1');

@@ -4,7 +4,7 @@ import { DriverError } from '../../../drivers/contract/driver.ts';
 import { type UserApply, userApply } from '../../../drivers/contract/lock-users.ts';
 import { type DoorSite, openDoorSite } from '../../../test/door-site.ts';
 import { errorOf, MAC, openDoorSiteWithLock } from '../../../test/resources/doors/doors.ts';
-import { openLockMemoryDoubt } from './users-table.ts';
+import { openLockMemoryDoubt } from './lock-memory-table.ts';
 
 const PIN = '86420975';
 const OTHER_MAC = '00124b0001a2b3c5';

@@ -7,24 +7,24 @@ import { isDeepStrictEqual } from 'node:util';
 import { storedJson, storedTime } from '../../platform/database/damaged-rows.ts';
 import { GatehouseError, notPossible } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
-import type { Reconciler } from '../../services/reconcile/reconcile.ts';
 import { doorEntry } from './live-events.ts';
-import { relayKeepsNone } from './outcome.ts';
-import { type DoorRow, existing } from './table.ts';
-import { refuseBeyond } from './user-access.ts';
-import { type LockMemoryContext, openUserApplying } from './user-apply.ts';
-import { openUserReading } from './user-reading.ts';
+import { type LockMemory, type LockMemoryContext, openLockMemory } from './lock-memory.ts';
 import {
   type LockUser,
   storedWeekDays,
   storedYearDays,
   type UserBody,
   type UserQuery,
-} from './user-schema.ts';
-import { edited, isAsWanted, NOTHING, storeUser, type WantedUser, wantedUserOf } from './user-wanted.ts';
-import type { DoorUserRow, LockUserRow } from './users-table.ts';
+} from './lock-memory-schema.ts';
+import type { DoorUserRow, LockUserRow } from './lock-memory-table.ts';
+import { relayKeepsNone } from './outcome.ts';
+import { type DoorRow, existing } from './table.ts';
+import { refuseBeyond } from './user-access.ts';
+import { userWork } from './user-apply.ts';
+import { openUserReading } from './user-reading.ts';
+import { type DoorUser, doorUserOf, edited, isAsWanted, NOTHING, storeUser } from './user-wanted.ts';
 
-export interface LockUsers {
+export interface LockUsers extends LockMemory {
   list(doorId: string, query: UserQuery): { items: LockUser[]; next: string | null };
   /** Throws NOT_FOUND. */
   get(doorId: string, userId: number): LockUser;
@@ -34,19 +34,14 @@ export interface LockUsers {
   remove(doorId: string, userId: number, caller: Caller): Promise<LockUser>;
   /** Those that are wanted, and those that somebody stored at the lock. Resolves with how many are to be removed. */
   clear(doorId: string, caller: Caller): Promise<number>;
-  /** Its users, or its lock, are not as they were: what was refused is tried again. */
-  changed(doorId: string): void;
-  /** Its lock is back. */
-  wake(doorId: string): void;
   /** Asks the lock which of its places are taken. Resolves with the job. Throws NOT_FOUND, NO_LOCK, DEVICE_OFFLINE. */
   read(doorId: string, caller: Caller): Promise<unknown>;
-  readonly reconciler: Reconciler;
 }
 
 export function openLockUsers(options: LockMemoryContext): LockUsers {
   const { database, table, vault, locks } = options;
-  const applying = openUserApplying(options);
-  const reconciler = options.openWorkReconciler('users of locks', applying);
+  const memory = openLockMemory(options, 'users of locks', userWork(options));
+  const { changed } = memory;
   const shown = (row: DoorRow) => shownUsers(row, options);
 
   function get(doorId: string, userId: number): LockUser {
@@ -65,17 +60,10 @@ export function openLockUsers(options: LockMemoryContext): LockUsers {
     options.audit.record(doorEntry(doorId, action, detail, caller));
   }
 
-  function changed(doorId: string): void {
-    applying.changed(doorId);
-    reconciler.wake(doorId);
-  }
-
   return {
+    ...memory,
     get,
-    changed,
-    wake: reconciler.wake,
     read: openUserReading(options, locks, changed),
-    reconciler,
     list(doorId, { cursor = 0, limit }) {
       const rest = shown(existing(table, doorId)).filter(({ userId }) => userId >= cursor);
       const items = rest.slice(0, limit);
@@ -88,7 +76,7 @@ export function openLockUsers(options: LockMemoryContext): LockUsers {
         const row = existing(table, doorId);
         if (row.mac === null && options.rs485.relay(doorId)) throw relayKeepsNone();
         const before = table.doorUser.get(doorId, userId);
-        const earlier = before ? wantedUserOf(before, vault) : undefined;
+        const earlier = before ? doorUserOf(before, vault) : undefined;
         const wanted = edited(earlier ?? NOTHING, body);
         if (earlier && isDeepStrictEqual(earlier, wanted)) return false;
         assertWhole(wanted);
@@ -175,7 +163,7 @@ function stateOf(
 }
 
 /** Throws VALIDATION_FAILED. */
-function assertWhole({ pin, card, weekDays, yearDays }: WantedUser): void {
+function assertWhole({ pin, card, weekDays, yearDays }: DoorUser): void {
   if (pin === null && card === null)
     throw notPossible('/pin', 'is missing, and so is a card: a user has one of them at least, or is deleted');
   if (weekDays !== null && yearDays !== null)

@@ -33,9 +33,8 @@ export interface ApplyFailure {
   permanent: boolean;
 }
 
-export interface ReconcilerOptions {
-  /** For the log, such as "rs485 settings". */
-  name: string;
+/** What is wanted, and how it is sent. */
+export interface Work {
   /**
    * From the table: everything whose wanted version is not the applied one, read at start; or that of one id alone, if
    * so it is, read after its wake: where a thousand wait for a gateway, a change of one must not cost a thousand.
@@ -51,6 +50,11 @@ export interface ReconcilerOptions {
    * doors whose gateway is away fail without a thousand attempts.
    */
   unreachable?(id: string): string | undefined;
+}
+
+export interface ReconcilerOptions extends Work {
+  /** For the log, such as "rs485 settings". */
+  name: string;
   clock: Clock;
   log: Log;
   /** From 0 up to 1; Math.random when absent. */

@@ -1,10 +1,8 @@
 /** What is kept in the lock of a door: users, with PINs and cards, and settings. */
 import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../../platform/http/operation.ts';
+import { ADMINISTRATORS } from '../../platform/principal.ts';
 import { jobPath } from '../../services/jobs/job-order.ts';
-import { doorId } from './schema.ts';
-import type { DoorSlice } from './slice.ts';
-import { ADMINISTRATORS } from './user-reading.ts';
 import {
   lockUser,
   settingsBody,
@@ -14,7 +12,9 @@ import {
   userParams,
   userQuery,
   usersCleared,
-} from './user-schema.ts';
+} from './lock-memory-schema.ts';
+import { doorId } from './schema.ts';
+import type { DoorSlice } from './slice.ts';
 
 type Doors = Pick<DoorSlice, 'users'>;
 

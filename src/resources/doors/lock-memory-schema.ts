@@ -4,6 +4,7 @@ import { HOLIDAY_MODES } from '../../../drivers/contract/lock-settings.ts';
 import { USER_ID_MAX } from '../../../drivers/contract/lock-users.ts';
 import { HOLIDAYS_MAX, OPERATING_MODES } from '../../../drivers/contract/settings.ts';
 import { numberCursor, pageLimit, pageOf } from '../../platform/http/fields.ts';
+import { localTime } from './local-time.ts';
 import { dateTime, doorId } from './schema.ts';
 
 const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
@@ -19,11 +20,6 @@ const weekDays = z
       'Minutes of the day in the local time of the lock, as the intervals of a schedule. A lock may keep fewer of them',
   });
 
-const YEARS = /^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]$/;
-const localTime = z
-  .string()
-  .regex(YEARS, 'expected a local time such as 2027-01-31T14:00')
-  .refine((time) => new Date(`${time}Z`).toJSON()?.startsWith(time) === true, 'is no day of the calendar');
 const yearDays = z
   .array(
     z
