@@ -5,7 +5,8 @@
  * How old (safety rule 1): a process that stood still (SIGSTOP, a suspended machine, a disk that does not answer), or had much to do, reads
  * afterwards what clients sent meanwhile, and a door must not open that much later. So each request counts as old as it can be:
  *
- *   any                        a turn of the event loop reads all that has arrived when it begins: it arrived after the turn before had begun
+ *   any                        a turn of the event loop asks the kernel what has arrived, and reads that. It may stand still when it has the answer: so what
+ *                              a turn reads arrived after the turn before had asked, and that was after the end of the one before it
  *   the first of a connection  that was made before the process went on after a standstill: its client has waited since then to send it, for
  *                              the connection to be accepted and for its TLS handshake; it counts as old as the connection
  *   one that is sent before    (RFC 9112, 9.3.2) in one write, or while the client takes no answers and Node reads nothing: it counts as old as
@@ -19,16 +20,15 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { performance } from 'node:perf_hooks';
 import { turnOfEventLoop } from '../../../drivers/contract/waiting.ts';
 import type { Clock } from '../clock.ts';
 import { addressKey, isThisHost } from './address.ts';
 
 /** Between two turns at most. */
-const LOOK_EVERY_MS = 200;
-/** A turn that follows the one before within so long reads what has just arrived: that is less than what a frame to a sleeping lock has to spare. */
+const LOOK_EVERY_MS = 100;
+/** Two turns that follow the one before within so long read what has just arrived: that is less than what a frame to a sleeping lock has to spare. */
 const IN_TIME_MS = 300;
-/** From one turn to the next: the process stood still. */
+/** Within two turns: the process stood still. */
 const STOOD_STILL_MS = 1_000;
 /** After the last answer of a connection, what waited behind it is read within so many turns. */
 const READ_AGAIN_TURNS = 3;
@@ -69,26 +69,21 @@ export interface Arrivals {
   keep(signal: AbortSignal): Promise<never>;
 }
 
-/** How long the event loop has worked, and not waited for events; a process that stands still in its work counts as working. */
-const loopWorkedMs = () => performance.eventLoopUtilization().active;
-
-export function openArrivals(clock: Clock, workedMs = loopWorkedMs): Arrivals {
-  /** The turn before this one had not begun before. */
-  let before = clock.monotonic();
+export function openArrivals(clock: Clock): Arrivals {
+  /** When the last turn that was seen had ended, and before which what is read in this one did not arrive. */
+  let endedAt = clock.monotonic();
+  let before = endedAt;
   let isSeen = false;
   let wentOnAt = Number.NEGATIVE_INFINITY;
-  let workedBefore = workedMs();
 
-  /** In a turn that is seen for the first time. It may have worked, or stood still, in this turn before. */
+  /** In a turn that is seen for the first time. */
   function see(): void {
     isSeen = true;
     const now = clock.monotonic();
-    const worked = workedMs();
-    const begun = now - (worked - workedBefore);
-    workedBefore = worked;
     if (now - before > STOOD_STILL_MS) wentOnAt = now;
     void turnOfEventLoop().then(() => {
-      before = begun;
+      before = endedAt;
+      endedAt = clock.monotonic();
       isSeen = false;
     });
   }
