@@ -8,7 +8,7 @@ import { HOLIDAYS_MAX, type Holiday, OPERATING_MODES } from '../contract/setting
 import type { Exchanges } from './lock-exchanges.ts';
 import { DOOR_LOCK } from './radio.ts';
 import { clearSchedules } from './schedules.ts';
-import { limitsOf, offersMode } from './standard-lock.ts';
+import { limitsOf, MODE, offersMode } from './standard-lock.ts';
 import { answerStatus, isSuccess, SCHEDULES, showsSchedule } from './user-codes.ts';
 import { field, integer, UINT32_LAST } from './values.ts';
 import { statusName } from './zcl-status.ts';
@@ -23,7 +23,7 @@ export async function applyHolidays(wanted: Holiday[], exchanges: Exchanges): Pr
   if (limit !== undefined && wanted.length > limit)
     throw refused(`the lock keeps ${limit} of them, and ${wanted.length} are wanted`);
   const modes = radio.attribute(ieee, endpoint, DOOR_LOCK, 'supportedOperatingModes');
-  const missing = wanted.find(({ mode }) => offersMode(modes, OPERATING_MODES.indexOf(mode)) === false);
+  const missing = wanted.find(({ mode }) => offersMode(modes, MODE[mode]) === false);
   if (missing) throw refused(`the lock has no mode ${missing.mode}`);
   // From the first frame on the lock may have them, and has not shown them.
   if (wanted.length > 0) radio.rememberFirst(ieee, { holidays: wanted, holidaysUnshown: true });
@@ -55,7 +55,7 @@ export async function readHolidays(exchanges: Exchanges): Promise<Holiday[]> {
 async function store(id: number, { start, end, mode }: Holiday, exchanges: Exchanges): Promise<boolean> {
   const place = { holidayscheduleid: id };
   const times = { zigbeelocalstarttime: start, zigbeelocalendtime: end };
-  const payload = { ...place, ...times, opermodelduringholiday: OPERATING_MODES.indexOf(mode) };
+  const payload = { ...place, ...times, opermodelduringholiday: MODE[mode] };
   // Not every lock answers this one.
   const shows = async () => {
     const reply = await exchanges.send(get, place);

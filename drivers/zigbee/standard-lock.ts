@@ -9,6 +9,7 @@ import {
   type LockConfiguration,
   type LockReport,
   type LockSettings,
+  OPERATING_MODES,
   type RelockWay,
   type UserLimits,
 } from '../contract/settings.ts';
@@ -61,8 +62,11 @@ export function attributeName(id: unknown): string {
   return name === undefined ? `attribute ${code}` : `${name} (attribute ${code})`;
 }
 
-/** Table 7-13. */
-export const MODE = { normal: 0, passage: 4 } as const;
+/** Table 7-13, which numbers them from 0. */
+export const MODE = Object.fromEntries(OPERATING_MODES.map((mode, number) => [mode, number])) as Record<
+  Holiday['mode'],
+  number
+>;
 
 export interface AttributeWrite {
   attrId: number;
