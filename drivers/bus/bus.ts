@@ -119,7 +119,10 @@ function openDispatcher(clock: Clock, log: DriverLog, line: Line, stations: Stat
         signal.throwIfAborted();
         line.gone.throwIfAborted();
         if (exchange.line && !line.port.retune)
-          throw new DriverError('INVALID_COMMAND', `${line.port.name} keeps the baud rate that it has`);
+          throw new DriverError(
+            'INVALID_COMMAND',
+            `${line.port.name} keeps the baud rate that it has: set it there`,
+          );
         const isMeasured = (order.class === 'off' || order.class === 'command') && exchange.replyLength > 0;
         const queuedAt = clock.monotonic();
         const queued = newQueuedOrder({ station: stations.at(exchange.address), exchange, order }, signal, {

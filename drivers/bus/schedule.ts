@@ -139,7 +139,7 @@ export function openSchedule(): Schedule {
       if (queue.length >= QUEUE_MAX[queued.order.class]) {
         return new DriverError(
           'BUSY',
-          `${queue.length} ${queued.order.class} orders wait for the bus already`,
+          `${queue.length} ${queued.order.class} orders wait for the bus already: try again in a second`,
         );
       }
       if (!admits(queued)) return offline(queued.station);

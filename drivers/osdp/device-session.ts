@@ -81,6 +81,7 @@ const USUAL_REPLY = 64;
 const LONG_REPLY = FRAME_MAX;
 /** The bus stops asking a device after three misses; a bad wire causes them at a good device now and then. */
 const LEFT_ALONE_MS = 50;
+const NO_CHANNEL = 'it has no secure channel: sessionFault of its state says why';
 /** Errors after which the command is tried again. */
 const MISSES: readonly DriverErrorCode[] = ['NO_REPLY', 'BAD_REPLY', 'REFUSED'];
 
@@ -101,7 +102,7 @@ export function openDeviceSession(options: DeviceSessionOptions): DeviceSession 
     async ask(command, asking) {
       if (isClosed) throw gone('is not polled any more');
       if (isReserved && !OF_FILES.includes(command.kind))
-        throw new DriverError('BUSY', 'the device takes a file and wants nothing else; nothing was sent');
+        throw new DriverError('BUSY', 'it takes a file and nothing else: wait for the end of its update');
       const queued = queue.add(command, asking);
       try {
         await exchangeUntilSettled(queued, asking);
@@ -255,7 +256,7 @@ function openCommandExchanges(
         else if (code === undefined || !MISSES.includes(code)) throw endedBy(queued, error, signal);
       }
       if (!queued.over.aborted && isCoolingDown())
-        throw endedBy(queued, new DriverError('DEVICE_OFFLINE', 'it has no secure channel'), signal);
+        throw endedBy(queued, new DriverError('DEVICE_OFFLINE', NO_CHANNEL), signal);
     }
   };
 }
@@ -337,7 +338,7 @@ function openCommandQueue(): CommandQueue {
     finish,
     add(command, { class: orderClass, deadline }) {
       if (waiting.filter((one) => one.class === orderClass).length >= QUEUE_MAX)
-        throw new DriverError('BUSY', 'too many commands wait for this device');
+        throw new DriverError('BUSY', 'too many commands wait for this device: try again in a second');
       const { promise, resolve } = Promise.withResolvers<Reply>();
       const over = new AbortController();
       const queued: QueuedCommand = {

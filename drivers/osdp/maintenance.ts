@@ -56,7 +56,10 @@ export function openMaintenance(
   return {
     async pair({ address, key, milliseconds }, signal) {
       if (table.isClearText(address))
-        throw new DriverError('INVALID_COMMAND', `the configuration says secure: off for address ${address}`);
+        throw new DriverError(
+          'INVALID_COMMAND',
+          `the configuration says secure: off for address ${address}: take that out, reload it, and pair the device then`,
+        );
       using _occupied = occupy([address]);
       using _held = hold(address, table.policyAt(address));
       const hasKey = table.keyAt(address) !== undefined;
@@ -84,7 +87,7 @@ export function openMaintenance(
       if (address !== before && (await isTaken(address)))
         throw new DriverError(
           'REFUSED',
-          `something answers at address ${address} already: nothing was changed`,
+          `something answers at address ${address} already, and nothing was changed: give the device another address`,
         );
       const until = AbortSignal.any([signal, closing]);
       const answered = await sendComset(device, { address, baudRate }, clock.monotonic() + COMSET_MS, until);
@@ -110,7 +113,7 @@ function openOccupancy() {
     if (busy !== undefined)
       throw new DriverError(
         'BUSY',
-        `a device at address ${busy} is being paired already, or given an address`,
+        `a device at address ${busy} is being paired already, or given an address: wait for the end of that`,
       );
     for (const address of addresses) occupied.add(address);
     return {

@@ -79,7 +79,11 @@ function failure(device: Device, hasKey: boolean): DriverError {
   const has = (...names: (typeof alarms)[number][]) => names.some((name) => alarms.includes(name));
   if (has('duplicateAddress'))
     return new DriverError('REFUSED', `${advice('ADDRESS_TWICE')} No key was given to either`);
-  if (has('keyRefused')) return new DriverError('REFUSED', 'the device does not take the key it was given');
+  if (has('keyRefused'))
+    return new DriverError(
+      'REFUSED',
+      'the device does not take the key it was given: put it into its install mode, and pair it again',
+    );
   if (has('wrongKey', 'downgrade')) return keepsItsKey(hasKey);
   if (device.isGarbled())
     return new DriverError('NO_REPLY', `${advice('ADDRESS_UNREADABLE')} No key was given`);
@@ -90,7 +94,7 @@ function failure(device: Device, hasKey: boolean): DriverError {
     );
   return new DriverError(
     'NO_REPLY',
-    `the device at address ${address} did not take its key while the window was open`,
+    `the device at address ${address} did not take its key while the window was open: put it into its install mode, and pair it again`,
   );
 }
 

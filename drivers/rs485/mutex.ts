@@ -12,7 +12,8 @@ export function openMutex(waitingMax = WAITING_MAX): Mutex {
   let last: Promise<void> = Promise.resolve();
   let waiting = 0;
   return async (work, signal) => {
-    if (waiting >= waitingMax) throw new DriverError('BUSY', 'too many commands wait for this device');
+    if (waiting >= waitingMax)
+      throw new DriverError('BUSY', 'too many commands wait for this device: try again in a second');
     const before = last;
     const done = Promise.withResolvers<void>();
     last = done.promise;
@@ -27,4 +28,5 @@ export function openMutex(waitingMax = WAITING_MAX): Mutex {
   };
 }
 
-const tooLate = () => new DriverError('DEADLINE_PASSED', 'other commands took too long; nothing was sent');
+const tooLate = () =>
+  new DriverError('DEADLINE_PASSED', 'nothing was sent, as other commands took too long: try again');

@@ -101,7 +101,8 @@ export function openRegistry<One extends Member>(
       const known = [...members.values()].find(({ device }) => device.hwId() === hwId);
       throw new DriverError(
         'DEVICE_OFFLINE',
-        known?.device.absence?.() ?? `${hwId} does not answer on this bus; nothing was sent`,
+        known?.device.absence?.() ??
+          `nothing was sent, as ${hwId} does not answer on this bus: look at its power, its address and its wires`,
       );
     },
     claim(address, hwId) {
