@@ -229,8 +229,8 @@ function commandsOf({ bus, options, context }: Link, modules: Modules): Commands
     probeAddress: (address, repeats, asking) => probeAddress(address, repeats, { ...asking, ...probing }),
     named: (hwId) => found(modules, hwId),
     testWatchdog: (module, { relay }, { signal }) => module.testWatchdog(relay, signal),
-    endPulse: (module, { relay }, { deadline, signal }) => module.endPulse(relay, deadline, signal),
-    pulse: (module, wanted, { deadline, signal }) => module.pulse(wanted, deadline, signal),
+    endPulse: (module, { relay }, until) => module.endPulse(relay, until),
+    pulse: (module, wanted, until) => module.pulse(wanted, until),
     async applySettings(module, apply) {
       module.apply(apply);
       return { reportedSettingsVersion: apply.settingsVersion };

@@ -8,6 +8,7 @@ import type { Rs485Apply } from '../contract/settings.ts';
 import { openNotifier } from '../contract/waiting.ts';
 import { areSame } from '../rs485/carries.ts';
 import type { EventQueue } from '../rs485/event-queue.ts';
+import type { Until } from '../rs485/link.ts';
 import { openMutex } from '../rs485/mutex.ts';
 import { openPolling, type Polling } from '../rs485/registry.ts';
 import { openRelayFaults } from '../rs485/relay-faults.ts';
@@ -41,9 +42,9 @@ export interface Module {
   run(signal: AbortSignal): Promise<never>;
   /** Throws DEVICE_OFFLINE and REFUSED. */
   apply(wanted: Rs485Apply): void;
-  pulse(wanted: Pulse, deadline: number, signal: AbortSignal): Promise<Pulsed>;
+  pulse(wanted: Pulse, until: Until): Promise<Pulsed>;
   /** Switches the output off at once. Resolves when it was read as off, or another pulse of it has begun. Throws NO_REPLY. */
-  endPulse(relay: number, deadline: number, signal: AbortSignal): Promise<void>;
+  endPulse(relay: number, until: Until): Promise<void>;
   /** Throws REFUSED when its watchdog opens nothing. */
   testWatchdog(relay: number, signal: AbortSignal): Promise<WatchdogTested>;
   isTested(): boolean;
@@ -99,8 +100,8 @@ export function openModule(link: ModuleLink, address: number, hwId: string): Mod
       }
     },
     apply: (wanted) => apply(parts, wanted),
-    endPulse: (relay, deadline, signal) => endPulse(parts, relay, { deadline, signal }),
-    pulse: (wanted, deadline, signal) => pulseOutput(parts, wanted, deadline, signal),
+    endPulse: (relay, until) => endPulse(parts, relay, until),
+    pulse: (wanted, until) => pulseOutput(parts, wanted, until),
     async testWatchdog(relay, signal) {
       if (!running) throw new DriverError('DEVICE_OFFLINE', `module ${aa(address)} is not asked any more`);
       const { polling, signal: working } = running;

@@ -3,6 +3,7 @@
 import { OUTSTANDING_MAX } from '../bus/reply-confirmation.ts';
 import { DriverError } from '../contract/driver.ts';
 import type { Pulse, Pulsed } from '../contract/rs485.ts';
+import type { Until } from '../rs485/link.ts';
 import { aa } from './messages.ts';
 import type { ModuleType } from './module-types.ts';
 import { bringUp, switchOn } from './scripts.ts';
@@ -98,8 +99,7 @@ async function broughtUp(parts: ModuleParts, signal: AbortSignal): Promise<void>
 export async function pulseOutput(
   parts: ModuleParts,
   pulse: Pulse,
-  deadline: number,
-  signal: AbortSignal,
+  { deadline, signal }: Until,
 ): Promise<Pulsed> {
   const { state, pulses } = parts;
   const { relay } = pulse;

@@ -3,6 +3,7 @@
  * done with the module: a bring-up is interrupted, and the bus sends OFF before all other orders (drivers/bus/schedule.ts).
  */
 import { DriverError } from '../contract/driver.ts';
+import type { Until } from '../rs485/link.ts';
 import type { Polling } from '../rs485/registry.ts';
 import { OFF_RETRY_MS, OFF_TRIES_MS } from '../rs485/relay-faults.ts';
 import { RUN_OUT_SHARE } from '../rs485/watchdog-feed.ts';
@@ -148,7 +149,7 @@ async function switchedOff(parts: ModuleParts, type: ModuleType, signal: AbortSi
 export async function endPulse(
   parts: ModuleParts,
   relay: number,
-  { deadline, signal }: { deadline: number; signal: AbortSignal },
+  { deadline, signal }: Until,
 ): Promise<void> {
   const { state, pulses, notifier, clock } = parts;
   pulses.drop(1 << relay);

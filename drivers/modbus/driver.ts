@@ -244,8 +244,8 @@ function commandsOf(link: Link, devices: Devices): Commands {
         tested.delete(device.unit);
       }
     },
-    endPulse: ({ endPulse }, { relay }, { deadline, signal }) => endPulse(relay, deadline, signal),
-    pulse: ({ fire }, wanted, { deadline, signal }) => fire(wanted, deadline, signal),
+    endPulse: ({ endPulse }, { relay }, until) => endPulse(relay, until),
+    pulse: ({ fire }, wanted, until) => fire(wanted, until),
   });
 }
 

@@ -1,12 +1,12 @@
 /** Where the fields of a product are: all of them, and those of each purpose. */
 import type { Profile, Watchdog } from './profile-shape.ts';
 import {
+  type BitsPlace,
   isBitTable,
   type NumberPlace,
   type NumbersPlace,
   type Span,
   spanOf,
-  type Table,
   type TextPlace,
 } from './registers.ts';
 
@@ -156,16 +156,7 @@ function numberArea(path: PropertyKey[], place: NumberPlace | NumbersPlace | Tex
   return place ? [{ path, ...spanOf(place) }] : [];
 }
 
-interface BitField {
-  table: Table;
-  address: number;
-  bit: number;
-  count: number;
-  width?: number;
-  each?: 'register' | undefined;
-}
-
-function bitArea(path: PropertyKey[], place: BitField | undefined): Area[] {
+function bitArea(path: PropertyKey[], place: BitsPlace | undefined): Area[] {
   if (!place) return [];
   const { table, bit, count, width = 1, each } = place;
   if (each && !isBitTable(table)) return [{ path, ...spanOf(place) }];

@@ -6,6 +6,7 @@ import type { Bus } from '../bus/bus.ts';
 import { whenAsked } from '../bus/exchange.ts';
 import { type Clock, DriverError } from '../contract/driver.ts';
 import type { Pulse, Pulsed } from '../contract/rs485.ts';
+import type { Until } from '../rs485/link.ts';
 import type { Mutex } from '../rs485/mutex.ts';
 import { assertAlone } from '../rs485/registry.ts';
 import type { RelayFaults } from '../rs485/relay-faults.ts';
@@ -44,21 +45,15 @@ export interface PulsesOptions {
   mutex: Mutex;
 }
 
-export type Fire = (pulse: Pulse, deadline: number, signal: AbortSignal) => Promise<Pulsed>;
+export type Fire = (pulse: Pulse, until: Until) => Promise<Pulsed>;
 
-interface Firing {
-  hwId: string;
-  relay: number;
-  milliseconds: number;
-  deadline: number;
-  signal: AbortSignal;
-}
+type Firing = Pulse & Until;
 
 export function openPulse(options: PulsesOptions): Fire {
   const { device, relays, mutex } = options;
   const { profile } = device;
   const way = wayOf(options);
-  return async ({ hwId, relay, milliseconds }, deadline, signal) => {
+  return async ({ hwId, relay, milliseconds }, until) => {
     const count = profile.outputs?.count ?? 0;
     if (profile.outputs?.readOnly)
       throw new DriverError(
@@ -77,14 +72,12 @@ export function openPulse(options: PulsesOptions): Fire {
       assertTrusted(options);
       assertAlone(options.bus.isContested(device.unit), device.unit);
       // Never shorter than a pulse under way, as another caller was promised.
-      const left = await leftOf(options, { hwId, relay, milliseconds, deadline, signal });
+      const left = await leftOf(options, { hwId, relay, milliseconds, ...until });
       const effective = effectiveMs(profile, Math.min(longestPulseMs(profile), Math.max(milliseconds, left)));
-      await way({ hwId, relay, milliseconds: effective, deadline, signal }).finally(() =>
-        relays.settled(relay),
-      );
+      await way({ hwId, relay, milliseconds: effective, ...until }).finally(() => relays.settled(relay));
       const timedBy = profile.pulse?.way === 'switched' ? 'gateway' : 'device';
       return { relay, milliseconds: effectiveMs(profile, milliseconds), timedBy };
-    }, signal);
+    }, until.signal);
   };
 }
 
@@ -369,7 +362,7 @@ function readOpen(failure: DriverError | undefined): DriverError {
 const OFF_ATTEMPTS = 3;
 
 /** Opens a relay before its pulse is over; it is watched to the end of its time all the same (relay-watch.ts). Throws a DriverError; REFUSED: the product has no way to do so. */
-export type EndPulse = (relay: number, deadline: number, signal: AbortSignal) => Promise<void>;
+export type EndPulse = (relay: number, until: Until) => Promise<void>;
 
 export function openEndPulse({ device, bus, live, relays, mutex }: PulsesOptions): EndPulse {
   const { unit, profile } = device;
@@ -382,7 +375,7 @@ export function openEndPulse({ device, bus, live, relays, mutex }: PulsesOptions
       throw new DriverError('REFUSED', `${product} keeps a relay closed to the end of its pulse`);
   }
 
-  return (relay, deadline, signal) =>
+  return (relay, { deadline, signal }) =>
     mutex(async () => {
       const off = offRequest(unit, profile, relay);
       if (!off || outputs?.readOnly)

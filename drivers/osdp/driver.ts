@@ -91,7 +91,7 @@ function commandsOf(options: OsdpOptions, context: DriverContext, bus: Bus, devi
       applySettings: ({ device }, apply, until) => applySettings(apply, device, until),
       endPulse: ({ pulses }, { hwId, relay }, until) =>
         pulses.end(hwId, relay, { class: 'command', ...until }),
-      pulse: (member, wanted, { deadline, signal }) => firePulse(member, wanted, deadline, signal),
+      pulse: firePulse,
     }),
     pair: command(pair, (wanted, { signal }) => devices.pair(wanted, signal)),
     sendFile: command(sendFile, (wanted, { signal }) => files.send(wanted, signal)),
@@ -116,13 +116,13 @@ function commandsOf(options: OsdpOptions, context: DriverContext, bus: Bus, devi
 /** Fires, and has the reader show the outcome; the caller does not wait for that. */
 function openFire({ feedback }: OsdpOptions, { clock, log }: DriverContext, closing: AbortSignal) {
   const show = openFeedback(feedback, clock, log, closing);
-  return async ({ device, pulses }: OsdpMember, wanted: Pulse, deadline: number, signal: AbortSignal) => {
+  return async ({ device, pulses }: OsdpMember, wanted: Pulse, until: Until) => {
     const shown = (verdict: 'granted' | 'denied') =>
       void show(device, verdict).catch((error: unknown) =>
         log.error({ err: error }, 'no feedback was given'),
       );
     try {
-      const pulsed = await pulses.fire(wanted, deadline, signal);
+      const pulsed = await pulses.fire(wanted, until);
       shown('granted');
       return pulsed;
     } catch (error) {

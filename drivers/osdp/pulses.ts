@@ -6,6 +6,7 @@ import type { Bus } from '../bus/bus.ts';
 import { type Clock, DriverError, type DriverErrorCode } from '../contract/driver.ts';
 import type { Pulse, Pulsed } from '../contract/rs485.ts';
 import type { Rs485Report } from '../contract/settings.ts';
+import type { Until } from '../rs485/link.ts';
 import { openMutex } from '../rs485/mutex.ts';
 import { openPulseEnds, type PulseEnds } from '../rs485/pulse-ends.ts';
 import { assertAloneInClear, type Device } from './device.ts';
@@ -17,7 +18,7 @@ import { askVendor } from './readout.ts';
 
 export interface Pulses {
   /** Throws a DriverError. */
-  fire(pulse: Pulse, deadline: number, signal: AbortSignal): Promise<Pulsed>;
+  fire(pulse: Pulse, until: Until): Promise<Pulsed>;
   /** Opens the relay before its pulse is over. Throws a DriverError. */
   end(hwId: string, relay: number, asking: Asking): Promise<void>;
 }
@@ -31,14 +32,6 @@ interface DevicePulses {
 
 /** By hwId. */
 export type AllPulses = Map<string, DevicePulses>;
-
-interface Attempt {
-  hwId: string;
-  relay: number;
-  milliseconds: number;
-  deadline: number;
-  signal: AbortSignal;
-}
 
 /** After these the device may have carried the pulse out. */
 const MAY_BE_CLOSED: readonly DriverErrorCode[] = ['OUTCOME_UNKNOWN', 'BAD_REPLY'];
@@ -84,7 +77,7 @@ export function openPulses({ bus, device, all, clock }: PulsesOptions): Pulses {
   const { session, state } = device;
   const mutex = openMutex();
 
-  async function send({ hwId, relay, milliseconds, deadline, signal }: Attempt): Promise<void> {
+  async function send({ hwId, relay, milliseconds, ...until }: Pulse & Until): Promise<void> {
     const output = { output: relay, code: OUTPUT.onForTime, time: timerTenths(milliseconds) } as const;
     const command: Command = { kind: 'OUT', outputs: [output] };
     const wasOff = state.outputs()?.[relay] === 0 && isFree(pulsesOf(all, hwId), relay, clock.monotonic());
@@ -92,7 +85,7 @@ export function openPulses({ bus, device, all, clock }: PulsesOptions): Pulses {
     const bootCount = state.bootCount();
     let reply: Awaited<ReturnType<typeof session.ask>>;
     try {
-      reply = await session.ask(command, { class: 'command', deadline, signal });
+      reply = await session.ask(command, { class: 'command', ...until });
     } catch (error) {
       if (!(error instanceof DriverError) || !DECIDED_BY_RELAY.includes(error.code)) throw error;
       const shown = await look(relay);
@@ -141,7 +134,7 @@ export function openPulses({ bus, device, all, clock }: PulsesOptions): Pulses {
         for (const ends of Object.values(pulsesOf(all, hwId))) ends.end(relay);
         device.report();
       }, asking.signal),
-    fire: ({ hwId, relay, milliseconds }, deadline, signal) =>
+    fire: ({ hwId, relay, milliseconds }, until) =>
       mutex(async () => {
         assertThere(device, hwId);
         assertAloneInClear(bus, device);
@@ -157,8 +150,8 @@ export function openPulses({ bus, device, all, clock }: PulsesOptions): Pulses {
         const begin = (ends: PulseEnds) =>
           ends.begin(relay, clock.monotonic() + effective, clock.monotonic());
         try {
-          const until = await saidItsName(device, clock, hwId, { class: 'command', deadline, signal });
-          await send({ hwId, relay, milliseconds: effective, deadline: until, signal });
+          const deadline = await saidItsName(device, clock, hwId, { class: 'command', ...until });
+          await send({ hwId, relay, milliseconds: effective, deadline, signal: until.signal });
         } catch (error) {
           if (error instanceof DriverError && MAY_BE_CLOSED.includes(error.code)) begin(uncertain);
           throw error;
@@ -166,7 +159,7 @@ export function openPulses({ bus, device, all, clock }: PulsesOptions): Pulses {
         begin(begun);
         device.report();
         return { relay, milliseconds: effectiveMs(milliseconds), timedBy: 'device' };
-      }, signal),
+      }, until.signal),
   };
 }
 

@@ -59,14 +59,7 @@ export interface Frame {
   mac: Uint8Array;
 }
 
-export interface Outgoing {
-  address: number;
-  sequence: Sequence;
-  check: Check;
-  security: SecurityBlock | null;
-  code: number;
-  data: Uint8Array;
-}
+export type Outgoing = Omit<Frame, 'isReply' | 'authenticated' | 'mac'>;
 
 /** Table of the CRC-16 with polynomial 0x1021, not reflected (annex C). */
 const CRC_TABLE = Uint16Array.from({ length: 256 }, (_, high) => {
