@@ -1,4 +1,5 @@
 /** What of the library differs by the make of the coordinator: Z-Stack (z-stack.ts) or EmberZNet (ember.ts). */
+import type { Clock } from '../../contract/driver.ts';
 import type { Radio } from '../radio.ts';
 import type { BackupStore } from '../state-files.ts';
 import type { WaitAs } from './answers.ts';
@@ -37,8 +38,8 @@ export type Addressing = Pick<
 >;
 
 export interface Make {
-  /** What the next start may do to the coordinator. */
-  permit(permitted: Permitted): void;
+  /** What the next start may do to the coordinator, and the time from then on. */
+  permit(permitted: Permitted & { clock: Clock }): void;
   /** What the next port on the network goes through. */
   carry(connection: Connection | undefined): void;
   /** The library has begun: a coordinator that restarts from now on is none of this network any more. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { cutFrames } from './parser.ts';
+import { manualClock } from '../../../test/manual-clock.ts';
+import { calmParser, cutFrames, type MtParser } from './parser.ts';
 
 /** Of TI's manual and of captures of CC2652 sticks: SYS_PING and its answer, ZDO_STATE_CHANGE_IND. */
 const PING = 'fe00210120';
@@ -40,6 +41,28 @@ describe('what a coordinator sends', () => {
   it('leaves a beginning that is shorter than a frame', () => {
     expect(cut(`${PONG}fe0261`)).toEqual({ frames: [PONG], rest: 'fe0261' });
     expect(cut(`fefa${'00'.repeat(252)}`).rest).toHaveLength(2 * 254);
+  });
+
+  it('has an answer that is not taken for the rest of noise before it', async () => {
+    const clock = manualClock();
+    const taken: unknown[] = [];
+    const parser: MtParser = {
+      buffer: Buffer.alloc(0),
+      emit: (_, frame) => taken.push(frame),
+      _transform: () => undefined,
+    };
+    calmParser(
+      parser,
+      (_, __, bytes) => bytes.toString('hex'),
+      () => clock,
+    );
+    const hear = (bytes: string) => parser._transform(Buffer.from(bytes, 'hex'), '', () => undefined);
+    hear('fef0');
+    await clock.advance(1_001);
+    hear(PONG.slice(0, 8));
+    await clock.advance(900);
+    hear(PONG.slice(8));
+    expect(taken).toEqual([PONG]);
   });
 
   it('is cut in time that grows with its length, not with its square', () => {

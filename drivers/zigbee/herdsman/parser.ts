@@ -1,3 +1,5 @@
+import type { Clock } from '../../contract/driver.ts';
+
 /**
  * The library's reader of what its coordinator sends: frames of the 'Z-Stack Monitor and Test API' (TI SWRA198, clause 2), each
  * SOF, length, two command bytes, data, and the exclusive or of all but the SOF.
@@ -7,6 +9,11 @@ const SOF = 0xfe;
 const DATA_MAX = 250;
 /** SOF, length, command, and the check at the end. */
 const AROUND_DATA = 5;
+/**
+ * A frame comes in one go, over a network with gaps shorter than this. A beginning that is older is noise, and would take the
+ * next 250 bytes for its data: dozens of answers, each of which the library waits 6 s for.
+ */
+const GAP_MS = 1_000;
 
 /** The whole frames in it, checked, and what may be the beginning of another: less than 255 bytes. */
 export function cutFrames(bytes: Buffer): { frames: Buffer[]; rest: Buffer } {
@@ -37,6 +44,8 @@ const MT_DATA_START = 4;
 /** Of the library. */
 export interface MtParser {
   buffer: Buffer;
+  /** When bytes came last, monotonic milliseconds. */
+  heardAt?: number;
   emit(event: 'parsed', frame: unknown): void;
   _transform(chunk: Buffer, encoding: string, done: () => void): void;
 }
@@ -45,10 +54,14 @@ export interface MtParser {
 export function calmParser(
   parser: MtParser,
   frameOf: (length: number, checkAt: number, bytes: Buffer) => unknown,
+  clock: () => Pick<Clock, 'monotonic'>,
 ): void {
   parser._transform = function (this: MtParser, chunk, _, done) {
-    const { frames, rest } = cutFrames(Buffer.concat([this.buffer, chunk]));
+    const now = clock().monotonic();
+    const isNoise = now - (this.heardAt ?? now) > GAP_MS;
+    const { frames, rest } = cutFrames(isNoise ? chunk : Buffer.concat([this.buffer, chunk]));
     this.buffer = rest;
+    this.heardAt = now;
     for (const bytes of frames) {
       try {
         const check = bytes.length - 1;

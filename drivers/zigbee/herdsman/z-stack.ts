@@ -1,4 +1,5 @@
 /** Coordinators with Z-Stack 3 of Texas Instruments. */
+import type { Clock } from '../../contract/driver.ts';
 import { openAddressing } from './addressing.ts';
 import { type Answers, guardAnswers } from './answers.ts';
 import { storeBackups } from './backup-store.ts';
@@ -26,11 +27,16 @@ export interface ZStackLibrary {
 export function zStackMake(library: ZStackLibrary): Make {
   const { Queue, BackupUtils, hash } = library.utilities;
   const adapter: unknown = library.ZStackAdapter.prototype;
-  calmParser(library.Parser.prototype as MtParser, library.Frame.fromBuffer);
+  let clock: Clock;
+  calmParser(library.Parser.prototype as MtParser, library.Frame.fromBuffer, () => clock);
+  const permit = guardStrategy(library.ZnpAdapterManager.prototype);
   separateAnswers(adapter as Sender, new Queue(ANSWERS_AT_ONCE));
   return {
     ...guardPort(library.Znp.prototype as Port),
-    permit: guardStrategy(library.ZnpAdapterManager.prototype),
+    permit(options) {
+      ({ clock } = options);
+      permit(options);
+    },
     storeBackup: storeBackups('zstack', library.AdapterBackup.prototype, BackupUtils),
     waitAs: guardAnswers(adapter as Answers),
     // SYS_VERSION (MT API, 3.8.1.3).
