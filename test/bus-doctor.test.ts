@@ -29,7 +29,7 @@ beforeAll(async () => {
   });
   await daemon.start();
   const found = async () => (await daemon.callLocally('GET', '/network/rs485')).body.items;
-  await vi.waitFor(async () => expect(await found()).toHaveLength(2), 15_000);
+  await vi.waitFor(async () => expect(await found()).toHaveLength(2));
 }, 60_000);
 afterAll(async () => {
   await daemon[Symbol.asyncDispose]();

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => site[Symbol.asyncDispose]());
 
-const WAIT = { timeout: 10_000, interval: 5 };
+const WAIT = { interval: 5 };
 const QUICK = { startMs: 5, placeMs: 5, detectMs: 5, writeMs: 10, reconnectMs: 20 };
 const keyIds = (count: number) => Array.from({ length: count }, () => randomUUID());
 const eventsOf = (keyId: string) => site.upstream.events.filter(({ subject }) => subject === keyId);

@@ -4,7 +4,7 @@ import { CALLER, DEVICE, DOOR, LOCK, linkOptions, openFieldSite, SITE, ZGATE } f
 import { openDaemon } from './simulators/daemon.ts';
 import { temporaryFolder } from './temporary.ts';
 
-const waitFor = (condition: () => void) => vi.waitFor(condition, { timeout: 15_000, interval: 10 });
+const waitFor = (condition: () => void) => vi.waitFor(condition, { interval: 10 });
 type DoorSite = Awaited<ReturnType<Awaited<ReturnType<typeof openFieldSite>>['open']>>;
 const inForce = ({ rs485 }: DoorSite) => waitFor(() => expect(rs485.state(DEVICE).inForce).toBe(true));
 
@@ -84,7 +84,7 @@ describe('what is wanted', () => {
     await first.change(2);
     await inForce(first);
     // An attempt may take 20 s.
-    expect(performance.now() - before).toBeLessThan(5_000);
+    expect(performance.now() - before).toBeLessThan(15_000);
     expect(first.rs485.get(DEVICE).device.reportedSettingsVersion).toBe(3);
   });
 
@@ -153,13 +153,13 @@ it('kill -9 in the middle costs neither what was acknowledged nor a job its end'
   await daemon.importSite(document);
   const path = `/network/rs485/${DEVICE}`;
   const state = async () => (await daemon.call('GET', `${path}/state`, token)).body;
-  await vi.waitFor(async () => expect(await state()).toMatchObject({ inForce: true }), 15_000);
+  await vi.waitFor(async () => expect(await state()).toMatchObject({ inForce: true }));
 
   const put = await daemon.call('PUT', path, token, { relayIndex: 6, name: 'Lobby' });
   expect(put).toMatchObject({ status: 200, body: { settingsVersion: 2, reportedSettingsVersion: 1 } });
   await daemon.kill();
   await daemon.start();
-  await vi.waitFor(async () => expect(await state()).toMatchObject({ inForce: true, busUp: true }), 15_000);
+  await vi.waitFor(async () => expect(await state()).toMatchObject({ inForce: true, busUp: true }));
   const after = await daemon.call('GET', path, token);
   expect(after.body).toMatchObject({ name: 'Lobby', relayIndex: 6, reportedSettingsVersion: 2 });
 }, 60_000);

@@ -2,7 +2,7 @@
 import { expect, it, vi } from 'vitest';
 import { CALLER, DOOR, LOCK, openFieldSite, ZGATE } from './field-site.ts';
 
-const waitFor = <T>(condition: () => T) => vi.waitFor(condition, { timeout: 15_000, interval: 10 });
+const waitFor = <T>(condition: () => T) => vi.waitFor(condition, { interval: 10 });
 type FieldSite = Awaited<ReturnType<typeof openFieldSite>>['first'];
 
 const state = ({ doors }: FieldSite) => doors.state(DOOR);

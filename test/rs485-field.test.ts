@@ -5,7 +5,7 @@ import { CALLER, DEVICE, openFieldSite } from './field-site.ts';
 
 const ioPins = Object.fromEntries(PINS.map((pin) => [pin, false]));
 const FIRED = { ioPins, relayIndex: 2, unlockDurationMilliseconds: 1_250, useInputPinMemory: false };
-const waitFor = <T>(condition: () => T) => vi.waitFor(condition, { timeout: 15_000, interval: 10 });
+const waitFor = <T>(condition: () => T) => vi.waitFor(condition, { interval: 10 });
 type FieldSite = Awaited<ReturnType<typeof openFieldSite>>['first'];
 
 const rows = ({ rs485 }: FieldSite) => rs485.list({ limit: 100 }).items;

@@ -64,5 +64,5 @@ it('loses a serial device server that is gone without a word', async () => {
   await vi.waitFor(() => expect(polls.every(({ calls }) => calls.length > 10)).toBe(true));
   expect(running()).toBe('pending');
   isGone.value = true;
-  await vi.waitFor(() => expect(running()).toBe('LINK_LOST'), { timeout: 10_000 });
+  await vi.waitFor(() => expect(running()).toBe('LINK_LOST'));
 });

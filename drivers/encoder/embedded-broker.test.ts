@@ -120,5 +120,5 @@ describe.skipIf(opensslIsMissing)('an encoder that floods', () => {
     await deafen(site, 'deaf', peer, end);
     await new Promise((resolve) => end?.once('close', resolve));
     expect((await site.host.wait('lost', 'deaf'))[0]?.reason).toBe('drain timeout');
-  }, 15_000);
+  });
 });

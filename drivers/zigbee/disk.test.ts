@@ -96,7 +96,7 @@ it.each(DISKS)('a link whose disk is %s executes commands, is closed, and opened
   expect(database()).toContain('"standing":{');
   expect(again.logged.join('\n')).toContain('files of the network cannot be stored');
   failing.end();
-  await expect.poll(database, { timeout: 10_000 }).toContain(OTHER_LOCK);
+  await expect.poll(database).toContain(OTHER_LOCK);
   expect(database()).not.toContain('"standing":{');
   await expect.poll(() => again.logged.join('\n')).toContain('the files of the network are stored again');
 });

@@ -51,9 +51,7 @@ it('comes up again with its locks, and sends a snapshot that does so without its
   const stateDirectory = folder();
   const first = await opened(site, { stateDirectory });
   await joined(first, site);
-  await expect
-    .poll(() => first.events.some(({ kind }) => kind === 'snapshot'), { timeout: 15_000 })
-    .toBe(true);
+  await expect.poll(() => first.events.some(({ kind }) => kind === 'snapshot')).toBe(true);
   const taken = first.events.findLast(({ kind }) => kind === 'snapshot');
   await first.close();
   const again = await opened(site, { stateDirectory, knownLocks: [LOCK] });

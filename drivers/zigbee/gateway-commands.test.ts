@@ -168,7 +168,7 @@ describe('a gateway', () => {
     await gateway.execute('permitJoin', { seconds: 1, allowed: [], installCodes: [] });
     const isOpen = () => (gateway.reports.get('gateway') as { permitJoin: boolean }).permitJoin;
     expect(isOpen()).toBe(true);
-    await expect.poll(isOpen, { timeout: 5_000 }).toBe(false);
+    await expect.poll(isOpen).toBe(false);
     expect(await site.join(STRANGER)).toBe('closed');
   });
 
@@ -181,7 +181,7 @@ describe('a gateway', () => {
     expect(String(error)).not.toContain(CODE.slice(0, 8));
     await open([{ hwId: CODED, code: CODE }]);
     expect(await site.join(CODED)).toBe('joined');
-    await expect.poll(() => reported('lockJoined', CODED), { timeout: 15_000 }).toBe(true);
+    await expect.poll(() => reported('lockJoined', CODED)).toBe(true);
     expect(gateway.logged.join('\n').toLowerCase()).not.toContain(CODE.slice(0, 12));
     await gateway.execute('permitJoin', { seconds: 0, allowed: [], installCodes: [] });
   });
@@ -227,7 +227,6 @@ describe('a gateway', () => {
             () => true,
             () => false,
           ),
-        { timeout: 15_000 },
       )
       .toBe(true);
     await expect
@@ -251,13 +250,11 @@ describe('a gateway', () => {
     const download = async () =>
       (await site.state(RELOCKING)).firmware.download as { offset: number; blocks: number };
     await gateway.execute('updateLock', { hwId: RELOCKING, file });
-    await expect.poll(async () => (await download()).blocks, { timeout: 15_000 }).toBeGreaterThan(1);
+    await expect.poll(async () => (await download()).blocks).toBeGreaterThan(1);
     // Of another lock, it changes nothing.
     await gateway.execute('cancelUpdate', { hwId: LOCK });
     await gateway.execute('cancelUpdate', { hwId: RELOCKING });
-    await expect
-      .poll(() => ends()[0], { timeout: 15_000 })
-      .toMatchObject({ outcome: 'cancelled', reason: null });
+    await expect.poll(() => ends()[0]).toMatchObject({ outcome: 'cancelled', reason: null });
     expect((await site.state(RELOCKING)).firmware.version).toBe(before);
     const { offset, blocks } = await download();
     expect(offset).toBeGreaterThan(0);

@@ -59,7 +59,7 @@ it('a wrong install code ends with its window, also when its host does, and is r
   await expect.poll(() => failures(first)).toEqual([`${CODED} installCode`]);
 
   await open(first, 1, WRONG);
-  await expect.poll(codes, { timeout: 10_000 }).toEqual([]);
+  await expect.poll(codes).toEqual([]);
 
   await open(first, 200, WRONG);
   // As when its host is killed: in order it would close the window.
@@ -67,14 +67,14 @@ it('a wrong install code ends with its window, also when its host does, and is r
   await first.close();
   expect(await codes()).toEqual([CODED]);
   const again = await opened(site, { stateDirectory });
-  await expect.poll(codes, { timeout: 10_000 }).toEqual([]);
+  await expect.poll(codes).toEqual([]);
   await expect.poll(() => failures(again)).toEqual([`${CODED} installCode`]);
 
   await open(again, 60, WRONG);
   await open(again, 60, CODE);
   expect(await site.join(CODED)).toBe('joined');
   const isReported = () => again.events.some(({ kind }) => kind === 'lockJoined');
-  await expect.poll(isReported, { timeout: 15_000 }).toBe(true);
+  await expect.poll(isReported).toBe(true);
   await open(again, 0);
   // Its key is its own: without it, it could not come back.
   expect(await codes()).toEqual(MAKE.keepsInstallCodes ? [CODED] : []);

@@ -130,7 +130,7 @@ describe('a lock as its maker ships it', () => {
     const ieee = addressOf(name);
     const happened = history(ieee);
     expect(await unlock(ieee)).toEqual({ outcome: 'confirmed', relock: EXPECTED[name].relock });
-    await vi.waitFor(() => expect(happened()).toEqual([EXPECTED[name].radio]), { timeout: 5_000 });
+    await vi.waitFor(() => expect(happened()).toEqual([EXPECTED[name].radio]));
     expect(await lock(ieee)).toEqual({ outcome: 'confirmed' });
     expect((await site.state(ieee)).lockState).toBe(1);
     await vi.waitFor(() => expect(report(ieee).lockState?.value).toBe('locked'));
@@ -141,11 +141,11 @@ describe('a lock as its maker ships it', () => {
     await locked(ieee);
     const happened = history(ieee);
     await site.set(ieee, { manual: 'unlock' });
-    await vi.waitFor(() => expect(happened()).toContainEqual(EXPECTED[name].manual), { timeout: 5_000 });
+    await vi.waitFor(() => expect(happened()).toContainEqual(EXPECTED[name].manual));
     await locked(ieee);
     await site.set(ieee, { pin: PIN });
-    await vi.waitFor(() => expect(happened()).toContainEqual(EXPECTED[name].keypad), { timeout: 5_000 });
-    await vi.waitFor(() => expect(report(ieee).lockState?.value).toBe('unlocked'), { timeout: 15_000 });
+    await vi.waitFor(() => expect(happened()).toContainEqual(EXPECTED[name].keypad));
+    await vi.waitFor(() => expect(report(ieee).lockState?.value).toBe('unlocked'));
     expect(JSON.stringify([gateway.events, gateway.logged, [...gateway.reports]])).not.toContain(PIN);
   });
 
@@ -155,15 +155,15 @@ describe('a lock as its maker ships it', () => {
     const happened = history(ieee);
     const keypads = () => happened().filter(([, , source]) => source === 'keypad');
     await site.set(ieee, { pin: PIN });
-    await vi.waitFor(() => expect(keypads()).toHaveLength(1), { timeout: 5_000 });
+    await vi.waitFor(() => expect(keypads()).toHaveLength(1));
     await site.set(ieee, { repeatOperation: true });
     await site.set(ieee, { door: 'open' });
-    await vi.waitFor(() => expect(happened()).toContainEqual(['door', 'doorOpen', null]), { timeout: 5_000 });
+    await vi.waitFor(() => expect(happened()).toContainEqual(['door', 'doorOpen', null]));
     expect(keypads()).toHaveLength(1);
     // The same person, after the door was locked.
     await locked(ieee);
     await site.set(ieee, { pin: PIN });
-    await vi.waitFor(() => expect(keypads()).toHaveLength(2), { timeout: 5_000 });
+    await vi.waitFor(() => expect(keypads()).toHaveLength(2));
   });
 
   it('is not said to be unlocked by one whose events prove nothing', { timeout: 30_000 }, async () => {
@@ -171,7 +171,7 @@ describe('a lock as its maker ships it', () => {
     await Promise.all(
       unproven.map(async (ieee) => {
         await locked(ieee);
-        await expect.poll(() => report(ieee).lockState?.value, { timeout: 15_000 }).toBe('locked');
+        await expect.poll(() => report(ieee).lockState?.value).toBe('locked');
         await site.set(ieee, { faults: { boasts: true } });
         expect(await unlock(ieee)).toMatchObject({ outcome: 'accepted' });
         await site.set(ieee, { faults: null });

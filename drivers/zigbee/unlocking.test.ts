@@ -218,7 +218,7 @@ describe('unlocking', () => {
     await site.set(POLLING_LOCK, { sleepy: { pollMs: 4_000, awakeMs: 0 } });
     await site.set(POLLING_LOCK, { pin: '4711' });
     // It has just polled.
-    await expect.poll(() => answers(POLLING_LOCK), { timeout: 10_000 }).toBeGreaterThan(0);
+    await expect.poll(() => answers(POLLING_LOCK)).toBeGreaterThan(0);
     const before = gateway.events.length;
     await site.set(POLLING_LOCK, { pin: '4711' });
     const data = expect.objectContaining({ what: 'unlockFailedPin' });

@@ -55,7 +55,7 @@ it.skipIf(natsMissing)('takes the word of an operator also while the servers of 
   );
   const promoted = promote({ config, yes: true }, shell);
   await using _nats = await openNats(folder, { port });
-  await expect.poll(wanted, { timeout: 15_000 }).toEqual({ active: 'a', force: true, after: 0 });
+  await expect.poll(wanted).toEqual({ active: 'a', force: true, after: 0 });
   // As the gateway does that has waited for it.
   await hold('a');
   await promoted;

@@ -21,7 +21,7 @@ export const ENCODER = 'desk-1';
 export const ABSENT_ENCODER = 'desk-2';
 const GATEWAY_HARDWARE = '00124b0001020304';
 const LOCK = '00124b00aabbccdd';
-const WAIT = { timeout: 15_000, interval: 20 };
+const WAIT = { interval: 20 };
 
 const SITE = {
   systemConfigVersion: 3,

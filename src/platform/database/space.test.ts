@@ -73,7 +73,7 @@ it.skipIf(CANNOT_MOUNT)(
     expect(database.space.state().space).toBe('short');
     await expect(store('telemetry')).rejects.toEqual(UNAVAILABLE);
     // The log has some room left over from earlier commits.
-    await vi.waitFor(() => expect(store()).rejects.toEqual(UNAVAILABLE), { timeout: 5_000, interval: 1 });
+    await vi.waitFor(() => expect(store()).rejects.toEqual(UNAVAILABLE), { interval: 1 });
     expect(database.space.state().space).toBe('full');
     expect(existsSync(ballast)).toBe(false);
     const before = rows() ?? 0;
@@ -182,7 +182,7 @@ it.skipIf(CANNOT_MOUNT)(
       await using _closing = database;
       await keep(database)();
       disk.fill();
-      await vi.waitFor(() => expect(store()).rejects.toEqual(UNAVAILABLE), { timeout: 5_000, interval: 1 });
+      await vi.waitFor(() => expect(store()).rejects.toEqual(UNAVAILABLE), { interval: 1 });
     }
     const { database, store } = await open(disk);
     await using _closing = database;

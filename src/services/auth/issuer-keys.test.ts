@@ -75,7 +75,7 @@ const answerTo = async (auth: Auth, by = key, at = clock.now()) =>
     (error: Error) => error.message,
   );
 /** Lets sockets, which turn with no clock, do their work. */
-const until = (condition: () => unknown) => vi.waitUntil(condition, { timeout: 5_000, interval: 5 });
+const until = (condition: () => unknown) => vi.waitUntil(condition, { interval: 5 });
 /** The same, with time going on until then: a fetch is tried again every five minutes at the rarest. */
 const later = (condition: () => unknown) =>
   vi.waitUntil(
@@ -84,7 +84,7 @@ const later = (condition: () => unknown) =>
       await clock.advance(6 * MINUTE_MS);
       return false;
     },
-    { timeout: 10_000, interval: 30 },
+    { interval: 30 },
   );
 const fetched = (auth: Auth) => until(() => (auth.issuerKeys?.state().keys ?? 0) > 0);
 const stored = () => until(() => existsSync(join(directory, 'jwks.json')));

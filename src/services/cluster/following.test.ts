@@ -106,7 +106,7 @@ function standby(
   };
 }
 
-const until = (condition: () => void) => vi.waitFor(condition, { timeout: 15_000, interval: 20 });
+const until = (condition: () => void) => vi.waitFor(condition, { interval: 20 });
 const follows = (one: ReturnType<typeof standby>, shipping: { state(): { shipped: number } }, from = 0) =>
   until(() => {
     expect(one.state()).toMatchObject({ ready: true });
