@@ -14,7 +14,7 @@ const STEP_MS = HELD_FRAME_MS;
 const TRANSFER_IDS = 0xff;
 
 export interface ApplyOptions {
-  radio: Pick<Radio, 'send' | 'attribute' | 'memory'>;
+  radio: Pick<Radio, 'send' | 'attribute' | 'meta'>;
   clock: Clock;
   lock: Lock;
   manufacturerCode: number | undefined;

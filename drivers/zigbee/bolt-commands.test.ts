@@ -16,21 +16,21 @@ const lacksTimed = ({ command: name }: ZclRequest) =>
   name === 'unlockWithTimeout' ? answered({ cmdId: 3, statusCode: 0x81 }) : undefined;
 
 it('goes on with a plain unlock when the lock proves to have no timed one, and remembers that', async () => {
-  const { run, sent, memory } = await open({ reply: lacksTimed });
+  const { run, sent, meta } = await open({ reply: lacksTimed });
   const data = { ...unlockOf(LOCK), gatewayRelocks: true };
   expect(await run('unlock', data)).toEqual({ outcome: 'confirmed', relock: 'gateway' });
   expect(sent).toEqual(['unlockWithTimeout', 'unlockDoor']);
-  expect(memory).toMatchObject({ timedUnlock: false });
+  expect(meta).toMatchObject({ timedUnlock: false });
   await run('unlock', data);
   expect(sent.slice(2)).toEqual(['unlockDoor']);
 });
 
 it('opens nothing when the timed unlock is refused and no one else locks the door again', async () => {
-  const { run, sent, memory } = await open({ reply: lacksTimed, memory: { timedUnlock: true } });
+  const { run, sent, meta } = await open({ reply: lacksTimed, meta: { timedUnlock: true } });
   await expect(run('unlock', unlockOf(LOCK))).rejects.toMatchObject({ code: 'REFUSED' });
   expect(sent).toEqual(['unlockWithTimeout']);
   // It had said that it has it: it is asked once more.
-  expect(memory.timedUnlock).toBeNull();
+  expect(meta.timedUnlock).toBeNull();
 });
 
 it.each([0x01, 0x7e, 0x80, 0x87])(
@@ -45,11 +45,11 @@ it.each([0x01, 0x7e, 0x80, 0x87])(
 );
 
 it('gives back at the end what an earlier version had overwritten, once', async () => {
-  const played = { memory: { relockSeconds: 45 }, attributes: { [RELOCK_TIME]: 0, 0: 2 } };
-  const { run, attributes, memory } = await open(played);
+  const played = { meta: { relockSeconds: 45 }, attributes: { [RELOCK_TIME]: 0, 0: 2 } };
+  const { run, attributes, meta } = await open(played);
   expect(await run('endStandOpen')).toEqual({ outcome: 'confirmed' });
   expect(attributes[RELOCK_TIME]).toBe(45);
-  expect(memory.relockSeconds).toBeNull();
+  expect(meta.relockSeconds).toBeNull();
   // From now on a 0 is what somebody wants.
   attributes[RELOCK_TIME] = 0;
   await run('endStandOpen');
@@ -72,10 +72,10 @@ it.each(['write', 'read'])(
   async (name) => {
     const reply = (request: ZclRequest) =>
       request.command === name && !isBoltRead(request) ? SILENT : undefined;
-    const memory = { standing: { operatingMode: 0 } };
+    const meta = { standing: { operatingMode: 0 } };
     const { run, attributes, sent } = await open({
       reply,
-      memory,
+      meta,
       attributes: { [OPERATING_MODE]: 4, 0: 2 },
     });
     await expect(run('endStandOpen')).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
@@ -86,7 +86,7 @@ it.each(['write', 'read'])(
 
 it('does not say that nothing was sent at the end of standing open once a lock command was sent', async () => {
   const { run, sent } = await open({
-    memory: { standing: { autoRelockTime: 60 } },
+    meta: { standing: { autoRelockTime: 60 } },
     reply: (request) =>
       request.command === 'read' && !isBoltRead(request)
         ? { kind: 'unsent', reason: 'no memory' }
@@ -107,7 +107,7 @@ it('does not say that nothing was sent once the lock may stand open', async () =
   await unanswered.clock.advance(30_000);
   expect(await end).toMatchObject({ code: 'OUTCOME_UNKNOWN' });
   // Kept before it was overwritten.
-  expect(unanswered.memory).toMatchObject({ standing: { autoRelockTime: 60 } });
+  expect(unanswered.meta).toMatchObject({ standing: { autoRelockTime: 60 } });
   // What it has taken is read when it is heard.
   expect(unanswered.readAgain).toEqual([LOCK]);
 });
@@ -190,10 +190,10 @@ it('does not write the passage mode twice, and unlocks nothing before it is read
 it('leaves a lock as it was when it does not stand open', async () => {
   const refuses = ({ command: name }: ZclRequest) =>
     name === 'unlockDoor' ? answered({ status: 0x01 }) : undefined;
-  const { run, attributes, memory } = await open({ reply: refuses, attributes: { [RELOCK_TIME]: 60 } });
+  const { run, attributes, meta } = await open({ reply: refuses, attributes: { [RELOCK_TIME]: 60 } });
   await expect(run('standOpen')).rejects.toMatchObject({ code: 'REFUSED' });
   expect(attributes[RELOCK_TIME]).toBe(60);
-  expect(memory.standing).toBeNull();
+  expect(meta.standing).toBeNull();
   const readOnly = ({ command: name, payload }: ZclRequest) =>
     name === 'write'
       ? answered([{ status: 0x88, attrId: (payload as { attrId: number }[])[0]?.attrId }])
@@ -201,7 +201,7 @@ it('leaves a lock as it was when it does not stand open', async () => {
   const stubborn = await open({ reply: readOnly, attributes: { [RELOCK_TIME]: 60 } });
   await expect(stubborn.run('standOpen')).rejects.toMatchObject({ code: 'REFUSED' });
   expect(stubborn.sent).not.toContain('unlockDoor');
-  expect(stubborn.memory).toMatchObject({ standOpenRefused: true });
+  expect(stubborn.meta).toMatchObject({ standOpenRefused: true });
 });
 
 it('reads nothing that the lock has reported before, and restores all of it in one frame', async () => {
@@ -267,7 +267,7 @@ it('is ended when the lock is seen locked, although a read failed and nothing is
 it('gives back after locking what a lost read kept it from giving back before', async () => {
   let reads = 0;
   const { run, attributes, sent } = await open({
-    memory: { standing: { autoRelockTime: 60 } },
+    meta: { standing: { autoRelockTime: 60 } },
     attributes: { [RELOCK_TIME]: 0, 0: 2 },
     reply({ command: name }) {
       if (name === 'read') reads += 1;

@@ -19,7 +19,7 @@ import {
 } from '../contract/zgate.ts';
 import { type HeldFrames, openHeldFrames, openHeldWrites } from './held-frames.ts';
 import { commanded, type Lock, type Locks } from './locks.ts';
-import { DOOR_LOCK, KNOWN, type Radio } from './radio.ts';
+import { DOOR_LOCK, KNOWN, type LockRadio, type Radio } from './radio.ts';
 import type { SharedAddresses } from './shared-addresses.ts';
 import { endStandOpen, type StandOpenOptions, standOpen } from './stand-open.ts';
 import { autoRelockSeconds, requiresPin, waysOf } from './standard-lock.ts';
@@ -30,7 +30,7 @@ import { statusName } from './zcl-status.ts';
 const UNSUP_COMMAND = 0x81;
 
 export interface BoltCommandsOptions {
-  radio: Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember' | 'rememberFirst'>;
+  radio: LockRadio;
   clock: DriverContext['clock'];
   locks: Pick<Locks, 'find' | 'listen' | 'operatedAt' | 'owed'>;
   addresses: Pick<SharedAddresses, 'reason'>;
@@ -50,7 +50,7 @@ export interface BoltCommands {
 
 type Given = [data: Plain, deadline: number, signal: AbortSignal, released?: Promise<void>];
 
-type Kept = Pick<Radio, 'attribute' | 'memory' | 'remember'>;
+type Kept = Pick<Radio, 'attribute' | 'meta' | 'remember'>;
 
 interface Change {
   /** It ends standing open. */
@@ -226,7 +226,7 @@ function beginner(
 
 /** A lock that did so once does so from then on: its event masks were written. */
 function namesRadioOf(ieee: string, { radio, locks }: BoltCommandsOptions): boolean {
-  if (radio.memory(ieee).namesRadio === true) return true;
+  if (radio.meta(ieee).namesRadio === true) return true;
   if (locks.operatedAt(ieee) === undefined) return false;
   radio.remember(ieee, { namesRadio: true });
   return true;
@@ -238,7 +238,7 @@ async function unlock(
   kept: Kept,
 ): Promise<Unlocked> {
   const { ieee } = lock;
-  const { timedUnlock } = kept.memory(ieee);
+  const { timedUnlock } = kept.meta(ieee);
   const autoRelockTime = relockTimeOf(lock, kept);
   let untimed = 'not sent: the lock has no Unlock with Timeout';
   for (const relock of waysOf({ timedUnlock, autoRelockTime }, gatewayRelocks)) {

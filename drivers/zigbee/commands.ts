@@ -23,7 +23,7 @@ import type { Locks } from './locks.ts';
 import { mapNetwork, scanEnergies } from './map.ts';
 import { lost as lostOf, type Network } from './network.ts';
 import type { ZigbeeOptions } from './options.ts';
-import { KNOWN, type Radio, type ZclReply, type ZclRequest } from './radio.ts';
+import { KNOWN, type LockRadio, type ZclReply, type ZclRequest } from './radio.ts';
 import type { Recovery } from './recovery.ts';
 import type { SharedAddresses } from './shared-addresses.ts';
 import type { Snapshots } from './snapshots.ts';
@@ -127,13 +127,11 @@ export function commandsOf(
   };
 }
 
-type Sender = Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember' | 'rememberFirst'>;
-
 /** Sends for people; a request that the library sits on ends the link, and with it the process. */
 function openSender(
   gateway: Gateway,
   yieldTo: (ieee: string) => void,
-): { radio: Sender; isHanging(): boolean } {
+): { radio: LockRadio; isHanging(): boolean } {
   const { context, network, locks, link, recovery, states, addresses } = gateway;
   let hanging = false;
   async function send(request: ZclRequest): Promise<ZclReply> {
@@ -178,7 +176,7 @@ function openSender(
     radio: {
       send,
       attribute: (...one) => network.radio().attribute(...one),
-      memory: (ieee) => network.radio().memory(ieee),
+      meta: (ieee) => network.radio().meta(ieee),
       remember: (...one) => network.radio().remember(...one),
       rememberFirst: (...one) => network.radio().rememberFirst(...one),
     },
@@ -197,7 +195,7 @@ async function unfitParent(ieee: string, { options, network }: Gateway): Promise
     : 'it is no child of the coordinator, and unlockBehindRouters of its gateway forbids it: a router may hold an unlock for a sleeping lock until after the deadline; bring the coordinator nearer to the lock, or allow it';
 }
 
-function lockHandlers(gateway: Gateway, radio: Sender): Handlers {
+function lockHandlers(gateway: Gateway, radio: LockRadio): Handlers {
   const { context, locks, options, firmware, link, states, addresses } = gateway;
   const { clock } = context;
   const applying = new Set<string>();

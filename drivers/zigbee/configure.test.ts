@@ -18,7 +18,7 @@ interface Played {
 function open({ reply, bind }: Played = {}) {
   const sent: ZclRequest[] = [];
   const bound: string[] = [];
-  const memory: Record<string, unknown> = {};
+  const meta: Record<string, unknown> = {};
   const radio = {
     async send(request: ZclRequest): Promise<ZclReply> {
       sent.push(request);
@@ -28,9 +28,9 @@ function open({ reply, bind }: Played = {}) {
       bind?.(cluster);
       bound.push(cluster);
     },
-    remember: (_: string, values: Record<string, unknown>) => void Object.assign(memory, values),
+    remember: (_: string, values: Record<string, unknown>) => void Object.assign(meta, values),
   };
-  return { configurer: openConfigurer(() => radio, manualClock()), sent, bound, memory };
+  return { configurer: openConfigurer(() => radio, manualClock()), sent, bound, meta };
 }
 
 const attributesOf = (sent: ZclRequest[], command: string, cluster: string) =>
@@ -124,13 +124,13 @@ it('remembers whether the lock receives Unlock with Timeout', async () => {
   const asked = async (payload: unknown) => {
     const reply = ({ command }: ZclRequest): ZclReply | undefined =>
       command === 'discoverCommands' ? { kind: 'answered', payload } : undefined;
-    const { configurer, memory, sent } = open({ reply });
+    const { configurer, meta, sent } = open({ reply });
     expect(await configurer.configure(TARGET)).toEqual([]);
     expect(sent.find(({ command }) => command === 'discoverCommands')?.payload).toEqual({
       startCmdId: 0,
       maxCmdIds: 32,
     });
-    return memory.timedUnlock;
+    return meta.timedUnlock;
   };
   expect(await asked({ discComplete: 1, commandIds: [0, 1, 3] })).toBe(true);
   expect(await asked({ discComplete: 1, commandIds: [0, 1, 2] })).toBe(false);

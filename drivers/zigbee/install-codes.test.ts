@@ -7,7 +7,7 @@ const codes = LOCKS.map((hwId) => ({ hwId, code: '83fed3407a939723a5c639b26916d5
 
 /** A coordinator whose memory outlasts the hosts that talk to it. */
 function openTestbed() {
-  let memory: Record<string, unknown> = {};
+  let meta: Record<string, unknown> = {};
   const has = new Set<string>();
   const played = { takesBack: true };
   const logged: string[] = [];
@@ -18,11 +18,11 @@ function openTestbed() {
     warn: (_: object, line: string) => void logged.push(line),
   };
   const remember = (_: string, more: object) => {
-    memory = { ...memory, ...more };
+    meta = { ...meta, ...more };
   };
   const radio = {
     hwId: HUB,
-    memory: () => memory,
+    meta: () => meta,
     remember,
     rememberFirst: remember,
     addInstallCode: async (ieee: string) => void has.add(ieee),
@@ -31,18 +31,18 @@ function openTestbed() {
       has.delete(ieee);
     },
   };
-  return { has, played, logged, open: () => openInstallCodes(() => radio, log), memory: () => memory };
+  return { has, played, logged, open: () => openInstallCodes(() => radio, log), meta: () => meta };
 }
 
 const noneJoined = () => false;
 
 it('those that no lock has used are taken back, also by who comes after', async () => {
-  const { has, open, memory } = openTestbed();
+  const { has, open, meta } = openTestbed();
   const [first, second, third] = LOCKS;
   const before = open();
   await before.give(codes);
   before.used(second);
-  expect(JSON.stringify(memory())).not.toContain('83fe');
+  expect(JSON.stringify(meta())).not.toContain('83fe');
   const after = open();
   expect(await after.takeBack((ieee) => ieee === third)).toEqual([first]);
   expect([...has]).toEqual([second, third]);

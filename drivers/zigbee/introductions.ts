@@ -119,7 +119,7 @@ export function openIntroductions(options: IntroductionsOptions): Introductions 
     }
   }
 
-  const isConfigured = ({ ieee }: LockRecord) => radio().memory(ieee).configuration === CONFIGURATION;
+  const isConfigured = ({ ieee }: LockRecord) => radio().meta(ieee).configuration === CONFIGURATION;
 
   function heardOf(lock: LockRecord, joined: boolean): void {
     const { ieee } = lock;
@@ -151,7 +151,7 @@ export function openIntroductions(options: IntroductionsOptions): Introductions 
 
 /** Undefined: all. */
 function stepsSince({ ieee }: LockRecord, radio: Radio): readonly string[] | undefined {
-  return STEPS_SINCE.get(radio.memory(ieee).configuration);
+  return STEPS_SINCE.get(radio.meta(ieee).configuration);
 }
 
 function inputsOf({ device, endpoint, family }: LockRecord): number[] {
@@ -162,7 +162,7 @@ function inputsOf({ device, endpoint, family }: LockRecord): number[] {
 /** The outbox repeats it until it is durable. */
 function introduce(lock: LockRecord, { radio, outbox, isPresent, came }: IntroductionsOptions): void {
   const { ieee, device } = lock;
-  if (radio().memory(ieee).introduced === true) return;
+  if (radio().meta(ieee).introduced === true) return;
   const joined: LockJoined = {
     hwId: ieee,
     manufacturer: device.manufacturer ?? null,

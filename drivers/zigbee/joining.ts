@@ -234,13 +234,13 @@ export interface InstallCodes {
 
 type Keeper = Pick<
   Radio,
-  'hwId' | 'memory' | 'remember' | 'rememberFirst' | 'addInstallCode' | 'removeInstallCode'
+  'hwId' | 'meta' | 'remember' | 'rememberFirst' | 'addInstallCode' | 'removeInstallCode'
 >;
 
 export function openInstallCodes(radio: () => Keeper | undefined, log: DriverLog): InstallCodes {
   function kept(): string[] {
     const own = radio();
-    const list: unknown = own?.memory(own.hwId).installCodes;
+    const list: unknown = own?.meta(own.hwId).installCodes;
     return Array.isArray(list) ? list.filter((one) => typeof one === 'string') : [];
   }
   function keep(list: string[]): void {

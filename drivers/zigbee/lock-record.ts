@@ -105,7 +105,7 @@ export function takeResumed(lock: LockRecord, earlier: Earlier | undefined, chan
 
 export function lockReportOf(
   lock: LockRecord,
-  radio: Pick<Radio, 'attribute' | 'memory' | 'sharing'>,
+  radio: Pick<Radio, 'attribute' | 'meta' | 'sharing'>,
   clock: Clock,
 ): LockReport {
   const connected = !lock.isMissed && silentMs(lock, clock) < SILENT_MS;
@@ -130,12 +130,12 @@ function silentMs({ heardAt, report: { lastSeen } }: LockRecord, clock: Clock): 
 /** How it relocks and stands open, whether it needs a PIN, and what it keeps of users; absent: not reported yet. */
 function optionsOf(
   { ieee, endpoint }: LockRecord,
-  radio: Pick<Radio, 'attribute' | 'memory'>,
+  radio: Pick<Radio, 'attribute' | 'meta'>,
 ): Pick<LockReport, 'relock' | 'standOpen' | 'requiresPin' | 'users' | 'settings'> {
   const reported = (name: string) => radio.attribute(ieee, endpoint, DOOR_LOCK, name);
-  const memory = radio.memory(ieee);
-  const { timedUnlock, standOpenRefused, holidaysUnshown } = memory;
-  const holidays = holidaysIn(memory);
+  const meta = radio.meta(ieee);
+  const { timedUnlock, standOpenRefused, holidaysUnshown } = meta;
+  const holidays = holidaysIn(meta);
   const settings = { ...settingsOf(reported), ...(holidays && !holidaysUnshown && { holidays }) };
   const users = limitsOf({ ieee, endpoint }, radio);
   const relock = relockOf({ timedUnlock, autoRelockTime: reported('autoRelockTime') });

@@ -316,9 +316,9 @@ function takeFrame(
   lock: LockRecord,
   event: Extract<RadioEvent, { kind: 'heard' }>,
   { clock, owed }: { clock: Clock; owed: OwedEvents<object> },
-  radio: Pick<Radio, 'memory' | 'remember'>,
+  radio: Pick<Radio, 'meta' | 'remember'>,
 ): ReturnType<typeof takeHeard> {
-  lock.lastOperation ??= integer(radio.memory(lock.ieee).lastOperation, 0, UINT32_LAST);
+  lock.lastOperation ??= integer(radio.meta(lock.ieee).lastOperation, 0, UINT32_LAST);
   const { lastOperation: before } = lock;
   const taken = takeHeard(lock, event, clock);
   if (taken.facts.unlockedByRadio) owed.take(lock.ieee, clock.monotonic());

@@ -138,7 +138,7 @@ export interface Radio {
   /** The last known value of an attribute, or undefined. */
   attribute(ieee: string, endpoint: number, cluster: string, name: string): unknown;
   /** What is kept with the device, plain data, and forgotten when it leaves, but for what is to be given back to it. */
-  memory(ieee: string): Readonly<Record<string, unknown>>;
+  meta(ieee: string): Readonly<Record<string, unknown>>;
   /** On the disk now, or when it takes it. Never throws because of it. */
   remember(ieee: string, values: Record<string, unknown>): void;
   /** Before something that only these values can undo. Throws REFUSED, with nothing remembered, when it cannot be stored. */
@@ -187,3 +187,6 @@ export interface Radio {
   /** May hang with its coordinator; the process is then to be replaced. */
   close(): Promise<void>;
 }
+
+/** What commands to a lock use of it. */
+export type LockRadio = Pick<Radio, 'send' | 'attribute' | 'meta' | 'remember' | 'rememberFirst'>;

@@ -39,7 +39,7 @@ it.each(CHANGED)('gives back %s when the write of it arrives after the end', asy
   await lock.clock.advance(5_000);
   expect(await lock.run('endStandOpen')).toEqual({ outcome: 'confirmed' });
   expect(lock.attributes).toMatchObject(attributes);
-  expect(lock.memory.standing).toBeNull();
+  expect(lock.meta.standing).toBeNull();
 });
 
 it('gives back the relock time when the first of two writes arrives after the end', async () => {
@@ -63,7 +63,7 @@ it('gives back the relock time when the first of two writes arrives after the en
 
 it.each(CHANGED)('gives back %s when a process before this one wrote it', async (name, attributes, late) => {
   const standing = name === 'its mode' ? { operatingMode: VACATION } : { autoRelockTime: 60 };
-  const lock = await openPlayed({ attributes, memory: { standing }, startedMs: 0 });
+  const lock = await openPlayed({ attributes, meta: { standing }, startedMs: 0 });
   expect(await lock.run('endStandOpen')).toEqual(HELD);
   Object.assign(lock.attributes, late);
   await lock.clock.advance(35_000);
@@ -96,7 +96,7 @@ it.each(CHANGED)('keeps nothing of %s for a write that did not leave', async (_,
   const reply = (request: ZclRequest) => (isFull && isWrite(request) ? unsent : undefined);
   const lock = await openPlayed({ attributes, reply });
   await expect(lock.run('standOpen')).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
-  expect(lock.memory.standing).toEqual({});
+  expect(lock.meta.standing).toEqual({});
   // Changed at the lock meanwhile, by a hand.
   const own = { [RELOCK_TIME]: 30, [OPERATING_MODE]: NORMAL };
   Object.assign(lock.attributes, own);
@@ -124,5 +124,5 @@ it('is certain at once of a lock that answers, also soon after a start', async (
   const lock = await openPlayed({ attributes: { [RELOCK_TIME]: 60 }, startedMs: 0 });
   await lock.run('standOpen');
   expect(await lock.run('endStandOpen')).toEqual({ outcome: 'confirmed' });
-  expect([lock.attributes[RELOCK_TIME], lock.memory.standing]).toEqual([60, null]);
+  expect([lock.attributes[RELOCK_TIME], lock.meta.standing]).toEqual([60, null]);
 });

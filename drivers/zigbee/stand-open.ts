@@ -7,7 +7,7 @@ import { DriverError } from '../contract/driver.ts';
 import { HELD_FRAME_MS, type Locked, type StandingEnded, type StandingOpen } from '../contract/zgate.ts';
 import type { HeldWrites } from './held-frames.ts';
 import { TYPE } from './lock-cluster.ts';
-import { DOOR_LOCK, KNOWN, type Radio, type ZclReply } from './radio.ts';
+import { DOOR_LOCK, KNOWN, type LockRadio, type ZclReply } from './radio.ts';
 import {
   type AttributeWrite,
   attributeName,
@@ -33,7 +33,7 @@ const { lockState, autoRelockTime, operatingMode, supportedOperatingModes } = DO
 const CHANGED = [autoRelockTime, operatingMode];
 
 export interface StandOpenOptions extends Omit<ActuationOptions, 'radio'> {
-  radio: Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember' | 'rememberFirst'>;
+  radio: LockRadio;
   signal: AbortSignal;
   heldWrites: HeldWrites;
   /** Rejects with a DriverError. */
@@ -104,7 +104,7 @@ async function unlocked(options: StandOpenOptions, isWritten: boolean): Promise<
 
 /** Beside holidays the end of one could give the lock its passage mode back (holidays.ts). */
 function mayEnterPassage({ radio, ieee }: StandOpenOptions, reported: Attributes): boolean {
-  return offersPassage(reported.get(supportedOperatingModes)) && !holidaysIn(radio.memory(ieee))?.length;
+  return offersPassage(reported.get(supportedOperatingModes)) && !holidaysIn(radio.meta(ieee))?.length;
 }
 
 /** False: the lock refused the mode. */
@@ -164,13 +164,13 @@ async function restore(
   isSettled: boolean,
 ): Promise<boolean> {
   const { radio, ieee } = options;
-  const memory = radio.memory(ieee);
-  const before = beforeOf(memory.standing);
+  const meta = radio.meta(ieee);
+  const before = beforeOf(meta.standing);
   const writes: AttributeWrite[] = [];
   if (reported.get(operatingMode) === MODE.passage)
     writes.push(modeWrite(before.operatingMode ?? MODE.normal));
   // `relockSeconds` is what earlier versions kept when they wrote "never".
-  const seconds = before.autoRelockTime ?? integer(memory.relockSeconds, 1, UINT32_LAST);
+  const seconds = before.autoRelockTime ?? integer(meta.relockSeconds, 1, UINT32_LAST);
   if (reported.get(autoRelockTime) === 0 && seconds !== undefined) writes.push(relockWrite(seconds));
   const refused = writes.length > 0 ? await write(options, writes) : undefined;
   if (refused)
@@ -184,7 +184,7 @@ async function restore(
 
 /** Something of the lock is still to be given back to it. */
 function isKept({ radio, ieee }: Pick<StandOpenOptions, 'radio' | 'ieee'>): boolean {
-  const { standing, relockSeconds } = radio.memory(ieee);
+  const { standing, relockSeconds } = radio.meta(ieee);
   return Object.keys(beforeOf(standing)).length > 0 || integer(relockSeconds, 1, UINT32_LAST) !== undefined;
 }
 
@@ -209,7 +209,7 @@ async function keptAndWritten(
 /** The first value is kept: standing open twice makes no other one. Returns what forgets it again. */
 function keep({ radio, ieee, heldWrites }: StandOpenOptions, before: Before): () => void {
   if (!isKept({ radio, ieee })) heldWrites.begun(ieee);
-  const kept = beforeOf(radio.memory(ieee).standing);
+  const kept = beforeOf(radio.meta(ieee).standing);
   radio.rememberFirst(ieee, { standing: { ...before, ...kept } });
   return () => {
     // An earlier write that was not answered may still arrive.

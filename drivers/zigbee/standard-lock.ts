@@ -14,7 +14,7 @@ import {
   type UserLimits,
 } from '../contract/settings.ts';
 import { TYPE } from './lock-cluster.ts';
-import { DOOR_LOCK } from './radio.ts';
+import { DOOR_LOCK, type Radio } from './radio.ts';
 import { hex, integer, UINT32_LAST } from './values.ts';
 
 /** Attributes of the Door Lock cluster. */
@@ -146,12 +146,9 @@ const USER_LIMITS = {
 /** Of what the radio keeps of the lock. */
 export function limitsOf(
   { ieee, endpoint }: { ieee: string; endpoint: number },
-  radio: {
-    attribute(ieee: string, endpoint: number, cluster: string, name: string): unknown;
-    memory(ieee: string): Readonly<Record<string, unknown>>;
-  },
+  radio: Pick<Radio, 'attribute' | 'meta'>,
 ): UserLimits {
-  return userLimitsOf((name) => radio.attribute(ieee, endpoint, DOOR_LOCK, name), radio.memory(ieee));
+  return userLimitsOf((name) => radio.attribute(ieee, endpoint, DOOR_LOCK, name), radio.meta(ieee));
 }
 
 /** Of what the lock reported. */

@@ -44,7 +44,7 @@ import { filterFrames } from './frame-filter.ts';
 import { guardHandlers } from './handlers.ts';
 import { calmDatabase, type DatabaseOwner, keepDatabase } from './library-database.ts';
 import { listen } from './listening.ts';
-import { openMemory } from './lock-memory.ts';
+import { openDeviceMeta } from './device-meta.ts';
 import type { Make } from './make.ts';
 import { sendOnce } from './sending.ts';
 import { type Requests, spareWork, type Waits } from './spared-work.ts';
@@ -303,7 +303,7 @@ function radioOf(
     },
     attribute: (ieee, endpoint, cluster, name) =>
       endpointOf(ieee, endpoint).getClusterAttributeValue(cluster, name),
-    ...openMemory(find, coordinator, keptFile(options.databaseFile).unstored),
+    ...openDeviceMeta(find, coordinator, keptFile(options.databaseFile).unstored),
     // With `clearCache`: the library would take it back without asking.
     forget: (ieee) => controller.getDeviceByIeeeAddr(`0x${ieee}`)?.removeFromDatabase(true),
     permitJoin: (seconds) => controller.permitJoin(seconds),

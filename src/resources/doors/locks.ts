@@ -88,8 +88,8 @@ interface KeptReport {
 
 export function openLocks(options: LocksOptions): Locks {
   const { clock, log, zgates } = options;
-  const memory = openMemory(options);
-  const { reported, keep, hasRoom } = memory;
+  const reports = openReports(options);
+  const { reported, keep, hasRoom } = reports;
 
   function find({ mac, gateway_id }: Place) {
     return mac === null || gateway_id === null ? undefined : reported.get(idOf(mac, gateway_id));
@@ -99,7 +99,7 @@ export function openLocks(options: LocksOptions): Locks {
     const { mac, gateway_id: gatewayId } = place;
     if (mac === null) return undefined;
     const gateway = gatewayId === null ? undefined : zgates.connection(gatewayId);
-    const lost = memory.lossesOf(gatewayId ?? '');
+    const lost = reports.lossesOf(gatewayId ?? '');
     const lock = find(place);
     // Of what the lock itself sent: its driver reports it at other times, too.
     const heardAt = lock?.state?.report.heardAt;
@@ -142,17 +142,17 @@ export function openLocks(options: LocksOptions): Locks {
       if (isBack || configChanged || was !== connection(place)?.status)
         options.changed({ mac, gatewayId }, { isBack, configChanged });
     },
-    ...happenings(memory, clock),
-    forget: memory.forget,
-    lost: memory.lost,
+    ...happenings(reports, clock),
+    forget: reports.forget,
+    lost: reports.lost,
     keepReports: reported.run,
-    keepTimes: memory.times.run,
+    keepTimes: reports.times.run,
   };
 }
 
 /** What gateways report of locks beside their state. */
 function happenings(
-  { reported, keep, hasRoom, times, lossesOf }: Memory,
+  { reported, keep, hasRoom, times, lossesOf }: Reports,
   clock: Clock,
 ): Pick<Locks, 'since' | 'joined' | 'left' | 'happened'> {
   return {
@@ -195,7 +195,8 @@ function happenings(
 
 const idOf = (mac: string, gatewayId: string) => `${gatewayId}/${mac}`;
 
-interface Memory {
+/** What locks reported, with its age, and how often each gateway was lost since the start. */
+interface Reports {
   reported: Reported<KeptReport>;
   times: LockTimes;
   lossesOf(gatewayId: string): { count: number; at: number };
@@ -206,8 +207,7 @@ interface Memory {
   keep(place: LockPlace, report: LockReport, leftAt?: number): void;
 }
 
-/** What locks reported, with its age, and how often each gateway was lost since the start. */
-function openMemory(options: LocksOptions): Memory {
+function openReports(options: LocksOptions): Reports {
   const { database, table, clock, log } = options;
   const startedAt = clock.now();
   const losses = new Map<string, { count: number; at: number }>();

@@ -29,7 +29,7 @@ export function openHeardLocks({ heardOn = {}, missed = [], restore = false }: P
     devices: () => [device],
     device: () => device,
     addCluster() {},
-    memory: () => ({}),
+    meta: () => ({}),
     sharing: () => [],
     attribute(_: string, __: number, cluster: string) {
       if (cluster === LOCK_CLUSTER && !knows) throw new Error('UNSUPPORTED_CLUSTER');

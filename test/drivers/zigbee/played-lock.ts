@@ -20,7 +20,7 @@ export const command = { hwId: LOCK, pin: null };
 export interface Played {
   /** Attributes that the lock reported when it was configured. */
   reported?: Record<string, number>;
-  memory?: Record<string, unknown>;
+  meta?: Record<string, unknown>;
   attributes?: Record<number, number>;
   /** So long ago this process started. */
   startedMs?: number;
@@ -34,14 +34,14 @@ export async function openPlayed(played: Played) {
   // By default what a process before this one may have sent cannot arrive any more.
   const {
     reported = {},
-    memory: kept = {},
+    meta: kept = {},
     attributes: values = {},
     startedMs = 35_000,
     before,
     reply,
   } = played;
   const clock = manualClock();
-  const memory = { ...kept };
+  const meta = { ...kept };
   const attributes: Record<number, number> = { 0: 1, ...values };
   const sent: string[] = [];
   const requests: ZclRequest[] = [];
@@ -76,9 +76,9 @@ export async function openPlayed(played: Played) {
       return reply?.(request) ?? good(request);
     },
     attribute: (_ieee: string, _endpoint: number, _cluster: string, name: string) => reported[name],
-    memory: () => memory,
-    remember: (_: string, more: Record<string, unknown>) => void Object.assign(memory, more),
-    rememberFirst: (_: string, more: Record<string, unknown>) => void Object.assign(memory, more),
+    meta: () => meta,
+    remember: (_: string, more: Record<string, unknown>) => void Object.assign(meta, more),
+    rememberFirst: (_: string, more: Record<string, unknown>) => void Object.assign(meta, more),
   };
   const commands = openBoltCommands({
     radio,
@@ -105,5 +105,5 @@ export async function openPlayed(played: Played) {
     return { end, stop: () => over.abort(new DriverError('OUTCOME_UNKNOWN', 'no time left')) };
   };
   const run = (...given: Parameters<typeof begin>) => begin(...given).end;
-  return { begin, run, clock, say, sent, requests, memory, attributes, readAgain };
+  return { begin, run, clock, say, sent, requests, meta, attributes, readAgain };
 }

@@ -1,6 +1,6 @@
 /**
- * What is kept of a lock in the library's database: with its device, which goes when it leaves, and what has to outlast
- * that with the coordinator.
+ * The meta of a device in the library's database, as far as it is ours: with the device, which goes when it leaves, and what has
+ * to outlast that with the coordinator.
  */
 import { DriverError } from '../../contract/driver.ts';
 import type { Radio } from '../radio.ts';
@@ -11,15 +11,16 @@ interface Kept {
 }
 type Values = Readonly<Record<string, unknown>>;
 
-const MEMORY = 'gatehouse';
+/** Its name there. */
+const OWN = 'gatehouse';
 /**
  * What the lock had before it stood open, which is still to be given back when the lock leaves meanwhile and joins again; and its
  * holidays, which it keeps when it leaves, with whether it has yet to show that these are what it has.
  */
 const LASTING: readonly string[] = ['standing', 'relockSeconds', 'holidays', 'holidaysUnshown'];
 
-export function memoryOf(ieee: string, device: Kept, coordinator: Kept): Values {
-  return { ...plain(device.meta[MEMORY]), ...plain(plain(coordinator.meta[MEMORY])[ieee]) };
+export function metaOf(ieee: string, device: Kept, coordinator: Kept): Values {
+  return { ...plain(device.meta[OWN]), ...plain(plain(coordinator.meta[OWN])[ieee]) };
 }
 
 /** What lasts is saved first. Never throws: what the disk does not take now is stored later. */
@@ -27,34 +28,34 @@ export function remember(ieee: string, values: Values, device: Kept, coordinator
   const isLasting = ([name]: [string, unknown]) => LASTING.includes(name);
   const lasting = Object.entries(values).filter(isLasting);
   if (lasting.length > 0) {
-    const { [ieee]: before, ...others } = plain(coordinator.meta[MEMORY]);
+    const { [ieee]: before, ...others } = plain(coordinator.meta[OWN]);
     const after = Object.entries({ ...plain(before), ...Object.fromEntries(lasting) });
     const left = after.filter(([, value]) => value !== null);
-    coordinator.meta[MEMORY] = left.length > 0 ? { ...others, [ieee]: Object.fromEntries(left) } : others;
+    coordinator.meta[OWN] = left.length > 0 ? { ...others, [ieee]: Object.fromEntries(left) } : others;
     coordinator.save();
   }
   // Earlier versions kept all of it with the device: what is taken back is taken back there, too.
-  device.meta[MEMORY] = { ...plain(device.meta[MEMORY]), ...values };
+  device.meta[OWN] = { ...plain(device.meta[OWN]), ...values };
   device.save();
 }
 
 /** `unstored`: why the database is not on the disk as it was written last. */
-export function openMemory(
+export function openDeviceMeta(
   find: (ieee: string) => Kept,
   coordinator: Kept,
   unstored: () => string | undefined,
-): Pick<Radio, 'memory' | 'remember' | 'rememberFirst'> {
+): Pick<Radio, 'meta' | 'remember' | 'rememberFirst'> {
   return {
-    memory: (ieee) => memoryOf(ieee, find(ieee), coordinator),
+    meta: (ieee) => metaOf(ieee, find(ieee), coordinator),
     remember: (ieee, values) => remember(ieee, values, find(ieee), coordinator),
     rememberFirst(ieee, values) {
       const device = find(ieee);
-      const entries = [device, coordinator].map((entry) => ({ entry, before: entry.meta[MEMORY] }));
+      const entries = [device, coordinator].map((entry) => ({ entry, before: entry.meta[OWN] }));
       remember(ieee, values, device, coordinator);
       const reason = unstored();
       if (reason === undefined) return;
       for (const { entry, before } of entries) {
-        entry.meta[MEMORY] = before;
+        entry.meta[OWN] = before;
         entry.save();
       }
       throw new DriverError(

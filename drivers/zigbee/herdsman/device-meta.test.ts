@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { memoryOf, remember } from './lock-memory.ts';
+import { metaOf, remember } from './device-meta.ts';
 
 const LOCK = '00158d0001000001';
 const entry = () => ({ meta: {} as Record<string, unknown>, save() {} });
@@ -8,18 +8,18 @@ it('keeps what a lock had before it stood open when the lock leaves, until it wa
   const coordinator = entry();
   const first = entry();
   remember(LOCK, { standing: { autoRelockTime: 30 }, introduced: true }, first, coordinator);
-  expect(memoryOf(LOCK, first, coordinator)).toEqual({ standing: { autoRelockTime: 30 }, introduced: true });
+  expect(metaOf(LOCK, first, coordinator)).toEqual({ standing: { autoRelockTime: 30 }, introduced: true });
   const again = entry();
-  expect(memoryOf(LOCK, again, coordinator)).toEqual({ standing: { autoRelockTime: 30 } });
+  expect(metaOf(LOCK, again, coordinator)).toEqual({ standing: { autoRelockTime: 30 } });
   remember(LOCK, { standing: null, relockSeconds: null }, again, coordinator);
-  expect(memoryOf(LOCK, again, coordinator)).toEqual({ standing: null, relockSeconds: null });
-  expect(memoryOf(LOCK, entry(), coordinator)).toEqual({});
+  expect(metaOf(LOCK, again, coordinator)).toEqual({ standing: null, relockSeconds: null });
+  expect(metaOf(LOCK, entry(), coordinator)).toEqual({});
 });
 
 it('reads and takes back what an earlier version kept with the device', () => {
   const device = { ...entry(), meta: { gatehouse: { relockSeconds: 45 } } };
   const coordinator = entry();
-  expect(memoryOf(LOCK, device, coordinator)).toEqual({ relockSeconds: 45 });
+  expect(metaOf(LOCK, device, coordinator)).toEqual({ relockSeconds: 45 });
   remember(LOCK, { relockSeconds: null }, device, coordinator);
-  expect(memoryOf(LOCK, device, coordinator)).toEqual({ relockSeconds: null });
+  expect(metaOf(LOCK, device, coordinator)).toEqual({ relockSeconds: null });
 });
