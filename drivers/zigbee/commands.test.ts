@@ -24,7 +24,7 @@ function open() {
       request.left?.();
       return sending;
     },
-    memory: () => ({}),
+    meta: () => ({}),
     attribute: () => undefined,
   };
   const locks = {

@@ -7,7 +7,7 @@ import type { LockRecord } from './lock-record.ts';
 import type { Radio } from './radio.ts';
 
 function openTestbed() {
-  const memory = new Map<string, Record<string, unknown>>();
+  const meta = new Map<string, Record<string, unknown>>();
   const running = new Map<string, (faults: StepFault[]) => void>();
   const only: (readonly string[] | undefined)[] = [];
   const clock = manualClock();
@@ -18,8 +18,8 @@ function openTestbed() {
     return { ieee, endpoint: 1, device, report: {}, hasOwnCluster: false } as unknown as LockRecord;
   });
   const radio = {
-    memory: (ieee: string) => memory.get(ieee) ?? {},
-    remember: (ieee: string, more: object) => void memory.set(ieee, { ...memory.get(ieee), ...more }),
+    meta: (ieee: string) => meta.get(ieee) ?? {},
+    remember: (ieee: string, more: object) => void meta.set(ieee, { ...meta.get(ieee), ...more }),
     attribute: () => undefined,
   };
   const gone = new Set<LockRecord>();
@@ -49,7 +49,7 @@ function openTestbed() {
     locks,
     reported,
     gone,
-    memory,
+    meta,
     running,
     only,
     clock,
@@ -88,25 +88,25 @@ it('a lock that joins again is configured again and not reported again', async (
 });
 
 it('what a lock has refused counts no more when it joins again, for it may have been changed', async () => {
-  const { introductions, locks, memory } = openTestbed();
+  const { introductions, locks, meta } = openTestbed();
   const [lock] = locks;
   if (!lock) return;
-  memory.set(lock.ieee, { timedUnlock: false, standOpenRefused: true });
+  meta.set(lock.ieee, { timedUnlock: false, standOpenRefused: true });
   introductions.joinedAgain(lock);
-  expect(memory.get(lock.ieee)).toMatchObject({ timedUnlock: null, standOpenRefused: null });
+  expect(meta.get(lock.ieee)).toMatchObject({ timedUnlock: null, standOpenRefused: null });
 });
 
 it('a lock that joins again while it is configured is configured again, for it may have forgotten the half of it', async () => {
-  const { introductions, locks, reported, memory, running, finish } = openTestbed();
+  const { introductions, locks, reported, meta, running, finish } = openTestbed();
   const [lock] = locks;
   if (!lock) return;
   introductions.heardOf(lock, true);
   introductions.joinedAgain(lock);
   await finish(lock.ieee);
-  expect(memory.get(lock.ieee)).not.toMatchObject({ configuration: 5 });
+  expect(meta.get(lock.ieee)).not.toMatchObject({ configuration: 5 });
   expect([...running.keys()]).toEqual([lock.ieee]);
   await finish(lock.ieee);
-  expect(memory.get(lock.ieee)).toMatchObject({ configuration: 5, introduced: true });
+  expect(meta.get(lock.ieee)).toMatchObject({ configuration: 5, introduced: true });
   expect(running.size).toBe(0);
   expect(reported).toEqual([`lockJoined ${lock.ieee}`]);
 });
@@ -155,11 +155,11 @@ it('a step that failed is shown, and tried again by itself, alone and less and l
 });
 
 it('locks that an earlier start left half configured are all tried again, a few at a time', async () => {
-  const { introductions, locks, running, finish, memory } = openTestbed();
+  const { introductions, locks, running, finish, meta } = openTestbed();
   introductions.review(locks);
   expect(running.size).toBe(4);
   while (running.size > 0) for (const ieee of [...running.keys()]) await finish(ieee);
-  expect([...memory.values()].map(({ configuration }) => configuration)).toEqual(locks.map(() => 5));
+  expect([...meta.values()].map(({ configuration }) => configuration)).toEqual(locks.map(() => 5));
 });
 
 it('a lock that joins again has all steps done again', async () => {
@@ -173,16 +173,16 @@ it('a lock that joins again has all steps done again', async () => {
 });
 
 it('a lock that an earlier version configured is asked once for what is new, and all steps are done when it joins again', async () => {
-  const { introductions, locks, memory, running, only, finish } = openTestbed();
+  const { introductions, locks, meta, running, only, finish } = openTestbed();
   const [lock, older] = locks;
   if (!lock || !older) return;
-  memory.set(lock.ieee, { configuration: 4, introduced: true });
-  memory.set(older.ieee, { configuration: 3, introduced: true });
+  meta.set(lock.ieee, { configuration: 4, introduced: true });
+  meta.set(older.ieee, { configuration: 3, introduced: true });
   introductions.heardOf(lock, false);
   introductions.heardOf(older, false);
   expect(only).toEqual([['attributes of closuresDoorLock', 'commands of closuresDoorLock'], undefined]);
   await finish(lock.ieee);
-  expect(memory.get(lock.ieee)).toMatchObject({ configuration: 5 });
+  expect(meta.get(lock.ieee)).toMatchObject({ configuration: 5 });
   introductions.heardOf(lock, false);
   expect(running.has(lock.ieee)).toBe(false);
   introductions.joinedAgain(lock);

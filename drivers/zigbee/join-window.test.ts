@@ -31,7 +31,7 @@ function openTestbed() {
   };
   const radio = {
     hwId: 'coordinator',
-    memory: () => kept,
+    meta: () => kept,
     remember,
     rememberFirst: remember,
     permitJoin: (seconds: number) => ask(`permit ${seconds}`),

@@ -56,7 +56,7 @@ export interface ZclRequest {
   command: string;
   /** For every profile (read, write, …), or of the cluster. */
   scope: 'foundation' | 'cluster';
-  /** Fields of the command, or the records of a foundation command, `attrId` first (herdsman/sending.ts); never empty. */
+  /** Fields of the command, or the records of a foundation command, `attrId` first (herdsman/gate.ts); never empty. */
   payload: Record<string, unknown> | readonly Record<string, unknown>[];
   /** Monotonic milliseconds. */
   notAfter: number;

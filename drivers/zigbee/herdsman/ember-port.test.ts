@@ -5,7 +5,7 @@ import { type EmberListeners, guardEmberListeners } from './ember-listeners.ts';
 import { type AshStream, calmAshParser } from './ember-parser.ts';
 import { type Ash, guardAsh } from './ember-port.ts';
 import { refusedByEmber, unconfirmedByEmber } from './frame-status.ts';
-import { openGate } from './sending.ts';
+import { openGate } from './gate.ts';
 
 /** UG101 (Silicon Labs, rev. 3.1), clause 2: ACK(1)+ and RST(). */
 const [ACK, RST] = ['8160597e', 'c038bc7e'];

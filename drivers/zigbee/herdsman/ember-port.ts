@@ -4,8 +4,8 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Connection } from './connection.ts';
+import type { Gate } from './gate.ts';
 import type { Make } from './make.ts';
-import type { Gate } from './sending.ts';
 
 /** Of the library's UartAsh. */
 export interface Ash {

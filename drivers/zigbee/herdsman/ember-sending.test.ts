@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { manualClock } from '../../../test/manual-clock.ts';
 import { type EmberSender, guardEmberSending } from './ember-sending.ts';
-import { openGate } from './sending.ts';
+import { openGate } from './gate.ts';
 
 const LOCK_ADDRESS = 0x11_11;
 /** EmberStatus of a message that was not delivered: DELIVERY_FAILED. */

@@ -7,10 +7,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type Awaited, unless } from './answers.ts';
 import type { GuardedAsh } from './ember-port.ts';
-import { EMBER_OK, refusedByEmber, unconfirmedByEmber } from './frame-status.ts';
+import { EMBER_OK, refusedByEmber, Settled, unconfirmedByEmber } from './frame-status.ts';
+import { openActuating, type Passage } from './gate.ts';
 import type { Make, Queue } from './make.ts';
 import { answerApart, expectedOf, type Frame, type Given } from './own-answers.ts';
-import { openActuating, type Passage, Settled } from './sending.ts';
 
 /** EmberApsOption (UG100, Silicon Labs). */
 const OPTION = { routeDiscovery: 0x01_00, addressDiscovery: 0x10_00 } as const;

@@ -23,19 +23,13 @@ import { Endpoint } from 'zigbee-herdsman/dist/controller/model/index.js';
 import { BackupUtils, Queue, Waitress } from 'zigbee-herdsman/dist/utils/index.js';
 import { type Clock, DriverError } from '../../contract/driver.ts';
 import { keptFile } from '../kept-files.ts';
-import {
-  KNOWN,
-  LOCK_CLUSTER,
-  type Radio,
-  type RadioEvent,
-  type ZclReply,
-  type ZclRequest,
-} from '../radio.ts';
+import { LOCK_CLUSTER, type Radio, type RadioEvent } from '../radio.ts';
 import type { BackupStore } from '../state-files.ts';
 import { field, text } from '../values.ts';
 import { boundAttributes } from './attribute-cache.ts';
 import type { Connection } from './connection.ts';
 import { lockCluster } from './custom-cluster.ts';
+import { openDeviceMeta } from './device-meta.ts';
 import { deviceOf, ieeeOf } from './device-of.ts';
 import { doubt, doubtOthersAt, isDoubted } from './doubts.ts';
 import { emberMake } from './ember.ts';
@@ -44,9 +38,8 @@ import { filterFrames } from './frame-filter.ts';
 import { guardHandlers } from './handlers.ts';
 import { calmDatabase, type DatabaseOwner, keepDatabase } from './library-database.ts';
 import { listen } from './listening.ts';
-import { openDeviceMeta } from './device-meta.ts';
 import type { Make } from './make.ts';
-import { sendOnce } from './sending.ts';
+import { openSending } from './sending.ts';
 import { type Requests, spareWork, type Waits } from './spared-work.ts';
 import { zStackMake } from './z-stack.ts';
 import { bound, requestZdo } from './zdo.ts';
@@ -287,12 +280,7 @@ function radioOf(
     async probe() {
       await zdo.neighbours(ieeeOf(coordinator.ieeeAddr), 0);
     },
-    async send(request) {
-      const reply = await send(endpointOf(request.ieee, request.endpoint), request, options, make);
-      const { known, ieee } = request;
-      if (reply.kind === 'unanswered' && known?.reason !== KNOWN) options.hear({ kind: 'silent', ieee });
-      return reply;
-    },
+    send: openSending(endpointOf, make, Zcl.FrameType, options),
     async bind(ieee, endpoint, cluster) {
       const [target] = coordinator.endpoints;
       if (target) await bound(endpointOf(ieee, endpoint).bind(cluster, target));
@@ -331,46 +319,4 @@ async function close(controller: Controller): Promise<void> {
   saving.backup = async () => saving.databaseSave();
   await controller.stop();
   controller.removeAllListeners();
-}
-
-/** Of the last frame; one for the process. */
-let lastNumber: number | undefined;
-
-/**
- * The library numbers its frames from 0 in each process, and knows an answer by its number: after a kill, the answer to a
- * command of the last process would be that to one of this process. So the first number is what the clock shows.
- */
-function nextNumber(clock: Clock): number {
-  lastNumber = ((lastNumber ?? clock.now()) + 1) % (LAST_NUMBER + 1);
-  return lastNumber;
-}
-const LAST_NUMBER = 0xff;
-
-function send(
-  endpoint: Models.Endpoint,
-  request: ZclRequest,
-  { clock, log }: Pick<RadioOptions, 'clock' | 'log'>,
-  { passBy, waitAs }: Make,
-): Promise<ZclReply> {
-  // Its types know the payload of each command; this one is checked by its caller.
-  const sender = endpoint as unknown as {
-    zclCommand(...values: unknown[]): Promise<{ payload: unknown } | undefined>;
-  };
-  const options = {
-    sendPolicy: 'immediate',
-    disableRecovery: true,
-    timeout: request.timeoutMs,
-    transactionSequenceNumber: request.tsn ?? nextNumber(clock),
-  };
-  const type = request.scope === 'cluster' ? Zcl.FrameType.SPECIFIC : Zcl.FrameType.GLOBAL;
-  return sendOnce(request, clock, {
-    send(gate) {
-      const { cluster, command } = request;
-      const passage = { gate, actuates: request.actuates === true, clock };
-      return passBy(passage, () =>
-        waitAs(request, () => sender.zclCommand(cluster, command, gate.payload, options, {}, false, type)),
-      );
-    },
-    failed: (reason) => log('warn', `a frame was not sent: ${reason}`),
-  });
 }

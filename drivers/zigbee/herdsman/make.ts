@@ -4,7 +4,7 @@ import type { Radio } from '../radio.ts';
 import type { BackupStore } from '../state-files.ts';
 import type { WaitAs } from './answers.ts';
 import type { Connection } from './connection.ts';
-import type { Passage } from './sending.ts';
+import type { Passage } from './gate.ts';
 import type { Permitted } from './strategy.ts';
 
 /** Of the library: its methods are changed. */

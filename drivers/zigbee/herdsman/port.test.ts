@@ -13,8 +13,8 @@ import {
 import { openWire } from '../../../test/drivers/zigbee/wire.ts';
 import { manualClock } from '../../../test/manual-clock.ts';
 import type { SimulatedGateway } from '../../../test/simulators/zigbee/gateway.ts';
+import { openGate } from './gate.ts';
 import { guardPort, type Port } from './port.ts';
-import { openGate } from './sending.ts';
 
 const unlock = unlockOf(LOCK);
 

@@ -6,8 +6,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { field, integer } from '../values.ts';
 import { rejectWaiters, type Waiters } from './answers.ts';
 import type { Connection } from './connection.ts';
-import { refusedByZStack } from './frame-status.ts';
-import { type Gate, openActuating, type Passage, Settled } from './sending.ts';
+import { refusedByZStack, Settled } from './frame-status.ts';
+import { type Gate, openActuating, type Passage } from './gate.ts';
 
 /** SYS_PING (Z-Stack Monitor and Test API, 3.8.1.2): answered by the process that reads the port. */
 const PING_SUBSYSTEM = 1;

@@ -1,17 +1,71 @@
 /**
  * One frame by the library, and what became of it: sent once at most, not after its time, and not once it is withdrawn,
- * whatever waits, repeats or holds back on the way. The library reads the payload when it makes the bytes to send, and writes
- * them when the port is free and the frame is released (port.ts): the payload can be read once, and both look at the clock.
+ * whatever waits, repeats or holds back on the way (gate.ts).
  */
 import type { Clock } from '../../contract/driver.ts';
-import { settles, within } from '../../contract/waiting.ts';
-import type { ZclReply, ZclRequest } from '../radio.ts';
+import { KNOWN, type Radio, type RadioEvent, type ZclReply, type ZclRequest } from '../radio.ts';
 import { field, integer } from '../values.ts';
-import { unconfirmedByZStack } from './frame-status.ts';
+import { Settled, unconfirmedByZStack } from './frame-status.ts';
+import { type Gate, openGate } from './gate.ts';
+import type { Make } from './make.ts';
 
 /** The library's own words say how it was called, with all that was: they are for its log. */
 const UNSENT =
   'the coordinator did not take the frame; see whether its stick has power and answers, else plug it in again';
+
+export interface SendingOptions {
+  clock: Clock;
+  hear(event: RadioEvent): void;
+  log(level: 'warn', line: string): void;
+}
+
+/** Of the library. Its types know the payload of each command; this one is checked by its caller. */
+interface Endpoint {
+  zclCommand(...values: unknown[]): Promise<{ payload: unknown } | undefined>;
+}
+
+/** `frameType`: of the library's Zcl. */
+export function openSending(
+  endpointOf: (ieee: string, id: number) => object,
+  { passBy, waitAs }: Pick<Make, 'passBy' | 'waitAs'>,
+  frameType: { SPECIFIC: number; GLOBAL: number },
+  { clock, hear, log }: SendingOptions,
+): Radio['send'] {
+  return async (request) => {
+    const { ieee, cluster, command, known } = request;
+    const endpoint = endpointOf(ieee, request.endpoint) as Endpoint;
+    const options = {
+      sendPolicy: 'immediate',
+      disableRecovery: true,
+      timeout: request.timeoutMs,
+      transactionSequenceNumber: request.tsn ?? nextNumber(clock),
+    };
+    const type = request.scope === 'cluster' ? frameType.SPECIFIC : frameType.GLOBAL;
+    const reply = await sendOnce(request, clock, {
+      send(gate) {
+        const passage = { gate, actuates: request.actuates === true, clock };
+        const frame = [cluster, command, gate.payload, options, {}, false, type];
+        return passBy(passage, () => waitAs(request, () => endpoint.zclCommand(...frame)));
+      },
+      failed: (reason) => log('warn', `a frame was not sent: ${reason}`),
+    });
+    if (reply.kind === 'unanswered' && known?.reason !== KNOWN) hear({ kind: 'silent', ieee });
+    return reply;
+  };
+}
+
+/** Of the last frame; one for the process. */
+let lastNumber: number | undefined;
+
+/**
+ * The library numbers its frames from 0 in each process, and knows an answer by its number: after a kill, the answer to a
+ * command of the last process would be that to one of this process. So the first number is what the clock shows.
+ */
+function nextNumber(clock: Clock): number {
+  lastNumber = ((lastNumber ?? clock.now()) + 1) % (LAST_NUMBER + 1);
+  return lastNumber;
+}
+const LAST_NUMBER = 0xff;
 
 interface Library {
   /** The payload is that of the gate. Undefined: no answer came. */
@@ -20,17 +74,8 @@ interface Library {
   failed(reason: string): void;
 }
 
-/** The coordinator itself said what became of the frame. */
-export class Settled extends Error {
-  readonly reply: ZclReply;
-  constructor(reply: ZclReply) {
-    super('what became of the frame is known');
-    this.reply = reply;
-  }
-}
-
 /** Never rejects. */
-export async function sendOnce(request: ZclRequest, clock: Clock, library: Library): Promise<ZclReply> {
+async function sendOnce(request: ZclRequest, clock: Clock, library: Library): Promise<ZclReply> {
   const { withdrawn } = request;
   const gate = openGate(request.payload, request.notAfter, clock, request);
   const unsent = Promise.withResolvers<ZclReply>();
@@ -62,141 +107,3 @@ async function replyOf(gate: Gate, library: Library, withdrawn?: AbortSignal): P
     return { kind: 'unsent', reason: UNSENT };
   }
 }
-
-/** 'made': its bytes wait to be written. 'closed': they are not written any more. */
-export type GateState = 'waiting' | 'made' | 'sent' | 'late' | 'closed';
-
-type Fields = Record<string, unknown>;
-
-export interface Gate {
-  /** The payload, to be given to the library instead of the original. */
-  payload: Fields | readonly Fields[];
-  state(): GateState;
-  /** Resolves when the frame is released; rejects when it is not to be, or not in time. */
-  released(): Promise<void>;
-  /** The bytes are written now. Throws when they may not be. */
-  leave(): void;
-  /** What is not written by now is not to be. */
-  close(): GateState;
-}
-
-/**
- * The payload has at least one field, or one record with one; `notAfter` in monotonic milliseconds; the rest as in
- * ZclRequest (radio.ts).
- */
-export function openGate(
-  payload: Fields | readonly Fields[],
-  notAfter: number,
-  clock: Clock,
-  { left, released, isBarred }: Pick<ZclRequest, 'left' | 'released' | 'isBarred'> = {},
-): Gate {
-  const { monotonic } = clock;
-  let state: GateState = 'waiting';
-  let isHeld = released !== undefined;
-  function pass(from: GateState, to: GateState): void {
-    if (state !== from && state !== 'late') throw new Error(`the frame was ${state} already`);
-    state = monotonic() > notAfter ? 'late' : to;
-    if (state === 'late') throw new Error('the time of the frame is over');
-  }
-  const [first, ...others] = Array.isArray(payload) ? (payload as readonly Fields[]) : [payload as Fields];
-  const [name] = Object.keys(first ?? {});
-  if (!first || name === undefined) throw new RangeError('a frame without fields cannot be guarded');
-  const guarded = hidden({ ...first });
-  const value = first[name];
-  Object.defineProperty(guarded, name, {
-    enumerable: true,
-    get() {
-      pass('waiting', 'made');
-      return value;
-    },
-  });
-  return {
-    payload: Array.isArray(payload) ? [guarded, ...others.map((other) => hidden({ ...other }))] : guarded,
-    state: () => state,
-    async released() {
-      if (!released) return;
-      const inTime = await settles(released, notAfter - monotonic(), clock);
-      if (!inTime) {
-        state = 'late';
-        throw new Error('the frame was not released in time');
-      }
-      await released;
-      isHeld = false;
-    },
-    leave() {
-      if (isHeld) throw new Error('the frame is not released');
-      if (isBarred?.()) {
-        state = 'closed';
-        throw new Error('the frame may not go to its address any more');
-      }
-      pass('made', 'sent');
-      left?.();
-    },
-    close() {
-      if (state === 'waiting' || state === 'made') state = 'closed';
-      return state;
-    },
-  };
-}
-
-/** The library writes payloads into error texts: one may hold a PIN, and to write it down is not to send it. */
-function hidden(fields: Fields): Fields {
-  return Object.defineProperty(fields, 'toJSON', { value: () => '[hidden]' });
-}
-
-/** A coordinator answers within milliseconds, over a busy network of the building within some tenths of a second. */
-const ANSWER_MS = 1_000;
-/**
- * What a coordinator has just shown still holds: it is asked while a frame is held until the intent of an unlock is
- * stored, which takes some milliseconds.
- */
-const SHOWN_MS = 20;
-
-/** A frame on its way. */
-export interface Passage {
-  gate: Gate;
-  /** It moves something at a door. */
-  actuates: boolean;
-  clock: Clock;
-}
-
-interface Proof<Port> {
-  port: Port;
-  /** Monotonic milliseconds of the question. */
-  at: number;
-  answered: Promise<unknown>;
-}
-
-/**
- * Writes what moves something at a door only when the coordinator has just shown that it reads its port: what is written to
- * it can sit in buffers that no one empties, and a coordinator that wakes later could open a door late. `ping`: a question
- * that the process answers that reads the port.
- */
-export function openActuating<Port>(ping: (port: Port) => Promise<unknown>) {
-  let proof: Proof<Port> | undefined;
-  /** Rejects when the coordinator does not answer. */
-  function prove(port: Port, clock: Clock): Promise<unknown> {
-    const at = clock.monotonic();
-    if (proof?.port === port && at - proof.at <= SHOWN_MS) return proof.answered;
-    proof = { port, at, answered: within(ping(port), ANSWER_MS, clock, silent) };
-    return proof.answered;
-  }
-  /** When the coordinator does not take the frame, what is left of it on this side is dropped with the connection (`close`). */
-  return async <T>(
-    port: Port,
-    { gate, clock }: Passage,
-    write: () => Promise<T>,
-    close: () => Promise<void>,
-  ): Promise<T> => {
-    await Promise.all([prove(port, clock), gate.released()]);
-    // Again, when it was held for so long that what was shown may not hold any more.
-    await prove(port, clock);
-    const taken = write();
-    if (await settles(taken, ANSWER_MS, clock)) return taken;
-    taken.catch(() => undefined);
-    if (gate.close() === 'sent') await close();
-    throw silent();
-  };
-}
-
-const silent = () => new Error('the coordinator does not answer');

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { manualClock } from '../../../test/manual-clock.ts';
-import { openGate } from './sending.ts';
+import { openGate } from './gate.ts';
 
 const read = (payload: object) => Object.entries(payload).map(([, value]) => value);
 
