@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { systemClock } from '../../src/platform/clock.ts';
 import {
   CONFIRMED,
   folder,
+  hurried,
   joined,
   LOCK,
   OTHER_LOCK,
@@ -14,7 +14,6 @@ import {
   unlockOf,
 } from '../../test/drivers/zigbee/gateway.ts';
 import { canMount, smallDisk } from '../../test/small-disk.ts';
-import type { Clock } from '../contract/driver.ts';
 import { disk } from './kept-files.ts';
 
 vi.setConfig({ testTimeout: 90_000 });
@@ -57,10 +56,7 @@ const DISKS: [string, () => FailingDisk][] = [['broken', brokenDisk]];
 if (canMount()) DISKS.push(['full', fullDisk], ['read-only', readOnlyDisk]);
 
 /** Tries again at once what the disk did not take. */
-const hasty: Clock = {
-  ...systemClock,
-  sleep: (milliseconds, signal) => systemClock.sleep(milliseconds === 5_000 ? 50 : milliseconds, signal),
-};
+const hasty = hurried('kept-files', 5_000);
 
 const order = { hwId: LOCK, pin: null };
 

@@ -4,6 +4,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import {
   CONFIRMED,
   folder,
+  hurried,
   joined,
   LOCK,
   NETWORK,
@@ -32,10 +33,7 @@ const trusting: Clock = {
 };
 
 /** Takes snapshots at once, where the driver would wait for more to come. */
-const hasty: Clock = {
-  ...systemClock,
-  sleep: (milliseconds, signal) => systemClock.sleep(milliseconds === 5_000 ? 50 : milliseconds, signal),
-};
+const hasty = hurried('snapshots', 5_000);
 
 it('loses a stick that falls silent', async () => {
   const site = await simulated({});

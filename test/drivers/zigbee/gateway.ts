@@ -38,6 +38,15 @@ export interface TestGateway {
   close(): Promise<void>;
 }
 
+/** One part of the driver (snapshots, …) waits less; others wait as long: for a connection, or for what a lock answers. */
+export const hurried = (part: string, insteadOfMs: number): Clock => ({
+  ...systemClock,
+  sleep(milliseconds, signal) {
+    const isIt = milliseconds === insteadOfMs && new Error('who waits').stack?.includes(`/zigbee/${part}.ts`);
+    return systemClock.sleep(isIt ? 50 : milliseconds, signal);
+  },
+});
+
 /** When what a test opened is closed: at its end, unless it says `afterAll`. */
 export type Cleanup = (close: () => Promise<void> | void) => void;
 
