@@ -221,6 +221,24 @@ describe('dead devices', () => {
     expect((last[1] ?? 0) - (last[0] ?? 0)).toBeLessThan(30_500);
   });
 
+  it.each([[[1]], [[1, 2, 3, 4]]])('are all back within 1.5 s after a bus was silent (%j)', async (all) => {
+    let isSilent = false;
+    const { bus, clock, wire } = await openTestBus((request) => (isSilent ? null : says(7)(request)));
+    const polls = all.map((address) => pollOf(address, 200));
+    for (const poll of polls) bus.poll(poll);
+    for (const minutes of [0.02, 0.1, 1, 10]) {
+      isSilent = true;
+      await clock.advance(minutes * 60_000);
+      const { length } = wire.sent;
+      const probes = minutes < 1 ? 25 : 11;
+      await clock.advance(10_000);
+      expect(wire.sent.length - length).toBeLessThanOrEqual(probes);
+      isSilent = false;
+      await clock.advance(1_500);
+      expect(bus.report().devices.filter(({ alive }) => !alive)).toEqual([]);
+    }
+  });
+
   it('are probed as shortly as a healthy one answers, and now and then for all the time they may have', async () => {
     const { bus, clock, wire } = await openTestBus(dead(2), { turnaroundMaxMs: 500 });
     bus.poll(pollOf(1));

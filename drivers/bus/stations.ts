@@ -128,7 +128,10 @@ export function openStations(options: BusOptions, line: Line, clock: Clock): Sta
       }
       peer.listened(station, conversation, moves);
       if (!line.port.numbersRequests) conflicts.ended(station, conversation);
-      return { changed: note(station, exchange.operation, by, conversation, askedAt), askedAt };
+      const wasOpen = station.breaker.kind === 'open';
+      const changed = note(station, exchange.operation, by, conversation, askedAt);
+      if (wasOpen || station.breaker.kind === 'open') wakeTogether(stations, station, endedAt);
+      return { changed, askedAt };
     },
     spacingMs: conflicts.spacingMs,
     outstanding: (like) => open.count(clock.monotonic(), like),
@@ -236,6 +239,26 @@ function note(
   if (answered) station.isAlive = true;
   else if (station.breaker.kind === 'open') station.isAlive = false;
   return station.isAlive !== before;
+}
+
+/** Between two probes of a bus on which no device answers, whichever is asked. */
+const SILENT_BUS_PROBE_MS = 1_000;
+
+/**
+ * What has kept one device silent, as a cable or a device server, has often kept others: they are asked soon when it is back. While
+ * none answers, one of them is asked each second. `station` was dead, or is now.
+ */
+function wakeTogether(stations: ReadonlyMap<number, Station>, { breaker }: Station, at: number): void {
+  const polled = [...stations.values()].filter(({ isPolled }) => isPolled);
+  if (breaker.kind === 'closed')
+    for (const other of polled) other.breaker = nextBreaker(other.breaker, { kind: 'spoke', at });
+  const dead = polled.flatMap((station) =>
+    station.breaker.kind === 'open' ? { station, breaker: station.breaker } : [],
+  );
+  const [next] = dead.sort((a, b) => a.breaker.probeAt - b.breaker.probeAt);
+  if (!next || dead.length < polled.length) return;
+  const probeAt = Math.min(next.breaker.probeAt, at + SILENT_BUS_PROBE_MS);
+  next.station.breaker = { ...next.breaker, probeAt };
 }
 
 function refresh(station: Station, at: number): void {
