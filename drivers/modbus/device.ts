@@ -321,14 +321,15 @@ function everyMsOf({ everyMs, guard }: DeviceOptions, isContact: boolean, hurrie
   return Math.min(everyMs, guard.everyMs ?? everyMs);
 }
 
-/** Which product it is comes first: what the others write means something else to another one. */
+/** Which product it is comes first: what the others write means something else to another one. Its name comes before what is taken for its own. */
 function contactSteps(
   { unit, profile, guard }: DeviceOptions,
   state: DeviceState,
   reading: (span: Span) => Step,
   polls: readonly Step[],
 ): Step[] {
-  const spans = [...guard.spans, ...identitySpans(profile), ...settingsBlock(profile.settings)];
+  const named = readsOf(identitySpans(profile)).map(reading);
+  const own = readsOf([...guard.spans, ...settingsBlock(profile.settings)]).map(reading);
   const product = readsOf(productSpans(profile)).map(
     (span): Step => ({
       ...reading(span),
@@ -337,7 +338,7 @@ function contactSteps(
     }),
   );
   const standard = profile.identity.standard ? [identificationStep(unit, state.identified)] : [];
-  return [...product, ...guard.steps(), ...standard, ...readsOf(spans).map(reading), ...polls];
+  return [...product, ...guard.steps(), ...named, ...standard, ...own, ...polls];
 }
 
 function readStep(unit: number, state: DeviceState) {

@@ -16,7 +16,10 @@ const WRITE = 16;
 const MOMENTS = 14;
 const wanted = (settingsVersion: number) => ({
   settingsVersion,
-  settings: settingsWith({ pins: ['input1', 'output2'] }),
+  settings: settingsWith({
+    pins: ['input1', 'output2'],
+    unlockDurationMilliseconds: 1_000 * settingsVersion,
+  }),
 });
 
 /**
@@ -85,6 +88,24 @@ describe('two devices that change places', () => {
       const shown = link.history(hwId).map(({ reportedSettingsVersion }) => reportedSettingsVersion);
       expect(new Set(shown)).toEqual(new Set([version]));
       expect(link.report(hwId)).toMatchObject({ connected: true, address });
+    }
+  });
+
+  it('at any moment after a restart: are shown with their own settings alone', async () => {
+    for (let there = 1; there <= MOMENTS; there += 1) {
+      const two = await openTwo([there]);
+      const { link, boards } = two;
+      await using _ = link;
+      for (const { device } of boards) device.restart(link.clock.monotonic());
+      two.begin();
+      await link.clock.advance(12_000);
+      for (const [hwId, version] of [
+        ['GIO-0001', 4],
+        ['GIO-0002', 5],
+      ] as const) {
+        const shown = link.history(hwId).map(({ settings }) => settings?.unlockDurationMilliseconds);
+        expect([there, hwId, ...new Set(shown)]).toEqual([there, hwId, 1_000 * version]);
+      }
     }
   });
 
