@@ -112,11 +112,12 @@ export function openState(options: StateOptions): DeviceState {
   function settle(): void {
     if (name === undefined) return;
     const now = [image, applied];
-    if (!areSame(now, settled))
-      observations.settle(name, image, settingsNow(image, profile, applied), settledAt);
-    settled = now;
     own = image;
-    settledAt = pins.readAt() ?? null;
+    const isTaken =
+      areSame(now, settled) ||
+      observations.settle(name, image, settingsNow(image, profile, applied), settledAt);
+    settled = isTaken ? now : [];
+    if (isTaken) settledAt = pins.readAt() ?? null;
   }
 
   return {

@@ -1,6 +1,14 @@
 /** Inputs and alarms of simulated devices, on a manual clock. */
 import { describe, expect, it } from 'vitest';
-import { io, openBoard, openOne } from '../../test/drivers/modbus/link.ts';
+import { io, openBoard, openOne, settingsWith } from '../../test/drivers/modbus/link.ts';
+
+/** A board whose counters have sixteen bits, with its memory of inputs in use. */
+async function openCounting() {
+  const { link, device } = await openBoard('expertdaq-ex9060-m');
+  const settings = settingsWith({ pins: ['input2'] });
+  await link.execute('applySettings', { hwId: 'bus-1-1', settingsVersion: 1, settings });
+  return { link, device };
+}
 
 describe('inputs and alarms', () => {
   const remembering = () => io('GIO-0001', { settings: { useInputPinMemory: true, ioPins: 0x000f } });
@@ -27,6 +35,32 @@ describe('inputs and alarms', () => {
     ]);
     expect(new Set(link.events.map(({ id }) => id)).size).toBe(2);
     expect(link.report('GIO-0001')?.edges?.input1?.total).toBe(18);
+  });
+
+  it.each([
+    ['counters of four bits', () => openOne(remembering())],
+    ['wide ones', () => openCounting()],
+  ])('are not made by an old reply that is handed on once more (%s)', async (_, open) => {
+    const { link, device } = await open();
+    await using _link = link;
+    const first = new Map<string, Uint8Array>();
+    let again = new Map<string, Uint8Array>();
+    device.behave = (request, answer) => {
+      const asked = Buffer.from(request).toString('hex');
+      const [reply, old] = [answer(), again.get(asked)];
+      again.delete(asked);
+      if (reply && !first.has(asked)) first.set(asked, reply);
+      return old ?? reply;
+    };
+    await link.clock.advance(1_000);
+    for (let press = 1; press <= 3; press += 1) {
+      device.device.pins.setInput(2, true, link.clock.monotonic());
+      device.device.pins.setInput(2, false, link.clock.monotonic());
+      await link.clock.advance(1_000);
+      again = new Map(first);
+      await link.clock.advance(1_000);
+    }
+    expect(link.events.map(({ data }) => (data as { activations: number }).activations)).toEqual([1, 1, 1]);
   });
 
   it('are counted from poll to poll without the pin memory, and not where a pin is not in use', async () => {

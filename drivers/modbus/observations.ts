@@ -8,8 +8,11 @@ import type { Profile } from './profile-shape.ts';
 import { bitsAt, type Image, numberAt, numbersAt, versionIn } from './registers.ts';
 
 export interface Observations {
-  /** Takes the readings of a whole poll as they are. `since`: monotonic, of the poll before. */
-  settle(hwId: string, image: Image, settings: Rs485Settings | null, since: number | null): void;
+  /**
+   * Takes the readings of a whole poll as they are. `since`: monotonic, of the poll before. Returns false where the inputs wait for the next poll: a counter
+   * went back, as in an old reply that the line hands on once more. What the next poll shows as well is true.
+   */
+  settle(hwId: string, image: Image, settings: Rs485Settings | null, since: number | null): boolean;
   /** Since the last ones: another restart counter, or other settings. */
   hasChanged(image: Image, by?: 'restart'): boolean;
   haveInputsChanged(image: Image): boolean;
@@ -32,6 +35,8 @@ export function openObservations(
 ): Observations {
   let last: Readings | undefined;
   const counts = openInputCounts(clock, addEvent);
+  /** Inputs that wait for the next poll. */
+  let held: InputReading | undefined;
 
   const bootCount = (image: Image) => profile.bootCount && numberAt(image, profile.bootCount);
   const version = (image: Image) => versionIn(image, profile);
@@ -57,11 +62,20 @@ export function openObservations(
       // Counters begin again with the device, and other settings may be those of another one: a write may have reached that.
       if (last && (last.bootCount !== bootCount(image) || last.version !== version(image)))
         last.inputs = undefined;
-      if (inputs) count(hwId, inputs, settings, since);
+      const isBack = settings?.useInputPinMemory === true && goesBack(last?.inputs, inputs, profile);
+      const waits = isBack && (held === undefined || goesBack(held, inputs, profile));
+      held = waits ? inputs : undefined;
+      if (inputs && !waits) count(hwId, inputs, settings, since);
       for (const alarm of ['tamper', 'supply'] as const)
         if (alarms[alarm] !== (last?.alarms[alarm] ?? false))
           addEvent({ kind: 'alarm', hwId, alarm, raised: alarms[alarm] });
-      last = { bootCount: bootCount(image), version: version(image), inputs, alarms };
+      last = {
+        bootCount: bootCount(image),
+        version: version(image),
+        inputs: waits ? last?.inputs : inputs,
+        alarms,
+      };
+      return !waits;
     },
     hasChanged: (image, by) =>
       last !== undefined &&
@@ -98,6 +112,19 @@ function inputReading(
   const levels = inputs && bitsAt(image, inputs);
   const counters = inputEdges ? bitsAt(image, inputEdges) : inputCounters && numbersAt(image, inputCounters);
   return levels && { levels, counters };
+}
+
+/** A counter did, or went on by more than a half of what it can: one that goes round does not say which. */
+function goesBack(
+  before: InputReading | undefined,
+  now: InputReading | undefined,
+  { inputEdges }: Profile,
+): boolean {
+  const most = inputEdges && 1 << (inputEdges.width - 1);
+  return (before?.counters ?? []).some((from, index) => {
+    const by = (now?.counters?.[index] ?? from) - from;
+    return most ? (by + 2 * most) % (2 * most) > most : by < 0;
+  });
 }
 
 /** By the counters of the device while its pin memory is in force (`remembers`), else from reading to reading. */
