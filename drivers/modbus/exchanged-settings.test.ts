@@ -13,7 +13,7 @@ import { DriverError } from '../contract/driver.ts';
 
 const WRITE = 16;
 /** Requests to either device, from when a write begins. */
-const MOMENTS = 14;
+const MOMENTS = 8;
 const wanted = (settingsVersion: number) => ({
   settingsVersion,
   settings: settingsWith({
