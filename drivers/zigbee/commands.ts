@@ -23,7 +23,7 @@ import type { Locks } from './locks.ts';
 import { mapNetwork, scanEnergies } from './map.ts';
 import { lost as lostOf, type Network } from './network.ts';
 import type { ZigbeeOptions } from './options.ts';
-import { KNOWN, type LockRadio, type ZclReply, type ZclRequest } from './radio.ts';
+import { KNOWN, type LockRadio, type Radio, type ZclReply, type ZclRequest } from './radio.ts';
 import type { Recovery } from './recovery.ts';
 import type { SharedAddresses } from './shared-addresses.ts';
 import type { Snapshots } from './snapshots.ts';
@@ -104,7 +104,7 @@ export function commandsOf(
     ...lockHandlers(gateway, sender.radio),
     ...networkHandlers(gateway),
     ...openLockUsers(exchanges),
-    ...openLockSettings(exchanges, locks),
+    ...openLockSettings(exchanges, locks, gateway.states),
     moveChannel: (data, _, signal) => move(valid(moveChannel, data, 'INVALID_COMMAND').channel, signal),
   };
   return {
@@ -131,7 +131,7 @@ export function commandsOf(
 function openSender(
   gateway: Gateway,
   yieldTo: (ieee: string) => void,
-): { radio: LockRadio; isHanging(): boolean } {
+): { radio: LockRadio & Pick<Radio, 'doubt'>; isHanging(): boolean } {
   const { context, network, locks, link, recovery, states, addresses } = gateway;
   let hanging = false;
   async function send(request: ZclRequest): Promise<ZclReply> {
@@ -176,6 +176,7 @@ function openSender(
     radio: {
       send,
       attribute: (...one) => network.radio().attribute(...one),
+      doubt: (...one) => network.radio().doubt(...one),
       meta: (ieee) => network.radio().meta(ieee),
       remember: (...one) => network.radio().remember(...one),
       rememberFirst: (...one) => network.radio().rememberFirst(...one),

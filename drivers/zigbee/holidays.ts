@@ -15,8 +15,12 @@ import { statusName } from './zcl-status.ts';
 
 const { set, get, clear } = SCHEDULES.holidays;
 
-/** Throws REFUSED. */
-export async function applyHolidays(wanted: Holiday[], exchanges: Exchanges): Promise<void> {
+/** `begun`: before the first frame after which the lock may have other ones than it has shown. Throws REFUSED. */
+export async function applyHolidays(
+  wanted: Holiday[],
+  exchanges: Exchanges,
+  begun: () => void,
+): Promise<void> {
   const { radio, lock } = exchanges;
   const { ieee, endpoint } = lock;
   const { holidays: limit } = limitsOf(lock, radio);
@@ -28,6 +32,7 @@ export async function applyHolidays(wanted: Holiday[], exchanges: Exchanges): Pr
   // From the first frame on the lock may have them, and has not shown them.
   if (wanted.length > 0) radio.rememberFirst(ieee, { holidays: wanted, holidaysUnshown: true });
   else radio.remember(ieee, { holidaysUnshown: true });
+  begun();
   await clearSchedules({ kind: 'holidays', limit }, wanted.length, exchanges);
   let isShown = true;
   for (const [id, one] of wanted.entries()) isShown = (await store(id, one, exchanges)) && isShown;

@@ -5,13 +5,13 @@
 import { type Clock, DriverError } from '../contract/driver.ts';
 import { HELD_FRAME_MS } from '../contract/zgate.ts';
 import { commanded, type Lock, type Locks } from './locks.ts';
-import { DOOR_LOCK, KNOWN, type LockRadio, type ZclReply, type ZclRequest } from './radio.ts';
+import { DOOR_LOCK, KNOWN, type LockRadio, type Radio, type ZclReply, type ZclRequest } from './radio.ts';
 
 /** A lock that sleeps fetches a frame within that time. */
 const STEP_MS = HELD_FRAME_MS;
 
 export interface LockExchangesOptions {
-  radio: LockRadio;
+  radio: LockRadio & Pick<Radio, 'doubt'>;
   clock: Clock;
   locks: Pick<Locks, 'find'>;
   /** Fires when the link ends. */

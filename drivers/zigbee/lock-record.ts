@@ -148,7 +148,7 @@ function optionsOf(
     ...(reported('lockState') !== undefined && { standOpen }),
     ...(needsPin !== undefined && { requiresPin: needsPin }),
     ...(Object.keys(users).length > 0 && { users }),
-    ...(Object.keys(settings).length > 0 && { settings }),
+    settings,
   };
 }
 

@@ -137,6 +137,8 @@ export interface Radio {
   addCluster(ieee: string): void;
   /** The last known value of an attribute, or undefined. */
   attribute(ieee: string, endpoint: number, cluster: string, name: string): unknown;
+  /** Of the door lock cluster: their last known values are so no more, and undefined until they are reported or read. */
+  doubt(ieee: string, endpoint: number, names: readonly string[]): void;
   /** What is kept with the device, plain data, and forgotten when it leaves, but for what is to be given back to it. */
   meta(ieee: string): Readonly<Record<string, unknown>>;
   /** On the disk now, or when it takes it. Never throws because of it. */

@@ -67,7 +67,8 @@ export async function standOpen(options: StandOpenOptions): Promise<StandingOpen
  */
 function known({ radio, ieee, endpoint }: StandOpenOptions): Attributes | undefined {
   const value = (name: string) => radio.attribute(ieee, endpoint, DOOR_LOCK, name);
-  if (value('lockState') === undefined) return undefined;
+  // The second: a lock without one, or one to which another is written (lock-settings.ts).
+  if (value('lockState') === undefined || value('autoRelockTime') === undefined) return undefined;
   const reported = Object.entries({ autoRelockTime, operatingMode, supportedOperatingModes }).flatMap(
     ([name, id]) => {
       const number = integer(value(name), 0, UINT32_LAST);

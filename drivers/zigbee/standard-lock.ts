@@ -151,15 +151,25 @@ export function limitsOf(
   return userLimitsOf((name) => radio.attribute(ieee, endpoint, DOOR_LOCK, name), radio.meta(ieee));
 }
 
+/** As the library names them. */
+export const SETTING_ATTRIBUTES = {
+  autoRelockSeconds: 'autoRelockTime',
+  soundVolume: 'soundVolume',
+  oneTouchLocking: 'enableOneTouchLocking',
+  wrongCodeLimit: 'wrongCodeEntryLimit',
+  wrongCodeLockoutSeconds: 'userCodeTemporaryDisableTime',
+} as const;
+
 /** Of what the lock reported. */
 export function settingsOf(attribute: (name: string) => unknown): LockSettings {
+  const reported = (name: keyof typeof SETTING_ATTRIBUTES) => attribute(SETTING_ATTRIBUTES[name]);
   const numbers = {
-    autoRelockSeconds: integer(attribute('autoRelockTime'), 0, UINT32_LAST),
-    soundVolume: integer(attribute('soundVolume'), 0, 0xfe),
-    wrongCodeLimit: integer(attribute('wrongCodeEntryLimit'), 0, 0xfe),
-    wrongCodeLockoutSeconds: integer(attribute('userCodeTemporaryDisableTime'), 0, 0xfe),
+    autoRelockSeconds: integer(reported('autoRelockSeconds'), 0, UINT32_LAST),
+    soundVolume: integer(reported('soundVolume'), 0, 0xfe),
+    wrongCodeLimit: integer(reported('wrongCodeLimit'), 0, 0xfe),
+    wrongCodeLockoutSeconds: integer(reported('wrongCodeLockoutSeconds'), 0, 0xfe),
   };
-  const oneTouch = attribute('enableOneTouchLocking');
+  const oneTouch = reported('oneTouchLocking');
   const oneTouchLocking = typeof oneTouch === 'boolean' ? Number(oneTouch) : integer(oneTouch, 0, 1);
   return {
     ...Object.fromEntries(Object.entries(numbers).filter(([, value]) => value !== undefined)),

@@ -1,6 +1,6 @@
 /**
- * Reads again what may have changed while this driver did not hear the lock: the bolt, the door, and the auto-relock time,
- * which somebody may set at the lock itself. A few frames at a time; an actuation of the same lock goes first.
+ * Reads again what may have changed while this driver did not hear the lock: the bolt, the door, and settings, which somebody may set
+ * at the lock itself. A few frames at a time; an actuation of the same lock goes first.
  */
 import type { DriverContext } from '../contract/driver.ts';
 import { HELD_FRAME_MS } from '../contract/zgate.ts';
@@ -9,8 +9,12 @@ import { KNOWN, type Radio } from './radio.ts';
 import type { SharedAddresses } from './shared-addresses.ts';
 import { DOOR_LOCK_ATTRIBUTE, readingOf } from './standard-lock.ts';
 
-const { lockState, doorState, autoRelockTime } = DOOR_LOCK_ATTRIBUTE;
-const ATTRIBUTES = [lockState, doorState, autoRelockTime];
+const { lockState, doorState, autoRelockTime, soundVolume } = DOOR_LOCK_ATTRIBUTE;
+const { oneTouchLocking, wrongCodeLimit, wrongCodeLockout } = DOOR_LOCK_ATTRIBUTE;
+const ATTRIBUTES = [
+  ...[lockState, doorState, autoRelockTime, soundVolume],
+  ...[oneTouchLocking, wrongCodeLimit, wrongCodeLockout],
+];
 /** The coordinator sends 16 frames at once; the rest is for people at doors. */
 const AT_ONCE_MAX = 2;
 /** Before a read that was not answered is sent again: at first, doubled each time, at most. */

@@ -22,6 +22,7 @@ import { Database } from 'zigbee-herdsman/dist/controller/database.js';
 import { Endpoint } from 'zigbee-herdsman/dist/controller/model/index.js';
 import { BackupUtils, Queue, Waitress } from 'zigbee-herdsman/dist/utils/index.js';
 import { type Clock, DriverError } from '../../contract/driver.ts';
+import { CLUSTER } from '../configure.ts';
 import { keptFile } from '../kept-files.ts';
 import { LOCK_CLUSTER, type Radio, type RadioEvent } from '../radio.ts';
 import type { BackupStore } from '../state-files.ts';
@@ -291,6 +292,11 @@ function radioOf(
     },
     attribute: (ieee, endpoint, cluster, name) =>
       endpointOf(ieee, endpoint).getClusterAttributeValue(cluster, name),
+    doubt(ieee, endpoint, names) {
+      const unknown = Object.fromEntries(names.map((name) => [name, undefined]));
+      endpointOf(ieee, endpoint).saveClusterAttributeKeyValue(CLUSTER.doorLock, unknown);
+      find(ieee).save();
+    },
     ...openDeviceMeta(find, coordinator, keptFile(options.databaseFile).unstored),
     // With `clearCache`: the library would take it back without asking.
     forget: (ieee) => controller.getDeviceByIeeeAddr(`0x${ieee}`)?.removeFromDatabase(true),

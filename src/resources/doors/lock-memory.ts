@@ -7,7 +7,7 @@ import type { DoorRow } from './table.ts';
 
 /** What users and settings of locks use of this slice. */
 export interface LockMemoryContext extends DoorContext {
-  locks: Pick<Locks, 'report'>;
+  locks: Pick<Locks, 'report' | 'doubtSettings'>;
   /** Of src/services/reconcile/reconcile.ts; `name` is for the log. */
   openReconciler(name: string, work: Work): Reconciler;
 }

@@ -141,3 +141,14 @@ it.each<[object, string]>([
 ])('are refused: %j', async (body, error) => {
   expect(errorOf(await put(body))).toEqual([400, error]);
 });
+
+it('are not what the lock has shown from the moment that they are sent, also when the daemon ends then', async () => {
+  const holidays = [{ start: 86_400, end: 172_800, mode: 'normal' as const }];
+  site.report(MAC, { settings: { soundVolume: 1, wrongCodeLimit: 3, holidays } });
+  await put({ holidays: [], soundVolume: 0 });
+  site.played.command = () => Promise.reject(new DriverError('LINK_LOST', 'the link is away'));
+  await expect(site.applySettings()).rejects.toMatchObject({ code: 'LINK_LOST' });
+  expect(await get()).toMatchObject({ state: 'waiting', reported: { ...NOTHING, wrongCodeLimit: 3 } });
+  const rows = site.database.prepare<[], { report: string }>('SELECT report FROM lock_report').all();
+  expect(rows.map(({ report }) => JSON.parse(report).settings)).toEqual([{ wrongCodeLimit: 3 }]);
+});

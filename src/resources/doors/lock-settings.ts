@@ -119,7 +119,7 @@ const isApplied = ({ mac }: DoorRow, kept: DoorSettingRow | undefined) =>
   !kept || (kept.applied === kept.wanted && kept.applied_mac === mac);
 
 function workOf(options: LockMemoryContext): LockMemoryWork {
-  const { database, table, audit, lockLinks } = options;
+  const { database, table, audit, lockLinks, locks } = options;
   const waits = (doorId: string): boolean => {
     const row = table.door.get(doorId);
     return row !== undefined && row.mac !== null && !isApplied(row, table.doorSetting.get(doorId));
@@ -139,6 +139,8 @@ function workOf(options: LockMemoryContext): LockMemoryWork {
           'the door stands open, or has to be locked: its settings are sent then',
         );
       const data: LockSettingsApply = { hwId: mac, settings: toSend(wantedIn(id, kept)) };
+      // Before it goes: no one can say what the lock has when the link or this process ends now.
+      await database.commit(() => locks.doubtSettings(row, Object.keys(data.settings)));
       const command = { kind: 'applyLockSettings', data: data as Plain, timeoutMs: TIMEOUT_MS };
       await lockLinks.command(addressOf(row), command, signal);
       await database.commit(() => {

@@ -59,6 +59,8 @@ export interface Locks {
   report(place: Place): LockReport | undefined;
   /** The lock acknowledged it: what it reported before is no longer so. */
   applied(place: Place, configVersion: number): void;
+  /** Inside a commit job: these settings are about to be written, so that what the lock has shown may be so no more. */
+  doubtSettings(place: Place, names: readonly string[]): void;
   /** A link reported the state of a subject. */
   take(linkId: string, report: StateReport): void;
   /** Whether nothing was heard of the lock since, nor its gateway lost. */
@@ -121,6 +123,16 @@ export function openLocks(options: LocksOptions): Locks {
       if (!report || place.mac === null || place.gateway_id === null) return;
       const state = { ...lock.state, report: { ...report, configVersion } } as KeptReport;
       reported.report(idOf(place.mac, place.gateway_id), lock.connected, state);
+    },
+    doubtSettings(place, names) {
+      const lock = find(place);
+      const { mac, gateway_id: gatewayId } = place;
+      if (!lock?.state?.report.settings || mac === null || gatewayId === null) return;
+      const { report } = lock.state;
+      const left = Object.entries(report.settings ?? {}).filter(([name]) => !names.includes(name));
+      const state = { ...lock.state, report: { ...report, settings: Object.fromEntries(left) } };
+      reported.report(idOf(mac, gatewayId), lock.connected, state);
+      options.table.setReport.run(gatewayId, mac, JSON.stringify(state.report));
     },
     take(linkId, { subject, state }) {
       const gatewayId = zgates.ofLink(linkId);

@@ -9,6 +9,7 @@ import type { Schedule } from '../../services/catalogue/schema.ts';
 import { doorEntry } from './live-events.ts';
 import { addressOf } from './lock-links.ts';
 import type { LockedDoor, LockMemoryContext, LockMemoryWork } from './lock-memory.ts';
+import type { Locks } from './locks.ts';
 import { accessOf } from './user-access.ts';
 import { changesOf, doorScheduleOf, doorUserOf, scheduleName, type UserChange } from './user-wanted.ts';
 
@@ -132,7 +133,7 @@ export function orderOf(
   row: LockedDoor,
   { userId, wanted }: UserChange,
   ofDoor: Schedule | undefined,
-  { vault, locks }: Pick<LockMemoryContext, 'vault' | 'locks'>,
+  { vault, locks }: Pick<LockMemoryContext, 'vault'> & { locks: Pick<Locks, 'report'> },
 ): UserApply | string {
   const empty = { hwId: row.mac, userId, isEnabled: false, pin: null, card: null };
   if (!wanted) return { ...empty, access: { kind: 'always' } };

@@ -212,7 +212,15 @@ function attributesOf(parts: Parts): Record<number, Attribute> {
     ...(plan.autoRelockSeconds !== null && {
       35: fieldOf(state, 'relockSeconds', TYPE.uint32, { isWritable: true, isReportable: true }),
     }),
-    36: fieldOf(settings, 'volume', TYPE.uint8, isWritable),
+    36: {
+      ...fieldOf(settings, 'volume', TYPE.uint8),
+      set(value) {
+        // Silent, low, high.
+        if (Number(value) > 2) return ZCL_STATUS.invalidValue;
+        settings.volume = Number(value);
+        return ZCL_STATUS.success;
+      },
+    },
     37: {
       type: TYPE.enum8,
       isReportable: true,
