@@ -37,6 +37,13 @@ export const HELD_FRAME_MS = 8_000;
 export const HELD_AT_MOST_MS = 35_000;
 
 const text = z.string().max(128);
+/** Of the network of another gateway that a coordinator carries: PAN id and extended PAN id, in hex. */
+const NETWORK_NAME = '[0-9a-f]{4}-[0-9a-f]{16}';
+export const networkName = z.string().regex(new RegExp(`^${NETWORK_NAME}$`));
+const CARRIED = new RegExp(`^the coordinator carries the network (${NETWORK_NAME}) `);
+/** The network that a link which is down for this reason has found on its coordinator, and leaves there; undefined: none. */
+export const carriedNetwork = (reason: string) => CARRIED.exec(reason)?.[1];
+
 export const ieeeAddress = z.string().regex(/^[0-9a-f]{16}$/);
 
 /** ASCII digits, as a lock takes them over the radio. A secret: never logged, never in an error. */

@@ -56,7 +56,10 @@ export const openZigbee: OpenDriver = async (given, context, signal) => {
   holder = context.linkId;
   try {
     const earlier = knownAtClose.get(given as object) ?? options;
-    const gateway = await openGateway({ ...options, ...earlier }, context, signal);
+    const { askedUntil } = options;
+    const isOver = askedUntil !== null && context.clock.now() >= askedUntil;
+    const asked = isOver ? { restore: false, withoutKeys: false, newNetwork: null } : {};
+    const gateway = await openGateway({ ...options, ...earlier, ...asked }, context, signal);
     return {
       ...gateway,
       async [Symbol.asyncDispose]() {

@@ -12,6 +12,7 @@ import {
   snapshotOf,
   unlockOf,
 } from '../../test/drivers/zigbee/gateway.ts';
+import { carriedNetwork } from '../contract/zgate.ts';
 import { zigbeeLinkOptions } from './options.ts';
 
 const unlock = unlockOf(LOCK);
@@ -68,12 +69,19 @@ it('forms no network over another one for a gateway that has none, until it is a
   const site = await simulated({ adapter: 'ember' });
   await (await opened(site)).close();
   const network = { ...NETWORK, panId: NETWORK.panId - 1, networkKey: 'ffeeddccbbaa99887766554433221100' };
-  await expect(opened(site, { network })).rejects.toMatchObject({
+  const refused = {
     code: 'REFUSED',
     message: expect.stringContaining('gatehouse zgate restore --new-network'),
-  });
+  };
+  const why = await opened(site, { network }).catch(String);
+  const newNetwork = carriedNetwork(`${why}`.replace('DriverError: ', '')) ?? '';
+  expect(newNetwork).toMatch(/^1a62-[0-9a-f]{16}$/);
+  // Asked for that of another coordinator, or too long ago.
+  const ofOther = { network, newNetwork: `0000-${NETWORK.extPanId}` };
+  await expect(opened(site, ofOther)).rejects.toMatchObject(refused);
+  await expect(opened(site, { network, newNetwork, askedUntil: Date.now() })).rejects.toMatchObject(refused);
   expect((await site.stats()).stick).toMatchObject({ panId: NETWORK.panId });
-  await opened(site, { network, newNetwork: true });
+  await opened(site, { network, newNetwork });
   expect((await site.stats()).stick).toMatchObject({ panId: network.panId });
 }, 60_000);
 

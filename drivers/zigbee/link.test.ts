@@ -17,7 +17,7 @@ import {
 import { MAKE } from '../../test/simulators/zigbee/make.ts';
 import { shortenTimeouts } from '../../test/simulators/zigbee/short-pauses.ts';
 import type { Clock, DriverError } from '../contract/driver.ts';
-import { snapshot } from '../contract/zgate.ts';
+import { carriedNetwork, snapshot } from '../contract/zgate.ts';
 
 /** Probes at once, where the driver would wait for a quarter of a minute. */
 const impatient: Clock = {
@@ -133,15 +133,22 @@ it('forms no network over another one for a gateway that has none, until it is a
   const site = await simulated({});
   await (await opened(site)).close();
   const other = { ...NETWORK, panId: NETWORK.panId - 1, networkKey: 'ffeeddccbbaa99887766554433221100' };
-  await expect(opened(site, { network: other })).rejects.toMatchObject({
+  const refused = {
     code: 'REFUSED',
     message: expect.stringContaining('gatehouse zgate restore --new-network'),
-  });
+  };
+  const open = (options: object) => opened(site, { network: other, ...options });
+  const why = await open({}).catch(String);
+  const newNetwork = carriedNetwork(`${why}`.replace('DriverError: ', '')) ?? '';
+  expect(newNetwork).toMatch(/^1a62-[0-9a-f]{16}$/);
+  // Asked for that of another coordinator, or too long ago.
+  await expect(open({ newNetwork: `0000-${NETWORK.extPanId}` })).rejects.toMatchObject(refused);
+  await expect(open({ newNetwork, askedUntil: Date.now() })).rejects.toMatchObject(refused);
   const before = (await site.stats()).stick;
   expect(before).toMatchObject({ panId: NETWORK.panId, channel: 15 });
   // Its own gateway has lost its files.
   await (await opened(site)).close();
-  await opened(site, { network: other, newNetwork: true });
+  await open({ newNetwork, askedUntil: Date.now() + 60_000 });
   expect((await site.stats()).stick).toMatchObject({ panId: other.panId });
 }, 60_000);
 

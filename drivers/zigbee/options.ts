@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { PORTS, portIn } from '../contract/port-number.ts';
 import { channel } from '../contract/settings.ts';
-import { archive, ieeeAddress } from '../contract/zgate.ts';
+import { archive, ieeeAddress, networkName } from '../contract/zgate.ts';
 
 /** Locks of one gateway that are known by name: more than a coordinator takes. */
 const KNOWN_MAX = 1_024;
@@ -75,8 +75,10 @@ export const zigbeeOptions = zigbeeLinkOptions.extend({
   restore: z.boolean(),
   /** A snapshot of a coordinator of the other make is put there without the link keys of its locks. Only ever because a person asked. */
   withoutKeys: z.boolean().default(false),
-  /** Forms a network also on a coordinator that carries another one. Only ever because a person asked. */
-  newNetwork: z.boolean().default(false),
+  /** Forms a network also on a coordinator that carries this one of another gateway. Only ever because a person asked. */
+  newNetwork: networkName.nullable().default(null),
+  /** Nothing of what a person asked for is done from then on, epoch milliseconds; null: nothing was asked. */
+  askedUntil: z.int().nullable().default(null),
   /** Locks that doors are bound to: a network without them is not theirs. */
   knownLocks: z.array(ieeeAddress).max(KNOWN_MAX),
   /** When locks were last heard of, epoch milliseconds; what the driver keeps itself may be older. */

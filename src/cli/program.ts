@@ -317,6 +317,12 @@ function addZgate(parent: Command, { example, addressed, atDaemon, here }: Kit):
           'form a new network in place of that of another gateway, of which the coordinator carries one',
         ).conflicts(['snapshot', 'withoutKeys']),
       )
+      .addOption(
+        new Option(
+          '--withdraw',
+          'end an order that was given before, and has not been carried out',
+        ).conflicts(['snapshot', 'withoutKeys', 'newNetwork']),
+      )
       .option(...YES_OPTION)
       .option(...JSON_OPTION)
       .action(atDaemon(async () => (await import('./zgate.ts')).restoreZgate)),

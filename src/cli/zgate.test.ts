@@ -46,6 +46,13 @@ it('says what a new network costs', async () => {
   expect(sent).toEqual([{ path: `/local/zgate/${ID}/restore`, body: { newNetwork: true } }]);
 });
 
+it('withdraws what was ordered, without asking', async () => {
+  const { client, sent, shell } = openGateway();
+  await restoreZgate(ID, { withdraw: true }, client, shell);
+  expect(sent).toEqual([{ path: `/local/zgate/${ID}/restore`, body: undefined }]);
+  expect(shell.written.stdout).toBe('Nothing was wanted.\n');
+});
+
 it('says where to look when there is no such gateway', async () => {
   const { client, shell } = openGateway();
   await expect(restoreZgate('First floor', { yes: true }, client, shell)).rejects.toThrow(

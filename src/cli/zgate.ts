@@ -1,5 +1,9 @@
 /** `gatehouse zgate`: the networks of Zigbee gateways, as they were, and back. */
-import type { ZigbeeRestored, ZigbeeSnapshots } from '../resources/zgates/local-operations.ts';
+import type {
+  ZigbeeRestored,
+  ZigbeeRestoreWithdrawn,
+  ZigbeeSnapshots,
+} from '../resources/zgates/local-operations.ts';
 import type { Client } from './client.ts';
 import { askFirst, CommandFailed, printJson, type Shell, table } from './shell.ts';
 
@@ -27,6 +31,7 @@ export interface RestoreOptions {
   snapshot?: number;
   withoutKeys?: boolean;
   newNetwork?: boolean;
+  withdraw?: boolean;
   yes?: boolean;
   json?: boolean;
 }
@@ -40,16 +45,24 @@ const NEW_NETWORK =
 /** Asks first: with a wrong network the gateway loses every lock. */
 export async function restoreZgate(
   deviceId: string,
-  { snapshot, withoutKeys = false, newNetwork = false, yes = false, json = false }: RestoreOptions,
+  options: RestoreOptions,
   client: Client,
   shell: Shell,
 ): Promise<void> {
+  const { snapshot, withoutKeys = false, newNetwork = false, yes = false, json = false } = options;
   const { items } = await client.call<ZigbeeSnapshots>('GET', '/local/zgates');
   const gateway = items.find((one) => one.deviceId === deviceId.toLowerCase());
   if (!gateway)
     throw new CommandFailed(
       `There is no Zigbee gateway ${deviceId}: gatehouse zgate list shows those there are.`,
     );
+  const path = `/local/zgate/${encodeURIComponent(deviceId)}/restore`;
+  if (options.withdraw) {
+    const answer = await client.call<ZigbeeRestoreWithdrawn>('DELETE', path);
+    if (json) return printJson(shell, answer);
+    const said = answer.withdrawn ? 'Nothing is put on the coordinator any more.' : 'Nothing was wanted.';
+    return void shell.stdout.write(`${said}\n`);
+  }
   const which = newNetwork
     ? 'a new network'
     : snapshot === undefined
@@ -62,7 +75,6 @@ export async function restoreZgate(
     ...(withoutKeys && { withoutKeys }),
     ...(newNetwork && { newNetwork }),
   };
-  const path = `/local/zgate/${encodeURIComponent(deviceId)}/restore`;
   const restored = await client.call<ZigbeeRestored>('POST', path, body);
   if (json) return printJson(shell, restored);
   const { snapshot: number, takenAt, locks } = restored;

@@ -5,11 +5,12 @@
 import { DriverError } from '../../contract/driver.ts';
 import {
   ANOTHER_COORDINATOR,
-  CARRIES_ANOTHER,
+  carriesAnother,
   keysNotTaken,
   NO_KEYS,
   NOT_OF_THIS_NETWORK,
   NOT_ON_NETWORK,
+  networkNameOf,
   type Permitted,
 } from './strategy.ts';
 
@@ -61,6 +62,9 @@ export interface Versioned {
 interface Ezsp {
   ezspNetworkInit(init: object): Promise<number>;
   ezspLeaveNetwork(): Promise<number>;
+  ezspGetNetworkParameters(): Promise<
+    [status: number, type: number, network: { panId: number; extendedPanId: readonly number[] }]
+  >;
   ezspClearKeyTable(): Promise<number>;
   ezspGetConfigurationValue(id: number): Promise<[status: number, value: number]>;
   ezspSetAPSFrameCounter(counter: number): Promise<number>;
@@ -74,14 +78,11 @@ interface Ezsp {
 export function guardEmberStart(adapter: EmberStart, ezsp: Versioned): (permitted: Permitted) => void {
   const { initTrustCenter, importLinkKeys, formNetwork } = adapter;
   guardVersion(ezsp);
-  let permitted: Permitted = { mayForm: false, mayFormOver: false, mayRestore: false, withoutKeys: false };
+  let permitted: Permitted = { mayForm: false, mayFormOver: null, mayRestore: false, withoutKeys: false };
 
   adapter.initTrustCenter = async function (this: EmberStart) {
     if (permitted.mayRestore) await readyToRestore(this);
-    else if (!(permitted.mayForm && permitted.mayFormOver)) {
-      const reason = permitted.mayForm ? CARRIES_ANOTHER : NOT_ON_NETWORK;
-      this.ezsp.ezspLeaveNetwork = () => Promise.reject(refused(reason));
-    }
+    else guardLeaving(this.ezsp, permitted);
     return initTrustCenter.call(this);
   };
   // Before it forms the network of the backup.
@@ -99,6 +100,20 @@ export function guardEmberStart(adapter: EmberStart, ezsp: Versioned): (permitte
   };
   return (next) => {
     permitted = next;
+  };
+}
+
+/** It leaves no network but the one that it may form another one over. */
+function guardLeaving(ezsp: Ezsp, { mayForm, mayFormOver }: Permitted): void {
+  const leave = ezsp.ezspLeaveNetwork;
+  ezsp.ezspLeaveNetwork = async () => {
+    if (!mayForm) throw refused(NOT_ON_NETWORK);
+    const [status, , { panId, extendedPanId }] = await ezsp.ezspGetNetworkParameters();
+    if (status !== STATUS_OK)
+      throw new DriverError('LINK_LOST', 'the coordinator does not say which network it is on');
+    const other = networkNameOf(panId, extendedPanId);
+    if (other !== mayFormOver) throw refused(carriesAnother(other));
+    return leave.call(ezsp);
   };
 }
 

@@ -66,7 +66,7 @@ export interface RadioOptions {
   stateDirectory: string;
   /** What the library may do to a coordinator that is not on the network of the options. */
   mayForm: boolean;
-  mayFormOver: boolean;
+  mayFormOver: string | null;
   mayRestore: boolean;
   /** Of a backup of a coordinator of the other make, the link keys of locks are left out. */
   withoutKeys: boolean;

@@ -30,8 +30,11 @@ export const NOT_OF_THIS_NETWORK =
   'the snapshot is not of the network of this gateway: choose another one with `gatehouse zgate restore --snapshot`';
 export const NOT_ON_NETWORK =
   'the coordinator is not on the network of this gateway, and its locks would be lost on a new one: connect the coordinator that was here, or put the network on this one with `gatehouse zgate restore`';
-export const CARRIES_ANOTHER =
-  'the coordinator carries a network that is not of this gateway, which has none yet, and the locks of that network would be lost: correct the deviceId of the gateway or the port of its link in the configuration, connect another coordinator, or give this one up for a new network with `gatehouse zgate restore --new-network`';
+/** In the words of carriedNetwork (drivers/contract/zgate.ts). */
+export const carriesAnother = (name: string) =>
+  `the coordinator carries the network ${name} that is not of this gateway, which has none yet, and the locks of that network would be lost: correct the deviceId of the gateway or the port of its link in the configuration, connect another coordinator, or give this one up for a new network with \`gatehouse zgate restore --new-network\``;
+export const networkNameOf = (panId: number, extPanId: Uint8Array | readonly number[]) =>
+  `${panId.toString(16).padStart(4, '0')}-${Buffer.from(extPanId).toString('hex')}`;
 export const ANOTHER_COORDINATOR =
   'another coordinator is connected than before: connect the one that was here, or put the network on this one with `gatehouse zgate restore`';
 
@@ -48,8 +51,8 @@ const EMBER_KEYS =
 
 export interface Permitted {
   mayForm: boolean;
-  /** Only ever because a person asked: also where the coordinator carries a network of another gateway. */
-  mayFormOver: boolean;
+  /** Only ever because a person asked: also where the coordinator carries this network of another gateway. */
+  mayFormOver: string | null;
   /** Only ever because a person asked: the snapshot goes on whatever is there. */
   mayRestore: boolean;
   withoutKeys: boolean;
@@ -59,7 +62,7 @@ export interface Permitted {
 export function guardStrategy(prototypeOfManager: object): (permitted: Permitted) => void {
   const manager = prototypeOfManager as Manager;
   const { determineStrategy } = manager;
-  let permitted: Permitted = { mayForm: false, mayFormOver: false, mayRestore: false, withoutKeys: false };
+  let permitted: Permitted = { mayForm: false, mayFormOver: null, mayRestore: false, withoutKeys: false };
   // The library would rather found a new network than fail; the locks of the old one are then lost.
   manager.determineStrategy = async function (this: Manager) {
     if (this.options.version === Z_STACK_12)
@@ -79,12 +82,9 @@ export function guardStrategy(prototypeOfManager: object): (permitted: Permitted
       throw new DriverError('REFUSED', NOT_OF_THIS_NETWORK);
     if (strategy === 'startCommissioning' && !permitted.mayForm)
       throw new DriverError('REFUSED', NOT_ON_NETWORK);
-    if (
-      strategy === 'startCommissioning' &&
-      !permitted.mayFormOver &&
-      carriesOther(nib(), this.nwkOptions.panId)
-    )
-      throw new DriverError('REFUSED', CARRIES_ANOTHER);
+    const other = otherNetwork(nib(), this.nwkOptions.panId);
+    if (strategy === 'startCommissioning' && other !== undefined && other !== permitted.mayFormOver)
+      throw new DriverError('REFUSED', carriesAnother(other));
     if (strategy === 'restoreBackup' && !permitted.mayRestore)
       throw new DriverError('REFUSED', ANOTHER_COORDINATOR);
     return strategy;
@@ -97,6 +97,7 @@ export function guardStrategy(prototypeOfManager: object): (permitted: Permitted
 /** The network information base, among the items of the memory of Z-Stack. */
 const NIB = 0x21;
 const PAN_ID_LAST = 0xff_fd;
+const EXT_PAN_ID_BYTES = 8;
 
 /** Returns what was read of it last. */
 function followNib({ nv }: Manager): () => unknown {
@@ -111,12 +112,13 @@ function followNib({ nv }: Manager): () => unknown {
 }
 
 /**
- * Whatever has formed it: a coordinator that never had one has no item, or one without a PAN id and a channel. One that was cut
+ * Undefined: it carries none. Whatever has formed it: a coordinator that never had one has no item, or one without a PAN id and a channel. One that was cut
  * short while it formed our own has that of ours.
  */
-function carriesOther(nib: unknown, ownPanId: number): boolean {
+function otherNetwork(nib: unknown, ownPanId: number): string | undefined {
   const panId = integer(field(nib, 'nwkPanId'), 0, PAN_ID_LAST);
-  return (
-    panId !== undefined && panId !== ownPanId && channel.safeParse(field(nib, 'nwkLogicalChannel')).success
-  );
+  if (panId === undefined || panId === ownPanId) return undefined;
+  if (!channel.safeParse(field(nib, 'nwkLogicalChannel')).success) return undefined;
+  const extPanId = field(nib, 'extendedPANID');
+  return networkNameOf(panId, extPanId instanceof Uint8Array ? extPanId : Buffer.alloc(EXT_PAN_ID_BYTES));
 }

@@ -61,6 +61,11 @@ const restoreResult = z
   .openapi('ZigbeeRestored');
 export type ZigbeeRestored = z.infer<typeof restoreResult>;
 
+const withdrawResult = z
+  .object({ deviceId: z.guid(), withdrawn: z.boolean() })
+  .openapi('ZigbeeRestoreWithdrawn');
+export type ZigbeeRestoreWithdrawn = z.infer<typeof withdrawResult>;
+
 export function zgateLocalOperations(zgates: Zgates): Operation[] {
   const common = { tag: 'Local', access: 'local' } as const;
   return [
@@ -80,13 +85,27 @@ export function zgateLocalOperations(zgates: Zgates): Operation[] {
       path: '/local/zgate/{deviceId}/restore',
       summary: 'Put the network of a snapshot on the coordinator of a gateway',
       description:
-        'Its link starts again with the snapshot, which takes the place of what the coordinator and the driver have; until it is up the wish stands, also across restarts.',
+        'Its link starts again with the snapshot, which takes the place of what the coordinator and the driver have. Until it is up the order stands, also across restarts, for 15 minutes at most, and no longer than the gateway is in the configuration. An order for a new network is for the network that the coordinator carries now.',
       params: z.object({ deviceId }),
       body: restoreBody,
       result: restoreResult,
-      errors: ['NOT_FOUND', 'ALREADY_EXISTS'],
+      errors: ['NOT_FOUND', 'ALREADY_EXISTS', 'DEVICE_OFFLINE'],
       handler: async ({ params, body, principal, correlationId }) => ({
         body: await zgates.restore(params.deviceId, body, { principal, correlationId }),
+      }),
+    }),
+    operation({
+      ...common,
+      id: 'withdrawZigbeeRestore',
+      method: 'delete',
+      path: '/local/zgate/{deviceId}/restore',
+      summary: 'Withdraw what is to be put on the coordinator of a gateway',
+      description: 'Its link starts again without. `withdrawn` false: nothing was wanted.',
+      params: z.object({ deviceId }),
+      result: withdrawResult,
+      errors: ['NOT_FOUND'],
+      handler: async ({ params, principal, correlationId }) => ({
+        body: await zgates.withdrawRestore(params.deviceId, { principal, correlationId }),
       }),
     }),
   ];

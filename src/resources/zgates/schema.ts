@@ -114,6 +114,20 @@ export const zgateState = z
     inForce: z.boolean().openapi({ description: 'The network is where allowedChannels wants it' }),
     failure: failure.nullable().openapi({ description: 'Why the last attempt to apply them failed' }),
     nextAttempt: dateTime.nullable(),
+    restore: z
+      .object({
+        snapshot: z.int().nullable().openapi({ description: 'Null: a new network' }),
+        newNetwork: z
+          .string()
+          .nullable()
+          .openapi({ description: 'The network that the coordinator carried when it was asked for' }),
+        until: dateTime,
+      })
+      .nullable()
+      .openapi({
+        description:
+          'What somebody wants on the coordinator; until its link is up, and no longer than `until`',
+      }),
     move: neededMove
       .nullable()
       .openapi({ description: 'allowedChannels exclude the present channel: the network has to move' }),

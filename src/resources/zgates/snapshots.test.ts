@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { A, B, openTestbed } from '../../../test/resources/zgates/testbed.ts';
-import { LOCAL_ADMINISTRATOR } from '../../platform/principal.ts';
+import { LOCAL_ADMINISTRATOR, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 
 const CALLER = { principal: LOCAL_ADMINISTRATOR, correlationId: 'test' };
 const HW_ID = '00124b0001020304';
@@ -118,24 +118,6 @@ describe('snapshots of a network', () => {
     expect(again.restarts).toEqual(['zb-1']);
   });
 
-  it('are not needed for a new network on a used coordinator, which stands until the link is up', async () => {
-    const bed = await openTestbed();
-    expect(start(bed).newNetwork).toBe(false);
-    const answer = await bed.zgates.restore(A, { newNetwork: true }, CALLER);
-    expect(answer).toEqual({ deviceId: A, snapshot: null, takenAt: null, locks: 0 });
-    expect(bed.audits.at(-1)).toMatchObject({ outcome: 'accepted', detail: { newNetwork: true } });
-    const again = await openTestbed({ database: bed.database });
-    expect(start(again)).toMatchObject({ newNetwork: true, restore: false, snapshot: null });
-    again.zgates.link('zb-1', true);
-    await expect.poll(() => again.restarts).toEqual(['zb-1']);
-    expect(again.audits).toMatchObject([{ outcome: 'done', detail: { newNetwork: true } }]);
-    expect(start(again).newNetwork).toBe(false);
-    await emit(again, 'a');
-    await expect(again.zgates.restore(A, { newNetwork: true }, CALLER)).rejects.toMatchObject({
-      code: 'ALREADY_EXISTS',
-    });
-  });
-
   it('that are to be restored outlive twenty newer ones', async () => {
     const bed = await openTestbed();
     await emit(bed, 'first');
@@ -166,5 +148,88 @@ describe('snapshots of a network', () => {
     await expect(bed.zgates.restore(A, { snapshot: 9 }, CALLER)).rejects.toMatchObject({ code: 'NOT_FOUND' });
     await expect(bed.zgates.restore(B, { snapshot: 1 }, CALLER)).rejects.toMatchObject({ code: 'NOT_FOUND' });
     expect(bed.restarts).toEqual([]);
+  });
+});
+
+describe('what somebody wants on a coordinator', () => {
+  const OTHER = '95af-0eded6c885830d49';
+  const FOREIGN = `the coordinator carries the network ${OTHER} that is not of this gateway`;
+  const ACTION = { action: 'zgate.restore', object: `zgate/${A}` };
+  const NOTHING = { newNetwork: null, restore: false, snapshot: null, askedUntil: null };
+  /** A gateway without a network, with the coordinator of another one. */
+  async function openForeign(more: Parameters<typeof openTestbed>[0] = {}) {
+    const bed = await openTestbed(more);
+    Object.assign(bed.played, { linkUp: false, linkError: FOREIGN });
+    return bed;
+  }
+  const order = ({ zgates }: Testbed) => zgates.restore(A, { newNetwork: true }, CALLER);
+  const shown = ({ zgates }: Testbed) => zgates.state(A).restore;
+
+  it('is a new network in the place of the one that is there, until the link is up', async () => {
+    const bed = await openForeign();
+    expect([start(bed), shown(bed)]).toMatchObject([NOTHING, null]);
+    expect(await order(bed)).toEqual({ deviceId: A, snapshot: null, takenAt: null, locks: 0 });
+    const detail = { newNetwork: true, over: OTHER };
+    expect(bed.audits.at(-1)).toMatchObject({ ...ACTION, outcome: 'accepted', detail });
+    const again = await openForeign({ database: bed.database });
+    expect(start(again)).toMatchObject({ newNetwork: OTHER, restore: false, snapshot: null });
+    const until = '2026-01-01T00:15:00.000Z';
+    expect(start(again).askedUntil).toBe(Date.parse(until));
+    expect(shown(again)).toEqual({ snapshot: null, newNetwork: OTHER, until });
+    again.played.linkUp = true;
+    again.zgates.link('zb-1', true);
+    await expect.poll(() => again.restarts).toEqual(['zb-1']);
+    expect(again.audits).toMatchObject([{ outcome: 'done', detail: { newNetwork: true } }]);
+    expect([start(again), shown(again)]).toMatchObject([NOTHING, null]);
+    await expect(order(again)).rejects.toMatchObject({ code: 'ALREADY_EXISTS' });
+    again.played.linkUp = false;
+    await emit(again, 'a');
+    await expect(order(again)).rejects.toMatchObject({ code: 'ALREADY_EXISTS' });
+  });
+
+  it('is no new network where no coordinator has one to be given up', async () => {
+    const bed = await openTestbed();
+    bed.played.linkUp = false;
+    await expect(order(bed)).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+    expect([start(bed), bed.restarts]).toMatchObject([NOTHING, []]);
+  });
+
+  it.each(['a new network', 'a snapshot'])('is %s for a quarter of an hour', async (what) => {
+    const bed = await openForeign();
+    if (what === 'a snapshot') await emit(bed, 'a');
+    await (what === 'a snapshot' ? bed.zgates.restore(A, {}, CALLER) : order(bed));
+    await bed.clock.advance(15 * 60_000 - 1);
+    expect(shown(bed)).not.toBeNull();
+    await bed.clock.advance(1);
+    expect(shown(bed)).toBeNull();
+    expect(start(bed)).toMatchObject({ newNetwork: null, restore: false, askedUntil: null });
+    bed.zgates.link('zb-1', true);
+    await bed.database.commit(() => undefined);
+    expect([bed.restarts, bed.audits.length]).toEqual([['zb-1'], 1]);
+  });
+
+  it('ends with the gateway', async () => {
+    const bed = await openForeign();
+    await order(bed);
+    await bed.zgates.declare([]);
+    const outcome = { ...ACTION, outcome: 'withdrawn', principal: SYSTEM_PRINCIPAL };
+    expect(bed.audits.at(-1)).toMatchObject(outcome);
+    await bed.zgates.declare([{ deviceId: A, link: 'zb-2', networkId: B }]);
+    expect([start(bed), shown(bed)]).toMatchObject([NOTHING, null]);
+    // Also while the daemon does not run.
+    await bed.zgates.declare([{ deviceId: A, link: 'zb-1', networkId: B }]);
+    await order(bed);
+    await openForeign({ database: bed.database, declared: [] });
+    expect(start(await openForeign({ database: bed.database }))).toMatchObject(NOTHING);
+  });
+
+  it('can be withdrawn', async () => {
+    const bed = await openForeign();
+    expect(await bed.zgates.withdrawRestore(A, CALLER)).toEqual({ deviceId: A, withdrawn: false });
+    await order(bed);
+    expect(await bed.zgates.withdrawRestore(A, CALLER)).toEqual({ deviceId: A, withdrawn: true });
+    expect([start(bed), shown(bed), bed.restarts]).toMatchObject([NOTHING, null, ['zb-1', 'zb-1']]);
+    expect(bed.audits.at(-1)).toMatchObject({ ...ACTION, outcome: 'withdrawn' });
+    await expect(bed.zgates.withdrawRestore(B, CALLER)).rejects.toMatchObject({ code: 'NOT_FOUND' });
   });
 });

@@ -5,16 +5,20 @@
 import { randomBytes, randomInt, randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { DriverEvent } from '../../../drivers/contract/driver.ts';
-import { snapshot } from '../../../drivers/contract/zgate.ts';
+import { carriedNetwork, snapshot } from '../../../drivers/contract/zgate.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { type Caller, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import type { ZgateContext } from './context.ts';
-import { existing, type SnapshotRow } from './table.ts';
+import { linkOf } from './reach.ts';
+import type { ZgateState } from './schema.ts';
+import { existing, type SnapshotRow, type ZgateRow } from './table.ts';
 
 /** One an hour, and one for each lock that joins or leaves: a day, or an evening of commissioning. */
 const SNAPSHOTS_KEPT = 20;
 /** In the place of the number of a snapshot, which begin with 1: a new network goes on the coordinator. */
 const NEW_NETWORK = 0;
+/** So long an order stands: whoever gave it stands at the coordinator. */
+const ORDER_MS = 15 * 60_000;
 /** IEEE 802.15.4: 0xffff is a broadcast; Zigbee specification R22, 3.6.1.3: 0xfffe is none. */
 const PAN_ID_MAX = 0xff_fd;
 const KEY_BYTES = 16;
@@ -50,20 +54,28 @@ export interface Restored {
   locks: number;
 }
 
-export interface Snapshots {
-  /** For gateways that have none yet. */
-  drawSecrets(declared: ZgateContext['declared']): Promise<void>;
+export interface Orders {
+  /** What is to be put on the coordinator; null: nothing. */
+  wanted(deviceId: string): ZgateState['restore'];
+  /** The network of a snapshot, the newest by default, goes to the coordinator that is there now. */
+  restore(deviceId: string, wanted: RestoreWanted, caller: Caller): Promise<Restored>;
+  /** Throws NOT_FOUND. */
+  withdrawRestore(deviceId: string, caller: Caller): Promise<{ deviceId: string; withdrawn: boolean }>;
+}
+
+export interface Snapshots extends Orders {
+  /** Draws secrets for gateways that have none yet, and ends the orders of those that are declared no more. */
+  declare(declared: ZgateContext['declared']): Promise<void>;
   /** For the options of its link. */
   startOf(deviceId: string): {
     network: NetworkSecrets;
     snapshot: Uint8Array | null;
     restore: boolean;
     withoutKeys: boolean;
-    newNetwork: boolean;
+    newNetwork: string | null;
+    askedUntil: number | null;
   };
   list(deviceId: string): Snapshot[];
-  /** The network of a snapshot, the newest by default, goes to the coordinator that is there now. */
-  restore(deviceId: string, wanted: RestoreWanted, caller: Caller): Promise<Restored>;
   /** The link is up: what was to be restored is. It starts once more, or it would restore again when it breaks. */
   linkUp(linkId: string): Promise<void>;
   /** Resolves when it is durable: true, or false when it is none of ours. */
@@ -71,8 +83,8 @@ export interface Snapshots {
 }
 
 export async function openSnapshots(options: ZgateContext): Promise<Snapshots> {
-  const { database, table, audit, clock, log, vault } = options;
-  await drawSecrets(options, options.declared);
+  const { database, table, clock, log, vault } = options;
+  await declare(options, options.declared);
 
   function secretsOf(deviceId: string): NetworkSecrets {
     const row = table.network.get(deviceId);
@@ -80,27 +92,22 @@ export async function openSnapshots(options: ZgateContext): Promise<Snapshots> {
     return secretsSchema.parse(JSON.parse(vault.open(row.sealed, secretsContext(deviceId)).toString()));
   }
 
-  function note(
-    deviceId: string,
-    { principal, correlationId }: Caller,
-    outcome: string,
-    detail: object,
-  ): void {
-    const entry = { action: 'zgate.restore', object: `zgate/${deviceId}`, outcome, detail: { ...detail } };
-    audit.record({ ...entry, principal, correlationId });
-  }
-
   return {
-    drawSecrets: (declared) => drawSecrets(options, declared),
+    ...openOrders(options),
+    declare: (declared) => declare(options, declared),
 
     startOf(deviceId) {
       const network = secretsOf(deviceId);
-      const row = table.network.get(deviceId);
-      const wanted = row?.restore_seq ?? null;
-      const archive = readable(options, deviceId, wanted ?? undefined)?.archive ?? null;
-      const withoutKeys = row?.restore_without_keys === 1;
-      const restore = wanted !== null && archive !== null;
-      return { network, snapshot: archive, restore, withoutKeys, newNetwork: wanted === NEW_NETWORK };
+      const order = orderOf(options, deviceId);
+      const archive = readable(options, deviceId, order?.number)?.archive ?? null;
+      return {
+        network,
+        snapshot: archive,
+        restore: order !== undefined && archive !== null,
+        withoutKeys: order?.withoutKeys ?? false,
+        newNetwork: order?.newNetwork ?? null,
+        askedUntil: order?.until ?? null,
+      };
     },
 
     list: (deviceId) =>
@@ -113,29 +120,22 @@ export async function openSnapshots(options: ZgateContext): Promise<Snapshots> {
         bytes,
       })),
 
-    async restore(deviceId, { snapshot: number, withoutKeys = false, newNetwork = false }, caller) {
-      const { link } = existing(table, deviceId);
-      const one = newNetwork ? noneOf(options, deviceId) : chosen(options, deviceId, number);
-      await database.commit(() => {
-        table.setRestore.run(one?.seq ?? NEW_NETWORK, withoutKeys ? 1 : 0, deviceId);
-        const of = one ? { snapshot: one.seq, locks: one.locks } : { newNetwork };
-        note(deviceId, caller, 'accepted', { ...of, ...(withoutKeys && { withoutKeys }) });
-      });
-      options.field.restart(link);
-      const takenAt = one ? new Date(one.taken_at).toISOString() : null;
-      return { deviceId, snapshot: one?.seq ?? null, takenAt, locks: one?.locks ?? 0 };
-    },
-
     async linkUp(linkId) {
       const deviceId = options.gatewayOfLink.get(linkId);
-      const number = deviceId === undefined ? null : (table.network.get(deviceId)?.restore_seq ?? null);
-      if (deviceId === undefined || number === null) return;
+      const number = deviceId === undefined ? undefined : orderOf(options, deviceId)?.number;
+      if (deviceId === undefined || number === undefined) return;
       const isRestored = await database.commit(() => {
         // Another one may be wanted by now.
         if (table.network.get(deviceId)?.restore_seq !== number) return false;
-        table.setRestore.run(null, 0, deviceId);
+        table.endRestore.run(deviceId);
         const of = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
-        note(deviceId, of, 'done', number === NEW_NETWORK ? { newNetwork: true } : { snapshot: number });
+        record(
+          options,
+          deviceId,
+          of,
+          'done',
+          number === NEW_NETWORK ? { newNetwork: true } : { snapshot: number },
+        );
         return true;
       });
       if (!isRestored) return;
@@ -166,6 +166,74 @@ export async function openSnapshots(options: ZgateContext): Promise<Snapshots> {
   };
 }
 
+/** What somebody wants on a coordinator. */
+function openOrders(options: ZgateContext): Orders {
+  const { database, table, clock } = options;
+  return {
+    wanted(deviceId) {
+      const order = orderOf(options, deviceId);
+      if (!order) return null;
+      const { number, newNetwork, until } = order;
+      const snapshot = number === NEW_NETWORK ? null : number;
+      return { snapshot, newNetwork, until: new Date(until).toISOString() };
+    },
+
+    async restore(deviceId, { snapshot: number, withoutKeys = false, newNetwork = false }, caller) {
+      const row = existing(table, deviceId);
+      const over = newNetwork ? foreignOn(options, row) : null;
+      const one = over === null ? chosen(options, deviceId, number) : undefined;
+      await database.commit(() => {
+        const seq = one?.seq ?? NEW_NETWORK;
+        table.setRestore.run(seq, withoutKeys ? 1 : 0, clock.now(), over, deviceId);
+        const of = one ? { snapshot: one.seq, locks: one.locks } : { newNetwork, over };
+        record(options, deviceId, caller, 'accepted', { ...of, ...(withoutKeys && { withoutKeys }) });
+      });
+      options.field.restart(row.link);
+      const takenAt = one ? new Date(one.taken_at).toISOString() : null;
+      return { deviceId, snapshot: one?.seq ?? null, takenAt, locks: one?.locks ?? 0 };
+    },
+
+    async withdrawRestore(deviceId, caller) {
+      const { link } = existing(table, deviceId);
+      if (!orderOf(options, deviceId)) return { deviceId, withdrawn: false };
+      await database.commit(() => {
+        table.endRestore.run(deviceId);
+        record(options, deviceId, caller, 'withdrawn', {});
+      });
+      options.field.restart(link);
+      return { deviceId, withdrawn: true };
+    },
+  };
+}
+
+function record(
+  { audit }: ZgateContext,
+  deviceId: string,
+  { principal, correlationId }: Caller,
+  outcome: string,
+  detail: object,
+): void {
+  const entry = { action: 'zgate.restore', object: `zgate/${deviceId}`, outcome, detail: { ...detail } };
+  audit.record({ ...entry, principal, correlationId });
+}
+
+interface Order {
+  number: number;
+  withoutKeys: boolean;
+  newNetwork: string | null;
+  /** Epoch milliseconds. */
+  until: number;
+}
+
+/** Undefined: nothing is wanted, or no longer. A clock that was set back ends it as well. */
+function orderOf({ table, clock }: ZgateContext, deviceId: string): Order | undefined {
+  const row = table.network.get(deviceId);
+  const { restore_seq: number = null, restore_at: at = null, restore_over: newNetwork = null } = row ?? {};
+  const now = clock.now();
+  if (number === null || at === null || at > now || now >= at + ORDER_MS) return undefined;
+  return { number, withoutKeys: row?.restore_without_keys === 1, newNetwork, until: at + ORDER_MS };
+}
+
 /** The newest without a number. One that a disk has damaged is as good as none, and no reason to leave a gateway down. */
 function readable(
   { table, vault, log }: ZgateContext,
@@ -188,13 +256,20 @@ function readable(
   return undefined;
 }
 
-/** Throws ALREADY_EXISTS. */
-function noneOf({ table }: ZgateContext, deviceId: string): undefined {
-  if (table.snapshots.all(deviceId).length > 0)
+/** The network of another gateway that its coordinator carries now. Throws ALREADY_EXISTS, DEVICE_OFFLINE. */
+function foreignOn(options: ZgateContext, row: ZgateRow): string {
+  const link = linkOf(row, options);
+  if (link?.up || options.table.snapshots.all(row.device_id).length > 0)
     throw new GatehouseError(
       'ALREADY_EXISTS',
       'The gateway has a network of its own: gatehouse zgate restore puts it on the coordinator.',
     );
+  const network = carriedNetwork(link?.lastError ?? '');
+  if (network !== undefined) return network;
+  throw new GatehouseError(
+    'DEVICE_OFFLINE',
+    `Nothing was changed: link ${row.link} has found no coordinator with the network of another gateway. Connect the right one first; on one that carries no network the gateway forms its own by itself.`,
+  );
 }
 
 /** Throws NOT_FOUND. */
@@ -204,6 +279,24 @@ function chosen(options: ZgateContext, deviceId: string, number: number | undefi
   const which =
     number === undefined ? 'no snapshot that can be read' : `no snapshot ${number} that can be read`;
   throw new GatehouseError('NOT_FOUND', `The gateway has ${which}: gatehouse zgate list names those it has.`);
+}
+
+async function declare(options: ZgateContext, declared: ZgateContext['declared']): Promise<void> {
+  await drawSecrets(options, declared);
+  const { database, table } = options;
+  const isDeclared = (deviceId: string) => declared.some((one) => one.deviceId === deviceId);
+  // It was for the coordinator that was at its port.
+  const gone = table.restoring.all().filter(({ device_id }) => !isDeclared(device_id));
+  if (gone.length === 0) return;
+  const by = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
+  await database.commit(() => {
+    for (const { device_id } of gone) {
+      table.endRestore.run(device_id);
+      record(options, device_id, by, 'withdrawn', {
+        reason: 'the gateway is not in the configuration any more',
+      });
+    }
+  });
 }
 
 async function drawSecrets(

@@ -69,15 +69,32 @@ export interface SnapshotRow {
   bytes: number;
 }
 
+export interface NetworkRow {
+  sealed: Buffer;
+  restore_seq: number | null;
+  restore_without_keys: number;
+  restore_at: number | null;
+  restore_over: Text;
+}
+
 /** What it takes to start a gateway as what it was. */
 function networkStatements(prepare: Prepare['prepare']) {
   return {
-    network: prepare<[string], { sealed: Buffer; restore_seq: number | null; restore_without_keys: number }>(
-      'SELECT sealed, restore_seq, restore_without_keys FROM zgate_network WHERE device_id = ?',
+    network: prepare<[string], NetworkRow>(
+      `SELECT sealed, restore_seq, restore_without_keys, restore_at, restore_over FROM zgate_network
+       WHERE device_id = ?`,
+    ),
+    restoring: prepare<[], { device_id: string }>(
+      'SELECT device_id FROM zgate_network WHERE restore_seq IS NOT NULL',
     ),
     insertNetwork: prepare<[string, Buffer]>('INSERT INTO zgate_network (device_id, sealed) VALUES (?, ?)'),
-    setRestore: prepare<[number | null, number, string]>(
-      'UPDATE zgate_network SET restore_seq = ?, restore_without_keys = ? WHERE device_id = ?',
+    setRestore: prepare<[number, number, number, Text, string]>(
+      `UPDATE zgate_network SET restore_seq = ?, restore_without_keys = ?, restore_at = ?, restore_over = ?
+       WHERE device_id = ?`,
+    ),
+    endRestore: prepare<[string]>(
+      `UPDATE zgate_network SET restore_seq = NULL, restore_without_keys = 0, restore_at = NULL, restore_over = NULL
+       WHERE device_id = ?`,
     ),
     /** Newest first. */
     snapshots: prepare<[string], SnapshotRow>(

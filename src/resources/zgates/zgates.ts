@@ -26,7 +26,7 @@ import {
   type Zgate,
   type ZgateState,
 } from './schema.ts';
-import { openSnapshots, type Restored, type RestoreWanted, type Snapshot } from './snapshots.ts';
+import { type Orders, openSnapshots, type Snapshot } from './snapshots.ts';
 import { startOptions } from './start-options.ts';
 import { allowedChannelsOf, existing, openZgateTable, type ZgateRow, type ZgateTable } from './table.ts';
 
@@ -41,7 +41,7 @@ interface GatewaySnapshots extends Pick<Zgate, 'deviceId' | 'name' | 'hwId' | 'z
   snapshots: Snapshot[];
 }
 
-export interface Zgates extends Overview {
+export interface Zgates extends Overview, Pick<Orders, 'restore' | 'withdrawRestore'> {
   get(deviceId: string): { zgate: Zgate; revision: number };
   /** The gateways of the configuration from now on. A link must be closed before its gateway is another or none. */
   declare(declared: readonly DeclaredGateway[]): Promise<void>;
@@ -75,7 +75,6 @@ export interface Zgates extends Overview {
   event(linkId: string, event: DriverEvent): Promise<boolean>;
   /** Of the link of a gateway, beside what the configuration says. */
   startOptions(deviceId: string): { [key: string]: Plain };
-  restore(deviceId: string, wanted: RestoreWanted, caller: Caller): Promise<Restored>;
   snapshots(): GatewaySnapshots[];
   channels: Channels;
   joining: Joining;
@@ -92,11 +91,7 @@ export async function openZgates(options: ZgatesOptions): Promise<Zgates> {
   const moves = openMoves({ ...context, channels, energies });
   const { reconciler, reported } = channels;
   const toZgate = zgateFrom(options, channels);
-  const isOpen = (deviceId: string) => {
-    const known = reported.get(deviceId);
-    return (known?.connected && known.state?.permitJoin) ?? false;
-  };
-  const joining = await openJoining(context, isOpen);
+  const joining = await openJoining(context, isOpenBy(channels));
   const snapshots = await openSnapshots(context);
   const failedJoins = openFailedJoins(context);
 
@@ -109,7 +104,7 @@ export async function openZgates(options: ZgatesOptions): Promise<Zgates> {
     get,
     async declare(declared) {
       await declare(declared);
-      await snapshots.drawSecrets(declared);
+      await snapshots.declare(declared);
       for (const { deviceId } of declared) if (!reported.get(deviceId)) reported.add(deviceId, clock.now());
     },
     list: (query) => page(options.database, table, toZgate, query),
@@ -123,7 +118,7 @@ export async function openZgates(options: ZgatesOptions): Promise<Zgates> {
     ofLink: (linkId) => gatewayOfLink.get(linkId),
     networkOf: (deviceId) => table.zgate.get(deviceId)?.network_id ?? null,
     linkOf: (deviceId) => gatewayOfLink.entries().find(([, gateway]) => gateway === deviceId)?.[0],
-    state: openState(context, channels, moves, joining, failedJoins, energies),
+    state: openState(context, { channels, moves, joining, failedJoins, energies, snapshots }),
     update: openUpdate(options, table, (deviceId) => {
       reconciler.wake(deviceId);
       return get(deviceId);
@@ -152,6 +147,7 @@ export async function openZgates(options: ZgatesOptions): Promise<Zgates> {
       (await failedJoins.event(linkId, event)) || snapshots.event(linkId, event),
     startOptions: startOptions(context, snapshots),
     restore: snapshots.restore,
+    withdrawRestore: snapshots.withdrawRestore,
     snapshots: () =>
       table.all.all().flatMap((row) =>
         database.legible(`zgate/${row.device_id}`, () => {
@@ -163,6 +159,14 @@ export async function openZgates(options: ZgatesOptions): Promise<Zgates> {
       ),
     channels,
     joining,
+  };
+}
+
+/** Whether the gateway says that its join window is open. */
+function isOpenBy({ reported }: Channels): (deviceId: string) => boolean {
+  return (deviceId) => {
+    const known = reported.get(deviceId);
+    return (known?.connected && known.state?.permitJoin) ?? false;
   };
 }
 
@@ -291,13 +295,18 @@ function zgateFrom({ catalogue, upgradeOf }: ZgatesOptions, { reported }: Channe
 /** What …/state shows. */
 function openState(
   context: ZgateContext,
-  { reconciler, reported, isInForce, channelOf }: Channels,
-  moves: Moves,
-  joining: Joining,
-  failedJoins: FailedJoins,
-  energies: Energies,
+  parts: {
+    channels: Channels;
+    moves: Moves;
+    joining: Joining;
+    failedJoins: FailedJoins;
+    energies: Energies;
+    snapshots: Pick<Orders, 'wanted'>;
+  },
 ): (deviceId: string) => ZgateState {
   const { table, clock, catalogue, networks } = context;
+  const { moves, joining, failedJoins, energies } = parts;
+  const { reconciler, reported, isInForce, channelOf } = parts.channels;
   return (deviceId) => {
     const row = existing(table, deviceId);
     const { group_id, network_id } = row;
@@ -314,6 +323,7 @@ function openState(
       inForce: isInForce(row),
       failure: failure ? { ...failure, at: new Date(failure.at).toISOString() } : null,
       nextAttempt: next === undefined ? null : new Date(next).toISOString(),
+      restore: parts.snapshots.wanted(deviceId),
       move: move ? shownMove(move) : null,
       stayedBehind: shownStayedBehind(moves.stayedBehind(row)),
       joinWindow: joining.shown(row),

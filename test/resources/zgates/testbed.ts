@@ -65,6 +65,7 @@ export async function openTestbed({ database, declared = [GATEWAY] }: Options = 
     answer: (): Plain | Promise<Plain> => ({ zigbeeChannel: 15 }),
     energies: (): Plain => ({ channels: [] }),
     linkUp: true,
+    linkError: 'the port is gone',
     upgrade: null as { id: string; door: string; file: string } | null,
     locks: [] as GatewayLock[],
   };
@@ -92,7 +93,7 @@ export async function openTestbed({ database, declared = [GATEWAY] }: Options = 
       link: () => ({
         up: played.linkUp,
         since: 0,
-        lastError: { code: 'LINK_LOST', message: 'the port is gone' },
+        lastError: { code: 'LINK_LOST', message: played.linkError },
       }),
     },
     connectionChanged: (...one) => void changes.push(one),
