@@ -1,7 +1,7 @@
 /**
  * A bus: one port, one owner, one exchange at a time. It works from when it is open until it is disposed or the port is
  * lost, whether anybody waits for `run` or not. Whose turn it is: schedule.ts. The wire and its silences: line.ts. Which
- * devices are asked less often, and how long each is waited for: stations.ts.
+ * devices are asked less often: stations.ts. How long each is waited for: turnaround.ts.
  */
 import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import { type HistogramReading, openHistogram } from '../contract/histogram.ts';

@@ -9,7 +9,7 @@ import type { Gateway } from './commands.ts';
 import { commandsOf } from './commands.ts';
 import type { ZclReply, ZclRequest } from './radio.ts';
 
-/** As src/resources/doors/unlock.ts has it, and src/platform/field/host/serve.ts keeps it. */
+/** As src/resources/doors/unlock.ts has it, and src/platform/field/host/links.ts keeps it. */
 const DEADLINE_MS = 10_000;
 
 function open() {

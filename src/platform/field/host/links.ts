@@ -1,6 +1,6 @@
 /**
  * All links of a host: loaded, started one after the other, given their commands, closed in reverse. `supervise` opens, runs and closes
- * each again and again.
+ * each again and again. Each command is executed at most once in the life of the host, and not past its deadline.
  */
 import {
   type Clock,
@@ -15,7 +15,14 @@ import { openDeadline } from '../../../../drivers/contract/waiting.ts';
 import type { DriverTable } from '../../../../drivers/index.ts';
 import type { Log } from '../../log.ts';
 import { type Backoff, DEFAULT_BACKOFF, supervise } from '../../supervise.ts';
-import { type Failure, type HostMessage, isPlain, type LinkStart, TEXT_MAX } from '../ipc.ts';
+import {
+  type DaemonMessage,
+  type Failure,
+  type HostMessage,
+  isPlain,
+  type LinkStart,
+  TEXT_MAX,
+} from '../ipc.ts';
 import type { Events, Reports } from './outbox.ts';
 
 /** Between the starts of two links, so that a site's devices are not all asked at once. */
@@ -32,7 +39,7 @@ export interface LinksOptions {
   stuck: (reason: string) => void;
 }
 
-export interface Links {
+export interface Links extends Executions {
   /** Loads the code of the drivers, which can hold this process up for seconds. */
   load(specs: readonly LinkStart[]): Promise<void>;
   start(): Promise<void>;
@@ -40,7 +47,6 @@ export interface Links {
   open(spec: LinkStart): Promise<void>;
   /** Resolves when it is closed, and the daemon knows that it is down. */
   closeOne(linkId: string): Promise<void>;
-  execute(linkId: string, command: DriverCommand, signal: AbortSignal): Promise<Plain>;
   close(): Promise<void>;
 }
 
@@ -77,6 +83,7 @@ export function openLinks(options: LinksOptions): Links {
   }
 
   return {
+    ...openExecutions(options, (linkId) => links.get(linkId)?.link),
     load: (specs) =>
       next(async () => {
         for (const spec of specs) await load(spec);
@@ -104,17 +111,111 @@ export function openLinks(options: LinksOptions): Links {
         const error = { code: 'LINK_LOST', message: 'the configuration has changed' } as const;
         void send({ type: 'link', linkId, up: false, error });
       }),
-    async execute(linkId, command, signal) {
-      const one = links.get(linkId);
-      if (!one) throw new DriverError('LINK_LOST', `link ${linkId} is not open`);
-      return one.link.execute(command, signal);
-    },
     async close() {
       closing.abort();
       for (const one of [...links.values()].toReversed()) await end(one);
     },
   };
 }
+
+// Commands, from the message of the daemon to its answer.
+
+type CommandMessage = Extract<DaemonMessage, { type: 'command' }>;
+
+interface Executions {
+  command(message: CommandMessage): void;
+  /** Of a command that was held: it may be sent. */
+  release(id: number): void;
+  cancel(id: number): void;
+}
+
+interface Execution {
+  release(): void;
+  /** Asks the driver to stop. */
+  stop(reason: string): void;
+}
+
+function openExecutions(
+  { send, clock, log }: LinksOptions,
+  linkOf: (linkId: string) => Link | undefined,
+): Executions {
+  const open = new Map<number, Execution>();
+  let lastId = 0;
+
+  async function run(message: CommandMessage): Promise<void> {
+    const { id, linkId, kind, data, deadline } = message;
+    const stop = new AbortController();
+    const settled = new AbortController();
+    const hold = message.held ? openHold() : undefined;
+    const stopFor = (reason: string) => {
+      hold?.withdraw();
+      stop.abort(hold?.isHeld() ? unsent() : new DriverError('OUTCOME_UNKNOWN', reason));
+    };
+    clock.sleep(deadline - clock.monotonic(), settled.signal).then(
+      () => stopFor('the deadline passed while the command was executed'),
+      () => undefined,
+    );
+    open.set(id, { release: () => hold?.release(), stop: stopFor });
+    try {
+      const command = { kind, data, deadline, ...(hold && { released: hold.released }) };
+      const link = linkOf(linkId);
+      if (!link) throw new DriverError('LINK_LOST', `link ${linkId} is not open`);
+      const answer = await link.execute(command, stop.signal);
+      void send({ type: 'done', id, data: answer });
+    } catch (error) {
+      const failure = failureOf(error, 'OUTCOME_UNKNOWN');
+      // Whatever the driver thinks of it: what was not released was not sent, and is not any more.
+      const known =
+        hold?.isHeld() && failure.code === 'OUTCOME_UNKNOWN' ? failureOf(unsent(), 'LINK_LOST') : failure;
+      void send({ type: 'failed', id, error: known });
+    } finally {
+      hold?.withdraw();
+      settled.abort('settled');
+      open.delete(id);
+    }
+  }
+
+  return {
+    command(message) {
+      // Ids only rise, so one number remembers every command there was.
+      if (message.id <= lastId) {
+        log.error({ command: message.id }, 'a command came twice and was not executed again');
+        return;
+      }
+      lastId = message.id;
+      void run(message);
+    },
+    release: (id) => open.get(id)?.release(),
+    cancel: (id) => open.get(id)?.stop('cancelled by the caller'),
+  };
+}
+
+/** What keeps a command from being sent; withdrawn, it keeps it for ever. */
+function openHold() {
+  const { promise: released, resolve, reject } = Promise.withResolvers<void>();
+  // A driver that has given up does not wait for it.
+  released.catch(() => undefined);
+  let state: 'held' | 'released' | 'withdrawn' = 'held';
+  return {
+    released,
+    isHeld: () => state !== 'released',
+    release() {
+      if (state === 'held') state = 'released';
+      resolve();
+    },
+    withdraw() {
+      if (state !== 'held') return;
+      state = 'withdrawn';
+      reject(unsent());
+    },
+  };
+}
+
+function unsent(): DriverError {
+  return new DriverError('DEADLINE_PASSED', 'it was withdrawn, or its time was over, before it was sent');
+}
+
+// One link.
 
 /** A driver that cannot be loaded is a link that cannot be opened; the others go on. */
 async function loadDriver(drivers: DriverTable, protocol: string): Promise<OpenDriver> {
@@ -256,7 +357,7 @@ async function endingInTime<T>(
   }
 }
 
-export function failureOf(error: unknown, otherwise: Failure['code']): Failure {
+function failureOf(error: unknown, otherwise: Failure['code']): Failure {
   const message = (error instanceof Error ? error.message : String(error)).slice(0, TEXT_MAX);
   return { code: error instanceof DriverError ? error.code : otherwise, message };
 }

@@ -1,15 +1,12 @@
 /**
  * A host, but for what needs `process` (host.ts): talks to the daemon, runs its links, and ends when the daemon asks it to,
  * when the daemon has gone, or when a driver is stuck.
- * Each command is executed at most once in the life of the host, and not past its deadline.
  */
 
 import type { Duplex } from 'node:stream';
-import { DriverError } from '../../../../drivers/contract/driver.ts';
 import { settles } from '../../../../drivers/contract/waiting.ts';
 import type { DriverTable } from '../../../../drivers/index.ts';
 import type { Clock } from '../../clock.ts';
-import type { Log } from '../../log.ts';
 import { openChannel } from '../channel.ts';
 import {
   CLOSING_DEADLINE_MS,
@@ -21,7 +18,7 @@ import {
   ORPHAN_CLOSING_DEADLINE_MS,
   parseDaemonMessage,
 } from '../ipc.ts';
-import { failureOf, type Links, openLinks } from './links.ts';
+import { openLinks } from './links.ts';
 import { openEvents, openHostLog, openReports } from './outbox.ts';
 
 /** Exit codes, for anyone who reads the journal. */
@@ -63,7 +60,6 @@ export async function serve({ stream, protocols, drivers, clock, signal }: Serve
   const reports = openReports(send, clock, log);
   const stuck = (reason: string) => end(EXIT.stuck, reason);
   const links = openLinks({ drivers, clock, log, send, reports, events, stuck });
-  const executions = openExecutions(send, clock, log, links);
   let started = false;
   let missedHeartbeats = 0;
   let actsUntil = Number.POSITIVE_INFINITY;
@@ -100,13 +96,13 @@ export async function serve({ stream, protocols, drivers, clock, signal }: Serve
         actsUntil = message.actsUntil ?? Number.POSITIVE_INFINITY;
         break;
       case 'command':
-        executions.command(message);
+        links.command(message);
         break;
       case 'release':
-        executions.release(message.id);
+        links.release(message.id);
         break;
       case 'cancel':
-        executions.cancel(message.id);
+        links.cancel(message.id);
         break;
       case 'durable':
         events.durable(message.seq);
@@ -128,85 +124,4 @@ export async function serve({ stream, protocols, drivers, clock, signal }: Serve
   const deadlineMs = code === EXIT.asked ? CLOSING_DEADLINE_MS : ORPHAN_CLOSING_DEADLINE_MS;
   await settles(links.close(), deadlineMs, clock);
   return code;
-}
-
-interface Execution {
-  release(): void;
-  /** Asks the driver to stop. */
-  stop(reason: string): void;
-}
-
-function openExecutions(send: (message: HostMessage) => Promise<void>, clock: Clock, log: Log, links: Links) {
-  const open = new Map<number, Execution>();
-  let lastId = 0;
-
-  async function run(message: Extract<DaemonMessage, { type: 'command' }>): Promise<void> {
-    const { id, linkId, kind, data, deadline } = message;
-    const stop = new AbortController();
-    const settled = new AbortController();
-    const hold = message.held ? openHold() : undefined;
-    const stopFor = (reason: string) => {
-      hold?.withdraw();
-      stop.abort(hold?.isHeld() ? unsent() : new DriverError('OUTCOME_UNKNOWN', reason));
-    };
-    clock.sleep(deadline - clock.monotonic(), settled.signal).then(
-      () => stopFor('the deadline passed while the command was executed'),
-      () => undefined,
-    );
-    open.set(id, { release: () => hold?.release(), stop: stopFor });
-    try {
-      const command = { kind, data, deadline, ...(hold && { released: hold.released }) };
-      const answer = await links.execute(linkId, command, stop.signal);
-      void send({ type: 'done', id, data: answer });
-    } catch (error) {
-      const failure = failureOf(error, 'OUTCOME_UNKNOWN');
-      // Whatever the driver thinks of it: what was not released was not sent, and is not any more.
-      const known =
-        hold?.isHeld() && failure.code === 'OUTCOME_UNKNOWN' ? failureOf(unsent(), 'LINK_LOST') : failure;
-      void send({ type: 'failed', id, error: known });
-    } finally {
-      hold?.withdraw();
-      settled.abort('settled');
-      open.delete(id);
-    }
-  }
-
-  return {
-    command(message: Extract<DaemonMessage, { type: 'command' }>): void {
-      // Ids only rise, so one number remembers every command there was.
-      if (message.id <= lastId) {
-        log.error({ command: message.id }, 'a command came twice and was not executed again');
-        return;
-      }
-      lastId = message.id;
-      void run(message);
-    },
-    release: (id: number) => open.get(id)?.release(),
-    cancel: (id: number) => open.get(id)?.stop('cancelled by the caller'),
-  };
-}
-
-/** What keeps a command from being sent; withdrawn, it keeps it for ever. */
-function openHold() {
-  const { promise: released, resolve, reject } = Promise.withResolvers<void>();
-  // A driver that has given up does not wait for it.
-  released.catch(() => undefined);
-  let state: 'held' | 'released' | 'withdrawn' = 'held';
-  return {
-    released,
-    isHeld: () => state !== 'released',
-    release() {
-      if (state === 'held') state = 'released';
-      resolve();
-    },
-    withdraw() {
-      if (state !== 'held') return;
-      state = 'withdrawn';
-      reject(unsent());
-    },
-  };
-}
-
-function unsent(): DriverError {
-  return new DriverError('DEADLINE_PASSED', 'it was withdrawn, or its time was over, before it was sent');
 }
