@@ -12,14 +12,16 @@ import { type AddressConflict, openAddressConflict } from './address-conflict.ts
 import { type DeviceSession, openDeviceSession } from './device-session.ts';
 import { type DeviceState, hwIdOf, openDeviceState, type StateOptions } from './device-state.ts';
 import type { LateReplies } from './late-replies.ts';
-import { openEnforcement, type Policy, provenPending, securityOf } from './policy.ts';
+import { type Enforcement, openEnforcement, type Policy, provenPending, securityOf } from './policy.ts';
 import type { Alarm } from './protocol/alarms.ts';
 import type { Check } from './protocol/frame.ts';
 import type { Identity, Reply } from './protocol/messages.ts';
 import { channelOf, type Effect, type Security } from './protocol/state.ts';
 import { type DeviceReadout, openDeviceReadout } from './readout.ts';
 
-export interface Device extends Disposable {
+export interface Device
+  extends Disposable,
+    Pick<Enforcement, 'setPolicy' | 'beginPairing' | 'endPairing' | 'restart'> {
   readonly address: number;
   readonly poll: Poll;
   readonly session: DeviceSession;
@@ -28,14 +30,6 @@ export interface Device extends Disposable {
   connected(): boolean;
   /** No device answers there any more. */
   isGone(): boolean;
-  /** Takes effect now, or at the end of a pairing window. The same policy again changes nothing. */
-  setPolicy(policy: Policy): void;
-  /** Opens a pairing window: starts a new session under this security. */
-  beginPairing(security: Security): void;
-  /** Ends the window. The session goes on if the device has proved the key of its policy; else a new one begins. */
-  endPairing(): void;
-  /** Starts a new session: the device may have moved to another address. */
-  restart(): void;
   onPairing(listener: PairingListener | undefined): void;
   /** Replies have been garbled for some time. */
   isGarbled(): boolean;

@@ -56,12 +56,31 @@ export function isSameKey(one: Uint8Array | undefined, other: Uint8Array | undef
   return one && other ? Buffer.compare(one, other) === 0 : one === other;
 }
 
-/** Holds a device to its policy, except in a pairing window. `begin` starts a new session under this security. */
+/** Holds a device to its policy, except in a pairing window. */
+export interface Enforcement {
+  policy(): Policy;
+  /** The device is asked for its identity only. */
+  isLooking(): boolean;
+  /** Takes effect now, or at the end of a pairing window. The same policy again changes nothing. */
+  setPolicy(policy: Policy): void;
+  /** The device does not have the pending key. */
+  unproven(): void;
+  /** The device is silent; the one that answers next may have the pending key. */
+  isAway(): void;
+  /** Opens a pairing window: starts a new session under this security. */
+  beginPairing(security: Security): void;
+  /** Ends the window. The session goes on if the device has proved the key of its policy; else a new one begins. */
+  endPairing(): void;
+  /** Starts a new session: the device may have moved to another address. */
+  restart(): void;
+}
+
+/** `begin` starts a new session under this security. */
 export function openEnforcement(
   first: Policy,
   begin: (security: Security) => void,
   session: () => Pick<DeviceSession, 'state' | 'keepTo'>,
-) {
+): Enforcement {
   let policy = first;
   let isPairing = false;
   /** The pending key is tried, until a few handshakes have shown that the device does not have it. */
@@ -76,29 +95,26 @@ export function openEnforcement(
 
   return {
     policy: () => policy,
-    /** The device is asked for its identity only. */
     isLooking,
-    setPolicy(next: Policy): void {
+    setPolicy(next) {
       const isSame = isSamePolicy(policy, next);
       policy = next;
       if (isSame || isPairing) return;
       if (keyProvenUnder(session().state(), policy)) isTentative = policy.kind === 'unpaired';
       else enforce();
     },
-    /** The device does not have the pending key. */
-    unproven(): void {
+    unproven() {
       isTentative = false;
       begin({ secure: 'off' });
     },
-    /** The device is silent; the one that answers next may have the pending key. */
-    isAway(): void {
+    isAway() {
       if (isLooking() && hasTentativeKey()) enforce();
     },
-    beginPairing(security: Security): void {
+    beginPairing(security) {
       isPairing = true;
       begin(security);
     },
-    endPairing(): void {
+    endPairing() {
       isPairing = false;
       const proven = keyProvenUnder(session().state(), policy);
       if (proven) session().keepTo({ secure: 'required', key: proven });
