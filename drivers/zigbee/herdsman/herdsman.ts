@@ -40,6 +40,7 @@ import { guardHandlers } from './handlers.ts';
 import { calmDatabase, type DatabaseOwner, keepDatabase } from './library-database.ts';
 import { listen } from './listening.ts';
 import type { Make } from './make.ts';
+import { hearingRestart } from './restart.ts';
 import { openSending } from './sending.ts';
 import { type Requests, spareWork, type Waits } from './spared-work.ts';
 import { zStackMake } from './z-stack.ts';
@@ -311,7 +312,9 @@ function radioOf(
       const url = join(options.stateDirectory, OTA_INDEX);
       keptFile(url).store(JSON.stringify([{ url: file, ...image }]));
       const device = find(ieee);
-      const [present, to] = await device.updateOta({ url }, undefined, undefined, {}, progress, OTA_SETTINGS);
+      const [present, to] = await hearingRestart(device, progress, (onProgress) =>
+        device.updateOta({ url }, undefined, undefined, {}, onProgress, OTA_SETTINGS),
+      );
       return { updated: to !== undefined, present };
     },
     abortUpdate: (ieee) => find(ieee).abortOta(),
