@@ -17,7 +17,7 @@ import { openBucket } from '../services/cluster/bucket.ts';
 import { openCommitment } from '../services/cluster/commitment.ts';
 import type { Copy } from '../services/cluster/copy.ts';
 import { type Follower, openFollower } from '../services/cluster/follower.ts';
-import { CLOSING_MS, type Ending, openLease, type Tenure } from '../services/cluster/lease.ts';
+import { CLOSING_MS, type Ending, type Lease, openLease, type Tenure } from '../services/cluster/lease.ts';
 import { type OwnState, openOwnState } from '../services/cluster/own-state.ts';
 import { openShipping, type Shipping } from '../services/cluster/shipping.ts';
 import { openSnapshotStore } from '../services/cluster/snapshot-store.ts';
@@ -34,7 +34,8 @@ const LONGEST_BYTES = 1_200_000;
 /** A standby that cannot go on is given a new snapshot that often at most. */
 const SNAPSHOT_EVERY_MS = 30_000;
 
-const LAPSED = 'the lease cannot be renewed, and the standby may be active';
+const LAPSED =
+  'the lease cannot be renewed, and the standby may be active: look at the NATS servers and the network to them (gatehouse cluster status)';
 
 export interface Member extends Membership {
   takeover: Takeover | undefined;
@@ -82,83 +83,90 @@ export function openClusterParts({ cluster, dataDirectory, clock }: Omit<JoinOpt
 
 /** Resolves when this gateway is the active one; rejects with the signal's reason. */
 export async function joinCluster(options: JoinOptions, signal: AbortSignal): Promise<Member> {
-  const { cluster, dataDirectory, clock, log, waiting } = options;
+  const { dataDirectory, clock, log } = options;
   const parts = openClusterParts(options);
-  const { vault, client, bucket, snapshots, stream, identity } = parts;
   const folder = join(dataDirectory, 'cluster');
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const own = openOwnState(join(folder, 'state.json'));
   // The instance is drawn once.
   await own.change({});
   const { instance } = own.current;
-  const follower = openFollower({
-    client,
-    bucket,
-    snapshots,
-    vault,
-    stream,
-    folder: join(folder, 'copy'),
-    identity,
-    instance,
-    clock,
-    log,
-  });
-  const lease = openLease({ bucket, own, identity, clock, log });
-  const tenure = await acquired();
+  const follower = openFollower({ ...parts, folder: join(folder, 'copy'), instance, clock, log });
+  const lease = openLease({ ...parts, own, clock, log });
+  const tenure = await acquired(options, { lease, follower }, signal);
   const over = new AbortController();
-  void tenure.keep(AbortSignal.any([signal, over.signal]));
-  const takeover = await placed(options, { own, follower }, signal);
-  const shipping = openShipping({
-    ...parts,
-    replicas: cluster.replicas,
-    subject: `${cluster.bucket}.commits`,
-    epoch: tenure.epoch,
-    version: VERSION,
-    site: identity.site,
-    file: join(folder, 'snapshot.db'),
-    entitled: () => clock.monotonic() < tenure.until(),
-    clock,
-    log,
-  });
-  const acting = actingUntil(tenure.until, CLOSING_MS, clock);
   const running = AbortSignal.any([signal, over.signal]);
-  void watchFollower(tenure, shipping, clock, running);
-  void sayLapses(acting, log, running).catch(() => undefined);
+  void tenure.keep(running);
+  const takeover = await placed(options, { own, follower }, signal);
+  const { acting, shipping, ...acts } = actingBy(tenure, parts, options, running);
   return {
+    ...acts,
     acting,
     shipping,
-    commitment: openCommitment({ acting, durability: cluster.durability, shipping, clock }),
     takeover,
-    state: () => stateOf(cluster, { tenure, acting, shipping, clock }),
     ended: tenure.ended,
     async release() {
       over.abort();
       await tenure.release();
-      client[Symbol.dispose]();
+      parts.client[Symbol.dispose]();
     },
     leftMs() {
       const left = tenure.until() - clock.monotonic();
       return left === Number.POSITIVE_INFINITY ? undefined : Math.max(0, left);
     },
   };
+}
 
-  /** The standby follows until it is the active one. */
-  async function acquired() {
-    const stop = new AbortController();
-    let following: Promise<void> | undefined;
-    try {
-      const said = (reason: string) => {
-        log.info({ name: cluster.name }, `standby: ${reason}`);
-        waiting(reason);
-        // Not where it has the lease at once: a copy of its own work would be of no use.
-        following ??= follower.run(AbortSignal.any([signal, stop.signal]));
-      };
-      return await lease.acquire(said, signal);
-    } finally {
-      stop.abort();
-      await following;
-    }
+/** The standby follows until it is the active one. */
+async function acquired(
+  { cluster, log, waiting }: JoinOptions,
+  { lease, follower }: { lease: Lease; follower: Follower },
+  signal: AbortSignal,
+): Promise<Tenure> {
+  const stop = new AbortController();
+  let following: Promise<void> | undefined;
+  try {
+    const said = (reason: string) => {
+      log.info({ name: cluster.name }, `standby: ${reason}`);
+      waiting(reason);
+      // Not where it has the lease at once: a copy of its own work would be of no use.
+      following ??= follower.run(AbortSignal.any([signal, stop.signal]));
+    };
+    return await lease.acquire(said, signal);
+  } finally {
+    stop.abort();
+    await following;
   }
+}
+
+/** What the active one may do while its tenure lasts, and sends to the standby. */
+function actingBy(
+  tenure: Tenure,
+  parts: ReturnType<typeof openClusterParts>,
+  { cluster, dataDirectory, clock, log }: JoinOptions,
+  running: AbortSignal,
+): Pick<Member, 'acting' | 'commitment' | 'state'> & { shipping: Shipping } {
+  const shipping = openShipping({
+    ...parts,
+    replicas: cluster.replicas,
+    subject: `${cluster.bucket}.commits`,
+    epoch: tenure.epoch,
+    version: VERSION,
+    site: parts.identity.site,
+    file: join(dataDirectory, 'cluster', 'snapshot.db'),
+    entitled: () => clock.monotonic() < tenure.until(),
+    clock,
+    log,
+  });
+  const acting = actingUntil(tenure.until, CLOSING_MS, clock);
+  void watchFollower(tenure, shipping, clock, running);
+  void sayLapses(acting, log, running).catch(() => undefined);
+  return {
+    acting,
+    shipping,
+    commitment: openCommitment({ acting, durability: cluster.durability, shipping, clock }),
+    state: () => stateOf(cluster, { tenure, acting, shipping, clock }),
+  };
 }
 
 interface Placing {
@@ -232,7 +240,10 @@ async function sayLapses(acting: Acting, log: Log, signal: AbortSignal): Promise
   while (!signal.aborted) {
     await acting.over(signal);
     if (signal.aborted) return;
-    log.error({}, `${LAPSED}: this gateway closes its links and moves nothing; it answers what is read`);
+    log.error(
+      {},
+      `${LAPSED}. This gateway closes its links and moves nothing until it is; it answers what is read`,
+    );
     await acting.begun(signal);
     log.info({}, 'the lease is renewed: this gateway opens its links again');
   }

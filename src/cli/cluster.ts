@@ -7,6 +7,7 @@ import { openOwnState } from '../services/cluster/own-state.ts';
 import type { LeaseRecord, Records } from '../services/cluster/record.ts';
 import { configFile } from './client.ts';
 import { promoteAlone } from './cluster-alone.ts';
+import { NO_STANDBY } from './cluster-finding.ts';
 import { openClusterParts } from './cluster-member.ts';
 import { askFirst, CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 
@@ -101,7 +102,7 @@ export async function showCluster(options: Options, shell: Shell): Promise<void>
       ? activeLine(lease.value, isHeard('lease'))
       : 'no gateway is active: gatehouse cluster promote on the one that is to be, while no other one runs',
     standby && !isHeard('standby')
-      ? `${standby.value.name} is not heard: nothing takes over`
+      ? `${standby.value.name} is not heard, and nothing takes over: start it (systemctl start gatehouse), and look at its log`
       : standbyLine({ lease, standby }, behind),
   ];
   shell.stdout.write(`${lines.join('\n')}\n`);
@@ -134,7 +135,7 @@ function standbyLine({ lease, standby }: Pick<Records, 'lease' | 'standby'>, beh
   const why = standby?.value.reason;
   if (standby && standby.value.name !== lease?.value.holder && why)
     return `${standby.value.name} could not take over: ${why}`;
-  return 'no gateway follows: nothing takes over';
+  return NO_STANDBY;
 }
 
 export async function promote(options: Options, shell: Shell): Promise<void> {

@@ -242,7 +242,9 @@ function configure(database: Sqlite.Database): void {
   const synchronous = database.pragma('synchronous', { simple: true });
   const journal = database.pragma('journal_mode', { simple: true });
   if (synchronous !== 2 || journal !== 'wal') {
-    throw new Error(`the database is not durable: synchronous=${synchronous}, journal_mode=${journal}`);
+    throw new Error(
+      `the database is not durable (synchronous=${synchronous}, journal_mode=${journal}): put dataDirectory on a local disk`,
+    );
   }
 }
 

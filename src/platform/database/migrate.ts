@@ -165,7 +165,10 @@ function run(connection: Connection, migration: Migration, begun: number): void 
     connection.exec('COMMIT');
   } catch (error) {
     if (connection.inTransaction) connection.exec('ROLLBACK');
-    throw new Error(`migration ${migration.name} failed; the database is unchanged`, { cause: error });
+    throw new Error(
+      `migration ${migration.name} failed; the database is unchanged: start the version of before, and report this with the log`,
+      { cause: error },
+    );
   }
 }
 

@@ -98,7 +98,10 @@ export function startProcess(group: Group, options: ProcessOptions): HostProcess
       child.kill('SIGKILL');
       if (await settles(exited, UNKILLABLE_MS, clock)) return;
       const { pid } = child;
-      log.error({ pid }, `process ${pid} hangs in the kernel; its links stay down until it is gone`);
+      log.error(
+        { pid },
+        `process ${pid} hangs in the kernel, and its links stay down until it is gone: unplug its adapters, or restart this machine`,
+      );
       await exited;
     },
   };

@@ -232,7 +232,12 @@ async function listen(
     server.listen(target, resolve);
   });
   // Failures to accept, such as too many open files, are emitted; without a listener they would end the process.
-  server.on('error', (error) => log.warn({ err: error }, 'a connection could not be accepted'));
+  server.on('error', (error) =>
+    log.warn(
+      { err: error },
+      'a connection could not be accepted: look at how many files this process has open, and may have (LimitNOFILE)',
+    ),
+  );
   return {
     async [Symbol.asyncDispose]() {
       app.drain();
@@ -256,7 +261,10 @@ function refusalLog({ clock, log }: ServeOptions): (address: string) => void {
   return (address) => {
     refused += 1;
     if (clock.monotonic() - loggedAt < REFUSALS_LOGGED_EVERY_MS) return;
-    log.warn({ address, refused }, 'connections are refused: an address holds too many');
+    log.warn(
+      { address, refused },
+      'connections are refused, for an address holds too many: close some there, or name it in http.trustedProxies where it is a proxy',
+    );
     loggedAt = clock.monotonic();
     refused = 0;
   };

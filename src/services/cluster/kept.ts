@@ -3,8 +3,28 @@
 /** Nothing reaches JetStream: the message is for the operator. */
 export class NotShipped extends Error {}
 
+/** As many commits as there were at a time, unless what waited was given up since. */
+export interface Mark {
+  commits: number;
+  breaks: number;
+}
+
 /** How many commits there were, how many of them a standby could have, and who waits for that. */
-export function openKept() {
+export interface Kept {
+  mark(): Mark;
+  committed(): void;
+  /** So many more have been sent, in order. */
+  stored(count: number): void;
+  /** What waited was given up. */
+  broken(): void;
+  /** A snapshot has what there was at the mark, and the stream those behind it. */
+  whole(mark: Mark): void;
+  /** Resolves when a standby could have all that are committed now. */
+  now(): Promise<void>;
+  failed(error: NotShipped): void;
+}
+
+export function openKept(): Kept {
   let commits = 0;
   /** In the stream, or in the snapshot below it. */
   let stored = 0;
@@ -19,34 +39,31 @@ export function openKept() {
   }
   return {
     mark: () => ({ commits, breaks }),
-    committed(): void {
+    committed() {
       commits += 1;
     },
-    /** So many more have been sent, in order. */
-    stored(count: number): void {
+    stored(count) {
       stored += count;
       look();
     },
-    /** What waited was given up. */
-    broken(): void {
+    broken() {
       isWhole = false;
       breaks += 1;
       stored = commits;
     },
-    /** A snapshot has what there was at the mark, and the stream those behind it. */
-    whole(mark: { commits: number; breaks: number }): void {
+    whole(mark) {
       if (mark.breaks !== breaks) return;
       stored = Math.max(stored, mark.commits);
       isWhole = true;
       look();
     },
-    now(): Promise<void> {
+    now() {
       if (isWhole && commits <= stored) return Promise.resolve();
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       waiting.push({ commits, resolve, reject });
       return promise;
     },
-    failed(error: NotShipped): void {
+    failed(error) {
       for (const one of waiting) one.reject(error);
       waiting = [];
     },

@@ -32,6 +32,7 @@ export const MARGIN_MS = 500;
 export const CLOSING_MS = 2_000;
 const NO_LEASE =
   'there is no lease, and who has it is not known: where no other gateway of this site runs, make this one the active one (gatehouse cluster promote)';
+const NOT_RENEWED = 'the lease cannot be renewed: look at the NATS servers and the network to them';
 const LOST_LEASE = 'NATS has lost the lease that this gateway has seen. ';
 /** A standby that has not been seen for so long is not waited for, when NATS is away. */
 const STANDBY_GONE_MS = 30_000;
@@ -297,7 +298,7 @@ function openTenure(options: LeaseOptions, epoch: number, renewed: Renewed): Ten
         away = false;
       } catch (error) {
         if (signal.aborted) return;
-        if (!away) log.warn({ epoch, err: error }, 'the lease cannot be renewed');
+        if (!away) log.warn({ epoch, err: error }, NOT_RENEWED);
         away = true;
       }
       await pause(clock, RENEW_EVERY_MS, signal);

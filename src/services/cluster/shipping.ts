@@ -174,7 +174,11 @@ function openHealth(log: Log, epoch: number) {
       error = null;
     },
     ill(thrown: unknown): string {
-      if (error === null) log.warn({ err: thrown }, 'the standby gets nothing: NATS takes no commits');
+      if (error === null)
+        log.warn(
+          { err: thrown },
+          'the standby gets nothing, for NATS takes no commits: look at the NATS servers, their disks and the network to them',
+        );
       isSaid = false;
       error = thrown instanceof Error ? thrown.message : String(thrown);
       return error;

@@ -112,7 +112,9 @@ async function connect(
 
 function limits(connack: IConnackPacket, url: string): Pick<Connection, 'limit' | 'maximumBytes'> {
   if (connack.properties?.maximumQoS === 0) {
-    throw new Error('the notification service does not take QoS 1, without which events would be lost');
+    throw new Error(
+      'the notification service does not take QoS 1, without which events would be lost: allow QoS 1 there',
+    );
   }
   const { inFlight, packetBytes } = limitsOf(connack, url);
   return { limit: inFlight, maximumBytes: packetBytes };

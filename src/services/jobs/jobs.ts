@@ -75,7 +75,7 @@ export function openJobs(options: JobsOptions): Jobs {
     if (!row)
       throw new GatehouseError(
         'NOT_FOUND',
-        `There is no job ${id}: those that ended long ago are forgotten.`,
+        `There is no job ${id}, and those that ended long ago are forgotten: GET /jobs has those that there are.`,
       );
     return row;
   }
@@ -83,7 +83,10 @@ export function openJobs(options: JobsOptions): Jobs {
   function existing(id: string, principal: Principal): JobRow {
     const row = stored(id);
     if (!mayStart(principal, row))
-      throw new GatehouseError('FORBIDDEN', 'A job is for those who may start such a job.');
+      throw new GatehouseError(
+        'FORBIDDEN',
+        'A job is for those who may start such a job: use a token with one of their roles.',
+      );
     return row;
   }
 
