@@ -244,7 +244,7 @@ it('changes the mode of a lock by one command at a time, and sends nothing of th
   const first = begin('standOpen').end;
   await expect(run('standOpen')).rejects.toMatchObject({
     code: 'BUSY',
-    message: 'the lock changes its mode already',
+    message: 'the lock changes its mode already: wait for the outcome of that, and send it again',
   });
   answer.resolve(undefined);
   expect(await first).toEqual({ outcome: 'confirmed' });

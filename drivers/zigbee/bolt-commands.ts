@@ -114,7 +114,11 @@ export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
       before.calledOff.abort(CALLED_OFF);
       await settles(before.settled, given[1] - clock.monotonic(), clock, signal);
     }
-    if (changing.has(ieee)) throw new DriverError('BUSY', 'the lock changes its mode already');
+    if (changing.has(ieee))
+      throw new DriverError(
+        'BUSY',
+        'the lock changes its mode already: wait for the outcome of that, and send it again',
+      );
     const { promise: settled, resolve } = Promise.withResolvers<void>();
     changing.set(ieee, { ends, calledOff, settled });
     try {

@@ -143,8 +143,7 @@ function openSender(
     }
     const parent = request.opens && (await unfitParent(request.ieee, gateway));
     if (parent) return { kind: 'unsent', reason: parent };
-    // Last: the library reads the network address with this call.
-    // To close another lock does no harm.
+    // To close another lock does no harm. Behind all that is waited for: the library reads the network address when it sends.
     const closes = request.actuates && !request.opens;
     const shared = closes ? undefined : addresses.reason(request.ieee);
     if (shared) return { kind: 'unsent', reason: shared };
@@ -212,7 +211,11 @@ function lockHandlers(gateway: Gateway, radio: LockRadio): Handlers {
     async applyConfiguration(data, deadline, signal) {
       const apply = valid(lockApply, data, 'INVALID_COMMAND');
       const lock = locks.find(apply.hwId);
-      if (applying.has(lock.ieee)) throw new DriverError('BUSY', 'the lock is given a configuration already');
+      if (applying.has(lock.ieee))
+        throw new DriverError(
+          'BUSY',
+          'the lock is given a configuration already: it is sent again when that is over',
+        );
       applying.add(lock.ieee);
       try {
         const { manufacturerCode } = options;

@@ -52,7 +52,10 @@ export function openLockExchanges({ radio, clock, locks, ended }: LockExchangesO
       const { ieee } = lock;
       const key = `${purpose}/${ieee}`;
       if (working.has(key))
-        throw new DriverError('BUSY', `${purpose} of the lock are read or written already`);
+        throw new DriverError(
+          'BUSY',
+          `${purpose} of the lock are read or written already: try again when that is over`,
+        );
       const yielded = new AbortController();
       working.set(key, { ieee, yielded });
       try {

@@ -212,7 +212,7 @@ function withoutRepeated(lock: LockRecord, facts: Facts): Facts {
   return left;
 }
 
-/** It is another one after an update. */
+/** The firmware that the lock says it runs; an update changes it. */
 function softwareBuildIn({
   cluster,
   type,

@@ -24,6 +24,7 @@ import type { DoorContext, FirmwareBattery } from './context.ts';
 import { addressOf, type LockAddress } from './lock-links.ts';
 import type { LockFirmware } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
+import { lockMissing } from './outcome.ts';
 import { type DoorRow, type DoorTable, existing } from './table.ts';
 
 const COMMAND_TIMEOUT_MS = 30_000;
@@ -150,8 +151,7 @@ export function openFirmware(context: DoorContext, locks: Locks): Firmware {
     async start(doorId, { file, ignoreBattery }, caller) {
       const row = existing(table, doorId);
       const { mac, gateway_id: gatewayId, network_id: networkId } = row;
-      if (mac === null)
-        throw new GatehouseError('NO_LOCK', 'The door has no lock: have it join, or name its mac.');
+      if (mac === null) throw lockMissing();
       await imagePath(file, context.firmwareDirectory);
       if (!ignoreBattery) assertBattery(locks.report(row), context.firmwareBattery);
       const unreachable = context.lockLinks.unreachable(addressOf(row));
@@ -250,7 +250,7 @@ function assertStillAt(table: DoorTable, doorId: string, mac: string): DoorRow {
 }
 
 function otherLock(doorId: string, mac: string): GatehouseError {
-  const message = `Door ${doorId} does not have the lock ${mac} any more: the lock is given no firmware.`;
+  const message = `Door ${doorId} does not have the lock ${mac} any more: the lock is given no firmware. Start it again for the lock that the door has now.`;
   return new GatehouseError('NO_LOCK', message);
 }
 

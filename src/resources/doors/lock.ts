@@ -166,7 +166,7 @@ function nothingToLock(hasRelay: boolean, isLettingGo: boolean): GatehouseError 
   if (!hasRelay) return noLock();
   const message = isLettingGo
     ? 'The stand-open of the door has ended, and its relay lets go by itself within 20 s: wait so long, then look at the levels of its device. There is no lock to lock.'
-    : 'The door is opened by a relay, which lets go by itself: there is no lock to lock.';
+    : 'The door is opened by a relay, which lets go by itself: there is no lock to lock. Wait for the end of its pulse.';
   return new GatehouseError('NO_LOCK', message);
 }
 

@@ -77,8 +77,16 @@ export function noLock(): GatehouseError {
   );
 }
 
+/** For what is of a lock alone. */
+export function lockMissing(): GatehouseError {
+  return new GatehouseError('NO_LOCK', 'The door has no lock: have it join, or name its mac.');
+}
+
 export function relayKeepsNone(): GatehouseError {
-  return new GatehouseError('NO_LOCK', 'A relay opens this door: only a lock keeps PINs and cards.');
+  return new GatehouseError(
+    'NO_LOCK',
+    'A relay opens this door: only a lock keeps PINs and cards. Give its cards to the allow-list, or the door a lock.',
+  );
 }
 
 export function offline({ id, gateway_id }: Place, reason: string): GatehouseError {

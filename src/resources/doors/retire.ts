@@ -80,7 +80,11 @@ export function openRetirements(options: RetireOptions): Retirements {
     async retireLock(doorId, isConfirmed, caller) {
       const { row, mac, usersLeft } = await change(doorId, caller, (row) => {
         const { mac, gateway_id: gatewayId } = row;
-        if (mac === null) throw new GatehouseError('NO_LOCK', `Door ${doorId} has no lock to remove.`);
+        if (mac === null)
+          throw new GatehouseError(
+            'NO_LOCK',
+            `Door ${doorId} has no lock to remove: if the door itself is to go, remove that.`,
+          );
         if (table.standOpen.get(doorId))
           throw inUse(`The lock ${mac} cannot be removed: its door stands open. End that first.`);
         const hasLeft = row.lock_left_at !== null;

@@ -9,6 +9,7 @@ import { GatehouseError } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
 import type { DoorContext } from './context.ts';
 import { doorEntry } from './live-events.ts';
+import { lockMissing } from './outcome.ts';
 import { type DoorRow, existing } from './table.ts';
 
 export interface RfPins {
@@ -88,7 +89,7 @@ const contextOf = (mac: string) => `lock-pin/${mac}`;
 
 function withLock(row: DoorRow): { mac: string } {
   if (row.mac !== null) return { mac: row.mac };
-  throw new GatehouseError('NO_LOCK', 'The door has no lock: have it join, or name its mac.');
+  throw lockMissing();
 }
 
 /** Throws PIN_REQUIRED: the lock would refuse whatever it is sent. */

@@ -47,7 +47,10 @@ export function openLockUsers(options: LockMemoryContext): LockUsers {
   function get(doorId: string, userId: number): LockUser {
     const user = shown(existing(table, doorId)).find((one) => one.userId === userId);
     if (user) return user;
-    throw new GatehouseError('NOT_FOUND', `Door ${doorId} has no user ${userId}.`);
+    throw new GatehouseError(
+      'NOT_FOUND',
+      `Door ${doorId} has no user ${userId}: the list of its users says which it has.`,
+    );
   }
 
   /** Inside the commit job: nothing is wanted of it, and what the lock may have is to be removed. */
