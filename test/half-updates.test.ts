@@ -62,7 +62,7 @@ const both = (work: (lane: Lane) => Promise<unknown>) => Promise.all(lanes.map(w
 const call = (method: string, path: string, body?: object) =>
   all.site.daemon.call(method, path, all.site.tokens['service-tool'], body);
 const jobOf = async (id: string) => (await call('GET', `/jobs/${id}`)).body;
-/** An update waits for its lock to ask, which on a busy machine may come after the library's own patience. */
+/** Links come up and 30 blocks are fetched before that: half a minute on a busy machine. */
 const ends = (id: string, end: object) =>
   vi.waitFor(async () => expect(await jobOf(id)).toMatchObject(end), { timeout: 100_000, interval: 20 });
 
