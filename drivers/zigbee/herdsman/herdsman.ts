@@ -40,7 +40,7 @@ import { guardHandlers } from './handlers.ts';
 import { calmDatabase, type DatabaseOwner, keepDatabase } from './library-database.ts';
 import { listen } from './listening.ts';
 import type { Make } from './make.ts';
-import { hearingRestart } from './restart.ts';
+import { hearingRestart } from './ota-restart.ts';
 import { openSending } from './sending.ts';
 import { type Requests, spareWork, type Waits } from './spared-work.ts';
 import { zStackMake } from './z-stack.ts';

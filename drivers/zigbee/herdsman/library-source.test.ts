@@ -1,6 +1,6 @@
 /**
- * Each method of zigbee-herdsman that is replaced or wrapped here is still the one that the patch was written for. The
- * digest is of its source text. When one differs after an update of the library: read the method again, mend the patch, run
+ * Each method of zigbee-herdsman that is replaced or wrapped here, or whose order of steps is relied on, is still the one that
+ * the code was written for. The digest is of its source text. When one differs after an update of the library: read the method again, mend the patch, run
  * the tests of drivers/zigbee, and write the new digest here.
  */
 import { createHash } from 'node:crypto';
@@ -16,7 +16,7 @@ import { ZStackAdapter } from 'zigbee-herdsman/dist/adapter/z-stack/adapter/zSta
 import { Parser } from 'zigbee-herdsman/dist/adapter/z-stack/unpi/parser.js';
 import { Znp } from 'zigbee-herdsman/dist/adapter/z-stack/znp/znp.js';
 import { Database } from 'zigbee-herdsman/dist/controller/database.js';
-import { Endpoint } from 'zigbee-herdsman/dist/controller/model/index.js';
+import { Device, Endpoint } from 'zigbee-herdsman/dist/controller/model/index.js';
 import { Waitress } from 'zigbee-herdsman/dist/utils/index.js';
 
 /** Patch, the class whose method it changes, the method, the first digits of the SHA-256 of its text. */
@@ -55,10 +55,12 @@ const PATCHED: [patch: string, owner: object, method: string, digest: string][] 
   ['handlers.ts', Controller.prototype, 'onZdoResponse', '1c97b266b8db481a'],
   ['handlers.ts', Controller.prototype, 'onDeviceLeave', '4b6e00ad064b8d34'],
   ['handlers.ts', Controller.prototype, 'onAdapterDisconnected', '039343428db335ba'],
+  ['herdsman.ts', Device.prototype, 'interview', '5d60ea2dc6f212b9'],
   ['herdsman.ts', Controller.prototype, 'stop', 'dfde3e7fc5ead976'],
   ['library-database.ts', Database, 'open', 'bf2ad7cc35959a50'],
   ['library-database.ts', Database.prototype, 'write', '1fc8bfb814a1fee6'],
   ['library-database.ts', Controller.prototype, 'databaseSave', '325a5d37bdd4f60f'],
+  ['ota-restart.ts', Device.prototype, 'updateOta', '7076ae00402af529'],
   ['own-answers.ts', ZStackAdapter.prototype, 'sendZclFrameToEndpoint', 'bb45f16fb7acd00f'],
   ['own-answers.ts', ZStackAdapter.prototype, 'sendZclFrameToEndpointInternal', 'ee1e0c3300190f83'],
   ['parser.ts', Parser.prototype, '_transform', '8bdddee2ba8254bb'],

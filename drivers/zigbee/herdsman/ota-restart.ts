@@ -25,7 +25,7 @@ export async function hearingRestart<T>(
   try {
     return await send((percent, left) => {
       progress(percent, left);
-      // The library says so when its answer was sent, and listens before it waits.
+      // updateOta says so when its answer was sent, and listens in the same turn of the event loop (library-source.test.ts).
       if (percent === 100 && hasRestarted) queueMicrotask(() => device.emit('deviceAnnounce', { device }));
     });
   } finally {

@@ -1,7 +1,7 @@
 import { EventEmitter, once } from 'node:events';
 import { expect, it } from 'vitest';
 import type { Models } from 'zigbee-herdsman';
-import { hearingRestart } from './restart.ts';
+import { hearingRestart } from './ota-restart.ts';
 
 /** A lock that announces itself as it is said, in an update by a library that listens as zigbee-herdsman does (updateOta). */
 function openUpdate(...frames: ('end' | 'announce')[]) {
