@@ -125,8 +125,9 @@ export function playedLockLinks(played: Played, clock: ManualClock): LockLinks {
     link() {},
     unreachable: () => played.unreachable,
     isHeld: () => played.isHeld,
-    async command(_, { kind, data }) {
+    async command(_, { kind, data, timeoutMs }) {
       played.commands.push({ kind, data });
+      played.timeoutMs = timeoutMs;
       return played.command(kind, data);
     },
     async unlock(lock, unlock, timeoutMs, released) {

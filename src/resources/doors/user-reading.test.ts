@@ -7,6 +7,7 @@ import {
   userApply,
   usersRead,
 } from '../../../drivers/contract/lock-users.ts';
+import { HELD_FRAME_MS } from '../../../drivers/contract/zgate.ts';
 import { type DoorSite, playedRelay } from '../../../test/door-site.ts';
 import { errorOf, MAC, openDoorSiteWithLock } from '../../../test/resources/doors/doors.ts';
 
@@ -95,6 +96,12 @@ it('is given again what it shows otherwise, and the job says what that was', asy
   expect(asked.flatMap(({ wanted }) => wanted.map(({ userId }) => userId))).toEqual([1, 2, 3]);
   expect(asked[0]?.wanted[0]).toMatchObject({ pin: `${PIN}1`, access: { schedules: [{ startHour: 8 }] } });
   expect(JSON.stringify([ended, site.played.audits, site.played.lines])).not.toContain(PIN);
+});
+
+it('has the time for each holiday that the lock keeps, also beyond those that may be wanted of it', async () => {
+  site.report(MAC, { users: { pins: 1, cards: 0, holidays: 40 } });
+  await read({});
+  expect(site.played.timeoutMs).toBe(40 * HELD_FRAME_MS);
 });
 
 it('leaves a user alone that was changed while the lock was asked', async () => {

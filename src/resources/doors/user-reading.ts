@@ -12,8 +12,8 @@ import {
   usersShown,
   type WantedUser,
 } from '../../../drivers/contract/lock-users.ts';
-import { HOLIDAYS_MAX, type UserLimits } from '../../../drivers/contract/settings.ts';
-import type { LockEvent } from '../../../drivers/contract/zgate.ts';
+import type { UserLimits } from '../../../drivers/contract/settings.ts';
+import { HELD_FRAME_MS, type LockEvent } from '../../../drivers/contract/zgate.ts';
 import { COMMAND_TIMEOUT_MAX_MS } from '../../platform/field/ipc.ts';
 import { ADMINISTRATORS, type Caller } from '../../platform/principal.ts';
 import type { DoorContext } from './context.ts';
@@ -27,8 +27,6 @@ import { doorScheduleOf, isAsWanted } from './user-wanted.ts';
 
 /** For a lock that does not say how many users it has. */
 const PLACES_DEFAULT = 32;
-/** A lock that sleeps fetches a frame within that time. */
-const FRAME_MS = 8_000;
 /** So many users are named at the end of the job, with what differed. */
 const DIFFERING_MAX = 100;
 const TRIES_MAX = 3;
@@ -51,7 +49,8 @@ export function openUserReading(
     schema: { safeParse(answer: unknown): { data?: Answer } },
     signal: AbortSignal,
   ): Promise<Answer> {
-    const timeoutMs = Math.min(frames * FRAME_MS, COMMAND_TIMEOUT_MAX_MS);
+    // A lock that sleeps fetches a frame within that time.
+    const timeoutMs = Math.min(frames * HELD_FRAME_MS, COMMAND_TIMEOUT_MAX_MS);
     const command = { kind, data, timeoutMs };
     for (let tries = 1; ; tries += 1) {
       try {
@@ -76,7 +75,8 @@ export function openUserReading(
   }
 
   async function readHolidays(row: LockedDoor, signal: AbortSignal): Promise<number | null> {
-    const places = Math.min(locks.report(row)?.users?.holidays ?? 0, HOLIDAYS_MAX);
+    // The driver asks for each, however few it finds.
+    const places = locks.report(row)?.users?.holidays ?? 0;
     if (places === 0) return null;
     const order = { kind: 'readHolidays', data: { hwId: row.mac }, frames: places };
     return (await asked(row, order, holidaysShown, signal)).holidays.length;
