@@ -64,13 +64,7 @@ it('a coordinator that restarts in the middle of its work is lost, and the work 
 
   await again((one) => open(one, 60));
   await open(gateway, 0);
-  // While it joins, and is asked what it is.
-  await open(gateway, 60);
-  const joining = gateway;
-  await restartsIn(site, joining, () => site.join(LOCK), { after: 6 });
-  gateway = await start();
-  // On a busy machine by the one of before: the restart came when all was asked.
-  await expect.poll(() => hasJoined(joining) || hasJoined(gateway)).toBe(true);
+  await joined(gateway, site);
 
   expect(await again((one) => one.execute('applyUser', USER))).toEqual({ isShown: true });
   expect((await site.state(LOCK)).pins).toMatchObject([{ user: 3, code: PIN }]);
