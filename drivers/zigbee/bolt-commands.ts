@@ -24,10 +24,7 @@ import type { SharedAddresses } from './shared-addresses.ts';
 import { endStandOpen, type StandOpenOptions, standOpen } from './stand-open.ts';
 import { autoRelockSeconds, requiresPin, waysOf } from './standard-lock.ts';
 import { type ActuationOptions, actuate, type BoltCommand, readState } from './unlocking.ts';
-import { statusName } from './zcl-status.ts';
-
-/** UNSUP_COMMAND (ZCL rev. 8, table 2-12; UNSUP_CLUSTER_COMMAND before): the lock does not have it, and did nothing. */
-const UNSUP_COMMAND = 0x81;
+import { STATUS_UNSUP_COMMAND, statusName } from './zcl-status.ts';
 
 export interface BoltCommandsOptions {
   radio: LockRadio;
@@ -261,7 +258,7 @@ async function unlock(
       return { ...end, relock };
     }
     const { refused } = end;
-    if (!isTimed || refused !== UNSUP_COMMAND) throw refusal(refused, pin, lock, kept);
+    if (!isTimed || refused !== STATUS_UNSUP_COMMAND) throw refusal(refused, pin, lock, kept);
     // One that said before that it has it is asked once more the next time.
     kept.remember(ieee, { timedUnlock: timedUnlock === true ? null : false });
     untimed = `the lock refused Unlock with Timeout (${statusName(refused)})`;

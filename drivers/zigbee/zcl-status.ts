@@ -38,6 +38,7 @@ const NAMES = new Map([
   [0xc3, 'UNSUPPORTED_CLUSTER'],
 ]);
 export const STATUS_SUCCESS = 0x00;
+/** ZCL rev. 8, table 2-12; UNSUP_CLUSTER_COMMAND before: the device does not have it, and did nothing. */
 export const STATUS_UNSUP_COMMAND = 0x81;
 export const STATUS_INVALID_FIELD = 0x85;
 export const STATUS_NOT_FOUND = 0x8b;
