@@ -89,6 +89,8 @@ async function halfWay(lane: Lane): Promise<void> {
 /** Its door is opened once, by the firmware that it has. */
 async function works({ gateway, lock }: Lane, mac = lock, version = OLD): Promise<void> {
   await all.isConnected(mac);
+  // The unlock before is over: a bolt that it still draws, or that is locked again just now, shows nothing of the next one.
+  await waitFor(async () => expect((await gateway.simulated.state(mac)).lockState).toBe(1));
   const opened = async () =>
     (await gateway.simulated.state(mac)).executed.filter(({ what }) => what === 'unlock').length;
   const before = await opened();
