@@ -12,7 +12,10 @@ import { settingsSchema } from '../../test/simulators/bus/plan.ts';
 import { DriverError } from '../contract/driver.ts';
 
 const WRITE = 16;
-/** Requests to either device, from when a write begins. */
+/**
+ * Requests to either device, from when a write begins: the settings and the name that it looks at (2, 3), the write (4), and the name and the
+ * settings that are read back (6 to 8), with polls of the inputs between them.
+ */
 const MOMENTS = 8;
 const wanted = (settingsVersion: number) => ({
   settingsVersion,
@@ -67,6 +70,8 @@ async function openTwo(exchangeAt: readonly number[] = []) {
     begin: () => {
       asked = 0;
     },
+    /** Requests since then. */
+    asked: () => asked,
   };
 }
 
@@ -122,6 +127,7 @@ describe('two devices that change places', () => {
 
   it('at any moment of a write, and back at any other: no activation is counted that nobody made', async () => {
     const counted: unknown[] = [];
+    let applied = 0;
     for (let there = 1; there <= MOMENTS; there += 1)
       for (let back = there + 1; back <= there + MOMENTS; back += 1) {
         const two = await openTwo([there, back]);
@@ -136,12 +142,19 @@ describe('two devices that change places', () => {
         ] as const) {
           await link
             .execute('applySettings', { hwId, ...wanted(version) })
+            .then(() => {
+              applied += 1;
+            })
             .catch((error: unknown) => expect(error).toBeInstanceOf(DriverError));
           await link.clock.advance(300);
         }
         await link.clock.advance(3_000);
+        expect(two.asked()).toBeGreaterThan(back);
+        expect(link.wire.sent.some(({ bytes }) => bytes[1] === WRITE)).toBe(true);
         counted.push(...link.events.map(({ data }) => ({ there, back, ...(data as object) })));
       }
     expect(counted).toEqual([]);
+    // More than one of the three in each run, on average.
+    expect(applied).toBeGreaterThan(MOMENTS ** 2);
   });
 });
