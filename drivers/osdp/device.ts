@@ -80,11 +80,12 @@ export function openDevice(options: DeviceOptions): Device {
   const state = openDeviceState(options);
   let pairing: PairingListener | undefined;
   const conflict = openAddressConflict();
-  const { isLooking, policy, unproven, isAway, ...held } = openEnforcement(first, begin, () => session);
+  const enforcement = openEnforcement(first, begin, () => session);
+  const { isLooking, policy, unproven, isAway } = enforcement;
   const presence = openPresence(options, state, {
     security: () => securityNow(session, policy(), isLooking()),
     provenKey: () => provenPending(session.state(), policy()),
-    exchanged() {
+    replaced() {
       session.dismiss();
       readout.begin();
     },
@@ -134,7 +135,10 @@ export function openDevice(options: DeviceOptions): Device {
   }
 
   return {
-    ...held,
+    setPolicy: enforcement.setPolicy,
+    beginPairing: enforcement.beginPairing,
+    endPairing: enforcement.endPairing,
+    restart: enforcement.restart,
     address,
     session,
     state,
@@ -251,13 +255,13 @@ interface Presence extends Pick<Device, 'connected' | 'isGone' | 'report'> {
   isConflict(): boolean;
 }
 
-/** How the device is held to its policy, for what is reported of it. */
-interface Held {
+/** What the session proves, for what is reported of the device. */
+interface Standing {
   security(): NonNullable<Rs485Report['security']>;
   /** Names the pending key, once the session that stands proves it. */
   provenKey(): string | undefined;
   /** Another device is where one was that is known. */
-  exchanged(): void;
+  replaced(): void;
 }
 
 /** A device that is not heard of inside a session for so long is off-line (5.7). */
@@ -265,7 +269,7 @@ const OFFLINE_AFTER_MS = 8_000;
 /** More than the bad luck of a bad wire: it is asked half a dozen times meanwhile. */
 const GONE_AFTER_MS = 1_500;
 
-function openPresence(options: DeviceOptions, state: DeviceState, held: Held): Presence {
+function openPresence(options: DeviceOptions, state: DeviceState, standing: Standing): Presence {
   const { address, clock, log } = options;
   let connected = false;
   let isConflict = false;
@@ -274,10 +278,10 @@ function openPresence(options: DeviceOptions, state: DeviceState, held: Held): P
   let reported = '';
 
   function report(again = false): void {
-    const provenKey = held.provenKey();
+    const provenKey = standing.provenKey();
     const whole = state.report({
       connected,
-      security: held.security(),
+      security: standing.security(),
       sessionFault: isGone() ? null : state.sessionFault(),
       pulse: connected ? options.pulse() : null,
       ...(provenKey !== undefined && { provenKey }),
@@ -325,7 +329,7 @@ function openPresence(options: DeviceOptions, state: DeviceState, held: Held): P
       if (hearsay && connected) return;
       const gone = state.report({ connected: false, security: 'none', sessionFault: null, pulse: null });
       const isOther = state.meet(identity);
-      if (isOther && gone) held.exchanged();
+      if (isOther && gone) standing.replaced();
       if (isOther && gone && connected) {
         connected = false;
         options.lost();
