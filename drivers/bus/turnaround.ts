@@ -48,7 +48,7 @@ export function shortestWaitMs({ samples, meanMs, deviationMs }: Turnaround): nu
 // Of each operation of a station, and the wait for it.
 
 /** A station, as far as it is waited for. */
-export interface Awaited {
+export interface WaitedStation {
   /** By operation. */
   readonly turnarounds: Map<string, Turnaround>;
   /** The operation it answered last. */
@@ -66,7 +66,7 @@ const OPERATIONS_MAX = 32;
 /** A late reply is in the warnings for so long, and for so long its device is there, and too slow for a short probe. */
 export const LATE_FOR_MS = 60_000;
 
-export function learn(station: Awaited, operation: string, turnaroundMs: number): void {
+export function learnTurnaround(station: WaitedStation, operation: string, turnaroundMs: number): void {
   const learned = answeredAfter(turnaroundOf(station, operation), turnaroundMs);
   // To the end, where the youngest are; the usual one is there already.
   if (operation !== station.lastOperation) station.turnarounds.delete(operation);
@@ -77,7 +77,7 @@ export function learn(station: Awaited, operation: string, turnaroundMs: number)
   }
 }
 
-export function turnaroundOf(station: Awaited, operation: string): Turnaround {
+export function turnaroundOf(station: WaitedStation, operation: string): Turnaround {
   return station.turnarounds.get(operation) ?? UNKNOWN_TURNAROUND;
 }
 
@@ -90,7 +90,7 @@ const GRACE_MAX_MS = 5_000;
 
 export function openReplyTimeouts(
   options: BusOptions,
-  stations: ReadonlyMap<number, Awaited>,
+  stations: ReadonlyMap<number, WaitedStation>,
   clock: Clock,
   port: Port,
 ) {
@@ -99,7 +99,7 @@ export function openReplyTimeouts(
    * of one that is absent takes no more time than a healthy one needs, and less when an order comes meanwhile.
    */
   function replyTimeoutOf(
-    station: Awaited,
+    station: WaitedStation,
     exchange: Exchange<unknown>,
     { by, isUrgent }: { by: 'poll' | 'order'; isUrgent(): boolean },
   ): ReplyTimeout {
@@ -115,18 +115,18 @@ export function openReplyTimeouts(
    * After a miss of a device that was heard before, it is not asked again for another turnaround, so that a reply that is
    * later than it may be is not taken for the next one; a device that is known to be late is given longer. Others have their turn meanwhile.
    */
-  function graceMs(station: Awaited, { outcome }: { outcome: Outcome }): number {
+  function graceMs(station: WaitedStation, { outcome }: { outcome: Outcome }): number {
     const mayBeLate = outcome.kind === 'timeout' && station.lastOperation !== undefined;
     if (!mayBeLate) return 0;
     const lateMs = isLateLately(station) ? LATE_TIMES * (station.late?.delayMs ?? 0) : 0;
     return Math.max(options.turnaroundMaxMs, Math.min(lateMs, GRACE_MAX_MS));
   }
 
-  function isLateLately({ late }: Awaited): boolean {
+  function isLateLately({ late }: WaitedStation): boolean {
     return late !== undefined && clock.monotonic() - late.at < LATE_FOR_MS;
   }
 
-  function probeMs(station: Awaited, operation: string): number {
+  function probeMs(station: WaitedStation, operation: string): number {
     const { breaker, turnarounds } = station;
     const isFull =
       isLateLately(station) ||

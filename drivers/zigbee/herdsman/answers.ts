@@ -21,11 +21,11 @@ interface Waiting {
 const STATUS_SUCCESS = 0;
 
 /** What is sent waits for its answer as ZclRequest (radio.ts) says. */
-export type WaitAs = <T>(request: Awaited, send: () => Promise<T>) => Promise<T>;
-export type Awaited = Pick<ZclRequest, 'known' | 'unconfirmed'>;
+export type WaitAs = <T>(request: ReplyHandling, send: () => Promise<T>) => Promise<T>;
+export type ReplyHandling = Pick<ZclRequest, 'known' | 'unconfirmed'>;
 
 export function guardAnswers(adapter: Answers): WaitAs {
-  const sending = new AsyncLocalStorage<Awaited>();
+  const sending = new AsyncLocalStorage<ReplyHandling>();
   const { waitForInternal, dataRequest } = adapter;
   adapter.waitForInternal = function (this: Answers, ...matcher) {
     const waiting = waitForInternal.apply(this, matcher);

@@ -5,7 +5,7 @@
  * waited for as ZclRequest (radio.ts) says.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type Awaited, unless } from './answers.ts';
+import { type ReplyHandling, unless } from './answers.ts';
 import type { GuardedAsh } from './ember-port.ts';
 import { EMBER_OK, refusedByEmber, Settled, unconfirmedByEmber } from './frame-status.ts';
 import { openActuating, type Passage } from './gate.ts';
@@ -87,7 +87,7 @@ export function guardEmberSending(
   leave: GuardedAsh['leave'],
 ): Pick<Make, 'passBy' | 'waitAs'> {
   const passing = new AsyncLocalStorage<Passage>();
-  const awaiting = new AsyncLocalStorage<Awaited>();
+  const awaiting = new AsyncLocalStorage<ReplyHandling>();
   const underWay = new Set<UnderWay>();
   const { sendZclFrameToEndpoint, onMessageSent } = adapter;
   const actuate = openActuating((ezsp: Ezsp) => ezsp.ezspNop());
@@ -113,7 +113,7 @@ export function guardEmberSending(
     given: Call,
     expected: number | undefined,
     passage: Passage,
-    request: Awaited,
+    request: ReplyHandling,
   ): Promise<unknown> {
     sender.checkInterpanLock();
     const { ezsp, oneWaitress } = sender;
