@@ -6,7 +6,7 @@ import { type BusWarning, busWarning } from '../contract/bus-warnings.ts';
 import { type Clock, DriverError } from '../contract/driver.ts';
 import type { BusReport, WireCounters } from '../contract/rs485.ts';
 import { type Contestable, NO_EVIDENCE, openAddressConflicts } from './address-conflicts.ts';
-import { CLOSED, nextBreaker } from './circuit-breaker.ts';
+import { type Breaker, CLOSED, nextBreaker } from './circuit-breaker.ts';
 import { openPeerWatch } from './dead-peer.ts';
 import { COUNTER_OF, type Exchange, newCounters } from './exchange.ts';
 import type { Conversation, Line } from './line.ts';
@@ -14,9 +14,15 @@ import { openLoad } from './load.ts';
 import type { BusOptions } from './options.ts';
 import { afterExchange, afterLate, type OutstandingRequest, openRequests } from './outstanding-requests.ts';
 import { isAnswer, type ReplyTimeout } from './reply.ts';
-import { type Awaited, LATE_FOR_MS, learn, openReplyTimeouts, turnaroundOf } from './turnaround.ts';
+import {
+  LATE_FOR_MS,
+  learnTurnaround,
+  openReplyTimeouts,
+  turnaroundOf,
+  type WaitedStation,
+} from './turnaround.ts';
 
-export interface Station extends Contestable, Awaited {
+export interface Station extends Contestable, WaitedStation {
   readonly counters: WireCounters;
   isPolled: boolean;
   /** Monotonic: not before, because the late reply of a miss may still come. */
@@ -130,7 +136,8 @@ export function openStations(options: BusOptions, line: Line, clock: Clock): Sta
       if (!line.port.numbersRequests) conflicts.ended(station, conversation);
       const wasOpen = station.breaker.kind === 'open';
       const changed = note(station, exchange.operation, by, conversation, askedAt);
-      if (wasOpen || station.breaker.kind === 'open') wakeTogether(stations, station, endedAt);
+      if (station.breaker.kind === 'open') probeSilentBus(stations, endedAt);
+      else if (wasOpen) wakeOthers(stations, endedAt);
       return { changed, askedAt };
     },
     spacingMs: conflicts.spacingMs,
@@ -225,7 +232,7 @@ function note(
 ): boolean {
   station.counters[COUNTER_OF[outcome.kind]] += 1;
   const answered = isAnswer(outcome.kind);
-  if (answered) learn(station, operation, turnaroundMs ?? 0);
+  if (answered) learnTurnaround(station, operation, turnaroundMs ?? 0);
   // The same request twice has the same answer: it may be as old as the first one that is unanswered.
   const answeredAt = askedAt < sentAt ? askedAt : at;
   if (answered) Object.assign(station, { lastOperation: operation, answeredAt });
@@ -241,22 +248,25 @@ function note(
   return station.isAlive !== before;
 }
 
+/** What has kept one device silent, as a cable or a device server, has often kept others: they are asked soon when it is back. */
+function wakeOthers(stations: ReadonlyMap<number, Station>, at: number): void {
+  for (const other of stations.values())
+    if (other.isPolled) other.breaker = nextBreaker(other.breaker, { kind: 'spoke', at });
+}
+
 /** Between two probes of a bus on which no device answers, whichever is asked. */
 const SILENT_BUS_PROBE_MS = 1_000;
 
-/**
- * What has kept one device silent, as a cable or a device server, has often kept others: they are asked soon when it is back. While
- * none answers, one of them is asked each second. `station` was dead, or is now.
- */
-function wakeTogether(stations: ReadonlyMap<number, Station>, { breaker }: Station, at: number): void {
-  const polled = [...stations.values()].filter(({ isPolled }) => isPolled);
-  if (breaker.kind === 'closed')
-    for (const other of polled) other.breaker = nextBreaker(other.breaker, { kind: 'spoke', at });
-  const dead = polled.flatMap((station) =>
-    station.breaker.kind === 'open' ? { station, breaker: station.breaker } : [],
-  );
-  const [next] = dead.sort((a, b) => a.breaker.probeAt - b.breaker.probeAt);
-  if (!next || dead.length < polled.length) return;
+/** While no device answers, one of them is asked each second: the one whose probe is the next. */
+function probeSilentBus(stations: ReadonlyMap<number, Station>, at: number): void {
+  let next: { station: Station; breaker: Extract<Breaker, { kind: 'open' }> } | undefined;
+  for (const station of stations.values()) {
+    if (!station.isPolled) continue;
+    const { breaker } = station;
+    if (breaker.kind === 'closed') return;
+    if (!next || breaker.probeAt < next.breaker.probeAt) next = { station, breaker };
+  }
+  if (!next) return;
   const probeAt = Math.min(next.breaker.probeAt, at + SILENT_BUS_PROBE_MS);
   next.station.breaker = { ...next.breaker, probeAt };
 }
