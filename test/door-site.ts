@@ -269,10 +269,10 @@ function openInterface({ database, audit, clock, played, catalogue }: Common, do
     log: silentLog,
   });
   const { fetch, drain } = lanApp({ operations, clock, surface, idempotency });
-  const askedAt = () => clock.monotonic() - played.waitedMs;
+  const arrivedAt = () => clock.monotonic() - played.waitedMs;
   return {
     operations,
-    lan: { fetch: (request: Request) => fetch(request, { askedAt: askedAt() }), drain },
+    lan: { fetch: (request: Request) => fetch(request, { arrivedAt: arrivedAt() }), drain },
     local: createApp({ ...common, surface: { kind: 'local' } }),
   };
 }

@@ -39,7 +39,7 @@ export interface Caller {
   principal: Principal;
   correlationId: string;
   /** Monotonic milliseconds: the request did not arrive before. Deadlines of an actuation count from here; absent: from now. */
-  askedAt?: number | undefined;
+  arrivedAt?: number | undefined;
   /** Whether the client has hung up. An actuation is not sent then: no one at the door expects it any more. */
   isGone?(): Promise<boolean>;
   /** Fires when the client hangs up, also while an actuation waits for its turn. */

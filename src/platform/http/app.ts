@@ -80,7 +80,7 @@ export interface Sender {
   /** The end of its connection has been read. */
   isLeaving(): boolean;
   /** As in Caller (connections.ts). */
-  askedAt?: number | undefined;
+  arrivedAt?: number | undefined;
 }
 
 export interface App {
@@ -127,8 +127,8 @@ export function createApp(options: AppOptions): App {
     return exchanges.answer(req.raw, env, path?.[0] ?? nowhere);
   });
   return {
-    fetch: (request, { address = NO_ADDRESS, isLeaving = () => false, askedAt } = {}) =>
-      hono.fetch(request, { address, isLeaving, askedAt }),
+    fetch: (request, { address = NO_ADDRESS, isLeaving = () => false, arrivedAt } = {}) =>
+      hono.fetch(request, { address, isLeaving, arrivedAt }),
     drain() {
       exchanges.drain();
       closing.abort();
@@ -240,7 +240,7 @@ function operationServer(
   }
 
   async function call(operation: Operation, exchange: Exchange): Promise<Reply> {
-    const { request, address, correlationId, askedAt } = exchange;
+    const { request, address, correlationId, arrivedAt } = exchange;
     const principal = await admit(operation, exchange);
     exchange.principal = principal;
     authorize(operation, principal);
@@ -258,7 +258,7 @@ function operationServer(
     const reauthenticate = () => admit(operation, exchange);
     const isGone = () => hasHungUp(exchange);
     const hungUp = request.signal;
-    const around = { principal, correlationId, ifMatch, address, askedAt, isGone, hungUp, reauthenticate };
+    const around = { principal, correlationId, ifMatch, address, arrivedAt, isGone, hungUp, reauthenticate };
     if (operation.media === 'text/event-stream')
       return streamReply(operation, request, { ...input, ...around }, closing);
     const handle = async () => {

@@ -3,10 +3,12 @@
  * gives way to another, and what is closed when the server stops.
  *
  * How old (safety rule 1): a process that stood still (SIGSTOP, a suspended machine, a disk that does not answer), or had much to do, reads
- * afterwards what clients sent meanwhile, and a door must not open that much later. So each request counts as old as it can be:
+ * afterwards what clients sent meanwhile, and a door must not open that much later. So each request counts as old as it can be, by its arrival
+ * (docs/glossary.md):
  *
- *   any                        a turn of the event loop asks the kernel what has arrived, and reads that. It may stand still when it has the answer: so what
- *                              a turn reads arrived after the turn before had asked, and that was after the end of the one before it
+ *   any                        a turn of the event loop asks the kernel what has arrived, may stand still with the answer, and then reads that. What had
+ *                              arrived when the turn before asked was read in that one: so this arrived after the turn before had begun, which is
+ *                              when the one before that had ended
  *   the first of a connection  that was made before the process went on after a standstill: its client has waited since then to send it, for
  *                              the connection to be accepted and for its TLS handshake; it counts as old as the connection
  *   one that is sent before    (RFC 9112, 9.3.2) in one write, or while the client takes no answers and Node reads nothing: it counts as old as
@@ -62,7 +64,7 @@ const ANSWERED_WITHIN_MS = 25_000;
 /** Of the process, for all its servers. */
 export interface Arrivals {
   /** Monotonic milliseconds: what is read now did not arrive before it. */
-  earliest(): number;
+  arrivedAt(): number;
   /** When it went on after it stood still, if it ever did. */
   wentOnAt(): number;
   /** Begins turns until `signal` fires. */
@@ -88,26 +90,26 @@ export function openArrivals(clock: Clock): Arrivals {
     });
   }
 
-  function earliest(): number {
+  function arrivedAt(): number {
     if (!isSeen) see();
     const now = clock.monotonic();
     return now - before > IN_TIME_MS ? before : now;
   }
 
   return {
-    earliest,
+    arrivedAt,
     wentOnAt: () => wentOnAt,
     async keep(signal) {
       for (;;) {
         await clock.sleep(LOOK_EVERY_MS, signal);
-        earliest();
+        arrivedAt();
       }
     },
   };
 }
 
 /** Connections that the kernel has made and the process has not accepted yet: a turn accepts one of them, whatever waits. */
-function openBacklog(earliest: () => number) {
+function openBacklog(arrivedAt: () => number) {
   /** The oldest connection that waits was not made before this; undefined: none waits. */
   let since: number | undefined;
   let isAccepted = false;
@@ -127,7 +129,7 @@ function openBacklog(earliest: () => number) {
     accepted(): number {
       isAccepted = true;
       if (since === undefined) {
-        since = earliest();
+        since = arrivedAt();
         void untilEmpty();
       }
       return since;
@@ -144,14 +146,14 @@ interface Connection {
   /** Requests that it has sent, and those of them that are open. */
   sent: number;
   open: number;
-  /** A request that is read now has not waited for longer; infinite: none has waited. */
-  waitsSince: number;
+  /** What has waited in it did not arrive before, monotonic milliseconds; infinite: nothing has waited. */
+  waitingArrivedAt: number;
   /** Node has stopped reading it while answers were not taken, and what waits meanwhile is not all read yet. */
   wasPaused: boolean;
 }
 
 export interface ConnectionsOptions {
-  arrivals: Pick<Arrivals, 'earliest' | 'wentOnAt'>;
+  arrivals: Pick<Arrivals, 'arrivedAt' | 'wentOnAt'>;
   clock: Pick<Clock, 'monotonic'>;
   limits: ConnectionLimits;
   /** Whether someone at this address authenticated lately. */
@@ -163,7 +165,7 @@ export interface ConnectionsOptions {
 
 export interface Connections {
   /** Monotonic milliseconds: this request of the server did not arrive before. */
-  arrivalOf(request: object): number;
+  arrivedAt(request: object): number;
   /** Closes what is idle, and each of the rest after its answer. */
   closeWhenIdle(): void;
   /** Cuts all. */
@@ -180,7 +182,7 @@ export function openConnections(server: Server, options: ConnectionsOptions): Co
   const { monotonic } = options.clock;
   const connections = new Set<Connection>();
   const byPeer = new Map<Socket | string, Connection>();
-  const backlog = openBacklog(arrivals.earliest);
+  const backlog = openBacklog(arrivals.arrivedAt);
   const arrived = new WeakMap<object, number>();
   let closing = false;
 
@@ -188,7 +190,7 @@ export function openConnections(server: Server, options: ConnectionsOptions): Co
   server.removeAllListeners('connection');
   server.on('connection', (socket: Socket) => {
     // One that is refused stood in the backlog, too.
-    const waitsSince = backlog.accepted();
+    const waitingArrivedAt = backlog.accepted();
     const address = addressKey(socket.remoteAddress);
     const room = roomFor(address, connections, options);
     if (!room) {
@@ -205,7 +207,7 @@ export function openConnections(server: Server, options: ConnectionsOptions): Co
       since: monotonic(),
       sent: 0,
       open: 0,
-      waitsSince,
+      waitingArrivedAt,
       wasPaused: false,
     };
     connections.add(connection);
@@ -220,28 +222,29 @@ export function openConnections(server: Server, options: ConnectionsOptions): Co
 
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request;
-    const readAfter = arrivals.earliest();
+    const arrivedAt = arrivals.arrivedAt();
     const connection = byPeer.get(peerOf(socket));
     // Its client is gone.
-    if (!connection) return arrived.set(request, readAfter);
+    if (!connection) return arrived.set(request, arrivedAt);
     if (connection.sent === 0)
       socket.on('pause', () => {
         connection.wasPaused = true;
       });
-    arrived.set(request, begin(connection, readAfter));
+    arrived.set(request, begin(connection, arrivedAt));
     response.once('close', () => void answered(connection, socket));
   });
 
-  /** When it arrived, at the earliest. */
-  function begin(connection: Connection, readAfter: number): number {
-    const { sent, open, waitsSince, wasPaused } = connection;
-    const at = sent > 0 || waitsSince <= arrivals.wentOnAt() ? Math.min(readAfter, waitsSince) : readAfter;
+  /** `readNow`: what is read now did not arrive before. Returns the same of this request, which may have waited. */
+  function begin(connection: Connection, readNow: number): number {
+    const { sent, open, waitingArrivedAt, wasPaused } = connection;
+    const mayHaveWaited = sent > 0 || waitingArrivedAt <= arrivals.wentOnAt();
+    const arrivedAt = mayHaveWaited ? Math.min(readNow, waitingArrivedAt) : readNow;
     // A client that has taken each answer and asks again at once does not count as older and older.
-    connection.waitsSince = sent === 0 || open > 0 || wasPaused ? at : readAfter;
+    connection.waitingArrivedAt = sent === 0 || open > 0 || wasPaused ? arrivedAt : readNow;
     connection.sent += 1;
     connection.open += 1;
     connection.since = monotonic();
-    return at;
+    return arrivedAt;
   }
 
   async function answered(connection: Connection, socket: Socket): Promise<void> {
@@ -252,12 +255,12 @@ export function openConnections(server: Server, options: ConnectionsOptions): Co
     const { sent } = connection;
     for (let turn = 0; turn < READ_AGAIN_TURNS; turn += 1) await turnOfEventLoop();
     if (connection.sent > sent || socket.isPaused()) return;
-    connection.waitsSince = Number.POSITIVE_INFINITY;
+    connection.waitingArrivedAt = Number.POSITIVE_INFINITY;
     connection.wasPaused = false;
   }
 
   return {
-    arrivalOf: (request) => arrived.get(request) ?? arrivals.earliest(),
+    arrivedAt: (request) => arrived.get(request) ?? arrivals.arrivedAt(),
     closeWhenIdle() {
       closing = true;
       for (const { socket, open } of connections) if (open === 0) socket.destroySoon();

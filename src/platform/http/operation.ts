@@ -23,7 +23,7 @@ export interface Call<Params, Query, Body> {
   /** Where it comes from, as limits count it (address.ts). */
   address: string;
   /** Monotonic milliseconds: the request did not arrive before (connections.ts); undefined: it is not known. */
-  askedAt?: number | undefined;
+  arrivedAt?: number | undefined;
   /** The caller has hung up: no one waits for the answer any more. */
   isGone(): Promise<boolean>;
   /** Fires when the caller hangs up. Unlike isGone it does not wait for what has arrived and was not read yet. */

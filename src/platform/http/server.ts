@@ -83,7 +83,7 @@ export interface ServeOptions {
   clock: Clock;
   log: Log;
   /** Of the process; absent: of this server alone, where nothing depends on how old a request is. */
-  arrivals?: Pick<Arrivals, 'earliest' | 'wentOnAt'>;
+  arrivals?: Pick<Arrivals, 'arrivedAt' | 'wentOnAt'>;
   /** Addresses for which room is kept; without it, only this host. */
   known?: Pick<KnownAddresses, 'has'>;
   /** Whose X-Forwarded-For is believed; without it, no one's. */
@@ -273,13 +273,13 @@ function refusalLog({ clock, log }: ServeOptions): (address: string) => void {
 /** What reaches the error handler never became a request for the app: the adapter could not make a URL of it. */
 function requestListener(
   { app, log, isProxy = () => false }: ServeOptions,
-  { arrivalOf }: Pick<Connections, 'arrivalOf'>,
+  { arrivedAt }: Pick<Connections, 'arrivedAt'>,
 ) {
   const fetch: Parameters<typeof getRequestListener>[0] = (request, { incoming }) =>
     app.fetch(request, {
       address: clientAddress(incoming.socket.remoteAddress, forwardedFor(incoming), isProxy),
       isLeaving: () => incoming.socket.readableEnded || incoming.socket.destroyed,
-      askedAt: arrivalOf(incoming),
+      arrivedAt: arrivedAt(incoming),
     });
   const listener = getRequestListener(fetch, {
     errorHandler(error) {

@@ -31,8 +31,8 @@ it.skipIf(!hasOpenssl)('each that is sent before the first answer is as old as i
   const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + ahead };
   const hasStood: [string, boolean][] = [];
   const app = {
-    fetch({ method }: Request, { askedAt = clock.monotonic() } = {}) {
-      hasStood.push([method, clock.monotonic() - askedAt >= STOOD_MS]);
+    fetch({ method }: Request, { arrivedAt = clock.monotonic() } = {}) {
+      hasStood.push([method, clock.monotonic() - arrivedAt >= STOOD_MS]);
       return new Response('{}');
     },
     drain: () => undefined,

@@ -23,7 +23,7 @@ interface Played {
   clock: ManualClock;
   audits: AuditEntry[];
   published: LiveEvent[];
-  unlocks: { doorId: string; askedAt: number | undefined }[];
+  unlocks: { doorId: string; arrivedAt: number | undefined }[];
   unlock: () => Promise<unknown>;
   isSynchronised: boolean;
   questions: Question[];
@@ -65,8 +65,8 @@ beforeEach(async () => {
     },
     doors: {
       exists: (id) => id === DOOR || id === OTHER,
-      unlock: async (doorId, { askedAt }) => {
-        played.unlocks.push({ doorId, askedAt });
+      unlock: async (doorId, { arrivedAt }) => {
+        played.unlocks.push({ doorId, arrivedAt });
         await played.unlock();
         return { doorId, outcome: 'confirmed', via: 'rs485', reason: null };
       },
@@ -137,7 +137,7 @@ describe('a card', () => {
     await played.rules({ allowList: true });
     await played.clock.advance(10_000);
     await played.read({ since: 9_000 });
-    expect(played.unlocks).toEqual([{ doorId: DOOR, askedAt: 9_000 }]);
+    expect(played.unlocks).toEqual([{ doorId: DOOR, arrivedAt: 9_000 }]);
   });
 
   it.each([
@@ -344,7 +344,7 @@ describe('a request to exit', () => {
     await played.rules(REX);
     await played.press({ input: 'input0' });
     await played.press();
-    expect(played.unlocks).toEqual([{ doorId: DOOR, askedAt: 0 }]);
+    expect(played.unlocks).toEqual([{ doorId: DOOR, arrivedAt: 0 }]);
     expect(played.published).toMatchObject([
       { data: { by: 'requestToExit', input: 'input1', decidedBy: 'rule' } },
     ]);

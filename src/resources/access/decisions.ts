@@ -224,7 +224,7 @@ function openEnd({ database, audit, events, doors }: AccessContext) {
     const stored = store('accepted', { reason, outcome: null });
     stored.catch(() => undefined);
     try {
-      const { outcome } = await doors.unlock(doorId, { ...caller, askedAt: since });
+      const { outcome } = await doors.unlock(doorId, { ...caller, arrivedAt: since });
       await database.commit(() =>
         events.publish(decided(asking, verdict, { reason, outcome }, correlationId)),
       );

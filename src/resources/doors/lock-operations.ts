@@ -99,8 +99,8 @@ function actuations(doors: DoorSlice, path: string): Operation[] {
         'QUEUE_FULL',
         'DEVICE_OFFLINE',
       ],
-      handler: async ({ params, principal, correlationId, askedAt, isGone, hungUp }) => ({
-        body: await doors.unlock(params.doorId, { principal, correlationId, askedAt, isGone, hungUp }),
+      handler: async ({ params, principal, correlationId, arrivedAt, isGone, hungUp }) => ({
+        body: await doors.unlock(params.doorId, { principal, correlationId, arrivedAt, isGone, hungUp }),
       }),
     }),
     operation({

@@ -109,9 +109,9 @@ export function openLockDoor(
         if (reason !== undefined) throw offline(row, reason);
       }
       const via = device ? 'rs485' : 'zigbee';
-      const { principal, correlationId, askedAt = clock.monotonic() } = caller;
+      const { principal, correlationId, arrivedAt = clock.monotonic() } = caller;
       const object = `door/${doorId}`;
-      const intent = { principal, action: LOCK, object, correlationId, way: via, askedAt } as const;
+      const intent = { principal, action: LOCK, object, correlationId, way: via, arrivedAt } as const;
       const audit = await auditFor(context, intent, doorId, { via, mac });
       const locked = async (): Promise<LockResult> => {
         try {

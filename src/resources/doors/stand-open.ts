@@ -226,7 +226,7 @@ function beginIn(
     const lock = addressOf(row);
     const reason = row.mac === null || isShown ? undefined : lockLinks.unreachable(lock);
     if (row.mac !== null && !isShown && reason === undefined) row.phase = 'sent';
-    const intent = { ...intentOf(row), askedAt: caller.askedAt };
+    const intent = { ...intentOf(row), arrivedAt: caller.arrivedAt };
     const detail = {
       ...auditedTarget(target),
       until: new Date(until).toISOString(),

@@ -178,9 +178,9 @@ it('is measured from the request on, by way and outcome', async () => {
     await site.clock.advance(2_000);
     return CONFIRMED;
   };
-  const askedAt = site.clock.monotonic();
+  const arrivedAt = site.clock.monotonic();
   await site.clock.advance(500);
-  await site.doors.unlock(id, { principal: LOCAL_ADMINISTRATOR, correlationId: 'test', askedAt });
+  await site.doors.unlock(id, { principal: LOCAL_ADMINISTRATOR, correlationId: 'test', arrivedAt });
   const played: [DriverErrorCode, number][] = [
     ['NO_REPLY', 200],
     ['REFUSED', 200],

@@ -54,13 +54,13 @@ export function openUnlocks(context: OpeningContext, standOpen: Standing): Unloc
   async function open(row: DoorRow, way: Way, caller: Caller): Promise<UnlockResult> {
     const { principal, correlationId, isGone } = caller;
     const now = clock.monotonic();
-    const { askedAt = now } = caller;
+    const { arrivedAt = now } = caller;
     const { via, isAlone } = way;
     const own = { principal, action: UNLOCK, object: `door/${row.id}`, correlationId };
-    const intent = { ...own, way: via, askedAt, isAlone };
+    const intent = { ...own, way: via, arrivedAt, isAlone };
     const { promise: released, resolve: release, reject: withdraw } = Promise.withResolvers<void>();
     // The way to the radio takes as long as the disk does.
-    const sending = way.send(released, Math.max(1, Math.floor(DEADLINE_MS - (now - askedAt))));
+    const sending = way.send(released, Math.max(1, Math.floor(DEADLINE_MS - (now - arrivedAt))));
     // Where nothing is sent, no one waits for them.
     for (const promise of [released, sending]) promise.catch(() => undefined);
     await actuations
@@ -71,7 +71,7 @@ export function openUnlocks(context: OpeningContext, standOpen: Standing): Unloc
       });
     way.relock?.stored();
     const late =
-      clock.monotonic() - askedAt > DEADLINE_MS - HELD_FRAME_MS
+      clock.monotonic() - arrivedAt > DEADLINE_MS - HELD_FRAME_MS
         ? 'the disk was too slow, or the gateway stood still, for it to come in time'
         : (await isGone?.())
           ? 'the client disconnected before the command was sent'

@@ -239,8 +239,8 @@ function fieldOperations(rs485: Rs485): Operation[] {
       params,
       result: pulseResult,
       errors: ['NOT_FOUND', 'NO_RELAY', 'WATCHDOG_NOT_PROVEN', 'IN_PROGRESS', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
-      handler: async ({ params, principal, correlationId, askedAt, isGone, hungUp }) => ({
-        body: await rs485.pulse(params.deviceId, { principal, correlationId, askedAt, isGone, hungUp }),
+      handler: async ({ params, principal, correlationId, arrivedAt, isGone, hungUp }) => ({
+        body: await rs485.pulse(params.deviceId, { principal, correlationId, arrivedAt, isGone, hungUp }),
       }),
     }),
     operation({

@@ -68,13 +68,13 @@ export function openPulses(options: PulseOptions): Pulses {
 
   async function fire(
     aimed: Aim,
-    { principal, correlationId, askedAt, isGone, hungUp = new AbortController().signal }: Caller,
+    { principal, correlationId, arrivedAt, isGone, hungUp = new AbortController().signal }: Caller,
   ): Promise<PulseResult> {
     const { row, pulse } = aimed;
-    const startedAt = askedAt ?? clock.monotonic();
+    const startedAt = arrivedAt ?? clock.monotonic();
     const { relay, milliseconds } = pulse;
     const object = `rs485/${row.device_id}`;
-    const asked = { way: 'rs485', askedAt: startedAt } as const;
+    const asked = { way: 'rs485', arrivedAt: startedAt } as const;
     const intent = { principal, action: PULSE, object, correlationId, ...asked };
     await actuations.begin(intent, { relay, milliseconds, doorId: row.door_id });
     const hasHungUp = await isGone?.();

@@ -110,7 +110,7 @@ it('settles one whose outcome could not be stored before the next begins', async
 it('measures from the request to the outcome, by action, way and outcome', async () => {
   const bed = await open(await temporaryDatabase());
   const { actuations, clock } = bed;
-  const asked = { ...lockOf('a'), askedAt: clock.monotonic() };
+  const asked = { ...lockOf('a'), arrivedAt: clock.monotonic() };
   await clock.advance(500);
   const pulse: Intent = { ...lockOf('b'), action: 'rs485.pulse', way: 'rs485' };
   await actuations.begin(asked, {});

@@ -29,13 +29,13 @@ export interface Intent {
   /** What carries it; null: it opens nothing for anybody, as a test or a trace, and is not measured. */
   way: 'zigbee' | 'rs485' | null;
   /** Monotonic milliseconds, of the request; absent: it was asked for when it began. */
-  askedAt?: number | undefined;
+  arrivedAt?: number | undefined;
   /** Nothing sent before it can have an effect after it; known also after a restart. */
   isAlone?: boolean;
 }
 
 /** What is kept of an intent. */
-type StoredIntent = Omit<Intent, 'way' | 'askedAt' | 'isAlone'>;
+type StoredIntent = Omit<Intent, 'way' | 'arrivedAt' | 'isAlone'>;
 
 /** What became of actuations, and how long after the request that was known. */
 export interface ActuationMeter {
@@ -128,7 +128,7 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
   const { database, audit, clock, log, meter } = options;
   const table = actuationTable(database);
   /** What is under way: its row, and when it was asked for. */
-  const underWay = new Map<Intent, { id: number; askedAt: number }>();
+  const underWay = new Map<Intent, { id: number; arrivedAt: number }>();
   const isUnderWay = (row: ActuationRow) => [...underWay.values()].some(({ id }) => id === row.id);
   const { begunAtOf, sentOf, remember } = openBegun();
   const shown = ({ row, begunAt }: Sent) => lastOf(row, begunAt, isUnderWay(row));
@@ -160,7 +160,7 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
     const { action, object, way } = intent;
     const own = underWay.get(intent);
     if (!own) throw new TypeError(`${action} of ${object} was not begun`);
-    if (way) meter.actuation({ action, way, outcome }, clock.monotonic() - own.askedAt);
+    if (way) meter.actuation({ action, way, outcome }, clock.monotonic() - own.arrivedAt);
     try {
       await database.commit(() => {
         conclude(own.id, intent, outcome, detail);
@@ -180,7 +180,7 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
     unsent: (intent, detail, { code, message }, also) =>
       end(intent, FAILED, { ...detail, error: code, reason: message }, also),
     async begin(intent, detail, also) {
-      const { principal, action, object, correlationId, askedAt = clock.monotonic() } = intent;
+      const { principal, action, object, correlationId, arrivedAt = clock.monotonic() } = intent;
       const { isAlone = false } = intent;
       const isBegun = database.commit((): Begun => {
         for (const row of table.openOf(action, object)) if (!isUnderWay(row)) settle(row, NOT_STORED);
@@ -189,7 +189,7 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
         const by = { actor_id: principal.id, actor: principal.label, correlation_id: correlationId };
         const what = { action, object, at: clock.now(), is_alone: Number(isAlone) };
         const stored = { ...what, ...by, detail: JSON.stringify(detail) };
-        underWay.set(intent, { ...table.begin(stored), askedAt });
+        underWay.set(intent, { ...table.begin(stored), arrivedAt });
         also?.();
         return { begunAt: clock.monotonic(), sentBefore };
       }, 'urgent');

@@ -17,7 +17,7 @@ it('is now while the process runs', async () => {
   for (const milliseconds of [100, 1_300, 60_000]) {
     await clock.advance(milliseconds);
     await turnOfEventLoop();
-    expect(arrivals.earliest()).toBe(clock.monotonic());
+    expect(arrivals.arrivedAt()).toBe(clock.monotonic());
     await turnOfEventLoop();
   }
 });
@@ -28,22 +28,22 @@ it('is when the turn before the last one had ended, however long it takes to rea
   const begun = clock.monotonic();
   // Nothing of the process runs meanwhile.
   clock.hold(13_000);
-  expect(arrivals.earliest()).toBe(begun);
+  expect(arrivals.arrivedAt()).toBe(begun);
   // The others that wait take as long as they like.
   clock.hold(5_000);
-  expect(arrivals.earliest()).toBe(begun);
+  expect(arrivals.arrivedAt()).toBe(begun);
   await turnOfEventLoop();
   // It knew what to read before it stood still, and what arrived meanwhile is read in the next turn.
-  expect(arrivals.earliest()).toBe(begun);
+  expect(arrivals.arrivedAt()).toBe(begun);
   await turnOfEventLoop();
-  expect(arrivals.earliest()).toBe(clock.monotonic());
+  expect(arrivals.arrivedAt()).toBe(clock.monotonic());
 });
 
 function openServer() {
   const clock = manualClock();
   const arrivals = openArrivals(clock);
   const server = new EventEmitter();
-  const { arrivalOf: arrived } = openConnections(server as Server, {
+  const { arrivedAt: arrived } = openConnections(server as Server, {
     arrivals,
     clock,
     limits: { ...CONNECTION_LIMITS, perStranger: 30 },
@@ -61,7 +61,7 @@ function openServer() {
     clock,
     ask,
     /** Of a request that is answered at once, and read long enough after the one before. */
-    arrivalOf(socket: Socket): number {
+    arrivedAt(socket: Socket): number {
       const { at, answer } = ask(socket);
       answer();
       return at;
@@ -76,7 +76,7 @@ function openServer() {
 }
 
 it('is when its connection was made for the first request of one that had to wait for the process', async () => {
-  const { clock, arrivalOf, connect } = openServer();
+  const { clock, arrivedAt, connect } = openServer();
   const begun = clock.monotonic();
   clock.hold(13_000);
   const socket = connect();
@@ -84,26 +84,26 @@ it('is when its connection was made for the first request of one that had to wai
   for (let turn = 0; turn < 3; turn += 1) {
     await turnOfEventLoop();
     clock.hold(700);
-    arrivalOf(new Socket());
+    arrivedAt(new Socket());
   }
-  expect(arrivalOf(socket)).toBe(begun);
+  expect(arrivedAt(socket)).toBe(begun);
   // The client has had an answer since.
   for (let turn = 0; turn < 4; turn += 1) await turnOfEventLoop();
-  expect(arrivalOf(socket)).toBeGreaterThan(begun + 13_000);
+  expect(arrivedAt(socket)).toBeGreaterThan(begun + 13_000);
 });
 
 it('is as old for the connections that are accepted in the turns that follow, until one accepts none', async () => {
-  const { clock, arrivalOf, connect } = openServer();
+  const { clock, arrivedAt, connect } = openServer();
   const begun = clock.monotonic();
   clock.hold(13_000);
   for (let waiting = 0; waiting < 20; waiting += 1) {
     const socket = connect();
     clock.hold(100);
-    expect(arrivalOf(socket)).toBe(begun);
+    expect(arrivedAt(socket)).toBe(begun);
     await turnOfEventLoop();
   }
   for (let turn = 0; turn < 4; turn += 1) await turnOfEventLoop();
-  expect(arrivalOf(connect())).toBe(clock.monotonic());
+  expect(arrivedAt(connect())).toBe(clock.monotonic());
 });
 
 it('is as old for what its client sends in one write with the first request', async () => {
@@ -121,41 +121,41 @@ it('is as old for what its client sends in one write with the first request', as
 });
 
 it('is as old for a connection that was made behind many that are refused', async () => {
-  const { clock, arrivalOf, connect } = openServer();
+  const { clock, arrivedAt, connect } = openServer();
   for (let held = 0; held < 30; held += 1) connect(CROWD);
   for (let turn = 0; turn < 4; turn += 1) await turnOfEventLoop();
   const begun = clock.monotonic();
   clock.hold(13_000);
   for (let waiting = 0; waiting < 20; waiting += 1) {
     connect(CROWD);
-    arrivalOf(new Socket());
+    arrivedAt(new Socket());
     await turnOfEventLoop();
     clock.hold(100);
   }
-  expect(arrivalOf(connect())).toBe(begun);
+  expect(arrivedAt(connect())).toBe(begun);
 });
 
 it('is when its connection was made where the process stood still before its first request', async () => {
-  const { clock, arrivalOf, connect } = openServer();
+  const { clock, arrivedAt, connect } = openServer();
   const begun = clock.monotonic();
   const socket = connect();
   await turnOfEventLoop();
   clock.hold(13_000);
-  arrivalOf(new Socket());
+  arrivedAt(new Socket());
   await turnOfEventLoop();
-  expect(arrivalOf(socket)).toBe(begun);
+  expect(arrivedAt(socket)).toBe(begun);
 });
 
 it('does not count how long a connection was open before its first request where the process ran', async () => {
-  const { clock, arrivalOf, connect } = openServer();
+  const { clock, arrivedAt, connect } = openServer();
   const socket = connect();
   for (let turn = 0; turn < 20; turn += 1) {
     await turnOfEventLoop();
     clock.hold(200);
-    arrivalOf(new Socket());
+    arrivedAt(new Socket());
   }
   await turnOfEventLoop();
-  expect(arrivalOf(socket)).toBe(clock.monotonic());
+  expect(arrivedAt(socket)).toBe(clock.monotonic());
 });
 
 it('is that of the request before, where a client sends the next one before it has its answer', async () => {
@@ -175,7 +175,7 @@ it('is that of the request before, where a client sends the next one before it h
 });
 
 it('is that of the request before also where the answer ended as the next one was read, and no longer once that is over', async () => {
-  const { clock, ask, arrivalOf, connect } = openServer();
+  const { clock, ask, arrivedAt, connect } = openServer();
   const socket = connect();
   const first = ask(socket);
   for (let second = 0; second < 100; second += 1) {
@@ -189,14 +189,14 @@ it('is that of the request before also where the answer ended as the next one wa
   expect(next.at).toBe(first.at);
   next.answer();
   for (let turn = 0; turn < 4; turn += 1) await turnOfEventLoop();
-  expect(arrivalOf(socket)).toBe(clock.monotonic());
+  expect(arrivedAt(socket)).toBe(clock.monotonic());
 });
 
 it('does not grow with each request of a client that takes its answer and asks again at once', async () => {
-  const { clock, arrivalOf, connect } = openServer();
+  const { clock, arrivedAt, connect } = openServer();
   const socket = connect();
   for (let round = 0; round < 100; round += 1) {
-    expect(clock.monotonic() - arrivalOf(socket)).toBeLessThan(300);
+    expect(clock.monotonic() - arrivedAt(socket)).toBeLessThan(300);
     await turnOfEventLoop();
     clock.hold(100);
   }
