@@ -7,6 +7,7 @@ import { type Bus, openBus, openPort } from '../bus/bus.ts';
 import { characterMs } from '../bus/options.ts';
 import type { OpenPort } from '../bus/port.ts';
 import {
+  type Clock,
   type Driver,
   type DriverContext,
   DriverError,
@@ -34,6 +35,7 @@ import { openFiles } from './files.ts';
 import { type OsdpOptions, osdpOptions } from './options.ts';
 import { probeAddress } from './probe.ts';
 import { sendersOf } from './protocol/frame.ts';
+import { saidItsName } from './pulses.ts';
 import { openFeedback, showAtReader } from './reader-show.ts';
 import { askVendor } from './readout.ts';
 import { openDecrypt, redactKeys } from './trace.ts';
@@ -88,7 +90,7 @@ function commandsOf(options: OsdpOptions, context: DriverContext, bus: Bus, devi
       watch: devices.watch,
       named: devices.named,
       probeAddress: probeOne,
-      applySettings: ({ device }, apply, until) => applySettings(apply, device, until),
+      applySettings: ({ device }, apply, until) => applySettings(apply, device, clock, until),
       endPulse: ({ pulses }, { hwId, relay }, until) =>
         pulses.end(hwId, relay, { class: 'command', ...until }),
       pulse: firePulse,
@@ -137,8 +139,9 @@ function openFire({ feedback }: OsdpOptions, { clock, log }: DriverContext, clos
  * which relay is closed and for how long is said in each OUT, so the driver keeps that, and refuses the rest.
  */
 async function applySettings(
-  { settings, settingsVersion }: Rs485Apply,
+  { hwId, settings, settingsVersion }: Rs485Apply,
   device: Device,
+  clock: Clock,
   until: Until,
 ): Promise<Rs485Applied> {
   const { state, session } = device;
@@ -146,9 +149,14 @@ async function applySettings(
   if (refusal !== undefined) throw new DriverError('REFUSED', refusal);
   if (state.isOurs()) {
     const request = { kind: 'writeSettings', settings, settingsVersion } as const;
-    const reported = await askVendor(session, request, 'settings', { class: 'settings', ...until });
+    const asking = { class: 'settings', ...until } as const;
+    const deadline = await saidItsName(device, clock, hwId, asking);
+    const reported = await askVendor(session, request, 'settings', { ...asking, deadline });
     if (reported.settingsVersion !== settingsVersion || !isDeepStrictEqual(reported.settings, settings))
-      throw new DriverError('BAD_REPLY', 'the device acknowledged the settings, and shows others');
+      throw new DriverError(
+        'BAD_REPLY',
+        'the device acknowledged the settings, and shows others: they are written again; where that goes on, restart the device',
+      );
     state.madeKnown(reported);
   } else state.keep(settings, settingsVersion);
   device.report();

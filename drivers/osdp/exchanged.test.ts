@@ -70,6 +70,15 @@ it('gets no pulse where the two changed places without a missed reply', async ()
   expect([...deeds(first), ...deeds(second)]).toEqual([]);
 });
 
+it('gets no settings where the two changed places without a missed reply', async () => {
+  const { link, second, connect } = await openTwo({ isLenient: true });
+  connect(second);
+  const settings = link.execute('applySettings', { hwId: NAME(1), settings: SETTINGS, settingsVersion: 4 });
+  expect(await link.outcome(settings)).toBe('DEVICE_OFFLINE');
+  await link.connected(NAME(2));
+  expect(link.report(NAME(2))).toMatchObject({ reportedSettingsVersion: 0 });
+});
+
 it('has pulses of its own', async () => {
   const { link, second, pulse, connect } = await openTwo();
   await link.outcome(pulse(60_000));

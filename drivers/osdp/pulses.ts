@@ -173,7 +173,12 @@ function assertThere(device: Device, hwId: string): void {
  * In clear text nothing of an order or its answer says who is there, and two devices may have changed places without a missed reply.
  * Returns the deadline of the order. Throws a DriverError; then nothing was sent.
  */
-async function saidItsName(device: Device, clock: Clock, hwId: string, asking: Asking): Promise<number> {
+export async function saidItsName(
+  device: Device,
+  clock: Clock,
+  hwId: string,
+  asking: Asking,
+): Promise<number> {
   if (channelOf(device.session.state())) return asking.deadline;
   const askedAt = clock.monotonic();
   await device.session.ask({ kind: 'ID' }, asking).catch((cause: unknown) => {
