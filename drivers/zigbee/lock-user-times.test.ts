@@ -13,6 +13,8 @@ import type { UsersShown } from '../contract/lock-users.ts';
 const KIND = '00158d0001000033';
 /** Does not report how many schedules it keeps (attributes 0x0014 to 0x0016). */
 const MUTE = '00158d0001000035';
+/** Clearing a schedule makes its PIN unrestricted. */
+const UNLIMITING = '00158d0001000037';
 const PIN = '86420975';
 const OTHER_PIN = '97531086';
 
@@ -25,6 +27,7 @@ beforeAll(async () => {
   const locks = [
     { ieee: KIND, ...plain },
     { ieee: MUTE, ...plain, lacksAttributes: [0x14, 0x15, 0x16] },
+    { ieee: UNLIMITING, ...plain, clearingUnlimitsPins: true },
   ];
   site = await simulated({ pace: 1, locks }, cleanup);
   gateway = await opened(site, {}, { cleanup });
@@ -35,13 +38,15 @@ const NOBODY = { userId: 5, isEnabled: true, pin: null, card: null, access: { ki
 const apply = (change: object = {}, hwId = KIND) =>
   gateway.execute('applyUser', { hwId, ...NOBODY, ...change });
 const fresh = (ieee = KIND) => site.set(ieee, { faults: null, clearLog: true });
-const sent = async () =>
-  (await site.state(KIND)).received
+const sent = async (ieee = KIND) =>
+  (await site.state(ieee)).received
     .filter(({ cluster, isFoundation }) => cluster === 0x0101 && !isFoundation)
     .map(({ command }) => command);
 
 // Set PIN Code 0x05, Clear PIN Code 0x07, Set User Status 0x09, Set User Type 0x14, Clear Week Day 0x0d, Clear Year Day 0x10
 // (ZCL rev. 8, 7.3.2.17).
+const CHANGES = [0x05, 0x07, 0x09, 0x0b, 0x0d, 0x0e, 0x10, 0x14];
+const changes = async (ieee = KIND) => (await sent(ieee)).filter((command) => CHANGES.includes(command));
 const CLEARED = [...Array(4).fill(0x0d), ...Array(2).fill(0x10)];
 const now = Math.floor((Date.now() - Date.UTC(2000, 0, 1)) / 1_000);
 const yearDays = (start: number, end: number) => ({ kind: 'yearDays', schedules: [{ start, end }] });
@@ -59,16 +64,16 @@ const all = async (ieee = KIND) => {
 const cutAfterCode = () => site.set(KIND, { clearLog: true, faults: { changesSchedules: true } });
 
 it.each([
-  ['another PIN', { pin: OTHER_PIN, access: LATER }, 0x05],
-  ['other days', { pin: OTHER_PIN, access: { kind: 'weekDays', schedules: [] } }, 0x05],
-  ['the same PIN, of another type', { pin: PIN, access: { kind: 'weekDays', schedules: [] } }, 0x14],
-])('are cleared before the code of the next one: %s', async (_, next, first) => {
+  ['another PIN', { pin: OTHER_PIN, access: LATER }],
+  ['other days', { pin: OTHER_PIN, access: { kind: 'weekDays', schedules: [] } }],
+  ['the same PIN, of another type', { pin: PIN, access: { kind: 'weekDays', schedules: [] } }],
+])('are cleared between the codes of the one and of the next: %s', async (_, next) => {
   await fresh();
   await apply({ pin: PIN, access: TODAY });
   await cutAfterCode();
   await apply(next).catch(() => undefined);
-  const frames = await sent();
-  expect(frames.slice(0, frames.indexOf(first) + 1)).toEqual([0x06, ...CLEARED, first]);
+  const frames = await changes();
+  expect(frames.slice(0, frames.indexOf(0x05) + 1)).toEqual([0x07, ...CLEARED, 0x05]);
   expect(await all()).toEqual([]);
   await fresh();
   await apply();
@@ -79,8 +84,74 @@ it('are cleared before a user that was disabled is in use again', async () => {
   await apply({ pin: PIN, access: TODAY, isEnabled: false });
   await fresh();
   await apply({ pin: PIN, access: LATER });
-  expect((await sent()).slice(0, 8)).toEqual([0x06, ...CLEARED, 0x09]);
+  expect((await changes()).slice(0, 8)).toEqual([0x07, ...CLEARED, 0x05]);
   await apply();
+});
+
+it.each([
+  ['an enabled user', { pin: PIN }, 0],
+  ['a disabled user', { pin: PIN, isEnabled: false }, 0],
+  ['another PIN', { pin: OTHER_PIN }, 0],
+  ['a disabled user with another PIN', { pin: OTHER_PIN, isEnabled: false }, 0],
+  ['a disabled user with times of the other kind', { pin: PIN, isEnabled: false, access: DAILY }, 1],
+  ['a user with times of the other kind', { pin: PIN, access: DAILY }, 1],
+])('that are withdrawn leave the lock: %s', async (_, next, left) => {
+  await fresh();
+  await apply({ pin: PIN, access: TODAY });
+  expect(await apply(next)).toEqual({ isShown: true });
+  expect(await all()).toHaveLength(left);
+  await apply();
+});
+
+it.each([KIND, MUTE])(
+  'are found at a user that is not limited, and leave the lock with it: %s',
+  async (hwId) => {
+    const wanted = { ...NOBODY, pin: PIN };
+    const read = { hwId, from: 5, count: 1, wanted: [wanted] };
+    await fresh(hwId);
+    await apply(wanted, hwId);
+    await site.set(hwId, { schedule: { kind: 'yearDays', user: 5, id: 1, fields: [now, now + 60] } });
+    expect(await gateway.execute('readUsers', read)).toMatchObject({ users: [{ differs: ['yearDays'] }] });
+    expect(await apply(wanted, hwId)).toEqual({ isShown: true });
+    expect(await gateway.execute('readUsers', read)).toMatchObject({ users: [{ differs: [] }] });
+    expect(await all(hwId)).toEqual([]);
+    await apply({}, hwId);
+  },
+);
+
+describe('of a lock that makes a PIN unrestricted when one of its schedules is cleared', () => {
+  const pins = async () => (await site.state(UNLIMITING)).pins;
+  const two = { kind: 'yearDays', schedules: [...TODAY.schedules, ...LATER.schedules] };
+
+  it.each([
+    ['other times alone', { pin: PIN, access: LATER }, 0x0e, 1],
+    ['times of the other kind', { pin: PIN, access: DAILY }, 0x0b, 2],
+    ['another PIN', { pin: OTHER_PIN, access: LATER }, 0x0e, 1],
+    ['a disabled user', { pin: PIN, access: LATER, isEnabled: false }, 0x0e, 1],
+  ])('change while it has none: %s', async (_, next, set, type) => {
+    await fresh(UNLIMITING);
+    expect(await apply({ pin: PIN, access: two }, UNLIMITING)).toEqual({ isShown: true });
+    await fresh(UNLIMITING);
+    expect(await apply(next, UNLIMITING)).toEqual({ isShown: true });
+    expect(await changes(UNLIMITING)).toEqual([0x07, ...CLEARED, 0x05, set]);
+    expect(await pins()).toMatchObject([{ code: next.pin, type }]);
+    await apply({}, UNLIMITING);
+  });
+
+  it('leave no PIN there when one is shown otherwise', async () => {
+    await site.set(UNLIMITING, { faults: { changesSchedules: true } });
+    await expect(apply({ pin: PIN, access: TODAY }, UNLIMITING)).rejects.toMatchObject({ code: 'REFUSED' });
+    expect(await pins()).toEqual([]);
+  });
+
+  it('are withdrawn after the limited PIN of before is another one', async () => {
+    await fresh(UNLIMITING);
+    await apply({ pin: PIN, access: two }, UNLIMITING);
+    await fresh(UNLIMITING);
+    expect(await apply({ pin: OTHER_PIN }, UNLIMITING)).toEqual({ isShown: true });
+    expect(await changes(UNLIMITING)).toEqual([0x05, ...CLEARED]);
+    await apply({}, UNLIMITING);
+  });
 });
 
 it('leave with the user', async () => {

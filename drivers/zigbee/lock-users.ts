@@ -39,6 +39,8 @@ import { field } from './values.ts';
 import { STATUS_UNSUP_COMMAND } from './zcl-status.ts';
 
 const KINDS = ['pin', 'card'] as const;
+const TIMES = ['weekDays', 'yearDays'] as const;
+type Times = (typeof TIMES)[number];
 
 export interface LockUsers {
   applyUser(data: Plain, deadline: number, signal: AbortSignal): Promise<UserApplied>;
@@ -98,57 +100,61 @@ async function differencesOf(
     const shown = shownOf(taken[kind], user, codeBytes(kind, code));
     return 'differs' in shown ? shown.differs.map((part) => (part === 'code' ? kind : part)) : [];
   });
-  const { access } = user;
-  if (access.kind !== 'always' && (await isOtherwise(user, exchanges))) found.push(access.kind);
+  for (const kind of TIMES) if ((await showsTimes(kind, user, exchanges)) === false) found.push(kind);
   return [...new Set(found)];
 }
 
-/** Whether the lock shows another schedule in the place of one that is wanted, or one more. */
-async function isOtherwise(user: WantedUser, exchanges: Exchanges): Promise<boolean> {
-  const { kind, get, limit, payloads } = schedulesOf(user, exchanges);
+/** Whether the lock shows the schedules of that kind that are wanted, and no others; undefined: it does not show them. */
+async function showsTimes(kind: Times, user: WantedUser, exchanges: Exchanges): Promise<boolean | undefined> {
+  const { get, limit, payloads } = schedulesOf(kind, user, exchanges);
+  let areShown: boolean | undefined = true;
   for (const payload of payloads) {
     const { scheduleid, userid } = payload;
     const reply = await exchanges.send(get, { scheduleid, userid });
-    if (reply.kind === 'answered' && showsSchedule(reply.payload, payload) === false) return true;
+    const has = reply.kind === 'answered' ? showsSchedule(reply.payload, payload) : undefined;
+    if (has === false) return false;
+    areShown &&= has;
   }
-  return hasSchedules({ kind, userId: user.userId, limit }, payloads.length, exchanges);
+  const hasMore = await hasSchedules({ kind, userId: user.userId, limit }, payloads.length, exchanges);
+  if (hasMore) return false;
+  return hasMore === undefined ? undefined : areShown;
 }
 
 async function apply(wanted: UserApply, exchanges: Exchanges): Promise<UserApplied> {
-  const { userId } = wanted;
-  let clearing: Promise<void> | undefined;
-  const clearOnce = () => {
-    clearing ??= clearAllSchedules(userId, exchanges);
-    return clearing;
-  };
+  const isRemoved = wanted.pin === null && wanted.card === null;
+  const isLimited = wanted.access.kind !== 'always';
+  const hasTimes = !isRemoved && (await showsAllTimes(wanted, exchanges));
+  const areTimesNew = isLimited && !isRemoved && !hasTimes;
   let isShown = true;
   for (const kind of KINDS) {
-    const code = wanted[kind];
-    const end =
-      code === null ? empty(kind, wanted, exchanges) : store(kind, code, wanted, exchanges, clearOnce);
-    isShown = (await end) && isShown;
+    if (wanted[kind] === null) isShown = (await empty(kind, wanted, exchanges)) && isShown;
+    // A lock may open always for a code whose schedules are cleared: Silicon Labs' door lock server makes it unrestricted then.
+    else if (areTimesNew) await remove(kind, wanted, exchanges);
   }
-  // The next user of that place is another one.
-  if (wanted.pin === null && wanted.card === null) await clearOnce();
-  else isShown = (await storeSchedules(wanted, exchanges, clearing !== undefined)) && isShown;
+  // The next frame may be the last that arrives: no code is to open at the times of the user before.
+  if (isRemoved || areTimesNew) await clearAllSchedules(wanted.userId, exchanges);
+  for (const kind of KINDS) {
+    const code = wanted[kind];
+    if (code !== null) isShown = (await store(kind, code, wanted, exchanges)) && isShown;
+  }
+  if (areTimesNew) return { isShown: (await storeSchedules(wanted, exchanges)) && isShown };
+  // A limited code of before is gone by now.
+  if (!isRemoved && !hasTimes) await clearAllSchedules(wanted.userId, exchanges);
   return { isShown };
 }
 
+async function showsAllTimes(wanted: UserApply, exchanges: Exchanges): Promise<boolean> {
+  for (const kind of TIMES) if (!(await showsTimes(kind, wanted, exchanges))) return false;
+  return true;
+}
+
 /** Resolves with whether the lock has shown it. */
-async function store(
-  kind: Kind,
-  code: string,
-  wanted: UserApply,
-  exchanges: Exchanges,
-  clearSchedulesOnce: () => Promise<void>,
-): Promise<boolean> {
+async function store(kind: Kind, code: string, wanted: UserApply, exchanges: Exchanges): Promise<boolean> {
   const bytes = codeBytes(kind, code);
   const before = await shown(kind, bytes, wanted, exchanges);
   if (before.kind === 'code' && before.differs.length === 0) return true;
   const { userId } = wanted;
   const isThere = before.kind === 'code' && !before.differs.includes('code');
-  // The next frame may be the last that arrives: the code is not to open at the times of the user before.
-  if (wanted.isEnabled && wanted.access.kind !== 'always') await clearSchedulesOnce();
   const payload = {
     userid: userId,
     userstatus: statusOf(wanted),
@@ -184,72 +190,66 @@ async function changeUser(
 }
 
 async function empty(kind: Kind, wanted: UserApply, exchanges: Exchanges): Promise<boolean> {
-  const limits = limitsOf(exchanges.lock, exchanges.radio);
-  if (limits[kind === 'pin' ? 'pins' : 'cards'] === 0) return true;
-  const before = await shown(kind, undefined, wanted, exchanges);
-  if (before.kind === 'empty') return true;
-  const payload = await exchanges.answered(COMMANDS[kind].clear, { userid: wanted.userId });
-  // It has none of that kind.
-  if (field(payload, 'statusCode') === STATUS_UNSUP_COMMAND) return true;
-  if (!isSuccess(payload)) throw new DriverError('REFUSED', refusalOf(payload, kind, wanted));
+  if (!(await remove(kind, wanted, exchanges))) return true;
   const after = await shown(kind, undefined, wanted, exchanges);
   if (after.kind === 'empty' || after.kind === 'unknown') return after.kind === 'empty';
   throw new DriverError('REFUSED', `${kind}: the lock said that it removed it, and still has it`);
 }
 
-/** Commands and payloads of the schedules of a user that is limited; `limit`: what the lock keeps, where it has said so. */
-function schedulesOf({ userId, access }: Pick<UserApply, 'userId' | 'access'>, exchanges: Exchanges) {
+/** Resolves with whether there was one to remove. Throws REFUSED. */
+async function remove(kind: Kind, wanted: UserApply, exchanges: Exchanges): Promise<boolean> {
   const limits = limitsOf(exchanges.lock, exchanges.radio);
-  if (access.kind === 'yearDays') {
-    const payloads = access.schedules.map((one, id) => yearDayPayload(id, userId, one));
-    return { kind: access.kind, ...SCHEDULES.yearDays, limit: limits.yearDays, payloads };
-  }
-  const wanted = access.kind === 'weekDays' ? access.schedules : [];
-  const payloads = wanted.map((one, id) => weekDayPayload(id, userId, one));
-  return { kind: 'weekDays' as const, ...SCHEDULES.weekDays, limit: limits.weekDays, payloads };
+  if (limits[kind === 'pin' ? 'pins' : 'cards'] === 0) return false;
+  const before = await shown(kind, undefined, wanted, exchanges);
+  if (before.kind === 'empty') return false;
+  const payload = await exchanges.answered(COMMANDS[kind].clear, { userid: wanted.userId });
+  // It has none of that kind.
+  if (field(payload, 'statusCode') === STATUS_UNSUP_COMMAND) return false;
+  if (!isSuccess(payload)) throw new DriverError('REFUSED', refusalOf(payload, kind, wanted));
+  return true;
+}
+
+/** Commands of that kind, and the payloads of what is wanted; `limit`: what the lock keeps, where it has said so. */
+function schedulesOf(kind: Times, { userId, access }: WantedUser, exchanges: Exchanges) {
+  const limit = limitsOf(exchanges.lock, exchanges.radio)[kind];
+  const payloads: Record<string, number>[] = [];
+  if (access.kind === 'yearDays' && kind === 'yearDays')
+    payloads.push(...access.schedules.map((one, id) => yearDayPayload(id, userId, one)));
+  if (access.kind === 'weekDays' && kind === 'weekDays')
+    payloads.push(...access.schedules.map((one, id) => weekDayPayload(id, userId, one)));
+  return { ...SCHEDULES[kind], limit, payloads };
 }
 
 /** All of a user, of both kinds. */
 async function clearAllSchedules(userId: number, exchanges: Exchanges): Promise<void> {
   const limits = limitsOf(exchanges.lock, exchanges.radio);
-  for (const kind of ['weekDays', 'yearDays'] as const)
-    await clearSchedules({ kind, userId, limit: limits[kind] }, 0, exchanges);
+  for (const kind of TIMES) await clearSchedules({ kind, userId, limit: limits[kind] }, 0, exchanges);
 }
 
-/**
- * Those that are wanted, and none of former ones beside them; `areCleared`: there are none. Resolves with whether the lock has
- * shown each.
- */
-async function storeSchedules(
-  wanted: UserApply,
-  exchanges: Exchanges,
-  areCleared: boolean,
-): Promise<boolean> {
-  const { access, userId } = wanted;
-  if (access.kind === 'always') return true;
-  const { set, get, clear, limit, payloads } = schedulesOf(wanted, exchanges);
+/** Resolves with whether the lock has shown each. */
+async function storeSchedules(wanted: UserApply, exchanges: Exchanges): Promise<boolean> {
+  const { kind } = wanted.access;
+  if (kind === 'always') return true;
+  const { set, get, clear, limit, payloads } = schedulesOf(kind, wanted, exchanges);
   const { length } = payloads;
   if (limit !== undefined && length > limit)
     throw new DriverError(
       'REFUSED',
-      `${access.kind}: the lock keeps ${limit} schedules for a user, and ${length} are wanted`,
+      `${kind}: the lock keeps ${limit} schedules for a user, and ${length} are wanted`,
     );
-  const { kind } = access;
-  if (!areCleared) await clearSchedules({ kind, userId, limit }, length, exchanges);
   let isShown = true;
   for (const payload of payloads) {
-    await ordered(set, payload, access.kind, wanted, exchanges);
-    const number = { scheduleid: payload.scheduleid, userid: userId };
+    await ordered(set, payload, kind, wanted, exchanges);
+    const { scheduleid, userid } = payload;
+    const number = { scheduleid, userid };
     const reply = await exchanges.send(get, number);
     // Not every lock answers this one.
     const has = reply.kind === 'answered' ? showsSchedule(reply.payload, payload) : undefined;
     if (has === false) {
-      // The user could open at other times.
+      // The user could open at other times, and always once it is cleared.
+      for (const one of KINDS) if (wanted[one] !== null) await remove(one, wanted, exchanges);
       await exchanges.answered(clear, number);
-      throw new DriverError(
-        'REFUSED',
-        `${access.kind}: the lock said that it took the schedule, and shows another`,
-      );
+      throw new DriverError('REFUSED', `${kind}: the lock said that it took the schedule, and shows another`);
     }
     isShown &&= has === true;
   }

@@ -24,8 +24,8 @@ type Place = 'taken' | 'free' | 'none' | 'unclear';
 
 /**
  * Those from this number on. A lock that has not reported how many it keeps is asked for each, until it says that it keeps none of that
- * number. One that is free is no end: a clearing that was cut off leaves free ones before others, and so does whoever else writes to
- * the lock. Throws REFUSED.
+ * number. One that is free is no end: a clearing that was cut off leaves free ones before others, and so does another system
+ * that writes to the lock. Throws REFUSED.
  */
 export async function clearSchedules(
   schedules: Schedules,
@@ -53,20 +53,23 @@ export async function clearSchedules(
   }
 }
 
-/** Whether the lock has one of that number, or a later one. Of a lock that does not answer nothing is known. */
+/** Whether the lock has one of that number, or a later one; undefined: it does not say. */
 export async function hasSchedules(
   schedules: Schedules,
   from: number,
   exchanges: Exchanges,
-): Promise<boolean> {
+): Promise<boolean | undefined> {
   const { limit, kind } = schedules;
+  let areFree: false | undefined = false;
   for (let id = from; id < (limit ?? SCHEDULES_MAX); id += 1) {
     const reply = await exchanges.send(SCHEDULES[kind].get, numberOf(schedules, id));
-    const place = reply.kind === 'answered' ? placeIn(reply.payload) : 'unclear';
+    if (reply.kind !== 'answered') return undefined;
+    const place = placeIn(reply.payload);
     if (place === 'taken') return true;
-    if (limit === undefined && (place === 'unclear' || isEnd(place, id))) return false;
+    if (place === 'unclear') areFree = undefined;
+    if (limit === undefined && (place === 'unclear' || isEnd(place, id))) break;
   }
-  return false;
+  return areFree;
 }
 
 function numberOf({ kind, userId }: Schedules, id: number): Record<string, number> {

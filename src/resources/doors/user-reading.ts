@@ -156,8 +156,8 @@ function oursIn(
 
 /** Each schedule that the lock keeps for a user is read; one that does not say how many these are is asked for all. */
 function framesOf({ access }: WantedUser, limits: UserLimits): number {
-  if (access.kind === 'always') return 0;
-  return Math.max(limits[access.kind] ?? SCHEDULES_MAX, access.schedules.length);
+  const wanted = access.kind === 'always' ? 0 : access.schedules.length;
+  return (limits.weekDays ?? SCHEDULES_MAX) + (limits.yearDays ?? SCHEDULES_MAX) + wanted;
 }
 
 /** What the lock shows counts: what it does not have, or has otherwise, is written again, and what is on it and not wanted is shown. Resolves with whether it is news. */

@@ -163,6 +163,8 @@ export const lockSchema = z.strictObject({
   codesMax: z.int().min(0).max(250).default(250),
   /** SendPINOverTheAir: false masks the digits in what it answers. */
   sendsPins: z.boolean().default(true),
+  /** Clearing a schedule makes the PIN of its user unrestricted, as Silicon Labs' Zigbee door lock server does (door-lock-server-schedule.c). */
+  clearingUnlimitsPins: z.boolean().default(false),
   battery: batterySchema.prefault({}),
   supportedOperatingModes: u16.default(0x1f),
   /** All event masks and the alarm mask, until they are written. The default of ZCL (07-5123-08, 7.3.2.14) is 0. */

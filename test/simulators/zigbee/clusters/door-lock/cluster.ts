@@ -124,11 +124,7 @@ export function openDoorLock(options: DoorLockOptions): DoorLock {
     options,
     bolt,
     users,
-    schedules: openSchedules({
-      changes: activeFaults.changesSchedules,
-      now: localSeconds,
-      beyond: plan.scheduleEnd,
-    }),
+    schedules: schedulesOf(options, users),
     events,
     masks,
     settings,
@@ -161,6 +157,17 @@ export function openDoorLock(options: DoorLockOptions): DoorLock {
       changed();
     },
   };
+}
+
+function schedulesOf({ plan, activeFaults }: DoorLockOptions, users: Users): Schedules {
+  return openSchedules({
+    changes: activeFaults.changesSchedules,
+    now: localSeconds,
+    beyond: plan.scheduleEnd,
+    cleared(user) {
+      if (plan.clearingUnlimitsPins) users.unlimitPin(user);
+    },
+  });
 }
 
 /** A holiday goes before what was written. */

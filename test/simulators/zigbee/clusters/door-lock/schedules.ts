@@ -102,9 +102,11 @@ interface SchedulesOptions {
   now(): number;
   /** The answer to the question for one beyond those that it keeps. */
   beyond: number;
+  /** One of this user, by a command. */
+  cleared(user: number): void;
 }
 
-export function openSchedules({ changes, now, beyond }: SchedulesOptions): Schedules {
+export function openSchedules({ changes, now, beyond, cleared }: SchedulesOptions): Schedules {
   const stored = Object.keys(TABLES).map(
     (name) => [name, new Map<string, Key & { fields: number[] }>()] as const,
   );
@@ -135,6 +137,7 @@ export function openSchedules({ changes, now, beyond }: SchedulesOptions): Sched
       const key = keyed(input);
       const isCleared = isThere(key);
       rows.delete(nameOf(key));
+      if (isCleared && key.user !== undefined) cleared(key.user);
       return responded(table.clear, Buffer.of(isCleared ? STATUS.success : STATUS.failure));
     };
   }

@@ -18,6 +18,7 @@ export interface Users {
   find(kind: Kind, code: Uint8Array): Credential | undefined;
   /** At its keypad; null: removed. */
   program(change: { user: number; pin: string | null }): void;
+  unlimitPin(user: number): void;
   list(kind: Kind): Credential[];
 }
 
@@ -28,6 +29,7 @@ export const RFID_LENGTHS = [4, 10] as const;
 const SET = { success: 0, failure: 1, memoryFull: 2, duplicate: 3 };
 const AVAILABLE = 0;
 const ENABLED = 1;
+const UNRESTRICTED = 0;
 const UNSUPPORTED_TYPE = 0xff;
 /** ProgrammingEventCode: added, deleted, changed. */
 const PROGRAMMED = { pin: { added: 2, deleted: 3, changed: 4 }, rfid: { added: 5, deleted: 6, changed: 5 } };
@@ -103,6 +105,10 @@ export function openUsers({ initial, programmed, ...options }: UsersOptions): Us
   return {
     find,
     list: (kind) => [...tables[kind].values()],
+    unlimitPin(user) {
+      const one = tables.pin.get(user);
+      if (one) one.type = UNRESTRICTED;
+    },
     program({ user, pin }) {
       const before = tables.pin.get(user);
       const code = pin === null ? before?.code : Buffer.from(pin);
