@@ -223,6 +223,21 @@ describe('what somebody wants on a coordinator', () => {
     expect(start(await openForeign({ database: bed.database }))).toMatchObject(NOTHING);
   });
 
+  it('ends, and the audit says so, where an earlier version has stored it, without its time', async () => {
+    const bed = await openForeign();
+    await order(bed);
+    await bed.database.commit(() =>
+      bed.database.prepare('UPDATE zgate_network SET restore_at = NULL, restore_over = NULL').run(),
+    );
+    const again = await openForeign({ database: bed.database });
+    const detail = { reason: expect.stringContaining('give it again') };
+    expect(again.audits).toMatchObject([
+      { ...ACTION, outcome: 'ended', principal: SYSTEM_PRINCIPAL, detail },
+    ]);
+    expect(start(again)).toMatchObject(NOTHING);
+    expect((await openForeign({ database: bed.database })).audits).toEqual([]);
+  });
+
   it('can be withdrawn', async () => {
     const bed = await openForeign();
     expect(await bed.zgates.withdrawRestore(A, CALLER)).toEqual({ deviceId: A, withdrawn: false });

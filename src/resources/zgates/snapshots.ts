@@ -64,7 +64,7 @@ export interface Orders {
 }
 
 export interface Snapshots extends Orders {
-  /** Draws secrets for gateways that have none yet, and ends the orders of those that are declared no more. */
+  /** Draws secrets for gateways that have none yet, and ends the orders of those that are declared no more, and those of an earlier version. */
   declare(declared: ZgateContext['declared']): Promise<void>;
   /** For the options of its link. */
   startOf(deviceId: string): {
@@ -285,16 +285,19 @@ async function declare(options: ZgateContext, declared: ZgateContext['declared']
   await drawSecrets(options, declared);
   const { database, table } = options;
   const isDeclared = (deviceId: string) => declared.some((one) => one.deviceId === deviceId);
-  // It was for the coordinator that was at its port.
-  const gone = table.restoring.all().filter(({ device_id }) => !isDeclared(device_id));
-  if (gone.length === 0) return;
+  const ended = table.restoring.all().flatMap(({ device_id: deviceId, restore_at }) => {
+    // It was for the coordinator that was at its port.
+    if (!isDeclared(deviceId))
+      return [{ deviceId, outcome: 'withdrawn', reason: 'the gateway is not in the configuration any more' }];
+    const reason = 'it was given to an earlier version, which did not keep when: give it again';
+    return restore_at === null ? [{ deviceId, outcome: 'ended', reason }] : [];
+  });
+  if (ended.length === 0) return;
   const by = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
   await database.commit(() => {
-    for (const { device_id } of gone) {
-      table.endRestore.run(device_id);
-      record(options, device_id, by, 'withdrawn', {
-        reason: 'the gateway is not in the configuration any more',
-      });
+    for (const { deviceId, outcome, reason } of ended) {
+      table.endRestore.run(deviceId);
+      record(options, deviceId, by, outcome, { reason });
     }
   });
 }

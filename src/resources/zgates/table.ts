@@ -84,8 +84,8 @@ function networkStatements(prepare: Prepare['prepare']) {
       `SELECT sealed, restore_seq, restore_without_keys, restore_at, restore_over FROM zgate_network
        WHERE device_id = ?`,
     ),
-    restoring: prepare<[], { device_id: string }>(
-      'SELECT device_id FROM zgate_network WHERE restore_seq IS NOT NULL',
+    restoring: prepare<[], { device_id: string; restore_at: number | null }>(
+      'SELECT device_id, restore_at FROM zgate_network WHERE restore_seq IS NOT NULL',
     ),
     insertNetwork: prepare<[string, Buffer]>('INSERT INTO zgate_network (device_id, sealed) VALUES (?, ?)'),
     setRestore: prepare<[number, number, number, Text, string]>(
