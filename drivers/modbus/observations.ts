@@ -120,10 +120,10 @@ function goesBack(
   now: InputReading | undefined,
   { inputEdges }: Profile,
 ): boolean {
-  const most = inputEdges && 1 << (inputEdges.width - 1);
+  const modulus = inputEdges && 1 << inputEdges.width;
   return (before?.counters ?? []).some((from, index) => {
     const by = (now?.counters?.[index] ?? from) - from;
-    return most ? (by + 2 * most) % (2 * most) > most : by < 0;
+    return modulus ? (by + modulus) % modulus > modulus / 2 : by < 0;
   });
 }
 

@@ -4,7 +4,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { unlessAborted } from '../../contract/waiting.ts';
-import { KNOWN, type ZclRequest } from '../radio.ts';
+import { KNOWN, type ZclReply, type ZclRequest } from '../radio.ts';
 import { unconfirmedByZStack } from './frame-status.ts';
 
 /** Of the library's adapter. */
@@ -79,5 +79,14 @@ export async function unless<T>(known: AbortSignal | undefined, promise: Promise
   } catch (error) {
     if (known.reason === KNOWN) return undefined;
     throw known.aborted ? new Error('its answer is not needed any more') : error;
+  }
+}
+
+/** Thrown through the library's own code: the coordinator itself said what became of the frame. */
+export class KnownReply extends Error {
+  readonly reply: ZclReply;
+  constructor(reply: ZclReply) {
+    super('what became of the frame is known');
+    this.reply = reply;
   }
 }

@@ -5,9 +5,9 @@
  * waited for as ZclRequest (radio.ts) says.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type ReplyHandling, unless } from './answers.ts';
+import { KnownReply, type ReplyHandling, unless } from './answers.ts';
 import type { GuardedAsh } from './ember-port.ts';
-import { EMBER_OK, refusedByEmber, Settled, unconfirmedByEmber } from './frame-status.ts';
+import { EMBER_OK, refusedByEmber, unconfirmedByEmber } from './frame-status.ts';
 import { openActuating, type Passage } from './gate.ts';
 import type { Make, Queue } from './make.ts';
 import { answerApart, expectedOf, type Frame, type Given } from './own-answers.ts';
@@ -140,7 +140,7 @@ export function guardEmberSending(
       failed(status) {
         const reason = unconfirmedByEmber(status);
         if (request.unconfirmed) request.unconfirmed(reason);
-        else failure.reject(new Settled({ kind: 'unanswered', reason }));
+        else failure.reject(new KnownReply({ kind: 'unanswered', reason }));
       },
     };
     underWay.add(one);
@@ -172,7 +172,7 @@ export function guardEmberSending(
 /** Rejects when the stack does not take the frame. */
 async function taken(ezsp: Ezsp, one: UnderWay, apsFrame: ApsFrame, data: Buffer): Promise<void> {
   const [status] = await ezsp.send(DIRECT, one.destination, apsFrame, data, 0, 0);
-  if (status !== EMBER_OK) throw new Settled(refusedByEmber(status));
+  if (status !== EMBER_OK) throw new KnownReply(refusedByEmber(status));
   one.apsFrame = apsFrame;
 }
 

@@ -61,12 +61,3 @@ export function unconfirmedByZStack(status: number): string {
 export const refusedByEmber = (status: number) => refusedAs(EMBER_REFUSALS.get(status), hex(status, 4));
 
 export const unconfirmedByEmber = (status: number) => undelivered(EMBER_FAILURES.get(status), hex(status, 4));
-
-/** The coordinator itself said what became of the frame. */
-export class Settled extends Error {
-  readonly reply: ZclReply;
-  constructor(reply: ZclReply) {
-    super('what became of the frame is known');
-    this.reply = reply;
-  }
-}

@@ -4,9 +4,9 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { field, integer } from '../values.ts';
-import { rejectWaiters, type Waiters } from './answers.ts';
+import { KnownReply, rejectWaiters, type Waiters } from './answers.ts';
 import type { Connection } from './connection.ts';
-import { refusedByZStack, Settled } from './frame-status.ts';
+import { refusedByZStack } from './frame-status.ts';
 import { type Gate, openActuating, type Passage } from './gate.ts';
 
 /** SYS_PING (Z-Stack Monitor and Test API, 3.8.1.2): answered by the process that reads the port. */
@@ -72,7 +72,7 @@ export function guardPort(port: Port): GuardedPort {
     const status = integer(field(field(reply, 'payload'), 'status'), 0, 0xff) ?? STATUS_SUCCESS;
     if (status === STATUS_SUCCESS) return reply;
     if (typeof waiter === 'number') to.waitress.remove(waiter);
-    throw new Settled(refusedByZStack(status));
+    throw new KnownReply(refusedByZStack(status));
   }
 
   port.open = function (this: Port) {

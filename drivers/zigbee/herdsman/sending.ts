@@ -5,7 +5,8 @@
 import type { Clock } from '../../contract/driver.ts';
 import { KNOWN, type Radio, type RadioEvent, type ZclReply, type ZclRequest } from '../radio.ts';
 import { field, integer } from '../values.ts';
-import { Settled, unconfirmedByZStack } from './frame-status.ts';
+import { KnownReply } from './answers.ts';
+import { unconfirmedByZStack } from './frame-status.ts';
 import { type Gate, openGate } from './gate.ts';
 import type { Make } from './make.ts';
 
@@ -97,7 +98,7 @@ async function replyOf(gate: Gate, library: Library, withdrawn?: AbortSignal): P
     return frame ? { kind: 'answered', payload: frame.payload } : { kind: 'unanswered', reason: 'no answer' };
   } catch (error) {
     if (gate.state() === 'late') return { kind: 'late' };
-    if (error instanceof Settled) return error.reply;
+    if (error instanceof KnownReply) return error.reply;
     if (gate.state() === 'sent') {
       const code = integer(field(error, 'code'), 0, 0xff_ff);
       const reason = code === undefined ? 'no answer in time' : unconfirmedByZStack(code);

@@ -82,6 +82,11 @@ export interface Lease {
   acquire(waiting: (reason: string) => void, signal: AbortSignal): Promise<Tenure>;
 }
 
+/** `reason`: what is waited for. */
+type Verdict = { kind: 'take' } | { kind: 'wait'; reason: string };
+const TAKE: Verdict = { kind: 'take' };
+const wait = (reason: string): Verdict => ({ kind: 'wait', reason });
+
 export function openLease(options: LeaseOptions): Lease {
   const { bucket, own, identity, clock, log } = options;
   return {
@@ -102,12 +107,12 @@ export function openLease(options: LeaseOptions): Lease {
           const revision = records.lease?.revision ?? 0;
           if (revision !== seen.revision) seen = { revision, at: clock.monotonic() };
           const verdict = judge(records, clock.monotonic() - seen.at);
-          if (verdict === 'take') {
+          if (verdict.kind === 'take') {
             const tenure = await take(options, records, signal);
             if (tenure) return tenure;
           } else {
             await notActive(own, records.lease?.value);
-            say(verdict);
+            say(verdict.reason);
           }
         }
         await clock.sleep(RENEW_EVERY_MS, signal);
@@ -115,8 +120,7 @@ export function openLease(options: LeaseOptions): Lease {
     },
   };
 
-  /** 'take', or what is waited for. */
-  function judge({ lease: stored, wanted }: Records, unchangedMs: number): string {
+  function judge({ lease: stored, wanted }: Records, unchangedMs: number): Verdict {
     const lease = stored?.value;
     const isOver = unchangedMs >= LEASE_MS;
     const isOwn = lease?.instance === own.current.instance;
@@ -126,10 +130,10 @@ export function openLease(options: LeaseOptions): Lease {
       );
     if (!lease || lease.epoch < own.current.epoch) {
       // One that still renews it was not switched off.
-      if (mayGoOnAlone(own) && (!lease || isOwn || isOver)) return 'take';
+      if (mayGoOnAlone(own) && (!lease || isOwn || isOver)) return TAKE;
       if (!isWanted(wanted, identity.name, own.current.epoch))
-        return lease ? LOST_LEASE + NO_LEASE : NO_LEASE;
-      return isOver ? 'take' : 'whether another gateway has the lease is waited for';
+        return wait(lease ? LOST_LEASE + NO_LEASE : NO_LEASE);
+      return isOver ? TAKE : wait('whether another gateway has the lease is waited for');
     }
     if (isOwn !== (lease.holder === identity.name))
       throw new ClusterRefusal(
@@ -138,15 +142,15 @@ export function openLease(options: LeaseOptions): Lease {
           : `another gateway calls itself ${identity.name}: give each its own cluster.name`,
       );
     // Its own from before a restart; one that it has released is the successor's first.
-    if (isOwn) return lease.released && !isOver ? `${lease.standby} is to take over` : 'take';
+    if (isOwn) return lease.released && !isOver ? wait(`${lease.standby} is to take over`) : TAKE;
     const isForced = wanted?.value.force === true && isWanted(wanted, identity.name, lease.epoch) && isOver;
-    if (lease.standby !== identity.name && !isForced) return `${lease.holder} is active`;
+    if (lease.standby !== identity.name && !isForced) return wait(`${lease.holder} is active`);
     if (lease.released || isOver) {
       const why = lease.released ? 'has let go' : 'is not heard any more';
       log.warn({ holder: lease.holder, epoch: lease.epoch }, `${lease.holder} ${why}: taking over`);
-      return 'take';
+      return TAKE;
     }
-    return `${lease.holder} is active`;
+    return wait(`${lease.holder} is active`);
   }
 }
 
