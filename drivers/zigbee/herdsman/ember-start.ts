@@ -110,7 +110,10 @@ function guardLeaving(ezsp: Ezsp, { mayForm, mayFormOver }: Permitted): void {
     if (!mayForm) throw refused(NOT_ON_NETWORK);
     const [status, , { panId, extendedPanId }] = await ezsp.ezspGetNetworkParameters();
     if (status !== STATUS_OK)
-      throw new DriverError('LINK_LOST', 'the coordinator does not say which network it is on');
+      throw new DriverError(
+        'LINK_LOST',
+        'the coordinator does not say which network it is on; where that goes on, plug its stick in again',
+      );
     const other = networkNameOf(panId, extendedPanId);
     if (other !== mayFormOver) throw refused(carriesAnother(other));
     return leave.call(ezsp);

@@ -5,6 +5,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Commitment } from '../../platform/http/commitment.ts';
 import { NotShipped } from './kept.ts';
+import { NOT_RENEWED } from './lease.ts';
 import type { Shipping } from './shipping.ts';
 
 /** For the acknowledgement of what has been done; a snapshot may come before it. */
@@ -39,7 +40,7 @@ export function openCommitment({ acting, durability, shipping, clock }: Commitme
           await kept;
           // A gateway that has taken over meanwhile may have begun without it.
           if (clock.monotonic() < acting.until()) return;
-          throw new NotShipped('the lease is not renewed');
+          throw new NotShipped(NOT_RENEWED);
         }
       } catch (error) {
         if (!(error instanceof NotShipped)) throw error;

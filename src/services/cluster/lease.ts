@@ -32,7 +32,7 @@ export const MARGIN_MS = 500;
 export const CLOSING_MS = 2_000;
 const NO_LEASE =
   'there is no lease, and who has it is not known: where no other gateway of this site runs, make this one the active one (gatehouse cluster promote)';
-const NOT_RENEWED = 'the lease cannot be renewed: look at the NATS servers and the network to them';
+export const NOT_RENEWED = 'the lease cannot be renewed: look at the NATS servers and the network to them';
 const LOST_LEASE = 'NATS has lost the lease that this gateway has seen. ';
 /** A standby that has not been seen for so long is not waited for, when NATS is away. */
 const STANDBY_GONE_MS = 30_000;

@@ -13,6 +13,7 @@ import type { Vault } from '../../platform/vault.ts';
 import { openWaking } from '../../platform/waking.ts';
 import { bytesOf, encodeMessage, encodePages, frameContext, merged } from './frames.ts';
 import { NotShipped, openKept } from './kept.ts';
+import { NOT_RENEWED } from './lease.ts';
 import type { SnapshotStore } from './snapshot-store.ts';
 
 /** Of one message: below the megabyte that a server takes. */
@@ -111,7 +112,7 @@ export function openShipping(options: ShippingOptions): Shipping {
     sequence = await lastSequence(options, signal);
     const replaced = await snapshots.revision(signal);
     // What is written from here on expects what was there while no other gateway could have written.
-    if (!options.entitled()) throw new Error('the lease is not renewed');
+    if (!options.entitled()) throw new Error(NOT_RENEWED);
     const [first, from] = [sequence + 1, number];
     const mark = kept.mark();
     // Commits from now on are sent as well: those that the copy has already change nothing in it.

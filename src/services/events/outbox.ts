@@ -186,6 +186,6 @@ function logDeadLetter(
 ): void {
   log.error(
     { sink: bounds.name, event: id, encoderId, sequence, ...why },
-    `${bounds.name} does not take an event: it is kept as a dead letter`,
+    `${bounds.name} does not take an event: it is kept as a dead letter; the operator of that service should know of it`,
   );
 }

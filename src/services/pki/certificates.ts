@@ -90,7 +90,9 @@ export async function writeRevocationList(
   const usage = issuer.getExtension(KeyUsagesExtension)?.usages ?? 0;
   // OpenSSL would refuse every encoder then (KEYUSAGE_NO_CRL_SIGN).
   if ((usage & KeyUsageFlags.cRLSign) === 0)
-    throw new Error('the site CA was made by an earlier version, and may not sign revocation lists');
+    throw new Error(
+      'the site CA was made by an earlier version, and may not sign revocation lists: set encoders.broker.administration to mosquitto-dynsec or to none',
+    );
   const list = await X509CrlGenerator.create({
     issuer: issuer.subjectName,
     thisUpdate: wholeSeconds(thisUpdate),

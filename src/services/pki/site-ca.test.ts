@@ -254,7 +254,9 @@ describe('a later start', () => {
     await open();
     clock.jumpWall(29.5 * 365 * DAY_MS);
     await open();
-    expect(warnings).toEqual(['the site CA ends soon, or the clock is wrong']);
+    expect(warnings).toEqual([
+      'the site CA ends soon, or the clock is wrong: look at the clock (timedatectl)',
+    ]);
   });
 });
 

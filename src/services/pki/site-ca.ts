@@ -106,7 +106,7 @@ export async function openSiteCa(options: SiteCaOptions): Promise<SiteCa> {
   if (clock.now() > Date.parse(encoderIssuer.certificate.validTo) - YEAR_MS) {
     log.warn(
       { directory, validTo: encoderIssuer.certificate.validTo },
-      'the site CA ends soon, or the clock is wrong',
+      'the site CA ends soon, or the clock is wrong: look at the clock (timedatectl)',
     );
   }
   return {
