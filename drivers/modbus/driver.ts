@@ -207,7 +207,7 @@ function openMember(link: Link, unit: number, devices: Devices): ModbusMember {
     guard,
     fired: firedRelaysOf(clock, linkId),
   });
-  const parts = { ...common, bus: busFor(false), relays, polling, guard };
+  const parts = { ...common, bus: busFor(false), relays, polling, guard, versions: link.versions };
   return {
     device,
     fire: openPulse(parts),

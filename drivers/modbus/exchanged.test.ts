@@ -198,12 +198,25 @@ describe('two devices whose settings have different versions, as a gateway gives
   });
 
   it.each([
-    ['the same version', 4, 4],
-    ['the version of a device from the factory', 0, 0],
-  ])('asks where both have %s', async (_, one, other) => {
-    const two = await openTwo([one, other]);
+    ['the same version, also after it', 4, [NAME, ORDER, LOOK, NAME]],
+    ['the version of a device from the factory', 0, [NAME, ORDER, LOOK]],
+  ])('asks where both have %s', async (_, version, expected) => {
+    const two = await openTwo([version, version]);
     await using _link = two.link;
-    expect(withoutPolls((await ordered(two)).asked)).toEqual([NAME, ORDER, LOOK]);
+    const { asked, result } = await ordered(two);
+    expect([withoutPolls(asked), result]).toMatchObject([expected, { relay: 2 }]);
+  });
+
+  it('changed places at the order, with the same version: it is not confirmed', async () => {
+    const two = await openTwo([4, 4]);
+    const { link, first, second, exchange } = two;
+    await using _ = link;
+    first.behave = ([, functionCode, page], answer) => {
+      if (functionCode === 3 && page === 3) exchange();
+      return answer();
+    };
+    expect((await ordered(two)).result).toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+    expect([pulsesOf(first), pulsesOf(second)]).toEqual([0, 1]);
   });
 
   it('asks after this process stood still for longer than half a second', async () => {

@@ -27,6 +27,7 @@ import {
   spanOf,
 } from './registers.ts';
 import type { RelayWatch } from './relay-watch.ts';
+import type { ShownVersions } from './shown-versions.ts';
 import type { WatchdogGuard } from './watchdog-guard.ts';
 
 /** Pulse ids are registers; 0 is what a device shows that never had one. */
@@ -41,6 +42,7 @@ export interface PulsesOptions {
   relays: RelayWatch;
   faults: RelayFaults;
   guard: Pick<WatchdogGuard, 'unarmed' | 'tooSlow'>;
+  versions: Pick<ShownVersions, 'isShared'>;
   /** What is sent to one relay is not mixed with what is sent to another of the same device. */
   mutex: Mutex;
 }
@@ -111,13 +113,11 @@ function assertTrusted({ device: { profile }, faults }: PulsesOptions): void {
   );
 }
 
-/** The relay that was read after a missed reply may be that of another device. Throws OUTCOME_UNKNOWN. */
+/** The relay that was read after a request may be that of another device. Throws OUTCOME_UNKNOWN. */
 async function assertSameAfter(
   options: PulsesOptions,
-  failure: DriverError | undefined,
   { hwId, deadline }: { hwId: string; deadline: number },
 ): Promise<void> {
-  if (!failure || isRefusal(failure)) return;
   const { signal } = new AbortController();
   await assertSame(options, { hwId, deadline, signal }).catch((cause: unknown) => {
     throw new DriverError('OUTCOME_UNKNOWN', 'it was sent, and the device does not say its name after it', {
@@ -150,7 +150,7 @@ function wayOf(options: PulsesOptions) {
  * seen at its outputs alone.
  */
 function byBlock(options: PulsesOptions) {
-  const { device, bus, clock, live, relays } = options;
+  const { device, bus, clock, live, relays, versions } = options;
   const { unit, profile } = device;
   const { pulse, outputs, settings } = profile;
   const block = pulseBlock(profile);
@@ -202,6 +202,7 @@ function byBlock(options: PulsesOptions) {
           'OUTCOME_UNKNOWN',
           `another device may have taken it: ${unit} shows other settings`,
         );
+      if (version() && versions.isShared(unit)) await assertSameAfter(options, order);
       if (isClosed(device, relay)) return;
       throw new DriverError('OUTCOME_UNKNOWN', 'the device took the pulse, but its relay is open', {
         cause: failure,
@@ -250,7 +251,7 @@ function byTimedWrite(options: PulsesOptions) {
       readAt = sentAt;
       return isClosed(device, relay);
     });
-    await assertSameAfter(options, failure, order);
+    if (failure && !isRefusal(failure)) await assertSameAfter(options, order);
     if (isClosed(device, relay) && (!failure || !wasClosed)) {
       // Late delivery may have begun its time at this reading; an acknowledged one runs already.
       if (failure) relays.began(relay, milliseconds);

@@ -241,3 +241,76 @@ describe('what a device reports', () => {
     expect(await connection(bed)).toMatchObject({ connected: false });
   });
 });
+
+/** A write of settings reaches another device than the one meant where the two change places at that moment. */
+describe('settings that are not those of the device', () => {
+  const shown = (reportedSettingsVersion: number, relayIndex: number) => ({
+    reportedSettingsVersion,
+    settings: { ...BEFORE, relayIndex },
+    levels: { output2: false, output5: true },
+  });
+
+  it.each([
+    ['wanted of another one', 4],
+    ['that were wanted of another one before', 3],
+  ])('give no order its relay: those %s', async (_name, version) => {
+    const bed = await openTestbed();
+    await bed.add({ deviceId: A, hwId: 'io-1', bus: 'bus-1', doorId: DOOR, relayIndex: 2 });
+    await bed.add({ deviceId: B, hwId: 'io-2', bus: 'bus-1' });
+    bed.run();
+    bed.report('io-1', shown(1, 2));
+    await bed.clock.advance(3_000);
+    await bed.put(B, { relayIndex: 6 });
+    await bed.put(B, { relayIndex: 5 });
+    bed.answer('NO_REPLY');
+    const levels = bed.relayLevels.length;
+    bed.report('io-1', shown(version, 5));
+    await bed.clock.advance(60_000);
+    expect((await bed.post(`/${A}/pulse`)).body).toMatchObject({ error: 'NO_RELAY' });
+    expect(await stateOf(bed)).toMatchObject({ inForce: false });
+    expect(bed.relayLevels.slice(levels).filter(({ isClosed }) => isClosed)).toEqual([]);
+    // Nor once others are wanted. But those of before do, until these are in force.
+    await bed.put(A, { relayIndex: 7 });
+    bed.report('io-1', shown(version, 5));
+    expect((await bed.post(`/${A}/pulse`)).body).toMatchObject({ error: 'NO_RELAY' });
+    bed.report('io-1', shown(1, 2));
+    bed.answer(() => ({ relay: 2, milliseconds: 5_000, timedBy: 'device' }));
+    expect((await bed.post(`/${A}/pulse`)).body).toMatchObject({ relay: 2, outcome: 'confirmed' });
+    expect(bed.commands.filter(({ kind }) => kind === 'pulse')).toMatchObject([{ data: { relay: 2 } }]);
+  });
+
+  it('are its own where it has them when it is found, though another one is given that version', async () => {
+    const bed = await openTestbed();
+    await bed.add({ deviceId: B, hwId: 'io-2', bus: 'bus-1', relayIndex: 5 });
+    bed.run();
+    bed.answer(() => ({ relay: 2, milliseconds: 5_000, timedBy: 'device' }));
+    for (let time = 0; time < 5; time += 1) {
+      bed.report('io-1', shown(1, 2));
+      await bed.clock.advance(1_000);
+    }
+    const items = (await bed.get('')).body.items as { deviceId: string; hwId: string }[];
+    const found = items.find(({ hwId }) => hwId === 'io-1')?.deviceId;
+    expect((await bed.post(`/${found}/pulse`)).body).toMatchObject({ relay: 2, outcome: 'confirmed' });
+  });
+
+  it('give it none either where nothing was ever wanted of it; others that it has do', async () => {
+    const bed = await openTestbed();
+    await bed.add({ deviceId: B, hwId: 'io-2', bus: 'bus-1', relayIndex: 5 });
+    bed.run();
+    bed.report('io-1', shown(0, 2));
+    await bed.clock.advance(3_000);
+    const items = (await bed.get('')).body.items as { deviceId: string; hwId: string }[];
+    const found = items.find(({ hwId }) => hwId === 'io-1')?.deviceId;
+    bed.answer((data) => ({
+      relay: (data as unknown as { relay: number }).relay,
+      milliseconds: 5_000,
+      timedBy: 'device',
+    }));
+    const relay = async (version: number, relayIndex: number) => {
+      bed.report('io-1', shown(version, relayIndex));
+      const { body } = await bed.post(`/${found}/pulse`);
+      return body.relay ?? body.error;
+    };
+    expect([await relay(0, 2), await relay(1, 5), await relay(9, 4)]).toEqual([2, 'NO_RELAY', 4]);
+  });
+});

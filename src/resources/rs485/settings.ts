@@ -13,7 +13,7 @@ import { openReported, type Reported } from '../../services/reconcile/reported.t
 import type { Rs485Context } from './context.ts';
 import { connectionChanged } from './live-events.ts';
 import type { PolledAddresses } from './polled-addresses.ts';
-import type { Rs485Row } from './table.ts';
+import type { Rs485Row, Rs485Table } from './table.ts';
 import { settingsOf } from './wanted.ts';
 
 /** Of what a device says; its hwId follows. */
@@ -98,9 +98,10 @@ export function openSettings(
     ...(random && { random }),
   });
 
-  function take(row: Rs485Row, report: Rs485Report): void {
+  function take(row: Rs485Row, shown: Rs485Report): void {
     const wasConnected = reported.get(row.device_id)?.connected ?? false;
     const wasInForce = isInForce(row);
+    const report = ownOf(table, reported, row, shown);
     reported.report(row.device_id, report.connected, report);
     const isBack = report.connected && !wasConnected;
     const isNowInForce = isInForce(row);
@@ -121,7 +122,7 @@ export function openSettings(
       if (report?.hwId !== subject.slice(SUBJECT.length))
         return log.warn({ link: bus, subject, err: error }, 'a device reports what is no state of its own');
       const row = table.byHwId.get(bus, report.hwId);
-      heard(bus, report, row);
+      heard(bus, row ? ownOf(table, reported, row, report) : report, row);
       if (row) take(row, report);
     },
     link(bus, up) {
@@ -160,13 +161,49 @@ function openPresence(
         events.publish(connectionChanged(id, connected, changedAt));
       }
       if (!state) return;
-      table.setFacts.run(...factsOf(state), id);
+      // What it had of its own last distinguishes it from others later.
+      const { reportedSettingsVersion: version } = state;
+      table.setFacts.run(
+        ...factsOf(state),
+        isOwn(table, row, state, state) ? version : row.reported_settings_version,
+        id,
+      );
       if (connected && state.address !== undefined) polled.heardAt(row, state.address);
     },
     stored: events.wake,
   });
 }
 
-function factsOf({ type, platform, apps, reportedSettingsVersion }: Rs485Report) {
-  return [type, platform && JSON.stringify(platform), JSON.stringify(apps), reportedSettingsVersion] as const;
+function factsOf({ type, platform, apps }: Rs485Report) {
+  return [type, platform && JSON.stringify(platform), JSON.stringify(apps)] as const;
+}
+
+/**
+ * A write of settings reaches another device than the one meant where the two change places at that moment. No order takes relay and time from what a
+ * device shows then: it is written its own.
+ */
+function ownOf(
+  table: Rs485Table,
+  reported: Reported<Rs485Report>,
+  row: Rs485Row,
+  report: Rs485Report,
+): Rs485Report {
+  if (isOwn(table, row, reported.get(row.device_id)?.state, report)) return report;
+  return { ...report, settings: null, effectiveUnlockMilliseconds: null };
+}
+
+/**
+ * These settings are wanted of it, or it had them before; of a device of which nothing was ever wanted: it is heard for the first time, or they are those
+ * of no other one. `known`: what it said last.
+ */
+function isOwn(
+  table: Rs485Table,
+  { device_id, settings_version: wanted, reported_settings_version: before }: Rs485Row,
+  known: Rs485Report | undefined,
+  { reportedSettingsVersion: version }: Rs485Report,
+): boolean {
+  if (version === wanted || version === before) return true;
+  if (known?.settings && version === known.reportedSettingsVersion) return true;
+  if (wanted !== NOTHING_WANTED_YET) return false;
+  return (known === undefined && before === 0) || !table.wantedOfAnother.get(version, device_id);
 }

@@ -50,6 +50,10 @@ export function openRs485Table({ prepare }: Prepare) {
       `SELECT ${COLUMNS} FROM rs485_device WHERE bus = ? AND hw_id = ?`,
     ),
     byDoor: prepare<[string], Rs485Row>(`SELECT ${COLUMNS} FROM rs485_device WHERE door_id = ?`),
+    /** Settings of this version are wanted of another device. */
+    wantedOfAnother: prepare<[number, string], { device_id: string }>(
+      'SELECT device_id FROM rs485_device WHERE settings_version = ? AND device_id <> ?',
+    ),
     relays: prepare<[], Rs485Row>(`SELECT ${COLUMNS} FROM rs485_device WHERE door_id IS NOT NULL`),
     onBus: prepare<[string], { device_id: string }>('SELECT device_id FROM rs485_device WHERE bus = ?'),
     all: prepare<[], Rs485Row>(`SELECT ${COLUMNS} FROM rs485_device ORDER BY device_id`),
