@@ -60,6 +60,7 @@ const HABITS: [string, Habits][] = [
   ['refuses to clear what is not there', { clearsFree: FAILURE }],
   ['reports that, and refuses to clear what is not there', { reports: true, clearsFree: FAILURE }],
   ['numbers from 1', { first: 1 }],
+  ['reports that, and numbers from 1', { reports: true, first: 1 }],
   ['says FAILURE beyond its last', { beyond: FAILURE }],
   ['says NOT_FOUND beyond its last', { beyond: NOT_FOUND }],
   ['shows a schedule where there is none', { free: SUCCESS, beyond: FAILURE }],

@@ -35,7 +35,9 @@ export async function clearSchedules(
   const { limit, kind } = schedules;
   const { get, clear } = SCHEDULES[kind];
   let isAsked = limit === undefined;
-  for (let id = from; id < (limit ?? SCHEDULES_MAX); id += 1) {
+  // Some makers number from 1.
+  const end = limit ? limit + 1 : (limit ?? SCHEDULES_MAX);
+  for (let id = from; id < end; id += 1) {
     const number = numberOf(schedules, id);
     const reply = isAsked ? await exchanges.send(get, number) : undefined;
     const place = reply?.kind === 'answered' ? placeIn(reply.payload) : undefined;
