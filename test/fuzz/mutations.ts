@@ -172,7 +172,7 @@ const WORDS = [
   '\ufeff',
   '💳',
 ];
-const LIMITS = ['0', '101', '-1', '1e9', '', 'ten', '1.5'];
+const LIMITS = ['0', '1001', '-1', '1e9', '', 'ten', '1.5'];
 const at = <Item>(list: readonly Item[], pick: number) => list[pick % list.length] as Item;
 
 const BODIES: Mutation[] = [

@@ -39,6 +39,7 @@ export const gatewayOptions = zigbeeOptions
     restore: true,
     withoutKeys: true,
     newNetwork: true,
+    askedUntil: true,
     knownLocks: true,
     lastSeen: true,
     heardOn: true,
