@@ -15,6 +15,7 @@ import {
   openClosingOrders,
   type PendingClosing,
 } from './closing-orders.ts';
+import { type ClosingOutcomes, openClosingOutcomes } from './closing-outcomes.ts';
 import { addressOf, deadlineOf, type LockAddress } from './lock-links.ts';
 import type { ClosingRow } from './openings-table.ts';
 import { type Attempted, type End, endOf, INTERNAL, offline } from './outcome.ts';
@@ -33,7 +34,8 @@ const LINKS_START_MS = 60_000;
 export const NOT_OPENED = Number.NEGATIVE_INFINITY;
 
 export interface Closings
-  extends Pick<ClosingOrders, 'isPending' | 'store' | 'schedule' | 'close' | 'abandon'> {
+  extends Pick<ClosingOrders, 'isPending' | 'store' | 'schedule' | 'close'>,
+    Pick<ClosingOutcomes, 'abandon'> {
   /** Resolves with undefined when the lock need not be locked. */
   attempt(mac: string): Promise<Attempted | undefined>;
   /** A lock reported something; `before` is the report before it. */
@@ -56,7 +58,8 @@ export function openClosings(options: ClosingsOptions): Closings {
   const startedBy = clock.monotonic() + LINKS_START_MS;
   const waking = openWaking(clock);
   const orders = openClosingOrders(options, waking.wake);
-  const { all, isPending, store, schedule, close, abandon } = orders;
+  const { all, isPending, store, schedule, close } = orders;
+  const { ended, failed, abandon } = openClosingOutcomes(options, orders);
 
   async function tryOnce(closing: Closing): Promise<Attempted> {
     const { row } = closing;
@@ -69,15 +72,15 @@ export function openClosings(options: ClosingsOptions): Closings {
     if (all.get(row.mac) !== closing || closing.row.openings !== row.openings) return outcome;
     const settlesMs = 'result' in end ? (end.settlesMs ?? 0) : 0;
     if (settlesMs > 0) closing.settledAt = Math.max(closing.settledAt, clock.monotonic() + settlesMs);
-    if (outcome.outcome !== 'confirmed') await orders.failed(closing, outcome);
+    if (outcome.outcome !== 'confirmed') await failed(closing, outcome);
     else if (startedAt < closing.settledAt) {
       closing.nextAt = closing.settledAt;
       return unsettled(closing, clock);
-    } else await orders.ended(closing, row);
+    } else await ended(closing, row);
     return outcome;
   }
 
-  const { endWatched, askSeen } = watchedIn(options, orders);
+  const { endWatched, askSeen } = watchedIn(options, all, ended);
 
   /** Locks it now; joins the attempt that is under way. */
   function attempt(closing: Closing, work: Work = tryOnce): ReturnType<Work> {
@@ -139,7 +142,11 @@ export function openClosings(options: ClosingsOptions): Closings {
 }
 
 /** Of locks that have shown that they are locked. */
-function watchedIn(options: ClosingsOptions, { all, ended }: ClosingOrders) {
+function watchedIn(
+  options: ClosingsOptions,
+  all: ReadonlyMap<string, Closing>,
+  ended: ClosingOutcomes['ended'],
+) {
   const { clock, lockLinks } = options;
   async function endWatched(closing: Closing): Promise<Attempted> {
     await ended(closing, closing.row);
