@@ -1,4 +1,7 @@
-/** Writes the interface as it is served, from the operations declared in src/: docs/openapi.json, a collection for Postman and Bruno, and the fields of a form of the console. */
+/**
+ * Writes the interface as it is served, from the operations declared in src/: docs/openapi.json, a collection for Postman and Bruno, and the
+ * fields of a form of the console.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { interfaceDocument } from '../src/app/interface.ts';

@@ -1,6 +1,7 @@
 /**
  * Writes config/gatehouse.schema.json, config/site.schema.json, config/profiles/profile.schema.json and dcon-module.schema.json beside it,
- * which editors check a configuration, a site's file, a profile and a DCON module against, from src/platform/config/config.ts, src/resources/site-import/site-document.ts and
+ * which editors check a configuration, a site's file, a profile and a DCON module against, from src/platform/config/config.ts,
+ * src/resources/site-import/site-document.ts and
  * drivers/modbus/profile.ts and drivers/dcon/module-types.ts.
  */
 import { writeFileSync } from 'node:fs';

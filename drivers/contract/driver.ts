@@ -81,7 +81,8 @@ export interface Driver extends AsyncDisposable {
 export type OpenDriver = (options: Plain, context: DriverContext, signal: AbortSignal) => Promise<Driver>;
 
 /**
- * LINK_LOST: the link itself broke · DEVICE_OFFLINE: not sent, for the device has not answered for a while · NO_REPLY: the device did not answer · BAD_REPLY: it answered nonsense ·
+ * LINK_LOST: the link itself broke · DEVICE_OFFLINE: not sent, for the device has not answered for a while · NO_REPLY: the device
+ * did not answer · BAD_REPLY: it answered nonsense ·
  * REFUSED: it understood and said no · DEADLINE_PASSED: not sent any more · BUSY: a bound was reached ·
  * INVALID_OPTIONS, INVALID_COMMAND: what the caller sent is wrong · OUTCOME_UNKNOWN: sent, and no one knows
  */

@@ -17,7 +17,8 @@
  *      same again after an end goes on where the lock was
  *  - `cancelUpdate` CancelUpdate → null      ends it; harmless when there is none
  *
- * State reports: `gateway` · `energies` (Energies, of the network that was formed just now) · `device:<ieee>` (LockReport) · `firmware:<ieee>` (FirmwareProgress)
+ * State reports: `gateway` · `energies` (Energies, of the network that was formed just now) · `device:<ieee>` (LockReport) ·
+ * `firmware:<ieee>` (FirmwareProgress)
  * Events (DriverEvent.kind → data): `lockJoined` LockJoined · `joinFailed` JoinFailed · `lockLeft` LockLeft · `lockEvent` LockEvent ·
  *   `lockUpdated` LockUpdated · `snapshot` Snapshot: kept encrypted, and given back in the options of the next start
  */

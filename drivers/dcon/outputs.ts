@@ -51,7 +51,10 @@ async function inTurn(parts: ModuleParts, signal: AbortSignal): Promise<void> {
   await bringUpMutex(async () => (state.stage.kind === 'heard' ? await work() : undefined), signal);
 }
 
-/** After this it is ready: nothing is on that is not wanted, and its watchdog is armed, if it has one. Stops when an output is to be switched off (switch-off.ts). */
+/**
+ * After this it is ready: nothing is on that is not wanted, and its watchdog is armed, if it has one. Stops when an output is to be switched
+ * off (switch-off.ts).
+ */
 async function broughtUp(parts: ModuleParts, signal: AbortSignal): Promise<void> {
   const { state, pulses, watchdogMs, clock, runner, log, typeOf } = parts;
   // A poll may find out in between that it was reset: then it is to be brought up again.

@@ -5,7 +5,10 @@ import { unlessAborted } from '../contract/waiting.ts';
 /** Commands that may wait for one device; more come from something that has gone wrong. */
 const WAITING_MAX = 8;
 
-/** One at a time, in the order in which they came. Rejects with BUSY and DEADLINE_PASSED, when `work` was not begun: the signal may fire while others have their turn. */
+/**
+ * One at a time, in the order in which they came. Rejects with BUSY and DEADLINE_PASSED, when `work` was not begun: the signal may fire while
+ * others have their turn.
+ */
 export type Mutex = <Result>(work: () => Promise<Result>, signal: AbortSignal) => Promise<Result>;
 
 export function openMutex(waitingMax = WAITING_MAX): Mutex {

@@ -280,8 +280,9 @@ function networkHandlers(gateway: Gateway): Handlers {
 }
 
 /**
- * Has a lock leave the network for good (Zigbee specification R22, 2.4.3.3.5, Mgmt_Leave_req). A lock that does not confirm stays known: frames of it are still understood, so that it can be asked again when it is
- * heard. One that has left may not come back without a join window.
+ * Has a lock leave the network for good (Zigbee specification R22, 2.4.3.3.5, Mgmt_Leave_req). A lock that does not confirm stays
+ * known: frames of it are still understood, so that it can be asked again when it is heard. One that has left may not come back
+ * without a join window.
  */
 async function askToLeave(
   ieee: string,

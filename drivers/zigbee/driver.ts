@@ -59,6 +59,7 @@ export const openZigbee: OpenDriver = async (given, context, signal) => {
     const { askedUntil } = options;
     const isOver = askedUntil !== null && context.clock.now() >= askedUntil;
     const asked = isOver ? { restore: false, withoutKeys: false, newNetwork: null } : {};
+    // `asked` is last, over what was known at the close: an order that is over must not have a network given up.
     const gateway = await openGateway({ ...options, ...earlier, ...asked }, context, signal);
     return {
       ...gateway,

@@ -2,7 +2,8 @@
  * Devices that are taken to have one network address. A frame goes to a network address and not to an IEEE address
  * (Zigbee specification, 3.6.1.10): an unlock would open the door of the other one, or both. It comes of two devices that chose the same
  * address, and of one that announces the IEEE address of another with an address of its own (2.4.3.1.11, Device_annce),
- * which the library takes over unseen. Until each has an address of its own nothing is sent to it that opens a door. Nor to one that has asked to join again, until its address
+ * which the library takes over unseen. Until each has an address of its own nothing is sent to it that opens a door. Nor to one that
+ * has asked to join again, until its address
  * was named by a frame that takes the key of the network: asking takes none, and what comes from that address may come of
  * another lock.
  */

@@ -1,5 +1,6 @@
 /**
- * The backup of an EmberZNet coordinator, with its channel, and with its key table. EmberZNet makes the link keys of locks of one root key; those of locks that came
+ * The backup of an EmberZNet coordinator, with its channel, and with its key table. EmberZNet makes the link keys of locks of one
+ * root key; those of locks that came
  * with a network from a Z-Stack coordinator are in the table. The library leaves the table out, and has a method that would
  * put a hash of each key in place of the key.
  */

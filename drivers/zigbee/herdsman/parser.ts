@@ -1,9 +1,8 @@
-import type { Clock } from '../../contract/driver.ts';
-
 /**
  * The library's reader of what its coordinator sends: frames of the 'Z-Stack Monitor and Test API' (TI SWRA198, clause 2), each
  * SOF, length, two command bytes, data, and the exclusive or of all but the SOF.
  */
+import type { Clock } from '../../contract/driver.ts';
 
 const SOF = 0xfe;
 const DATA_MAX = 250;

@@ -278,7 +278,8 @@ function contradictingCredentials({ http, auth: { oidc } }: Config): Problem[] {
 }
 
 /**
- * Links and networks have names of their own, and each link a port of its own: one at a time may talk on a wire. Each gateway has a link of its own, and a network that is named as well.
+ * Links and networks have names of their own, and each link a port of its own: one at a time may talk on a wire. Each gateway has a
+ * link of its own, and a network that is named as well.
  * The link of a coordinator has a gateway, which holds the secrets of its network.
  */
 function contradictingWiring({ links, networks, zgates }: Config): Problem[] {

@@ -342,7 +342,8 @@ export interface Edit {
 }
 
 /**
- * Changes single values; comments, order and blank lines of the rest stay. `text` has been parsed without a mistake before. An empty list or mapping in the way is written in
+ * Changes single values; comments, order and blank lines of the rest stay. `text` has been parsed without a mistake before. An empty
+ * list or mapping in the way is written in
  * lines of its own.
  */
 export function edited(text: string, edits: readonly Edit[]): string {

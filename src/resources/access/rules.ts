@@ -11,7 +11,10 @@ const NONE: AccessRules = { requestToExit: [], readers: [], decisionService: fal
 
 export interface Rules {
   rules(doorId: string): RulesResult;
-  /** Throws NOT_FOUND; VALIDATION_FAILED for a device that is not there and a pin that is not in use; IN_USE where an input or a reader is one of another door. */
+  /**
+   * Throws NOT_FOUND; VALIDATION_FAILED for a device that is not there and a pin that is not in use; IN_USE where an input or a reader is one
+   * of another door.
+   */
   setRules(doorId: string, body: RulesBody, caller: Caller): Promise<RulesResult>;
   /** The same in memory, for a decision. */
   of(doorId: string): AccessRules;

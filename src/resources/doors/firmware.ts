@@ -24,7 +24,7 @@ import type { DoorContext, FirmwareBattery } from './context.ts';
 import { addressOf, type LockAddress } from './lock-links.ts';
 import type { LockFirmware } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
-import { lockMissing } from './outcome.ts';
+import { noLock } from './outcome.ts';
 import { type DoorRow, type DoorTable, existing } from './table.ts';
 
 const COMMAND_TIMEOUT_MS = 30_000;
@@ -151,7 +151,7 @@ export function openFirmware(context: DoorContext, locks: Locks): Firmware {
     async start(doorId, { file, ignoreBattery }, caller) {
       const row = existing(table, doorId);
       const { mac, gateway_id: gatewayId, network_id: networkId } = row;
-      if (mac === null) throw lockMissing();
+      if (mac === null) throw noLock();
       await imagePath(file, context.firmwareDirectory);
       if (!ignoreBattery) assertBattery(locks.report(row), context.firmwareBattery);
       const unreachable = context.lockLinks.unreachable(addressOf(row));

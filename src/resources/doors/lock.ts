@@ -5,7 +5,7 @@ import type { Intent } from '../../services/actuations/actuations.ts';
 import { addressOf, answerInTime, deadlineOf } from './lock-links.ts';
 import type { LockResult } from './lock-schema.ts';
 import type { OpeningContext } from './opening-context.ts';
-import { type Attempted, AUDITED, endOf, INTERNAL, noLock, offline } from './outcome.ts';
+import { type Attempted, AUDITED, endOf, INTERNAL, noOpener, offline } from './outcome.ts';
 import { assertPin } from './rf-pin.ts';
 import type { StandOpen } from './stand-open.ts';
 import { type DoorRow, existing } from './table.ts';
@@ -163,7 +163,7 @@ async function auditFor(
 }
 
 function nothingToLock(hasRelay: boolean, isLettingGo: boolean): GatehouseError {
-  if (!hasRelay) return noLock();
+  if (!hasRelay) return noOpener();
   const message = isLettingGo
     ? 'The stand-open of the door has ended, and its relay lets go by itself within 20 s: wait so long, then look at the levels of its device. There is no lock to lock.'
     : 'The door is opened by a relay, which lets go by itself: there is no lock to lock. Wait for the end of its pulse.';

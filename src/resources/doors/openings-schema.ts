@@ -106,7 +106,7 @@ export const lockConditions = {
     .nullable()
     .openapi({
       description:
-        'What the lock says that it keeps of users: how many PINs and cards, their lengths (digits, bytes), and schedules for each user; a null is not reported. null: it has reported none of it',
+        'Limits of the lock, not its users: how many PINs and cards, their lengths (digits, bytes), and schedules for each user; a null is not reported. null: it has reported none of it',
     }),
   rfPin: z.object({ required: z.boolean().nullable(), isStored: z.boolean() }).openapi({
     description:

@@ -70,7 +70,7 @@ export function endOfFault(error: unknown, row: Place, log: Log): End {
   }
 }
 
-export function noLock(): GatehouseError {
+export function noOpener(): GatehouseError {
   return new GatehouseError(
     'NO_LOCK',
     'The door has neither a lock nor a relay: have its lock join, or give an RS-485 device its doorId.',
@@ -78,7 +78,7 @@ export function noLock(): GatehouseError {
 }
 
 /** For what is of a lock alone. */
-export function lockMissing(): GatehouseError {
+export function noLock(): GatehouseError {
   return new GatehouseError('NO_LOCK', 'The door has no lock: have it join, or name its mac.');
 }
 

@@ -9,7 +9,7 @@ import { GatehouseError } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
 import type { DoorContext } from './context.ts';
 import { doorEntry } from './live-events.ts';
-import { lockMissing } from './outcome.ts';
+import { noLock } from './outcome.ts';
 import { type DoorRow, existing } from './table.ts';
 
 export interface RfPins {
@@ -89,7 +89,7 @@ const contextOf = (mac: string) => `lock-pin/${mac}`;
 
 function withLock(row: DoorRow): { mac: string } {
   if (row.mac !== null) return { mac: row.mac };
-  throw lockMissing();
+  throw noLock();
 }
 
 /** Throws PIN_REQUIRED: the lock would refuse whatever it is sent. */

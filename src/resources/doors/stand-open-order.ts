@@ -8,7 +8,7 @@ import { effectiveOf } from './edit.ts';
 import type { StandOpenBody } from './lock-schema.ts';
 import type { OpeningContext } from './opening-context.ts';
 import type { KeptTime, StandOpenRow } from './openings-table.ts';
-import { noLock } from './outcome.ts';
+import { noOpener } from './outcome.ts';
 import { isSameRelay } from './relay-hold.ts';
 import { assertPin } from './rf-pin.ts';
 import { STAND_OPEN_MAX_MS } from './stand-open-time.ts';
@@ -56,7 +56,7 @@ export function targetOf(door: DoorRow, { lastRead, locks, rfPins }: OpeningCont
   const device = lastRead.relay(door.id);
   const { mac, gateway_id, network_id } = door;
   if (device) return targetOfRelay(device);
-  if (mac === null) throw noLock();
+  if (mac === null) throw noOpener();
   const report = locks.report(door);
   if (report?.standOpen === 'none')
     throw new GatehouseError(

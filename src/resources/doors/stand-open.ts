@@ -313,7 +313,10 @@ interface Order {
 
 interface Orders {
   has(doorId: string): boolean;
-  /** `settled` is called when the order takes effect; one that fails is over as well. One a door at a time (`exclusive` of src/services/actuations/actuations.ts). */
+  /**
+   * `settled` is called when the order takes effect; one that fails is over as well. One a door at a time (`exclusive` of
+   * src/services/actuations/actuations.ts).
+   */
   during<T>(doorId: string, work: (order: Order, settled: () => void) => Promise<T>): Promise<T>;
   /** Resolves when the order has been given up, or had taken effect before. */
   withdraw(doorId: string, reason: string): Promise<void>;

@@ -11,7 +11,7 @@ import { NOT_OPENED } from './closing.ts';
 import { addressOf, DEADLINE_MS, type LockAddress } from './lock-links.ts';
 import type { UnlockResult } from './lock-schema.ts';
 import type { OpeningContext } from './opening-context.ts';
-import { AUDITED, type End, endOfFault, noLock, offline } from './outcome.ts';
+import { AUDITED, type End, endOfFault, noOpener, offline } from './outcome.ts';
 import { isSameRelay } from './relay-hold.ts';
 import { assertPin } from './rf-pin.ts';
 import type { StandOpen } from './stand-open.ts';
@@ -125,7 +125,7 @@ function wayTo(row: DoorRow, context: OpeningContext, standOpen: Standing, calle
     };
   }
   const { mac } = row;
-  if (mac === null) throw noLock();
+  if (mac === null) throw noOpener();
   assertLocked(row.id, standOpen);
   assertPin(mac, context.locks.report(row), rfPins);
   const lock = addressOf(row);

@@ -20,7 +20,7 @@ import type { DoorContext } from './context.ts';
 import { addressOf } from './lock-links.ts';
 import type { LockedDoor } from './lock-memory.ts';
 import type { Locks } from './locks.ts';
-import { noLock, offline, relayKeepsNone } from './outcome.ts';
+import { noOpener, offline, relayKeepsNone } from './outcome.ts';
 import { existing } from './table.ts';
 import { orderOf } from './user-apply.ts';
 import { doorScheduleOf, isAsWanted } from './user-wanted.ts';
@@ -84,7 +84,7 @@ export function openUserReading(
 
   return async (doorId: string, caller: Caller): Promise<unknown> => {
     const { mac, ...door } = existing(table, doorId);
-    if (mac === null) throw context.rs485.relay(doorId) ? relayKeepsNone() : noLock();
+    if (mac === null) throw context.rs485.relay(doorId) ? relayKeepsNone() : noOpener();
     const row: LockedDoor = { ...door, mac };
     const unreachable = lockLinks.unreachable(addressOf(row));
     if (unreachable !== undefined) throw offline(row, unreachable);
@@ -160,7 +160,10 @@ function framesOf({ access }: WantedUser, limits: UserLimits): number {
   return (limits.weekDays ?? SCHEDULES_MAX) + (limits.yearDays ?? SCHEDULES_MAX) + wanted;
 }
 
-/** What the lock shows counts: what it does not have, or has otherwise, is written again, and what is on it and not wanted is shown. Resolves with whether it is news. */
+/**
+ * What the lock shows counts: what it does not have, or has otherwise, is written again, and what is on it and not wanted is shown. Resolves
+ * with whether it is news.
+ */
 function take(
   { id, mac, from, count, users, ours }: Asked,
   { database, table, clock }: DoorContext,
@@ -187,7 +190,10 @@ function take(
   });
 }
 
-/** Of programming events (ZCL rev. 8, 7.3.2.18.20): so long after a write an event of that user is taken for the answer to it, whatever source the lock names. */
+/**
+ * Of programming events (ZCL rev. 8, 7.3.2.18.20): so long after a write an event of that user is taken for the answer to it, whatever source
+ * the lock names.
+ */
 const OWN_MS = 60_000;
 const STORED = ['pinAdded', 'pinChanged', 'rfidAdded'];
 const REMOVED = ['pinDeleted', 'rfidDeleted'];

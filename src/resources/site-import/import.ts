@@ -1,7 +1,8 @@
 /**
  * `gatehouse import`: what the site's file changes, written by a job in commits that are small, because encoders and
  * requests wait for each: first the catalogue, then the doors that refer to what changed in it, a few at a time, then the
- * doors of the file, as many in a commit as a slice of time has room for, in its order, last the RS-485 devices. Each commit plans its entries again and writes only what was
+ * doors of the file, as many in a commit as a slice of time has room for, in its order, last the RS-485 devices. Each commit plans
+ * its entries again and writes only what was
  * planned before. What ends the job in between leaves what is written; the same import again writes the rest.
  */
 import { isDeepStrictEqual } from 'node:util';

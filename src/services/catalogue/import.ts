@@ -1,4 +1,7 @@
-/** The catalogue's part of `gatehouse import`, and of changes over the interface (edit.ts): an entry of the file says all there is to say of its group or schedule. */
+/**
+ * The catalogue's part of `gatehouse import`, and of changes over the interface (edit.ts): an entry of the file says all there is to say of
+ * its group or schedule.
+ */
 import { isDeepStrictEqual } from 'node:util';
 import { type ErrorDetail, GatehouseError } from '../../platform/errors.ts';
 import {

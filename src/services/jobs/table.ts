@@ -40,7 +40,10 @@ export function openJobTable({ prepare }: Prepare) {
     unfinished: prepare<[], JobRow>(
       `SELECT ${COLUMNS} FROM job WHERE status IN ('queued', 'running') ORDER BY seq`,
     ),
-    /** Newest first, before a cursor; of all, or of those one of these roles (JSON) may start. Those with damaged roles are among them: to be named as damaged. */
+    /**
+     * Newest first, before a cursor; of all, or of those one of these roles (JSON) may start. Those with damaged roles are among them: to be
+     * named as damaged.
+     */
     page: prepare<[number, Text, Text, Text, number, string, number], JobRow>(
       `SELECT ${COLUMNS} FROM job
        WHERE seq < ? AND status = coalesce(?, status) AND kind = coalesce(?, kind) AND object = coalesce(?, object)
