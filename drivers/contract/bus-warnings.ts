@@ -13,7 +13,7 @@ export const BUS_WARNING_TEXTS = {
   BAUD_RATES_SCANNED:
     'a scan tries other baud rates: devices are read less often, and relays may fire later, until it ends',
   NOTHING_HEARD:
-    'nothing is heard on this bus, though its devices are asked: they are without power, the cable is broken, or the adapter does not send what it is given (flow control)',
+    'nothing is heard on this bus, though its devices are asked: they are without power or have another baud rate or parity (gatehouse bus scan --detect), the cable is broken, or the adapter does not send what it is given (flow control)',
   ECHO: 'the adapter hears what it sends: switch its echo off, or set localEcho to true',
   LATE_REPLIES:
     'replies came too late, after up to {longestMs} ms where turnaroundMaxMs is {turnaroundMaxMs}: raise it, or look for a delay setting in the device or the device server; at address {addresses}',

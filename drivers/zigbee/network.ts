@@ -206,7 +206,7 @@ const STACKS = { zstack: 'a Z-Stack', ember: 'an EmberZNet' } as const;
 export function lost(error: unknown, adapter: ZigbeeOptions['adapter']): DriverError {
   if (error instanceof DriverError) return error;
   const reason = redact(error instanceof Error ? error.message : String(error));
-  const advice = `see that its port is that of ${STACKS[adapter]} coordinator, and that it has power, else plug it in again`;
+  const advice = `see that its port is that of ${STACKS[adapter]} coordinator (adapter; gatehouse zgate probe says what is there), that a serial one has this baudRate, and that it has power, else plug it in again`;
   return new DriverError('LINK_LOST', `the coordinator cannot be used (${reason}): ${advice}`);
 }
 

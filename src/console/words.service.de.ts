@@ -180,7 +180,7 @@ const reasons = {
   BAUD_RATES_SCANNED:
     'Eine Suche probiert andere Baudraten: Bis sie endet, werden Geräte seltener gelesen, und Relais schalten vielleicht später.',
   NOTHING_HEARD:
-    'Auf diesem Bus ist nichts zu hören, obwohl gefragt wird: Die Geräte haben keinen Strom, das Kabel ist unterbrochen, oder der Adapter sendet nicht (Flusskontrolle).',
+    'Auf diesem Bus ist nichts zu hören, obwohl gefragt wird: Die Geräte haben keinen Strom oder eine andere Baudrate oder Parität (Suche mit Baudraten), das Kabel ist unterbrochen, oder der Adapter sendet nicht (Flusskontrolle).',
   ECHO: 'Der Adapter hört, was er sendet: sein Echo ausschalten oder localEcho auf true setzen.',
   LATE_REPLIES:
     'Antworten kamen zu spät, nach bis zu {longestMs} ms, an Adresse {addresses}: turnaroundMaxMs ({turnaroundMaxMs}) erhöhen, oder eine Verzögerung im Gerät oder im Device-Server suchen.',

@@ -223,6 +223,13 @@ describe('single settings', () => {
   });
 });
 
+it('says why an adapter of coordinators is not supported', () => {
+  const text = 'links: [{ id: z, protocol: zigbee, options: { port: /dev/ttyACM0, adapter: deconz } }]';
+  expect(messages(text)).toContainEqual(
+    expect.stringMatching(/adapter: deconz .*an unlock could be sent late/),
+  );
+});
+
 describe('settings that contradict each other', () => {
   it.each([
     ['http: { plain: true }', 'http.plain', /loopback/],

@@ -94,6 +94,8 @@ function inWords(issue: z.core.$ZodIssue, file: unknown): string {
       return `${what}${GAPS[given] ?? `, not ${KINDS[given] ?? given}`}`;
     });
   }
+  // The setting has a reason of its own.
+  if (!issue.message.startsWith('Invalid ')) return issue.message;
   const written = valueAt(file, issue.path);
   const guess = typeof written === 'string' ? nearest(written, choices.map(String)) : undefined;
   const hint = guess === undefined ? '' : ` (did you mean "${guess}"?)`;
