@@ -15,6 +15,7 @@ import { isRefusal, openPollFailures, openStandIn, type PollFailures } from './p
 import { identitySpans, pollSpans, productSpans } from './profile-areas.ts';
 import type { Profile } from './profile-shape.ts';
 import {
+  areVersionsTwo,
   FUNCTION_CODES,
   type Image,
   isBitTable,
@@ -176,6 +177,7 @@ function contactEndOf(
   state: DeviceState,
   { warn, disconnect, connect }: Presence,
 ): Listener['met'] {
+  let isReadTwice = false;
   return (before) => {
     const fault = guard.fault(state.image());
     const hwId = state.identify();
@@ -186,6 +188,9 @@ function contactEndOf(
       return 'unfit';
     }
     if (profile.identity.hwId && hwId !== before) return before === undefined ? 'unsure' : 'exchanged';
+    // Once: a product may show the version of a write before that is in force.
+    isReadTwice = !isReadTwice && areVersionsTwo(state.image(), profile);
+    if (isReadTwice) return 'exchanged';
     const isFree = claim(hwId);
     warn(fault ?? (isFree ? undefined : busWarning('NAME_TWICE', { hwId, address: unit })));
     if (fault !== undefined || !isFree) {

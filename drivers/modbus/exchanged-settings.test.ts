@@ -96,9 +96,12 @@ describe('two devices that change places', () => {
     }
   });
 
-  it('at any moment after a restart: are shown with their own settings alone', async () => {
+  it.each([
+    ['and stay there', () => []],
+    ['and are back for the next request', (there: number) => [there + 1]],
+  ])('at any moment after a restart, %s: are shown with their own settings alone', async (_, back) => {
     for (let there = 1; there <= MOMENTS; there += 1) {
-      const two = await openTwo([there]);
+      const two = await openTwo([there, ...back(there)]);
       const { link, boards } = two;
       await using _ = link;
       for (const { device } of boards) device.restart(link.clock.monotonic());

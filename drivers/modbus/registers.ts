@@ -217,6 +217,12 @@ export function versionIn(image: Image, { settings }: Profile): number | undefin
   return settings && numberAt(image, settings.inForce);
 }
 
+/** The block was read with another version than a poll shows: another device was in its place at one of the two. */
+export function areVersionsTwo(image: Image, profile: Profile): boolean {
+  const written = profile.settings && numberAt(image, { table: 'holding', ...profile.settings.version });
+  return written !== versionIn(image, profile);
+}
+
 /** Without the version in force, which is read apart. */
 export function settingsBlock(settings: Profile['settings']): Span[] {
   if (!settings) return [];
