@@ -78,7 +78,7 @@ function found(operation: Described, name: string, site: FuzzSite): readonly str
 const FOUND_WEIGHT = 4;
 /** There is most to be done wrong in a body. */
 const BODY_WEIGHT = 4;
-/** Needs a bus or a gateway that is up, and a device on it; a login code, or the session it is redeemed for. */
+/** Needs a bus or a gateway that is up, and a device on it; a network to restore; a login code, or the session it is redeemed for. */
 const NEVER_SUCCEEDS = [
   ...[
     'unlockDoor',
@@ -97,6 +97,7 @@ const NEVER_SUCCEEDS = [
     'moveChannel',
     'scanEnergies',
     'mapNetwork',
+    'restoreZigbeeNetwork',
   ],
   ...['signIn', 'signOut'],
 ];
