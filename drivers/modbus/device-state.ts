@@ -290,7 +290,10 @@ function openNaming({ profile, unit, versions }: StateOptions): Naming {
   const name = identity.hwId && spanOf(identity.hwId);
   const inForce = settings && spanOf(settings.inForce);
   let namedAt = Number.NEGATIVE_INFINITY;
-  /** Of its settings, as it was read before its name. When it is read again after the name, it belongs to that name, also if devices changed places in between. */
+  /**
+   * Of its settings, as it was read before its name. When it is read again after the name, it belongs to that name, also if devices
+   * changed places in between.
+   */
   let version: number | undefined;
   let isDoubted = false;
   let shown: number | undefined;

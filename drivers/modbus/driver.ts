@@ -303,7 +303,10 @@ async function applySettings(
 }
 
 const notInForce = () =>
-  new DriverError('BAD_REPLY', 'the device acknowledged the settings, and shows others');
+  new DriverError(
+    'BAD_REPLY',
+    'the device acknowledged the settings, and shows others: they are written again; where that goes on, restart the device',
+  );
 
 /** Before each attempt the name is read: a poll shows a device by the version of its settings, which those of another one would give it. */
 async function sentToNamed(

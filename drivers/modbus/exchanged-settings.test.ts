@@ -128,7 +128,7 @@ describe('two devices that change places', () => {
     });
   });
 
-  it('at any moment of a write, and back at any other: no activation is counted that nobody made', async () => {
+  it('at any moment of a write, and back at any other: no activation is counted that was not made', async () => {
     const counted: unknown[] = [];
     let applied = 0;
     for (let there = 1; there <= MOMENTS; there += 1)

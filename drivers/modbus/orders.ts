@@ -138,7 +138,7 @@ export async function assertSame(
   if (device.shownName() === hwId) return askedAt;
   throw new DriverError(
     'DEVICE_OFFLINE',
-    `another device answers at address ${unit} than ${hwId}; nothing was sent`,
+    `another device answers at address ${unit} than ${hwId}; nothing was sent: its door can be opened once the gateway has found it again`,
   );
 }
 

@@ -362,7 +362,10 @@ function readOpen(failure: DriverError | undefined): DriverError {
 
 const OFF_ATTEMPTS = 3;
 
-/** Opens a relay before its pulse is over; it is watched to the end of its time all the same (relay-watch.ts). Throws a DriverError; REFUSED: the product has no way to do so. */
+/**
+ * Opens a relay before its pulse is over; it is watched to the end of its time all the same (relay-watch.ts). Throws a DriverError;
+ * REFUSED: the product has no way to do so.
+ */
 export type EndPulse = (relay: number, until: Until) => Promise<void>;
 
 export function openEndPulse({ device, bus, live, relays, mutex }: PulsesOptions): EndPulse {

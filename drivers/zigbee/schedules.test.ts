@@ -1,4 +1,4 @@
-/** Schedules that are cleared, of locks of many kinds, whoever stored them, and with the link lost at each frame. */
+/** Schedules that are cleared, of locks of many kinds, stored by any system, and with the link lost at each frame. */
 import { describe, expect, it } from 'vitest';
 import { DriverError } from '../contract/driver.ts';
 import type { Exchanges } from './lock-exchanges.ts';

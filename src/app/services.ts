@@ -22,7 +22,7 @@ import type { Log } from '../platform/log.ts';
 import { SYSTEM_PRINCIPAL } from '../platform/principal.ts';
 import { type Backoff, DEFAULT_BACKOFF, openTasks, type Tasks } from '../platform/supervise.ts';
 import { openVault, type Vault } from '../platform/vault.ts';
-import { openClosingsAfter } from '../resources/doors/restored.ts';
+import { openClosingsAfter } from '../resources/doors/closings-after-loss.ts';
 import { type OpenAudit, openAudit } from '../services/audit/audit.ts';
 import { type Auth, openAuth } from '../services/auth/auth.ts';
 import type { Shipping } from '../services/cluster/shipping.ts';

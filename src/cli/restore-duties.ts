@@ -1,9 +1,9 @@
-/** What of the database that is replaced is of use, as what it has to close, as far as it can be believed (src/resources/doors/restored.ts). */
+/** What of the database that is replaced is of use, as what it has to close, as far as it can be believed (src/resources/doors/closings-after-loss.ts). */
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type Connection, openConnection } from '../platform/database/connection.ts';
 import { commitsLost } from '../platform/database/write-ahead-log.ts';
-import { type Duty, dutiesIn } from '../resources/doors/restored.ts';
+import { type Duty, dutiesIn } from '../resources/doors/closings-after-loss.ts';
 import { isUnfinished } from './leftovers.ts';
 import { READ_SYSTEM, type SystemRow } from './restore-checks.ts';
 

@@ -17,7 +17,7 @@ import type { Database } from '../platform/database/database.ts';
 import { makeFolder } from '../platform/host/durable-file.ts';
 import { LOCAL_ADMINISTRATOR } from '../platform/principal.ts';
 import { openLockMemoryDoubt } from '../resources/doors/lock-memory-table.ts';
-import { openClosingsAfter } from '../resources/doors/restored.ts';
+import { openClosingsAfter } from '../resources/doors/closings-after-loss.ts';
 import type { OpenAudit } from '../services/audit/audit.ts';
 import type { Manifest } from '../services/backup/manifest.ts';
 import { type DecryptionOptions, decryptionKey } from './backup-key.ts';

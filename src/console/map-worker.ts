@@ -36,7 +36,7 @@ let sought = '';
 let view: { scale: number; x: number; y: number } | undefined;
 let isPlanned = false;
 
-const tell = (news: MapNews) => postMessage(news);
+const post = (news: MapNews) => postMessage(news);
 
 addEventListener('message', ({ data }: MessageEvent<MapOrder>) => {
   canvas = data.canvas ?? canvas;
@@ -47,7 +47,7 @@ addEventListener('message', ({ data }: MessageEvent<MapOrder>) => {
   if (nodes && look) view ??= fitted(nodes, look);
   if (view && data.push) view = { ...view, x: view.x + data.push.x, y: view.y + data.push.y };
   if (view && data.zoom) view = { ...view, scale: view.scale * data.zoom };
-  if (data.touch) return tell({ touched: nearest(data.touch) });
+  if (data.touch) return post({ touched: nearest(data.touch) });
   // A finger moves more often than a frame is shown.
   if (!isPlanned) requestAnimationFrame(draw);
   isPlanned = true;
@@ -59,7 +59,7 @@ function draw(): void {
   const isFound = ({ hwId }: PlacedNode) =>
     sought === '' || hwId.includes(sought) || (names.get(hwId)?.toLowerCase().includes(sought) ?? false);
   drawNodes(canvas, look, nodes, view, isFound);
-  tell({ isDrawn: true });
+  post({ isDrawn: true });
 }
 
 /** All of it, in the middle. */

@@ -271,7 +271,10 @@ export function openConnections(server: Server, options: ConnectionsOptions): Co
   };
 }
 
-/** With TLS, the socket of a request is another object than the accepted one; its port is the same. One of the unix socket has no port, and is the same object. */
+/**
+ * With TLS, the socket of a request is another object than the accepted one; its port is the same. One of the unix socket has no port,
+ * and is the same object.
+ */
 function peerOf(socket: Socket): Socket | string {
   const { remoteAddress, remotePort } = socket;
   return remotePort === undefined ? socket : `${remoteAddress} ${remotePort}`;

@@ -1,4 +1,7 @@
-/** How old requests count that come over a TLS connection which was made while the process stood still. Over sockets: when they are accepted and read is the kernel's. */
+/**
+ * How old requests count that come over a TLS connection which was made while the process stood still. Over sockets: when they are
+ * accepted and read is the kernel's.
+ */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';

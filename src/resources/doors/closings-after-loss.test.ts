@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { type DoorSite, openDoorSite, openRelayDoor, playedRelay } from '../../../test/door-site.ts';
 import { MAC, openDoorSiteWithLock } from '../../../test/resources/doors/doors.ts';
 import { LOCAL_ADMINISTRATOR } from '../../platform/principal.ts';
-import { type Duty, dutiesIn, openClosingsAfter } from './restored.ts';
+import { type Duty, dutiesIn, openClosingsAfter } from './closings-after-loss.ts';
 
 const kinds = ({ played }: DoorSite) => played.actuated.map(({ kind }) => kind);
 const standing = async (site: DoorSite, id: string) =>
