@@ -7,9 +7,9 @@ import { DriverError } from '../contract/driver.ts';
 import { HOLIDAYS_MAX, type Holiday, OPERATING_MODES } from '../contract/settings.ts';
 import type { Exchanges } from './lock-exchanges.ts';
 import { DOOR_LOCK } from './radio.ts';
-import { clearSchedules } from './schedules.ts';
+import { clearSchedules, isScheduleShown } from './schedules.ts';
 import { limitsOf, MODE, offersMode } from './standard-lock.ts';
-import { answerStatus, isSuccess, SCHEDULES, showsSchedule } from './user-codes.ts';
+import { answerStatus, isSuccess, SCHEDULES } from './user-codes.ts';
 import { field, integer, UINT32_LAST } from './values.ts';
 import { statusName } from './zcl-status.ts';
 
@@ -61,15 +61,10 @@ async function store(id: number, { start, end, mode }: Holiday, exchanges: Excha
   const place = { holidayscheduleid: id };
   const times = { zigbeelocalstarttime: start, zigbeelocalendtime: end };
   const payload = { ...place, ...times, opermodelduringholiday: MODE[mode] };
-  // Not every lock answers this one.
-  const shows = async () => {
-    const reply = await exchanges.send(get, place);
-    return reply.kind === 'answered' ? showsSchedule(reply.payload, payload) : undefined;
-  };
-  if (await shows()) return true;
+  if (await isScheduleShown('holidays', payload, exchanges)) return true;
   const answer = await exchanges.answered(set, payload);
   if (!isSuccess(answer)) throw refused(`the lock refused one (${statusName(answerStatus(answer))})`);
-  const has = await shows();
+  const has = await isScheduleShown('holidays', payload, exchanges);
   if (has !== false) return has === true;
   await exchanges.answered(clear, place);
   throw refused('the lock said that it took one, and shows another');

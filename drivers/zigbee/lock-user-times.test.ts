@@ -34,9 +34,9 @@ beforeAll(async () => {
   for (const { ieee } of locks) await joined(gateway, site, ieee);
 }, 60_000);
 
-const NOBODY = { userId: 5, isEnabled: true, pin: null, card: null, access: { kind: 'always' } };
+const NO_CODES = { userId: 5, isEnabled: true, pin: null, card: null, access: { kind: 'always' } };
 const apply = (change: object = {}, hwId = KIND) =>
-  gateway.execute('applyUser', { hwId, ...NOBODY, ...change });
+  gateway.execute('applyUser', { hwId, ...NO_CODES, ...change });
 const fresh = (ieee = KIND) => site.set(ieee, { faults: null, clearLog: true });
 const sent = async (ieee = KIND) =>
   (await site.state(ieee)).received
@@ -107,7 +107,7 @@ it.each([
 it.each([KIND, MUTE])(
   'are found at a user that is not limited, and leave the lock with it: %s',
   async (hwId) => {
-    const wanted = { ...NOBODY, pin: PIN };
+    const wanted = { ...NO_CODES, pin: PIN };
     const read = { hwId, from: 5, count: 1, wanted: [wanted] };
     await fresh(hwId);
     await apply(wanted, hwId);
@@ -211,7 +211,7 @@ describe('of a lock that does not report how many it keeps', () => {
   });
 
   it('are found when the lock is read, and go with those that are written then', async () => {
-    const wanted = { ...NOBODY, pin: PIN, access: LATER };
+    const wanted = { ...NO_CODES, pin: PIN, access: LATER };
     await apply(wanted, MUTE);
     await leftOver('yearDays');
     const read = () =>

@@ -15,7 +15,7 @@ import {
 } from '../contract/lock-users.ts';
 import { valid } from '../contract/valid.ts';
 import type { Exchanges, LockExchanges } from './lock-exchanges.ts';
-import { clearSchedules, hasSchedules } from './schedules.ts';
+import { clearSchedules, hasSchedules, isScheduleShown } from './schedules.ts';
 import { limitsOf } from './standard-lock.ts';
 import {
   answerStatus,
@@ -29,7 +29,6 @@ import {
   SCHEDULES,
   type Shown,
   shownOf,
-  showsSchedule,
   statusOf,
   typeOf,
   weekDayPayload,
@@ -75,10 +74,14 @@ async function read({ from, count, wanted }: UsersRead, exchanges: Exchanges): P
   return { users };
 }
 
+/** False: the lock has reported that it keeps no codes of that kind. */
+function mayKeep(kind: Kind, { lock, radio }: Exchanges): boolean {
+  return limitsOf(lock, radio)[kind === 'pin' ? 'pins' : 'cards'] !== 0;
+}
+
 /** What the lock answers of a place that is taken; undefined: it is free. */
 async function place(kind: Kind, userId: number, exchanges: Exchanges): Promise<unknown> {
-  const limits = limitsOf(exchanges.lock, exchanges.radio);
-  if (limits[kind === 'pin' ? 'pins' : 'cards'] === 0) return undefined;
+  if (!mayKeep(kind, exchanges)) return undefined;
   const payload = await exchanges.answered(COMMANDS[kind].get, { userid: userId });
   // It has none of that kind, or no such place.
   if (field(payload, 'statusCode') !== undefined) return undefined;
@@ -106,12 +109,10 @@ async function differencesOf(
 
 /** Whether the lock shows the schedules of that kind that are wanted, and no others; undefined: it does not show them. */
 async function showsTimes(kind: Times, user: WantedUser, exchanges: Exchanges): Promise<boolean | undefined> {
-  const { get, limit, payloads } = schedulesOf(kind, user, exchanges);
+  const { limit, payloads } = schedulesOf(kind, user, exchanges);
   let areShown: boolean | undefined = true;
   for (const payload of payloads) {
-    const { scheduleid, userid } = payload;
-    const reply = await exchanges.send(get, { scheduleid, userid });
-    const has = reply.kind === 'answered' ? showsSchedule(reply.payload, payload) : undefined;
+    const has = await isScheduleShown(kind, payload, exchanges);
     if (has === false) return false;
     areShown &&= has;
   }
@@ -198,8 +199,7 @@ async function empty(kind: Kind, wanted: UserApply, exchanges: Exchanges): Promi
 
 /** Resolves with whether there was one to remove. Throws REFUSED. */
 async function remove(kind: Kind, wanted: UserApply, exchanges: Exchanges): Promise<boolean> {
-  const limits = limitsOf(exchanges.lock, exchanges.radio);
-  if (limits[kind === 'pin' ? 'pins' : 'cards'] === 0) return false;
+  if (!mayKeep(kind, exchanges)) return false;
   const before = await shown(kind, undefined, wanted, exchanges);
   if (before.kind === 'empty') return false;
   const payload = await exchanges.answered(COMMANDS[kind].clear, { userid: wanted.userId });
@@ -230,7 +230,7 @@ async function clearAllSchedules(userId: number, exchanges: Exchanges): Promise<
 async function storeSchedules(wanted: UserApply, exchanges: Exchanges): Promise<boolean> {
   const { kind } = wanted.access;
   if (kind === 'always') return true;
-  const { set, get, clear, limit, payloads } = schedulesOf(kind, wanted, exchanges);
+  const { set, clear, limit, payloads } = schedulesOf(kind, wanted, exchanges);
   const { length } = payloads;
   if (limit !== undefined && length > limit)
     throw new DriverError(
@@ -240,15 +240,12 @@ async function storeSchedules(wanted: UserApply, exchanges: Exchanges): Promise<
   let isShown = true;
   for (const payload of payloads) {
     await ordered(set, payload, kind, wanted, exchanges);
-    const { scheduleid, userid } = payload;
-    const number = { scheduleid, userid };
-    const reply = await exchanges.send(get, number);
-    // Not every lock answers this one.
-    const has = reply.kind === 'answered' ? showsSchedule(reply.payload, payload) : undefined;
+    const has = await isScheduleShown(kind, payload, exchanges);
     if (has === false) {
       // The user could open at other times, and always once it is cleared.
       for (const one of KINDS) if (wanted[one] !== null) await remove(one, wanted, exchanges);
-      await exchanges.answered(clear, number);
+      const { scheduleid, userid } = payload;
+      await exchanges.answered(clear, { scheduleid, userid });
       throw new DriverError('REFUSED', `${kind}: the lock said that it took the schedule, and shows another`);
     }
     isShown &&= has === true;

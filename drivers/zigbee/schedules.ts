@@ -2,7 +2,7 @@
 import { DriverError } from '../contract/driver.ts';
 import { SCHEDULES_MAX } from '../contract/lock-users.ts';
 import type { Exchanges } from './lock-exchanges.ts';
-import { answerStatus, isSuccess, SCHEDULES } from './user-codes.ts';
+import { answerStatus, isSuccess, SCHEDULES, showsSchedule } from './user-codes.ts';
 import { field } from './values.ts';
 import {
   STATUS_INVALID_FIELD,
@@ -35,8 +35,8 @@ export async function clearSchedules(
   const { limit, kind } = schedules;
   const { get, clear } = SCHEDULES[kind];
   let isAsked = limit === undefined;
-  // Some makers number from 1.
-  const end = limit ? limit + 1 : (limit ?? SCHEDULES_MAX);
+  // Some makers number from 1. A lock that keeps none has no number.
+  const end = limit === undefined ? SCHEDULES_MAX : limit === 0 ? 0 : limit + 1;
   for (let id = from; id < end; id += 1) {
     const number = numberOf(schedules, id);
     const reply = isAsked ? await exchanges.send(get, number) : undefined;
@@ -72,6 +72,18 @@ export async function hasSchedules(
     if (limit === undefined && (place === 'unclear' || isEnd(place, id))) break;
   }
   return areFree;
+}
+
+/** Whether the lock shows a schedule, or a holiday, as it is wanted; undefined: not every lock answers that. */
+export async function isScheduleShown(
+  kind: Schedules['kind'],
+  wanted: Record<string, number>,
+  exchanges: Exchanges,
+): Promise<boolean | undefined> {
+  const { holidayscheduleid, scheduleid, userid } = wanted;
+  const number = kind === 'holidays' ? { holidayscheduleid } : { scheduleid, userid };
+  const reply = await exchanges.send(SCHEDULES[kind].get, number);
+  return reply.kind === 'answered' ? showsSchedule(reply.payload, wanted) : undefined;
 }
 
 function numberOf({ kind, userId }: Schedules, id: number): Record<string, number> {

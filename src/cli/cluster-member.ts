@@ -5,6 +5,7 @@
  */
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { openDeadline } from '../../drivers/contract/waiting.ts';
 import type { Membership, Takeover } from '../app/services.ts';
 import { VERSION } from '../app/version.ts';
 import { type Acting, actingUntil } from '../platform/acting.ts';
@@ -191,11 +192,9 @@ async function finished(
   signal: AbortSignal,
 ): Promise<Copy | undefined> {
   for (;;) {
-    const over = new AbortController();
-    const late = clock.sleep(FINISH_MS, over.signal).then(() => over.abort());
-    late.catch(() => undefined);
+    using deadline = openDeadline(FINISH_MS, clock, () => undefined);
     try {
-      return await follower.finish(AbortSignal.any([signal, over.signal]));
+      return await follower.finish(AbortSignal.any([signal, deadline.signal]));
     } catch (err) {
       signal.throwIfAborted();
       if (cluster.durability === 'local') {
@@ -204,8 +203,6 @@ async function finished(
       }
       log.warn({ err }, 'what the stream has last could not be read, and is waited for');
       await clock.sleep(FINISH_MS, signal);
-    } finally {
-      over.abort();
     }
   }
 }

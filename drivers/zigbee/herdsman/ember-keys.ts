@@ -1,8 +1,7 @@
 /**
  * The backup of an EmberZNet coordinator, with its channel, and with its key table. EmberZNet makes the link keys of locks of one
- * root key; those of locks that came
- * with a network from a Z-Stack coordinator are in the table. The library leaves the table out, and has a method that would
- * put a hash of each key in place of the key.
+ * root key; the link keys of locks that came with a network from a Z-Stack coordinator are in the table. The library leaves the
+ * table out, and has a method that would put a hash of each key in place of the key.
  */
 const STATUS_OK = 0;
 /** EZSP_CONFIG_KEY_TABLE_SIZE. */

@@ -17,7 +17,7 @@ import { existing, type SnapshotRow, type ZgateRow } from './table.ts';
 const SNAPSHOTS_KEPT = 20;
 /** In the place of the number of a snapshot, which begin with 1: a new network goes on the coordinator. */
 const NEW_NETWORK = 0;
-/** So long an order stands: whoever gave it stands at the coordinator. */
+/** An order stands for this time: the person who gave it is at the coordinator. */
 const ORDER_MS = 15 * 60_000;
 /** IEEE 802.15.4: 0xffff is a broadcast; Zigbee specification R22, 3.6.1.3: 0xfffe is none. */
 const PAN_ID_MAX = 0xff_fd;
@@ -64,7 +64,7 @@ export interface Orders {
 }
 
 export interface Snapshots extends Orders {
-  /** Draws secrets for gateways that have none yet, and ends the orders of those that are declared no more, and those of an earlier version. */
+  /** Draws secrets for gateways that have none. Ends orders of gateways that left the configuration, and orders that an earlier version stored. */
   declare(declared: ZgateContext['declared']): Promise<void>;
   /** For the options of its link. */
   startOf(deviceId: string): {
