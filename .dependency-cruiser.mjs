@@ -118,7 +118,7 @@ export default {
   options: {
     parser: 'tsc',
     tsPreCompilationDeps: true,
-    exclude: { path: '\\.(test|contract)\\.ts$' },
+    exclude: { path: '\\.test\\.ts$' },
     doNotFollow: { path: 'node_modules' },
     enhancedResolveOptions: {
       exportsFields: ['exports'],

@@ -15,7 +15,7 @@ const OPENS_SOCKETS = /^(node:(net|tls|http|https|dgram)|mqtt|serialport|@lydell
 const OPENS_MORE = /^(test\/(simulators|independent|faults|crash|bench)|scripts)\//;
 /** More time than a test has: a search over thousands of cases. */
 const ASKS_FOR_TIME = /\b(testT|hookT|t)imeout: \d[\d_]{4,}/;
-const TEST_CODE = /^test\/|\.(test|contract)\.ts$|\/test-[\w-]+\.ts$|\/testbed\.ts$/;
+const TEST_CODE = /^test\/|\.test\.ts$|\/test-[\w-]+\.ts$|\/testbed\.ts$/;
 const FOLDERS = ['src', 'drivers', 'test'];
 const MAKE = 'test/simulators/zigbee/make.ts';
 

@@ -9,9 +9,9 @@ import {
   type TestAuthority,
 } from '../../test/drivers/encoder/certificates.ts';
 import { up } from '../../test/drivers/encoder/embedded.ts';
+import { openSite, type Site } from '../../test/drivers/encoder/link-contract.ts';
 import { PINGREQ, subscribePacket, type TestPeer, TYPE, WAIT } from '../../test/drivers/encoder/peer.ts';
 import { openBroker } from './embedded.ts';
-import { openSite, type Site } from './link.contract.ts';
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
 

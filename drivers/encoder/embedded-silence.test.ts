@@ -10,8 +10,8 @@ import {
   type TestAuthority,
 } from '../../test/drivers/encoder/certificates.ts';
 import { openEmbeddedSite, up } from '../../test/drivers/encoder/embedded.ts';
+import type { Site } from '../../test/drivers/encoder/link-contract.ts';
 import { identifierOf, TYPE } from '../../test/drivers/encoder/peer.ts';
-import type { Site } from './link.contract.ts';
 
 /** What a TLS client says first. */
 async function clientHello(): Promise<Buffer> {

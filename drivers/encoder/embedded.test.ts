@@ -5,6 +5,7 @@ import {
   type TestAuthority,
 } from '../../test/drivers/encoder/certificates.ts';
 import { describeEmbedded, openEmbeddedSite, up, warnings } from '../../test/drivers/encoder/embedded.ts';
+import { encoderLinkContract } from '../../test/drivers/encoder/link-contract.ts';
 import {
   connectPacket,
   DISCONNECT,
@@ -16,7 +17,6 @@ import {
   TYPE,
   WAIT,
 } from '../../test/drivers/encoder/peer.ts';
-import { encoderLinkContract } from './link.contract.ts';
 import { BadMessage } from './link.ts';
 
 describe.skipIf(opensslIsMissing)('embedded broker', () => {

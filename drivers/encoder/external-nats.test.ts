@@ -9,11 +9,11 @@ import {
   type TestAuthority,
 } from '../../test/drivers/encoder/certificates.ts';
 import { type ExternalSite, openExternalSite } from '../../test/drivers/encoder/external.ts';
+import { encoderLinkContract } from '../../test/drivers/encoder/link-contract.ts';
 import { type EncoderNats, openEncoderNats } from '../../test/drivers/encoder/nats.ts';
 import { publishPacket, readPublish, type TestPeer, TYPE } from '../../test/drivers/encoder/peer.ts';
 import { natsMissing } from '../../test/services/events/nats.ts';
 import { NO_ADMINISTRATION } from './administration.ts';
-import { encoderLinkContract } from './link.contract.ts';
 
 /** A leader is elected within 9 s, and a gateway gives a silent server up after 10. */
 const PATIENCE = { timeout: 60_000, interval: 20 };

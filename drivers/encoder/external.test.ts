@@ -11,12 +11,12 @@ import {
   type TestAuthority,
 } from '../../test/drivers/encoder/certificates.ts';
 import { openExternalSite, type TestBroker } from '../../test/drivers/encoder/external.ts';
+import { encoderLinkContract } from '../../test/drivers/encoder/link-contract.ts';
 import { openEncoderMosquitto } from '../../test/drivers/encoder/mosquitto.ts';
 import { type CrlMosquitto, openCrlMosquitto } from '../../test/drivers/encoder/mosquitto-crl.ts';
 import { mosquittoMissing } from '../../test/services/events/mosquitto.ts';
 import { crlFileAdministration } from './administration.ts';
 import { openDynamicSecurity } from './dynamic-security.ts';
-import { encoderLinkContract } from './link.contract.ts';
 
 /** The contract has two links at once. */
 const GATEWAYS = ['gatehouse', 'gatehouse-2'];

@@ -1,7 +1,7 @@
 /**
  * The link to card encoders: a contract of its own, because an encoder comes to us over MQTT where every other driver
  * goes out to its device. The transport behind it is the embedded broker (embedded.ts) or an external one (external.ts);
- * both pass the same suite (link.contract.ts). Durability and order are the business of the caller and the
+ * both pass the same suite (test/drivers/encoder/link-contract.ts). Durability and order are the business of the caller and the
  * encoder (docs/encoder-protocol.md): a link carries messages and reports who is there, nothing more.
  */
 

@@ -6,7 +6,7 @@ import { parseSync, Visitor } from 'oxc-parser';
 import { isLicensed } from './licences.ts';
 import { brokenReferences, type Place, type Tree } from './references.ts';
 
-const TEST = /^test\/|\.(test|contract)\.ts$/;
+const TEST = /^test\/|\.test\.ts$/;
 const UNFINISHED = /\b(TO[D]O|FIX[M]E|XX[X]|HAC[K])\b/g;
 const MACHINE_PATH = /(?<![\w.~-])\/(home|Users|root|work|workspace)\/\w+/g;
 /** Codecs and machines: by their name, or because they say so at their head. */

@@ -1,9 +1,9 @@
 /** An embedded link for the tests of this folder. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe } from 'vitest';
 import { openEmbeddedLink } from '../../../drivers/encoder/embedded.ts';
-import { openSite, type Site } from '../../../drivers/encoder/link.contract.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { opensslIsMissing, openTestAuthority, type TestAuthority } from './certificates.ts';
+import { openSite, type Site } from './link-contract.ts';
 import { publishPacket } from './peer.ts';
 
 /** What the link warned of since the test began. */

@@ -4,11 +4,11 @@ import { connect as connectTls } from 'node:tls';
 import { expect, vi } from 'vitest';
 import type { BrokerAdministration } from '../../../drivers/encoder/administration.ts';
 import { type ExternalLink, openExternalLink } from '../../../drivers/encoder/external.ts';
-import type { ContractSite } from '../../../drivers/encoder/link.contract.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { openTasks } from '../../../src/platform/supervise.ts';
 import type { TestAuthority, TestIdentity } from './certificates.ts';
 import { openTestHost, type TestHost } from './host.ts';
+import type { ContractSite } from './link-contract.ts';
 import {
   type ConnectOptions,
   connectPacket,

@@ -1,7 +1,10 @@
 /** What every EncoderLink must do, whichever broker stands behind it. Registers vitest tests. */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { TestAuthority, TestIdentity } from '../../test/drivers/encoder/certificates.ts';
-import { openTestHost, type TestHost } from '../../test/drivers/encoder/host.ts';
+import { DriverError } from '../../../drivers/contract/driver.ts';
+import type { EmbeddedLink } from '../../../drivers/encoder/embedded.ts';
+import type { CredentialVerdict, EncoderLink, EncoderLinkHost } from '../../../drivers/encoder/link.ts';
+import type { TestAuthority, TestIdentity } from './certificates.ts';
+import { openTestHost, type TestHost } from './host.ts';
 import {
   type ConnectOptions,
   connectPacket,
@@ -16,10 +19,7 @@ import {
   type TestPeer,
   TYPE,
   WAIT,
-} from '../../test/drivers/encoder/peer.ts';
-import { DriverError } from '../contract/driver.ts';
-import type { EmbeddedLink } from './embedded.ts';
-import type { CredentialVerdict, EncoderLink, EncoderLinkHost } from './link.ts';
+} from './peer.ts';
 
 type Refused = Extract<CredentialVerdict, { ok: false }>['reason'];
 
