@@ -280,7 +280,7 @@ function hex(address: number): string {
   return `0x${address.toString(16).toUpperCase().padStart(4, '0')}`;
 }
 
-/** Of a watchdog: one write of its profile undoes what another one set, so that it opens nothing, or another time later. */
+/** Of a watchdog: what its profile says in one place undoes or contradicts another, so that it opens nothing, or another time later. */
 function overwriteFaults({ pulse }: Profile): ProfileFault[] {
   if (pulse?.way !== 'switched') return [];
   const { milliseconds, time, enable, inForce, fedBy, feed } = pulse.watchdog;
@@ -304,8 +304,16 @@ function overwriteFaults({ pulse }: Profile): ProfileFault[] {
   if (other !== undefined) wrong(['feed'], `writes ${other} to ${theTime}`, ['time']);
 
   for (const [index, place] of inForce.entries()) {
-    if (place.table !== 'holding' || place.shows) continue;
-    const { address, value } = place;
+    const { table, address, value } = place;
+    const other = inForce.findIndex((one) => one.table === table && one.address === address);
+    const otherValue = inForce[other]?.value;
+    if (otherValue !== value)
+      wrong(
+        ['inForce', index],
+        `expects ${value} in ${table} ${hex(address)}, of which another place of inForce expects ${otherValue}`,
+        ['inForce', other],
+      );
+    if (table !== 'holding' || place.shows) continue;
     if (address === time.address && value !== units)
       wrong(['inForce', index], `expects ${value} in the register of the time, which is ${units}`, ['time']);
     const fedValue = fed?.address === address ? fed.values.find((one) => one !== value) : undefined;

@@ -256,6 +256,11 @@ pulse:
       /inForce\[1\]: expects 49 in the register of the time, which is 50/,
     ],
     [
+      'inForce expects two values of one place',
+      `${time}, enabledBy: writes, ${enable}, inForce: [{ table: coil, address: 260, value: 1 }, { table: coil, address: 260, value: 0 }], fedBy: requests`,
+      /inForce\[1\]: expects 0 in coil 0x0104, of which another place of inForce expects 1/,
+    ],
+    [
       'feed overwrites what shows that it is in force',
       `${time}, enabledBy: writes, enable: [{ address: 7, value: 1 }], inForce: [{ address: 7, value: 1 }], fedBy: writes, feed: { address: 7, values: [1, 0] }`,
       /feed: writes 0 where inForce expects 1/,
