@@ -98,6 +98,9 @@ export function openDevices(
         refuseTakenDoor(table, after.doorId, new Set([deviceId]));
         refuseUnsupported(before, after, settings.reported.get(deviceId)?.state?.carries);
         const write = { bumpSettings: isTravelling(changed), now: clock.now(), principalId: principal.id };
+        // Orders go by these until the new ones are in force.
+        if (write.bumpSettings && settings.isInForce(row))
+          table.setReportedVersion.run(row.settings_version, deviceId);
         writeWanted(table, deviceId, after, write);
         const object = `rs485/${deviceId}`;
         const detail = { fields: changed };
@@ -199,6 +202,8 @@ export function openState(
         ['doorId', row.door_id, doorExists],
       ]),
       ...reportedBy(known, clock, wire),
+      effectiveUnlockMilliseconds:
+        (settings.forOrders(row) && known?.state?.effectiveUnlockMilliseconds) ?? null,
       watchdog: watchdogs.stateOf(row),
       lastCredential: lastCredentialOf(fieldEvents.lastCredential(deviceId)),
       lastPulse: lastPulseOf(actuations.last(PULSE, `rs485/${deviceId}`)),
@@ -230,7 +235,6 @@ function reportedBy(known: Known<Rs485Report> | undefined, clock: Clock, wire: W
     relayFault: state?.relayFault
       ? { ...state.relayFault, at: new Date(state.relayFault.at).toISOString() }
       : null,
-    effectiveUnlockMilliseconds: state?.effectiveUnlockMilliseconds ?? null,
     unsupported: state?.unsupported ?? [],
   };
 }

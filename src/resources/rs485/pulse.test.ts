@@ -192,7 +192,7 @@ describe('a pulse', () => {
 
   it('is not sent at all to a device that is away', async () => {
     const bed = await ready();
-    bed.report('io-1', { connected: false, settings: IN_FORCE });
+    bed.report('io-1', { connected: false, reportedSettingsVersion: 1, settings: IN_FORCE });
     const { status, body } = await bed.post(`/${A}/pulse`);
     expect([status, body.error]).toEqual([503, 'DEVICE_OFFLINE']);
     expect([pulses(bed), bed.audits]).toEqual([[], []]);
@@ -374,7 +374,7 @@ describe('a relay that is held', () => {
     await expect(bed.rs485.holdRelay(RELAY, HOLD, signal)).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
     bed.answer('OUTCOME_UNKNOWN');
     expect(await bed.rs485.holdRelay(RELAY, HOLD, signal)).toMatchObject({ outcome: 'unknown' });
-    bed.report('io-1', { connected: false, settings: IN_FORCE });
+    bed.report('io-1', { connected: false, reportedSettingsVersion: 1, settings: IN_FORCE });
     await expect(bed.rs485.holdRelay(RELAY, HOLD, signal)).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
     expect([pulses(bed).length, bed.audits]).toEqual([2, []]);
   });

@@ -11,7 +11,7 @@ import type { Reported } from '../../services/reconcile/reported.ts';
 import type { PulseResult } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
 import type { Rs485Context } from './context.ts';
-import { noRelay, relayInForce, settingsInForce, type WiredRelay } from './relays.ts';
+import { noRelay, relayOf, type WiredRelay } from './relays.ts';
 import type { Settings } from './settings.ts';
 import { existing, type Rs485Row } from './table.ts';
 import { unfedReason, type Watchdogs } from './watchdog.ts';
@@ -26,7 +26,7 @@ export interface PulseOptions extends Rs485Context {
   buses: Pick<Buses, 'isUp' | 'device'>;
   watchdogProofs: Pick<WatchdogProofs, 'of'>;
   reported: Pick<Reported<Rs485Report>, 'get'>;
-  settings: Pick<Settings, 'isInForce'>;
+  settings: Pick<Settings, 'forOrders' | 'isInForce'>;
   watchdogs: Pick<Watchdogs, 'assertNotTested'>;
 }
 
@@ -116,13 +116,8 @@ export function openPulses(options: PulseOptions): Pulses {
       options.watchdogs.assertNotTested(deviceId);
       const known = options.reported.get(deviceId);
       if (!known?.connected) return;
-      const state = known.state ?? undefined;
-      assertProven(
-        options.watchdogProofs,
-        row,
-        state,
-        pulseOf(row, state, options.settings.isInForce(row)).relay,
-      );
+      const { relayIndex } = relayOf(options.settings, row);
+      assertProven(options.watchdogProofs, row, known.state, relayIndex);
     },
     async holdRelay(relay, { milliseconds, timeoutMs }, signal) {
       const { row, pulse } = aim(options, relay.deviceId);
@@ -150,14 +145,14 @@ function aim(options: PulseOptions, deviceId: string): Aim {
   if (!options.buses.isUp(row.bus)) throw offline(row, 'its bus is down, and the state of the bus says why');
   const untrusted = known?.connected ? undefined : untrustedBy(row, known?.state);
   if (untrusted) throw untrusted;
-  const pulse = pulseOf(row, known?.state ?? undefined, options.settings.isInForce(row));
+  const pulse = pulseOf(options, row, known?.state);
   if (!known?.connected)
     throw offline(
       row,
       unfedReason(row, known?.state, options.buses) ??
         'it has left the last questions unanswered, or is being read after a start or a test of its watchdog',
     );
-  assertProven(options.watchdogProofs, row, known.state ?? undefined, pulse.relay);
+  assertProven(options.watchdogProofs, row, known.state, pulse.relay);
   return { row, pulse };
 }
 
@@ -182,8 +177,8 @@ function misaimed(options: PulseOptions, aimed: Aim): GatehouseError | undefined
 }
 
 /** Throws NO_RELAY. */
-function pulseOf(row: Rs485Row, report: Rs485Report | undefined, inForce: boolean): Pulse {
-  const { relayIndex, unlockDurationMilliseconds } = settingsInForce(row, report, inForce);
+function pulseOf({ settings }: PulseOptions, row: Rs485Row, report: Rs485Report | undefined): Pulse {
+  const { relayIndex, unlockDurationMilliseconds } = relayOf(settings, row);
   const milliseconds = unlockDurationMilliseconds ?? report?.effectiveUnlockMilliseconds ?? DURATION_MS;
   return { hwId: row.hw_id, relay: relayIndex, milliseconds: Math.min(milliseconds, UNLOCK_MAX_MS) };
 }
@@ -346,7 +341,7 @@ function heldBy(row: Rs485Row, { reported, settings }: PulseOptions): EndPulse |
   const now = reported.get(row.device_id);
   if (!now?.connected) return undefined;
   try {
-    return { hwId: row.hw_id, relay: relayInForce(row, now.state, settings.isInForce(row)) };
+    return { hwId: row.hw_id, relay: relayOf(settings, row).relayIndex };
   } catch (error) {
     if (error instanceof GatehouseError) return undefined;
     throw error;

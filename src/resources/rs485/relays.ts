@@ -6,43 +6,25 @@ import type { Buses } from './buses.ts';
 import type { Rs485Context, WiredRelay } from './context.ts';
 import type { Settings } from './settings.ts';
 import type { Rs485Row } from './table.ts';
-import { settingsOf } from './wanted.ts';
 
 export type { WiredRelay } from './context.ts';
 
 // The relay of a device, by the settings that it has in force.
 
-/** By the settings the device has, not by those it may get. Throws NO_RELAY. */
-export function settingsInForce(
+/** `settings`: by which orders go. Throws NO_RELAY. */
+export function relayOf(
+  settings: Pick<Settings, 'forOrders' | 'isInForce'>,
   row: Rs485Row,
-  report: Rs485Report | undefined,
-  inForce: boolean,
 ): Rs485Settings & { relayIndex: number } {
-  const settings = report?.settings ?? (inForce ? settingsOf(row) : undefined);
-  if (!settings) throw noRelay('The device has not taken its settings yet: its state says why.');
-  const { relayIndex } = settings;
-  if (relayIndex !== null) return { ...settings, relayIndex };
+  const now = settings.forOrders(row);
+  if (!now) throw noRelay('The device has not taken its settings yet: its state says why.');
+  const { relayIndex } = now;
+  if (relayIndex !== null) return { ...now, relayIndex };
   throw noRelay(
-    inForce
+    settings.isInForce(row)
       ? 'The device drives no relay: set relayIndex first.'
       : 'The device has no relay in force yet, but settings are on their way: its state says how far.',
   );
-}
-
-export function relayInForce(row: Rs485Row, report: Rs485Report | undefined, inForce: boolean): number {
-  return settingsInForce(row, report, inForce).relayIndex;
-}
-
-/** The relay in force, and whether the device reports it as closed; undefined: it does not report that. */
-function shownRelay(
-  row: Rs485Row,
-  report: Rs485Report,
-  inForce: boolean,
-): { relayIndex: number; isClosed: boolean } | undefined {
-  const relayIndex = (report.settings ?? (inForce ? settingsOf(row) : undefined))?.relayIndex ?? -1;
-  const pin = OUTPUT_PINS[relayIndex];
-  const isClosed = pin && report.connected ? report.levels[pin] : undefined;
-  return isClosed === undefined ? undefined : { relayIndex, isClosed };
 }
 
 export function noRelay(message: string): GatehouseError {
@@ -96,11 +78,12 @@ export function openRelays(
     },
     relays: () => new Map(table.relays.all().map((row) => [row.door_id ?? '', shown(row)])),
     takeRelay(row, report) {
-      const { door_id: doorId } = row;
-      if (doorId === null) return;
-      const { device_id: deviceId, bus, hw_id: hwId } = row;
-      const shown = shownRelay(row, report, settings.isInForce(row));
-      if (shown) relayReported(doorId, { deviceId, bus, hwId, relayIndex: shown.relayIndex }, shown.isClosed);
+      const { door_id: doorId, device_id: deviceId, bus, hw_id: hwId } = row;
+      const relayIndex = settings.forOrders(row, report)?.relayIndex ?? null;
+      const pin = OUTPUT_PINS[relayIndex ?? -1];
+      const isClosed = pin && report.connected ? report.levels[pin] : undefined;
+      if (doorId === null || relayIndex === null || isClosed === undefined) return;
+      relayReported(doorId, { deviceId, bus, hwId, relayIndex }, isClosed);
     },
     facts(deviceId) {
       const row = table.device.get(deviceId);

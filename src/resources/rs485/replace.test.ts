@@ -57,6 +57,24 @@ it('the record stays, takes over the row of the new device, and brings it to its
   expect(bed.relays).toContain(DOOR);
 });
 
+it.each([0, 1])('no order goes by what the new device came with (version %i)', async (version) => {
+  const bed = await swapped();
+  const own = { address: 7, reportedSettingsVersion: version, settings: { ...SETTINGS, relayIndex: 0 } };
+  bed.report('new', own);
+  bed.answer('NO_REPLY');
+  await bed.post(`/${A}/replace`, { hwId: 'new' });
+  await bed.clock.advance(0);
+  const pulsed = async () => (await bed.post(`/${A}/pulse`)).body;
+  expect(await pulsed()).toMatchObject({ error: 'NO_RELAY' });
+  bed.report('new', own);
+  await bed.clock.advance(3_000);
+  expect(await pulsed()).toMatchObject({ error: 'NO_RELAY' });
+  bed.answer(() => ({ relay: 2, milliseconds: 5_000, timedBy: 'device' }));
+  bed.report('new', { address: 7, reportedSettingsVersion: 2, settings: SETTINGS });
+  expect(await pulsed()).toMatchObject({ relay: 2, outcome: 'confirmed' });
+  expect(bed.commands.filter(({ kind }) => kind === 'pulse')).toMatchObject([{ data: { relay: 2 } }]);
+});
+
 it('a device that was not heard yet is expected in the place of the one before', async () => {
   const bed = await swapped();
   bed.rs485.link('bus-1', true);

@@ -279,6 +279,21 @@ describe('settings that are not those of the device', () => {
     expect(bed.commands.filter(({ kind }) => kind === 'pulse')).toMatchObject([{ data: { relay: 2 } }]);
   });
 
+  it('give it no relay but the one that is wanted, nor another time', async () => {
+    const bed = await openTestbed();
+    const wanted = { relayIndex: 2, unlockDurationMilliseconds: 1_000 };
+    await bed.add({ deviceId: A, hwId: 'io-1', bus: 'bus-1', ...wanted });
+    bed.answer(() => ({ relay: 2, milliseconds: 1_000, timedBy: 'device' }));
+    const pulsed = async (more: object) => {
+      bed.report('io-1', { reportedSettingsVersion: 1, settings: { ...BEFORE, ...wanted, ...more } });
+      const { body } = await bed.post(`/${A}/pulse`);
+      return body.relay ?? body.error;
+    };
+    expect(await pulsed({ relayIndex: 5 })).toBe('NO_RELAY');
+    expect(await pulsed({ unlockDurationMilliseconds: 9_000 })).toBe('NO_RELAY');
+    expect(await pulsed({})).toBe(2);
+  });
+
   it('are its own where it has them when it is found, though another one is given that version', async () => {
     const bed = await openTestbed();
     await bed.add({ deviceId: B, hwId: 'io-2', bus: 'bus-1', relayIndex: 5 });
@@ -312,5 +327,9 @@ describe('settings that are not those of the device', () => {
       return body.relay ?? body.error;
     };
     expect([await relay(0, 2), await relay(1, 5), await relay(9, 4)]).toEqual([2, 'NO_RELAY', 4]);
+    // Nor does that go on once something is wanted of it, before it has that.
+    bed.answer('NO_REPLY');
+    await bed.put(String(found), { relayIndex: 3 });
+    expect([await relay(9, 4), await relay(0, 2)]).toEqual(['NO_RELAY', 'NO_RELAY']);
   });
 });

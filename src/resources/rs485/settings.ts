@@ -5,6 +5,7 @@ import { DriverError, type StateReport } from '../../../drivers/contract/driver.
 import {
   type Rs485Apply,
   type Rs485Report,
+  type Rs485Settings,
   rs485Applied,
   rs485Report,
 } from '../../../drivers/contract/settings.ts';
@@ -30,6 +31,11 @@ export interface Settings {
   reportedVersion(row: Rs485Row): number;
   /** The device has what is wanted: the version, and, as far as it reports them, the settings themselves. */
   isInForce(row: Rs485Row): boolean;
+  /**
+   * What an order for its relay goes by: what is wanted of it, once it shows that; before, what was in force on it until others were wanted.
+   * undefined: it shows neither.
+   */
+  forOrders(row: Rs485Row, report?: Rs485Report): Rs485Settings | undefined;
   /** A device with a row said this. */
   take(row: Rs485Row, report: Rs485Report): void;
   /** A bus reported the state of a subject. */
@@ -74,11 +80,8 @@ export function openSettings(
     };
     assertSame();
     // Now, since it may say otherwise while this is stored.
-    const known = reported.get(deviceId);
-    if (known?.state) {
-      const state = { ...known.state, reportedSettingsVersion: version, settings };
-      reported.report(deviceId, known.connected, state);
-    }
+    const { connected = false, state } = reported.get(deviceId) ?? {};
+    if (state) reported.report(deviceId, connected, { ...state, reportedSettingsVersion: version, settings });
     await database.commit(() => {
       assertSame();
       table.setReportedVersion.run(version, deviceId);
@@ -115,6 +118,10 @@ export function openSettings(
     reported,
     reportedVersion,
     isInForce,
+    forOrders(row, report = reported.get(row.device_id)?.state) {
+      if (!report?.settings) return isInForce(row) ? settingsOf(row) : undefined;
+      return isOwn(table, row, report, report) ? report.settings : undefined;
+    },
     take,
     report(bus, { subject, state }) {
       if (!subject.startsWith(SUBJECT)) return;
@@ -161,7 +168,7 @@ function openPresence(
         events.publish(connectionChanged(id, connected, changedAt));
       }
       if (!state) return;
-      // What it had of its own last distinguishes it from others later.
+      // What it had in force last, which orders go by until it has what is wanted then.
       const { reportedSettingsVersion: version } = state;
       table.setFacts.run(
         ...factsOf(state),
@@ -179,8 +186,8 @@ function factsOf({ type, platform, apps }: Rs485Report) {
 }
 
 /**
- * A write of settings reaches another device than the one meant where the two change places at that moment. No order takes relay and time from what a
- * device shows then: it is written its own.
+ * A write of settings reaches another device than the one meant where the two change places at that moment. Where nothing is wanted of it, no order
+ * takes relay and time from what it shows then.
  */
 function ownOf(
   table: Rs485Table,
@@ -188,22 +195,32 @@ function ownOf(
   row: Rs485Row,
   report: Rs485Report,
 ): Rs485Report {
-  if (isOwn(table, row, reported.get(row.device_id)?.state, report)) return report;
+  const isLeftAsItIs = row.settings_version === NOTHING_WANTED_YET;
+  if (!isLeftAsItIs || isOwn(table, row, reported.get(row.device_id)?.state, report)) return report;
   return { ...report, settings: null, effectiveUnlockMilliseconds: null };
 }
 
 /**
- * These settings are wanted of it, or it had them before; of a device of which nothing was ever wanted: it is heard for the first time, or they are those
- * of no other one. `known`: what it said last.
+ * Once something was wanted of it: these settings are, or were and were in force on it. Else it is heard for the first time, or they are those of no
+ * other one. `known`: what it said last.
  */
 function isOwn(
   table: Rs485Table,
-  { device_id, settings_version: wanted, reported_settings_version: before }: Rs485Row,
+  row: Rs485Row,
   known: Rs485Report | undefined,
-  { reportedSettingsVersion: version }: Rs485Report,
+  { reportedSettingsVersion: version, settings }: Rs485Report,
 ): boolean {
-  if (version === wanted || version === before) return true;
-  if (known?.settings && version === known.reportedSettingsVersion) return true;
-  if (wanted !== NOTHING_WANTED_YET) return false;
+  const { device_id, settings_version: wanted, reported_settings_version: before } = row;
+  if (wanted !== NOTHING_WANTED_YET)
+    return version === wanted
+      ? !settings || isWantedRelay(row, settings)
+      : version === before && before !== 0;
+  if (version === before || (known?.settings && version === known.reportedSettingsVersion)) return true;
   return (known === undefined && before === 0) || !table.wantedOfAnother.get(version, device_id);
+}
+
+function isWantedRelay(row: Rs485Row, { relayIndex, unlockDurationMilliseconds }: Rs485Settings): boolean {
+  // null: as long as the device has it.
+  const { relay_index, unlock_duration_ms: wantedMs } = row;
+  return relayIndex === relay_index && (wantedMs === null || unlockDurationMilliseconds === wantedMs);
 }

@@ -69,11 +69,13 @@ export function openRs485Table({ prepare }: Prepare) {
       `INSERT INTO rs485_device (device_id, bus, hw_id, address, settings_version, connected_changed_at, created_at,
          created_by, updated_at, updated_by) VALUES (?, ?, ?, ?, ${NEXT_VERSION}, ?, ?, ?, ?, ?)`,
     ),
+    /** Of what it had before anything was wanted of it, nothing counts any more. */
     setWanted: prepare<
       [Text, Text, Text, Text, string, number | null, number | null, number, number, number, string, string]
     >(
       `UPDATE rs485_device SET name = ?, description = ?, door_id = ?, group_id = ?, io_pins = ?, relay_index = ?,
          unlock_duration_ms = ?, use_input_pin_memory = ?, settings_version = iif(?, ${NEXT_VERSION}, settings_version),
+         reported_settings_version = iif(settings_version, reported_settings_version, 0),
          revision = revision + 1, updated_at = ?, updated_by = ? WHERE device_id = ?`,
     ),
     clearDoor: prepare<[string]>('UPDATE rs485_device SET door_id = NULL WHERE device_id = ?'),

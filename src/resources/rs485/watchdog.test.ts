@@ -139,11 +139,16 @@ describe('a relay on a host watchdog', () => {
   });
 
   it.each([
-    ['its profile says something else of the watchdog', { watchdog: { ...WATCHDOG, proof: 'two' } }],
-    ['another relay is in force', { settings: { ...SETTINGS, relayIndex: 3 } }],
-  ])('is not fired any more when %s', async (_, more) => {
-    const { report, pulse, prove } = await ready();
+    ['its profile says something else of the watchdog', { watchdog: { ...WATCHDOG, proof: 'two' } }, {}],
+    [
+      'another relay is in force',
+      { reportedSettingsVersion: 2, settings: { ...SETTINGS, relayIndex: 3 } },
+      { relayIndex: 3 },
+    ],
+  ])('is not fired any more when %s', async (_, more, edit) => {
+    const { bed, report, pulse, prove } = await ready();
     await prove();
+    await bed.put(A, edit);
     report(more);
     expect(await pulse()).toBe('409 WATCHDOG_NOT_PROVEN');
     report();

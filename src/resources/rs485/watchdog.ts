@@ -16,7 +16,7 @@ import type { Reported } from '../../services/reconcile/reported.ts';
 import type { WatchdogTestBody } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
 import type { Rs485Context } from './context.ts';
-import { relayInForce } from './relays.ts';
+import { relayOf } from './relays.ts';
 import type { WatchdogState } from './schema.ts';
 import type { Settings } from './settings.ts';
 import { existing, type Rs485Row } from './table.ts';
@@ -37,7 +37,7 @@ export interface WatchdogOptions extends Rs485Context {
   buses: Pick<Buses, 'speaks'>;
   watchdogProofs: WatchdogProofs;
   reported: Pick<Reported<Rs485Report>, 'get'>;
-  settings: Pick<Settings, 'isInForce'>;
+  settings: Pick<Settings, 'forOrders' | 'isInForce'>;
 }
 
 export interface Watchdogs {
@@ -103,7 +103,7 @@ export function openWatchdogs(options: WatchdogOptions): Watchdogs {
       const { state } = reported.get(row.device_id) ?? {};
       if (!state?.watchdog) return null;
       const { unfed } = state.watchdog;
-      const relay = state.settings?.relayIndex ?? null;
+      const relay = options.settings.forOrders(row)?.relayIndex ?? null;
       const proof = relay === null ? undefined : watchdogProofs.of(row, state, relay);
       return {
         milliseconds: state.watchdog.milliseconds,
@@ -141,7 +141,7 @@ function testable({ reported, settings }: WatchdogOptions, row: Rs485Row, confir
   const watchdog = state?.watchdog;
   if (!watchdog)
     throw new GatehouseError('NO_RELAY', 'The device opens its relay by itself: there is nothing to test.');
-  const relay = relayInForce(row, state, settings.isInForce(row));
+  const { relayIndex: relay } = relayOf(settings, row);
   if (!confirm)
     throw new GatehouseError(
       'CONFIRMATION_NEEDED',
