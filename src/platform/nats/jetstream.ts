@@ -97,6 +97,9 @@ export function openJetStream(session: NatsSession, clock: Clock, answerMs: numb
     },
     async last(stream, subject) {
       try {
+        // nats-server before 2.9.15, which is Debian's, crashes when it is asked for a message of a stream that it is still making. To this
+        // it answers then, too: there is nothing yet.
+        if ((await this.stateOf(stream)).messages === 0) return undefined;
         const { message } = await api(`STREAM.MSG.GET.${stream}`, { last_by_subj: subject });
         return storedIn(message);
       } catch (error) {

@@ -19,7 +19,6 @@ import { openSnapshotStore } from './snapshot-store.ts';
 
 const BUCKET = 'site';
 const STREAM = `${BUCKET}-commits`;
-const LIMIT = { timeout: 20_000 };
 const keyFolder = mkdtempSync(join(tmpdir(), 'gatehouse-following-'));
 afterAll(() => rmSync(keyFolder, { recursive: true }));
 const keys = join(keyFolder, 'vault.key');
@@ -116,7 +115,6 @@ const follows = (one: ReturnType<typeof standby>, shipping: { state(): { shipped
 
 it.skipIf(natsMissing)(
   'has what was committed before it, while it follows, and after a restart',
-  LIMIT,
   async () => {
     await using nats = await openNats(temporaryFolder());
     const { shipping, write } = await active(nats);
@@ -137,7 +135,6 @@ it.skipIf(natsMissing)(
 
 it.skipIf(natsMissing)(
   'gets a new snapshot after a commit too large for a message, and when the stream was purged',
-  LIMIT,
   async () => {
     await using nats = await openNats(temporaryFolder());
     const { shipping, write } = await active(nats);
@@ -159,7 +156,7 @@ it.skipIf(natsMissing)(
   },
 );
 
-it.skipIf(natsMissing)('goes on when NATS was away; the active one stores all the while', LIMIT, async () => {
+it.skipIf(natsMissing)('goes on when NATS was away; the active one stores all the while', async () => {
   const folder = temporaryFolder();
   const nats = await openNats(folder);
   const { shipping, write } = await active(nats);
@@ -176,14 +173,11 @@ it.skipIf(natsMissing)('goes on when NATS was away; the active one stores all th
   await write('together');
   await shipping.kept();
   shipping.snapshotWanted();
-  await vi.waitFor(async () => expect(await one.texts()).toEqual(['kept', 'alone', 'together']), {
-    timeout: 15_000,
-  });
+  await vi.waitFor(async () => expect(await one.texts()).toEqual(['kept', 'alone', 'together']));
 });
 
 it.skipIf(natsMissing)(
   'refuses another site, another version, and a snapshot sealed with another key',
-  LIMIT,
   async () => {
     await using nats = await openNats(temporaryFolder());
     const { shipping } = await active(nats);
@@ -200,7 +194,7 @@ it.skipIf(natsMissing)(
   },
 );
 
-it.skipIf(natsMissing)('takes no snapshot of which a part is gone, and the next one', LIMIT, async () => {
+it.skipIf(natsMissing)('takes no snapshot of which a part is gone, and the next one', async () => {
   await using nats = await openNats(temporaryFolder());
   const { shipping, write } = await active(nats);
   await write('kept');
@@ -213,7 +207,7 @@ it.skipIf(natsMissing)('takes no snapshot of which a part is gone, and the next 
   expect(await one.texts()).toEqual(['kept']);
 });
 
-it.skipIf(natsMissing)('gets nothing of a gateway that another one has replaced', LIMIT, async () => {
+it.skipIf(natsMissing)('gets nothing of a gateway that another one has replaced', async () => {
   await using nats = await openNats(temporaryFolder());
   let isEntitled = true;
   const { shipping, write } = await active(nats, { entitled: () => isEntitled });
