@@ -11,7 +11,7 @@ import {
   type Plain,
 } from '../contract/driver.ts';
 import type { GatewayReport } from '../contract/settings.ts';
-import { settles, within } from '../contract/waiting.ts';
+import { within } from '../contract/waiting.ts';
 import { commandsOf, type Gateway } from './commands.ts';
 import { openConfigurer } from './configure.ts';
 import { openFirmware } from './firmware.ts';
@@ -33,8 +33,6 @@ import { openStateReader } from './state-reader.ts';
 const PROBE_EVERY_MS = 15_000;
 /** The library gives a request 6 s. */
 const PROBE_MS = 7_000;
-/** For what the link does by itself to end once it is lost: files are stored by then. */
-const PARTS_ENDING_MS = 3_000;
 /** Locks that have not been heard of, and what did not change. */
 const REVIEW_EVERY_MS = 60_000;
 /** As the library names the cluster. */
@@ -168,8 +166,8 @@ async function openGateway(
         ended.abort(error);
         throw error;
       } finally {
-        // A part that waits for an answer of the library out of a closed port would keep the link from being opened again.
-        await settles(Promise.allSettled(parts), PARTS_ENDING_MS, context.clock);
+        // Each ends by the signal, whatever the library does: until then the link is shown as up, and not opened again.
+        await Promise.allSettled(parts);
       }
     },
     holds: commands.holds,

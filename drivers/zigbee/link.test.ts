@@ -14,10 +14,15 @@ import {
   snapshotOf,
   unlockOf,
 } from '../../test/drivers/zigbee/gateway.ts';
+import { openWire } from '../../test/drivers/zigbee/wire.ts';
 import { MAKE } from '../../test/simulators/zigbee/make.ts';
 import { shortenTimeouts } from '../../test/simulators/zigbee/short-pauses.ts';
-import type { Clock, DriverError } from '../contract/driver.ts';
+import type { Clock, DriverError, DriverEvent } from '../contract/driver.ts';
 import { carriedNetwork, snapshot } from '../contract/zgate.ts';
+
+/** A default response (ZCL rev. 8, 2.5.12). */
+const isDefaultResponse = ({ isFoundation, command }: { isFoundation: boolean; command: number }) =>
+  isFoundation && command === 0x0b;
 
 /** Probes at once, where the driver would wait for a quarter of a minute. */
 const impatient: Clock = {
@@ -87,6 +92,30 @@ it('loses a stick whose connection drops, and comes back in the same process', a
   await gateway.close();
   const again = await opened(site, { stateDirectory });
   expect(again.reports.get('gateway')).toMatchObject({ connected: true });
+});
+
+it('answers the events of a lock after a cut during which an answer to it waited', async () => {
+  const lock = { ieee: LOCK, eventMasks: 0xff_ff, boltMs: 0, asksDefaultResponse: true };
+  const site = await simulated({ locks: [lock] });
+  const wire = await openWire(site.port);
+  const gateway = await opened(wire);
+  await joined(gateway, site);
+  const isIt = (event: DriverEvent) => event.kind === 'lockEvent';
+  const before = gateway.events.filter(isIt).length;
+  wire.tamper = (frame) => (frame.type === 'SRSP' ? undefined : frame);
+  const measuring = gateway.execute('energyScan', {}).catch(() => undefined);
+  await site.set(LOCK, { manual: 'unlock' });
+  await expect.poll(() => gateway.events.filter(isIt).length).toBeGreaterThan(before);
+  await site.drop();
+  await Promise.all([gateway.ended, measuring]);
+  await gateway.close();
+  wire.tamper = (frame) => frame;
+  const answers = async () => (await site.state(LOCK)).received.filter(isDefaultResponse).length;
+  const answered = await answers();
+  const again = await opened(wire, {}, { again: gateway });
+  await site.set(LOCK, { manual: 'lock' });
+  await expect.poll(answers).toBeGreaterThan(answered);
+  await again.close();
 });
 
 it('fails to start on a silent stick, and can be started again', async () => {

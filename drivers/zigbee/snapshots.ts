@@ -1,5 +1,6 @@
 /** What is needed to carry the network on, sent to the daemon after each change of it and every hour. */
 import type { DriverContext } from '../contract/driver.ts';
+import { unlessAborted } from '../contract/waiting.ts';
 import type { Snapshot } from '../contract/zgate.ts';
 import type { Network } from './network.ts';
 import type { Outbox } from './outbox.ts';
@@ -31,7 +32,7 @@ export function openSnapshots(options: {
   async function take(signal: AbortSignal): Promise<void> {
     try {
       const radio = network.radio();
-      await radio.save();
+      await unlessAborted(radio.save(), signal);
       const archive = network.files.archive();
       const snapshot = { archive, locks: options.locks(), hwId: radio.hwId, zigbeeChannel: radio.channel };
       await outbox.emitDurably('snapshot', snapshot satisfies Snapshot);

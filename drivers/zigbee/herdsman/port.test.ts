@@ -79,6 +79,7 @@ describe('a frame', () => {
           last = last.then(write, write);
           return last;
         },
+        clear: () => undefined,
       },
       request(_, command) {
         return this.queue.run(() => {
@@ -99,6 +100,27 @@ describe('a frame', () => {
     return { port, written, clock, send };
   }
   const never = new Promise<never>(() => undefined);
+
+  it('that waits for its turn when the port closes fails and is not written', async () => {
+    const { port, written } = openPort(() => never);
+    await port.open();
+    void port.request(1, 'first');
+    const second = port.request(1, 'second');
+    port.queue.clear();
+    await expect(second).rejects.toThrow('the connection to the coordinator is gone');
+    expect(written).toEqual(['first']);
+  });
+
+  it('that waits for its turn is written when the one before has failed', async () => {
+    const { port, written } = openPort(async (command) => {
+      if (command === 'first') throw new Error('it failed');
+      return command;
+    });
+    await port.open();
+    const requests = ['first', 'second', 'third'].map((command) => port.request(1, command).catch(String));
+    expect(await Promise.all(requests)).toEqual(['Error: it failed', 'second', 'third']);
+    expect(written).toEqual(['first', 'second', 'third']);
+  });
 
   it('that opens a door is written behind a ping, any other at once', async () => {
     const { send, written } = openPort(() => Promise.resolve());

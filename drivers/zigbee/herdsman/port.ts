@@ -26,10 +26,16 @@ const DATA_AT = 27;
 const UTIL_SUBSYSTEM = 7;
 /** DEV_ZB_COORD, the state of a coordinator that runs its network (3.10.1.1, UTIL_GET_DEVICE_INFO). */
 const COORDINATOR = 9;
+/** One request at a time, in order. */
+interface Turns {
+  run(write: () => Promise<unknown>): Promise<unknown>;
+  /** The port closes: nothing that waits for its turn is written any more. */
+  clear(): void;
+}
 /** Of the library's Znp. */
 export interface Port {
   initialized: boolean;
-  queue: { run(write: () => Promise<unknown>): Promise<unknown> };
+  queue: Turns;
   unpiWriter: { on(event: 'data', write: (bytes: Buffer) => void): unknown };
   unpiParser: { write(bytes: Buffer): unknown; on(event: 'parsed', take: (frame: never) => void): unknown };
   onUnpiParsed(frame: never): void;
@@ -77,6 +83,7 @@ export function guardPort(port: Port): GuardedPort {
 
   port.open = function (this: Port) {
     opened = this;
+    this.queue = openTurns();
     return open.call(this);
   };
 
@@ -124,6 +131,33 @@ export function guardPort(port: Port): GuardedPort {
   };
 }
 
+/** The library's own forgets what waits for its turn when it is cleared: whoever waits for that would do so for ever. */
+function openTurns(): Turns {
+  const waiting: PromiseWithResolvers<void>[] = [];
+  let isTaken = false;
+  return {
+    async run(write) {
+      if (isTaken) {
+        const turn = Promise.withResolvers<void>();
+        waiting.push(turn);
+        await turn.promise;
+      }
+      isTaken = true;
+      try {
+        return await write();
+      } finally {
+        const next = waiting.shift();
+        if (next) next.resolve();
+        else isTaken = false;
+      }
+    },
+    clear() {
+      for (const turn of waiting.splice(0))
+        turn.reject(new Error('the connection to the coordinator is gone'));
+    },
+  };
+}
+
 const isCommand = (frame: unknown, command: Readonly<Record<string, number>>) =>
   Object.entries(command).every(([name, value]) => field(frame, name) === value);
 
@@ -166,7 +200,7 @@ function watchRestarts(port: Port, begun: () => Port | undefined): void {
 /** The port, with the gate passed when it is this request's turn to be written. */
 function leaving(port: Port, gate: Gate): Port {
   const { queue } = port;
-  const run = (write: () => Promise<unknown>) =>
+  const run: Turns['run'] = (write) =>
     queue.run(() => {
       gate.leave();
       return write();
