@@ -131,7 +131,7 @@ async function openGateway(
     changed: () => snapshots.due(),
   });
   const snapshots = openSnapshots({ network: opened, context, outbox, locks: locks.count });
-  const firmware = openFirmware({ radio, configurer, context, outbox });
+  const firmware = openFirmware({ radio, configurer, context, outbox, signal: ended.signal });
   reportGateway = () => context.report({ subject: 'gateway', state: gatewayOf(options, radio(), joining) });
   const recovery = openRecovery({ radio, locks, context, signal: ended.signal });
   const isMoving = () => commands.isMoving();

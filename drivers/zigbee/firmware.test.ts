@@ -37,14 +37,17 @@ function openTestbed({ answers = true } = {}) {
     device: () => ({ softwareBuild: '1.0' }),
   };
   const clock = manualClock();
+  const link = new AbortController();
   const firmware = openFirmware({
     radio: () => radio as unknown as Radio,
     configurer: { configure: async () => [], read: async () => answers },
     context: { log: { debug() {}, info() {}, warn() {}, error() {} }, report() {}, clock },
     outbox: { emit: (_, data) => void ends.push(data), emitDurably: async () => undefined },
+    signal: link.signal,
   });
   return {
     firmware,
+    endLink: () => link.abort(new Error('the link has ended')),
     clock,
     began,
     ends,
@@ -119,4 +122,16 @@ it('without an answer of the lock: what the library says of it is for the log', 
   lose('CommandResponse 0x00158d0001000001/1 genOta.queryNextImageResponse({"status":0}) failed');
   const reason = 'the lock did not answer, or asked for nothing more';
   await expect.poll(() => ends).toMatchObject([{ hwId: LOCK, outcome: 'failed', reason }]);
+});
+
+it('of a link that has ended: the end of it is not that of the next update', async () => {
+  const { firmware, began, ends, lose, endLink } = openTestbed();
+  await firmware.begin(lock, firmwareFile());
+  await expect.poll(() => began).toEqual([LOCK]);
+  endLink();
+  // Of this update alone: what it had to say is said by then.
+  await expect.poll(() => firmware.begin(lock, firmwareFile()).catch(String)).toContain('its last update');
+  lose('timeout');
+  await expect.poll(() => firmware.begin(lock, firmwareFile()).then(() => 'begun')).toBe('begun');
+  expect(ends).toEqual([]);
 });

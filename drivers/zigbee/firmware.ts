@@ -2,6 +2,7 @@
 import { basename } from 'node:path';
 import { type DriverContext, DriverError, type Plain } from '../contract/driver.ts';
 import { type OtaImage, readOtaImage } from '../contract/ota-image.ts';
+import { unlessAborted } from '../contract/waiting.ts';
 import type { FirmwareProgress, LockUpdated } from '../contract/zgate.ts';
 import type { Configurer } from './configure.ts';
 import type { Lock } from './locks.ts';
@@ -32,9 +33,12 @@ export interface FirmwareOptions {
   configurer: Configurer;
   context: Pick<DriverContext, 'log' | 'report' | 'clock'>;
   outbox: Outbox;
+  /** Fires when the link ends. */
+  signal: AbortSignal;
 }
 
-export function openFirmware({ radio, configurer, context, outbox }: FirmwareOptions): Firmware {
+export function openFirmware(options: FirmwareOptions): Firmware {
+  const { radio, configurer, context, outbox, signal } = options;
   let current: { ieee: string; cancelled: boolean; gone: PromiseWithResolvers<never> } | undefined;
   const library = sendingBy(radio, context);
 
@@ -61,7 +65,7 @@ export function openFirmware({ radio, configurer, context, outbox }: FirmwareOpt
       };
       // The library waits 150 s for the next request of a lock that is gone, and the other locks would wait as long.
       const sending = library.send(ieee, { file, ...image }, onProgress);
-      const { updated, present } = await Promise.race([sending, one.gone.promise]);
+      const { updated, present } = await unlessAborted(Promise.race([sending, one.gone.promise]), signal);
       if (updated) return { outcome: 'updated', reason: null };
       return { outcome: 'refused', reason: whyNot(image, present) };
     } catch (error) {
@@ -88,7 +92,8 @@ export function openFirmware({ radio, configurer, context, outbox }: FirmwareOpt
     const isKnown = end.outcome !== 'updated' || (await readBack({ ieee, endpoint }));
     const zigbeeFirmwareVersion = isKnown ? (text(radio().device(ieee)?.softwareBuild) ?? null) : null;
     const updated: LockUpdated = { hwId: ieee, ...end, zigbeeFirmwareVersion };
-    outbox.emit('lockUpdated', updated as Plain);
+    // With the link the daemon has ended the update, and may have begun the next one, which this would end.
+    if (!signal.aborted) outbox.emit('lockUpdated', updated as Plain);
   }
 
   return {
