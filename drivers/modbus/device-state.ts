@@ -80,7 +80,7 @@ export interface DeviceState {
 
 export function openState(options: StateOptions): DeviceState {
   const { profile, reportState, pulses, guard } = options;
-  const observations = openObservations(profile, options.clock, options.addEvent);
+  const observations = openObservations(options);
   const required = proofOfProfile(profile);
   const watchdog = required && { ...required, isNamedByPlace: profile.identity.hwId === undefined };
   const pins = openPinTimes(profile);

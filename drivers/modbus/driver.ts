@@ -292,7 +292,11 @@ async function applySettings(
   const values = registersOf(profile, { registers, image }, { settingsVersion, settings });
   if (!isDeepStrictEqual(registers, values)) {
     const exchange = write(unit, { functionCode: 16, address, values });
-    await sentToNamed(named, whenAsked(exchange, versions.written), own);
+    await sentToNamed(
+      named,
+      whenAsked(exchange, () => versions.written(settingsVersion)),
+      own,
+    );
     if (!isDeepStrictEqual(await read(), values)) throw notInForce();
   }
   for (const span of readsOf(pollSpans(profile))) await readBack(bus, device, span, own);

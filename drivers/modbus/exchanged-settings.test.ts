@@ -160,4 +160,44 @@ describe('two devices that change places', () => {
     // More than one of the three in each run, on average.
     expect(applied).toBeGreaterThan(MOMENTS ** 2);
   });
+
+  it('and took settings that cleared its counters, was written its own again there, and is back: none is counted', async () => {
+    const { link, boards, exchange } = await openTwo();
+    await using _ = link;
+    const [first, second] = boards;
+    let written = 0;
+    first.behave = (request, answer) => {
+      const reply = answer();
+      if (request[1] === WRITE && ++written === 2) exchange();
+      return reply;
+    };
+    second.behave = (request, answer) => {
+      if (request[1] === WRITE && written === 0) {
+        exchange();
+        return first.behave?.(request, () =>
+          modbus.readdressed(first.device.answer(request, 0) ?? new Uint8Array(), request[0] ?? 0),
+        ) as Uint8Array;
+      }
+      // Its plug is loose at the place of the other one.
+      return request[0] === 17 ? null : answer();
+    };
+    const others = { ...wanted(6), settings: { ...wanted(6).settings, useInputPinMemory: false } };
+    await link.execute('applySettings', { hwId: 'GIO-0002', ...others }).catch(() => undefined);
+    expect(first.device.describe(0)).toMatchObject({ inputEdges: [0, 0, 0, 0] });
+    for (let tries = 0; tries < 50 && written < 2; tries += 1) {
+      await link.clock.advance(100);
+      await link.execute('applySettings', { hwId: 'GIO-0001', ...wanted(4) }).catch(() => undefined);
+    }
+    expect(written).toBe(2);
+    await link.clock.advance(12_000);
+    expect(link.report('GIO-0001')).toMatchObject({
+      connected: true,
+      address: 17,
+      reportedSettingsVersion: 4,
+    });
+    expect(link.events).toEqual([]);
+    first.device.pins.setInput(1, true, link.clock.monotonic());
+    await link.clock.advance(1_000);
+    expect(link.events).toMatchObject([{ data: { hwId: 'GIO-0001', activations: 1 } }]);
+  });
 });

@@ -6,6 +6,7 @@ import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { type InputPin, openInputCounts } from '../rs485/input-counts.ts';
 import type { Profile } from './profile-shape.ts';
 import { bitsAt, type Image, numberAt, numbersAt, versionIn } from './registers.ts';
+import type { ShownVersions } from './shown-versions.ts';
 
 export interface Observations {
   /**
@@ -28,11 +29,17 @@ interface Readings {
   alarms: { tamper: boolean; supply: boolean };
 }
 
-export function openObservations(
-  profile: Profile,
-  clock: Clock,
-  addEvent: (event: DeviceEvent) => void,
-): Observations {
+export function openObservations({
+  profile,
+  clock,
+  addEvent,
+  versions,
+}: {
+  profile: Profile;
+  clock: Clock;
+  addEvent(event: DeviceEvent): void;
+  versions: Pick<ShownVersions, 'isWrittenSince'>;
+}): Observations {
   let last: Readings | undefined;
   const counts = openInputCounts(clock, addEvent);
   /** Inputs that wait for the next poll. */
@@ -59,8 +66,10 @@ export function openObservations(
         tamper: flagAt(image, profile.tamper) === true,
         supply: flagAt(image, profile.supplyFault) === true,
       };
-      // Counters begin again with the device, and other settings may be those of another one: a write may have reached that.
-      if (last && (last.bootCount !== bootCount(image) || last.version !== version(image)))
+      const shown = version(image);
+      // Counters begin again with the device, and with settings; and other settings may be those of another one, which a write has reached.
+      const isWritten = shown !== undefined && since !== null && versions.isWrittenSince(shown, since);
+      if (last && (isWritten || last.bootCount !== bootCount(image) || last.version !== shown))
         last.inputs = undefined;
       const isBack = settings?.useInputPinMemory === true && goesBack(last?.inputs, inputs, profile);
       const waits = isBack && (held === undefined || goesBack(held, inputs, profile));
@@ -71,7 +80,7 @@ export function openObservations(
           addEvent({ kind: 'alarm', hwId, alarm, raised: alarms[alarm] });
       last = {
         bootCount: bootCount(image),
-        version: version(image),
+        version: shown,
         inputs: waits ? last?.inputs : inputs,
         alarms,
       };
