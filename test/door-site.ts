@@ -2,7 +2,6 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { z } from 'zod';
 import { DriverError, type Plain } from '../drivers/contract/driver.ts';
 import type { Database } from '../src/platform/database/database.ts';
 import { ERROR_STATUS, type ErrorCode } from '../src/platform/errors.ts';
@@ -22,7 +21,6 @@ import { openCatalogue } from '../src/services/catalogue/catalogue.ts';
 import { catalogueOperations } from '../src/services/catalogue/operations.ts';
 import { type Jobs, openJobs } from '../src/services/jobs/jobs.ts';
 import { jobOperations } from '../src/services/jobs/operations.ts';
-import { job } from '../src/services/jobs/schema.ts';
 import { openMeters } from '../src/services/metrics/meters.ts';
 import type { Work } from '../src/services/reconcile/reconcile.ts';
 import { endedJob } from './ended-job.ts';
@@ -250,9 +248,9 @@ function openInterface({ database, audit, clock, played, catalogue }: Common, do
     doors,
   });
   const operations = [
-    ...doorOperations(doors, 'access', z.unknown()),
+    ...doorOperations(doors, 'access'),
     ...catalogueOperations(catalogue, 'access'),
-    ...siteImportOperations(siteImport, job),
+    ...siteImportOperations(siteImport),
     ...jobOperations(jobs),
   ];
   const surface = {

@@ -12,8 +12,8 @@ import type { GatewayFacts } from '../src/resources/zgates/overview.ts';
 import type { AuditEntry } from '../src/services/audit/entry.ts';
 import type { LiveEvent } from '../src/services/events/cloud-event.ts';
 import type { JobOrder, Progress } from '../src/services/jobs/job-order.ts';
-import type { Job } from '../src/services/jobs/schema.ts';
 import type { ManualClock } from './manual-clock.ts';
+import { PLAYED_JOB } from './played-job.ts';
 import { temporaryFolder } from './temporary.ts';
 
 interface Failure {
@@ -169,7 +169,7 @@ export function playedJobs(played: Played): DoorSliceOptions['jobs'] {
         () => {},
       );
       job.ended.catch(() => undefined);
-      return { id: 'job' } as Job;
+      return PLAYED_JOB;
     },
   };
 }

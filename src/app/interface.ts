@@ -20,9 +20,8 @@ import { authOperations } from '../services/auth/operations.ts';
 import { backupOperations } from '../services/backup/operations.ts';
 import { catalogueOperations } from '../services/catalogue/operations.ts';
 import { eventOperations } from '../services/events/operations.ts';
-import { jobPath } from '../services/jobs/job-order.ts';
 import { jobOperations } from '../services/jobs/operations.ts';
-import { job } from '../services/jobs/schema.ts';
+import { startsJob } from '../services/jobs/schema.ts';
 import { metricsOperations } from '../services/metrics/operations.ts';
 import { statusOperations } from '../services/status/operations.ts';
 import { reloadOperations } from './reload/operations.ts';
@@ -60,20 +59,20 @@ export function interfaceOperations(parts: Parts, productSegment = 'access'): Op
     ...healthOperations(parts.ready, parts.autonomyMs),
     ...encoderOperations(parts.encoders, parts.registration),
     ...writeOperations(parts.writes),
-    ...doorOperations(parts.doors, productSegment, job),
+    ...doorOperations(parts.doors, productSegment),
     ...accessOperations(parts.access, productSegment),
-    ...rs485Operations(parts.rs485, job),
-    ...zgateOperations(parts.zgates, job),
+    ...rs485Operations(parts.rs485),
+    ...zgateOperations(parts.zgates),
     ...zgateLocalOperations(parts.zgates),
     ...networkOperations(parts.networks),
     ...catalogueOperations(parts.catalogue, productSegment),
-    ...siteImportOperations(parts.siteImport, job),
+    ...siteImportOperations(parts.siteImport),
     ...reloadOperations(parts.configuration),
     ...eventOperations(parts.streams),
     ...auditOperations(parts.audit),
     ...authOperations(parts.auth),
     ...jobOperations(parts.jobs),
-    ...backupOperations(parts.backups, { result: job, location: jobPath }),
+    ...backupOperations(parts.backups, startsJob),
     ...statusOperations(parts.status, parts.names),
     ...metricsOperations(parts.metrics),
     ...supportOperations(parts.support),

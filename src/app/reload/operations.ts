@@ -16,9 +16,7 @@ export function reloadOperations(configuration: Pick<Reload, 'reload'>): Operati
       access: 'local',
       result: reloaded,
       errors: ['CONFIGURATION_INVALID'],
-      handler: async ({ principal, correlationId }) => ({
-        body: await configuration.reload({ principal, correlationId }),
-      }),
+      handler: async ({ caller }) => ({ body: await configuration.reload(caller) }),
     }),
   ];
 }

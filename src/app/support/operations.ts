@@ -36,18 +36,14 @@ export function supportOperations(support: Pick<Support, 'debugLog' | 'bundle'>)
       summary: 'Log every detail for some minutes',
       description: 'After them the configured level is in force again by itself.',
       body: debugLogBody,
-      handler: async ({ body, principal, correlationId }) => ({
-        body: await support.debugLog.begin(body.minutes, { principal, correlationId }),
-      }),
+      handler: async ({ body, caller }) => ({ body: await support.debugLog.begin(body.minutes, caller) }),
     }),
     operation({
       ...common,
       id: 'endDebugLog',
       method: 'delete',
       summary: 'Log as configured again',
-      handler: async ({ principal, correlationId }) => ({
-        body: await support.debugLog.end({ principal, correlationId }),
-      }),
+      handler: async ({ caller }) => ({ body: await support.debugLog.end(caller) }),
     }),
   ];
 }

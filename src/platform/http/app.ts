@@ -258,7 +258,9 @@ function operationServer(
     const reauthenticate = () => admit(operation, exchange);
     const isGone = () => hasHungUp(exchange);
     const hungUp = request.signal;
-    const around = { principal, correlationId, ifMatch, address, arrivedAt, isGone, hungUp, reauthenticate };
+    const caller = { principal, correlationId };
+    const who = { principal, caller, editor: { ...caller, ifMatch } };
+    const around = { ...who, address, arrivedAt, isGone, hungUp, reauthenticate };
     if (operation.media === 'text/event-stream')
       return streamReply(operation, request, { ...input, ...around }, closing);
     const handle = async () => {

@@ -4,7 +4,7 @@
  */
 import type { z } from '@hono/zod-openapi';
 import type { ErrorCode } from '../errors.ts';
-import type { Principal, Role } from '../principal.ts';
+import type { Caller, Editor, Principal, Role } from '../principal.ts';
 import type { Rate } from './rate-limit.ts';
 
 /** Bytes of a body, unless the operation says otherwise: ten times the largest resource. */
@@ -16,10 +16,10 @@ export interface Call<Params, Query, Body> {
   params: Params;
   query: Query;
   body: Body;
-  /** From X-Request-Id, or drawn; goes into the answer, the log, the audit and upstream events. */
-  correlationId: string;
-  /** The If-Match header, as sent. */
-  ifMatch: string | undefined;
+  /** Its correlationId is from X-Request-Id, or drawn; goes into the answer, the log, the audit and upstream events. */
+  caller: Pick<Caller, 'principal' | 'correlationId'>;
+  /** The same, with the If-Match header as sent. */
+  editor: Editor;
   /** Where it comes from, as limits count it (address.ts). */
   address: string;
   /** Monotonic milliseconds: the request did not arrive before (connections.ts); undefined: it is not known. */

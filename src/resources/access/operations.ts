@@ -36,9 +36,9 @@ function ofRules(access: Access, segment: string): Operation[] {
         'A field that is absent stays as it is; nothing opens a door until it is set. An input that becomes active, and a card that is allowed, open the door as POST …/unlock does: within its deadline or not at all. IN_USE: the input or the reader is one of another door.',
       body: rulesBody,
       errors: ['NOT_FOUND', 'IN_USE'],
-      async handler({ params: { doorId }, body, principal, correlationId }) {
-        return { body: await access.setRules(doorId, body, { principal, correlationId }) };
-      },
+      handler: async ({ params: { doorId }, body, caller }) => ({
+        body: await access.setRules(doorId, body, caller),
+      }),
     }),
   ];
 }
@@ -67,9 +67,9 @@ function ofCards(access: Access, segment: string): Operation[] {
         'A field that is absent stays as it is; null clears it. ALREADY_EXISTS: another card has this number. A card with a schedule, `validFrom` or `validUntil` opens nothing while the clock of the gateway is not synchronised.',
       body: cardBody,
       errors: ['ALREADY_EXISTS'],
-      async handler({ params: { cardId }, body, principal, correlationId }) {
-        return { body: await access.cards.set(cardId, body, { principal, correlationId }) };
-      },
+      handler: async ({ params: { cardId }, body, caller }) => ({
+        body: await access.cards.set(cardId, body, caller),
+      }),
     }),
     operation({
       ...ofOne,
@@ -77,9 +77,9 @@ function ofCards(access: Access, segment: string): Operation[] {
       method: 'delete',
       summary: 'Take a card off the allow-list',
       errors: ['NOT_FOUND'],
-      async handler({ params: { cardId }, principal, correlationId }) {
-        return { body: await access.cards.remove(cardId, { principal, correlationId }) };
-      },
+      handler: async ({ params: { cardId }, caller }) => ({
+        body: await access.cards.remove(cardId, caller),
+      }),
     }),
   ];
 }

@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { type DoorSite, GATEWAY, LINK, openDoorSite } from '../../../test/door-site.ts';
 import { otaFile } from '../../../test/ota-file.ts';
+import { PLAYED_JOB } from '../../../test/played-job.ts';
 import { temporaryFolder } from '../../../test/temporary.ts';
 
 const MAC = '00124b0001a2b3c4';
@@ -45,7 +46,7 @@ describe('new firmware for a lock', () => {
       ]);
     moved(12.7);
     await site.clock.advance(10_000);
-    expect(site.doors.firmware.upgradeOf(GATEWAY)).toEqual({ id: 'job', door: id, file: 'lock.ota' });
+    expect(site.doors.firmware.upgradeOf(GATEWAY)).toEqual({ id: PLAYED_JOB.id, door: id, file: 'lock.ota' });
     expect(job()?.progress).toEqual({ done: 12, total: 100 });
     expect(await ended('updated')).toBe(true);
     expect(await job()?.ended).toEqual({

@@ -2,7 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../../platform/http/operation.ts';
 import { ADMINISTRATORS } from '../../platform/principal.ts';
-import { jobPath } from '../../services/jobs/job-order.ts';
+import { startsJob } from '../../services/jobs/schema.ts';
 import {
   lockUser,
   settingsBody,
@@ -20,15 +20,12 @@ type Doors = Pick<DoorSlice, 'users'>;
 
 const common = { tag: 'Doors', access: ADMINISTRATORS } as const;
 
-/** `path` is that of the doors; `job` the schema of a job. */
-export function userOperations(doors: Doors, path: string, job: z.ZodType): Operation[] {
-  return [
-    ...ofLock(doors, `${path}/{doorId}/users`, job),
-    ...ofUser(doors, `${path}/{doorId}/users/{userId}`),
-  ];
+/** `path` is that of the doors. */
+export function userOperations(doors: Doors, path: string): Operation[] {
+  return [...ofLock(doors, `${path}/{doorId}/users`), ...ofUser(doors, `${path}/{doorId}/users/{userId}`)];
 }
 
-function ofLock(doors: Doors, path: string, job: z.ZodType): Operation[] {
+function ofLock(doors: Doors, path: string): Operation[] {
   const params = z.object({ doorId });
   return [
     operation({
@@ -56,8 +53,8 @@ function ofLock(doors: Doors, path: string, job: z.ZodType): Operation[] {
         'Before a lock is retired or given away: it keeps its PINs and cards when it leaves its network. They are `removing` until the lock has confirmed each; the list is empty then.',
       result: usersCleared,
       errors: ['NOT_FOUND'],
-      async handler({ params: { doorId }, principal, correlationId }) {
-        const removing = await doors.users.clear(doorId, { principal, correlationId });
+      async handler({ params: { doorId }, caller }) {
+        const removing = await doors.users.clear(doorId, caller);
         return { body: { doorId, removing } };
       },
     }),
@@ -70,13 +67,9 @@ function ofLock(doors: Doors, path: string, job: z.ZodType): Operation[] {
       summary: 'Ask the lock of a door which of its users are taken',
       description:
         'As a job: two frames for each user and one for each of its schedules, `progress` in users. Those that somebody stored at the lock are listed as `foreign` then, and those that it has lost, or shows otherwise than they are wanted, are written again. `result`: {doorId, mac, places, taken, holidays, differing: [{userId, what}]}; `what` names pin, card, status, type, weekDays and yearDays. holidays: how many the lock has, null: it keeps none; they are in its settings.',
-      status: 202,
-      result: job,
-      location: jobPath,
+      ...startsJob,
       errors: ['NOT_FOUND', 'NO_LOCK', 'IN_PROGRESS', 'DEVICE_OFFLINE'],
-      handler: async ({ params: { doorId }, principal, correlationId }) => ({
-        body: await doors.users.read(doorId, { principal, correlationId }),
-      }),
+      handler: async ({ params: { doorId }, caller }) => ({ body: await doors.users.read(doorId, caller) }),
     }),
   ];
 }
@@ -101,9 +94,9 @@ function ofUser(doors: Doors, path: string): Operation[] {
         'A field that is absent stays as it is; null clears it. It is stored, sealed, and sent until the lock has it: `state`. A user without times of its own may open as the schedule of the door says, or always. NOT_SUPPORTED: the lock is known not to keep it. A door that has no lock yet takes anything.',
       body: userBody,
       errors: ['NOT_FOUND', 'NO_LOCK', 'NOT_SUPPORTED'],
-      async handler({ params: { doorId, userId }, body, principal, correlationId }) {
-        return { body: await doors.users.set(doorId, userId, body, { principal, correlationId }) };
-      },
+      handler: async ({ params: { doorId, userId }, body, caller }) => ({
+        body: await doors.users.set(doorId, userId, body, caller),
+      }),
     }),
     operation({
       ...ofOne,
@@ -113,9 +106,9 @@ function ofUser(doors: Doors, path: string): Operation[] {
       description:
         'Also one that somebody stored at the lock. It stays `removing` until the lock has confirmed it: until then it may open.',
       errors: ['NOT_FOUND'],
-      async handler({ params: { doorId, userId }, principal, correlationId }) {
-        return { body: await doors.users.remove(doorId, userId, { principal, correlationId }) };
-      },
+      handler: async ({ params: { doorId, userId }, caller }) => ({
+        body: await doors.users.remove(doorId, userId, caller),
+      }),
     }),
   ];
 }
@@ -147,9 +140,9 @@ export function settingsOperations(doors: Pick<DoorSlice, 'lockSettings'>, path:
       description:
         'A field that is absent stays as it is; null leaves it to the lock. It is sent until the lock has it: `state`. A lock that does not have a setting refuses that one, and takes the others.',
       body: settingsBody,
-      async handler({ params: { doorId }, body, principal, correlationId }) {
-        return { body: await doors.lockSettings.set(doorId, body, { principal, correlationId }) };
-      },
+      handler: async ({ params: { doorId }, body, caller }) => ({
+        body: await doors.lockSettings.set(doorId, body, caller),
+      }),
     }),
   ];
 }

@@ -2,7 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../../platform/http/operation.ts';
 import { ADMINISTRATORS, TECHNICIANS } from '../../platform/principal.ts';
-import { jobPath } from '../../services/jobs/job-order.ts';
+import { startsJob } from '../../services/jobs/schema.ts';
 import {
   firmwareBody,
   lockResult,
@@ -23,13 +23,13 @@ import type { DoorSlice } from './slice.ts';
 const params = z.object({ doorId });
 const tag = 'Doors';
 
-/** `path` is that of the doors; `job` the schema of a job. */
-export function lockOperations(doors: DoorSlice, path: string, job: z.ZodType): Operation[] {
+/** `path` is that of the doors. */
+export function lockOperations(doors: DoorSlice, path: string): Operation[] {
   return [
     ...actuations(doors, path),
     ...standOpen(doors, `${path}/{doorId}/stand-open`),
     ...rfPin(doors, `${path}/{doorId}/rf-pin`),
-    ...lockCare(doors, path, job),
+    ...lockCare(doors, path),
     ...retirement(doors, path),
   ];
 }
@@ -52,9 +52,7 @@ function retirement(doors: DoorSlice, path: string): Operation[] {
       description:
         'Answered with what it was, which the audit keeps. IN_USE: it has a lock or a relay, stands open, or the options of another door name it.',
       errors,
-      handler: async ({ params, principal, correlationId, ifMatch }) => ({
-        body: await doors.retire(params.doorId, { principal, correlationId, ifMatch }),
-      }),
+      handler: async ({ params, editor }) => ({ body: await doors.retire(params.doorId, editor) }),
     }),
     operation({
       ...common,
@@ -66,10 +64,9 @@ function retirement(doors: DoorSlice, path: string): Operation[] {
       query: retireLockQuery,
       result: retiredLock,
       errors: [...errors, 'NO_LOCK', 'CONFIRMATION_NEEDED'],
-      async handler({ params, query, principal, correlationId, ifMatch }) {
-        const caller = { principal, correlationId, ifMatch };
+      async handler({ params, query, editor }) {
         const isConfirmed = query.confirm === 'true';
-        const retired = await doors.retireLock(params.doorId, isConfirmed, caller);
+        const retired = await doors.retireLock(params.doorId, isConfirmed, editor);
         const { door, version, leave, usersLeft } = retired;
         return { body: { ...door, leave, usersLeft }, etag: String(version) };
       },
@@ -99,8 +96,8 @@ function actuations(doors: DoorSlice, path: string): Operation[] {
         'QUEUE_FULL',
         'DEVICE_OFFLINE',
       ],
-      handler: async ({ params, principal, correlationId, arrivedAt, isGone, hungUp }) => ({
-        body: await doors.unlock(params.doorId, { principal, correlationId, arrivedAt, isGone, hungUp }),
+      handler: async ({ params, caller, arrivedAt, isGone, hungUp }) => ({
+        body: await doors.unlock(params.doorId, { ...caller, arrivedAt, isGone, hungUp }),
       }),
     }),
     operation({
@@ -113,8 +110,8 @@ function actuations(doors: DoorSlice, path: string): Operation[] {
       result: lockResult,
       mayRunTwice: true,
       errors: ['NOT_FOUND', 'NO_LOCK', 'PIN_REQUIRED', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
-      handler: async ({ params, principal, correlationId, isGone }) => ({
-        body: await doors.lock(params.doorId, { principal, correlationId, isGone }),
+      handler: async ({ params, caller, isGone }) => ({
+        body: await doors.lock(params.doorId, { ...caller, isGone }),
       }),
     }),
   ];
@@ -142,8 +139,8 @@ function standOpen(doors: DoorSlice, path: string): Operation[] {
         'IN_PROGRESS',
         'DEVICE_OFFLINE',
       ],
-      async handler({ params: { doorId }, body, principal, correlationId, isGone }) {
-        const delivery = await doors.standOpen.begin(doorId, body, { principal, correlationId, isGone });
+      async handler({ params: { doorId }, body, caller, isGone }) {
+        const delivery = await doors.standOpen.begin(doorId, body, { ...caller, isGone });
         return { body: { doorId, ...delivery, standingOpen: doors.standingOpen(doorId) } };
       },
     }),
@@ -155,8 +152,8 @@ function standOpen(doors: DoorSlice, path: string): Operation[] {
       description:
         'The lock is sent lock commands until it has shown that it is locked; the relay pulse is not renewed any more. Until the last pulse of a relay is over the answer is accepted, also when it is asked again. A door that does not stand open, or did not yet: 200, with that in `reason`. 503 STORAGE_UNAVAILABLE: the door is closed all the same, and that is stored later.',
       errors: ['NOT_FOUND'],
-      async handler({ params: { doorId }, principal, correlationId }) {
-        const outcome = await doors.endStandOpen(doorId, { principal, correlationId });
+      async handler({ params: { doorId }, caller }) {
+        const outcome = await doors.endStandOpen(doorId, caller);
         return { body: { doorId, ...outcome, standingOpen: doors.standingOpen(doorId) } };
       },
     }),
@@ -176,8 +173,8 @@ function rfPin(doors: DoorSlice, path: string): Operation[] {
         'Kept sealed for this lock alone, and never returned, logged or audited; another lock needs its own. `rfPin` of …/state says whether the lock requires one. IN_PROGRESS, STANDS_OPEN: another one is stored, which the lock needs to be locked.',
       body: rfPinBody,
       errors,
-      async handler({ params: { doorId }, body, principal, correlationId }) {
-        await doors.rfPins.set(doorId, body.pin, { principal, correlationId });
+      async handler({ params: { doorId }, body, caller }) {
+        await doors.rfPins.set(doorId, body.pin, caller);
         return { body: { doorId, isStored: true } };
       },
     }),
@@ -187,15 +184,15 @@ function rfPin(doors: DoorSlice, path: string): Operation[] {
       method: 'delete',
       summary: 'Forget the PIN for operations by radio of the lock of a door',
       errors,
-      async handler({ params: { doorId }, principal, correlationId }) {
-        await doors.rfPins.remove(doorId, { principal, correlationId });
+      async handler({ params: { doorId }, caller }) {
+        await doors.rfPins.remove(doorId, caller);
         return { body: { doorId, isStored: false } };
       },
     }),
   ];
 }
 
-function lockCare(doors: DoorSlice, path: string, job: z.ZodType): Operation[] {
+function lockCare(doors: DoorSlice, path: string): Operation[] {
   return [
     operation({
       id: 'replaceLock',
@@ -210,9 +207,8 @@ function lockCare(doors: DoorSlice, path: string, job: z.ZodType): Operation[] {
       body: replaceLockBody,
       result: door,
       errors: ['NOT_FOUND', 'PRECONDITION_FAILED', 'ALREADY_EXISTS', 'IN_PROGRESS'],
-      async handler({ params, body, principal, correlationId, ifMatch }) {
-        const caller = { principal, correlationId, ifMatch };
-        const { door, version } = await doors.replaceLock(params.doorId, body, caller);
+      async handler({ params, body, editor }) {
+        const { door, version } = await doors.replaceLock(params.doorId, body, editor);
         return { body: door, etag: String(version) };
       },
     }),
@@ -229,9 +225,8 @@ function lockCare(doors: DoorSlice, path: string, job: z.ZodType): Operation[] {
       body: swapLockBody,
       result: lockSwapResult,
       errors: ['NOT_FOUND', 'NO_LOCK', 'PRECONDITION_FAILED', 'IN_PROGRESS', 'STANDS_OPEN'],
-      async handler({ params, body, principal, correlationId, ifMatch }) {
-        const caller = { principal, correlationId, ifMatch };
-        const [own, other] = await doors.swapLock(params.doorId, body, caller);
+      async handler({ params, body, editor }) {
+        const [own, other] = await doors.swapLock(params.doorId, body, editor);
         return { body: { doors: [own.door, other.door] }, etag: String(own.version) };
       },
     }),
@@ -246,12 +241,10 @@ function lockCare(doors: DoorSlice, path: string, job: z.ZodType): Operation[] {
       access: TECHNICIANS,
       params,
       body: firmwareBody,
-      status: 202,
-      result: job,
-      location: jobPath,
+      ...startsJob,
       errors: ['NOT_FOUND', 'NO_LOCK', 'BATTERY_LOW', 'IN_PROGRESS', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
-      handler: async ({ params, body, principal, correlationId }) => ({
-        body: await doors.firmware.start(params.doorId, body, { principal, correlationId }),
+      handler: async ({ params, body, caller }) => ({
+        body: await doors.firmware.start(params.doorId, body, caller),
       }),
     }),
   ];

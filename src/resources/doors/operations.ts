@@ -20,15 +20,15 @@ import type { DoorSlice } from './slice.ts';
 const params = z.object({ doorId });
 const tag = 'Doors';
 
-/** `segment` is the <product> segment of the paths; `job` the schema of a job. */
-export function doorOperations(doors: DoorSlice, segment: string, job: z.ZodType): Operation[] {
+/** `segment` is the <product> segment of the paths. */
+export function doorOperations(doors: DoorSlice, segment: string): Operation[] {
   const path = `/${segment}/doors`;
   return [
     ...changes(doors, path),
     ...reads(doors, path),
     ...pending(doors, `${path}/{doorId}/pending`),
-    ...lockOperations(doors, path, job),
-    ...userOperations(doors, path, job),
+    ...lockOperations(doors, path),
+    ...userOperations(doors, path),
     ...settingsOperations(doors, path),
   ];
 }
@@ -48,9 +48,8 @@ function changes(doors: Doors, path: string): Operation[] {
       body: updateBody,
       result: door,
       errors: ['NOT_FOUND', 'ID_MISMATCH', 'PRECONDITION_FAILED', 'VERSION_CONFLICT', 'NOT_SUPPORTED'],
-      async handler({ params, body, principal, correlationId, ifMatch }) {
-        const caller = { principal, correlationId, ifMatch };
-        const { door, version } = await doors.update(params.doorId, body, caller);
+      async handler({ params, body, editor }) {
+        const { door, version } = await doors.update(params.doorId, body, editor);
         return { body: door, etag: String(version) };
       },
     }),
@@ -65,8 +64,8 @@ function changes(doors: Doors, path: string): Operation[] {
       body: createBody,
       result: door,
       errors: ['ALREADY_EXISTS'],
-      async handler({ body, principal, correlationId }) {
-        const { door, version } = await doors.create(body, { principal, correlationId });
+      async handler({ body, caller }) {
+        const { door, version } = await doors.create(body, caller);
         return { body: door, etag: String(version) };
       },
     }),
@@ -166,9 +165,7 @@ function pending(doors: Doors, path: string): Operation[] {
       description:
         'What travels to the lock is wanted again as the lock acknowledged it last: a change of its own, which is sent too, since the lock may have what was on its way (`sentAt`). With nothing to cancel nothing changes. NOTHING_APPLIED: the lock has acknowledged nothing yet, so there is nothing to go back to. A change of the catalogue cannot be cancelled at a door: with one of the door it travels on, as `catalogue` in the `fields` of the new version; alone it is CATALOGUE_PENDING.',
       errors: ['NOT_FOUND', 'NOTHING_APPLIED', 'CATALOGUE_PENDING'],
-      async handler({ params, principal, correlationId }) {
-        return { body: await doors.cancelPending(params.doorId, { principal, correlationId }) };
-      },
+      handler: async ({ params, caller }) => ({ body: await doors.cancelPending(params.doorId, caller) }),
     }),
   ];
 }

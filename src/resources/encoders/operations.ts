@@ -17,6 +17,7 @@ import {
 
 const params = z.object({ encoderId });
 const tag = 'Encoders';
+const reading = { method: 'get', tag, access: ROLES } as const;
 
 export function encoderOperations(encoders: Encoders, registration: Registration): Operation[] {
   return [...changes(encoders, registration), retirement(encoders), ...reads(encoders)];
@@ -46,12 +47,8 @@ function changes(encoders: Encoders, registration: Registration): Operation[] {
         'PUBLIC_KEY_REUSED',
         'PRECONDITION_FAILED',
       ],
-      async handler({ params, body, principal, correlationId, ifMatch }) {
-        const { encoder, revision } = await registration.register(params.encoderId, body, {
-          principal,
-          correlationId,
-          ifMatch,
-        });
+      async handler({ params, body, editor }) {
+        const { encoder, revision } = await registration.register(params.encoderId, body, editor);
         return { body: encoder, etag: String(revision) };
       },
     }),
@@ -67,12 +64,8 @@ function changes(encoders: Encoders, registration: Registration): Operation[] {
       body: updateBody,
       result: encoder,
       errors: ['NOT_FOUND', 'ID_MISMATCH', 'PRECONDITION_FAILED'],
-      async handler({ params, body, principal, correlationId, ifMatch }) {
-        const { encoder, revision } = await encoders.update(params.encoderId, body, {
-          principal,
-          correlationId,
-          ifMatch,
-        });
+      async handler({ params, body, editor }) {
+        const { encoder, revision } = await encoders.update(params.encoderId, body, editor);
         return { body: encoder, etag: String(revision) };
       },
     }),
@@ -88,8 +81,8 @@ function changes(encoders: Encoders, registration: Registration): Operation[] {
       params,
       result: encoder,
       errors: ['NOT_FOUND'],
-      async handler({ params, principal, correlationId }) {
-        const { encoder, revision } = await encoders.revoke(params.encoderId, { principal, correlationId });
+      async handler({ params, caller }) {
+        const { encoder, revision } = await encoders.revoke(params.encoderId, caller);
         return { body: encoder, etag: String(revision) };
       },
     }),
@@ -109,32 +102,26 @@ function retirement(encoders: Encoders): Operation {
     params,
     result: encoder,
     errors: ['NOT_FOUND', 'PRECONDITION_FAILED', 'IN_USE'],
-    handler: async ({ params, principal, correlationId, ifMatch }) => ({
-      body: await encoders.retire(params.encoderId, { principal, correlationId, ifMatch }),
-    }),
+    handler: async ({ params, editor }) => ({ body: await encoders.retire(params.encoderId, editor) }),
   });
 }
 
 function reads(encoders: Encoders): Operation[] {
   return [
     operation({
+      ...reading,
       id: 'listEncoders',
-      method: 'get',
       path: '/encoder',
-      tag,
       summary: 'List encoders',
-      access: ROLES,
       query: listQuery,
       result: encoderPage,
       handler: ({ query }) => ({ body: encoders.list(query) }),
     }),
     operation({
+      ...reading,
       id: 'getEncoder',
-      method: 'get',
       path: '/encoder/{encoderId}',
-      tag,
       summary: 'Read an encoder',
-      access: ROLES,
       params,
       result: encoder,
       errors: ['NOT_FOUND'],
@@ -144,12 +131,10 @@ function reads(encoders: Encoders): Operation[] {
       },
     }),
     operation({
+      ...reading,
       id: 'getEncoderState',
-      method: 'get',
       path: '/encoder/{encoderId}/state',
-      tag,
       summary: 'Read what is known of an encoder beyond its resource',
-      access: ROLES,
       params,
       result: encoderState,
       errors: ['NOT_FOUND'],

@@ -7,6 +7,7 @@ import { listQuery, netId, network, networkPage, networkState, updateBody } from
 
 const params = z.object({ netId });
 const tag = 'Networks';
+const reading = { method: 'get', tag, access: WIRING_READERS } as const;
 const path = '/network/{netId}';
 export function networkOperations(networks: Networks): Operation[] {
   return [
@@ -23,30 +24,25 @@ export function networkOperations(networks: Networks): Operation[] {
       body: updateBody,
       result: network,
       errors: ['NOT_FOUND', 'ID_MISMATCH', 'CERT_INVALID', 'PRECONDITION_FAILED'],
-      async handler({ params, body, principal, correlationId, ifMatch }) {
-        const caller = { principal, correlationId, ifMatch };
-        const { network, revision } = await networks.update(params.netId, body, caller);
+      async handler({ params, body, editor }) {
+        const { network, revision } = await networks.update(params.netId, body, editor);
         return { body: network, etag: String(revision) };
       },
     }),
     operation({
+      ...reading,
       id: 'listNetworks',
-      method: 'get',
       path: '/network',
-      tag,
       summary: 'List networks',
-      access: WIRING_READERS,
       query: listQuery,
       result: networkPage,
       handler: ({ query }) => ({ body: networks.list(query) }),
     }),
     operation({
+      ...reading,
       id: 'getNetwork',
-      method: 'get',
       path,
-      tag,
       summary: 'Read a network',
-      access: WIRING_READERS,
       params,
       result: network,
       errors: ['NOT_FOUND'],
@@ -56,13 +52,11 @@ export function networkOperations(networks: Networks): Operation[] {
       },
     }),
     operation({
+      ...reading,
       id: 'getNetworkState',
-      method: 'get',
       // Not /network/{netId}/state, which could not be distinguished from /network/rs485/{deviceId}.
       path: '/network/state/{netId}',
-      tag,
       summary: 'Read what is known of a network beyond its resource',
-      access: WIRING_READERS,
       params,
       result: networkState,
       errors: ['NOT_FOUND'],

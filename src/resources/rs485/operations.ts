@@ -2,7 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { eventStream, type Operation, operation } from '../../platform/http/operation.ts';
 import { WIRING_READERS } from '../../platform/principal.ts';
-import { jobPath } from '../../services/jobs/job-order.ts';
+import { startsJob } from '../../services/jobs/schema.ts';
 import {
   busList,
   busReference,
@@ -29,16 +29,16 @@ import { WATCHDOG_TESTERS } from './watchdog.ts';
 
 const params = z.object({ deviceId });
 const tag = 'RS-485 devices';
+const reading = { method: 'get', tag, access: WIRING_READERS } as const;
 const path = '/network/rs485/{deviceId}';
-/** `job`: the schema of a job. */
-export function rs485Operations(rs485: Rs485, job: z.ZodType): Operation[] {
+export function rs485Operations(rs485: Rs485): Operation[] {
   return [
     ...deviceOperations(rs485),
     retirement(rs485),
-    ...busOperations(rs485, job),
+    ...busOperations(rs485),
     ...fieldOperations(rs485),
-    watchdogOperation(rs485, job),
-    ...osdpOperations(rs485, job),
+    watchdogOperation(rs485),
+    ...osdpOperations(rs485),
     traceOperation(rs485),
   ];
 }
@@ -58,30 +58,25 @@ function deviceOperations(rs485: Rs485): Operation[] {
       body: updateBody,
       result: rs485Device,
       errors: ['NOT_FOUND', 'ID_MISMATCH', 'PRECONDITION_FAILED', 'RELAY_IN_USE', 'NOT_SUPPORTED'],
-      async handler({ params, body, principal, correlationId, ifMatch }) {
-        const caller = { principal, correlationId, ifMatch };
-        const { device, revision } = await rs485.update(params.deviceId, body, caller);
+      async handler({ params, body, editor }) {
+        const { device, revision } = await rs485.update(params.deviceId, body, editor);
         return { body: device, etag: String(revision) };
       },
     }),
     operation({
+      ...reading,
       id: 'listRs485Devices',
-      method: 'get',
       path: '/network/rs485',
-      tag,
       summary: 'List RS-485 devices',
-      access: WIRING_READERS,
       query: listQuery,
       result: rs485Page,
       handler: ({ query }) => ({ body: rs485.list(query) }),
     }),
     operation({
+      ...reading,
       id: 'getRs485Device',
-      method: 'get',
       path,
-      tag,
       summary: 'Read an RS-485 device',
-      access: WIRING_READERS,
       params,
       result: rs485Device,
       errors: ['NOT_FOUND'],
@@ -91,12 +86,10 @@ function deviceOperations(rs485: Rs485): Operation[] {
       },
     }),
     operation({
+      ...reading,
       id: 'getRs485DeviceState',
-      method: 'get',
       path: `${path}/state`,
-      tag,
       summary: 'Read what is known of an RS-485 device beyond its resource',
-      access: WIRING_READERS,
       params,
       result: rs485DeviceState,
       errors: ['NOT_FOUND'],
@@ -118,13 +111,11 @@ function retirement(rs485: Rs485): Operation {
     params,
     result: rs485Device,
     errors: ['NOT_FOUND', 'PRECONDITION_FAILED', 'IN_USE'],
-    handler: async ({ params, principal, correlationId, ifMatch }) => ({
-      body: await rs485.retire(params.deviceId, { principal, correlationId, ifMatch }),
-    }),
+    handler: async ({ params, editor }) => ({ body: await rs485.retire(params.deviceId, editor) }),
   });
 }
 
-function busOperations(rs485: Rs485, job: z.ZodType): Operation[] {
+function busOperations(rs485: Rs485): Operation[] {
   return [
     operation({
       id: 'listRs485Buses',
@@ -146,13 +137,9 @@ function busOperations(rs485: Rs485, job: z.ZodType): Operation[] {
         'Asks every address of a range who is there, as a job; polls and pulses go on in between. Devices that say who they are become rows. `result` of the finished job: `addresses` [{address, answered, identity, turnaroundMs {min, median, max}, counters, deviceId, isNew}] of those that said anything or should have, and `findings` [{severity, subject, text, code, parameters}], what to mend. With `detect`, each other pair of baud rate and parity is tried as well, one question at a time, while everything else goes on with those of the configuration: `settings` [{baudRate, parity, stopBits, configured, answered, devices}] and `advice`, what to put into the configuration. A serial device server keeps its own: VALIDATION_FAILED.',
       access: SCANNERS,
       body: scanBody,
-      status: 202,
-      result: job,
-      location: jobPath,
+      ...startsJob,
       errors: ['IN_PROGRESS', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
-      handler: async ({ body, principal, correlationId }) => ({
-        body: await rs485.scan(body, { principal, correlationId }),
-      }),
+      handler: async ({ body, caller }) => ({ body: await rs485.scan(body, caller) }),
     }),
     operation({
       id: 'pairOsdpDevice',
@@ -165,13 +152,9 @@ function busOperations(rs485: Rs485, job: z.ZodType): Operation[] {
       access: PAIRERS,
       params: z.object({ bus: busReference }),
       body: pairBody,
-      status: 202,
-      result: job,
-      location: jobPath,
+      ...startsJob,
       errors: ['NOT_FOUND', 'IN_PROGRESS', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
-      handler: async ({ params, body, principal, correlationId }) => ({
-        body: await rs485.pair(params.bus, body, { principal, correlationId }),
-      }),
+      handler: async ({ params, body, caller }) => ({ body: await rs485.pair(params.bus, body, caller) }),
     }),
   ];
 }
@@ -190,12 +173,11 @@ function traceOperation(rs485: Rs485): Operation {
     query: traceQuery,
     result: traceEvent,
     errors: ['NOT_FOUND', 'IN_PROGRESS', 'DEVICE_OFFLINE'],
-    open: ({ params, query, principal, correlationId, closing }) =>
-      rs485.trace(params.bus, query, { principal, correlationId, closing }),
+    open: ({ params, query, caller, closing }) => rs485.trace(params.bus, query, { ...caller, closing }),
   });
 }
 
-function watchdogOperation(rs485: Rs485, job: z.ZodType): Operation {
+function watchdogOperation(rs485: Rs485): Operation {
   return operation({
     id: 'testRs485Watchdog',
     method: 'post',
@@ -207,9 +189,7 @@ function watchdogOperation(rs485: Rs485, job: z.ZodType): Operation {
     access: WATCHDOG_TESTERS,
     params,
     body: watchdogTestBody,
-    status: 202,
-    result: job,
-    location: jobPath,
+    ...startsJob,
     errors: [
       'NOT_FOUND',
       'NO_RELAY',
@@ -219,8 +199,8 @@ function watchdogOperation(rs485: Rs485, job: z.ZodType): Operation {
       'QUEUE_FULL',
       'DEVICE_OFFLINE',
     ],
-    handler: async ({ params, body, principal, correlationId }) => ({
-      body: await rs485.testWatchdog(params.deviceId, body, { principal, correlationId }),
+    handler: async ({ params, body, caller }) => ({
+      body: await rs485.testWatchdog(params.deviceId, body, caller),
     }),
   });
 }
@@ -239,8 +219,8 @@ function fieldOperations(rs485: Rs485): Operation[] {
       params,
       result: pulseResult,
       errors: ['NOT_FOUND', 'NO_RELAY', 'WATCHDOG_NOT_PROVEN', 'IN_PROGRESS', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
-      handler: async ({ params, principal, correlationId, arrivedAt, isGone, hungUp }) => ({
-        body: await rs485.pulse(params.deviceId, { principal, correlationId, arrivedAt, isGone, hungUp }),
+      handler: async ({ params, caller, arrivedAt, isGone, hungUp }) => ({
+        body: await rs485.pulse(params.deviceId, { ...caller, arrivedAt, isGone, hungUp }),
       }),
     }),
     operation({
@@ -256,9 +236,8 @@ function fieldOperations(rs485: Rs485): Operation[] {
       body: replaceBody,
       result: rs485Device,
       errors: ['NOT_FOUND', 'PRECONDITION_FAILED', 'ALREADY_EXISTS', 'CONFIRMATION_NEEDED'],
-      async handler({ params, body, principal, correlationId, ifMatch }) {
-        const caller = { principal, correlationId, ifMatch };
-        const { device, revision } = await rs485.replace(params.deviceId, body, caller);
+      async handler({ params, body, editor }) {
+        const { device, revision } = await rs485.replace(params.deviceId, body, editor);
         return { body: device, etag: String(revision) };
       },
     }),
@@ -266,7 +245,7 @@ function fieldOperations(rs485: Rs485): Operation[] {
 }
 
 /** What is done with OSDP devices alone. */
-function osdpOperations(rs485: Rs485, job: z.ZodType): Operation[] {
+function osdpOperations(rs485: Rs485): Operation[] {
   return [
     operation({
       id: 'showOnRs485Reader',
@@ -281,8 +260,8 @@ function osdpOperations(rs485: Rs485, job: z.ZodType): Operation[] {
       body: readerBody,
       result: readerResult,
       errors: ['NOT_FOUND', 'READER_REFUSED', 'OUTCOME_UNKNOWN', 'DEVICE_OFFLINE'],
-      handler: async ({ params, body, principal, correlationId }) => ({
-        body: await rs485.showOnReader(params.deviceId, body, { principal, correlationId }),
+      handler: async ({ params, body, caller }) => ({
+        body: await rs485.showOnReader(params.deviceId, body, caller),
       }),
     }),
     operation({
@@ -296,12 +275,10 @@ function osdpOperations(rs485: Rs485, job: z.ZodType): Operation[] {
       access: UPDATERS,
       params,
       body: firmwareBody,
-      status: 202,
-      result: job,
-      location: jobPath,
+      ...startsJob,
       errors: ['NOT_FOUND', 'IN_PROGRESS', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
-      handler: async ({ params, body, principal, correlationId }) => ({
-        body: await rs485.firmware.start(params.deviceId, body, { principal, correlationId }),
+      handler: async ({ params, body, caller }) => ({
+        body: await rs485.firmware.start(params.deviceId, body, caller),
       }),
     }),
     operation({
@@ -315,9 +292,7 @@ function osdpOperations(rs485: Rs485, job: z.ZodType): Operation[] {
       access: READDRESSERS,
       params,
       body: communicationBody,
-      status: 202,
-      result: job,
-      location: jobPath,
+      ...startsJob,
       errors: [
         'NOT_FOUND',
         'ALREADY_EXISTS',
@@ -326,8 +301,8 @@ function osdpOperations(rs485: Rs485, job: z.ZodType): Operation[] {
         'QUEUE_FULL',
         'DEVICE_OFFLINE',
       ],
-      handler: async ({ params, body, principal, correlationId }) => ({
-        body: await rs485.readdress(params.deviceId, body, { principal, correlationId }),
+      handler: async ({ params, body, caller }) => ({
+        body: await rs485.readdress(params.deviceId, body, caller),
       }),
     }),
   ];

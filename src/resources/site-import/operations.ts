@@ -1,15 +1,13 @@
 /** The import and the export of a whole site, for the console and the command line. */
-import type { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../../platform/http/operation.ts';
-import { jobPath } from '../../services/jobs/job-order.ts';
+import { startsJob } from '../../services/jobs/schema.ts';
 import { IMPORTERS, type SiteImport } from './import.ts';
 import { importBody, importResult, planBody, siteDocument } from './schema.ts';
 
 /** A site of 5,000 doors with long names. */
 const DOCUMENT_MAX_BYTES = 8 * 1_024 * 1_024;
 
-/** `job` is the schema of the job that an import runs as. */
-export function siteImportOperations(siteImport: SiteImport, job: z.ZodType): Operation[] {
+export function siteImportOperations(siteImport: SiteImport): Operation[] {
   return [
     operation({
       id: 'exportSite',
@@ -35,9 +33,7 @@ export function siteImportOperations(siteImport: SiteImport, job: z.ZodType): Op
       bodyLimit: DOCUMENT_MAX_BYTES,
       result: importResult,
       errors: ['RELAY_IN_USE', 'VERSION_CONFLICT'],
-      handler: async ({ body, principal, correlationId }) => ({
-        body: await siteImport.plan(body, { principal, correlationId }),
-      }),
+      handler: async ({ body, caller }) => ({ body: await siteImport.plan(body, caller) }),
     }),
     operation({
       id: 'importSite',
@@ -50,13 +46,9 @@ export function siteImportOperations(siteImport: SiteImport, job: z.ZodType): Op
       access: IMPORTERS,
       body: importBody,
       bodyLimit: DOCUMENT_MAX_BYTES,
-      status: 202,
-      result: job,
-      location: jobPath,
+      ...startsJob,
       errors: ['RELAY_IN_USE', 'VERSION_CONFLICT', 'IN_PROGRESS', 'QUEUE_FULL'],
-      handler: async ({ body, principal, correlationId }) => ({
-        body: await siteImport.start(body, { principal, correlationId }),
-      }),
+      handler: async ({ body, caller }) => ({ body: await siteImport.start(body, caller) }),
     }),
   ];
 }

@@ -122,11 +122,12 @@ describe('the operations', () => {
     await bed.connect('desk-1');
     const operations = named(writeOperations(bed.writes));
     const call = {
-      ...CALLER,
+      principal: CALLER.principal,
+      caller: CALLER,
+      editor: { ...CALLER, ifMatch: undefined },
       params: { encoderId: 'desk-1', requestId: 'R1' },
       query: { limit: 50 },
       body: valid,
-      ifMatch: undefined,
       address: 'local',
       isGone: async () => false,
       hungUp: new AbortController().signal,

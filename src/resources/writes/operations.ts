@@ -42,9 +42,7 @@ export function writeOperations(writes: Writes): Operation[] {
         'ENCODER_UPGRADING',
         'QUEUE_FULL',
       ],
-      handler: async ({ params, body, principal, correlationId }) => ({
-        body: await writes.accept(params, body, { principal, correlationId }),
-      }),
+      handler: async ({ params, body, caller }) => ({ body: await writes.accept(params, body, caller) }),
     }),
     operation({
       id: 'getWriteRequest',
@@ -70,9 +68,7 @@ export function writeOperations(writes: Writes): Operation[] {
       params: requestParams,
       result: writeRequestStatus,
       errors: ['NOT_FOUND'],
-      handler: async ({ params, principal, correlationId }) => ({
-        body: await writes.cancel(params, { principal, correlationId }),
-      }),
+      handler: async ({ params, caller }) => ({ body: await writes.cancel(params, caller) }),
     }),
     operation({
       id: 'listWriteRequests',

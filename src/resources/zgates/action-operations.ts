@@ -2,7 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../../platform/http/operation.ts';
 import { TECHNICIANS } from '../../platform/principal.ts';
-import { jobPath } from '../../services/jobs/job-order.ts';
+import { startsJob } from '../../services/jobs/schema.ts';
 import { channelMoveBody, permitJoinBody, permitJoinResult } from './action-schema.ts';
 import { deviceId } from './schema.ts';
 import type { Zgates } from './zgates.ts';
@@ -10,8 +10,8 @@ import type { Zgates } from './zgates.ts';
 const params = z.object({ deviceId });
 const common = { method: 'post', tag: 'Zigbee gateways', access: TECHNICIANS, params } as const;
 
-/** `path` is that of one gateway; `job` the schema of a job. */
-export function gatewayActions(zgates: Zgates, path: string, job: z.ZodType): Operation[] {
+/** `path` is that of one gateway. */
+export function gatewayActions(zgates: Zgates, path: string): Operation[] {
   return [
     operation({
       ...common,
@@ -23,8 +23,8 @@ export function gatewayActions(zgates: Zgates, path: string, job: z.ZodType): Op
       body: permitJoinBody,
       result: permitJoinResult,
       errors: ['NOT_FOUND', 'DEVICE_OFFLINE'],
-      handler: async ({ params, body, principal, correlationId }) => ({
-        body: await zgates.permitJoin(params.deviceId, body, { principal, correlationId }),
+      handler: async ({ params, body, caller }) => ({
+        body: await zgates.permitJoin(params.deviceId, body, caller),
       }),
     }),
     operation({
@@ -35,12 +35,10 @@ export function gatewayActions(zgates: Zgates, path: string, job: z.ZodType): Op
       description:
         'As a job: orders the network to move, once, then counts for 15 minutes at most which locks are heard of again. `result` of the finished job: {channel, before, locks, followed, stragglers [{doorId, name, mac, lastSeen}], energies, warning: that the new channel was busy; both null when it could not be measured}. Locks that were not seen lately may be lost by it: CONFIRMATION_NEEDED names them, unless the body has `confirm`. To move back, name the channel before; allowedChannels have to allow it.',
       body: channelMoveBody,
-      status: 202,
-      result: job,
-      location: jobPath,
+      ...startsJob,
       errors: ['NOT_FOUND', 'CONFIRMATION_NEEDED', 'IN_PROGRESS', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
-      handler: async ({ params, body, principal, correlationId }) => ({
-        body: await zgates.moveChannel(params.deviceId, body, { principal, correlationId }),
+      handler: async ({ params, body, caller }) => ({
+        body: await zgates.moveChannel(params.deviceId, body, caller),
       }),
     }),
     operation({
@@ -50,13 +48,9 @@ export function gatewayActions(zgates: Zgates, path: string, job: z.ZodType): Op
       summary: 'Measure how busy each channel is',
       description:
         'As a job: the coordinator listens on each channel for a moment and hears nothing of its network for a second or two. `result` of the finished job: {at, channels [{channel, energy, isBusy}]}, also in `energies` of …/state. It is done before each channel move, and once a network was formed.',
-      status: 202,
-      result: job,
-      location: jobPath,
+      ...startsJob,
       errors: ['NOT_FOUND', 'IN_PROGRESS', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
-      handler: async ({ params, principal, correlationId }) => ({
-        body: await zgates.scanEnergies(params.deviceId, { principal, correlationId }),
-      }),
+      handler: async ({ params, caller }) => ({ body: await zgates.scanEnergies(params.deviceId, caller) }),
     }),
     operation({
       ...common,
@@ -65,13 +59,9 @@ export function gatewayActions(zgates: Zgates, path: string, job: z.ZodType): Op
       summary: 'Ask every router of a network which devices it hears',
       description:
         'As a job, for it takes seconds for each. `result` of the finished job: {nodes [{hwId, type}], links [{from, to, lqi, isRoute}], silent: routers that did not answer}.',
-      status: 202,
-      result: job,
-      location: jobPath,
+      ...startsJob,
       errors: ['NOT_FOUND', 'IN_PROGRESS', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
-      handler: async ({ params, principal, correlationId }) => ({
-        body: await zgates.map(params.deviceId, { principal, correlationId }),
-      }),
+      handler: async ({ params, caller }) => ({ body: await zgates.map(params.deviceId, caller) }),
     }),
   ];
 }

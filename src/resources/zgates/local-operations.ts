@@ -90,8 +90,8 @@ export function zgateLocalOperations(zgates: Zgates): Operation[] {
       body: restoreBody,
       result: restoreResult,
       errors: ['NOT_FOUND', 'ALREADY_EXISTS', 'DEVICE_OFFLINE'],
-      handler: async ({ params, body, principal, correlationId }) => ({
-        body: await zgates.restore(params.deviceId, body, { principal, correlationId }),
+      handler: async ({ params, body, caller }) => ({
+        body: await zgates.restore(params.deviceId, body, caller),
       }),
     }),
     operation({
@@ -104,8 +104,8 @@ export function zgateLocalOperations(zgates: Zgates): Operation[] {
       params: z.object({ deviceId }),
       result: withdrawResult,
       errors: ['NOT_FOUND'],
-      handler: async ({ params, principal, correlationId }) => ({
-        body: await zgates.withdrawRestore(params.deviceId, { principal, correlationId }),
+      handler: async ({ params, caller }) => ({
+        body: await zgates.withdrawRestore(params.deviceId, caller),
       }),
     }),
   ];

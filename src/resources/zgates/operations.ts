@@ -8,10 +8,10 @@ import type { Zgates } from './zgates.ts';
 
 const params = z.object({ deviceId });
 const tag = 'Zigbee gateways';
+const reading = { method: 'get', tag, access: WIRING_READERS } as const;
 const path = '/network/zgate/{deviceId}';
-/** `job`: the schema of a job. */
-export function zgateOperations(zgates: Zgates, job: z.ZodType): Operation[] {
-  return [...resource(zgates), ...gatewayActions(zgates, path, job)];
+export function zgateOperations(zgates: Zgates): Operation[] {
+  return [...resource(zgates), ...gatewayActions(zgates, path)];
 }
 
 function resource(zgates: Zgates): Operation[] {
@@ -29,30 +29,25 @@ function resource(zgates: Zgates): Operation[] {
       body: updateBody,
       result: zgate,
       errors: ['NOT_FOUND', 'ID_MISMATCH', 'PRECONDITION_FAILED'],
-      async handler({ params, body, principal, correlationId, ifMatch }) {
-        const caller = { principal, correlationId, ifMatch };
-        const { zgate, revision } = await zgates.update(params.deviceId, body, caller);
+      async handler({ params, body, editor }) {
+        const { zgate, revision } = await zgates.update(params.deviceId, body, editor);
         return { body: zgate, etag: String(revision) };
       },
     }),
     operation({
+      ...reading,
       id: 'listZigbeeGateways',
-      method: 'get',
       path: '/network/zgate',
-      tag,
       summary: 'List Zigbee gateways',
-      access: WIRING_READERS,
       query: listQuery,
       result: zgatePage,
       handler: ({ query }) => ({ body: zgates.list(query) }),
     }),
     operation({
+      ...reading,
       id: 'getZigbeeGateway',
-      method: 'get',
       path,
-      tag,
       summary: 'Read a Zigbee gateway',
-      access: WIRING_READERS,
       params,
       result: zgate,
       errors: ['NOT_FOUND'],
@@ -62,12 +57,10 @@ function resource(zgates: Zgates): Operation[] {
       },
     }),
     operation({
+      ...reading,
       id: 'getZigbeeGatewayState',
-      method: 'get',
       path: `${path}/state`,
-      tag,
       summary: 'Read what is known of a Zigbee gateway beyond its resource',
-      access: WIRING_READERS,
       params,
       result: zgateState,
       errors: ['NOT_FOUND'],

@@ -45,9 +45,7 @@ function tokenOperations(auth: Issuing): Operation[] {
       answersSecret: true,
       body: tokenBody,
       result: createdToken,
-      handler: async ({ body, principal, correlationId }) => ({
-        body: await auth.create(body, { principal, correlationId }),
-      }),
+      handler: async ({ body, caller }) => ({ body: await auth.create(body, caller) }),
     }),
     operation({
       id: 'listTokens',
@@ -74,9 +72,7 @@ function tokenOperations(auth: Issuing): Operation[] {
       body: renewalBody,
       result: renewedToken,
       errors: ['NOT_FOUND', 'IN_USE'],
-      handler: async ({ params, body, principal, correlationId }) => ({
-        body: await auth.renew(params.tokenId, body, { principal, correlationId }),
-      }),
+      handler: async ({ params, body, caller }) => ({ body: await auth.renew(params.tokenId, body, caller) }),
     }),
     operation({
       id: 'revokeToken',
@@ -91,8 +87,8 @@ function tokenOperations(auth: Issuing): Operation[] {
       query: revocationQuery,
       result: token,
       errors: ['NOT_FOUND', 'CONFIRMATION_NEEDED'],
-      handler: async ({ params, query, principal, correlationId }) => ({
-        body: await auth.revoke(params.tokenId, { principal, correlationId }, query.confirm === 'true'),
+      handler: async ({ params, query, caller }) => ({
+        body: await auth.revoke(params.tokenId, caller, query.confirm === 'true'),
       }),
     }),
   ];
@@ -111,9 +107,7 @@ function loginCodeOperation(auth: Issuing): Operation {
     answersSecret: true,
     body: loginCodeBody,
     result: loginCode,
-    handler: async ({ body, principal, correlationId }) => ({
-      body: await auth.createCode(body, { principal, correlationId }),
-    }),
+    handler: async ({ body, caller }) => ({ body: await auth.createCode(body, caller) }),
   });
 }
 
@@ -131,7 +125,7 @@ function sessionOperations(auth: SigningIn): Operation[] {
       body: signInBody,
       result: session,
       errors: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED', 'STORAGE_UNAVAILABLE'],
-      async handler({ body, address, correlationId }) {
+      async handler({ body, address, caller: { correlationId } }) {
         const { session, setCookie } = await auth.signIn(body.code, { address, correlationId });
         return { body: session, setCookie };
       },
@@ -154,9 +148,9 @@ function sessionOperations(auth: SigningIn): Operation[] {
       summary: 'End the session of the console',
       access: ROLES,
       result: signedOut,
-      handler: async ({ principal, correlationId }) => ({
+      handler: async ({ caller }) => ({
         body: {},
-        setCookie: await auth.signOut({ principal, correlationId }),
+        setCookie: await auth.signOut(caller),
       }),
     }),
   ];

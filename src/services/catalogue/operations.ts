@@ -86,8 +86,8 @@ function groupChanges(catalogue: Catalogue, path: string): Operation[] {
       body: groupBody,
       result: group,
       errors: ['ID_MISMATCH'],
-      handler: async ({ params, body, principal, correlationId }) => ({
-        body: await catalogue.putGroup(params.groupId, body, { principal, correlationId }),
+      handler: async ({ params, body, caller }) => ({
+        body: await catalogue.putGroup(params.groupId, body, caller),
       }),
     }),
     operation({
@@ -98,9 +98,7 @@ function groupChanges(catalogue: Catalogue, path: string): Operation[] {
       params,
       result: group,
       errors: ['NOT_FOUND', 'IN_USE'],
-      handler: async ({ params, principal, correlationId }) => ({
-        body: await catalogue.removeGroup(params.groupId, { principal, correlationId }),
-      }),
+      handler: async ({ params, caller }) => ({ body: await catalogue.removeGroup(params.groupId, caller) }),
     }),
   ];
 }
@@ -119,12 +117,8 @@ function scheduleChanges(catalogue: Catalogue, path: string): Operation[] {
       body: scheduleBody,
       result: schedule,
       errors: PUT_ERRORS,
-      async handler({ params, body, principal, correlationId, ifMatch }) {
-        const after = await catalogue.putSchedule(params.scheduleId, body, {
-          principal,
-          correlationId,
-          ifMatch,
-        });
+      async handler({ params, body, editor }) {
+        const after = await catalogue.putSchedule(params.scheduleId, body, editor);
         return { body: after, etag: String(after.version) };
       },
     }),
@@ -136,8 +130,8 @@ function scheduleChanges(catalogue: Catalogue, path: string): Operation[] {
       params,
       result: schedule,
       errors: RETIRE_ERRORS,
-      handler: async ({ params, principal, correlationId, ifMatch }) => ({
-        body: await catalogue.removeSchedule(params.scheduleId, { principal, correlationId, ifMatch }),
+      handler: async ({ params, editor }) => ({
+        body: await catalogue.removeSchedule(params.scheduleId, editor),
       }),
     }),
   ];
@@ -157,12 +151,8 @@ function templateChanges(catalogue: Catalogue, path: string): Operation[] {
       body: templateBody,
       result: template,
       errors: PUT_ERRORS,
-      async handler({ params, body, principal, correlationId, ifMatch }) {
-        const after = await catalogue.putTemplate(params.templateId, body, {
-          principal,
-          correlationId,
-          ifMatch,
-        });
+      async handler({ params, body, editor }) {
+        const after = await catalogue.putTemplate(params.templateId, body, editor);
         return { body: after, etag: String(after.version) };
       },
     }),
@@ -174,8 +164,8 @@ function templateChanges(catalogue: Catalogue, path: string): Operation[] {
       params,
       result: template,
       errors: RETIRE_ERRORS,
-      handler: async ({ params, principal, correlationId, ifMatch }) => ({
-        body: await catalogue.removeTemplate(params.templateId, { principal, correlationId, ifMatch }),
+      handler: async ({ params, editor }) => ({
+        body: await catalogue.removeTemplate(params.templateId, editor),
       }),
     }),
   ];

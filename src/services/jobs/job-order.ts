@@ -64,8 +64,3 @@ export type FailQueuedJob = (
   object: string,
   error: GatehouseError | DriverError,
 ) => Promise<void>;
-
-/** Where a job that was started can be followed (GET /jobs/{id}). */
-export function jobPath(started: unknown): string {
-  return `/jobs/${(started as { id: string }).id}`;
-}

@@ -48,9 +48,7 @@ export function jobOperations(jobs: Jobs): Operation[] {
       params,
       result: job,
       errors: ['NOT_FOUND'],
-      handler: async ({ params, principal, correlationId }) => ({
-        body: await jobs.cancel(params.id, { principal, correlationId }),
-      }),
+      handler: async ({ params, caller }) => ({ body: await jobs.cancel(params.id, caller) }),
     }),
   ];
 }

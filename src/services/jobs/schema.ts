@@ -43,6 +43,13 @@ export const job = z
   .openapi('Job');
 export type Job = z.infer<typeof job>;
 
+/** Of an operation that starts one: the job, and where it can be followed (GET /jobs/{id}). */
+export const startsJob = {
+  status: 202,
+  result: job as z.ZodType,
+  location: (started: unknown) => `/jobs/${(started as Job).id}`,
+} as const;
+
 export const jobPage = pageOf(job).openapi('JobPage');
 
 export const listQuery = z.strictObject({

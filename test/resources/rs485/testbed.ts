@@ -1,5 +1,4 @@
 /** RS-485 devices on a bus the test plays, served as the interface serves them. */
-import { z } from 'zod';
 import { DriverError, type DriverErrorCode, type Plain } from '../../../drivers/contract/driver.ts';
 import { type IoPins, PINS, type Rs485Apply, type Rs485Report } from '../../../drivers/contract/settings.ts';
 import { silentLog } from '../../../src/platform/log.ts';
@@ -14,10 +13,10 @@ import type { AuditEntry } from '../../../src/services/audit/entry.ts';
 import type { LiveEvent } from '../../../src/services/events/cloud-event.ts';
 import type { JobOrder } from '../../../src/services/jobs/job-order.ts';
 import type { Jobs } from '../../../src/services/jobs/jobs.ts';
-import type { Job } from '../../../src/services/jobs/schema.ts';
 import { openMeters } from '../../../src/services/metrics/meters.ts';
 import { clientOf } from '../../client.ts';
 import { manualClock } from '../../manual-clock.ts';
+import { PLAYED_JOB } from '../../played-job.ts';
 import { temporaryDatabase } from '../../temporary.ts';
 import { lanApp } from '../../things-app.ts';
 import { runUntilTestEnds } from '../../until-test-ends.ts';
@@ -77,7 +76,7 @@ export async function openTestbed(
       random: () => 0.999_999,
     },
   );
-  const app = lanApp({ operations: rs485Operations(rs485, z.unknown()) });
+  const app = lanApp({ operations: rs485Operations(rs485) });
 
   async function add(...entries: Rs485Entry[]) {
     const plan = rs485.importPlan(entries, CALLER);
@@ -129,7 +128,7 @@ function playedJobs(jobs: JobOrder[]): Pick<Jobs, 'start'> {
   return {
     async start(order) {
       jobs.push(order);
-      return { id: 'job' } as Job;
+      return PLAYED_JOB;
     },
   };
 }

@@ -1,5 +1,4 @@
 /** Zigbee gateways whose links and locks the test plays, served as the interface serves them. */
-import { z } from 'zod';
 import type { Plain } from '../../../drivers/contract/driver.ts';
 import type { GatewayReport } from '../../../drivers/contract/settings.ts';
 import { silentLog } from '../../../src/platform/log.ts';
@@ -12,9 +11,9 @@ import type { AuditEntry } from '../../../src/services/audit/entry.ts';
 import type { LiveEvent } from '../../../src/services/events/cloud-event.ts';
 import type { JobOrder, Progress } from '../../../src/services/jobs/job-order.ts';
 import type { Jobs } from '../../../src/services/jobs/jobs.ts';
-import type { Job } from '../../../src/services/jobs/schema.ts';
 import { clientOf } from '../../client.ts';
 import { manualClock } from '../../manual-clock.ts';
+import { PLAYED_JOB } from '../../played-job.ts';
 import { temporaryDatabase } from '../../temporary.ts';
 import { authenticate, lanApp } from '../../things-app.ts';
 import { runUntilTestEnds } from '../../until-test-ends.ts';
@@ -144,7 +143,7 @@ function playedJobs(jobs: StartedJob[]): Pick<Jobs, 'start'> {
         () => {},
       );
       job.ended.catch(() => undefined);
-      return { id: 'job' } as Job;
+      return PLAYED_JOB;
     },
   };
 }
@@ -156,5 +155,5 @@ function served(zgates: Zgates) {
     rate: () => ({ perSecond: 1_000, burst: 1_000 }),
     authenticate: (offered: Parameters<typeof authenticate>[0]) => ({ ...authenticate(offered), id: CALLER }),
   } as const;
-  return lanApp({ operations: zgateOperations(zgates, z.unknown()), surface });
+  return lanApp({ operations: zgateOperations(zgates), surface });
 }
