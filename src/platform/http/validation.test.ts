@@ -96,7 +96,11 @@ describe('validation', () => {
   it('gives the handler decoded parameters, defaults and headers', async () => {
     await send('GET', '/thing/a%2Fb%20%C3%A4', { as: 'front-desk', headers: { 'If-Match': '"3"' } });
     await send('GET', '/thing/all', { as: 'front-desk' });
-    expect(things.calls[0]).toMatchObject({ params: { thingId: 'a/b ä' }, ifMatch: '"3"', body: undefined });
+    expect(things.calls[0]).toMatchObject({
+      params: { thingId: 'a/b ä' },
+      editor: { ifMatch: '"3"' },
+      body: undefined,
+    });
     expect(things.calls[1]).toMatchObject({ query: { limit: 50 } });
   });
 });
