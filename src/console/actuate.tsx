@@ -1,8 +1,8 @@
 /** A button that moves something: asks, orders it once for each answer, and says what is known of its outcome. */
 import { useSignal } from '@preact/signals';
-import { call, Refused } from './api.ts';
+import { call, isUnanswered } from './api.ts';
 import { Ask } from './ask.tsx';
-import { errorOf } from './words.ts';
+import { wordsOf } from './use-read.ts';
 
 /** What became of it, for a person. */
 export interface Outcome {
@@ -52,8 +52,7 @@ export function Actuate<Result>({
       const key = method === 'POST' ? { key: crypto.randomUUID() } : {};
       outcome.value = outcomeOf(await call<Result>(method, path, { body, ...key }));
     } catch (error) {
-      const isUnknown = !(error instanceof Refused) || error.status === 0;
-      outcome.value = { severity: 'bad', text: isUnknown ? noAnswer : errorOf(error) };
+      outcome.value = { severity: 'bad', text: isUnanswered(error) ? noAnswer : wordsOf(error) };
     }
     busy.value = false;
     ended();

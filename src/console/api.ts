@@ -32,6 +32,9 @@ export class Refused extends Error {
   }
 }
 
+/** It is not known whether it was carried out. */
+export const isUnanswered = (error: unknown) => !(error instanceof Refused) || error.status === 0;
+
 interface CallOptions {
   body?: unknown;
   key?: string;

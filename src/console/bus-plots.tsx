@@ -36,7 +36,7 @@ export function BusPlots({ samples }: { samples: readonly BusSample[] }) {
       />
       <Plot
         name={t('errorsInWindow', { minutes: Math.ceil(windowMs / MINUTE_MS) })}
-        now={sums.join(' · ') || t('noErrors')}
+        now={sums.join(' · ') || t('noneChosen')}
         points={samples.map((sample) => ({ at: sample.at, value: errorsOf(sample) }))}
         windowMs={windowMs}
         least={ERRORS_LEAST}

@@ -71,7 +71,7 @@ function StandOpen({ door, state, ended }: DoorActionsProps) {
         <Actuate
           label={t('standEnd')}
           question={t('standEndAsk', { door: name })}
-          yes={t('standEndYes')}
+          yes={t('lockYes')}
           method="DELETE"
           path={path}
           noAnswer={t('noAnswerLock')}

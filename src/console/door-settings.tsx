@@ -31,7 +31,7 @@ const READ_MS = 300_000;
 interface DoorSettingsProps {
   door: Door;
   etag: string | undefined;
-  saved(): void;
+  saved(): Promise<void>;
 }
 
 export function DoorSettings({ door, etag, saved }: DoorSettingsProps) {

@@ -23,7 +23,8 @@ export interface EditFormProps<Value, Field extends keyof Value & string> {
   etag: string | undefined;
   /** What a person calls each. */
   fields: Readonly<Record<Field, string>>;
-  saved(): void;
+  /** Resolves when `value` is as it is stored now. */
+  saved(): Promise<void>;
   children(shown: Value, change: (fields: Partial<Pick<Value, Field>>) => void): ComponentChildren;
 }
 
@@ -41,21 +42,27 @@ export function EditForm<Value extends object, Field extends keyof Value & strin
   const edit = useSignal<Partial<Pick<Value, Field>>>({});
   const message = useSignal('');
   const conflict = useSignal<Stored<Value> | undefined>(undefined);
+  const busy = useSignal(false);
   const change = (changed: Partial<Pick<Value, Field>>) => {
     base.value ??= { value, etag };
     edit.value = { ...edit.value, ...changed };
     message.value = '';
   };
-  const forget = () => {
-    base.value = conflict.value = undefined;
-    edit.value = {};
+  /** What was edited so far is shown until what is stored is; what was typed meanwhile stays. */
+  const forget = async (edited: typeof edit.value) => {
+    conflict.value = undefined;
+    await saved();
+    base.value = undefined;
+    if (edit.value === edited) edit.value = {};
   };
   const save = async (version: string | undefined) => {
+    if (busy.value) return;
+    busy.value = true;
+    const sent = edit.value;
     try {
-      await call('PUT', path, { body: edit.value, ifMatch: version });
-      forget();
+      await call('PUT', path, { body: sent, ifMatch: version });
+      await forget(sent);
       message.value = t('saved');
-      saved();
     } catch (error) {
       message.value = '';
       if (!(error instanceof Refused) || error.status !== 412) message.value = wordsOf(error, fields);
@@ -69,14 +76,11 @@ export function EditForm<Value extends object, Field extends keyof Value & strin
           },
         );
     }
+    busy.value = false;
   };
   const submit = (event: Event) => {
     event.preventDefault();
     void save(base.value?.etag ?? etag);
-  };
-  const takeTheirs = () => {
-    forget();
-    saved();
   };
   const theirs = conflict.value;
   return (
@@ -98,7 +102,7 @@ export function EditForm<Value extends object, Field extends keyof Value & strin
               <button type="button" onClick={() => save(theirs.etag)}>
                 {t('saveMine')}
               </button>
-              <button type="button" onClick={takeTheirs}>
+              <button type="button" onClick={() => forget(edit.value)}>
                 {t('takeTheirs')}
               </button>
             </span>

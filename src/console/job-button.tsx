@@ -6,7 +6,7 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { Job } from '../services/jobs/schema.ts';
-import { call, Refused } from './api.ts';
+import { call, isUnanswered, Refused } from './api.ts';
 import { Ask } from './ask.tsx';
 import { wordsOf } from './use-read.ts';
 import { errorOf, t } from './words.ts';
@@ -14,6 +14,8 @@ import { errorOf, t } from './words.ts';
 export type { Job };
 
 const LOOK_MS = 1_000;
+
+const isOpen = ({ status }: Job) => status === 'queued' || status === 'running';
 
 export interface JobButtonProps {
   label: string;
@@ -51,25 +53,23 @@ export function JobButton({
   const job = useSignal<Job | undefined>(undefined);
   const fault = useSignal('');
   const isUnconfirmed = useSignal(false);
-  const { status } = job.value ?? {};
-  const isRunning = status === 'running' || status === 'queued';
+  const isRunning = job.value && isOpen(job.value);
   const kept = `gatehouse.job ${path} ${of}`;
   const isShown = useRef(true);
   const follow = async (ordered: Job) => {
     sessionStorage.setItem(kept, ordered.id);
     let now = ordered;
     job.value = now;
-    while (now.status === 'queued' || now.status === 'running') {
+    while (isOpen(now)) {
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
       if (!isShown.current) return;
       try {
         now = await call<Job>('GET', `/jobs/${now.id}`);
+        job.value = now;
       } catch (error) {
         // The gateway may be away for a moment, and the job goes on.
-        if (error instanceof Refused) throw error;
-        continue;
+        if (!isUnanswered(error)) throw error;
       }
-      job.value = now;
     }
     sessionStorage.removeItem(kept);
     ended(now);

@@ -50,7 +50,7 @@ it('reads at once at the first event, and once for those that follow it', async 
 
 it('reads again what changed while it was reading, which the answer may not have', async () => {
   rereading.changed();
-  rereading.now();
+  void rereading.now();
   await vi.advanceTimersByTimeAsync(1_000);
   expect(begun).toBe(1);
   await answered();
@@ -58,8 +58,21 @@ it('reads again what changed while it was reading, which the answer may not have
   expect(begun).toBe(2);
 });
 
-it('stops', async () => {
+it('says when what changed before was read, not when a reading ends that had begun', async () => {
+  const read = vi.fn();
+  void rereading.now().then(read);
+  await answered();
+  await vi.advanceTimersByTimeAsync(250);
+  expect(begun).toBe(2);
+  expect(read).not.toHaveBeenCalled();
+  await answered();
+  expect(read).toHaveBeenCalled();
+});
+
+it('stops, and has nobody wait for what is not read any more', async () => {
+  const before = rereading.now();
   rereading.stop();
+  await Promise.all([before, rereading.now()]);
   await answered();
   await vi.advanceTimersByTimeAsync(EVERY_MS);
   expect(begun).toBe(1);

@@ -6,7 +6,8 @@ const SETTLE_MS = 250;
 export interface Rereading {
   /** The first event has it read at once, those that follow it together. */
   changed(): void;
-  now(): void;
+  /** Resolves when a reading that began after this call has ended, or none will begin. */
+  now(): Promise<void>;
   stop(): void;
 }
 
@@ -17,6 +18,8 @@ export function openRereading(read: () => Promise<void>, everyMs: number): Rerea
   let isReading = false;
   let isDue = false;
   let begunAt = Number.NEGATIVE_INFINITY;
+  /** The end of the first reading that is not begun yet. */
+  let next = Promise.withResolvers<void>();
   const plan = (milliseconds: number) => {
     clearTimeout(timer);
     timer = setTimeout(look, milliseconds);
@@ -25,8 +28,11 @@ export function openRereading(read: () => Promise<void>, everyMs: number): Rerea
     isReading = true;
     isDue = false;
     begunAt = performance.now();
+    const { resolve } = next;
+    next = Promise.withResolvers();
     await read();
     isReading = false;
+    resolve();
     // What happened meanwhile may not be in the answer.
     if (isOpen) plan(isDue ? SETTLE_MS : everyMs);
   };
@@ -39,10 +45,14 @@ export function openRereading(read: () => Promise<void>, everyMs: number): Rerea
     changed() {
       if (!isDue) soon(Math.max(0, begunAt + SETTLE_MS - performance.now()));
     },
-    now: () => soon(0),
+    now() {
+      if (isOpen) soon(0);
+      return next.promise;
+    },
     stop() {
       isOpen = false;
       clearTimeout(timer);
+      next.resolve();
     },
   };
 }

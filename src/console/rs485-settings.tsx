@@ -50,7 +50,7 @@ async function readDoors(): Promise<{ id: string; name: string }[]> {
 interface Rs485SettingsProps {
   device: Rs485Device;
   etag: string | undefined;
-  saved(): void;
+  saved(): Promise<void>;
 }
 
 export function Rs485Settings({ device, etag, saved }: Rs485SettingsProps) {

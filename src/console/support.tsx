@@ -24,7 +24,7 @@ export function Support() {
     } catch (error) {
       message.value = wordsOf(error);
     }
-    again();
+    await again();
   };
   const save = async () => {
     const bundle = await call<SupportBundle>('GET', '/support-bundle');

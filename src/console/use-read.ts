@@ -11,8 +11,8 @@ export interface Reading<Value> {
   value: Value | undefined;
   /** Why the last reading failed, in words for a person; "" when it did not. */
   fault: string;
-  /** Reads now. */
-  again(): void;
+  /** Reads now. Resolves when what is shown was read after this call, or could not be read. */
+  again(): Promise<void>;
 }
 
 /** `key` names what is read: with another one, all begins again. */
@@ -22,7 +22,7 @@ export function useRead<Value>(
 ): Reading<Value> {
   const value = useSignal<Value | undefined>(undefined);
   const fault = useSignal('');
-  const again = useRef(() => {});
+  const again = useRef(() => Promise.resolve());
   useEffect(() => {
     if (epoch.value === 0) return;
     let isOpen = true;

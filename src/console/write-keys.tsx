@@ -5,7 +5,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { WriteRequestStatus } from '../resources/writes/schema.ts';
-import { call, Refused } from './api.ts';
+import { call, isUnanswered } from './api.ts';
 import { useRead, wordsOf } from './use-read.ts';
 import { t } from './words.ts';
 
@@ -80,7 +80,7 @@ export function WriteKeys({ encoderId, underWay, ended }: WriteKeysProps) {
       requestId.value = newId();
       ended();
     } catch (error) {
-      fault.value = error instanceof Refused && error.status === 0 ? t('writeAgain') : wordsOf(error);
+      fault.value = isUnanswered(error) ? t('writeAgain') : wordsOf(error);
     }
     busy.value = false;
   };
@@ -162,7 +162,7 @@ function Follow({ path, id }: { path: string; id: string }) {
     } catch (error) {
       cancelFault.value = wordsOf(error);
     }
-    again();
+    await again();
   };
   return (
     <div class={`card ${check ? 'bad' : isOpen ? '' : isGood ? 'good' : 'bad'}`}>

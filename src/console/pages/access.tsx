@@ -30,7 +30,7 @@ export function Access() {
     } catch (error) {
       refusal.value = wordsOf(error);
     }
-    reading.again();
+    await reading.again();
   };
   const fault = refusal.value || reading.fault;
   return (

@@ -90,7 +90,7 @@ function Part<Item extends { id: string; name?: string }>({
   );
 }
 
-function GroupForm({ group, ended }: { group: Group; ended(): void }) {
+function GroupForm({ group, ended }: { group: Group; ended(): Promise<void> }) {
   if (!mayDo('front-desk-admin')) return <p class="soft">{group.id}</p>;
   return (
     <EditForm
@@ -107,7 +107,7 @@ function GroupForm({ group, ended }: { group: Group; ended(): void }) {
   );
 }
 
-function ScheduleForm({ schedule, ended }: { schedule: Schedule; ended(): void }) {
+function ScheduleForm({ schedule, ended }: { schedule: Schedule; ended(): Promise<void> }) {
   if (!mayDo('front-desk-admin')) return <ScheduleGrid intervals={schedule.intervals} />;
   return (
     <EditForm
@@ -130,7 +130,7 @@ const YES_NO = [
   { id: 'false', name: 'no' },
 ] as const;
 
-function TemplateForm({ template, ended }: { template: Template; ended(): void }) {
+function TemplateForm({ template, ended }: { template: Template; ended(): Promise<void> }) {
   const choices = YES_NO.map(({ id, name }) => ({ id, name: t(name) }));
   const flag = (value: boolean | null) => (value === null ? null : String(value));
   const flagOf = (text: string | null) => (text === null ? null : text === 'true');

@@ -52,10 +52,9 @@ export function Door({ id }: { id: string }) {
   const path = `${DOORS}/${encodeURIComponent(id)}`;
   const isMine = ({ source }: LiveEvent) => source === `doors/${id}`;
   const read = async (): Promise<Known> => {
-    const [{ value: door, etag }, state] = await Promise.all([
-      exchange<DoorFields>('GET', path),
-      call<DoorState>('GET', `${path}/state`),
-    ]);
+    // One after the other: whether the settings are in force is said of none that are newer.
+    const { value: door, etag } = await exchange<DoorFields>('GET', path);
+    const state = await call<DoorState>('GET', `${path}/state`);
     if (state.configuration.inForce) return { door, state, etag, waiting: [], options: undefined };
     const [waiting, options] = await Promise.all([
       readWaiting(path),
@@ -69,7 +68,7 @@ export function Door({ id }: { id: string }) {
     <>
       <p>
         <a class="back" href="#/doors">
-          ← {t('back')}
+          ← {t('all')}
         </a>
       </p>
       {fault && <p role="alert">{fault}</p>}
@@ -91,7 +90,7 @@ async function readWaiting(path: string): Promise<string[]> {
   return [...new Set(open.flatMap(({ fields }) => fields))];
 }
 
-function Shown({ door, state, etag, waiting, options, ended }: Known & { ended: () => void }) {
+function Shown({ door, state, etag, waiting, options, ended }: Known & { ended(): Promise<void> }) {
   const { offline, connection, standingOpen } = state;
   const presence = connection?.status ?? (state.relay ? (offline ? 'disconnected' : 'connected') : null);
   return (

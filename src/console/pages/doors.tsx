@@ -32,8 +32,8 @@ const SPARE_ROWS = 6;
 const NAMES_READ_MS = 300_000;
 const FILTERS: Record<Filter, keyof Words> = {
   all: 'all',
-  offline: 'onlyOffline',
-  battery: 'onlyBattery',
+  offline: 'disconnected',
+  battery: 'batteryLow',
   pending: 'onlyPending',
   notApplied: 'onlyNotApplied',
 };

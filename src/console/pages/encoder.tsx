@@ -76,7 +76,7 @@ function Requests({ items, queue }: { items: WriteRequestPage['items']; queue: n
     <section>
       <h2>{t('requests')}</h2>
       <p>{t('queue', { count: queue })}</p>
-      {items.length === 0 && <p class="soft">{t('noRequests')}</p>}
+      {items.length === 0 && <p class="soft">{t('noneYet')}</p>}
       <ul class="cards">
         {items.map((request) => (
           <li key={request.requestId} class="card">

@@ -27,11 +27,9 @@ interface Known {
 export function Rs485Device({ id }: { id: string }) {
   const path = `/network/rs485/${encodeURIComponent(id)}`;
   const read = async (): Promise<Known> => {
-    const [{ value: device, etag }, state] = await Promise.all([
-      exchange<Device>('GET', path),
-      call<State>('GET', `${path}/state`),
-    ]);
-    return { device, state, etag };
+    // One after the other: whether the settings are in force is said of none that are newer.
+    const { value: device, etag } = await exchange<Device>('GET', path);
+    return { device, etag, state: await call<State>('GET', `${path}/state`) };
   };
   const { value, fault, again } = useRead(read, {
     key: id,
@@ -51,7 +49,7 @@ export function Rs485Device({ id }: { id: string }) {
   );
 }
 
-function Shown({ device, state, etag, ended }: Known & { ended: () => void }) {
+function Shown({ device, state, etag, ended }: Known & { ended(): Promise<void> }) {
   const name = device.name ?? device.hwId;
   const { failure, inForce, relayFault, unsupported } = state;
   const isConnected = device.connectionState.connected;
@@ -112,7 +110,7 @@ function Heard({ device, state: { bus, address, profile, wire, reportAge } }: Om
           {wire?.turnaroundMs == null ? '–' : `${Math.round(wire.turnaroundMs)} ms`}
         </Fact>
         <Fact name={t('errors')}>
-          {failed.map(([kind, count]) => `${counterOf(kind)} ${count}`).join(' · ') || t('noErrors')}
+          {failed.map(([kind, count]) => `${counterOf(kind)} ${count}`).join(' · ') || t('noneChosen')}
         </Fact>
         <Fact name={t('software')}>
           {device.apps.map(({ name, version }) => `${name} ${version}`).join(', ') || '–'}
@@ -176,7 +174,7 @@ interface ChangesProps {
   device: Device;
   bus: string;
   name: string;
-  ended(): void;
+  ended(): Promise<void>;
 }
 
 /** Another device in its place, or none. */
@@ -198,7 +196,7 @@ function Changes({ device, bus, name, ended }: ChangesProps) {
         deviceId !== device.deviceId && called === null && connectionState.connected,
     )
     .toSorted((one, other) => other.connectionState.changedOn.localeCompare(one.connectionState.changedOn));
-  const run = (work: Promise<unknown>, then: () => void) => {
+  const run = (work: Promise<unknown>, then: () => void | Promise<void>) => {
     fault.value = said.value = '';
     isUnconfirmed.value = false;
     return work.then(then, (error) => {
@@ -207,11 +205,11 @@ function Changes({ device, bus, name, ended }: ChangesProps) {
     });
   };
   const replace = (confirm = false) =>
-    run(call('POST', `${path}/replace`, { body: { hwId: hwId.value, confirm } }), () => {
+    run(call('POST', `${path}/replace`, { body: { hwId: hwId.value, confirm } }), async () => {
+      // The page has shown the state of the former one until then.
+      await Promise.all([others.again(), ended()]);
       said.value = t('replaced', { hwId: hwId.value, name });
       hwId.value = '';
-      others.again();
-      ended();
     });
   const retire = () =>
     run(call('DELETE', path), () => {
