@@ -271,7 +271,7 @@ describe('a pulse', () => {
     const first = bed.post(`/${A}/pulse`);
     await expect.poll(() => pulses(bed).length).toBe(1);
     const second = await bed.post(`/${A}/pulse`);
-    expect([second.status, second.body.error]).toEqual([422, 'QUEUE_FULL']);
+    expect([second.status, second.body.error]).toEqual([409, 'IN_PROGRESS']);
     answered.resolve({ relay: 2, milliseconds: 1_300, timedBy: 'gateway' });
     expect((await first).body).toMatchObject({ outcome: 'confirmed', timedBy: 'gateway' });
     expect(pulses(bed)).toHaveLength(1);

@@ -61,7 +61,6 @@ export interface Pulses {
 
 export function openPulses(options: PulseOptions): Pulses {
   const { table, actuations, clock } = options;
-  const firing = new Set<string>();
   const handedOver = openHandedOver();
   const send = ({ row, pulse }: Aim, timeoutMs: number, withdrawn: AbortSignal) =>
     handedOver.fire(row.device_id, withdrawn, (signal) => handOver(options, row, pulse, timeoutMs, signal));
@@ -102,14 +101,7 @@ export function openPulses(options: PulseOptions): Pulses {
     },
     async pulse(deviceId, caller) {
       const aimed = aim(options, deviceId);
-      if (firing.has(deviceId))
-        throw new GatehouseError('QUEUE_FULL', 'A pulse of this device is on its way: wait for its outcome.');
-      firing.add(deviceId);
-      try {
-        return await fire(aimed, caller);
-      } finally {
-        firing.delete(deviceId);
-      }
+      return actuations.exclusive(`rs485/${deviceId}`, () => fire(aimed, caller));
     },
     assertRelayProven(deviceId) {
       const row = existing(table, deviceId);
