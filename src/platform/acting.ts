@@ -11,8 +11,6 @@ export interface Acting {
   until(): number;
   /** Hosts begin to close their links then. */
   hostsUntil(): number;
-  /** Of a command that is due by `deadline` otherwise. */
-  deadline(kind: string, deadline: number): number;
   /** Resolves when links may be held; rejects with the signal's reason. */
   begun(signal: AbortSignal): Promise<void>;
   /** Resolves when they may not be held any more, or when the signal fires. */
@@ -26,33 +24,9 @@ type Run = (signal: AbortSignal) => Promise<unknown>;
 /** Between two looks: in a cluster alone. */
 const LOOK_EVERY_MS = 250;
 
-/**
- * What takes longer than a lease lasts, and neither closes a relay nor opens a lock: the end of its host ends it. Everything
- * else is not sent any more once the time is over.
- */
-const LONG_WORK = new Set([
-  'applyChannels',
-  'moveChannel',
-  'networkMap',
-  'updateLock',
-  'readUsers',
-  'readHolidays',
-  'applyUser',
-  'applyLockSettings',
-  'applyConfiguration',
-  'applySettings',
-  'readdress',
-  'sendFile',
-  'pair',
-  'probe',
-  'trace',
-  'watch',
-]);
-
 export const ALWAYS_ACTING: Acting = {
   until: () => Number.POSITIVE_INFINITY,
   hostsUntil: () => Number.POSITIVE_INFINITY,
-  deadline: (_, deadline) => deadline,
   begun: async () => undefined,
   over: (signal) =>
     new Promise((resolve) => {
@@ -69,7 +43,6 @@ export function actingUntil(until: () => number, closingMs: number, clock: Clock
   return {
     until,
     hostsUntil,
-    deadline: (kind, deadline) => (LONG_WORK.has(kind) ? deadline : Math.min(deadline, until())),
     async begun(signal) {
       while (clock.monotonic() >= hostsUntil()) await clock.sleep(LOOK_EVERY_MS, signal);
     },

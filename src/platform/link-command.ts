@@ -6,6 +6,8 @@ export interface LinkCommand {
   data: Plain;
   /** Milliseconds from now; past it nothing may be sent to the device. */
   timeoutMs: number;
+  /** It neither closes a relay nor opens a lock, and may take longer than a lease lasts: the end of its host ends it. Absent: it may. */
+  movesNothing?: boolean;
   /**
    * What no device notices is done at once. Nothing of it reaches a device before this resolves, in no more than the
    * timeout; when it rejects, nothing ever does. Absent: at once.

@@ -34,7 +34,7 @@ it('a command is not sent after that time, and none is taken any more, also by a
   const { conversation, heard } = daemonSide(clock, 3_000);
   const commands = () => heard.filter((message) => message.type === 'command');
   conversation.execute('a', pulse, never).catch(() => undefined);
-  conversation.execute('a', { ...pulse, kind: 'networkMap' }, never).catch(() => undefined);
+  conversation.execute('a', { ...pulse, movesNothing: true }, never).catch(() => undefined);
   await clock.advance(0);
   expect(commands().map(({ deadline }) => deadline)).toEqual([3_000, 5_000]);
   // Stopped, and awake: no timer has fired yet.

@@ -242,12 +242,13 @@ function openCommands(
   }
 
   return {
-    async execute(linkId, { kind, data, timeoutMs, released }, signal) {
+    async execute(linkId, { kind, data, timeoutMs, movesNothing, released }, signal) {
       signal.throwIfAborted();
       if (open.size >= COMMANDS_MAX) {
         throw new DriverError('BUSY', 'too many commands are open; try again in a second');
       }
-      const deadline = acting.deadline(kind, clock.monotonic() + timeoutMs);
+      const actsUntil = movesNothing ? Number.POSITIVE_INFINITY : acting.until();
+      const deadline = Math.min(clock.monotonic() + timeoutMs, actsUntil);
       if (deadline <= clock.monotonic())
         throw new DriverError('LINK_LOST', 'this gateway is not the active one of its cluster any more');
       lastId += 1;

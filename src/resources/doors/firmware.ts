@@ -113,7 +113,12 @@ export function openFirmware(context: DoorContext, locks: Locks): Firmware {
     updates.set(key, one);
     const data: UpdateLock = { hwId: mac, file: path };
     try {
-      await begun(context, lock, { kind: 'updateLock', data, timeoutMs: COMMAND_TIMEOUT_MS }, signal);
+      await begun(
+        context,
+        lock,
+        { kind: 'updateLock', data, timeoutMs: COMMAND_TIMEOUT_MS, movesNothing: true },
+        signal,
+      );
       one.movedAt = clock.monotonic();
       return await fetched(one, context, progress, signal);
     } catch (error) {

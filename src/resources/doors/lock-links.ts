@@ -119,7 +119,12 @@ export function openLockLinks(
       return linksUp.has(link) ? undefined : `link ${link} is down`;
     },
     async applyConfiguration(lock, data, timeoutMs, signal) {
-      const wanted: LinkCommand = { kind: 'applyConfiguration', data: data as Plain, timeoutMs };
+      const wanted: LinkCommand = {
+        kind: 'applyConfiguration',
+        data: data as Plain,
+        timeoutMs,
+        movesNothing: true,
+      };
       const answer = lockApplied.safeParse(await command(lock, wanted, signal));
       if (answer.data) return answer.data;
       throw new DriverError('BAD_REPLY', 'the lock did not say what it has in force');

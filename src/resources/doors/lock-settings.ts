@@ -141,7 +141,12 @@ function workOf(options: LockMemoryContext): LockMemoryWork {
       const data: LockSettingsApply = { hwId: mac, settings: toSend(wantedIn(id, kept)) };
       // Before it goes: no one can say what the lock has when the link or this process ends now.
       await database.commit(() => locks.doubtSettings(row, Object.keys(data.settings)));
-      const command = { kind: 'applyLockSettings', data: data as Plain, timeoutMs: TIMEOUT_MS };
+      const command = {
+        kind: 'applyLockSettings',
+        data: data as Plain,
+        timeoutMs: TIMEOUT_MS,
+        movesNothing: true,
+      };
       await lockLinks.command(addressOf(row), command, signal);
       await database.commit(() => {
         table.setAppliedSetting.run(kept.wanted, mac, id);

@@ -113,7 +113,12 @@ function sendBy(options: LockMemoryContext) {
     if (typeof data === 'string') return refuse(row, userId, data);
     signal.throwIfAborted();
     try {
-      const command = { kind: 'applyUser', data: data as Plain, timeoutMs: USER_TIMEOUT_MS };
+      const command = {
+        kind: 'applyUser',
+        data: data as Plain,
+        timeoutMs: USER_TIMEOUT_MS,
+        movesNothing: true,
+      };
       const answer = userApplied.safeParse(await lockLinks.command(lock, command, signal));
       if (!answer.data) throw new DriverError('BAD_REPLY', 'the gateway did not report what the lock has');
       await keep(row, { ...change, schedule }, answer.data.isShown);

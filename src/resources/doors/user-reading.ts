@@ -51,7 +51,7 @@ export function openUserReading(
   ): Promise<Answer> {
     // A lock that sleeps fetches a frame within that time.
     const timeoutMs = Math.min(frames * HELD_FRAME_MS, COMMAND_TIMEOUT_MAX_MS);
-    const command = { kind, data, timeoutMs };
+    const command = { kind, data, timeoutMs, movesNothing: true };
     for (let tries = 1; ; tries += 1) {
       try {
         const answer = schema.safeParse(await lockLinks.command(addressOf(row), command, signal));

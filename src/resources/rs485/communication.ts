@@ -166,7 +166,7 @@ async function carryOut(
     const place = { bus: bus.id, address: from };
     if (isElsewhere) keys.copy(place, wanted.address, { now: clock.now(), principalId: by });
   });
-  const command = { kind: 'readdress', data: { ...wanted }, timeoutMs: TIMEOUT_MS };
+  const command = { kind: 'readdress', data: { ...wanted }, timeoutMs: TIMEOUT_MS, movesNothing: true };
   // What fails after it is no failure of the device.
   const answer = await field.execute(bus.id, command, signal).then(readdressed.parse).catch(failed);
   return settled(options, move, answer, { by, conclude });

@@ -233,7 +233,7 @@ async function piece(
     ...(messageMax !== undefined && { messageMax }),
   } satisfies SendFile;
   try {
-    const command = { kind: 'sendFile', data, timeoutMs: PIECE_TIMEOUT_MS };
+    const command = { kind: 'sendFile', data, timeoutMs: PIECE_TIMEOUT_MS, movesNothing: true };
     return fileSent.parse(await field.execute(row.bus, command, signal));
   } catch (error) {
     signal.throwIfAborted();

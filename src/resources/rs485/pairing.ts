@@ -95,7 +95,7 @@ async function pair(
   keys.pairing(place, true);
   const data: Pair = { address, key, milliseconds: seconds * 1_000 };
   const timeoutMs = data.milliseconds + MARGIN_MS;
-  const command = { kind: 'pair', data: { ...data }, timeoutMs };
+  const command = { kind: 'pair', data: { ...data }, timeoutMs, movesNothing: true };
   buses.pairing(bus, { address, until: new Date(clock.now() + data.milliseconds).toISOString() });
   // What fails after it is no failure of the pairing.
   const { hwId } = await options.field

@@ -63,7 +63,11 @@ export function openPolledAddresses(
     try {
       // Plain, but for optional keys in its type.
       const data = { devices, ...(known && { keys: known }) } as { [key: string]: Plain };
-      await field.execute(bus, { kind: 'watch', data, timeoutMs: WATCH_TIMEOUT_MS }, signal);
+      await field.execute(
+        bus,
+        { kind: 'watch', data, timeoutMs: WATCH_TIMEOUT_MS, movesNothing: true },
+        signal,
+      );
       driver.has = list;
     } catch (error) {
       // Another driver has the link by then: link() will say so.

@@ -183,6 +183,7 @@ async function probe({ field }: ScanOptions, bus: Bus, data: Probe, signal: Abor
     kind: 'probe',
     data: data as Plain,
     timeoutMs: Math.min(timeoutMs, COMMAND_TIMEOUT_MAX_MS),
+    movesNothing: true,
   };
   const answer = probedSchema.safeParse(await field.execute(bus.id, command, signal));
   if (!answer.data) throw new DriverError('BAD_REPLY', `the driver of ${bus.id} gave no results`);

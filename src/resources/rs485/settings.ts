@@ -69,7 +69,7 @@ export function openSettings(
     if (row?.settings_version !== version) throw new DriverError('BUSY', 'newer settings are wanted');
     const settings = settingsOf(row);
     const data: Rs485Apply = { hwId: row.hw_id, settingsVersion: version, settings };
-    const command = { kind: 'applySettings', data, timeoutMs: APPLY_TIMEOUT_MS };
+    const command = { kind: 'applySettings', data, timeoutMs: APPLY_TIMEOUT_MS, movesNothing: true };
     const answer = rs485Applied.safeParse(await field.execute(row.bus, command, signal));
     if (answer.data?.reportedSettingsVersion !== version)
       throw new DriverError('BAD_REPLY', 'the device did not confirm these settings');

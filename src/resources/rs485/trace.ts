@@ -105,7 +105,7 @@ function openBatches({ field, clock }: Rs485Context, bus: string, query: TraceQu
     const data: Trace = { id, last, decrypt: query.decrypt };
     const answer = await field.execute(
       bus,
-      { kind: 'trace', data: data as Plain, timeoutMs: BATCH_MS },
+      { kind: 'trace', data: data as Plain, timeoutMs: BATCH_MS, movesNothing: true },
       NEVER,
     );
     isOpen = !last;

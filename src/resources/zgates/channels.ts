@@ -76,7 +76,7 @@ export function openChannels(
     if (first !== undefined && present !== null && !allowedChannels.includes(present))
       return move(row, first);
     const data: ChannelsApply = { allowedChannels };
-    const command = { kind: 'applyChannels', data, timeoutMs: APPLY_TIMEOUT_MS };
+    const command = { kind: 'applyChannels', data, timeoutMs: APPLY_TIMEOUT_MS, movesNothing: true };
     const answer = channelsApplied.safeParse(await context.field.execute(row.link, command, signal));
     const zigbeeChannel = answer.data?.zigbeeChannel ?? null;
     if (zigbeeChannel === null || !allowedChannels.includes(zigbeeChannel))

@@ -20,7 +20,12 @@ export function openMap(options: ZgateContext) {
       ...caller,
       async run(_, signal) {
         // A router takes some seconds.
-        const command = { kind: 'networkMap', data: {}, timeoutMs: COMMAND_TIMEOUT_MAX_MS };
+        const command = {
+          kind: 'networkMap',
+          data: {},
+          timeoutMs: COMMAND_TIMEOUT_MAX_MS,
+          movesNothing: true,
+        };
         const answer = networkMap.safeParse(await field.execute(row.link, command, signal));
         if (answer.data) return answer.data;
         throw new DriverError('BAD_REPLY', 'the gateway gave no map');

@@ -227,7 +227,7 @@ async function move(
   await database.commit(() => table.setMovedFor.run(version, deviceId));
   signal.throwIfAborted();
   const data: MoveChannel = { channel: to };
-  const command = { kind: 'moveChannel', data, timeoutMs: MOVE_TIMEOUT_MS };
+  const command = { kind: 'moveChannel', data, timeoutMs: MOVE_TIMEOUT_MS, movesNothing: true };
   const moved = await options.underWay.during(deviceId, signal, () =>
     field.execute(row.link, command, signal),
   );
