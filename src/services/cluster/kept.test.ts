@@ -18,12 +18,12 @@ it('waits for the first snapshot, and for the commits behind it', async () => {
   const mark = kept.mark();
   kept.committed();
   const second = kept.now();
-  kept.stored(1);
+  kept.stored(1, kept.mark());
   expect([await isSettled(first), await isSettled(second)]).toEqual([false, false]);
   kept.whole(mark);
   await first;
   expect(await isSettled(second)).toBe(false);
-  kept.stored(1);
+  kept.stored(1, kept.mark());
   await second;
   await kept.now();
 });
@@ -41,6 +41,17 @@ it('waits for another snapshot where commits were given up, also while one was m
   expect(await isSettled(waiting)).toBe(false);
   kept.whole(kept.mark());
   await waiting;
+});
+
+it('counts no commit twice that was on its way when what waited was given up', async () => {
+  const kept = openKept();
+  kept.committed();
+  const sent = kept.mark();
+  kept.broken();
+  kept.stored(1, sent);
+  kept.whole(kept.mark());
+  kept.committed();
+  expect(await isSettled(kept.now())).toBe(false);
 });
 
 it('says to those who wait that nothing is stored', async () => {

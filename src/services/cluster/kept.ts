@@ -13,8 +13,8 @@ export interface Mark {
 export interface Kept {
   mark(): Mark;
   committed(): void;
-  /** So many more have been sent, in order. */
-  stored(count: number): void;
+  /** So many more are stored, in order, that were sent at the mark. */
+  stored(count: number, sent: Mark): void;
   /** What waited was given up. */
   broken(): void;
   /** A snapshot has what there was at the mark, and the stream those behind it. */
@@ -42,7 +42,9 @@ export function openKept(): Kept {
     committed() {
       commits += 1;
     },
-    stored(count) {
+    stored(count, sent) {
+      // Counted already with what was given up.
+      if (sent.breaks !== breaks) return;
       stored += count;
       look();
     },

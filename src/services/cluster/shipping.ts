@@ -99,9 +99,10 @@ export function openShipping(options: ShippingOptions): Shipping {
       number += 1;
       const sealed = vault.seal(encodePages(commits), frameContext(epoch, number));
       const payload = encodeMessage(epoch, number, sealed);
+      const sent = kept.mark();
       sequence = await jetStream.publish({ subject, payload }, { stream: sequence });
       shipped = number;
-      kept.stored(count);
+      kept.stored(count, sent);
       shippedBytes += payload.length;
       if (shippedBytes > SHIPPED_BYTES_MAX) needsSnapshot = true;
     }
