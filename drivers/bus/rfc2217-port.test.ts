@@ -67,7 +67,6 @@ it.runIf(hasSer2net)(
     const child = spawn(SER2NET, ['-n', '-d', '-c', file], { stdio: 'ignore' });
     onTestFinished(() => ended(child));
     const { port, received, lost } = await vi.waitFor(() => open(`rfc2217://127.0.0.1:${number}`), {
-      timeout: 10_000,
       interval: 100,
     });
     const all = Array.from({ length: 256 }, (_, byte) => byte);

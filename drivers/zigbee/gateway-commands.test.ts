@@ -230,9 +230,7 @@ describe('a gateway', () => {
       )
       .toBe(true);
     await expect
-      .poll(async () => networkMap.parse(await gateway.execute('networkMap', {})).nodes.length, {
-        timeout: 15_000,
-      })
+      .poll(async () => networkMap.parse(await gateway.execute('networkMap', {})).nodes.length)
       .toBeGreaterThanOrEqual(4);
     const map = networkMap.parse(await gateway.execute('networkMap', {}));
     expect(map.nodes).toContainEqual({ hwId: '00124b0014d9a001', type: 'coordinator' });

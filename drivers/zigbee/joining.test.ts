@@ -111,4 +111,4 @@ it('says in words of its own that the coordinator did not answer to a window', a
     message: expect.stringMatching(/^the coordinator did not answer: see whether its stick/),
   });
   await site.hang(false);
-}, 30_000);
+});

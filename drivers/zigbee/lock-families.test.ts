@@ -126,7 +126,7 @@ describe('a lock as its maker ships it', () => {
     expect(report(addressOf(name)).setupFaults).toEqual([]);
   });
 
-  it.each(NAMES)('%s is unlocked and locked, and seen to be', { timeout: 30_000 }, async (name) => {
+  it.each(NAMES)('%s is unlocked and locked, and seen to be', async (name) => {
     const ieee = addressOf(name);
     const happened = history(ieee);
     expect(await unlock(ieee)).toEqual({ outcome: 'confirmed', relock: EXPECTED[name].relock });
@@ -136,7 +136,7 @@ describe('a lock as its maker ships it', () => {
     await vi.waitFor(() => expect(report(ieee).lockState?.value).toBe('locked'));
   });
 
-  it.each(NAMES)('%s has its own words for what people do at it', { timeout: 30_000 }, async (name) => {
+  it.each(NAMES)('%s has its own words for what people do at it', async (name) => {
     const ieee = addressOf(name);
     await locked(ieee);
     const happened = history(ieee);
@@ -149,7 +149,7 @@ describe('a lock as its maker ships it', () => {
     expect(JSON.stringify([gateway.events, gateway.logged, [...gateway.reports]])).not.toContain(PIN);
   });
 
-  it('has an operation once in its history that its lock reports again', { timeout: 30_000 }, async () => {
+  it('has an operation once in its history that its lock reports again', async () => {
     const ieee = addressOf('nimly');
     await locked(ieee);
     const happened = history(ieee);
@@ -166,7 +166,7 @@ describe('a lock as its maker ships it', () => {
     await vi.waitFor(() => expect(keypads()).toHaveLength(2));
   });
 
-  it('is not said to be unlocked by one whose events prove nothing', { timeout: 30_000 }, async () => {
+  it('is not said to be unlocked by one whose events prove nothing', async () => {
     const unproven = NAMES.filter((name) => !EXPECTED[name].isProof).map((name) => addressOf(name));
     await Promise.all(
       unproven.map(async (ieee) => {

@@ -240,7 +240,7 @@ it('refuses for a second what another program keeps it from, says so, and goes o
     expect(rows.get()).toEqual({ rows: 300 });
   }
   await database.commit(() => {});
-}, 20_000);
+});
 
 it('copies its committed content while it works', async () => {
   const file = await filledFile();

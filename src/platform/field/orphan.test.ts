@@ -82,7 +82,7 @@ describe('when the daemon is killed with -9', () => {
     const since = performance.now();
     const second = startDaemon(directory);
     const up = second.hostUp();
-    await vi.waitFor(() => expect(performance.now() - since).toBeGreaterThan(ORPHAN_EXIT_MS - 1_000), 10_000);
+    await vi.waitFor(() => expect(performance.now() - since).toBeGreaterThan(ORPHAN_EXIT_MS - 1_000));
     expect(isAlive(orphan)).toBe(true);
     expect(await up).not.toBe(orphan);
     expect(isAlive(orphan)).toBe(false);

@@ -220,7 +220,7 @@ export async function call(
   const settings: RequestOptions = {
     method: options.method,
     agent: options.agent ?? (isPlain ? false : agentFor(options.ca)),
-    timeout: 10_000,
+    timeout: 20_000,
     headers: {
       ...(options.token !== undefined && { authorization: `Bearer ${options.token}` }),
       ...(content !== undefined && {
@@ -245,7 +245,7 @@ export async function call(
         }
       });
     });
-    sent.on('timeout', () => sent.destroy(new Error(`${options.url} did not answer in 10 s`)));
+    sent.on('timeout', () => sent.destroy(new Error(`${options.url} did not answer in 20 s`)));
     sent.on('error', reject);
     sent.end(content);
   });

@@ -10,7 +10,6 @@ import {
   openHost,
   openHostWith,
   openStick,
-  within,
 } from './herdsman.ts';
 import { MAKE } from './make.ts';
 
@@ -35,15 +34,15 @@ it(
     expect(await gateway.join(LOCK)).toBe('closed');
     await host.permitJoin(60);
     expect(await gateway.join(LOCK)).toBe('joined');
-    await within(() => heard.map(({ name }) => name)).toContain('deviceInterview:successful');
+    await expect.poll(() => heard.map(({ name }) => name)).toContain('deviceInterview:successful');
     await gateway.set(LOCK, { announce: true });
-    await within(() => heard.map(({ name }) => name)).toContain('deviceAnnounce');
+    await expect.poll(() => heard.map(({ name }) => name)).toContain('deviceAnnounce');
     expect(await gateway.join(OTHER)).toBe('keyMismatch');
     await host.addInstallCode(`${OTHER}|${installCode}`);
     expect(await gateway.join(OTHER)).toBe('joined');
-    await within(() => host.getDeviceByIeeeAddr(`0x${OTHER}`)?.modelID).toBe('GH-Lock');
+    await expect.poll(() => host.getDeviceByIeeeAddr(`0x${OTHER}`)?.modelID).toBe('GH-Lock');
     expect(await gateway.join(unwanted)).toBe('joined');
-    await within(async () => (await gateway.state(unwanted)).isJoined).toBe(false);
+    await expect.poll(async () => (await gateway.state(unwanted)).isJoined).toBe(false);
     expect(host.getDeviceByIeeeAddr(`0x${unwanted}`)).toBe(undefined);
     await host.permitJoin(0);
     expect(await gateway.join(unwanted)).toBe('closed');
@@ -110,16 +109,16 @@ it(
     const before = deviceOf(host, LOCK).networkAddress;
     const { nwk } = await gateway.set(LOCK, { readdress: 'announced' });
     expect(nwk).not.toBe(before);
-    await within(() => deviceOf(host, LOCK).networkAddress).toBe(nwk);
+    await expect.poll(() => deviceOf(host, LOCK).networkAddress).toBe(nwk);
     await gateway.set(LOCK, { readdress: 'silently' });
     const read = endpointOf(host, LOCK).read('genBasic', ['modelId'], { disableRecovery: true });
     await expect(read).rejects.toThrow(MAKE.says.noRoute);
     await deviceOf(host, OTHER).removeFromNetwork();
-    await within(async () => (await gateway.state(OTHER)).isJoined).toBe(false);
+    await expect.poll(async () => (await gateway.state(OTHER)).isJoined).toBe(false);
     await gateway.set(LOCK, { leave: true });
-    await within(() => heard.filter(({ name }) => name === 'deviceLeave').map(({ ieee }) => ieee)).toContain(
-      LOCK,
-    );
+    await expect
+      .poll(() => heard.filter(({ name }) => name === 'deviceLeave').map(({ ieee }) => ieee))
+      .toContain(LOCK);
   },
   HOST_TIMEOUT_MS,
 );
@@ -144,7 +143,7 @@ it(
     const reachable = async () => (await gateway.stats()).locks.map(({ isReachable }) => isReachable);
     expect((await reachable()).slice(0, 2)).toEqual([true, false]);
     // One that sleeps misses its parent after a while, and finds it by itself.
-    await within(reachable).toEqual([true, false, true]);
+    await expect.poll(reachable).toEqual([true, false, true]);
     expect(await gateway.set(OTHER, { rejoin: true })).toMatchObject({ isReachable: true, channel: 20 });
   },
   HOST_TIMEOUT_MS,

@@ -11,7 +11,6 @@ import {
   openHost,
   openHostWith,
   openStick,
-  within,
 } from './herdsman.ts';
 import { MAKE } from './make.ts';
 import type { Faults, GatewayPlan } from './plan.ts';
@@ -155,7 +154,7 @@ it(
       lost += 1;
     });
     await gateway.drop();
-    await within(() => lost).toBe(1);
+    await expect.poll(() => lost).toBe(1);
     await host.stop();
     await gateway.hangUp();
     const folder = temporaryFolder();
@@ -181,7 +180,7 @@ it(
     await host.permitJoin(254);
     await Promise.all(ieees.map((ieee) => gateway.join(ieee)));
     const isDone = (ieee: string) => host.getDeviceByIeeeAddr(`0x${ieee}`)?.interviewState === 'SUCCESSFUL';
-    await within(() => ieees.filter(isDone).length).toBe(100);
+    await expect.poll(() => ieees.filter(isDone).length).toBe(100);
     const reads = await Promise.all(
       ieees.map((ieee) => endpointOf(host, ieee).read('closuresDoorLock', ['lockState'])),
     );

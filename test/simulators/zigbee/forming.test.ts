@@ -1,7 +1,7 @@
 /** A stick forms, resumes and is replaced: with zigbee-herdsman as the host. */
 import { expect, it } from 'vitest';
 import { temporaryFolder } from '../../temporary.ts';
-import { EXTENDED_PAN_ID, HOST_TIMEOUT_MS, openHost, openStick, PAN_ID, within } from './herdsman.ts';
+import { EXTENDED_PAN_ID, HOST_TIMEOUT_MS, openHost, openStick, PAN_ID } from './herdsman.ts';
 import { MAKE } from './make.ts';
 
 const LOCK = '00158d0001000001';
@@ -45,7 +45,7 @@ it(
     await host.start();
     await host.permitJoin(60);
     expect(await gateway.join(LOCK)).toBe('joined');
-    await within(() => host.getDeviceByIeeeAddr(`0x${LOCK}`)?.interviewState).toBe('SUCCESSFUL');
+    await expect.poll(() => host.getDeviceByIeeeAddr(`0x${LOCK}`)?.interviewState).toBe('SUCCESSFUL');
     await host.stop();
     await gateway.setGateway({ newStick: { ieee: '00124b0014d9ffff' } });
     expect((await gateway.state(LOCK)).isReachable).toBe(false);
@@ -70,7 +70,7 @@ it(
     await host.start();
     await host.permitJoin(60);
     expect(await gateway.join(LOCK)).toBe('joined');
-    await within(() => host.getDeviceByIeeeAddr(`0x${LOCK}`)?.interviewState).toBe('SUCCESSFUL');
+    await expect.poll(() => host.getDeviceByIeeeAddr(`0x${LOCK}`)?.interviewState).toBe('SUCCESSFUL');
     await host.stop();
     // More than a host and a stick skip when they restore.
     await gateway.setGateway({ frames: 5_000 });

@@ -10,13 +10,6 @@ import type { GatewayPlan } from './plan.ts';
 
 /** Of a test, on a machine that is busy. */
 export const HOST_TIMEOUT_MS = 90_000;
-/** For what another process does, on a machine that is busy. */
-const PATIENCE_MS = 15_000;
-
-export function within<Result>(read: () => Result) {
-  return expect.poll(read, { timeout: PATIENCE_MS });
-}
-
 const quiet = { debug() {}, info() {}, warning() {}, error() {} };
 
 /** Of the make of this run. Closed when the test ends. */
@@ -98,7 +91,7 @@ export async function openHostWith(
     // Again for each: a router that has joined since is closed.
     await host.permitJoin(254);
     if ((await gateway.join(node)) !== 'joined') throw new Error(`${node} did not join`);
-    await within(() => host.getDeviceByIeeeAddr(`0x${node}`)?.interviewState).toBe('SUCCESSFUL');
+    await expect.poll(() => host.getDeviceByIeeeAddr(`0x${node}`)?.interviewState).toBe('SUCCESSFUL');
   }
   return host;
 }

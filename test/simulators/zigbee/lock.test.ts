@@ -15,7 +15,6 @@ import {
   listen,
   openHostWith,
   openStick,
-  within,
 } from './herdsman.ts';
 import type { GatewayPlan } from './plan.ts';
 import { crc16X25 } from './stick/security.ts';
@@ -62,8 +61,8 @@ it(
     const run = (command: string, payload: object) =>
       lock.command('closuresDoorLock', command, payload, AT_ONCE);
     expect(await run('unlockWithTimeout', { timeout: 1, ...NO_PIN })).toEqual({ status: 0 });
-    await within(events).toContainEqual(expect.stringContaining('"lockState":2'));
-    await within(events).toContainEqual(expect.stringContaining('"lockState":1'));
+    await expect.poll(events).toContainEqual(expect.stringContaining('"lockState":2'));
+    await expect.poll(events).toContainEqual(expect.stringContaining('"lockState":1'));
     const { executed, received } = await gateway.state(LOCK);
     expect(executed).toMatchObject([
       { what: 'unlock', source: 'rf' },
@@ -74,14 +73,14 @@ it(
     expect(executed[0]?.startedMs).toBeGreaterThanOrEqual(command?.monotonicMs ?? Number.POSITIVE_INFINITY);
 
     await gateway.set(LOCK, { card: '04a1b2c3' });
-    await within(events).toContainEqual(
-      expect.stringMatching(/"opereventsrc":3,"opereventcode":2,"userid":8/),
-    );
+    await expect
+      .poll(events)
+      .toContainEqual(expect.stringMatching(/"opereventsrc":3,"opereventcode":2,"userid":8/));
     await gateway.set(LOCK, { pin: '9999' });
-    await within(events).toContainEqual(expect.stringMatching(/"opereventsrc":0,"opereventcode":5/));
+    await expect.poll(events).toContainEqual(expect.stringMatching(/"opereventsrc":0,"opereventcode":5/));
     await gateway.set(LOCK, { door: 'forcedOpen' });
-    await within(events).toContainEqual(expect.stringContaining('"doorState":3'));
-    await within(events).toContainEqual(expect.stringMatching(/genAlarms.*"alarmcode":6/));
+    await expect.poll(events).toContainEqual(expect.stringContaining('"doorState":3'));
+    await expect.poll(events).toContainEqual(expect.stringMatching(/genAlarms.*"alarmcode":6/));
 
     const pin = { userid: 9, userstatus: 1, usertype: 0, pincodevalue: Buffer.from('4321') };
     expect(await run('setPinCode', pin)).toEqual({ status: 0 });
@@ -110,7 +109,7 @@ it(
 
     expect(await endpoint.read('closuresDoorLock', ['operatingMode'])).toEqual({ operatingMode: 0 });
     await endpoint.write('closuresDoorLock', { operatingMode: 4 });
-    await within(async () => (await gateway.state(LOCK)).lockState).toBe(2);
+    await expect.poll(async () => (await gateway.state(LOCK)).lockState).toBe(2);
     await expect(endpoint.read('closuresDoorLock', ['doorClosedEvents', 'ledSettings'])).rejects.toThrow(
       'UNSUPPORTED',
     );

@@ -1,14 +1,6 @@
 /** The knobs of the air: what a frame takes, and how many arrive. */
 import { expect, it } from 'vitest';
-import {
-  coordinatorOf,
-  endpointOf,
-  HOST_TIMEOUT_MS,
-  listen,
-  openHostWith,
-  openStick,
-  within,
-} from './herdsman.ts';
+import { coordinatorOf, endpointOf, HOST_TIMEOUT_MS, listen, openHostWith, openStick } from './herdsman.ts';
 
 const LOCK = '00158d0001000001';
 
@@ -41,7 +33,7 @@ it(
     if (!target) throw new Error('no endpoint');
     await endpoint.bind('genPollCtrl', target);
     await gateway.set(LOCK, { checkIn: true });
-    await within(() => heard.map(({ name }) => name)).toContain('commandCheckin');
+    await expect.poll(() => heard.map(({ name }) => name)).toContain('commandCheckin');
   },
   HOST_TIMEOUT_MS,
 );

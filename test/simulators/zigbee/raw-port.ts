@@ -1,9 +1,8 @@
 /** A host that says and hears bytes, for tests of what a stick answers. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import type { SimulatedGateway } from './gateway.ts';
-import { within } from './herdsman.ts';
 import { encodeMt, readMt } from './mt/frame.ts';
 
 /** What the stick sends, as hex of subsystem and id and of the data. */
@@ -28,7 +27,7 @@ export async function openRaw(gateway: SimulatedGateway) {
     async ask(subsystem: number, id: number, data = ''): Promise<string> {
       messages.length = 0;
       socket.write(encodeMt({ type: 'SREQ', subsystem, id, data: Buffer.from(data, 'hex') }));
-      await within(() => messages.some((one) => one.startsWith('SRSP'))).toBe(true);
+      await expect.poll(() => messages.some((one) => one.startsWith('SRSP'))).toBe(true);
       return messages.find((one) => one.startsWith('SRSP')) ?? '';
     },
     say: (bytes: string) => void socket.write(Buffer.from(bytes, 'hex')),

@@ -9,7 +9,6 @@ import {
   listen,
   openHostWith,
   openStick,
-  within,
 } from './herdsman.ts';
 import { MAKE } from './make.ts';
 import type { GatewayPlan } from './plan.ts';
@@ -40,10 +39,10 @@ it(
         transactions.push(meta.zclTransactionSequenceNumber ?? -1);
     });
     await gateway.set(LOCK, { faults: { duplicates: 1 }, manual: 'unlock' });
-    await within(() => transactions.length).toBe(2);
+    await expect.poll(() => transactions.length).toBe(2);
     expect(transactions[0]).toBe(transactions[1]);
     await gateway.set(LOCK, { manual: 'lock' });
-    await within(() => transactions.length).toBe(3);
+    await expect.poll(() => transactions.length).toBe(3);
   },
   HOST_TIMEOUT_MS,
 );
@@ -59,13 +58,13 @@ it(
     await gateway.set(LOCK, { manual: 'unlock', door: 'forcedOpen' });
     await endpointOf(host, LOCK).write('closuresDoorLock', { manualOperationEventMask: 0xffff });
     await gateway.set(LOCK, { manual: 'lock', door: 'closed' });
-    await within(names).toContain('commandOperationEventNotification');
+    await expect.poll(names).toContain('commandOperationEventNotification');
     expect(names().filter((name) => name.startsWith('command'))).toEqual([
       'commandOperationEventNotification',
     ]);
     await endpointOf(host, LOCK).write('closuresDoorLock', { alarmMask: 1 << 6 });
     await gateway.set(LOCK, { door: 'forcedOpen' });
-    await within(names).toContain('commandAlarm');
+    await expect.poll(names).toContain('commandAlarm');
   },
   HOST_TIMEOUT_MS,
 );
@@ -83,7 +82,7 @@ it(
     expect(await gateway.join(OTHER)).toBe('joined');
     expect(await gateway.state(OTHER)).toMatchObject({ parent: ROUTER });
     expect((await gateway.stats()).stick.children).toEqual([LOCK]);
-    await within(() => host.getDeviceByIeeeAddr(`0x${OTHER}`)?.interviewState).toBe('SUCCESSFUL');
+    await expect.poll(() => host.getDeviceByIeeeAddr(`0x${OTHER}`)?.interviewState).toBe('SUCCESSFUL');
   },
   HOST_TIMEOUT_MS,
 );
@@ -120,10 +119,10 @@ it(
         .map(({ tsn, payload }) => [tsn, payload]);
     await gateway.set(LOCK, { manual: 'unlock' });
     // Command 0x20, SUCCESS.
-    await within(async () => (await confirmations()).length).toBe(1);
+    await expect.poll(async () => (await confirmations()).length).toBe(1);
     expect(await confirmations()).toEqual([[transactions[0], '2000']]);
     await gateway.set(LOCK, { faults: { lostRequests: 1 }, manual: 'lock' });
-    await within(() => transactions.length).toBe(3);
+    await expect.poll(() => transactions.length).toBe(3);
     expect(transactions[2]).toBe(transactions[1]);
     // The host answers a transaction only once.
     expect(await confirmations()).toHaveLength(1);
@@ -164,16 +163,16 @@ it(
       faults: { lagMs: 30, replays: { frames: 20, afterMs: 60 } },
       manual: 'unlock',
     });
-    await within(() => heard).toHaveLength(2);
+    await expect.poll(() => heard).toHaveLength(2);
     expect(heard[0]).toEqual(heard[1]);
     const { nwk } = await gateway.state(LOCK);
     const data = '0963200102ffff000000000000';
     await gateway.setGateway({ forged: { source: nwk, cluster: 0x0101, data } });
-    await within(() => heard.at(-1)).toEqual({ ieee: LOCK, tsn: 0x63 });
+    await expect.poll(() => heard.at(-1)).toEqual({ ieee: LOCK, tsn: 0x63 });
     const joined: string[] = [];
     host.on('deviceJoined', ({ device }) => joined.push(device.ieeeAddr.slice(2)));
     await gateway.setGateway({ forgedJoin: { ieee: OTHER, nwk: 0x4242 } });
-    await within(() => joined).toEqual([OTHER]);
+    await expect.poll(() => joined).toEqual([OTHER]);
   },
   HOST_TIMEOUT_MS,
 );

@@ -10,7 +10,6 @@ import {
   openHost,
   openHostWith,
   PAN_ID,
-  within,
 } from '../herdsman.ts';
 import type { GatewayPlan } from '../plan.ts';
 import { EZSP_VERSIONS } from './releases.ts';
@@ -66,10 +65,10 @@ it.each(EZSP_VERSIONS.map((ezspVersion) => ({ ezspVersion })))(
     expect(await gateway.join(LOCK)).toBe('keyMismatch');
     await host.addInstallCode(`${LOCK}|${INSTALL_CODE}`);
     expect(await gateway.join(LOCK)).toBe('joined');
-    await within(() => host.getDeviceByIeeeAddr(`0x${LOCK}`)?.interviewState).toBe('SUCCESSFUL');
+    await expect.poll(() => host.getDeviceByIeeeAddr(`0x${LOCK}`)?.interviewState).toBe('SUCCESSFUL');
     expect(await endpointOf(host, LOCK).read('closuresDoorLock', ['lockState'])).toEqual({ lockState: 1 });
     await endpointOf(host, LOCK).command('closuresDoorLock', 'unlockDoor', { pincodevalue: NO_PIN });
-    await within(async () => (await gateway.state(LOCK)).executed).toMatchObject([{ what: 'unlock' }]);
+    await expect.poll(async () => (await gateway.state(LOCK)).executed).toMatchObject([{ what: 'unlock' }]);
     const neighbours = await coordinatorOf(host).lqi();
     expect(neighbours.map(({ eui64 }) => eui64).toSorted()).toEqual([`0x${LOCK}`, `0x${ROUTER}`].toSorted());
     await host.permitJoin(0);
@@ -92,7 +91,7 @@ it(
     await host.start();
     await host.permitJoin(60);
     expect(await gateway.join(LOCK)).toBe('joined');
-    await within(() => host.getDeviceByIeeeAddr(`0x${LOCK}`)?.interviewState).toBe('SUCCESSFUL');
+    await expect.poll(() => host.getDeviceByIeeeAddr(`0x${LOCK}`)?.interviewState).toBe('SUCCESSFUL');
     const { frameCounter } = (await gateway.stats()).stick;
     await host.backup();
     await host.stop();
@@ -130,7 +129,7 @@ it(
     ).rejects.toThrow('ZIGBEE_MAX_MESSAGE_LIMIT_REACHED');
     expect((await gateway.state(LOCK)).executed).toEqual([]);
     await gateway.selfReset();
-    await within(() => host.isAdapterDisconnected()).toBe(true);
+    await expect.poll(() => host.isAdapterDisconnected()).toBe(true);
   },
   HOST_TIMEOUT_MS,
 );

@@ -1,6 +1,6 @@
 /** A stick with Z-Stack 3.x.0, byte by byte: what it answers, keeps and reports. */
 import { expect, it } from 'vitest';
-import { HOST_TIMEOUT_MS, openStick, within } from '../herdsman.ts';
+import { HOST_TIMEOUT_MS, openStick } from '../herdsman.ts';
 import { openRaw } from '../raw-port.ts';
 
 it(
@@ -42,11 +42,11 @@ it(
     await gateway.selfReset();
     raw.say('ef' + 'fe002101');
     raw.say('20');
-    await within(async () => (await gateway.stats()).stick.frames.received).toBe(0);
+    await expect.poll(async () => (await gateway.stats()).stick.frames.received).toBe(0);
     await gateway.selfReset();
-    await within(() => raw.messages).toContain('AREQ 1/80 020201020701');
+    await expect.poll(() => raw.messages).toContain('AREQ 1/80 020201020701');
     raw.say('ef' + 'fe002101' + '20');
-    await within(() => raw.messages).toContain('SRSP 1/1 5906');
+    await expect.poll(() => raw.messages).toContain('SRSP 1/1 5906');
     expect(await raw.ask(1, 0x10, '00e1f505' + '00000000000000')).toBe('SRSP 1/10 00');
     expect(await raw.ask(1, 0x11)).toMatch(/^SRSP 1\/11 0[01]e1f505/);
   },
@@ -59,14 +59,14 @@ it(
     const gateway = await openStick();
     const raw = await openRaw(gateway);
     await raw.ask(1, 0x0a, '01' + '0500');
-    await within(() => raw.messages).toContain('AREQ 1/81 01');
+    await expect.poll(() => raw.messages).toContain('AREQ 1/81 01');
     await raw.ask(15, 0x05, '04');
-    await within(() => raw.messages).toContain('AREQ 5/c0 09');
-    await within(() => raw.messages).toContain('AREQ 15/80 000200');
+    await expect.poll(() => raw.messages).toContain('AREQ 5/c0 09');
+    await expect.poll(() => raw.messages).toContain('AREQ 15/80 000200');
     await raw.ask(5, 0x3e, 'ffff');
     await raw.ask(4, 0x00, '010401' + '0500' + '00' + '00' + '00' + '00');
     await raw.ask(5, 0x05, '0000' + '0000');
-    await within(() => raw.messages.at(-1)).toBe('AREQ 5/85 0000' + '00' + '0000' + '01' + '01');
+    await expect.poll(() => raw.messages.at(-1)).toBe('AREQ 5/85 0000' + '00' + '0000' + '01' + '01');
     expect(raw.messages).toContainEqual(expect.stringMatching(/^AREQ 5\/ff 000000058000..0000000000/));
   },
   HOST_TIMEOUT_MS,

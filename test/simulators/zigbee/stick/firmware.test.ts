@@ -1,6 +1,6 @@
 /** What hosts other than zigbee-herdsman expect of a CC2652 with Z-Stack 3.x.0, byte by byte. */
 import { expect, it } from 'vitest';
-import { HOST_TIMEOUT_MS, openStick, within } from '../herdsman.ts';
+import { HOST_TIMEOUT_MS, openStick } from '../herdsman.ts';
 import type { GatewayPlan } from '../plan.ts';
 import { openRaw } from '../raw-port.ts';
 
@@ -16,7 +16,7 @@ async function openFormed(plan: GatewayPlan = {}) {
   const gateway = await openStick(plan);
   const raw = await openRaw(gateway);
   await raw.ask(15, 0x05, '04');
-  await within(() => raw.messages).toContain('AREQ 15/80 000200');
+  await expect.poll(() => raw.messages).toContain('AREQ 15/80 000200');
   await raw.ask(4, 0x00, `01${'0401'}${'0500'}00${'00'}${'00'}${'00'}`);
   return { gateway, raw };
 }
@@ -53,11 +53,11 @@ it(
     const raw = await openRaw(gateway);
     await raw.ask(1, 0x03, '0807060504030201');
     await gateway.selfReset();
-    await within(() => raw.messages.some((one) => one.startsWith('AREQ 1/80'))).toBe(true);
+    await expect.poll(() => raw.messages.some((one) => one.startsWith('AREQ 1/80'))).toBe(true);
     expect(await raw.ask(1, 0x04)).toBe('SRSP 1/4 0807060504030201');
     await raw.ask(1, 0x12, '01000800');
     await gateway.selfReset();
-    await within(() => raw.messages.some((one) => one.startsWith('AREQ 1/80'))).toBe(true);
+    await expect.poll(() => raw.messages.some((one) => one.startsWith('AREQ 1/80'))).toBe(true);
     expect(await raw.ask(1, 0x08, '010000')).toBe('SRSP 1/8 0008' + '01a0d914004b1200');
     expect(await raw.ask(1, 0x04)).toBe('SRSP 1/4 01a0d914004b1200');
   },
@@ -72,7 +72,7 @@ it(
     await gateway.selfReset();
     await raw.ask(15, 0x05, '04');
     // NETWORK_RESTORED, with formation left; then formation fails.
-    await within(() => raw.messages).toContain('AREQ 15/80 0d0004');
+    await expect.poll(() => raw.messages).toContain('AREQ 15/80 0d0004');
     expect(raw.messages).toContain('AREQ 5/c0 09');
     expect(raw.messages).toContain('AREQ 15/80 080200');
     expect((await gateway.stats()).stick).toMatchObject({ isStarted: true, extendedPanId: before });
@@ -87,13 +87,13 @@ it(
     const { raw } = await openFormed();
     // MGMT_PERMIT_JOIN to all routers.
     expect(await raw.ask(5, 0x36, '0f' + 'fcff' + '3c' + '01')).toBe('SRSP 5/36 00');
-    await within(() => raw.messages).toContain(`AREQ 5/b6 0000${SUCCESS}`);
+    await expect.poll(() => raw.messages).toContain(`AREQ 5/b6 0000${SUCCESS}`);
     await raw.ask(5, 0x3e, '0580');
     // AF_DATA_REQUEST_EXT of Active_EP_req to endpoint 0 of 0x0000: no confirm, and the answer twice.
     const address = '02' + '0000000000000000' + '00' + '0000';
     const request = `${address}00050007001e0300070000`;
     expect(await raw.ask(4, 0x02, request)).toBe('SRSP 4/2 00');
-    await within(() => raw.messages).toContain(`AREQ 5/85 0000${SUCCESS}00000101`);
+    await expect.poll(() => raw.messages).toContain(`AREQ 5/85 0000${SUCCESS}00000101`);
     expect(raw.messages).toContain(`AREQ 5/ff 000000058000070000${SUCCESS}00000101`);
     expect(raw.messages.filter((one) => one.startsWith('AREQ 4/80'))).toEqual([]);
   },
@@ -111,10 +111,10 @@ it(
     // BIND_REQ of poll control to endpoint 1 of the coordinator.
     const target = '03' + '01a0d914004b1200' + '01';
     await raw.ask(5, 0x21, `3412${LOCK_BYTES}012000${target}`);
-    await within(() => raw.messages).toContain(`AREQ 5/a1 3412${SUCCESS}`);
+    await expect.poll(() => raw.messages).toContain(`AREQ 5/a1 3412${SUCCESS}`);
     await gateway.set(LOCK, { checkIn: true });
     const message = () => raw.messages.find((one) => one.startsWith('AREQ 4/81'));
-    await within(message).toMatch(/^AREQ 4\/81 0000200034120101[0-9a-f]*0309[0-9a-f]{4}34121d$/);
+    await expect.poll(message).toMatch(/^AREQ 4\/81 0000200034120101[0-9a-f]*0309[0-9a-f]{4}34121d$/);
     const child = await raw.ask(7, 0x4a, `${LOCK_BYTES}0000`);
     expect(child).toHaveLength('SRSP 7/4a '.length + 2 * 36);
     // Address, row of the address manager, CHILD_RFD_RX_IDLE.
@@ -138,7 +138,7 @@ it(
     const confirmed = async (): Promise<string> => {
       await raw.ask(4, 0x01, `341201010000${'07'}00${'1e'}05${'1007000500'}`);
       const confirm = () => raw.messages.find((one) => one.startsWith('AREQ 4/80'));
-      await within(confirm).toBeTruthy();
+      await expect.poll(confirm).toBeTruthy();
       return confirm() ?? '';
     };
     expect(await confirmed()).toBe('AREQ 4/80 000107');
@@ -150,7 +150,7 @@ it(
     expect(await confirmed()).toBe('AREQ 4/80 000107');
     await gateway.set(LOCK, { parent: null });
     await gateway.set(LOCK, { parent: ROUTER });
-    await within(async () => (await gateway.stats()).stick.children).toEqual([]);
+    await expect.poll(async () => (await gateway.stats()).stick.children).toEqual([]);
     expect(await confirmed()).toBe('AREQ 4/80 000107');
     // A child that the coordinator has forgotten cannot be found by a route: NWK_NO_ROUTE.
     await gateway.set(LOCK, { parent: null });
@@ -178,7 +178,7 @@ it(
     const { messages } = await openRaw(booting);
     const reset = performance.now();
     await booting.selfReset();
-    await within(() => messages.some((one) => one.startsWith('AREQ 1/80'))).toBe(true);
+    await expect.poll(() => messages.some((one) => one.startsWith('AREQ 1/80'))).toBe(true);
     expect(performance.now() - reset).toBeGreaterThanOrEqual(998);
   },
   HOST_TIMEOUT_MS,
