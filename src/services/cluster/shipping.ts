@@ -94,12 +94,11 @@ export function openShipping(options: ShippingOptions): Shipping {
 
   async function ship(jetStream: JetStream): Promise<void> {
     while (queue.bytes() > 0 && !needsSnapshot) {
-      const { commits, count } = queue.next();
+      const [{ commits, count }, sent] = [queue.next(), kept.mark()];
       if (!commits) return giveUp();
       number += 1;
       const sealed = vault.seal(encodePages(commits), frameContext(epoch, number));
       const payload = encodeMessage(epoch, number, sealed);
-      const sent = kept.mark();
       sequence = await jetStream.publish({ subject, payload }, { stream: sequence });
       shipped = number;
       kept.stored(count, sent);
