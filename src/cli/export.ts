@@ -8,3 +8,7 @@ export async function exportSite(options: { json?: boolean }, client: Client, sh
   if (options.json) return printJson(shell, site);
   shell.stdout.write(`# A site, by gatehouse export. gatehouse import takes it back.\n${yamlText(site)}`);
 }
+
+export async function printSupportBundle(client: Client, shell: Shell): Promise<void> {
+  printJson(shell, await client.call<object>('GET', '/support-bundle'));
+}

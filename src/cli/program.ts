@@ -233,7 +233,7 @@ function addSupportBundle(parent: Command, { example, addressed, shell }: Kit): 
         'Print what a person who helps from elsewhere needs to see, as JSON: state, configuration, buses, metrics, the last log lines; no secret',
       )
       .action(async (options: ClientOptions) => {
-        const { printSupportBundle } = await import('./support-bundle.ts');
+        const { printSupportBundle } = await import('./export.ts');
         await printSupportBundle(openClient(options, shell), shell);
       }),
     'gatehouse support-bundle > support.json',

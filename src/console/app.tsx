@@ -1,10 +1,9 @@
 /** The pages: signs in, and shows the page that the address names (#/now, #/doors/ID). */
-import { computed, effect, signal } from '@preact/signals';
-import { render } from 'preact';
+import { computed, effect, signal, useSignal } from '@preact/signals';
+import { type ComponentType, render } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { Session } from '../services/auth/schema.ts';
 import { call, mayDo, readSession, session } from './api.ts';
-import { LazyPage } from './lazy-page.tsx';
 import { openLive, stale } from './live.ts';
 import { Access } from './pages/access.tsx';
 import { AuditPage } from './pages/audit.tsx';
@@ -23,6 +22,7 @@ import { System } from './pages/system.tsx';
 import { Zigbee } from './pages/zigbee.tsx';
 import { ZigbeeGateway } from './pages/zigbee-gateway.tsx';
 import { chooseLanguage, language, t } from './words.ts';
+
 // All of it here: a style that comes with a page is one more request before that is shown.
 import './style.css';
 import './chart.css';
@@ -174,3 +174,31 @@ const isSignedIn = computed(() => Boolean(session.value));
 effect(() => (isSignedIn.value ? openLive() : undefined));
 const root = document.getElementById('app');
 if (root) render(<Console />, root);
+
+// A page whose code is read when it is shown.
+
+/** `page` stays the same function. */
+function LazyPage({ page }: { page: () => Promise<ComponentType> }) {
+  const shown = useSignal<{ Page: ComponentType } | undefined>(undefined);
+  const isFailed = useSignal(false);
+  useEffect(() => {
+    page().then(
+      (Page) => {
+        shown.value = { Page };
+      },
+      () => {
+        isFailed.value = true;
+      },
+    );
+  }, [page]);
+  if (shown.value) return <shown.value.Page />;
+  if (!isFailed.value) return <p role="status">{t('loading')}</p>;
+  return (
+    <>
+      <p role="alert">{t('partMissing')}</p>
+      <button type="button" onClick={() => location.reload()}>
+        {t('reload')}
+      </button>
+    </>
+  );
+}

@@ -2,9 +2,8 @@
 import { useSignal } from '@preact/signals';
 import type { Finding } from '../resources/rs485/bus-findings.ts';
 import { Typed } from './edit-form.tsx';
-import { Findings } from './findings.tsx';
 import { JobButton } from './job-button.tsx';
-import { t } from './words.ts';
+import { reasonOf, sentence, t } from './words.ts';
 
 /** As the command line does. */
 const REPEATS = 20;
@@ -36,5 +35,24 @@ export function BusDoctor({ bus, ended }: { bus: string; ended: () => void }) {
         ended={ended}
       />
     </details>
+  );
+}
+
+const SEVERITIES = { bad: 'bad', doubtful: 'warn', good: 'good' } as const;
+const ORDER = Object.keys(SEVERITIES);
+
+function Findings({ findings }: { findings: readonly Finding[] }) {
+  const sorted = findings.toSorted((a, b) => ORDER.indexOf(a.severity) - ORDER.indexOf(b.severity));
+  return (
+    <ul class="cards">
+      {sorted.map(({ severity, subject, text, code, parameters }) => (
+        <li key={`${subject} ${text}`} class={`card ${SEVERITIES[severity]}`}>
+          <strong>
+            {'bus' in parameters ? `${t('bus')} ${parameters.bus}` : `${t('address')} ${parameters.address}`}
+          </strong>
+          : {sentence(reasonOf({ code, message: text, parameters }))}
+        </li>
+      ))}
+    </ul>
   );
 }

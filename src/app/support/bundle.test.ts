@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { withoutCredentials } from './bundle.ts';
+import { withoutCredentials } from './support.ts';
 
 it('leaves out what of an address may be a credential, and nothing else', () => {
   const upstream = { url: 'mqtts://hotel:s3@cret%22@broker.example:8883', topic: 'a@b://c' };

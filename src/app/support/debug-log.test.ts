@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { manualClock } from '../../../test/manual-clock.ts';
 import { openLog } from '../../platform/log.ts';
 import { LOCAL_ADMINISTRATOR } from '../../platform/principal.ts';
-import { openDebugLog } from './debug-log.ts';
+import { openDebugLog } from './support.ts';
 
 const caller = { principal: LOCAL_ADMINISTRATOR, correlationId: 'r-1' };
 

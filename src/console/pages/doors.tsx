@@ -1,8 +1,8 @@
 /** The list of doors: searched, filtered and sorted here, so that each key typed shows at once; only the rows in view are drawn. */
-
 import { type Signal, useComputed, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { gatewayNow, mayDo } from '../api.ts';
+import type { Door } from '../../resources/doors/schema.ts';
+import { call, gatewayNow, mayDo } from '../api.ts';
 import {
   choose,
   doorName,
@@ -17,8 +17,9 @@ import {
   readEarlyDoors,
   readPlaceNames,
 } from '../doors-list.ts';
+import { Typed } from '../edit-form.tsx';
 import { epoch } from '../live.ts';
-import { NewDoor } from '../new-door.tsx';
+import { DOORS } from '../place.ts';
 import { Presence } from '../presence.tsx';
 import { SearchField } from '../search-field.tsx';
 import { useRead, wordsOf } from '../use-read.ts';
@@ -239,5 +240,50 @@ function Row({ door, now, order }: { door: ListedDoor; now: number; order: Order
         {pending && <span class="mark">{t('pending')}</span>}
       </span>
     </a>
+  );
+}
+
+// Makes a door, and shows it.
+
+/** As locks have it printed on them: with or without colons. */
+const macOf = (text: string) => text.replaceAll(/[\s:-]/g, '').toLowerCase();
+
+function NewDoor() {
+  const name = useSignal('');
+  const number = useSignal('');
+  const mac = useSignal('');
+  const refusal = useSignal('');
+  const busy = useSignal(false);
+  const make = async (event: Event) => {
+    event.preventDefault();
+    if (busy.value) return;
+    busy.value = true;
+    try {
+      const body = {
+        name: name.value,
+        ...(number.value !== '' && { accessPointId: Number(number.value) }),
+        ...(mac.value !== '' && { mac: macOf(mac.value) }),
+      };
+      // A browser that sends it again makes no second one.
+      const { id } = await call<Door>('POST', DOORS, { body, key: crypto.randomUUID() });
+      location.hash = `#/doors/${id}`;
+    } catch (error) {
+      refusal.value = wordsOf(error);
+    }
+    busy.value = false;
+  };
+  return (
+    <details>
+      <summary>{t('newDoor')}</summary>
+      <form onSubmit={make}>
+        <Typed label={t('label')} text={name} />
+        <Typed label={t('newNumber')} isExact text={number} />
+        <Typed label={t('newMac')} isExact text={mac} />
+        <button type="submit" class="primary" disabled={busy.value || name.value === ''}>
+          {t('make')}
+        </button>
+        <div role="status">{refusal.value && <p class="card bad">{refusal.value}</p>}</div>
+      </form>
+    </details>
   );
 }

@@ -2,10 +2,10 @@
 import { storedJson } from '../../platform/database/damaged-rows.ts';
 import { GatehouseError, notPossible } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
+import type { Schedule } from '../../services/catalogue/schema.ts';
 import type { AccessContext } from './context.ts';
 import { type AccessCard, type CardBody, type CardQuery, storedDoors } from './schema.ts';
 import type { CardRow } from './table.ts';
-import { isWithin, localTimeOf } from './times.ts';
 
 const PURPOSE = 'access card v1';
 const BITS_PER_BYTE = 8;
@@ -156,4 +156,30 @@ function shown(row: CardRow): AccessCard {
     validUntil: shownTime(row.valid_until),
     updatedAt: new Date(row.updated_at).toISOString(),
   };
+}
+
+const DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const;
+const MINUTES_PER_HOUR = 60;
+
+interface LocalTime {
+  /** 0 is Sunday. */
+  day: number;
+  /** Of the day. */
+  minute: number;
+}
+
+/** In the zone of this process. */
+function localTimeOf(at: Date): LocalTime {
+  return { day: at.getDay(), minute: at.getHours() * MINUTES_PER_HOUR + at.getMinutes() };
+}
+
+/** An end that is not after its start is on the next day. */
+export function isWithin(intervals: Schedule['intervals'], { day, minute }: LocalTime): boolean {
+  const today = DAYS[day];
+  const yesterday = DAYS[(day + DAYS.length - 1) % DAYS.length];
+  return intervals.some(({ days, start, end }) => {
+    const isOvernight = end <= start;
+    const isBegun = days.some((one) => one === today) && minute >= start && (isOvernight || minute < end);
+    return isBegun || (isOvernight && days.some((one) => one === yesterday) && minute < end);
+  });
 }

@@ -8,12 +8,12 @@
  */
 import { randomUUID } from 'node:crypto';
 import { failureWords } from '../../../drivers/contract/connection-failure.ts';
+import type { Clock } from '../../platform/clock.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import type { CredentialRead, InputActivated } from '../rs485/context.ts';
 import type { Cards } from './cards.ts';
 import type { AccessContext } from './context.ts';
-import { openLimiter } from './limiter.ts';
 import type { Rules } from './rules.ts';
 
 /** A person still stands at the door. */
@@ -262,5 +262,32 @@ function decided(
       reason,
       at: new Date(at).toISOString(),
     },
+  };
+}
+
+const WINDOW_MS = 60_000;
+const PAUSE_MS = 60_000;
+
+interface Limiter {
+  /** `begins`: it was one too many, and a pause begins. */
+  count(key: string): 'within' | 'begins';
+  isPaused(key: string): boolean;
+}
+
+/** `max` in a minute; as many keys as there are inputs and readers with a door. */
+function openLimiter(clock: Pick<Clock, 'monotonic'>, max: number): Limiter {
+  const counted = new Map<string, number[]>();
+  const pausedUntil = new Map<string, number>();
+  return {
+    count(key) {
+      const now = clock.monotonic();
+      const times = [...(counted.get(key) ?? []).filter((at) => now - at < WINDOW_MS), now];
+      counted.set(key, times);
+      if (times.length <= max) return 'within';
+      counted.delete(key);
+      pausedUntil.set(key, now + PAUSE_MS);
+      return 'begins';
+    },
+    isPaused: (key) => clock.monotonic() < (pausedUntil.get(key) ?? Number.NEGATIVE_INFINITY),
   };
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isWithin } from './times.ts';
+import { isWithin } from './cards.ts';
 
 type Day = 'mon' | 'tue' | 'wed' | 'thu' | 'fri' | 'sat' | 'sun';
 const of = (days: Day[], start: number, end: number) => [{ days, start, end }];

@@ -1,11 +1,12 @@
 /** The network resource: rows by the configuration, reads, edits (4.7) and what is known beyond it. */
+
+import { X509Certificate } from 'node:crypto';
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';
 import { type Editor, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
 import type { Audit } from '../../services/audit/audit.ts';
-import { describeCertificates, parseCertificates } from './certificates.ts';
 import type { Edit, ListQuery, Network, NetworkState } from './schema.ts';
 import { type NetworkRow, type NetworkTable, openNetworkTable } from './table.ts';
 
@@ -110,4 +111,61 @@ function existing(table: NetworkTable, netId: string): NetworkRow {
 
 function toNetwork({ id, description, cert }: NetworkRow): Network {
   return { id, description, cert };
+}
+
+// The certificates a network trusts, out of the PEM a client gave.
+
+/** An authority, its successor and a few gateways of their own. */
+const CERTIFICATES_MAX = 16;
+const BLOCK = /-----BEGIN ([A-Z0-9 ]{1,40})-----[^-]*-----END \1-----/g;
+
+/** One or several; text outside the PEM blocks is allowed (RFC 7468, 2). Throws CERT_INVALID. */
+function parseCertificates(pem: string): X509Certificate[] {
+  const blocks = [...pem.matchAll(BLOCK)];
+  const markers = pem.match(/-----(BEGIN|END) /g)?.length ?? 0;
+  if (blocks.length === 0 || markers !== 2 * blocks.length) {
+    throw invalid('holds no complete PEM block (-----BEGIN CERTIFICATE----- … -----END CERTIFICATE-----)');
+  }
+  if (blocks.length > CERTIFICATES_MAX) throw invalid(`holds more than ${CERTIFICATES_MAX} certificates`);
+  return blocks.map(([block, label], index) => {
+    if (label?.endsWith('PRIVATE KEY')) throw invalid('holds a private key: send certificates only');
+    if (label !== 'CERTIFICATE') throw invalid(`holds ${label}: send certificates only`);
+    try {
+      const certificate = new X509Certificate(block);
+      // Keys of an unknown kind show here, and not at the first connection.
+      void certificate.publicKey;
+      return certificate;
+    } catch (error) {
+      throw invalid(`cannot be read: certificate ${index + 1} is damaged or of an unknown kind`, error);
+    }
+  });
+}
+
+/** `now` is epoch milliseconds. */
+function describeCertificates(pem: string | null, now: number): NetworkState['certificates'] {
+  if (pem === null) return [];
+  return parseCertificates(pem).map((certificate) => {
+    const { subject, issuer, validFromDate, validToDate, ca, fingerprint256 } = certificate;
+    return {
+      subject: named(subject),
+      issuer: named(issuer),
+      notBefore: validFromDate.toISOString(),
+      notAfter: validToDate.toISOString(),
+      authority: ca,
+      fingerprint256,
+      note: now > validToDate.getTime() ? 'expired' : now < validFromDate.getTime() ? 'not yet valid' : null,
+    };
+  });
+}
+
+/** Node puts the parts of a name on lines of their own, and knows no name at all. */
+function named(name: string | undefined): string {
+  return (name ?? '').replaceAll('\n', ', ');
+}
+
+function invalid(message: string, cause?: unknown): GatehouseError {
+  return new GatehouseError('CERT_INVALID', `The certificate ${message}.`, {
+    details: [{ path: '/cert', code: 'CERT_INVALID', message }],
+    cause,
+  });
 }

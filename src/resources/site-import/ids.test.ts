@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { changeOf, type ImportPlan, leftAlone } from '../../platform/import-plan.ts';
-import { identifiedDevices, identifiedDoors } from './ids.ts';
+import { identifiedDevices, identifiedDoors } from './plan.ts';
 
 const SYSTEM_ID = '0d8c1c1e-7a3e-4f0b-9c57-3a52f1f0a1b2';
 const entry = { bus: 'bus-1', hwId: 'io-1' };

@@ -16,7 +16,6 @@ import type { JobWork } from '../../services/jobs/job-order.ts';
 import type { Job } from '../../services/jobs/schema.ts';
 import type { SiteContext } from './context.ts';
 import { readDocument } from './document.ts';
-import { exportedSite } from './export.ts';
 import { changesOf, countsOf, digestOf, isOpen, planSite, type SitePlan } from './plan.ts';
 import type { ImportRequest, ImportResult, PlanRequest } from './schema.ts';
 import type { Site } from './site-document.ts';
@@ -205,4 +204,12 @@ function stoppedAt(error: unknown, steps: readonly Step[], index: number): unkno
 
 function nameOf({ id, name }: Change): string {
   return name === null || name === id ? id : `${id} (${name})`;
+}
+
+/** Devices on a bus that the configuration does not have are left out, for an import refuses them. */
+async function exportedSite({ catalogue, rs485, doors }: SiteContext): Promise<Site> {
+  const sections = catalogue.sections();
+  const buses = rs485.buses.ids();
+  const devices = rs485.entries().filter(({ bus }) => buses.includes(bus));
+  return { ...sections, doors: await doors.siteImport.entries(), rs485: devices };
 }

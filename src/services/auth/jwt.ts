@@ -8,8 +8,8 @@ import { printable } from '../../platform/http/fields.ts';
 import { type JwtClaims, type JwtVerifier, jwtVerifier } from '../../platform/jose.ts';
 import type { KnownTime } from '../../platform/known-time.ts';
 import { isReserved, type Principal, ROLES, type Role } from '../../platform/principal.ts';
+import { uuidV5 } from '../../platform/uuid.ts';
 import type { IssuerKeys } from './issuer-keys.ts';
-import { uuidOf } from './uuid.ts';
 
 /** Verified tokens remembered: one per desk and program, with their renewals. */
 const REMEMBERED = 1_024;
@@ -130,4 +130,12 @@ function labelOf({ preferred_username: name, sub }: JwtClaims): string | undefin
 
 function unauthorized(fault: string): GatehouseError {
   return new GatehouseError('UNAUTHORIZED', `The token is not accepted: ${fault}.`);
+}
+
+/** The namespace of URLs (RFC 9562, 6.6); an issuer is one. */
+const URL_NAMESPACE = '6ba7b811-9dad-11d1-80b4-00c04fd430c8';
+
+/** UUIDv5 of a subject, in the namespace of its issuer. */
+function uuidOf(issuer: string, subject: string): string {
+  return uuidV5(uuidV5(URL_NAMESPACE, issuer), subject);
 }

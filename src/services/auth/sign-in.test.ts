@@ -8,8 +8,8 @@ import { silentLog } from '../../platform/log.ts';
 import { LOCAL_ADMINISTRATOR, type Role } from '../../platform/principal.ts';
 import type { AuditEntry } from '../audit/entry.ts';
 import type { Auth } from './auth.ts';
-import { drawCode, readCode } from './login-code.ts';
 import { authOperations } from './operations.ts';
+import { drawCode, readCode } from './sign-in.ts';
 import { check } from './token.ts';
 
 const MINUTE_MS = 60_000;

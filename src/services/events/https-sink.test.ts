@@ -10,7 +10,7 @@ import { manualClock } from '../../../test/manual-clock.ts';
 import { numbers } from '../../../test/services/events/arrivals.ts';
 import { openTestLog, type TestLog, until } from '../../../test/services/events/log.ts';
 import { temporaryFolder } from '../../../test/temporary.ts';
-import { RETRY_AFTER_MAX_MS, retryAfterMs } from './retry-after.ts';
+import { RETRY_AFTER_MAX_MS, retryAfterMs } from './https-sink.ts';
 
 interface Post {
   headers: IncomingHttpHeaders;
