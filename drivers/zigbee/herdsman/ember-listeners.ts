@@ -14,7 +14,13 @@ export type EmberListeners = Record<(typeof LISTENERS)[number], (...values: unkn
 /** Of the library's Ezsp. */
 export interface CallbackReader {
   callbackDispatch(): void;
+  /** Closes the port. */
+  stop(): Promise<void>;
+  /** What waits for the answer to the command under way. */
+  responseWaiter?: { timer?: NodeJS.Timeout; resolve(status: number): void } | undefined;
 }
+/** EzspStatus of the library: NOT_CONNECTED. */
+export const NOT_CONNECTED = 0x28;
 
 export function guardEmberListeners(adapter: EmberListeners, reader: CallbackReader): void {
   for (const name of LISTENERS) {
@@ -24,13 +30,20 @@ export function guardEmberListeners(adapter: EmberListeners, reader: CallbackRea
       return listen.apply(this, values).catch(() => undefined);
     };
   }
-  const { callbackDispatch } = reader;
+  const { callbackDispatch, stop } = reader;
   reader.callbackDispatch = function (this: CallbackReader) {
     try {
       callbackDispatch.call(this);
     } catch {
       // Shorter than the library believes.
     }
+  };
+  reader.stop = function (this: CallbackReader) {
+    // The library would wait for it for 14 s, and what waits behind it fails once this does.
+    const { responseWaiter } = this;
+    clearTimeout(responseWaiter?.timer);
+    responseWaiter?.resolve(NOT_CONNECTED);
+    return stop.call(this);
   };
   const { onNcpNeedsResetAndInit } = adapter;
   adapter.onNcpNeedsResetAndInit = function (this: EmberListeners, status) {

@@ -1,7 +1,7 @@
 /** What of an EmberZNet coordinator's port holds without one: what leaves, what is read, and what no frame can do. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { manualClock } from '../../../test/manual-clock.ts';
-import { type EmberListeners, guardEmberListeners } from './ember-listeners.ts';
+import { type CallbackReader, type EmberListeners, guardEmberListeners } from './ember-listeners.ts';
 import { type AshStream, calmAshParser } from './ember-parser.ts';
 import { type Ash, guardAsh } from './ember-port.ts';
 import { refusedByEmber, unconfirmedByEmber } from './frame-status.ts';
@@ -112,6 +112,7 @@ it('goes on after a callback that cannot be read, and when its coordinator is go
     callbackDispatch() {
       throw new RangeError('out of bounds');
     },
+    stop: async () => undefined,
   };
   guardEmberListeners(adapter, reader);
   expect(() => reader.callbackDispatch()).not.toThrow();
@@ -119,6 +120,18 @@ it('goes on after a callback that cannot be read, and when its coordinator is go
   await expect(adapter.watchdogCounters()).resolves.toBeUndefined();
   adapter.onNcpNeedsResetAndInit(0);
   expect(rejected).toEqual(['one', 'all']);
+});
+
+it('waits for no answer of a coordinator whose port is closed', async () => {
+  const { promise, resolve } = Promise.withResolvers<number>();
+  const stopped = vi.fn(async () => undefined);
+  const reader: CallbackReader = { callbackDispatch: () => undefined, stop: stopped };
+  guardEmberListeners({} as EmberListeners, reader);
+  reader.responseWaiter = { resolve };
+  await reader.stop();
+  // EzspStatus of Silicon Labs: NOT_CONNECTED.
+  expect(await promise).toBe(0x28);
+  expect(stopped).toHaveBeenCalledOnce();
 });
 
 it('has a reason for each status, and says of none that it is a proof', () => {

@@ -6,6 +6,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { KnownReply, type ReplyHandling, unless } from './answers.ts';
+import { NOT_CONNECTED } from './ember-listeners.ts';
 import type { GuardedAsh } from './ember-port.ts';
 import { EMBER_OK, refusedByEmber, unconfirmedByEmber } from './frame-status.ts';
 import { openActuating, type Passage } from './gate.ts';
@@ -70,8 +71,6 @@ interface Ezsp {
   ash: { closePort(): Promise<void> };
   emit(event: 'ncpNeedsResetAndInit', status: number): unknown;
 }
-/** EzspStatus of the library: NOT_CONNECTED. */
-const NOT_CONNECTED = 0x28;
 
 /** A frame until its answer came. */
 interface UnderWay {
