@@ -5,11 +5,12 @@
  * the same.
  */
 import { DriverError } from '../../../drivers/contract/driver.ts';
+import { openDeadline } from '../../../drivers/contract/waiting.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { isReported, waitBefore } from '../../platform/supervise.ts';
 import { letOthersWork, openTimeSlice } from '../../platform/time-slice.ts';
-import { AWAKE, openWaking } from '../../platform/waking.ts';
+import { openWaking } from '../../platform/waking.ts';
 
 /** Failures that are logged in one window; each is in …/state anyway. */
 const LINES_MAX = 20;
@@ -89,6 +90,7 @@ const BACKOFF = { firstMs: 1_000, longestMs: 300_000 };
 const ATTEMPTS_AT_ONCE = 16;
 /** An attempt that has not settled by then is asked to stop: longer than the commands that carry settings take. */
 const ATTEMPT_DEADLINE_MS = 120_000;
+const late = () => new DriverError('OUTCOME_UNKNOWN', `not settled in ${ATTEMPT_DEADLINE_MS} ms`);
 /** All is read again after this, also without a wake: it costs a query, and forgives a wake forgotten. */
 const RECHECK_MS = 900_000;
 /** What falls due within this of the next falls due with it: a thousand back-offs must not be a thousand looks. */
@@ -124,7 +126,8 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
   async function attempt(one: Wanted, stop: AbortController): Promise<void> {
     const { id, version } = one;
     try {
-      await withDeadline(clock, stop, () => options.apply({ id, version }, stop.signal));
+      using deadline = openDeadline(ATTEMPT_DEADLINE_MS, clock, late);
+      await options.apply({ id, version }, AbortSignal.any([stop.signal, deadline.signal]));
       one.sentAt = clock.monotonic();
       unread.add(id);
       if (one.failures > 0) log.info({ id, version }, `${name} of ${id} are applied`);
@@ -353,18 +356,4 @@ function openWantedList({ name, due, clock, log, random = Math.random }: Reconci
       one.notBefore = Math.min(one.notBefore, clock.monotonic());
     },
   };
-}
-
-/** Fires `stop` when the work has not settled in time; the work's own word still decides. */
-async function withDeadline(clock: Clock, stop: AbortController, work: () => Promise<void>): Promise<void> {
-  const settled = new AbortController();
-  clock.sleep(ATTEMPT_DEADLINE_MS, settled.signal).then(
-    () => stop.abort(new DriverError('OUTCOME_UNKNOWN', `not settled in ${ATTEMPT_DEADLINE_MS} ms`)),
-    () => undefined,
-  );
-  try {
-    await work();
-  } finally {
-    settled.abort(AWAKE);
-  }
 }
