@@ -107,6 +107,14 @@ describe('a frame', () => {
     expect(written).toEqual(['first']);
   });
 
+  it('that comes when the port is closed fails and is not written', async () => {
+    const { port, written } = openPort(() => never);
+    await port.open();
+    port.initialized = false;
+    await expect(port.request(1, 'late')).rejects.toThrow('the connection to the coordinator is gone');
+    expect(written).toEqual([]);
+  });
+
   it('that waits for its turn is written when the one before has failed', async () => {
     const { port, written } = openPort(async (command) => {
       if (command === 'first') throw new Error('it failed');

@@ -83,7 +83,7 @@ export function guardPort(port: Port): GuardedPort {
 
   port.open = function (this: Port) {
     opened = this;
-    this.queue = openTurns();
+    this.queue = openTurns(() => this.initialized);
     return open.call(this);
   };
 
@@ -131,9 +131,13 @@ export function guardPort(port: Port): GuardedPort {
   };
 }
 
-/** The library's own forgets what waits for its turn when it is cleared: whoever waits for that would do so for ever. */
-function openTurns(): Turns {
+/**
+ * The library's own forgets what waits for its turn when it is cleared: whoever waits for that would do so for ever. And a ZDO request would
+ * be written to a closed port, and its answer waited for.
+ */
+function openTurns(isOpen: () => boolean): Turns {
   const waiting: PromiseWithResolvers<void>[] = [];
+  const gone = () => new Error('the connection to the coordinator is gone');
   let isTaken = false;
   return {
     async run(write) {
@@ -144,6 +148,7 @@ function openTurns(): Turns {
       }
       isTaken = true;
       try {
+        if (!isOpen()) throw gone();
         return await write();
       } finally {
         const next = waiting.shift();
@@ -152,8 +157,7 @@ function openTurns(): Turns {
       }
     },
     clear() {
-      for (const turn of waiting.splice(0))
-        turn.reject(new Error('the connection to the coordinator is gone'));
+      for (const turn of waiting.splice(0)) turn.reject(gone());
     },
   };
 }
