@@ -11,10 +11,11 @@ import {
   PROGRAMMING_MASKS,
   SET_PIN_CODE,
   SET_RFID_CODE,
+  statusesIn,
   UNLOCK_DOOR,
   UNLOCK_WITH_TIMEOUT,
 } from './standard-lock.ts';
-import { field, integer } from './values.ts';
+import { field } from './values.ts';
 import { STATUS_SUCCESS, statusName } from './zcl-status.ts';
 
 /** A lock is heard of so often, or is missing. */
@@ -227,16 +228,10 @@ async function runSteps(steps: readonly Step[]): Promise<StepFault[]> {
   return [...unreached, ...failed];
 }
 
-/** Of a write or of Configure Reporting: a status for each record that failed, or one status for all. */
 function endOf(reply: ZclReply): StepEnd {
   if (reply.kind !== 'answered') return SILENT;
-  const { payload } = reply;
-  const statuses = Array.isArray(payload)
-    ? payload.map((record) => field(record, 'status'))
-    : [field(payload, 'statusCode')];
-  const refused = statuses.find(
-    (one) => one !== STATUS_SUCCESS && !NEVER.includes(integer(one, 0, 0xff) ?? -1),
-  );
+  const statuses = statusesIn(reply.payload);
+  const refused = statuses.find((one) => one !== STATUS_SUCCESS && !NEVER.includes(one ?? -1));
   if (statuses.length > 0 && refused === undefined) return undefined;
   return { reason: `the lock refused it: ${statusName(refused)}`, silent: false };
 }

@@ -8,9 +8,14 @@ import { applyHolidays, readHolidays } from './holidays.ts';
 import { TYPE } from './lock-cluster.ts';
 import type { Exchanges, LockExchanges } from './lock-exchanges.ts';
 import type { Locks } from './locks.ts';
-import { type AttributeWrite, DOOR_LOCK_ATTRIBUTE, SETTING_ATTRIBUTES } from './standard-lock.ts';
+import {
+  type AttributeWrite,
+  DOOR_LOCK_ATTRIBUTE,
+  SETTING_ATTRIBUTES,
+  statusesIn,
+  valuesIn,
+} from './standard-lock.ts';
 import type { StateReader } from './state-reader.ts';
-import { field, integer, UINT32_LAST } from './values.ts';
 import { STATUS_SUCCESS, statusName } from './zcl-status.ts';
 
 type Name = Exclude<keyof LockSettings, 'holidays'>;
@@ -86,24 +91,11 @@ export function openLockSettings(
 /** Writes it and reads it back; at most one reason. */
 async function refusalOf(name: Name, attrData: number, { answered }: Exchanges): Promise<string[]> {
   const write: AttributeWrite = { ...ATTRIBUTES[name], attrData };
-  const status = statusOf(await answered('write', [{ ...write }], 'foundation'));
+  const [status] = statusesIn(await answered('write', [{ ...write }], 'foundation'));
   const { attrId } = write;
   // Also after a refusal: what it had before is not known any more.
-  const now = valueIn(await answered('read', [{ attrId }], 'foundation'), attrId);
+  const now = valuesIn(await answered('read', [{ attrId }], 'foundation')).get(attrId);
   if (status !== STATUS_SUCCESS) return [`${name}: the lock refused it (${statusName(status)})`];
   if (now === attrData) return [];
   return [`${name}: the lock said that it took it, and has ${now ?? 'nothing'}`];
-}
-
-/** Of the record, or of a default response. */
-function statusOf(payload: unknown): number | undefined {
-  const of = Array.isArray(payload) ? field(payload[0], 'status') : field(payload, 'statusCode');
-  return integer(of, 0, 0xff);
-}
-
-function valueIn(payload: unknown, attrId: number): number | undefined {
-  if (!Array.isArray(payload)) return undefined;
-  const record = payload.find((one) => field(one, 'attrId') === attrId);
-  const value = field(record, 'attrData');
-  return typeof value === 'boolean' ? Number(value) : integer(value, 0, UINT32_LAST);
 }

@@ -15,6 +15,7 @@ import {
   holidaysIn,
   MODE,
   offersPassage,
+  valuesIn,
 } from './standard-lock.ts';
 import { LOCK_STATE } from './unlock.ts';
 import type { ActuationOptions } from './unlocking.ts';
@@ -241,13 +242,7 @@ const relockWrite = (attrData: number): AttributeWrite => ({
 /** Values by attribute; one that the lock does not have is missing. */
 async function read(options: StandOpenOptions, attributes: readonly number[]): Promise<Attributes> {
   const records = attributes.map((attrId) => ({ attrId }));
-  const payload = await exchange(options, 'read', records);
-  const values = (Array.isArray(payload) ? payload : []).flatMap((record) => {
-    const id = integer(field(record, 'attrId'), 0, 0xff_ff);
-    const value = integer(field(record, 'attrData'), 0, UINT32_LAST);
-    return id === undefined || value === undefined ? [] : [[id, value] as const];
-  });
-  return new Map(values);
+  return valuesIn(await exchange(options, 'read', records));
 }
 
 /**

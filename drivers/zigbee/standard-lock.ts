@@ -15,7 +15,7 @@ import {
 } from '../contract/settings.ts';
 import { TYPE } from './lock-cluster.ts';
 import { DOOR_LOCK, type Radio } from './radio.ts';
-import { hex, integer, UINT32_LAST } from './values.ts';
+import { field, hex, integer, UINT32_LAST } from './values.ts';
 
 /** Attributes of the Door Lock cluster. */
 export const DOOR_LOCK_ATTRIBUTE = {
@@ -45,6 +45,25 @@ export const DOOR_LOCK_ATTRIBUTE = {
 export function readingOf(attributes: readonly number[]) {
   const payload = attributes.map((attrId) => ({ attrId }));
   return { cluster: DOOR_LOCK, command: 'read', scope: 'foundation' as const, payload };
+}
+
+/** What such a request is answered: values by attribute. One that the lock does not have is missing. */
+export function valuesIn(payload: unknown): ReadonlyMap<number, number> {
+  const values = (Array.isArray(payload) ? payload : []).flatMap((record) => {
+    const id = integer(field(record, 'attrId'), 0, 0xff_ff);
+    const data = field(record, 'attrData');
+    const value = typeof data === 'boolean' ? Number(data) : integer(data, 0, UINT32_LAST);
+    return id === undefined || value === undefined ? [] : [[id, value] as const];
+  });
+  return new Map(values);
+}
+
+/** What a write, or Configure Reporting, is answered: a status for each record that failed, or one for all (ZCL rev. 8, 2.5.5). */
+export function statusesIn(payload: unknown): (number | undefined)[] {
+  const statuses: unknown[] = Array.isArray(payload)
+    ? payload.map((record) => field(record, 'status'))
+    : [field(payload, 'statusCode')];
+  return statuses.map((status) => integer(status, 0, 0xff));
 }
 
 /** Commands of the Door Lock cluster that it receives. */

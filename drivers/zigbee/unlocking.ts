@@ -4,7 +4,7 @@ import { settles, unlessAborted } from '../contract/waiting.ts';
 import { HELD_FRAME_MS, type Unlocked } from '../contract/zgate.ts';
 import type { Facts } from './messages.ts';
 import { DOOR_LOCK, KNOWN, type Radio, type ZclReply, type ZclRequest } from './radio.ts';
-import { DOOR_LOCK_ATTRIBUTE, readingOf } from './standard-lock.ts';
+import { DOOR_LOCK_ATTRIBUTE, readingOf, valuesIn } from './standard-lock.ts';
 import {
   type ActuationInput,
   actuationBegun,
@@ -15,7 +15,6 @@ import {
   isShowing,
   type Target,
 } from './unlock.ts';
-import { field } from './values.ts';
 
 /** For the confirmation of the coordinator, and again for the answer of the lock. */
 const ANSWER_MS = HELD_FRAME_MS;
@@ -310,6 +309,5 @@ export async function readState(
     }),
     over,
   );
-  const [record] = reply.kind === 'answered' && Array.isArray(reply.payload) ? reply.payload : [];
-  return field(record, 'attrData');
+  return reply.kind === 'answered' ? valuesIn(reply.payload).get(DOOR_LOCK_ATTRIBUTE.lockState) : undefined;
 }
