@@ -79,11 +79,11 @@ interface Bounds extends Pick<LockExchangesOptions, 'radio' | 'clock'> {
 function exchangesWith({ radio, clock, lock, deadline, over }: Bounds): Exchanges {
   const { ieee, endpoint } = lock;
   const send: Exchanges['send'] = async (command, payload, scope = 'cluster') => {
-    over.throwIfAborted();
+    if (over.aborted) throw endOf(over);
     const notAfter = Math.min(clock.monotonic() + STEP_MS, deadline - HELD_FRAME_MS);
     const until = { notAfter, timeoutMs: STEP_MS, withdrawn: over, known: over };
     const reply = await radio.send({ ieee, endpoint, cluster: DOOR_LOCK, command, payload, scope, ...until });
-    if (over.aborted) throw new DriverError('NO_REPLY', 'the lock is needed for something more urgent');
+    if (over.aborted) throw endOf(over);
     if (reply.kind === 'late') throw new DriverError('NO_REPLY', 'there was no time left for the rest');
     return reply;
   };
@@ -97,4 +97,10 @@ function exchangesWith({ radio, clock, lock, deadline, over }: Bounds): Exchange
       throw new DriverError('NO_REPLY', `the lock did not answer: ${reply.reason}`);
     },
   };
+}
+
+/** Of the link, of the command, or of these exchanges alone. */
+function endOf({ reason }: AbortSignal): DriverError {
+  if (reason instanceof DriverError) return reason;
+  return new DriverError('NO_REPLY', 'the lock is needed for something more urgent');
 }
