@@ -9,6 +9,7 @@ const LISTENERS = ['onStackStatus', 'onMessageSent', 'onTrustCenterJoin', 'watch
 /** Of the library's EmberAdapter. */
 export type EmberListeners = Record<(typeof LISTENERS)[number], (...values: unknown[]) => Promise<void>> & {
   oneWaitress: { waiters: Waiters };
+  ezsp: CallbackReader;
   onNcpNeedsResetAndInit(status: unknown): void;
 };
 /** Of the library's Ezsp. */
@@ -39,15 +40,19 @@ export function guardEmberListeners(adapter: EmberListeners, reader: CallbackRea
     }
   };
   reader.stop = function (this: CallbackReader) {
-    // The library would wait for it for 14 s, and what waits behind it fails once this does.
-    const { responseWaiter } = this;
-    clearTimeout(responseWaiter?.timer);
-    responseWaiter?.resolve(NOT_CONNECTED);
+    endWaiting(this);
     return stop.call(this);
   };
   const { onNcpNeedsResetAndInit } = adapter;
   adapter.onNcpNeedsResetAndInit = function (this: EmberListeners, status) {
+    endWaiting(this.ezsp);
     rejectWaiters(this.oneWaitress.waiters);
     onNcpNeedsResetAndInit.call(this, status);
   };
+}
+
+/** The library would wait for an answer out of a closed port for 14 s; what waits behind it fails once this does. */
+function endWaiting({ responseWaiter }: CallbackReader): void {
+  clearTimeout(responseWaiter?.timer);
+  responseWaiter?.resolve(NOT_CONNECTED);
 }

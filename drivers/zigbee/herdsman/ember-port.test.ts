@@ -107,6 +107,7 @@ it('goes on after a callback that cannot be read, and when its coordinator is go
     watchdogCounters: gone,
     onNcpNeedsResetAndInit: () => rejected.push('all'),
     oneWaitress: { waiters: new Map([[1, waiter]]) },
+    ezsp: { responseWaiter: { resolve: (status: number) => rejected.push(`command: ${status}`) } },
   } as unknown as EmberListeners;
   const reader = {
     callbackDispatch() {
@@ -119,7 +120,8 @@ it('goes on after a callback that cannot be read, and when its coordinator is go
   await expect(adapter.onTrustCenterJoin()).resolves.toBeUndefined();
   await expect(adapter.watchdogCounters()).resolves.toBeUndefined();
   adapter.onNcpNeedsResetAndInit(0);
-  expect(rejected).toEqual(['one', 'all']);
+  // EzspStatus of Silicon Labs: NOT_CONNECTED.
+  expect(rejected).toEqual(['command: 40', 'one', 'all']);
 });
 
 it('waits for no answer of a coordinator whose port is closed', async () => {
