@@ -216,6 +216,7 @@ function openPlayedDoors({ played, ...common }: Common) {
       return {
         wake: (id) => void woken.push(id),
         returned: (id) => void woken.push(id),
+        renumber: () => undefined,
         failure: (id) => played.failures.get(isOfDoors ? id : `${name}/${id}`),
         nextAttempt: (id) => (isOfDoors ? played.attempts.get(id) : undefined),
         summary: () => ({ waiting: 0, refused: 0 }),

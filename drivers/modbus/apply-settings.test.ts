@@ -100,8 +100,25 @@ describe('settings', () => {
       return request[1] === 16 && request[6] === SETTINGS_BYTES ? null : reply;
     };
     await expect(link.execute('applySettings', apply(9))).rejects.toMatchObject({ code: 'NO_REPLY' });
+    expect(sent(link, 16)).toBe(1);
     const pulse = { hwId: 'GIO-0001', relay: 3, milliseconds: 500 };
     expect(await link.execute('pulse', pulse)).toMatchObject({ relay: 3 });
+  });
+
+  it('are written once, and are not known to be in force where another device gives its name afterwards', async () => {
+    const { link, device } = await openOne();
+    await using _ = link;
+    let isWritten = false;
+    device.behave = (request, answer) => {
+      const reply = answer();
+      isWritten ||= request[1] === 16;
+      const isName = request[1] === 3 && request[2] === 3;
+      return isWritten && isName && reply
+        ? framed(17, [3, 16, ...Buffer.from('GIO-0002'.padEnd(16, '\0'))])
+        : reply;
+    };
+    await expect(link.execute('applySettings', apply(9))).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+    expect(sent(link, 16)).toBe(1);
   });
 
   it('of a device that is read again after a restart: an order says so', async () => {

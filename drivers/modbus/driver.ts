@@ -10,7 +10,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { type Bus, openBus, openPort } from '../bus/bus.ts';
-import { type Exchange, whenAsked } from '../bus/exchange.ts';
+import { whenAsked } from '../bus/exchange.ts';
 import type { Senders } from '../bus/late-replies.ts';
 import type { Wire } from '../bus/line.ts';
 import type { OpenPort } from '../bus/port.ts';
@@ -37,7 +37,7 @@ import { sendersOf } from './frame.ts';
 import { openLivePulses } from './live-pulses.ts';
 import { readRegisters, write } from './messages.ts';
 import { checkedOptions, isModbusTcp, type ModbusOptions, withTurnaround } from './options.ts';
-import { assertSame, type Named, readBack, sentByName } from './orders.ts';
+import { assertSame, readBack, sentByName } from './orders.ts';
 import { probeAddress } from './probe.ts';
 import { pollSpans } from './profile-areas.ts';
 import { type Profile, profileShape } from './profile-shape.ts';
@@ -261,12 +261,13 @@ function assertMayBeAsked(units: readonly number[], tested: ReadonlySet<number>,
     );
 }
 
-/** The same block again is harmless. */
+/** Of a reading. */
 const ATTEMPTS = 3;
 
 /**
  * Puts settings in force: the whole block in one write, where the device does not show it already, then read back with what a poll reads, and then
- * the name: where devices change places meanwhile, it was another one that took them.
+ * the name: where devices change places meanwhile, it was another one that took them. They are sent once, as a poll shows a device by the version of
+ * its settings: nothing else than NO_REPLY, BAD_REPLY and OUTCOME_UNKNOWN says that another one may have them.
  */
 async function applySettings(
   { hwId, settingsVersion, settings }: Rs485Apply,
@@ -290,18 +291,25 @@ async function applySettings(
   const registers = await read();
   const image = withRead(device.image(), block, registers);
   const values = registersOf(profile, { registers, image }, { settingsVersion, settings });
-  if (!isDeepStrictEqual(registers, values)) {
-    const exchange = write(unit, { functionCode: 16, address, values });
-    await sentToNamed(
-      named,
-      whenAsked(exchange, () => versions.written(settingsVersion)),
-      own,
-    );
-    if (!isDeepStrictEqual(await read(), values)) throw notInForce();
+  const isShown = isDeepStrictEqual(registers, values);
+  const taken = async () => {
+    const shown = isShown ? registers : await read();
+    for (const span of readsOf(pollSpans(profile))) await readBack(bus, device, span, own);
+    if (!isDeepStrictEqual(shown, values)) throw notInForce();
+    await assertSame(named, own);
+    if (versionIn(device.image(), profile) !== settingsVersion) throw notInForce();
+  };
+  if (isShown) await taken();
+  else {
+    await assertSame(named, own);
+    const request = write(unit, { functionCode: 16, address, values });
+    const exchange = whenAsked(request, () => versions.written(settingsVersion));
+    const failure = await sentByName(named, exchange, { ...own, attempts: 1 });
+    await taken().catch((error: unknown) => {
+      throw failure ?? maybeTaken(error);
+    });
+    if (failure) throw failure;
   }
-  for (const span of readsOf(pollSpans(profile))) await readBack(bus, device, span, own);
-  await assertSame(named, own);
-  if (versionIn(device.image(), profile) !== settingsVersion) throw notInForce();
   device.applied(settings, settingsVersion, values);
   return { reportedSettingsVersion: settingsVersion };
 }
@@ -312,16 +320,8 @@ const notInForce = () =>
     'the device acknowledged the settings, and shows others: they are written again; where that goes on, restart the device',
   );
 
-/** Before each attempt the name is read: a poll shows a device by the version of its settings, which those of another one would give it. */
-async function sentToNamed(
-  named: Named,
-  exchange: Exchange<null>,
-  order: Parameters<typeof sentByName>[2],
-): Promise<void> {
-  for (let attempt = 1; ; attempt += 1) {
-    await assertSame(named, order);
-    const failure = await sentByName(named, exchange, { ...order, attempts: 1 });
-    if (!failure) return;
-    if (attempt === ATTEMPTS) throw failure;
-  }
+function maybeTaken(error: unknown): unknown {
+  if (!(error instanceof DriverError) || error.code === 'BAD_REPLY' || error.code === 'NO_REPLY')
+    return error;
+  return new DriverError('OUTCOME_UNKNOWN', error.message, { cause: error });
 }

@@ -70,7 +70,8 @@ it.each([0, 1])('no order goes by what the new device came with (version %i)', a
   await bed.clock.advance(3_000);
   expect(await pulsed()).toMatchObject({ error: 'NO_RELAY' });
   bed.answer(() => ({ relay: 2, milliseconds: 5_000, timedBy: 'device' }));
-  bed.report('new', { address: 7, reportedSettingsVersion: 2, settings: SETTINGS });
+  const taken = bed.commands.findLast(({ kind }) => kind === 'applySettings')?.data.settingsVersion ?? 0;
+  bed.report('new', { address: 7, reportedSettingsVersion: taken, settings: SETTINGS });
   expect(await pulsed()).toMatchObject({ relay: 2, outcome: 'confirmed' });
   expect(bed.commands.filter(({ kind }) => kind === 'pulse')).toMatchObject([{ data: { relay: 2 } }]);
 });

@@ -56,7 +56,7 @@ const deviceFields = {
     .openapi({ description: 'Of the settings in force; 0: none were ever put' }),
   settingsVersion: z.int().openapi({
     description:
-      'Of the settings wanted: ioPins, relayIndex, unlockDurationMilliseconds, useInputPinMemory; each change has the next number of all devices. 0: none were ever wanted, and the device is left as it is',
+      'Of the settings wanted: ioPins, relayIndex, unlockDurationMilliseconds, useInputPinMemory; each change has the next number of all devices, and so have settings that are sent again after a write without an answer. 0: none were ever wanted, and the device is left as it is',
   }),
   apps: z.array(nameVersion),
   platform: version.nullable(),

@@ -1,5 +1,6 @@
 /** Settings on their way to devices, and what devices say of theirs. */
 import { describe, expect, it } from 'vitest';
+import type { DriverErrorCode } from '../../../drivers/contract/driver.ts';
 import { A, B, DOOR, NO_PINS, openTestbed } from '../../../test/resources/rs485/testbed.ts';
 import { temporaryDatabase } from '../../../test/temporary.ts';
 
@@ -68,6 +69,49 @@ describe('settings on their way', () => {
     bed.answer(({ settingsVersion }) => ({ reportedSettingsVersion: settingsVersion }));
     await bed.clock.advance(1_000);
     expect(await stateOf(bed)).toMatchObject({ inForce: true, failure: null, nextAttempt: null });
+  });
+
+  it.each<[DriverErrorCode, number]>([
+    ['NO_REPLY', 2],
+    ['BAD_REPLY', 2],
+    ['OUTCOME_UNKNOWN', 2],
+    ['DEVICE_OFFLINE', 1],
+  ])('after %s are sent as version %i, as another device may have taken them', async (code, version) => {
+    const bed = await oneDevice();
+    bed.answer(code);
+    bed.run();
+    await bed.clock.advance(0);
+    expect(await stateOf(bed)).toMatchObject({ failure: { version: 1, code } });
+    await bed.clock.advance(1_000);
+    await bed.clock.advance(1_000);
+    const versions = bed.commands.map(({ data }) => data.settingsVersion);
+    expect(versions).toEqual([1, version]);
+    // What went before counts: the next attempt is later.
+    expect(await stateOf(bed)).toMatchObject({ nextAttempt: '2026-01-01T00:00:03.000Z' });
+    bed.answer(({ settingsVersion }) => ({ reportedSettingsVersion: settingsVersion }));
+    await bed.clock.advance(1_000);
+    const sent = bed.commands.at(-1)?.data.settingsVersion;
+    expect(sent).toBe(version === 1 ? 1 : 3);
+    expect((await bed.get(`/${A}`)).body).toMatchObject({
+      settingsVersion: sent,
+      reportedSettingsVersion: sent,
+    });
+    expect(await stateOf(bed)).toMatchObject({ inForce: true, failure: null });
+  });
+
+  it('are sent as another version where they were in force, and the device shows others', async () => {
+    const bed = await oneDevice();
+    await bed.add({ deviceId: B, hwId: 'io-2', bus: 'bus-1' });
+    bed.run();
+    await bed.clock.advance(120_000);
+    bed.report('io-1', { reportedSettingsVersion: 2, settings: { ...BEFORE, relayIndex: 5 } });
+    await bed.clock.advance(0);
+    expect(bed.commands.map(({ data }) => [data.hwId, data.settingsVersion])).toEqual([
+      ['io-1', 1],
+      ['io-2', 2],
+      ['io-1', 3],
+    ]);
+    expect(await stateOf(bed)).toMatchObject({ inForce: true });
   });
 
   it('are not tried again once the device refused them, until they are others', async () => {

@@ -1,7 +1,7 @@
 /** The way of settings to the devices, and what the devices say: wanted → applied for RS-485 (drivers/contract/settings.ts). */
 
 import { isDeepStrictEqual } from 'node:util';
-import { DriverError, type StateReport } from '../../../drivers/contract/driver.ts';
+import { DriverError, type DriverErrorCode, type StateReport } from '../../../drivers/contract/driver.ts';
 import {
   type Rs485Apply,
   type Rs485Report,
@@ -9,12 +9,12 @@ import {
   rs485Applied,
   rs485Report,
 } from '../../../drivers/contract/settings.ts';
-import { openReconciler, type Reconciler } from '../../services/reconcile/reconcile.ts';
+import { openReconciler, type Reconciler, type Work } from '../../services/reconcile/reconcile.ts';
 import { openReported, type Reported } from '../../services/reconcile/reported.ts';
 import type { Rs485Context } from './context.ts';
 import { connectionChanged } from './live-events.ts';
 import type { PolledAddresses } from './polled-addresses.ts';
-import type { Rs485Row, Rs485Table } from './table.ts';
+import { existing, type Rs485Row, type Rs485Table } from './table.ts';
 import { settingsOf } from './wanted.ts';
 
 /** Of what a device says; its hwId follows. */
@@ -50,7 +50,7 @@ export function openSettings(
   polled: Pick<PolledAddresses, 'heardAt'>,
   heard: (bus: string, report: Rs485Report, row: Rs485Row | undefined) => void,
 ): Settings {
-  const { database, table, clock, log, field, random, relayChanged } = context;
+  const { table, clock, log, random, relayChanged } = context;
   const reported = openPresence(context, polled);
   /** The device has taken what is wanted: its door may be opened by it now. */
   const applied = ({ door_id }: Rs485Row) => door_id !== null && relayChanged(door_id);
@@ -64,38 +64,16 @@ export function openSettings(
     return reportedVersion(row) === row.settings_version;
   }
 
-  async function apply(deviceId: string, version: number, signal: AbortSignal): Promise<void> {
-    const row = table.device.get(deviceId);
-    if (row?.settings_version !== version) throw new DriverError('BUSY', 'newer settings are wanted');
-    const settings = settingsOf(row);
-    const data: Rs485Apply = { hwId: row.hw_id, settingsVersion: version, settings };
-    const command = { kind: 'applySettings', data, timeoutMs: APPLY_TIMEOUT_MS, movesNothing: true };
-    const answer = rs485Applied.safeParse(await field.execute(row.bus, command, signal));
-    if (answer.data?.reportedSettingsVersion !== version)
-      throw new DriverError('BAD_REPLY', 'the device did not confirm these settings');
-    const assertSame = () => {
-      const now = table.device.get(deviceId);
-      if (now?.hw_id !== row.hw_id || now.bus !== row.bus)
-        throw new DriverError('BUSY', 'another device stands in its place now');
-    };
-    assertSame();
-    // Now, since it may say otherwise while this is stored.
-    const { connected = false, state } = reported.get(deviceId) ?? {};
-    if (state) reported.report(deviceId, connected, { ...state, reportedSettingsVersion: version, settings });
-    await database.commit(() => {
-      assertSame();
-      table.setReportedVersion.run(version, deviceId);
-    });
-    applied(row);
-  }
-
-  const reconciler = openReconciler({
+  const reconciler: Reconciler = openReconciler({
     name: 'the RS-485 settings',
     due: (deviceId) =>
       (deviceId === undefined ? table.all.all() : table.device.all(deviceId))
         .filter((row) => !isInForce(row))
         .map((row) => ({ id: row.device_id, version: row.settings_version })),
-    apply: ({ id, version }, signal) => apply(id, version, signal),
+    apply: openApply(context, reported, {
+      renumbered: (id, version) => reconciler.renumber(id, version),
+      applied,
+    }),
     clock,
     log,
     ...(random && { random }),
@@ -136,6 +114,83 @@ export function openSettings(
       if (up) return;
       for (const { device_id } of table.onBus.all(bus)) reported.disconnect(device_id);
     },
+  };
+}
+
+/** After these another device may have taken what was sent: where the two change places at that moment. */
+const MAYBE_TAKEN: ReadonlySet<DriverErrorCode> = new Set(['NO_REPLY', 'BAD_REPLY', 'OUTCOME_UNKNOWN']);
+
+/**
+ * Sends each version to one device: a poll shows a device by it. So what may have been taken once is sent under another one, and so is what was in force
+ * and is not shown any more.
+ */
+function openApply(
+  { database, table, field }: Rs485Context,
+  reported: Reported<Rs485Report>,
+  told: { renumbered(deviceId: string, version: number): void; applied(row: Rs485Row): void },
+): Work['apply'] {
+  /** By device. */
+  const maybeTaken = new Map<string, number>();
+
+  function isUsed({ device_id, settings_version: version, reported_settings_version: before }: Rs485Row) {
+    const shown = reported.get(device_id)?.state?.reportedSettingsVersion ?? NOTHING_WANTED_YET;
+    // One that was reset shows 0, and has only forgotten it.
+    const isOther = shown !== NOTHING_WANTED_YET && shown !== version;
+    return (before === version && isOther) || maybeTaken.get(device_id) === version;
+  }
+
+  /** Throws BUSY where something else is wanted by now. */
+  async function toSend(deviceId: string, wanted: number): Promise<Rs485Row> {
+    const now = () => {
+      const row = table.device.get(deviceId);
+      if (row?.settings_version === wanted) return row;
+      throw new DriverError('BUSY', 'newer settings are wanted');
+    };
+    if (!isUsed(now())) return now();
+    const row = await database.commit(() => {
+      now();
+      table.renewVersion.run(deviceId);
+      return existing(table, deviceId);
+    });
+    told.renumbered(deviceId, row.settings_version);
+    return row;
+  }
+
+  async function send(row: Rs485Row, signal: AbortSignal): Promise<void> {
+    const { device_id, hw_id: hwId, settings_version: settingsVersion } = row;
+    const data: Rs485Apply = { hwId, settingsVersion, settings: settingsOf(row) };
+    const command = { kind: 'applySettings', data, timeoutMs: APPLY_TIMEOUT_MS, movesNothing: true };
+    try {
+      const answer = rs485Applied.safeParse(await field.execute(row.bus, command, signal));
+      if (answer.data?.reportedSettingsVersion !== settingsVersion)
+        throw new DriverError('BAD_REPLY', 'the device did not confirm these settings');
+    } catch (error) {
+      if (error instanceof DriverError && MAYBE_TAKEN.has(error.code))
+        maybeTaken.set(device_id, settingsVersion);
+      throw error;
+    }
+    maybeTaken.delete(device_id);
+  }
+
+  return async ({ id, version: wanted }, signal) => {
+    const row = await toSend(id, wanted);
+    await send(row, signal);
+    const { settings_version: version } = row;
+    const assertSame = () => {
+      const now = table.device.get(id);
+      if (now?.hw_id !== row.hw_id || now.bus !== row.bus)
+        throw new DriverError('BUSY', 'another device stands in its place now');
+    };
+    assertSame();
+    // Now, since it may say otherwise while this is stored.
+    const { connected = false, state } = reported.get(id) ?? {};
+    const settings = settingsOf(row);
+    if (state) reported.report(id, connected, { ...state, reportedSettingsVersion: version, settings });
+    await database.commit(() => {
+      assertSame();
+      table.setReportedVersion.run(version, id);
+    });
+    told.applied(row);
   };
 }
 

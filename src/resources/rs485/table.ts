@@ -122,6 +122,10 @@ export function openRs485Table({ prepare }: Prepare) {
     setConnected: prepare<[number, number, string]>(
       'UPDATE rs485_device SET connected = ?, connected_changed_at = ? WHERE device_id = ?',
     ),
+    /** The same is wanted under a version that no device has been sent. */
+    renewVersion: prepare<[string]>(
+      `UPDATE rs485_device SET settings_version = ${NEXT_VERSION} WHERE device_id = ?`,
+    ),
     setReportedVersion: prepare<[number, string]>(
       'UPDATE rs485_device SET reported_settings_version = ? WHERE device_id = ?',
     ),

@@ -75,6 +75,8 @@ export interface Reconciler {
   wake(id: string): void;
   /** The device was away and is back: as wake; and what it lost meanwhile is no failure of the attempt before. */
   returned(id: string): void;
+  /** What is wanted, and is being applied, has this version from now on: what went before counts for it. */
+  renumber(id: string, version: number): void;
   /** The last failure of the version wanted now; undefined when there is none. */
   failure(id: string): ApplyFailure | undefined;
   /** Epoch milliseconds of the next attempt; undefined when none is planned. */
@@ -190,6 +192,7 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
       list.forgetSent(id);
       wake(id);
     },
+    renumber: list.renumber,
     failure: (id) => list.get(id)?.failure,
     nextAttempt(id) {
       const notBefore = attempts.has(id) ? undefined : list.get(id)?.notBefore;
@@ -345,6 +348,10 @@ function openWantedList({ name, due, clock, log, random = Math.random }: Reconci
       }
       const waitMs = earliest - clock.monotonic();
       return waitMs <= 0 ? 0 : Math.min(RECHECK_MS, Math.max(TOGETHER_MS, waitMs));
+    },
+    renumber(id: string, version: number): void {
+      const one = list.get(id);
+      if (one) one.version = version;
     },
     forgetSent(id: string): void {
       if (list.get(id)?.sentAt !== undefined) list.delete(id);
