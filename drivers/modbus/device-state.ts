@@ -67,6 +67,8 @@ export interface DeviceState {
   isDoubted(): boolean;
   /** It is this one from now on; another one in its place is gone. */
   adopt(hwId: string): void;
+  /** What is read from now on follows nothing that was read before. */
+  forget(): void;
   /** `restart`: by a restart alone. */
   hasChanged(by?: 'restart'): boolean;
   /** Its inputs are others than in the poll before, and nothing in the poll says that they are its own. */
@@ -120,6 +122,11 @@ export function openState(options: StateOptions): DeviceState {
     if (isTaken) settledAt = pins.readAt() ?? null;
   }
 
+  function forget(): void {
+    [applied, settled] = [undefined, []];
+    observations.forget();
+  }
+
   return {
     identified: standard.add,
     hwId: () => name,
@@ -133,13 +140,10 @@ export function openState(options: StateOptions): DeviceState {
     identify: () => nameIn(image, options),
     ...naming,
     adopt(hwId) {
-      if (name !== undefined && name !== hwId) {
-        applied = undefined;
-        settled = [];
-        observations.forget();
-      }
+      if (name !== undefined && name !== hwId) forget();
       name = hwId;
     },
+    forget,
     hasChanged: (by) => observations.hasChanged(image, by),
     areInputsDoubtful: () => naming.isShared() && observations.haveInputsChanged(image),
     settle,

@@ -52,6 +52,8 @@ export interface Device extends Disposable {
   report(): void;
   /** What a technician should mend. */
   warning(): BusWarning | undefined;
+  /** It was met at another address (registry.ts). */
+  hasMoved(): void;
 }
 
 export interface DeviceOptions extends StateOptions {
@@ -90,9 +92,7 @@ export function openDevice(options: DeviceOptions): Device {
 
   function disconnect(): void {
     const was = connected;
-    connected = false;
-    isInDoubt = false;
-    isReadAgain = false;
+    connected = isInDoubt = isReadAgain = false;
     if (was) state.report(connected);
   }
 
@@ -158,6 +158,7 @@ export function openDevice(options: DeviceOptions): Device {
       state.report(connected, true);
     },
     warning: () => warning ?? guard.warning(),
+    hasMoved: state.forget,
     [Symbol.dispose]() {
       options.versions.gone(unit);
       disconnect();

@@ -200,4 +200,28 @@ describe('two devices that change places', () => {
     await link.clock.advance(1_000);
     expect(link.events).toMatchObject([{ data: { hwId: 'GIO-0001', activations: 1 } }]);
   });
+
+  it('and back, the other one unheard meanwhile: each activation is counted once', async () => {
+    const { link, boards, exchange } = await openTwo();
+    await using _ = link;
+    const [first, second] = boards;
+    const press = async (times: number) => {
+      for (let change = 1; change <= 2 * times; change += 1)
+        first.device.pins.setInput(1, change % 2 === 1, link.clock.monotonic());
+      await link.clock.advance(1_000);
+    };
+    second.behave = () => null;
+    exchange();
+    await link.clock.advance(12_000);
+    expect(link.report('GIO-0001')).toMatchObject({ connected: true, address: 18 });
+    await press(2);
+    exchange();
+    await link.clock.advance(12_000);
+    expect(link.report('GIO-0001')).toMatchObject({ connected: true, address: 17 });
+    await press(3);
+    expect(link.events).toMatchObject([
+      { data: { hwId: 'GIO-0001', activations: 2 } },
+      { data: { hwId: 'GIO-0001', activations: 3 } },
+    ]);
+  });
 });

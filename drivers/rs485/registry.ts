@@ -18,6 +18,8 @@ export interface Member extends Disposable {
     warning(): BusWarning | undefined;
     /** Why nothing is sent to it while it is not connected. */
     absence?(): string;
+    /** It was met at another address: what its inputs have counted since is told there. */
+    hasMoved?(): void;
   };
 }
 
@@ -108,6 +110,8 @@ export function openRegistry<One extends Member>(
     claim(address, hwId) {
       if (isTaken(address, hwId)) return false;
       reportGone(address, hwId);
+      for (const [other, { device }] of members)
+        if (other !== address && device.hwId() === hwId) device.hasMoved?.();
       return true;
     },
     report() {
