@@ -58,6 +58,8 @@ export interface DeviceState {
   alarm(alarm: Alarm, raised: boolean): void;
   /** Another session says what is wrong with it. */
   clearAlarms(): void;
+  /** What its inputs count from now on follows nothing that was read before. */
+  forgetCounters(): void;
   /** Those that are raised now. */
   alarms(): readonly Alarm[];
   /** Why there is no session with it, though it answers. */
@@ -173,6 +175,7 @@ export function openDeviceState(options: StateOptions): DeviceState {
     clearAlarms() {
       for (const name of [...alarms]) alarm(name, false);
     },
+    forgetCounters: () => facts?.inputs.forgetCounters(),
     alarms: () => [...alarms],
     sessionFault: () => SESSION_FAULTS.find((fault) => alarms.has(fault)) ?? null,
     report: (more) => facts && reportOf(facts, address, more),

@@ -39,6 +39,8 @@ export interface Device
   report(again?: boolean): void;
   /** The advice for a technician; undefined when nothing is wrong. */
   warning(): BusWarning | undefined;
+  /** It was met at another address (registry.ts). */
+  hasMoved(): void;
 }
 
 export interface PairingListener {
@@ -153,6 +155,7 @@ export function openDevice(options: DeviceOptions): Device {
     },
     isGarbled: conflict.isGarbled,
     warning: () => warningOf(address, parts),
+    hasMoved: state.forgetCounters,
     [Symbol.dispose]() {
       session.close();
       readout.end();

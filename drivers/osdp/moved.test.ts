@@ -3,11 +3,17 @@ import { expect, it } from 'vitest';
 import { KEY } from '../../test/drivers/osdp/protocol/panel.ts';
 import { openWireLink, testRandom } from '../../test/drivers/osdp/wire.ts';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
+import { PINS } from '../contract/settings.ts';
 
 const HW_ID = '0a4748-1-1';
 const BAUD = 115_200;
 const LONG_MS = 60_000;
 const OUT = 0x68;
+const SETTINGS = {
+  ioPins: Object.fromEntries(PINS.map((pin) => [pin, pin === 'input1'])),
+  relayIndex: 0,
+  unlockDurationMilliseconds: 1_250,
+};
 
 async function openMovable() {
   const device = openOsdpDevice({ address: 0, serial: 1, key: KEY, random: testRandom(), baudRate: BAUD });
@@ -46,4 +52,28 @@ it('closes its relay for no less than was promised before', async () => {
     .map(({ data }) => Buffer.from(data, 'hex').readUInt16LE(2));
   expect(tenths).toEqual([600, expect.any(Number)]);
   expect(tenths[1]).toBeGreaterThan(500);
+});
+
+it('has each activation counted once, when it comes back', async () => {
+  const { link, device } = await openMovable();
+  const settings = { ...SETTINGS, useInputPinMemory: true };
+  await link.outcome(link.execute('applySettings', { hwId: HW_ID, settingsVersion: 2, settings }));
+  const pressed = async (times: number) => {
+    for (let change = 1; change <= 2 * times; change += 1)
+      device.peripheral.pins.setInput(1, change % 2 === 1, link.clock.monotonic());
+    await link.clock.advance(1_000);
+  };
+  for (const address of [7, 0]) {
+    await pressed(2);
+    device.setAddress(address);
+    await link.until(() => {
+      const report = link.report(HW_ID);
+      return report?.address === address && report.connected;
+    });
+    await link.clock.advance(1_000);
+  }
+  await pressed(3);
+  expect(link.events.filter(({ kind }) => kind === 'input')).toMatchObject(
+    [2, 2, 3].map((activations) => ({ data: { activations } })),
+  );
 });
