@@ -6,7 +6,7 @@
 import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import { type HistogramReading, openHistogram } from '../contract/histogram.ts';
 import type { BusReport } from '../contract/rs485.ts';
-import { openNotifier, turnOfEventLoop } from '../contract/waiting.ts';
+import { fired, openNotifier, turnOfEventLoop } from '../contract/waiting.ts';
 import { openDialInPort } from './dial-in-port.ts';
 import type { Exchange, Order, Poll } from './exchange.ts';
 import { type Line, type LogOnce, openLine, openLogOnce, type Wire } from './line.ts';
@@ -75,9 +75,7 @@ export const openBus: OpenBus = async (wire, signal) => {
     trace: line.trace,
     async run(runSignal) {
       const ended = AbortSignal.any([runSignal, line.gone]);
-      if (!ended.aborted) {
-        await new Promise((resolve) => ended.addEventListener('abort', resolve, { once: true }));
-      }
+      await fired(ended);
       runSignal.throwIfAborted();
       throw line.gone.reason;
     },

@@ -61,6 +61,14 @@ export function openDeadline(
   return { signal: late.signal, [Symbol.dispose]: () => over.abort(OVER) };
 }
 
+/** Resolves when the signal fires. */
+export function fired(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
 /** The promise, unless the signal fires first: then its reason is thrown, or `reason()`. */
 export function unlessAborted<T>(
   promise: Promise<T>,

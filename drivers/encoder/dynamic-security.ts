@@ -7,6 +7,7 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { type Clock, DriverError } from '../contract/driver.ts';
+import { within } from '../contract/waiting.ts';
 import type { BrokerAdministration, ForceCredential, Publish } from './administration.ts';
 import { BROKERED_CHANNELS, downFilter, upTopic } from './topics.ts';
 
@@ -41,18 +42,16 @@ export function openDynamicSecurity(systemId: string, clock: Clock): BrokerAdmin
   async function ask(publish: Publish, commands: Command[]): Promise<Answers> {
     const correlationData = randomUUID();
     const answered = Promise.withResolvers<Answers>();
-    const over = new AbortController();
     open.set(correlationData, answered.resolve);
     try {
       const payload = { commands: commands.map((command) => ({ ...command, correlationData })) };
       await publish(REQUEST_TOPIC, Buffer.from(JSON.stringify(payload)));
-      const late = clock.sleep(ANSWER_WITHIN_MS, over.signal).then(() => {
+      const late = () => {
         const text = `dynamic security does not answer within ${ANSWER_WITHIN_MS} ms: is the plugin loaded, and may the gateway use ${REQUEST_TOPIC}?`;
-        throw new DriverError('NO_REPLY', text);
-      });
-      return await Promise.race([answered.promise, late]);
+        return new DriverError('NO_REPLY', text);
+      };
+      return await within(answered.promise, ANSWER_WITHIN_MS, clock, late);
     } finally {
-      over.abort();
       open.delete(correlationData);
     }
   }

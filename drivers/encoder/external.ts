@@ -7,6 +7,7 @@
 import { ConnectionFailure } from '../contract/connection-failure.ts';
 import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import { type Failover, openFailover } from '../contract/failover.ts';
+import { openDeadline } from '../contract/waiting.ts';
 import { type AdministrationKeeper, type BrokerAdministration, openKeeper } from './administration.ts';
 import { type BrokerAccess, type BrokerConnection, connectToBroker } from './broker-connection.ts';
 import { openDampedLog } from './damped-log.ts';
@@ -213,17 +214,14 @@ function disconnectSettled(link: Link, encoderId: string): void {
 /** A broker ends a connection when another one takes its client id. */
 async function takeOver(link: Link, { url }: BrokerConnection, encoderId: string): Promise<void> {
   const { clock, log, close } = link;
-  const over = new AbortController();
-  const signal = AbortSignal.any([close.signal, over.signal]);
-  const late = () => over.abort(new Error(`it takes more than ${TAKEOVER_DEADLINE_MS} ms`));
-  clock.sleep(TAKEOVER_DEADLINE_MS, signal).then(late, () => undefined);
+  const late = () => new Error(`it takes more than ${TAKEOVER_DEADLINE_MS} ms`);
+  using deadline = openDeadline(TAKEOVER_DEADLINE_MS, clock, late);
+  const signal = AbortSignal.any([close.signal, deadline.signal]);
   try {
     const access = { ...link.access, clientId: encoderId };
     const nothing = { received: () => undefined, room: async () => undefined };
     using _taken = await connectToBroker({ access, url, filters: [], clock, signal }, nothing);
   } catch (error) {
     log.warn({ encoderId, error: String(error) }, NOT_ENDED);
-  } finally {
-    over.abort();
   }
 }

@@ -3,7 +3,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { openDeadline } from '../../drivers/contract/waiting.ts';
+import { openDeadline, within } from '../../drivers/contract/waiting.ts';
 import { VERSION } from '../app/version.ts';
 import { adminSocketOf } from '../platform/config/config.ts';
 import { readConfig, socketIn } from '../platform/config/config-file.ts';
@@ -86,14 +86,10 @@ export function openClient(options: ClientOptions, shell: Shell): Client {
       throw new Refused(`${refusal(answer)}${await versionHint(send)}`, detailsOf(answer));
     },
     async *stream(path, signal) {
-      const begun = new AbortController();
-      const overdue = shell.clock.sleep(DEADLINE_MS, begun.signal).then(() => {
-        throw unanswered(DEADLINE_MS);
-      });
       const opening = openStream(socket, path, signal).catch((error: Error) => {
         throw unreachable(error, socket);
       });
-      const response = await Promise.race([opening, overdue]).finally(() => begun.abort());
+      const response = await within(opening, DEADLINE_MS, shell.clock, () => unanswered(DEADLINE_MS));
       if (response.statusCode === 200) return yield* response.setEncoding('utf8');
       const answer = { status: response.statusCode ?? 0, body: parsed(await text(response)) };
       throw new Refused(refusal(answer), detailsOf(answer));

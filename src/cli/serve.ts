@@ -2,6 +2,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
+import { fired, within } from '../../drivers/contract/waiting.ts';
 import { VERSION } from '../app/version.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config/config.ts';
@@ -86,7 +87,7 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
   const vitals = [...gateway.vitals, { name: 'interface', check: () => local.call('GET', '/healthz') }];
   const describe = () => (member?.leftMs() === 0 ? 'moves nothing: the lease cannot be renewed' : where);
   void feedWatchdog({ notifier, vitals, describe, clock: shell.clock, log }, shell.stopping);
-  const ending = await Promise.race([aborted(shell.stopping), member?.ended ?? new Promise<never>(() => {})]);
+  const ending = await Promise.race([fired(shell.stopping), member?.ended ?? new Promise<never>(() => {})]);
   if (ending && member) return endAsActive(member, { gateway, stack, notifier, log, shell }, ending);
   shell.killAfter?.(KILL_DEADLINE_MS, KILLED);
   notifier.stopping();
@@ -195,21 +196,8 @@ function firstProcess({ links }: Config, log: Log, { clock, processes }: Shell) 
 }
 
 async function closeInTime(gateway: AsyncDisposable, clock: Clock): Promise<void> {
-  const over = new AbortController();
-  const overdue = clock.sleep(STOP_DEADLINE_MS, over.signal).then(() => {
-    throw new CommandFailed(`not everything was closed within ${STOP_DEADLINE_MS / 1_000} s`);
-  });
-  try {
-    await Promise.race([gateway[Symbol.asyncDispose](), overdue]);
-  } finally {
-    over.abort();
-    await overdue.catch(() => {});
-  }
-}
-
-function aborted(signal: AbortSignal): Promise<undefined> {
-  if (signal.aborted) return Promise.resolve(undefined);
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined), { once: true }));
+  const late = () => new CommandFailed(`not everything was closed within ${STOP_DEADLINE_MS / 1_000} s`);
+  await within(Promise.resolve(gateway[Symbol.asyncDispose]()), STOP_DEADLINE_MS, clock, late);
 }
 
 /** Turns what keeps the gateway from starting into one line that names the setting to change. */

@@ -3,6 +3,8 @@
  * (services/cluster/lease.ts), and then another gateway may. All that leaves is bounded by it: a command by its deadline, which drivers
  * look at right before the wire, and a host by its end.
  */
+
+import { fired } from '../../drivers/contract/waiting.ts';
 import type { Clock } from './clock.ts';
 
 /** The time goes on while a process is stopped: a caller that asks just before it sends is never late. */
@@ -28,11 +30,7 @@ export const ALWAYS_ACTING: Acting = {
   until: () => Number.POSITIVE_INFINITY,
   hostsUntil: () => Number.POSITIVE_INFINITY,
   begun: async () => undefined,
-  over: (signal) =>
-    new Promise((resolve) => {
-      if (signal.aborted) resolve();
-      else signal.addEventListener('abort', () => resolve(), { once: true });
-    }),
+  over: fired,
   while: (run) => run,
 };
 

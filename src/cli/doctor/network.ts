@@ -3,6 +3,7 @@ import { connect as connectPlain, createServer, isIP, type Socket } from 'node:n
 import { connect as connectTls } from 'node:tls';
 import { failureWords } from '../../../drivers/contract/connection-failure.ts';
 import { TLS } from '../../../drivers/contract/tls.ts';
+import { settles } from '../../../drivers/contract/waiting.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isExternal } from '../../platform/config/encoder-broker.ts';
 import { placedSinks, type SinkConfig } from '../../platform/config/sinks.ts';
@@ -145,22 +146,18 @@ async function failureToConnect(
   event: string,
   clock: Clock,
 ): Promise<string | undefined> {
-  const over = new AbortController();
   let socket: Socket | undefined;
   try {
-    const late = clock
-      .sleep(CONNECT_DEADLINE_MS, over.signal)
-      .then(() => `no answer within ${CONNECT_DEADLINE_MS / 1_000} s`);
     const connected = new Promise<undefined>((resolve, reject) => {
       socket = open();
       socket.once('error', reject);
       socket.once(event, () => resolve(undefined));
     });
-    return await Promise.race([connected, late]);
+    const isInTime = await settles(connected, CONNECT_DEADLINE_MS, clock);
+    return isInTime ? await connected : `no answer within ${CONNECT_DEADLINE_MS / 1_000} s`;
   } catch (error) {
     return failureWords(error as Error);
   } finally {
-    over.abort();
     socket?.destroy();
   }
 }

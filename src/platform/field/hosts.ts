@@ -8,7 +8,7 @@
  */
 
 import type { Plain } from '../../../drivers/contract/driver.ts';
-import { settles } from '../../../drivers/contract/waiting.ts';
+import { fired, settles } from '../../../drivers/contract/waiting.ts';
 import type { Acting } from '../acting.ts';
 import { type Backoff, supervise } from '../supervise.ts';
 import { type Conversation, type HostListener, openConversation } from './conversation.ts';
@@ -106,8 +106,8 @@ export function openHost(options: HostOptions): Host {
       log.info({ pid: child.pid }, `host ${name} runs as process ${child.pid}`);
       conversation.start(started);
       const lapsed = acting.over(ending.signal).then(() => LAPSED);
-      const failed = [child.exited, conversation.failed];
-      reason = await Promise.race([...failed, fired(signal), restart.promise, lapsed]);
+      const asked = fired(signal).then(() => 'asked to end');
+      reason = await Promise.race([child.exited, conversation.failed, asked, restart.promise, lapsed]);
     } catch (error) {
       reason = error instanceof Error ? error.message : String(error);
       throw error;
@@ -180,11 +180,4 @@ function untilEnding(listener: HostListener, ending: AbortSignal): HostListener 
     },
     event: listener.event,
   };
-}
-
-function fired(signal: AbortSignal): Promise<string> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve('asked to end');
-    else signal.addEventListener('abort', () => resolve('asked to end'), { once: true });
-  });
 }

@@ -5,6 +5,7 @@
 import { DriverError, type Plain } from '../../../drivers/contract/driver.ts';
 import { mayOweEvent, type OwedEvents, openOwedEvents } from '../../../drivers/contract/owed-events.ts';
 import { type LockApplied, type LockApply, lockApplied } from '../../../drivers/contract/settings.ts';
+import { settles } from '../../../drivers/contract/waiting.ts';
 import {
   type BoltRead,
   boltRead,
@@ -20,7 +21,6 @@ import {
 import type { Clock } from '../../platform/clock.ts';
 import type { Field } from '../../platform/field/field.ts';
 import type { LinkCommand } from '../../platform/link-command.ts';
-import { AWAKE } from '../../platform/waking.ts';
 import type { Actuations } from '../../services/actuations/actuations.ts';
 import type { Zgates } from '../zgates/zgates.ts';
 
@@ -266,14 +266,5 @@ export function deadlineOf(kind: LockCommandKind, leftMs = CHANGE_DEADLINE_MS): 
 
 /** The outcome, or `meanwhile` when it is not known within ANSWER_MS. The work goes on. */
 export async function answerInTime<T>(work: Promise<T>, clock: Clock, meanwhile: () => T): Promise<T> {
-  const answered = new AbortController();
-  const late = clock.sleep(ANSWER_MS, answered.signal).then(
-    () => meanwhile(),
-    () => work,
-  );
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    answered.abort(AWAKE);
-  }
+  return (await settles(work, ANSWER_MS, clock)) ? work : meanwhile();
 }

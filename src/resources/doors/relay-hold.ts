@@ -3,6 +3,7 @@
  * the bus dies, the device lets the relay go by itself, HOLD_MS later at the latest.
  */
 import { HOLD_MS } from '../../../drivers/contract/rs485.ts';
+import { settles } from '../../../drivers/contract/waiting.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { AWAKE } from '../../platform/waking.ts';
@@ -165,12 +166,7 @@ export function openRelayHolds(clock: Clock, rs485: Pick<Rs485, 'holdRelay'>): R
 async function calledOff(attempt: Hold['attempt'], clock: Clock): Promise<HoldOutcome | undefined> {
   if (!attempt) return undefined;
   attempt.stop.abort(AWAKE);
-  const settled = new AbortController();
-  const unsettled = clock.sleep(SETTLES_MS, settled.signal).then(
-    () => UNSETTLED,
-    () => UNSETTLED,
-  );
-  return await Promise.race([attempt.outcome, unsettled]).finally(() => settled.abort(AWAKE));
+  return (await settles(attempt.outcome, SETTLES_MS, clock)) ? attempt.outcome : UNSETTLED;
 }
 
 export function isSameRelay(one: Omit<Relay, 'settled'>, other: Omit<Relay, 'settled'>): boolean {

@@ -8,6 +8,7 @@
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { WATCHDOG_EXPIRIES, type WatchdogTest, watchdogTested } from '../../../drivers/contract/rs485.ts';
 import type { Rs485Report } from '../../../drivers/contract/settings.ts';
+import { settles } from '../../../drivers/contract/waiting.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Caller, Role } from '../../platform/principal.ts';
@@ -258,16 +259,10 @@ async function watched<Answer>(
   progress: ReportProgress,
 ): Promise<Answer> {
   const startedAt = clock.monotonic();
-  const over = new AbortController();
-  const settled = answered.finally(() => over.abort());
   for (;;) {
     progress({ done: Math.min(totalMs, Math.round(clock.monotonic() - startedAt)), total: totalMs });
-    const isOver = await clock.sleep(PROGRESS_EVERY_MS, over.signal).then(
-      () => false,
-      () => true,
-    );
-    if (!isOver) continue;
-    const answer = await settled;
+    if (!(await settles(answered, PROGRESS_EVERY_MS, clock))) continue;
+    const answer = await answered;
     progress({ done: totalMs, total: totalMs });
     return answer;
   }

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { ConnectionFailure } from '../../../drivers/contract/connection-failure.ts';
 import { openFailover } from '../../../drivers/contract/failover.ts';
+import { within } from '../../../drivers/contract/waiting.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isSecure, type Loss, readSecret, reasonOf } from '../../platform/peer-socket.ts';
 import type { EventRow } from './table.ts';
@@ -64,18 +65,15 @@ export async function probe(
   clock: Clock,
   signal: AbortSignal,
 ): Promise<void> {
-  const over = new AbortController();
   const socket = open();
   try {
-    const late = clock.sleep(PROBE_DEADLINE_MS, AbortSignal.any([signal, over.signal])).then(() => {
-      throw new Error(`no answer within ${PROBE_DEADLINE_MS} ms`);
-    });
-    await Promise.race([once(socket, isSecure(url) ? 'secureConnect' : 'connect'), late]);
+    const connected = once(socket, isSecure(url) ? 'secureConnect' : 'connect');
+    const late = () => new Error(`no answer within ${PROBE_DEADLINE_MS} ms`);
+    await within(connected, PROBE_DEADLINE_MS, clock, late, signal);
   } catch (error) {
     signal.throwIfAborted();
     throw new ConnectionFailure(`${new URL(url).origin}: ${reasonOf(error as Error, url)}`);
   } finally {
-    over.abort();
     socket.destroy();
   }
 }
