@@ -2,9 +2,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { until } from './bench/zigbee/waiting.ts';
+import { freePort } from './free-port.ts';
 import { openDirectRoutes, openRoutes } from './nats-routes.ts';
 import { NATS_SERVER } from './services/events/nats.ts';
 
@@ -128,18 +128,7 @@ async function monitored({ monitor }: Server, what: 'varz' | 'jsz' | 'routez'): 
   return answer?.ok ? ((await answer.json()) as Monitored) : {};
 }
 
-/** So many for each server; all are held until the last one is found. */
-export async function freePorts(each: number): Promise<number[][]> {
-  const held = await Promise.all(
-    Array.from({ length: each * SERVERS.length }, async () => {
-      const server = createServer().listen(0, '127.0.0.1');
-      await once(server, 'listening');
-      return server;
-    }),
-  );
-  const ports = held.map((server) => (server.address() as { port: number }).port);
-  await Promise.all(held.map((server) => once(server.close(), 'close')));
-  return Array.from({ length: each }, (_, use) =>
-    ports.slice(use * SERVERS.length, (use + 1) * SERVERS.length),
-  );
+/** So many for each server. */
+export function freePorts(each: number): Promise<number[][]> {
+  return Promise.all(Array.from({ length: each }, () => Promise.all(SERVERS.map(freePort))));
 }

@@ -5,9 +5,10 @@ import { dirname, join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import type { Status } from '../src/services/status/schema.ts';
 import { opensslIsMissing, openTestAuthority, type TestIdentity } from './drivers/encoder/certificates.ts';
+import { freePort } from './free-port.ts';
 import { blockWith } from './operations-page.ts';
 import { openMachine } from './operations-page-machine.ts';
-import { freePort, mosquittoMissing } from './services/events/mosquitto.ts';
+import { mosquittoMissing } from './services/events/mosquitto.ts';
 import type { Bundle } from './simulators/encoder/registration.ts';
 import { openTestSite, type TestSite } from './simulators/test-site.ts';
 

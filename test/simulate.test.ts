@@ -1,9 +1,9 @@
 /** `gatehouse simulate` as a person starts it, in front of a daemon that runs. */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { parse, stringify } from 'yaml';
+import { freePort } from './free-port.ts';
 import { type Child, openChild } from './simulators/child.ts';
 import { drawKeys, openTestSite, type TestSite } from './simulators/test-site.ts';
 import { waitFor } from './zigbee-site.ts';
@@ -41,15 +41,6 @@ async function interrupted(child: Child<Said>): Promise<number | null> {
 }
 const technician = (method: string, path: string, body?: unknown) =>
   site.daemon.call(method, path, site.tokens['service-tool'], body);
-
-/** No one else takes it at once. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  const { port } = server.address() as { port: number };
-  await new Promise((closed) => server.close(closed));
-  return port;
-}
 
 describe('simulate', () => {
   beforeAll(async () => {

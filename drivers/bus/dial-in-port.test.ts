@@ -8,19 +8,12 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { silentLog } from '../../src/platform/log.ts';
 import { optionsWith } from '../../test/drivers/bus/bus.ts';
 import { messagesOf } from '../../test/drivers/bus/warnings.ts';
+import { freePort } from '../../test/free-port.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openPort } from './bus.ts';
 
 const forever = new AbortController().signal;
 const hasSocat = spawnSync('socat', ['-V']).error === undefined;
-
-async function freePort(): Promise<number> {
-  const listening = createServer().listen(0, '127.0.0.1');
-  await once(listening, 'listening');
-  const address = listening.address();
-  await new Promise((resolve) => listening.close(resolve));
-  return typeof address === 'object' ? (address?.port ?? 0) : 0;
-}
 
 function opening(number: number, { allowedPeer = '127.0.0.1', clock = systemClock, signal = forever } = {}) {
   const received: number[] = [];

@@ -8,6 +8,7 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { silentLog } from '../../src/platform/log.ts';
 import { optionsWith } from '../../test/drivers/bus/bus.ts';
+import { freePort } from '../../test/free-port.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openPty } from '../../test/simulators/bus/pty.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
@@ -80,14 +81,6 @@ it.runIf(hasSer2net)(
     expect(lost).toEqual([]);
   },
 );
-
-async function freePort(): Promise<number> {
-  const listening = createServer().listen(0, '127.0.0.1');
-  await once(listening, 'listening');
-  const address = listening.address();
-  await new Promise((resolve) => listening.close(resolve));
-  return typeof address === 'object' ? (address?.port ?? 0) : 0;
-}
 
 async function ended(child: ChildProcess): Promise<void> {
   const exit = once(child, 'exit');

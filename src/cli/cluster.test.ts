@@ -2,7 +2,7 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { freePort } from '../../test/services/events/mosquitto.ts';
+import { freePort } from '../../test/free-port.ts';
 import { natsMissing, openNats } from '../../test/services/events/nats.ts';
 import { testShell } from '../../test/shell.ts';
 import { temporaryFolder } from '../../test/temporary.ts';

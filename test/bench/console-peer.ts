@@ -4,12 +4,13 @@
  */
 import type { Page } from 'playwright-core';
 import type { BrowserSession } from '../console/browser.ts';
+import { freePort } from '../free-port.ts';
 import { openSimulatedGateway, type SimulatedGateway } from '../simulators/zigbee/gateway.ts';
 import { slowDown } from './slow-browser.ts';
 import { quantile, type Row } from './table.ts';
 import { ratioRow } from './zigbee/peer-rows.ts';
 import { macsOf, openBenchSite, planOf } from './zigbee/site.ts';
-import { freePort, installPeer, openPeer, PEER } from './zigbee/zigbee2mqtt.ts';
+import { installPeer, openPeer, PEER } from './zigbee/zigbee2mqtt.ts';
 
 const LOCKS = 20;
 const LISTS = 5;

@@ -6,6 +6,7 @@ import type { Agent } from 'node:https';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stringify } from 'yaml';
+import { freePort } from '../free-port.ts';
 import { openDaemonProcess } from './daemon-process.ts';
 import { call } from './encoder/registration.ts';
 
@@ -20,7 +21,7 @@ export interface Address {
 export interface DaemonOptions {
   /** Made when it is not there. Holds the configuration, the log, the admin socket and, below it, the daemon's data. */
   directory: string;
-  /** Port 0: the daemon takes a free one at its first start, and keeps it. So does `mqtt`. */
+  /** Port 0: a free one. */
   http: Address;
   mqtt: Address;
   /** PEM files. */
@@ -44,7 +45,6 @@ export interface Answer {
 }
 
 export interface Daemon extends AsyncDisposable {
-  /** Without its port before the first start where that was 0, as is the next. */
   readonly baseUrl: string;
   readonly encoderUrl: string;
   readonly directory: string;
@@ -80,18 +80,15 @@ const UNLIMITED = 100_000;
 
 export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
   const { directory } = options;
-  const ports = { http: options.http, mqtt: options.mqtt };
+  const [http, mqtt] = [await withPort(options.http), await withPort(options.mqtt)];
   const configFile = join(directory, 'gatehouse.yaml');
   const logFile = join(directory, 'gatehouse.log');
   const adminSocket = join(directory, 'admin.sock');
   const caFile = join(directory, 'data', 'pki', 'root.crt');
   const scheme = options.config?.http?.plain === true ? 'http' : 'https';
-  const baseUrl = () => `${scheme}://${reachable(ports.http)}`;
-  const encoderUrl = () => `mqtts://${reachable(ports.mqtt)}`;
-  const configure = () =>
-    writeFile(configFile, configuration({ ...options, ...ports }, adminSocket), { mode: 0o600 });
+  const baseUrl = `${scheme}://${reachable(http)}`;
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  await configure();
+  await writeFile(configFile, configuration({ ...options, http, mqtt }, adminSocket), { mode: 0o600 });
   const child = openDaemonProcess({
     configFile,
     logFile,
@@ -101,23 +98,9 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
   const callLocally = (method: string, path: string, body?: unknown) =>
     callSocket(adminSocket, method, path, body);
 
-  /** What the daemon got; the configuration names it from now on, for the starts that follow. */
-  async function learnPorts(): Promise<void> {
-    if (ports.http.port !== 0 && ports.mqtt.port !== 0) return;
-    const { body } = await callLocally('GET', '/local/status');
-    const { http, encoders } = body as { http: { url: string }; encoders: { url: string } };
-    ports.http = { ...ports.http, port: Number(new URL(http.url).port) };
-    ports.mqtt = { ...ports.mqtt, port: Number(new URL(encoders.url).port) };
-    await configure();
-  }
-
   return {
-    get baseUrl() {
-      return baseUrl();
-    },
-    get encoderUrl() {
-      return encoderUrl();
-    },
+    baseUrl,
+    encoderUrl: `mqtts://${reachable(mqtt)}`,
     directory,
     caFile,
     logFile,
@@ -133,7 +116,7 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
       const deadline = performance.now() + READY_TIMEOUT_MS;
       for (;;) {
         if (child.pid() === undefined) throw new Error(`the daemon ended at its start:\n${logTail(logFile)}`);
-        const ready = await isReady(callLocally, learnPorts, baseUrl, caFile);
+        const ready = await isReady(callLocally, baseUrl, caFile);
         if (ready) return;
         if (performance.now() > deadline) {
           throw new Error(`the daemon is not ready after ${READY_TIMEOUT_MS} ms:\n${logTail(logFile)}`);
@@ -146,7 +129,7 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
     call: (method, path, token, body, agent) =>
       call({
         method,
-        url: `${baseUrl()}${path}`,
+        url: `${baseUrl}${path}`,
         ca: readFileSync(caFile, 'utf8'),
         ...(token !== undefined && { token }),
         ...(body !== undefined && { body }),
@@ -194,7 +177,7 @@ function configuration(options: DaemonOptions, adminSocket: string): string {
     },
     encoders: {
       listen: `${mqtt.host}:${mqtt.port}`,
-      ...(mqtt.port !== 0 && { endpoint: `mqtts://${reachable(mqtt)}` }),
+      ...(!config.encoders?.broker && { endpoint: `mqtts://${reachable(mqtt)}` }),
       vendorRoots,
       registrationsPerHour: 10_000,
       ...config.encoders,
@@ -206,6 +189,10 @@ function configuration(options: DaemonOptions, adminSocket: string): string {
   });
 }
 
+async function withPort({ host, port }: Address): Promise<Address> {
+  return { host, port: port || (await freePort()) };
+}
+
 /** Where a client on this host reaches a listener; a wildcard address is no address to call. */
 function reachable({ host, port }: Address): string {
   if (host === '0.0.0.0' || host === '::') return `127.0.0.1:${port}`;
@@ -214,15 +201,13 @@ function reachable({ host, port }: Address): string {
 
 async function isReady(
   callLocally: Daemon['callLocally'],
-  learnPorts: () => Promise<void>,
-  baseUrl: () => string,
+  baseUrl: string,
   caFile: string,
 ): Promise<boolean> {
   try {
     await callLocally('GET', '/readyz');
-    await learnPorts();
     const ca = readFileSync(caFile, 'utf8');
-    return (await call({ method: 'GET', url: `${baseUrl()}/readyz`, ca })).status === 200;
+    return (await call({ method: 'GET', url: `${baseUrl}/readyz`, ca })).status === 200;
   } catch {
     return false;
   }

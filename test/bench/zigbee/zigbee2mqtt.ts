@@ -15,7 +15,6 @@ import {
   statSync,
 } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { connectAsync } from 'mqtt';
@@ -201,15 +200,6 @@ function configuration(
       ext_pan_id: 'GENERATE',
     },
   };
-}
-
-/** For its frontend, which takes none that the kernel chooses. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
 }
 
 function logOf(folder: string): string {

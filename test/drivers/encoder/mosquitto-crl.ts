@@ -3,7 +3,8 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeRevocationList } from '../../../src/services/pki/certificates.ts';
-import { freePort, openMosquitto } from '../../services/events/mosquitto.ts';
+import { freePort } from '../../free-port.ts';
+import { openMosquitto } from '../../services/events/mosquitto.ts';
 import type { TestAuthority } from './certificates.ts';
 import type { TestBroker } from './external.ts';
 

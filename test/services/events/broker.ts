@@ -4,6 +4,7 @@
  */
 import { createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
+import { freePort } from '../../free-port.ts';
 
 export interface Received {
   /** From 1. */
@@ -73,8 +74,8 @@ export async function openTestBroker(options: TestBrokerOptions = {}): Promise<T
     for (const socket of sockets) socket.destroy();
     await closed;
   };
-  await listen(0);
-  const { port } = server.address() as { port: number };
+  const port = await freePort();
+  await listen(port);
   const broker: TestBroker = {
     port,
     url: `mqtt://127.0.0.1:${port}`,

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
+import { freePort } from '../../free-port.ts';
 
 /** As apt puts it where root alone looks. */
 export const NATS_SERVER = '/usr/sbin/nats-server';
@@ -21,11 +22,12 @@ export interface TestNats extends AsyncDisposable {
 /** Started and accepting connections; it chooses a free port, unless one is given. `further`: arguments of nats-server(8). */
 export async function openNats(
   folder: string,
-  { port = -1, further = [] as string[] } = {},
+  { port, further = [] }: { port?: number; further?: string[] } = {},
 ): Promise<TestNats> {
+  const chosen = port ?? (await freePort());
   const ports = join(folder, 'ports');
   mkdirSync(ports, { recursive: true });
-  const argv = ['-js', '-sd', join(folder, 'streams'), '-a', '127.0.0.1', '-p', String(port)];
+  const argv = ['-js', '-sd', join(folder, 'streams'), '-a', '127.0.0.1', '-p', String(chosen)];
   const child = spawn(NATS_SERVER, [...argv, '--ports_file_dir', ports, ...further], { stdio: 'ignore' });
   const end = (signal: NodeJS.Signals) => async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;

@@ -1,5 +1,6 @@
 /** A stick on the network, as those with an Ethernet port are: the newest connection has it, an older one is closed. */
 import { createServer, type Server, type Socket } from 'node:net';
+import { freePort } from '../../free-port.ts';
 import type { Receive, Transport } from '../bus/transport.ts';
 
 /** `connected`: what a host sent before is void. `wanted`: its port; 0 takes a free one. */
@@ -11,7 +12,7 @@ export async function openTcpStick(
   let socket: Socket | undefined;
   let server: Server | undefined;
   let isReading = true;
-  let port = wanted;
+  const port = wanted || (await freePort());
   await listen();
 
   async function listen(): Promise<void> {
@@ -20,7 +21,6 @@ export async function openTcpStick(
     opened.listen(port, '127.0.0.1', resolve);
     await promise;
     server = opened;
-    ({ port } = opened.address() as { port: number });
   }
   function accept(accepted: Socket): void {
     socket?.destroy();
