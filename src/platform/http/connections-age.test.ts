@@ -1,7 +1,7 @@
-import { EventEmitter } from 'node:events';
-import type { IncomingMessage, Server } from 'node:http';
-import { Socket } from 'node:net';
-import { expect, it } from 'vitest';
+import { EventEmitter, once } from 'node:events';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { type AddressInfo, connect, Socket } from 'node:net';
+import { expect, it, onTestFinished } from 'vitest';
 import { turnOfEventLoop } from '../../../drivers/contract/waiting.ts';
 import { manualClock } from '../../../test/manual-clock.ts';
 import { runUntilTestEnds } from '../../../test/until-test-ends.ts';
@@ -42,8 +42,8 @@ it('is when the turn before the last one had ended, however long it takes to rea
 function openServer() {
   const clock = manualClock();
   const arrivals = openArrivals(clock);
-  const server = new EventEmitter();
-  const { arrivedAt: arrived } = openConnections(server as Server, {
+  const server = Object.assign(new EventEmitter(), { address: () => null });
+  const { arrivedAt: arrived } = openConnections(server as object as Server, {
     arrivals,
     clock,
     limits: { ...CONNECTION_LIMITS, perStranger: 30 },
@@ -104,6 +104,67 @@ it('is as old for the connections that are accepted in the turns that follow, un
   }
   for (let turn = 0; turn < 4; turn += 1) await turnOfEventLoop();
   expect(arrivedAt(connect())).toBe(clock.monotonic());
+});
+
+it('is as old for one that waited behind many to be accepted, although the process never stood still', async () => {
+  const { clock, arrivedAt, connect } = openServer();
+  const begun = clock.monotonic();
+  let socket = connect();
+  for (let waiting = 0; waiting < 40; waiting += 1) {
+    clock.hold(200);
+    socket = connect();
+    arrivedAt(new Socket());
+    await turnOfEventLoop();
+  }
+  // TLS
+  for (let turn = 0; turn < 3; turn += 1) await turnOfEventLoop();
+  expect(arrivedAt(socket)).toBe(begun);
+});
+
+it('is not so old for one that came while many waited', async () => {
+  const clock = manualClock();
+  const arrivals = openArrivals(clock);
+  const server = createServer();
+  const seen: { path: string; arrivedAt: number }[] = [];
+  let accepted = 0;
+  let madeAt = 0;
+  server.on('connection', () => {
+    clock.hold(50);
+    accepted += 1;
+    if (accepted === 20) ask('later');
+  });
+  const { arrivedAt } = openConnections(server, {
+    arrivals,
+    clock,
+    limits: { ...CONNECTION_LIMITS, perStranger: 100, perKnown: 100 },
+    isKnown: () => false,
+    isProxy: () => false,
+    refused: () => expect.unreachable(),
+  });
+  server.on('request', (request, response) => {
+    seen.push({ path: request.url ?? '', arrivedAt: arrivedAt(request) });
+    response.end();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  function ask(path: string): void {
+    madeAt = clock.monotonic();
+    for (let number = 0; number < 30; number += 1) {
+      const socket = connect(port, '127.0.0.1', () =>
+        socket.write(`GET /${path} HTTP/1.1\r\nHost: a\r\n\r\n`),
+      );
+      onTestFinished(() => void socket.destroy());
+    }
+  }
+  ask('first');
+  await expect.poll(() => seen.length).toBe(60);
+  const last = seen.filter(({ path }) => path === '/later').map((each) => each.arrivedAt);
+  // Not later than it was made, and later than the first that waited.
+  expect(Math.max(...last)).toBeLessThanOrEqual(madeAt);
+  expect(last.at(-1)).toBeGreaterThan(0);
+  expect(accepted).toBe(60);
 });
 
 it('is as old for what its client sends in one write with the first request', async () => {

@@ -9,8 +9,8 @@
  *   any                        a turn of the event loop asks the kernel what has arrived, may stand still with the answer, and then reads that. What had
  *                              arrived when the turn before asked was read in that one: so this arrived after the turn before had begun, which is
  *                              when the one before that had ended
- *   the first of a connection  that was made before the process went on after a standstill: its client has waited since then to send it, for
- *                              the connection to be accepted and for its TLS handshake; it counts as old as the connection
+ *   the first of a connection  that was made before the process went on after a standstill, or that waited to be accepted: its client has waited
+ *                              since then to send it, and for its TLS handshake; it counts as old as the connection
  *   one that is sent before    (RFC 9112, 9.3.2) in one write, or while the client takes no answers and Node reads nothing: it counts as old as
  *   the last answer has come   the request before it, the first of a connection included
  *
@@ -21,7 +21,7 @@
  * the address that holds most gives way, whichever it is: never with a request that is being answered, as long as another one can be closed.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { turnOfEventLoop } from '../../../drivers/contract/waiting.ts';
 import type { Clock } from '../clock.ts';
 import { addressKey, isThisHost } from './address.ts';
@@ -108,11 +108,20 @@ export function openArrivals(clock: Clock): Arrivals {
   };
 }
 
-/** Connections that the kernel has made and the process has not accepted yet: a turn accepts one of them, whatever waits. */
-function openBacklog(arrivedAt: () => number) {
+/**
+ * Connections that the kernel has made and the process has not accepted yet: a turn accepts one of them, in the order in which they were
+ * made, whatever waits. Nothing says when one was made. So while they are many, a mark stands among them: a connection of this process
+ * to its own server. What is accepted after it was made after it.
+ */
+function openBacklog(
+  server: Server,
+  { arrivedAt }: Pick<Arrivals, 'arrivedAt'>,
+  clock: Pick<Clock, 'monotonic'>,
+) {
   /** The oldest connection that waits was not made before this; undefined: none waits. */
   let since: number | undefined;
   let isAccepted = false;
+  let mark: { socket: Socket; madeAt: number } | undefined;
 
   async function untilEmpty(): Promise<void> {
     do {
@@ -124,14 +133,32 @@ function openBacklog(arrivedAt: () => number) {
     since = undefined;
   }
 
+  /** A server of a unix socket has no mark: what waits there is as old as the oldest. */
+  function setMark(): void {
+    const at = server.address();
+    if (mark || !at || typeof at === 'string') return;
+    const socket = connect({ host: at.address, port: at.port }).unref();
+    mark = { socket, madeAt: clock.monotonic() };
+    socket.on('error', () => undefined);
+    socket.once('close', () => {
+      mark = undefined;
+    });
+  }
+
   return {
-    /** When the connection that is accepted now was made, at the earliest. */
-    accepted(): number {
+    /** When the connection that is accepted now was made, at the earliest; undefined for a mark. */
+    accepted({ remoteAddress, remotePort }: Socket): number | undefined {
       isAccepted = true;
       if (since === undefined) {
         since = arrivedAt();
         void untilEmpty();
       }
+      if (mark && mark.socket.localPort === remotePort && mark.socket.localAddress === remoteAddress) {
+        since = mark.madeAt;
+        mark.socket.destroy();
+        return undefined;
+      }
+      if (clock.monotonic() - since > IN_TIME_MS) setMark();
       return since;
     },
   };
@@ -182,7 +209,7 @@ export function openConnections(server: Server, options: ConnectionsOptions): Co
   const { monotonic } = options.clock;
   const connections = new Set<Connection>();
   const byPeer = new Map<Socket | string, Connection>();
-  const backlog = openBacklog(arrivals.arrivedAt);
+  const backlog = openBacklog(server, arrivals, options.clock);
   const arrived = new WeakMap<object, number>();
   let closing = false;
 
@@ -190,7 +217,8 @@ export function openConnections(server: Server, options: ConnectionsOptions): Co
   server.removeAllListeners('connection');
   server.on('connection', (socket: Socket) => {
     // One that is refused stood in the backlog, too.
-    const waitingArrivedAt = backlog.accepted();
+    const waitingArrivedAt = backlog.accepted(socket);
+    if (waitingArrivedAt === undefined) return void socket.destroy();
     const address = addressKey(socket.remoteAddress);
     const room = roomFor(address, connections, options);
     if (!room) {
@@ -201,15 +229,8 @@ export function openConnections(server: Server, options: ConnectionsOptions): Co
     if (room.lost) connections.delete(room.lost);
     room.lost?.socket.destroy();
     const peer = peerOf(socket);
-    const connection = {
-      socket,
-      address,
-      since: monotonic(),
-      sent: 0,
-      open: 0,
-      waitingArrivedAt,
-      wasPaused: false,
-    };
+    const unused = { sent: 0, open: 0, wasPaused: false };
+    const connection = { socket, address, since: monotonic(), waitingArrivedAt, ...unused };
     connections.add(connection);
     byPeer.set(peer, connection);
     socket.once('close', () => {
@@ -236,8 +257,9 @@ export function openConnections(server: Server, options: ConnectionsOptions): Co
 
   /** `readNow`: what is read now did not arrive before. Returns the same of this request, which may have waited. */
   function begin(connection: Connection, readNow: number): number {
-    const { sent, open, waitingArrivedAt, wasPaused } = connection;
-    const mayHaveWaited = sent > 0 || waitingArrivedAt <= arrivals.wentOnAt();
+    const { sent, open, since, waitingArrivedAt, wasPaused } = connection;
+    // Until its first request, `since` is when it was accepted.
+    const mayHaveWaited = sent > 0 || waitingArrivedAt <= Math.max(arrivals.wentOnAt(), since - IN_TIME_MS);
     const arrivedAt = mayHaveWaited ? Math.min(readNow, waitingArrivedAt) : readNow;
     // A client that has taken each answer and asks again at once does not count as older and older.
     connection.waitingArrivedAt = sent === 0 || open > 0 || wasPaused ? arrivedAt : readNow;
