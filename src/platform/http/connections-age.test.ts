@@ -110,7 +110,7 @@ it('is as old for one that waited behind many to be accepted, although the proce
   const { clock, arrivedAt, connect } = openServer();
   const begun = clock.monotonic();
   let socket = connect();
-  for (let waiting = 0; waiting < 40; waiting += 1) {
+  for (let waiting = 0; waiting < 20; waiting += 1) {
     clock.hold(200);
     socket = connect();
     arrivedAt(new Socket());
