@@ -11,7 +11,7 @@ import { openDialInPort } from './dial-in-port.ts';
 import type { Exchange, Order, Poll } from './exchange.ts';
 import { type Line, type LogOnce, openLine, openLogOnce, type Wire } from './line.ts';
 import type { OpenPort } from './port.ts';
-import { errorOf, type Outcome } from './reply.ts';
+import { type ExchangeOutcome, errorOf } from './reply.ts';
 import { openRfc2217Port } from './rfc2217-port.ts';
 import { newQueuedOrder, openSchedule, type Polled, type QueuedOrder, type Schedule } from './schedule.ts';
 import { openSerialPort } from './serial-port.ts';
@@ -199,7 +199,7 @@ function openTransactions(
     asker: QueuedOrder | Polled,
     exchange: Exchange<unknown>,
     request: Uint8Array,
-  ): Promise<Outcome> {
+  ): Promise<ExchangeOutcome> {
     const { station } = asker;
     const by = {
       by: 'poll' in asker ? 'poll' : 'order',
@@ -292,14 +292,14 @@ function openGuard(logOnce: LogOnce) {
   };
 }
 
-const OF_EARLIER: Outcome = { kind: 'timeout' };
+const OF_EARLIER: ExchangeOutcome = { kind: 'timeout' };
 
 /** What an answer to an earlier request says is not known of this one. */
 function ownOutcome(
   queued: QueuedOrder,
-  outcome: Outcome,
+  outcome: ExchangeOutcome,
   { sentAt, askedAt }: { sentAt: number; askedAt: number },
-): Outcome {
+): ExchangeOutcome {
   queued.firstSentAt ??= sentAt;
   return queued.order.isFresh && askedAt < queued.firstSentAt ? OF_EARLIER : outcome;
 }

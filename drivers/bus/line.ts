@@ -8,10 +8,10 @@ import { openTuning } from './line-settings.ts';
 import { type BusOptions, characterMs, rtuGapMs } from './options.ts';
 import type { OpenPort, Port } from './port.ts';
 import {
+  type ExchangeOutcome,
   hadItsSay,
   isAnswer,
   listen,
-  type Outcome,
   openReceiver,
   type Receiver,
   type Reception,
@@ -22,7 +22,7 @@ import {
 import { type Decrypt, openTap, type Redact, type Tap } from './trace.ts';
 
 export interface Conversation {
-  outcome: Outcome;
+  outcome: ExchangeOutcome;
   /** Between the end of the request and the beginning of the reply; null when there was no answer. */
   turnaroundMs: number | null;
   /** Monotonic, as all times here. */
@@ -193,7 +193,7 @@ function othersIn(
 }
 
 /** A late reply of another device is neither an answer nor a collision. */
-function concluded(receiver: Receiver, isLate: (heard: Uint8Array) => boolean): Outcome {
+function concluded(receiver: Receiver, isLate: (heard: Uint8Array) => boolean): ExchangeOutcome {
   const outcome = receiver.conclude();
   const isOthers = outcome.kind === 'foreign' && isLate(receiver.received());
   return isOthers ? { kind: 'timeout' } : outcome;

@@ -5,7 +5,7 @@
  * sent after all of another operation had their answers has only its own. Pure.
  */
 import type { Conversation, Line } from './line.ts';
-import { isAnswer, type Outcome } from './reply.ts';
+import { type ExchangeOutcome, isAnswer } from './reply.ts';
 
 export interface OutstandingRequest {
   readonly operation: string;
@@ -22,7 +22,7 @@ const OUTSTANDING_MAX = 256;
 export function afterExchange(
   before: readonly OutstandingRequest[],
   request: OutstandingRequest,
-  outcome: Outcome['kind'],
+  outcome: ExchangeOutcome['kind'],
 ): { outstanding: readonly OutstandingRequest[]; askedAt: number } {
   const recent = before.filter(({ sentAt }) => request.sentAt - sentAt <= OUTSTANDING_FOR_MS);
   const all = [...recent, request].slice(-OUTSTANDING_MAX);

@@ -4,7 +4,7 @@ import { type Notifier, turnOfEventLoop } from '../contract/waiting.ts';
 import type { Attempt, Exchange, Fault, Reading } from './exchange.ts';
 import type { BusOptions } from './options.ts';
 
-export type Outcome =
+export type ExchangeOutcome =
   | { kind: 'reply'; reply: unknown }
   | { kind: WithReason; reason: string }
   | { kind: Exclude<Attempt['outcome'], 'reply' | WithReason> };
@@ -17,16 +17,16 @@ export function isAnswer(outcome: Attempt['outcome']): boolean {
 }
 
 /** No reply comes any more. A frame with a bad checksum was the reply, most likely; after any other miss it may still come. */
-export function hadItsSay({ kind }: Outcome): boolean {
+export function hadItsSay({ kind }: ExchangeOutcome): boolean {
   return isAnswer(kind) || kind === 'crc' || kind === 'unreached' || kind === 'unanswered';
 }
 
 export interface Receiver {
   receive(bytes: Uint8Array): void;
   /** As soon as it is settled. */
-  outcome(): Outcome | undefined;
+  outcome(): ExchangeOutcome | undefined;
   /** When nothing more comes; a broadcast reads no bytes now. */
-  conclude(): Outcome;
+  conclude(): ExchangeOutcome;
   /** Bytes beside the local echo. */
   heard(): number;
   received(): Uint8Array;
@@ -54,7 +54,7 @@ export function openReceiver(
   /** So much of it was read when there was an outcome. */
   let readLength = 0;
   let echoLeft = localEcho ? request.length : 0;
-  let outcome: Outcome | undefined;
+  let outcome: ExchangeOutcome | undefined;
   let fault: Fault | undefined;
 
   /** What is left of the bytes without the echo of the request, which comes first. */
@@ -110,7 +110,7 @@ export function openReceiver(
   };
 }
 
-export function errorOf(outcome: Exclude<Outcome, { kind: 'reply' }>, address: number): DriverError {
+export function errorOf(outcome: Exclude<ExchangeOutcome, { kind: 'reply' }>, address: number): DriverError {
   switch (outcome.kind) {
     case 'refused':
       return new DriverError('REFUSED', `device ${address} refused: ${outcome.reason}`);

@@ -9,7 +9,7 @@ import type { Breaker } from './circuit-breaker.ts';
 import type { Exchange } from './exchange.ts';
 import type { BusOptions } from './options.ts';
 import type { Port } from './port.ts';
-import type { Outcome, ReplyTimeout } from './reply.ts';
+import type { ExchangeOutcome, ReplyTimeout } from './reply.ts';
 
 export interface Turnaround {
   readonly samples: number;
@@ -115,7 +115,7 @@ export function openReplyTimeouts(
    * After a miss of a device that was heard before, it is not asked again for another turnaround, so that a reply that is
    * later than it may be is not taken for the next one; a device that is known to be late is given longer. Others have their turn meanwhile.
    */
-  function graceMs(station: WaitedStation, { outcome }: { outcome: Outcome }): number {
+  function graceMs(station: WaitedStation, { outcome }: { outcome: ExchangeOutcome }): number {
     const mayBeLate = outcome.kind === 'timeout' && station.lastOperation !== undefined;
     if (!mayBeLate) return 0;
     const lateMs = isLateLately(station) ? LATE_TIMES * (station.late?.delayMs ?? 0) : 0;

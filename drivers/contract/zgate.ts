@@ -104,13 +104,11 @@ export const standingEnded = locked.extend({
 export type StandingEnded = z.infer<typeof standingEnded>;
 
 export const standOpen = z.strictObject({ hwId: ieeeAddress, pin: pin.nullable(), earlierAt });
-export type StandOpen = z.infer<typeof standOpen>;
 /** confirmed: the lock reported that it is unlocked, and that it stays so · accepted and jammed: as of an unlock */
 const standingOpen = z.object({ outcome: z.enum(['confirmed', 'accepted', 'jammed']) });
 export type StandingOpen = z.infer<typeof standingOpen>;
 
 export const readBolt = z.strictObject({ hwId: ieeeAddress });
-export type ReadBolt = z.infer<typeof readBolt>;
 export const boltRead = z.object({ lockState: z.enum(LOCK_STATES) });
 export type BoltRead = z.infer<typeof boltRead>;
 
@@ -204,10 +202,8 @@ export const joinFailure = z.enum(['notAllowed', 'installCode', 'silent', 'noLoc
 export type JoinFailure = z.infer<typeof joinFailure>;
 /** Somebody wanted a lock to join, or it wanted to itself, and no door comes of it. */
 export const joinFailed = z.object({ hwId: ieeeAddress, reason: joinFailure });
-export type JoinFailed = z.infer<typeof joinFailed>;
 
 export const lockLeft = z.object({ hwId: ieeeAddress });
-export type LockLeft = z.infer<typeof lockLeft>;
 
 /** A name, and never as many digits in a row as a PIN has. */
 const word = z.string().regex(/^(?!.*[0-9]{4})[A-Za-z0-9]{1,64}$/);

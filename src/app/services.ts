@@ -10,7 +10,7 @@ import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config/config.ts';
 import { type SinkConfig, sinksOf } from '../platform/config/sinks.ts';
 import { type Database, openDatabase } from '../platform/database/database.ts';
-import type { Loss } from '../platform/database/losses.ts';
+import type { DataLoss } from '../platform/database/losses.ts';
 import type { SpaceState } from '../platform/database/space.ts';
 import { readBootId } from '../platform/host/boot-id.ts';
 import { makeFolder, writeDurably } from '../platform/host/durable-file.ts';
@@ -104,8 +104,8 @@ export async function openServices(
   const isFirst = isFirstStart(databaseFile, path('pki'), vaultFile);
   if (isFirst) await markFirstStart(vaultFile);
   const vault = openVault(vaultFile, { create: isFirst });
-  const losses: Loss[] = [];
-  const lost = (loss: Loss) => void losses.push(loss);
+  const losses: DataLoss[] = [];
+  const lost = (loss: DataLoss) => void losses.push(loss);
   const database = opening.use(
     await openLoggedDatabase({ databaseFile, clock, log, meters, lost, written: cluster?.shipping.written }),
   );
@@ -194,7 +194,7 @@ function startForwarders(
 
 /** What has happened before this start. */
 async function recordBefore(
-  { losses, takeover }: { losses: readonly Loss[]; takeover: Takeover | undefined },
+  { losses, takeover }: { losses: readonly DataLoss[]; takeover: Takeover | undefined },
   parts: Parameters<typeof recordLoss>[1],
 ): Promise<void> {
   for (const loss of losses) await recordLoss(loss, parts);
@@ -205,7 +205,7 @@ async function recordBefore(
 
 /** Recorded in the log and in the audit, so that lost work can be done again. */
 async function recordLoss(
-  loss: Loss,
+  loss: DataLoss,
   {
     database,
     audit,
@@ -255,7 +255,7 @@ async function recordTakeover(
 }
 
 interface LoggedDatabaseOptions extends Pick<ServicesOptions, 'clock' | 'log'> {
-  lost: (loss: Loss) => void;
+  lost: (loss: DataLoss) => void;
   databaseFile: string;
   meters: Meters;
   written: Shipping['written'] | undefined;

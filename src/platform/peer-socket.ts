@@ -5,7 +5,7 @@ import { failureWords } from '../../drivers/contract/connection-failure.ts';
 import { TLS } from '../../drivers/contract/tls.ts';
 import { readNamedFile } from './host/regular-file.ts';
 
-export interface Loss {
+export interface ConnectionLoss {
   error: Error;
   /** The peer closed or reset the connection and gave no reason: what was in flight may have been the reason. */
   unexplained: boolean;

@@ -15,7 +15,7 @@ import {
   schemaDigest,
 } from './expected-schema.ts';
 import { isDiskFull, isFullWithin } from './faults.ts';
-import { keepDamagedLog, type Loss, lossOf, openCounters } from './losses.ts';
+import { type DataLoss, keepDamagedLog, lossOf, openCounters } from './losses.ts';
 import { checkRoom, isWithoutSchema, migrate, readMigrations, syncPath } from './migrate.ts';
 import { type DiskSpace, openDiskSpace, type SpaceState, type Urgency } from './space.ts';
 import { openWalCheckpoints } from './wal-checkpoints.ts';
@@ -59,7 +59,7 @@ export interface DatabaseOptions {
   /** Reads all of the file, however large, before it is used. */
   fullCheck?: boolean;
   /** Called with work that was stored and is lost, before anything is served. */
-  lost?: (loss: Loss) => void;
+  lost?: (loss: DataLoss) => void;
   /** Called with each row that the disk has damaged, when it is read. */
   damagedRow?: (object: string, error: unknown) => void;
   /** Called with the migrations that ran. */

@@ -14,7 +14,7 @@ import { describe, expect, it } from 'vitest';
 import { temporaryFolder } from '../../../test/temporary.ts';
 import { openConnection } from './connection.ts';
 import { type DatabaseOptions, openDatabase } from './database.ts';
-import type { Loss } from './losses.ts';
+import type { DataLoss } from './losses.ts';
 import { commitsLost } from './write-ahead-log.ts';
 
 /** A frame's header and a page of a new database. */
@@ -41,8 +41,8 @@ async function afterKill(): Promise<string> {
   return join(killed, 'gatehouse.db');
 }
 
-async function reopened(file: string): Promise<{ loss: Loss | undefined; rows: number }> {
-  let loss: Loss | undefined;
+async function reopened(file: string): Promise<{ loss: DataLoss | undefined; rows: number }> {
+  let loss: DataLoss | undefined;
   await using database = await open(file, (found) => {
     loss = found;
   });

@@ -30,7 +30,7 @@ export interface Missing {
   to: number;
 }
 
-export interface Loss {
+export interface DataLoss {
   /** Where the damaged files are kept. */
   folder: string;
   /** Commits that were in the log behind its damage, at least. */
@@ -54,7 +54,10 @@ export function keepDamagedLog(file: string): { folder: string; commits: number 
 }
 
 /** After the database was opened: what the counters know and it does not. */
-export function lossOf(connection: Connection, kept: ReturnType<typeof keepDamagedLog>): Loss | undefined {
+export function lossOf(
+  connection: Connection,
+  kept: ReturnType<typeof keepDamagedLog>,
+): DataLoss | undefined {
   const { file } = connection;
   const missing = missingRows(readCounters(countersFile(file)), countersOf(connection));
   if (!kept && missing.length === 0) return undefined;

@@ -72,7 +72,9 @@ export interface IdempotencyOptions {
   log: Log;
 }
 
-type Outcome = { reply: Reply } | { error: { code: ErrorCode; message: string; details?: ErrorDetail[] } };
+type KeyedOutcome =
+  | { reply: Reply }
+  | { error: { code: ErrorCode; message: string; details?: ErrorDetail[] } };
 
 interface Running {
   digest: string;
@@ -94,7 +96,7 @@ export function openIdempotency({ database, digest, now, log }: IdempotencyOptio
     table.insert.run(principalId, key, requestDigest, at);
   }
 
-  async function keep({ principalId, key }: KeyedRequest, outcome: Outcome | undefined): Promise<void> {
+  async function keep({ principalId, key }: KeyedRequest, outcome: KeyedOutcome | undefined): Promise<void> {
     try {
       await database.commit(() => {
         if (outcome) table.setAnswer.run(JSON.stringify(outcome), principalId, key);
@@ -163,7 +165,7 @@ function isStorageUnavailable(error: unknown): boolean {
 }
 
 /** Undefined: nothing was done, and the same request may be sent again. */
-function outcomeOf({ code, message, details }: GatehouseError): Outcome | undefined {
+function outcomeOf({ code, message, details }: GatehouseError): KeyedOutcome | undefined {
   const isUnknown = details?.some((detail) => detail.code === 'OUTCOME_UNKNOWN');
   if (ASKS_FOR_REPETITION.includes(code) && !isUnknown) return undefined;
   return { error: { code, message, ...(details && { details }) } };
@@ -171,7 +173,7 @@ function outcomeOf({ code, message, details }: GatehouseError): Outcome | undefi
 
 function replay({ answer }: KeyRow): Reply {
   if (answer === null) throw new GatehouseError('OUTCOME_UNKNOWN', CUT_SHORT);
-  const outcome = JSON.parse(answer) as Outcome;
+  const outcome = JSON.parse(answer) as KeyedOutcome;
   if ('reply' in outcome) return outcome.reply;
   const { code, message, details } = outcome.error;
   throw new GatehouseError(code, message, { ...(details && { details }) });

@@ -9,8 +9,8 @@ import { connect as connectTls } from 'node:tls';
 import { ConnectionFailure } from '../../../drivers/contract/connection-failure.ts';
 import type { Clock } from '../clock.ts';
 import {
+  type ConnectionLoss,
   isPeersClose,
-  type Loss,
   readSecret,
   reasonOf,
   socketOpener,
@@ -56,7 +56,7 @@ export interface NatsSession extends Disposable {
   /** `answered` is called with the first answer, or never when the connection is lost before, or the request is disposed. */
   ask(request: Request, answered: (answer: Received) => void): Disposable;
   /** Why the connection has ended; undefined while it lives. */
-  loss(): Loss | undefined;
+  loss(): ConnectionLoss | undefined;
 }
 
 export interface NatsPeer {
@@ -158,7 +158,7 @@ function openSession(socket: Socket, peer: NatsPeer, info: ServerInfo, changed: 
   let heardAt = clock.monotonic();
   let heard = 0;
   let number = 0;
-  let loss: Loss | undefined;
+  let loss: ConnectionLoss | undefined;
   const lose = (reason: string, unexplained = false) => {
     loss ??= { error: new ConnectionFailure(`${url}: ${reason}`), unexplained };
     accepted.reject(new Error(reason));

@@ -3,6 +3,22 @@
  * standing open. A lock that relocks by itself is only watched, and locked when it does not report in time that it is locked.
  * What is to be locked is stored before the door is opened. After a restart all of it is due at once: locking too early does
  * no harm.
+ *
+ * A closing waits until `nextAt`, has an attempt under way, or is locked and its end is not stored yet. Watched: the lock relocks by
+ * itself, and was sent nothing so far.
+ *
+ * | input               | waits                                                         | attempt under way           | locked       |
+ * |---------------------|---------------------------------------------------------------|-----------------------------|--------------|
+ * | nextAt              | stands open: waits · shown locked: asked · else: sent `lock`  | –                           | end stored   |
+ * | reported locked     | counts: due after 5 s if watched, else now · watched: `dueAt` | the same                    | –            |
+ * | reported open       | watched: due at `dueAt`, sooner while what opens may arrive   | the same                    | –            |
+ * | sent: confirmed     | –                                                             | locked · due at `settledAt` | –            |
+ * | sent: anything else | –                                                             | due later, alarm at 3       | –            |
+ * | asked: locked       | –                                                             | locked                      | –            |
+ * | asked: not locked   | –                                                             | due at `dueAt`, or now      | –            |
+ * | gateway, lock back  | due now, if an attempt has failed                             | the same                    | –            |
+ * | opened again        | begins again                                                  | begins again                | begins again |
+ * | retired             | gone                                                          | gone                        | gone         |
  */
 import type { LockReport } from '../../../drivers/contract/settings.ts';
 import type { Clock } from '../../platform/clock.ts';

@@ -101,14 +101,14 @@ interface RoamingOptions extends DoorContext {
 /** After each report of a link. */
 type FollowLock = (linkId: string, subject: string) => void;
 
-type Place = NonNullable<ReturnType<DoorTable['placeOfLock']['get']>>;
+type LockRow = NonNullable<ReturnType<DoorTable['placeOfLock']['get']>>;
 
 function openRoaming(options: RoamingOptions): FollowLock {
   const { database, table, locks, log } = options;
   const moving = new Set<string>();
 
   /** What a former gateway still says of a lock is older than what the present one hears. */
-  function isHere(place: Place, mac: string, gatewayId: string): boolean {
+  function isHere(place: LockRow, mac: string, gatewayId: string): boolean {
     if (locks.connection({ mac, gateway_id: gatewayId })?.status !== 'connected') return false;
     const { heardAt } = locks.report({ mac, gateway_id: gatewayId }) ?? {};
     if (heardAt === undefined) return false;
@@ -118,7 +118,7 @@ function openRoaming(options: RoamingOptions): FollowLock {
     return heardAt > (there?.heardAt ?? Number.NEGATIVE_INFINITY);
   }
 
-  async function move(place: Place, mac: string, gatewayId: string): Promise<void> {
+  async function move(place: LockRow, mac: string, gatewayId: string): Promise<void> {
     await database.commit(() => {
       const row = table.byMac.get(mac);
       if (row?.id !== place.id) return;
@@ -132,7 +132,7 @@ function openRoaming(options: RoamingOptions): FollowLock {
     options.events.wake();
   }
 
-  async function sayDoubled({ id, gateway_id: stays }: Place, mac: string, other: string): Promise<void> {
+  async function sayDoubled({ id, gateway_id: stays }: LockRow, mac: string, other: string): Promise<void> {
     log.warn({ door: id, lock: mac }, duplicateMessage(mac, stays ?? '', other));
     await database.commit(() =>
       options.audit.record(doorEntry(id, 'door.lock-doubled', { mac, stays, other }, undefined, 'found')),

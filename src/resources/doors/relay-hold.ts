@@ -1,6 +1,17 @@
 /**
  * Holds the relays of doors that stand open by short pulses, each renewed well before it is over. When the gateway, its host or
  * the bus dies, the device lets the relay go by itself, HOLD_MS later at the latest.
+ *
+ * A relay is on while its last confirmed pulse goes on (`endsAt`), uncertain while one of unknown outcome may (`uncertainEndAt`), else off.
+ *
+ * | input           | on                                          | uncertain           | off                 |
+ * |-----------------|---------------------------------------------|---------------------|---------------------|
+ * | pulse confirmed | on: held                                    | on: held            | on: held            |
+ * | pulse unknown   | on: failing, the second in a row lost       | uncertain: the same | uncertain: the same |
+ * | pulse not sent  | on: failing, the second in a row lost       | uncertain: the same | off: the same       |
+ * | reported closed | on                                          | on: held            | off                 |
+ * | reported open   | off: lost, unless as before its first pulse | off                 | off                 |
+ * | drop            | letting go until no pulse can go on         | the same            | gone                |
  */
 import { HOLD_MS } from '../../../drivers/contract/rs485.ts';
 import { settles } from '../../../drivers/contract/waiting.ts';

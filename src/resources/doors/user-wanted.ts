@@ -26,17 +26,17 @@ export function edited(before: DoorUser, { status, ...body }: UserBody): DoorUse
 }
 
 /** A code is bound to its place: a sealed one that is moved does not open. */
-const contextOf = (kind: 'pin' | 'card', { doorId, userId }: Place) =>
+const contextOf = (kind: 'pin' | 'card', { doorId, userId }: UserPlace) =>
   `lock-user/${kind}/${doorId}/${userId}`;
 
-interface Place {
+interface UserPlace {
   doorId: string;
   userId: number;
 }
 
 export function storeUser(
   { table, vault }: Pick<DoorContext, 'table' | 'vault'>,
-  place: Place,
+  place: UserPlace,
   { isEnabled, weekDays, yearDays, ...codes }: DoorUser,
 ): void {
   const sealed = (kind: 'pin' | 'card') => {

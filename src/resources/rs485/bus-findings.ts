@@ -51,14 +51,14 @@ export interface Finding {
 }
 
 type Severity = Finding['severity'];
-type Place = { bus: string } | { address: number };
+type BusOrAddress = { bus: string } | { address: number };
 
-const subjectOf = (place: Place): string =>
+const subjectOf = (place: BusOrAddress): string =>
   'bus' in place ? `bus ${place.bus}` : `address ${place.address}`;
 
 function finding<Code extends FindingCode>(
   severity: Severity,
-  place: Place,
+  place: BusOrAddress,
   code: Code,
   about: Record<NamesIn<(typeof FINDING_TEXTS)[Code]>, string | number>,
 ): Finding {
@@ -246,7 +246,7 @@ function isSlow(one: ScannedAddress, addresses: readonly ScannedAddress[]): bool
   return usual !== undefined && median >= SLOW_FROM_MS && median >= SLOW_TIMES * usual;
 }
 
-function summary(place: Place, answering: readonly ScannedAddress[]): Finding {
+function summary(place: BusOrAddress, answering: readonly ScannedAddress[]): Finding {
   return finding('good', place, 'ANSWERING', {
     count: answering.length,
     added: answering.filter(({ isNew }) => isNew).length,

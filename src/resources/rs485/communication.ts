@@ -55,7 +55,7 @@ interface Move {
  * `moved`: it answers at the new address · `stayed`: it answers at the old one, and has not taken it · `left`: it has taken
  * another baud rate, and cannot be heard on this bus · `lost`: it answers nowhere.
  */
-type Outcome = 'moved' | 'stayed' | 'left' | 'lost';
+type Readdressing = 'moved' | 'stayed' | 'left' | 'lost';
 
 /** What is stored of a job, for after a restart. */
 const inputOfJob = z.object({ deviceId: z.string(), from: z.int(), address: z.int(), baudRate: z.int() });
@@ -201,7 +201,7 @@ async function settled(
 function outcomeOf(
   { answered, found }: ReturnType<typeof readdressed.parse>,
   { from, wanted, bus }: Move,
-): Outcome {
+): Readdressing {
   const rate = bus.line?.baudRate;
   if (found === null) return answered !== null && answered.baudRate !== rate ? 'left' : 'lost';
   // It is heard at the rate of the bus.

@@ -8,7 +8,7 @@ import type { Rs485Context } from './context.ts';
 /** AES-128. */
 const KEY_BYTES = 16;
 
-export interface Place {
+export interface BusAddress {
   bus: string;
   address: number;
 }
@@ -31,22 +31,22 @@ export interface Keys {
    * Inside a commit job: the key to give to the device. One that a device was given before, and did not prove, is given
    * again: it may have it.
    */
-  draw(place: Place, by: By): Drawn;
+  draw(place: BusAddress, by: By): Drawn;
   /** Inside a commit job: the device has proved that it has the key drawn last. */
-  proved(place: Place, by: By): void;
+  proved(place: BusAddress, by: By): void;
   /** The key drawn last has this fingerprint. */
-  isPending(place: Place, fingerprint: string): boolean;
+  isPending(place: BusAddress, fingerprint: string): boolean;
   /** While a pairing is under way its end says what the device has proved, and nothing else does (isPending). */
-  pairing(place: Place, isUnderWay: boolean): void;
+  pairing(place: BusAddress, isUnderWay: boolean): void;
   /** Inside a commit job: the key drawn last was not sent to the device. */
-  discard(place: Place): void;
+  discard(place: BusAddress): void;
   /** Inside a commit job: the key of a device is that of another address too, where it may go. */
-  copy(from: Place, to: number, by: By): void;
+  copy(from: BusAddress, to: number, by: By): void;
   /**
    * Inside a commit job: the device at `from.address` was named at `to`, in clear text, which anybody may say. Its key is
    * tried there too. True: a session under that key has to show it, and then the device is heard there (`moved`).
    */
-  follow(from: Place, to: number, by: By): boolean;
+  follow(from: BusAddress, to: number, by: By): boolean;
   /** Inside a commit job: the device was heard at `to`. A copy of its key at the address that it has left is forgotten. */
   moved(bus: string, from: number, to: number): void;
   /** Inside a commit job. */
@@ -57,7 +57,7 @@ export interface Keys {
 
 export function openKeys({ table, vault, log }: Pick<Rs485Context, 'table' | 'vault' | 'log'>): Keys {
   const pairings = new Set<string>();
-  function opened(sealed: Uint8Array, place: Place): Uint8Array<ArrayBuffer> | undefined {
+  function opened(sealed: Uint8Array, place: BusAddress): Uint8Array<ArrayBuffer> | undefined {
     try {
       // A plain one travels to the host.
       return Uint8Array.from(vault.open(sealed, contextOf(place)));
@@ -70,21 +70,21 @@ export function openKeys({ table, vault, log }: Pick<Rs485Context, 'table' | 'va
     }
   }
 
-  function pendingOf(place: Place): Uint8Array<ArrayBuffer> | undefined {
+  function pendingOf(place: BusAddress): Uint8Array<ArrayBuffer> | undefined {
     const pending = table.osdpKey.get(place.bus, place.address)?.pending;
     return pending ? opened(pending, place) : undefined;
   }
 
-  function keyAt({ bus, address }: Place): Uint8Array<ArrayBuffer> | undefined {
+  function keyAt({ bus, address }: BusAddress): Uint8Array<ArrayBuffer> | undefined {
     const { sealed, pending } = table.osdpKey.get(bus, address) ?? {};
     const one = sealed ?? pending;
     return one ? opened(one, { bus, address }) : undefined;
   }
-  function isSame(one: Place, other: Place): boolean {
+  function isSame(one: BusAddress, other: BusAddress): boolean {
     const [left, right] = [keyAt(one), keyAt(other)];
     return left !== undefined && right !== undefined && timingSafeEqual(left, right);
   }
-  function copy(from: Place, to: number, { now, principalId }: By): void {
+  function copy(from: BusAddress, to: number, { now, principalId }: By): void {
     const { sealed, pending } = table.osdpKey.get(from.bus, from.address) ?? {};
     const place = { bus: from.bus, address: to };
     const [own = null, drawn = null] = [sealed, pending].map((one) => {
@@ -142,6 +142,6 @@ export function openKeys({ table, vault, log }: Pick<Rs485Context, 'table' | 'va
   };
 }
 
-function contextOf({ bus, address }: Place): string {
+function contextOf({ bus, address }: BusAddress): string {
   return `osdp key ${bus} ${address}`;
 }

@@ -13,8 +13,8 @@ import {
   type Input,
   type Job,
   jobStatus,
+  type KeyOutcome,
   OPEN_STATUSES,
-  type Outcome,
   type Step,
   TERMINAL_STATUSES,
   type TerminalStatus,
@@ -203,7 +203,7 @@ function totals(entries: Entry[]): Record<string, number> {
 }
 
 /** As it is stored. */
-type LateOutcome = NonNullable<WriteRequestStatus['entries'][number]['lateOutcome']> & Outcome;
+type LateOutcome = NonNullable<WriteRequestStatus['entries'][number]['lateOutcome']> & KeyOutcome;
 type LateOf = (request: RequestRow, row: EntryRow) => LateOutcome | null;
 
 /** A damaged one is named in the status and counts as none, so that the next report is stored in its place. */

@@ -8,8 +8,8 @@ import {
   type Input,
   type Job,
   jobStatus,
+  type KeyOutcome,
   OPEN_STATUSES,
-  type Outcome,
   type TerminalStatus,
   transition,
 } from './machine.ts';
@@ -19,7 +19,7 @@ const open = (status: (typeof OPEN_STATUSES)[number], keyId = 'k0'): Entry => ({
   ended: false,
   status,
 });
-const ended = (status: TerminalStatus, keyId = 'k0', late: Outcome | null = null): Entry => ({
+const ended = (status: TerminalStatus, keyId = 'k0', late: KeyOutcome | null = null): Entry => ({
   keyId,
   ended: true,
   outcome: { status },
@@ -147,7 +147,7 @@ describe('one entry', () => {
     expect(transition(job, input).job.entries.map(entryStatus)).toEqual(expected);
   });
 
-  it.each<[string, Job, Input, Outcome | null]>([
+  it.each<[string, Job, Input, KeyOutcome | null]>([
     ['keeps a later, different outcome', sent(ended('unknown')), progress('written'), { status: 'written' }],
     [
       'keeps the first of them',
@@ -168,7 +168,7 @@ describe('one entry', () => {
     expect(after).toMatchObject({ ended: true, late });
   });
 
-  it.each<[Input, Outcome]>([
+  it.each<[Input, KeyOutcome]>([
     [
       progress('failed', { code: 'VERIFY_FAILED', message: 'block 3' }),
       { status: 'failed', error: { code: 'VERIFY_FAILED', message: 'block 3' } },

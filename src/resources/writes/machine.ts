@@ -37,7 +37,7 @@ export interface WriteError {
   code: WriteErrorCode;
   message?: string;
 }
-export interface Outcome {
+export interface KeyOutcome {
   status: TerminalStatus;
   /** Of `failed` and `unknown` only. */
   error?: WriteError;
@@ -46,7 +46,7 @@ export interface Outcome {
 export type Entry = { keyId: string } & (
   | { ended: false; status: OpenStatus }
   /** `late`: the first report that said otherwise after the end. */
-  | { ended: true; outcome: Outcome; late: Outcome | null }
+  | { ended: true; outcome: KeyOutcome; late: KeyOutcome | null }
 );
 
 export type Job =
@@ -78,7 +78,7 @@ export type Input =
 
 export type Step =
   | { type: 'moved'; index: number; entry: Entry }
-  | { type: 'late'; index: number; outcome: Outcome }
+  | { type: 'late'; index: number; outcome: KeyOutcome }
   /** Said of a key the job does not have, or of a job that was never sent. */
   | { type: 'ignored'; keyId: string; reason: 'unknown key' | 'never sent' };
 
@@ -87,7 +87,7 @@ export interface Transition {
   steps: Step[];
 }
 
-const JOURNAL_REPLACED: Outcome = {
+const JOURNAL_REPLACED: KeyOutcome = {
   status: 'unknown',
   error: {
     code: 'CONNECTION_LOST',
@@ -95,21 +95,21 @@ const JOURNAL_REPLACED: Outcome = {
       'The encoder lost its journal after the request was sent to it. Read the card before it is used.',
   },
 };
-const FORGOTTEN: Outcome = {
+const FORGOTTEN: KeyOutcome = {
   status: 'unknown',
   error: {
     code: 'CONNECTION_LOST',
     message: 'The encoder no longer knows a request it had begun. Read the card before it is used.',
   },
 };
-const UNREADABLE: Outcome = {
+const UNREADABLE: KeyOutcome = {
   status: 'failed',
   error: {
     code: 'INTERNAL',
     message: 'The gateway can no longer read the key data: its vault key was replaced. Send a new request.',
   },
 };
-const SILENT: Outcome = {
+const SILENT: KeyOutcome = {
   status: 'unknown',
   error: {
     code: 'ENCODER_TIMEOUT',
@@ -186,7 +186,7 @@ function afterReport(entry: Entry, report: EntryReport): Entry {
 }
 
 /** Rules 7. An error belongs to `failed` and `unknown`; elsewhere the status says all. */
-function meaning({ status, error }: EntryReport): OpenStatus | Outcome {
+function meaning({ status, error }: EntryReport): OpenStatus | KeyOutcome {
   switch (status) {
     case 'written':
       return { status };
@@ -214,7 +214,7 @@ function notHeld(job: Job): Transition {
   return job.cancelling ? endOpenEntries(job, { status: 'cancelled' }) : unchanged(job);
 }
 
-function endOpenEntries(job: Job, outcome: Outcome): Transition {
+function endOpenEntries(job: Job, outcome: KeyOutcome): Transition {
   const steps: Step[] = [];
   const entries = job.entries.map((entry, index) => {
     if (entry.ended) return entry;
@@ -230,7 +230,7 @@ function withEntries(job: Job, entries: Entry[]): Job {
   return { ...job, entries };
 }
 
-const ended = (keyId: string, outcome: Outcome): Entry => ({ keyId, ended: true, outcome, late: null });
+const ended = (keyId: string, outcome: KeyOutcome): Entry => ({ keyId, ended: true, outcome, late: null });
 const unchanged = (job: Job): Transition => ({ job, steps: [] });
 
 /** The status of the whole, from those of its entries: see JOB_STATUSES. */

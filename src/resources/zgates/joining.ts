@@ -140,11 +140,11 @@ export async function openJoining(
   };
 }
 
-type Place = Pick<ZgateRow, 'device_id' | 'link'>;
+type GatewayRow = Pick<ZgateRow, 'device_id' | 'link'>;
 
 /** Of a window to be closed, also while nothing can be read: the configuration says where the gateway is. */
-function placeOf(deviceId: string, { table, gatewayOfLink }: ZgateContext): Place | ZgateRow {
-  return whenUnreadable<Place | ZgateRow>(
+function placeOf(deviceId: string, { table, gatewayOfLink }: ZgateContext): GatewayRow | ZgateRow {
+  return whenUnreadable<GatewayRow | ZgateRow>(
     () => existing(table, deviceId),
     () => {
       const [link] = gatewayOfLink.entries().find(([, gateway]) => gateway === deviceId) ?? [];
@@ -154,7 +154,7 @@ function placeOf(deviceId: string, { table, gatewayOfLink }: ZgateContext): Plac
 }
 
 function senderOf({ field }: ZgateContext) {
-  return async ({ link }: Pick<Place, 'link'>, body: PermitJoinBody): Promise<void> => {
+  return async ({ link }: Pick<GatewayRow, 'link'>, body: PermitJoinBody): Promise<void> => {
     const { seconds, allowed = [], installCodes } = body;
     const codes = installCodes.map(({ mac: hwId, code }) => ({ hwId, code }));
     const data: PermitJoin = { seconds, allowed, installCodes: codes };

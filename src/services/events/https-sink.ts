@@ -14,8 +14,8 @@ import { ConnectionFailure } from '../../../drivers/contract/connection-failure.
 import type { Clock } from '../../platform/clock.ts';
 import { boundInterimAnswers } from '../../platform/http/answers.ts';
 import {
+  type ConnectionLoss,
   isPeersClose,
-  type Loss,
   readSecret,
   reasonOf,
   socketOpener,
@@ -110,7 +110,7 @@ function openServer(address: string, settings: HttpsSettings, clock: Clock): Ser
 function openPosts(server: Server, changed: () => void, pause: (ms: number) => void): Connection {
   const { settings, agent } = server;
   const waiting: Waiting[] = [];
-  let loss: Loss | undefined;
+  let loss: ConnectionLoss | undefined;
   let isBusy = false;
   const lose = (reason: string, unexplained: boolean) => {
     loss ??= { error: new ConnectionFailure(`${server.url.origin}: ${reason}`), unexplained };

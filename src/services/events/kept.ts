@@ -8,7 +8,7 @@ import { mayRead } from './readers.ts';
 import type { EventTable, LiveRow } from './table.ts';
 
 /** As it was stored, with the place in the log. */
-interface Kept {
+interface KeptEvent {
   seq: number;
   event: z.infer<typeof liveEvent>;
 }
@@ -29,7 +29,7 @@ export interface KeptQuery extends LiveFilter {
 }
 
 export interface KeptEvents {
-  kept(query: KeptQuery, principal: Principal): Promise<{ items: Kept['event'][]; next: string | null }>;
+  kept(query: KeptQuery, principal: Principal): Promise<{ items: KeptEvent['event'][]; next: string | null }>;
 }
 
 export function openKeptEvents(table: EventTable, database: Pick<Database, 'legible'>): KeptEvents {
@@ -41,12 +41,12 @@ export function openKeptEvents(table: EventTable, database: Pick<Database, 'legi
       const read = (row: LiveRow) =>
         mayRead(principal, row.type)
           ? database.legible(`event/${row.seq}`, () => {
-              const event: Kept['event'] = JSON.parse(row.body);
+              const event: KeptEvent['event'] = JSON.parse(row.body);
               return passes(row, filter) && isWithin(event.time) ? { seq: row.seq, event } : undefined;
             })
           : [];
       const begin = Math.min(cursor ?? Number.MAX_SAFE_INTEGER, table.newestLive() + 1);
-      const found: Kept[] = [];
+      const found: KeptEvent[] = [];
       let before = begin;
       while (before - 1 > table.liveFrom() && begin - before < SCAN_MAX) {
         const after = Math.max(table.liveFrom(), before - 1 - SCAN_BATCH);

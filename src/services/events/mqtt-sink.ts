@@ -13,8 +13,8 @@ import {
   openMqttClient,
 } from '../../../drivers/encoder/mqtt-client.ts';
 import {
+  type ConnectionLoss,
   isPeersClose,
-  type Loss,
   readSecret,
   reasonOf,
   socketOpener,
@@ -64,7 +64,7 @@ async function connect(
   const { protocolVersion } = settings;
   const openSocket = socketOpener(url, settings, DEFAULT_PORT);
   const password = readSecret(settings.passwordFile);
-  let loss: Loss | undefined;
+  let loss: ConnectionLoss | undefined;
   const lose = (error: Error, unexplained: boolean) => {
     loss ??= { error, unexplained };
     changed();

@@ -11,7 +11,7 @@ import {
   type NatsSettings,
   type Request,
 } from '../../platform/nats/session.ts';
-import type { Loss } from '../../platform/peer-socket.ts';
+import type { ConnectionLoss } from '../../platform/peer-socket.ts';
 import { binaryOf, CONTENT_TYPE } from './cloud-event.ts';
 import type { EventRow } from './table.ts';
 import { type Answer, type Connection, type Message, type Transport, withFailover } from './transport.ts';
@@ -40,7 +40,7 @@ function connectionOver(
   settings: NatsSinkSettings,
   { url, changed }: { url: string; changed: () => void },
 ): Connection {
-  let refusal: Loss | undefined;
+  let refusal: ConnectionLoss | undefined;
   return {
     limit: Number.POSITIVE_INFINITY,
     startsAlone: true,

@@ -6,7 +6,7 @@ import { ConnectionFailure } from '../../../drivers/contract/connection-failure.
 import { openFailover } from '../../../drivers/contract/failover.ts';
 import { within } from '../../../drivers/contract/waiting.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { isSecure, type Loss, readSecret, reasonOf } from '../../platform/peer-socket.ts';
+import { type ConnectionLoss, isSecure, readSecret, reasonOf } from '../../platform/peer-socket.ts';
 import type { EventRow } from './table.ts';
 
 /** One event as it is sent now. */
@@ -45,7 +45,7 @@ export interface Connection extends Disposable {
   /** `settled` is called once, or never when the connection is lost before. */
   publish(message: Message, settled: (answer: Answer) => void): void;
   /** Why the connection has ended; undefined while it lives. */
-  loss(): Loss | undefined;
+  loss(): ConnectionLoss | undefined;
 }
 
 export interface Transport {

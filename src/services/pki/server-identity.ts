@@ -93,13 +93,13 @@ async function current(
   return identityOf(made, issuer);
 }
 
-interface Kept {
+interface KeptIdentity {
   certificate: X509Certificate;
   key: KeyObject;
 }
 
 /** Undefined when there is none, or none that can be read: then another is made. */
-async function read(file: string): Promise<Kept | undefined> {
+async function read(file: string): Promise<KeptIdentity | undefined> {
   if (!(await exists(file))) return undefined;
   await assertPrivate(file, '600');
   const text = await readFile(file, 'utf8');
@@ -111,7 +111,7 @@ async function read(file: string): Promise<Kept | undefined> {
 }
 
 function reasonToRenew(
-  kept: Kept | undefined,
+  kept: KeptIdentity | undefined,
   names: string[],
   issuer: Issuer,
   now: number,
@@ -133,7 +133,7 @@ function reasonToRenew(
 async function make(
   { file, issuer, clock, validSince }: ServerIdentityOptions,
   names: string[],
-): Promise<Kept> {
+): Promise<KeptIdentity> {
   const { writeCertificate } = await import('./certificates.ts');
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const now = Math.max(clock.now(), EARLIEST_ISSUE);
@@ -152,7 +152,7 @@ async function make(
   return { certificate: new X509Certificate(pem), key: privateKey };
 }
 
-function identityOf({ certificate, key }: Kept, issuer: Issuer): ServerIdentity {
+function identityOf({ certificate, key }: KeptIdentity, issuer: Issuer): ServerIdentity {
   return {
     chain: certificate.toString() + issuer.pem,
     key: exportKey(key),
