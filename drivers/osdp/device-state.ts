@@ -211,15 +211,19 @@ function takeReply(known: Facts, reply: Reply, askedAt: number, addEvent: StateO
 
 function takeVendorReply(known: Facts, reply: VendorReply): void {
   if (reply.kind === 'product') known.product = reply;
+  const version = known.settings?.settingsVersion;
   if (reply.kind === 'settings') {
     const remembered = known.settings?.settings.useInputPinMemory;
     if (remembered === false) known.inputs.startCounters();
+    // It may have had those of another one in between, which clear them.
+    else if (version !== reply.settingsVersion) known.inputs.forgetCounters();
     known.settings = reply;
   }
   if (reply.kind === 'status') {
     const { status: before } = known;
-    const { bootCount, inputEdges } = reply.status;
-    if (before && before.bootCount !== bootCount) known.inputs.forgetCounters();
+    const { bootCount, inputEdges, settingsVersion } = reply.status;
+    const isOther = (before && before.bootCount !== bootCount) || version !== settingsVersion;
+    if (isOther) known.inputs.forgetCounters();
     known.inputs.counters(inputEdges, known.settings?.settings);
     known.status = reply.status;
   }

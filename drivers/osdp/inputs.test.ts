@@ -3,7 +3,9 @@ import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import { INPUT_PINS, type Rs485Settings } from '../contract/settings.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
+import { openDeviceState } from './device-state.ts';
 import { openInputs } from './inputs.ts';
+import { GATEHOUSE_VENDOR_CODE } from './protocol/vendor-messages.ts';
 
 function open() {
   const reported: DeviceEvent[] = [];
@@ -67,4 +69,38 @@ it('what a device has beyond four inputs is passed over', () => {
   const { inputs, reported } = open();
   inputs.levels([0, 0, 0, 0, 2, 3], undefined, 7);
   expect(reported).toEqual([]);
+});
+
+it('settings of another device that cleared the counters make no activation, nor do its own after them', () => {
+  const reported: DeviceEvent[] = [];
+  const log = () => undefined;
+  const state = openDeviceState({
+    address: 0,
+    clock: manualClock(),
+    log: { debug: log, info: log, warn: log, error: log },
+    expected: () => undefined,
+    addEvent: (event) => void reported.push(event),
+  });
+  state.meet({ vendorCode: GATEHOUSE_VENDOR_CODE, model: 1, version: 1, serial: 1, firmware: [1, 0, 0] });
+  const takes = (settingsVersion: number, useInputPinMemory: boolean) =>
+    state.madeKnown({
+      kind: 'settings',
+      settings: { ...settingsWith([0]), useInputPinMemory },
+      settingsVersion,
+    });
+  const counts = (settingsVersion: number, count: number) =>
+    state.madeKnown({
+      kind: 'status',
+      status: { settingsVersion, inputEdges: [count, 0, 0, 0], bootCount: 1 },
+    });
+  takes(4, true);
+  counts(4, 2);
+  counts(4, 3);
+  expect(reported).toMatchObject([{ activations: 1 }]);
+  counts(5, 0);
+  takes(5, false);
+  takes(6, true);
+  counts(6, 0);
+  counts(6, 1);
+  expect(reported).toMatchObject([{ activations: 1 }, { activations: 1 }]);
 });
