@@ -7,10 +7,10 @@ import { drawKeys, openTestSite } from './simulators/test-site.ts';
 import { isTerminalEvent } from './simulators/upstream.ts';
 import { canMount, onSmallDisk } from './small-disk.ts';
 
-vi.setConfig({ testTimeout: 120_000 });
+vi.setConfig({ testTimeout: 300_000 });
 
-/** The daemon looks at its disk every 5 s. */
-const SOON = { timeout: 20_000, interval: 100 };
+/** The daemon looks at its disk every 5 s, once it has started. */
+const SOON = { timeout: 60_000, interval: 100 };
 const TIMINGS = { startMs: 5, placeMs: 5, detectMs: 5, writeMs: 10, reconnectMs: 50, repeatMs: 200 };
 
 it.skipIf(!canMount())(

@@ -2,12 +2,10 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../src/platform/database/database.ts';
 import { FOREVER, failingDisk, HAS_COMPILER } from './faults/failing-disk.ts';
 import { temporaryFolder } from './temporary.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 interface Outcome {
   stored: boolean;

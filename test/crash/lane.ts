@@ -27,7 +27,8 @@ export interface Lane {
 }
 
 const OUTCOME_TIMEOUT_MS = 60_000;
-const ACCEPTED_TIMEOUT_MS = 60_000;
+/** Meanwhile each other lane may crash the daemon, and then waits as well. */
+const ACCEPTED_TIMEOUT_MS = 240_000;
 const RETRY_MS = 25;
 /** When the moment does not come the run strikes all the same. */
 const MOMENT_TIMEOUT_MS = 5_000;

@@ -4,6 +4,7 @@
  */
 import { createServer, type Server, type Socket } from 'node:net';
 import { Aedes } from 'aedes';
+import { freePort } from '../free-port.ts';
 
 /** CloudEvents 1.0 in structured JSON; what `data` holds is defined in src/services/events/cloud-event.ts. */
 export interface CloudEvent {
@@ -48,8 +49,8 @@ export async function openUpstream(options: { host?: string; port?: number } = {
   const deliveries: Delivery[] = [];
   const waiting = new Set<() => void>();
   const sockets = new Set<Socket>();
-  let server = await listen(host, options.port ?? 0);
-  const { port } = server.address() as { port: number };
+  const port = options.port ?? (await freePort());
+  let server = await listen(host, port);
 
   // Runs before the PUBACK: what is acknowledged is in the list.
   broker.authorizePublish = (_client, { topic, payload }, done) => {
