@@ -26,8 +26,8 @@ export interface Lane {
   daemonIsBack(): Promise<void>;
 }
 
-const OUTCOME_TIMEOUT_MS = 60_000;
 /** Meanwhile each other lane may crash the daemon, and then waits as well. */
+const OUTCOME_TIMEOUT_MS = 240_000;
 const ACCEPTED_TIMEOUT_MS = 240_000;
 const RETRY_MS = 25;
 /** When the moment does not come the run strikes all the same. */
