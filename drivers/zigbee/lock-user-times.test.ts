@@ -104,6 +104,23 @@ it.each([
   await apply();
 });
 
+it.each([
+  [
+    'status first of one that is disabled and has no times any more',
+    TODAY,
+    { isEnabled: false },
+    [0x09, 0x14],
+  ],
+  ['type first of one that is in use again', TODAY, { isEnabled: true }, [0x14, 0x09]],
+])('leave no PIN that opens between two frames: %s', async (_, access, { isEnabled }, order) => {
+  await fresh();
+  await apply({ pin: PIN, access, isEnabled: !isEnabled });
+  await fresh();
+  await apply({ pin: PIN, isEnabled });
+  expect((await changes()).slice(0, 2)).toEqual(order);
+  await apply();
+});
+
 it.each([KIND, MUTE])(
   'are found at a user that is not limited, and leave the lock with it: %s',
   async (hwId) => {

@@ -181,13 +181,15 @@ async function changeUser(
   exchanges: Exchanges,
 ): Promise<void> {
   const { userId } = wanted;
-  // First what limits it.
-  if (differs.includes('type'))
-    await ordered('setUserType', { userid: userId, usertype: typeOf(wanted) }, 'status', wanted, exchanges);
-  if (differs.includes('status')) {
-    const payload = { userid: userId, userstatus: statusOf(wanted) };
-    await ordered('setUserStatus', payload, 'status', wanted, exchanges);
-  }
+  const type = ['setUserType', { userid: userId, usertype: typeOf(wanted) }] as const;
+  const status = ['setUserStatus', { userid: userId, userstatus: statusOf(wanted) }] as const;
+  const changes = [
+    ...(differs.includes('type') ? [type] : []),
+    ...(differs.includes('status') ? [status] : []),
+  ];
+  // First what keeps it out: the next frame may be the last that arrives.
+  if (!wanted.isEnabled) changes.reverse();
+  for (const [command, payload] of changes) await ordered(command, payload, 'status', wanted, exchanges);
 }
 
 async function empty(kind: Kind, wanted: UserApply, exchanges: Exchanges): Promise<boolean> {
