@@ -18,6 +18,8 @@ interface Habits {
   clear?: 'none';
   /** Of the answer to Clear for a place that is free. */
   clearsFree?: number;
+  /** Refuses that many frames from this one on, as one that is busy. */
+  busy?: { from: number; frames: number };
 }
 
 /** What a lock that keeps to the standard says, but for its habits. `frames`: after so many the link is lost. */
@@ -26,6 +28,8 @@ function lockWith(taken: number[], habits: Habits, frames = Number.POSITIVE_INFI
   const places = new Set(taken);
   let sent = 0;
   function answer(command: string, id: number) {
+    const { busy } = habits;
+    if (busy && sent > busy.from && sent <= busy.from + busy.frames) return { statusCode: FAILURE };
     const isKept = id >= first && id < first + KEPT;
     if (command.startsWith('get')) {
       if (habits.get === 'none') return { statusCode: UNSUP_COMMAND };
@@ -100,6 +104,21 @@ describe.each(HABITS)('a lock that %s', (_, habits) => {
       expect(again.left(), `cut after ${frames}`).toEqual([]);
     }
   });
+});
+
+it.each([
+  ['reports how many it keeps', { reports: true }],
+  ['does not report that', {}],
+  ['does not report that, and says FAILURE beyond its last', { beyond: FAILURE }],
+] as [string, Habits][])('do not stay in a lock that is busy for a moment: %s', async (_, habits) => {
+  const schedules = { ...(KINDS[0] as Schedules), ...limited(habits) };
+  for (let from = 0; ; from += 1)
+    for (const frames of [1, 2, 3]) {
+      const { exchanges, left, sent } = lockWith([0, 1, 5], { ...habits, busy: { from, frames } });
+      const failure = await clearSchedules(schedules, 0, exchanges).catch((error) => error);
+      if (!failure) expect(left(), `${frames} refused after ${from}`).toEqual([]);
+      if (sent() <= from) return;
+    }
 });
 
 it('that are wanted stay', async () => {

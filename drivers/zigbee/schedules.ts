@@ -21,6 +21,8 @@ export interface Schedules {
 
 /** free: none is stored there · none: the lock keeps none of that number · unclear: it does not say */
 type Place = 'taken' | 'free' | 'none' | 'unclear';
+/** So many behind the last number that a lock is known to keep are asked for once more, where it refused to say or to clear them. */
+const UNCLEAR_BEYOND = 3;
 
 /**
  * Those from this number on. A lock that has not reported how many it keeps is asked for each, until it says that it keeps none of that
@@ -35,25 +37,41 @@ export async function clearSchedules(
   const { limit, kind } = schedules;
   const { get, clear } = SCHEDULES[kind];
   let isAsked = limit === undefined;
+  /** Neither shown as free nor cleared. */
+  const unclear: number[] = [];
+  let lastKept = -1;
   // Some makers number from 1. A lock that keeps none has no number.
   const end = limit === undefined ? SCHEDULES_MAX : limit === 0 ? 0 : limit + 1;
   for (let id = from; id < end; id += 1) {
     const number = numberOf(schedules, id);
     const reply = isAsked ? await exchanges.send(get, number) : undefined;
     const place = reply?.kind === 'answered' ? placeIn(reply.payload) : undefined;
-    if (isEnd(place, id)) return;
+    if (isEnd(place, id)) break;
+    if (place === 'free') lastKept = id;
     if (place === 'free' || place === 'none') continue;
     // Not every lock answers this one.
     if (reply && !place) isAsked = false;
     const answer = await exchanges.answered(clear, number);
-    if (isSuccess(answer)) continue;
+    if (isSuccess(answer)) {
+      lastKept = id;
+      continue;
+    }
     // Some locks refuse to clear what is not there.
     const isLeft = limit === undefined ? place : placeIn(await exchanges.answered(get, number));
-    if (isLeft === 'taken')
-      throw new DriverError('REFUSED', `${kind}: the lock does not remove an earlier one`);
-    if (isLeft !== 'free' && field(answer, 'statusCode') === STATUS_UNSUP_COMMAND) return;
+    if (isLeft === 'taken') throw notRemoved(kind);
+    if (isLeft !== 'free' && field(answer, 'statusCode') === STATUS_UNSUP_COMMAND) break;
+    if (isLeft === 'unclear') unclear.push(id);
+  }
+  // Some locks answer so for what they do not keep, and one that is busy for a moment does for a schedule that it keeps.
+  for (const id of unclear.filter((each) => each <= lastKept + UNCLEAR_BEYOND)) {
+    const number = numberOf(schedules, id);
+    if (placeIn(await exchanges.answered(get, number)) !== 'taken') continue;
+    if (!isSuccess(await exchanges.answered(clear, number))) throw notRemoved(kind);
   }
 }
+
+const notRemoved = (kind: Schedules['kind']) =>
+  new DriverError('REFUSED', `${kind}: the lock does not remove an earlier one`);
 
 /** Whether the lock has one of that number, or a later one; undefined: it does not say. */
 export async function hasSchedules(
