@@ -28,6 +28,7 @@ async function openPolled(exchange: Bus['exchange']) {
     effect: () => {},
     exchanged: () => {},
     isGone: () => false,
+    isThere: () => true,
   });
   function poll(isHeard = true): void {
     const { request, read } = session.exchange();

@@ -7,15 +7,15 @@ import { randomBytes } from 'node:crypto';
 import type { Bus } from '../bus/bus.ts';
 import type { Attempt, Exchange, OrderClass, Reading } from '../bus/exchange.ts';
 import { type Clock, DriverError, type DriverErrorCode } from '../contract/driver.ts';
+import { type CommandQueue, endedBy, openCommandQueue, type QueuedCommand } from './command-queue.ts';
 import type { LateReplies } from './late-replies.ts';
 import { type Check, FRAME_MAX } from './protocol/frame.ts';
 import { type Command, nakText, type Reply } from './protocol/messages.ts';
 import { NONCE_LENGTH } from './protocol/secure-channel.ts';
 import {
+  channelOf,
   type Effect,
   forgetDevice,
-  isQuestion,
-  type Outcome,
   openSession,
   type Security,
   type Session,
@@ -27,6 +27,8 @@ export interface Asking {
   /** Monotonic milliseconds. */
   deadline: number;
   signal: AbortSignal;
+  /** The device that is meant. One in clear text says its name right before; if it does not, nothing is sent. */
+  hwId?: string | undefined;
 }
 
 export interface DeviceSession {
@@ -71,6 +73,8 @@ export interface DeviceSessionOptions {
   exchanged(answered: boolean, garbled: boolean): void;
   /** The device has been silent for so long that commands do not wait for it. */
   isGone(): boolean;
+  /** It is connected, under this name. */
+  isThere(hwId: string): boolean;
 }
 
 const POLL: Command = { kind: 'POLL' };
@@ -81,12 +85,14 @@ const USUAL_REPLY = 64;
 const LONG_REPLY = FRAME_MAX;
 /** The bus stops asking a device after three misses; a bad wire causes them at a good device now and then. */
 const LEFT_ALONE_MS = 50;
+/** So long after a device has said its name, no other one can be in its place. */
+const NAMED_FOR_MS = 1_000;
 const NO_CHANNEL = 'it has no secure channel: sessionFault of its state says why';
 /** Errors after which the command is tried again. */
 const MISSES: readonly DriverErrorCode[] = ['NO_REPLY', 'BAD_REPLY', 'REFUSED'];
 
 export function openDeviceSession(options: DeviceSessionOptions): DeviceSession {
-  const { address, check } = options;
+  const { address, check, clock } = options;
   const queue = openCommandQueue();
   const exchanges = openExchanges(options, queue);
   const { state, exchange, conclude, replace, keepTo } = exchanges;
@@ -94,22 +100,48 @@ export function openDeviceSession(options: DeviceSessionOptions): DeviceSession 
   let isClosed = false;
   const isCoolingDown = () => state().stage.kind === 'cooldown';
   const exchangeUntilSettled = openCommandExchanges(options, { exchange, conclude, isCoolingDown });
+
+  async function carry(command: Command, asking: Asking): Promise<Reply> {
+    if (isClosed) throw gone('is not polled any more');
+    if (isReserved && !OF_FILES.includes(command.kind))
+      throw new DriverError('BUSY', 'it takes a file and nothing else: wait for the end of its update');
+    const queued = queue.add(command, asking);
+    try {
+      await exchangeUntilSettled(queued, asking);
+      return await queued.result;
+    } finally {
+      queue.remove(queued);
+    }
+  }
+
+  /**
+   * In clear text nothing of a command or its answer says who is there, and two devices may have changed places without a missed
+   * reply. Throws a DriverError; then nothing was sent.
+   */
+  async function named(hwId: string, asking: Asking): Promise<Asking> {
+    const askedAt = clock.monotonic();
+    await carry({ kind: 'ID' }, asking).catch((cause: unknown) => {
+      if (cause instanceof DriverError && cause.code === 'BUSY') throw cause;
+      throw new DriverError('DEVICE_OFFLINE', 'the device does not say its name; nothing was sent', {
+        cause,
+      });
+    });
+    if (!options.isThere(hwId))
+      throw gone(
+        'there gives another name, or has no session: see in the list which device is at that address',
+      );
+    return { ...asking, deadline: Math.min(asking.deadline, askedAt + NAMED_FOR_MS) };
+  }
+
   return {
     state,
     exchange,
     conclude,
     keepTo,
     async ask(command, asking) {
-      if (isClosed) throw gone('is not polled any more');
-      if (isReserved && !OF_FILES.includes(command.kind))
-        throw new DriverError('BUSY', 'it takes a file and nothing else: wait for the end of its update');
-      const queued = queue.add(command, asking);
-      try {
-        await exchangeUntilSettled(queued, asking);
-        return await queued.result;
-      } finally {
-        queue.remove(queued);
-      }
+      const { hwId } = asking;
+      const isProven = hwId === undefined || channelOf(state()) !== null;
+      return await carry(command, isProven ? asking : await named(hwId, asking));
     },
     begin: (security) => replace(openSession({ address, check, security })),
     forget: () => replace(forgetDevice(state())),
@@ -284,114 +316,4 @@ function readingOf({ answer, fault }: Examined): Reading<null> {
   return answer.kind === 'nak'
     ? { kind: 'refused', reason: nakText(answer.code) }
     : { kind: 'reply', reply: null };
-}
-
-// The commands that wait for the device, and the outcome of each.
-
-interface QueuedCommand {
-  readonly command: Command;
-  readonly class: OrderClass;
-  /** Monotonic milliseconds. After it the command is not sent, not even in the exchange of a poll. */
-  readonly deadline: number;
-  /** It was on the wire at least once. */
-  sent: boolean;
-  /** Resolves with the answer; rejects with a DriverError. */
-  readonly result: Promise<Reply>;
-  /** Fires when `result` is settled. */
-  readonly over: AbortSignal;
-  settle(result: Promise<Reply>): void;
-}
-
-interface CommandQueue {
-  /** Throws BUSY. */
-  add(command: Command, asking: { class: OrderClass; deadline: number }): QueuedCommand;
-  remove(queued: QueuedCommand): void;
-  /** The entry of this command object; undefined where the command is none of the queue. */
-  of(command: Command | undefined): QueuedCommand | undefined;
-  /** The entry to send next; entries past their deadline are skipped. `now`: monotonic milliseconds. */
-  first(now: number): QueuedCommand | undefined;
-  finish(queued: QueuedCommand, outcome: Outcome): void;
-  /** The session has ended: commands that were sent in it may have been carried out, so they end OUTCOME_UNKNOWN. */
-  abandonSent(): void;
-  /** The device is gone: ends all commands. Those that were not sent reject with `reason`. */
-  dismiss(reason: DriverError): void;
-}
-
-/** Commands of one class. More of them come from a fault of the caller. */
-const QUEUE_MAX = 16;
-
-function openCommandQueue(): CommandQueue {
-  let waiting: readonly QueuedCommand[] = [];
-
-  function remove(queued: QueuedCommand): void {
-    waiting = waiting.filter((one) => one !== queued);
-  }
-
-  function finish(queued: QueuedCommand, outcome: Outcome): void {
-    if (outcome.kind === 'again' || outcome.kind === 'silent') return;
-    remove(queued);
-    queued.settle(resultOf(outcome));
-  }
-
-  return {
-    remove,
-    finish,
-    add(command, { class: orderClass, deadline }) {
-      if (waiting.filter((one) => one.class === orderClass).length >= QUEUE_MAX)
-        throw new DriverError('BUSY', 'too many commands wait for this device: try again in a second');
-      const { promise, resolve } = Promise.withResolvers<Reply>();
-      const over = new AbortController();
-      const queued: QueuedCommand = {
-        command,
-        class: orderClass,
-        deadline,
-        sent: false,
-        result: promise,
-        over: over.signal,
-        settle(result) {
-          // Without a handler, a rejection after the caller has left would end the process.
-          result.catch(() => undefined);
-          resolve(result);
-          over.abort();
-        },
-      };
-      const before = waiting.filter((one) => orderClass !== 'command' || one.class === 'command');
-      waiting = [...before, queued, ...waiting.filter((one) => !before.includes(one))];
-      return queued;
-    },
-    of: (command) => waiting.find((one) => one.command === command),
-    first: (now) => waiting.find(({ deadline }) => now < deadline),
-    abandonSent() {
-      for (const queued of waiting.filter(({ sent }) => sent)) finish(queued, { kind: 'unknown' });
-    },
-    dismiss(reason) {
-      for (const queued of waiting) {
-        if (queued.sent) finish(queued, { kind: 'unknown' });
-        else queued.settle(Promise.reject(reason));
-      }
-      waiting = [];
-    },
-  };
-}
-
-/** The error for the caller of a command that will not be sent again. */
-function endedBy({ sent, command }: QueuedCommand, error: unknown, signal: AbortSignal): unknown {
-  if (sent && !isQuestion(command))
-    return new DriverError('OUTCOME_UNKNOWN', 'it was sent, and no answer came', { cause: error });
-  return signal.aborted
-    ? new DriverError('DEADLINE_PASSED', 'nothing was sent in time', { cause: error })
-    : error;
-}
-
-async function resultOf(outcome: Outcome): Promise<Reply> {
-  switch (outcome.kind) {
-    case 'answered':
-      return outcome.reply;
-    case 'refused':
-      throw new DriverError('REFUSED', nakText(outcome.code));
-    case 'unknown':
-      throw new DriverError('OUTCOME_UNKNOWN', 'it was sent, and the session was lost before the answer');
-    default:
-      throw new DriverError('BAD_REPLY', 'the device answered what is no answer to it');
-  }
 }

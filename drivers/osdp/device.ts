@@ -122,6 +122,7 @@ export function openDevice(options: DeviceOptions): Device {
     ...options,
     isLooking,
     isGone,
+    isThere: (hwId) => presence.connected() && state.hwId() === hwId,
     effect,
     exchanged,
     security: securityOf(first),

@@ -7,7 +7,6 @@ import { type Bus, openBus, openPort } from '../bus/bus.ts';
 import { characterMs } from '../bus/options.ts';
 import type { OpenPort } from '../bus/port.ts';
 import {
-  type Clock,
   type Driver,
   type DriverContext,
   DriverError,
@@ -35,7 +34,6 @@ import { openFiles } from './files.ts';
 import { type OsdpOptions, osdpOptions } from './options.ts';
 import { probeAddress } from './probe.ts';
 import { sendersOf } from './protocol/frame.ts';
-import { saidItsName } from './pulses.ts';
 import { openFeedback, showAtReader } from './reader-show.ts';
 import { askVendor } from './readout.ts';
 import { openDecrypt, redactKeys } from './trace.ts';
@@ -90,7 +88,7 @@ function commandsOf(options: OsdpOptions, context: DriverContext, bus: Bus, devi
       watch: devices.watch,
       named: devices.named,
       probeAddress: probeOne,
-      applySettings: ({ device }, apply, until) => applySettings(apply, device, clock, until),
+      applySettings: ({ device }, apply, until) => applySettings(apply, device, until),
       endPulse: ({ pulses }, { hwId, relay }, until) =>
         pulses.end(hwId, relay, { class: 'command', ...until }),
       pulse: firePulse,
@@ -141,7 +139,6 @@ function openFire({ feedback }: OsdpOptions, { clock, log }: DriverContext, clos
 async function applySettings(
   { hwId, settings, settingsVersion }: Rs485Apply,
   device: Device,
-  clock: Clock,
   until: Until,
 ): Promise<Rs485Applied> {
   const { state, session } = device;
@@ -149,9 +146,7 @@ async function applySettings(
   if (refusal !== undefined) throw new DriverError('REFUSED', refusal);
   if (state.isOurs()) {
     const request = { kind: 'writeSettings', settings, settingsVersion } as const;
-    const asking = { class: 'settings', ...until } as const;
-    const deadline = await saidItsName(device, clock, hwId, asking);
-    const reported = await askVendor(session, request, 'settings', { ...asking, deadline });
+    const reported = await askVendor(session, request, 'settings', { class: 'settings', hwId, ...until });
     if (reported.settingsVersion !== settingsVersion || !isDeepStrictEqual(reported.settings, settings))
       throw new DriverError(
         'BAD_REPLY',

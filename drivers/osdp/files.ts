@@ -15,6 +15,7 @@ import {
   openFileTransfer,
 } from './protocol/file-transfer.ts';
 import type { Command, FileStatus } from './protocol/messages.ts';
+import { channelOf } from './protocol/state.ts';
 
 export interface Files {
   /** Throws a DriverError: REFUSED and BAD_REPLY are for good. */
@@ -92,13 +93,18 @@ export function openFiles(
   async function fragment(
     { device }: OsdpMember,
     hwId: string,
-    command: Command,
+    command: Command & { kind: 'FILETRANSFER' },
     signal: AbortSignal,
   ): Promise<FileStatus> {
+    const asking = { class: 'settings', deadline: clock.monotonic() + FRAGMENT_DEADLINE_MS, signal } as const;
+    // Fragments after the first one go to a device that has taken that. One that wants nothing else has taken it, too.
+    if (command.offset === 0 && !channelOf(device.session.state()))
+      await device.session.ask({ kind: 'ID' }, asking).catch((error: unknown) => {
+        if (!(error instanceof DriverError) || error.code !== 'BUSY') throw error;
+      });
     if (!device.connected() || device.state.hwId() !== hwId)
       throw new DriverError('DEVICE_OFFLINE', 'the device does not answer any more');
-    const deadline = clock.monotonic() + FRAGMENT_DEADLINE_MS;
-    const reply = await device.session.ask(command, { class: 'settings', deadline, signal });
+    const reply = await device.session.ask(command, asking);
     if (reply.kind === 'FTSTAT') return reply.file;
     throw new DriverError('BAD_REPLY', 'the device answers a file with something else');
   }
@@ -126,7 +132,7 @@ export function openFiles(
     async abort({ hwId }, deadline, signal) {
       const { device, reservation } = named(hwId);
       reservation.end();
-      await device.session.ask({ kind: 'ABORT' }, { class: 'settings', deadline, signal });
+      await device.session.ask({ kind: 'ABORT' }, { class: 'settings', hwId, deadline, signal });
     },
   };
 }

@@ -9,6 +9,7 @@ import type { Until } from '../rs485/link.ts';
 import type { Member, Registry } from '../rs485/registry.ts';
 import { type AddressTable, assertSameSecurity } from './address-table.ts';
 import type { Device } from './device.ts';
+import type { Asking } from './device-session.ts';
 import type { OsdpOptions } from './options.ts';
 import { pairDevice } from './pairing.ts';
 import type { Policy } from './policy.ts';
@@ -90,7 +91,11 @@ export function openMaintenance(
           `something answers at address ${address} already, and nothing was changed: give the device another address`,
         );
       const until = AbortSignal.any([signal, closing]);
-      const answered = await sendComset(device, { address, baudRate }, clock.monotonic() + COMSET_MS, until);
+      const answered = await sendComset(
+        device,
+        { address, baudRate },
+        { hwId, deadline: clock.monotonic() + COMSET_MS, signal: until },
+      );
       device.restart();
       using places = new DisposableStack();
       for (const place of new Set([address, answered?.address ?? address]))
@@ -128,15 +133,14 @@ function openOccupancy() {
 async function sendComset(
   { session }: Device,
   wanted: { address: number; baudRate: number },
-  deadline: number,
-  signal: AbortSignal,
+  asking: Omit<Asking, 'class'>,
 ): Promise<Readdressed['answered']> {
   try {
-    const reply = await session.ask({ kind: 'COMSET', ...wanted }, { class: 'settings', deadline, signal });
+    const reply = await session.ask({ kind: 'COMSET', ...wanted }, { class: 'settings', ...asking });
     return reply.kind === 'COM' ? { address: reply.address, baudRate: reply.baudRate } : null;
   } catch (error) {
     const isUnknown = error instanceof DriverError && ['OUTCOME_UNKNOWN', 'BAD_REPLY'].includes(error.code);
-    if (isUnknown && !signal.aborted) return null;
+    if (isUnknown && !asking.signal.aborted) return null;
     throw error;
   }
 }

@@ -39,6 +39,7 @@ export async function probeAddress(
     },
     exchanged: () => undefined,
     isGone: () => true,
+    isThere: () => false,
   });
   // It may come to be polled between two questions, or be polled no more.
   let asked: Pick<DeviceSession, 'exchange' | 'conclude'> = own;

@@ -13,7 +13,6 @@ import { assertAloneInClear, type Device } from './device.ts';
 import type { Asking } from './device-session.ts';
 import { type DeviceState, effectiveMs } from './device-state.ts';
 import { type Command, OUTPUT, timerTenths } from './protocol/messages.ts';
-import { channelOf } from './protocol/state.ts';
 import { askVendor } from './readout.ts';
 
 export interface Pulses {
@@ -39,8 +38,6 @@ const MAY_BE_CLOSED: readonly DriverErrorCode[] = ['OUTCOME_UNKNOWN', 'BAD_REPLY
 const DECIDED_BY_RELAY: readonly DriverErrorCode[] = ['OUTCOME_UNKNOWN', 'REFUSED'];
 /** What is shown of the relay afterwards is worth so much waiting. */
 const LOOK_MS = 1_000;
-/** So long after a device has said its name, no other one can be in its place. */
-const NAMED_FOR_MS = 1_000;
 
 function pulsesOf(all: AllPulses, hwId: string): DevicePulses {
   const pulses = all.get(hwId) ?? { begun: openPulseEnds(), uncertain: openPulseEnds() };
@@ -85,7 +82,7 @@ export function openPulses({ bus, device, all, clock }: PulsesOptions): Pulses {
     const bootCount = state.bootCount();
     let reply: Awaited<ReturnType<typeof session.ask>>;
     try {
-      reply = await session.ask(command, { class: 'command', ...until });
+      reply = await session.ask(command, { class: 'command', hwId, ...until });
     } catch (error) {
       if (!(error instanceof DriverError) || !DECIDED_BY_RELAY.includes(error.code)) throw error;
       const shown = await look(relay);
@@ -150,8 +147,7 @@ export function openPulses({ bus, device, all, clock }: PulsesOptions): Pulses {
         const begin = (ends: PulseEnds) =>
           ends.begin(relay, clock.monotonic() + effective, clock.monotonic());
         try {
-          const deadline = await saidItsName(device, clock, hwId, { class: 'command', ...until });
-          await send({ hwId, relay, milliseconds: effective, deadline, signal: until.signal });
+          await send({ hwId, relay, milliseconds: effective, ...until });
         } catch (error) {
           if (error instanceof DriverError && MAY_BE_CLOSED.includes(error.code)) begin(uncertain);
           throw error;
@@ -167,25 +163,6 @@ export function openPulses({ bus, device, all, clock }: PulsesOptions): Pulses {
 function assertThere(device: Device, hwId: string): void {
   if (!device.connected() || device.state.hwId() !== hwId)
     throw new DriverError('DEVICE_OFFLINE', 'the device does not answer; nothing was sent');
-}
-
-/**
- * In clear text nothing of an order or its answer says who is there, and two devices may have changed places without a missed reply.
- * Returns the deadline of the order. Throws a DriverError; then nothing was sent.
- */
-export async function saidItsName(
-  device: Device,
-  clock: Clock,
-  hwId: string,
-  asking: Asking,
-): Promise<number> {
-  if (channelOf(device.session.state())) return asking.deadline;
-  const askedAt = clock.monotonic();
-  await device.session.ask({ kind: 'ID' }, asking).catch((cause: unknown) => {
-    throw new DriverError('DEVICE_OFFLINE', 'the device does not say its name; nothing was sent', { cause });
-  });
-  assertThere(device, hwId);
-  return Math.min(asking.deadline, askedAt + NAMED_FOR_MS);
 }
 
 /** A refusal is believed when the relay was read open: a NAK may follow what was carried out, and in clear anyone can send one. */

@@ -34,7 +34,7 @@ export async function showAtReader(
   if (impossible) return { shown, refused: impossible };
   for (const [part, command] of commandsOf(wanted)) {
     try {
-      await session.ask(command, { class: 'settings', ...until });
+      await session.ask(command, { class: 'settings', hwId: wanted.hwId, ...until });
       shown.push(part);
     } catch (error) {
       if (!(error instanceof DriverError) || error.code !== 'REFUSED') throw error;
@@ -117,7 +117,12 @@ export function openFeedback(
     const deadline = clock.monotonic() + DEADLINE_MS;
     try {
       for (const command of feedbackOf(feedback[verdict], device))
-        await device.session.ask(command, { class: 'settings', deadline, signal: closing });
+        await device.session.ask(command, {
+          class: 'settings',
+          hwId: device.hwId(),
+          deadline,
+          signal: closing,
+        });
     } catch (error) {
       if (!(error instanceof DriverError)) throw error;
       log.debug({ address: device.address, verdict, code: error.code }, 'a reader did not show it');

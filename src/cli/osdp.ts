@@ -103,7 +103,7 @@ function outcomeText({ bus, from, address, baudRate, outcome }: Moved): string {
         ? `answers at address ${address}.`
         : `answers at address ${address}. Where the configuration names ${from}, change that too.`;
     case 'stayed':
-      return `has not taken it, and answers at address ${address} as before.`;
+      return `has not taken it, and answers at address ${address}.`;
     case 'left':
       return `has ${baudRate} baud now, at address ${address}. It is heard again once bus ${bus} has that in the configuration.`;
     case 'lost':

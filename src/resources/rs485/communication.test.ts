@@ -91,6 +91,8 @@ async function cutShort() {
 it.each([
   [9, 'done', 'moved'],
   [3, 'failed', 'stayed'],
+  // Neither where it was nor where it was to be: by hand, before.
+  [5, 'failed', 'stayed'],
 ])('a device that answers at address %d has %s', async (address, audited, outcome) => {
   const { database, id } = await cutShort();
   // It was connected before the start: that says nothing.

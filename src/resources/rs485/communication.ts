@@ -52,7 +52,7 @@ interface Move {
 }
 
 /**
- * `moved`: it answers at the new address · `stayed`: it answers at the old one, and has not taken it · `left`: it has taken
+ * `moved`: it answers at the new address · `stayed`: it answers at another one, and has not taken it · `left`: it has taken
  * another baud rate, and cannot be heard on this bus · `lost`: it answers nowhere.
  */
 type Readdressing = 'moved' | 'stayed' | 'left' | 'lost';
@@ -204,7 +204,8 @@ function outcomeOf(
 ): Readdressing {
   const rate = bus.line?.baudRate;
   if (found === null) return answered !== null && answered.baudRate !== rate ? 'left' : 'lost';
+  // Elsewhere than it was, and than it was to be: it had been moved by hand before. Some devices take another address, and say so.
+  const isThere = found === wanted.address || (found === answered?.address && found !== from);
   // It is heard at the rate of the bus.
-  const isTaken = wanted.baudRate === rate && (found !== from || wanted.address === from);
-  return isTaken ? 'moved' : 'stayed';
+  return wanted.baudRate === rate && isThere ? 'moved' : 'stayed';
 }
