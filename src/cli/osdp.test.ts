@@ -42,7 +42,7 @@ it('says when a device that has the file reports another version', async () => {
 it.each([
   ['moved', true, 'answers at address 9'],
   ['left', true, '115200 baud now'],
-  ['stayed', false, 'as before'],
+  ['stayed', false, 'has not taken it, and answers at address'],
   ['lost', false, 'neither'],
 ])('says what became of a device that %s', async (outcome, isGood, text) => {
   const { client, sent, shell } = openPair({ outcome, bus: 'b', from: 3, address: 9, baudRate: 115_200 });

@@ -288,7 +288,7 @@ function osdpOperations(rs485: Rs485): Operation[] {
       tag,
       summary: 'Give an OSDP device another address or baud rate',
       description:
-        'As a job. The row keeps its id, hwId and settings, and the device its key. An address where something answers, or that another row has, is refused. `result` of the finished job: {deviceId, hwId, bus, from, address, baudRate, outcome}, `outcome` `moved`; `stayed`: it answers as before; `left`: it has taken another baud rate and cannot be reached until the bus has that too; `lost`: it answers at neither address, and both are kept in mind. CONFIRMATION_NEEDED: it is spoken to in clear text, or would leave the bus.',
+        'As a job. The row keeps its id, hwId and settings, and the device its key. An address where something answers, or that another row has, is refused. `result` of the finished job: {deviceId, hwId, bus, from, address, baudRate, outcome}, `outcome` `moved`; `stayed`: it has not taken it; `left`: it has taken another baud rate and cannot be reached until the bus has that too; `lost`: it answers at neither address, and both are kept in mind. CONFIRMATION_NEEDED: it is spoken to in clear text, or would leave the bus.',
       access: READDRESSERS,
       params,
       body: communicationBody,
