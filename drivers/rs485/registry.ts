@@ -18,7 +18,7 @@ export interface Member extends Disposable {
     warning(): BusWarning | undefined;
     /** Why nothing is sent to it while it is not connected. */
     absence?(): string;
-    /** It was met at another address: what its inputs have counted since is told there. */
+    /** It was met at another address: what its inputs have counted since is reported there. */
     hasMoved?(): void;
   };
 }

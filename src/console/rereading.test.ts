@@ -69,7 +69,7 @@ it('says when what changed before was read, not when a reading ends that had beg
   expect(read).toHaveBeenCalled();
 });
 
-it('stops, and has nobody wait for what is not read any more', async () => {
+it('stops, and leaves no one waiting for what is not read any more', async () => {
   const before = rereading.now();
   rereading.stop();
   await Promise.all([before, rereading.now()]);

@@ -132,8 +132,8 @@ export function guardPort(port: Port): GuardedPort {
 }
 
 /**
- * The library's own forgets what waits for its turn when it is cleared: whoever waits for that would do so for ever. And a ZDO request would
- * be written to a closed port, and its answer waited for.
+ * The library's own forgets what waits for its turn when it is cleared, and the promises of those callers never settle. And a ZDO request
+ * would be written to a closed port, and its answer waited for.
  */
 function openTurns(isOpen: () => boolean): Turns {
   const waiting: PromiseWithResolvers<void>[] = [];

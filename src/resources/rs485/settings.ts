@@ -127,7 +127,7 @@ const MAYBE_TAKEN: ReadonlySet<DriverErrorCode> = new Set(['NO_REPLY', 'BAD_REPL
 function openApply(
   { database, table, field }: Rs485Context,
   reported: Reported<Rs485Report>,
-  told: { renumbered(deviceId: string, version: number): void; applied(row: Rs485Row): void },
+  notify: { renumbered(deviceId: string, version: number): void; applied(row: Rs485Row): void },
 ): Work['apply'] {
   /** By device. */
   const maybeTaken = new Map<string, number>();
@@ -152,7 +152,7 @@ function openApply(
       table.renewVersion.run(deviceId);
       return existing(table, deviceId);
     });
-    told.renumbered(deviceId, row.settings_version);
+    notify.renumbered(deviceId, row.settings_version);
     return row;
   }
 
@@ -190,7 +190,7 @@ function openApply(
       assertSame();
       table.setReportedVersion.run(version, id);
     });
-    told.applied(row);
+    notify.applied(row);
   };
 }
 
