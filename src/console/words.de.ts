@@ -96,7 +96,7 @@ export const de: Words = {
   pair: 'Schlüssel geben',
   pairAddress: 'Adresse des Geräts, das gekoppelt wird',
   pairAsk:
-    'Dem Gerät an Adresse {address} des Busses {bus} seinen Schlüssel geben? Es muss im Installationsmodus sein; dabeibleiben: Wer jetzt am Draht mithört, erfährt den Schlüssel.',
+    'Dem Gerät an Adresse {address} des Busses {bus} seinen Schlüssel geben? Installationsmodus einschalten und dabeibleiben: Wer jetzt am Draht mithört, erfährt den Schlüssel.',
   pairYes: 'Ja, koppeln',
   pairing: 'Auf das Gerät an dieser Adresse wird gewartet …',
   paired: '{device} hat seinen Schlüssel.',
@@ -300,7 +300,7 @@ export const de: Words = {
   joinCountdown: 'Schlösser dürfen noch {seconds} s lang beitreten.',
   join: 'Schlösser beitreten lassen',
   joinHelp:
-    'Beide Felder leer lassen, um jedes Schloss zuzulassen. Mit einer MAC-Adresse tritt nur dieses bei, mit seinem Installationscode unter einem eigenen Schlüssel.',
+    'Beide leer: Jedes Schloss wird zugelassen. Mit MAC-Adresse tritt nur dieses bei, mit Installationscode unter eigenem Schlüssel.',
   scanCode: 'Code am Schloss scannen',
   cameraRefused:
     'Die Kamera darf hier nicht benutzt werden oder fehlt: Code eintippen, oder sie in den Einstellungen des Browsers erlauben.',

@@ -94,7 +94,7 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
   debugEnd: 'Wieder loggen wie konfiguriert',
   register: 'Encoder registrieren',
   registerHelp:
-    'Das Werkzeug des Encoders erzeugt eine signierte Nachricht: hier laden. Die Antwort wird einmal als Datei gespeichert; bis der Encoder sie hat, bleibt er ausgeschlossen.',
+    'Das Werkzeug des Encoders erzeugt eine signierte Nachricht: hier laden. Die Antwort wird einmal als Datei gespeichert; bis dahin bleibt er ausgeschlossen.',
   registerFile: 'Registrierungsnachricht (JSON)',
   registerNotJson: 'Das ist keine Registrierungsnachricht in JSON.',
   encoderId: 'Encoder-Id, wie in seinem Gerätezertifikat',
@@ -148,7 +148,7 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
     'Relais {relay} öffnete am Ende seines Impulses nicht: nachsehen, ob die Tür offen steht.',
   'relay-notRead': 'Ob Relais {relay} am Ende seines Impulses öffnete, war nicht zu lesen: nachsehen.',
   'relay-openedByGateway':
-    'Das Gerät ließ Relais {relay} geschlossen, und das Gateway öffnete es: Es wird nicht mehr geschaltet. Gerät instand setzen oder ersetzen, dann das Gateway neu starten.',
+    'Das Gerät ließ Relais {relay} geschlossen, und das Gateway öffnete es: Es wird nicht mehr geschaltet. Gerät ersetzen, dann das Gateway neu starten.',
   batteryGood: 'kein Alarm',
   onlyNotApplied: 'Einstellungen nicht in Kraft',
   chainCheck: 'Prüfen, ob etwas verändert wurde',
@@ -171,7 +171,7 @@ const reasons = {
   NEW_ONES_THERE:
     '{hwId} an {bus} schweigt seit {since}; neu dort: {named}. Ist eines davon an seinem Platz montiert: hier tippen und es an seine Stelle setzen.',
   PORTS_EXCHANGED:
-    '{hwId} an {bus} schweigt seit {since}, und {newHwId} von Bus {newBus} antwortet dort: Vielleicht haben die Adapter ihre Namen getauscht. Jeden Port mit seinem Link in /dev/serial/by-id benennen.',
+    '{hwId} an {bus} schweigt seit {since}, und {newHwId} von Bus {newBus} antwortet dort: Haben die Adapter ihre Namen getauscht? Jeden Port mit seinem Link in /dev/serial/by-id benennen.',
   LATENCY_TIMER: 'Der Adapter hält jede Antwort bis zu {timerMs} ms zurück: {goodMs} in {file} schreiben.',
   SECOND_CONNECTION: 'Eine zweite Verbindung von {from} wurde abgewiesen: Der Bus hat schon eine.',
   PEER_REFUSED: 'Eine Verbindung von {from} wurde abgewiesen: allowedPeer ist {allowedPeer}.',
@@ -187,7 +187,7 @@ const reasons = {
   UNASKED_REPLIES:
     '{count} Antworten gehören zu keiner Frage: Das Modbus-Gateway wiederholt Antworten oder verwechselt, wer gefragt hat.',
   ADDRESS_TWICE_SUSPECTED:
-    'Adresse {address}: Was dort ankommt, ist beschädigt oder doppelt. Wahrscheinlich haben zwei Geräte diese Adresse: eines abklemmen und ihm eine andere geben; sonst die Leitung dorthin prüfen.',
+    'Adresse {address}: Was dort ankommt, ist beschädigt oder doppelt. Haben zwei Geräte diese Adresse? Eines abklemmen und ihm eine andere geben; sonst die Leitung dorthin prüfen.',
   ADDRESS_TWICE:
     'Zwei Geräte antworten an Adresse {address}: eines abklemmen, dem anderen eine andere Adresse geben, dann wieder anklemmen.',
   ADDRESS_UNREADABLE:
@@ -201,7 +201,7 @@ const reasons = {
   UNPROVEN_DEVICE:
     'Gerät an Adresse {address}: {alarms}. Wurde es getauscht oder zurückgesetzt, ihm einen neuen Schlüssel geben.',
   WATCHDOG_UNFED:
-    'Der Watchdog von {device} läuft nach {timeoutMs} ms ab und wurde zu spät bedient ({pausedMs} ms): fehlende Geräte entfernen, weniger Geräte an diesem Bus abfragen, oder die Baudrate erhöhen.',
+    'Der Watchdog von {device} läuft nach {timeoutMs} ms ab und wurde zu spät bedient ({pausedMs} ms): fehlende Geräte entfernen, weniger Geräte abfragen oder die Baudrate erhöhen.',
   WATCHDOG_TIME:
     'Der Watchdog von {device} nimmt seine Zeit von {timeoutMs} ms nicht an: Ohne ihn wird kein Relais geschaltet.',
   WATCHDOG_NOT_IN_FORCE:
