@@ -43,17 +43,23 @@ describe('settings', () => {
     expect(link.report('GIO-0001')).toMatchObject({ reportedSettingsVersion: 0 });
   });
 
-  it('that a busy device does not take now are not refused for good', async () => {
-    const { link, device } = await openOne();
-    await using _ = link;
-    device.behave = (request, answer) => (request[1] === 16 ? framed(17, [0x90, 6]) : answer());
-    await expect(link.execute('applySettings', apply(9))).rejects.toMatchObject({
-      code: 'BUSY',
-      message: 'device 17 is busy: try again in a moment',
-    });
-    device.behave = undefined;
-    expect(await link.execute('applySettings', apply(9))).toEqual({ reportedSettingsVersion: 9 });
-  });
+  it.each([
+    [6, 'device 17 is busy: try again in a moment'],
+    [0x0a, expect.stringMatching(/gateway path unavailable/)],
+  ])(
+    'that are answered with exception %i, and not shown, may have gone to another device, and not for good',
+    async (exception, message) => {
+      const { link, device } = await openOne();
+      await using _ = link;
+      device.behave = (request, answer) => (request[1] === 16 ? framed(17, [0x90, exception]) : answer());
+      await expect(link.execute('applySettings', apply(9))).rejects.toMatchObject({
+        code: 'OUTCOME_UNKNOWN',
+        message,
+      });
+      device.behave = undefined;
+      expect(await link.execute('applySettings', apply(9))).toEqual({ reportedSettingsVersion: 9 });
+    },
+  );
 
   it('that are acknowledged and not in force are not believed', async () => {
     const { link, device } = await openOne();
@@ -92,14 +98,14 @@ describe('settings', () => {
     });
   });
 
-  it('whose answers are all lost keep no order back', async () => {
+  it('whose answer is lost are in force where the device shows them, and keep no order back', async () => {
     const { link, device } = await openOne();
     await using _ = link;
     device.behave = (request, answer) => {
       const reply = answer();
       return request[1] === 16 && request[6] === SETTINGS_BYTES ? null : reply;
     };
-    await expect(link.execute('applySettings', apply(9))).rejects.toMatchObject({ code: 'NO_REPLY' });
+    expect(await link.execute('applySettings', apply(9))).toEqual({ reportedSettingsVersion: 9 });
     expect(sent(link, 16)).toBe(1);
     const pulse = { hwId: 'GIO-0001', relay: 3, milliseconds: 500 };
     expect(await link.execute('pulse', pulse)).toMatchObject({ relay: 3 });

@@ -305,10 +305,10 @@ async function applySettings(
     const request = write(unit, { functionCode: 16, address, values });
     const exchange = whenAsked(request, () => versions.written(settingsVersion));
     const failure = await sentByName(named, exchange, { ...own, attempts: 1 });
+    // Its reply says no more than that: it may be lost, or be that of another one.
     await taken().catch((error: unknown) => {
-      throw failure ?? maybeTaken(error);
+      throw maybeTaken(failure ?? error);
     });
-    if (failure) throw failure;
   }
   device.applied(settings, settingsVersion, values);
   return { reportedSettingsVersion: settingsVersion };
