@@ -20,7 +20,7 @@ import type { SnapshotStore } from './snapshot-store.ts';
 const MESSAGE_BYTES_MAX = 512 * 1_024;
 /** Not sent yet: some minutes of a busy site, and less than a snapshot. */
 const WAITING_BYTES_MAX = 16 * 1_024 * 1_024;
-/** Sent since the last snapshot: more is not kept in the stream, and a standby begins with a newer one. */
+/** Sent since the last snapshot was begun: more is not kept in the stream, and a standby begins with a newer one. */
 const SHIPPED_BYTES_MAX = 64 * 1_024 * 1_024;
 const RETRY_MS = 1_000;
 
@@ -117,6 +117,7 @@ export function openShipping(options: ShippingOptions): Shipping {
     const mark = kept.mark();
     // Commits from now on are sent as well: those that the copy has already change nothing in it.
     needsSnapshot = false;
+    shippedBytes = 0;
     try {
       await copy(file);
       await client.use(ship, signal);
@@ -125,7 +126,6 @@ export function openShipping(options: ShippingOptions): Shipping {
       await snapshots.put({ file, about, replaced }, signal);
       kept.whole(mark);
       await client.use((jetStream) => jetStream.purge(stream, first), signal);
-      shippedBytes = 0;
       log.info({ epoch, from }, 'a snapshot for the standby is stored');
     } finally {
       removeCopy(file);
