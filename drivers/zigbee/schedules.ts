@@ -39,7 +39,7 @@ export async function clearSchedules(
   let isAsked = limit === undefined;
   /** Neither shown as free nor cleared. */
   const unclear: number[] = [];
-  let lastKept = -1;
+  let lastKept = from - 1;
   // Some makers number from 1. A lock that keeps none has no number.
   const end = limit === undefined ? SCHEDULES_MAX : limit === 0 ? 0 : limit + 1;
   for (let id = from; id < end; id += 1) {
