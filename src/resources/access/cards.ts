@@ -168,7 +168,7 @@ interface LocalTime {
   minute: number;
 }
 
-/** In the zone of this process. */
+/** The time of the day is the site's, which is that of the host: in the zone of this process. */
 function localTimeOf(at: Date): LocalTime {
   return { day: at.getDay(), minute: at.getHours() * MINUTES_PER_HOUR + at.getMinutes() };
 }

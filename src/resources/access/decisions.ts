@@ -268,6 +268,7 @@ function decided(
 const WINDOW_MS = 60_000;
 const PAUSE_MS = 60_000;
 
+/** Keeps a contact that chatters, and somebody who tries cards, from going on without an end. */
 interface Limiter {
   /** `begins`: it was one too many, and a pause begins. */
   count(key: string): 'within' | 'begins';
