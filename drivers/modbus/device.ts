@@ -53,7 +53,7 @@ export interface Device extends Disposable {
   /** What a technician should mend. */
   warning(): BusWarning | undefined;
   /** It was met at another address (registry.ts). */
-  hasMoved(): void;
+  moved(): void;
 }
 
 export interface DeviceOptions extends StateOptions {
@@ -158,7 +158,7 @@ export function openDevice(options: DeviceOptions): Device {
       state.report(connected, true);
     },
     warning: () => warning ?? guard.warning(),
-    hasMoved: state.forget,
+    moved: state.forget,
     [Symbol.dispose]() {
       options.versions.gone(unit);
       disconnect();

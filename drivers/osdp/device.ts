@@ -40,7 +40,7 @@ export interface Device
   /** The advice for a technician; undefined when nothing is wrong. */
   warning(): BusWarning | undefined;
   /** It was met at another address (registry.ts). */
-  hasMoved(): void;
+  moved(): void;
 }
 
 export interface PairingListener {
@@ -156,7 +156,7 @@ export function openDevice(options: DeviceOptions): Device {
     },
     isGarbled: conflict.isGarbled,
     warning: () => warningOf(address, parts),
-    hasMoved: state.forgetCounters,
+    moved: state.forgetCounters,
     [Symbol.dispose]() {
       session.close();
       readout.end();

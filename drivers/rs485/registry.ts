@@ -19,7 +19,7 @@ export interface Member extends Disposable {
     /** Why nothing is sent to it while it is not connected. */
     absence?(): string;
     /** It was met at another address: what its inputs have counted since is reported there. */
-    hasMoved?(): void;
+    moved?(): void;
   };
 }
 
@@ -111,7 +111,7 @@ export function openRegistry<One extends Member>(
       if (isTaken(address, hwId)) return false;
       reportGone(address, hwId);
       for (const [other, { device }] of members)
-        if (other !== address && device.hwId() === hwId) device.hasMoved?.();
+        if (other !== address && device.hwId() === hwId) device.moved?.();
       return true;
     },
     report() {
