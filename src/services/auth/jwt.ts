@@ -135,7 +135,7 @@ function unauthorized(fault: string): GatehouseError {
 /** The namespace of URLs (RFC 9562, 6.6); an issuer is one. */
 const URL_NAMESPACE = '6ba7b811-9dad-11d1-80b4-00c04fd430c8';
 
-/** UUIDv5 of a subject, in the namespace of its issuer. */
+/** UUIDv5 of a subject, in the namespace of its issuer: the same whenever and wherever it comes (RFC 9562, 5.5). */
 function uuidOf(issuer: string, subject: string): string {
   return uuidV5(uuidV5(URL_NAMESPACE, issuer), subject);
 }
