@@ -95,15 +95,19 @@ describe('openReconciler', () => {
     expect(reconciler.failure('a')).toBeUndefined();
   });
 
-  it('forgets the failure once the version is applied', async () => {
-    const { clock, wanted, run, last, reconciler } = openTestReconciler();
+  it('forgets the failure once the version is applied, and logs that, as it is numbered then', async () => {
+    const lines: unknown[] = [];
+    const log = { ...silentLog, info: (fields: object) => void lines.push(fields) };
+    const { clock, wanted, run, last, reconciler } = openTestReconciler({ log });
     wanted.set('a', 1);
     run();
     await clock.advance(0);
     last().fail(refusal('NO_REPLY'));
     await clock.advance(1_000);
+    reconciler.renumber('a', 2);
     last().done();
     await clock.advance(0);
+    expect(lines.at(-1)).toEqual({ id: 'a', version: 2 });
     expect(reconciler.failure('a')).toBeUndefined();
     expect(reconciler.nextAttempt('a')).toBeUndefined();
   });

@@ -126,13 +126,13 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
   const waking = openWaking(clock);
 
   async function attempt(one: Wanted, stop: AbortController): Promise<void> {
-    const { id, version } = one;
+    const { id } = one;
     try {
       using deadline = openDeadline(ATTEMPT_DEADLINE_MS, clock, late);
-      await options.apply({ id, version }, AbortSignal.any([stop.signal, deadline.signal]));
+      await options.apply({ id, version: one.version }, AbortSignal.any([stop.signal, deadline.signal]));
       one.sentAt = clock.monotonic();
       unread.add(id);
-      if (one.failures > 0) log.info({ id, version }, `${name} of ${id} are applied`);
+      if (one.failures > 0) log.info({ id, version: one.version }, `${name} of ${id} are applied`);
     } catch (error) {
       if (!(stop.signal.reason instanceof Ended)) list.failed(one, faultOf(error));
     } finally {
