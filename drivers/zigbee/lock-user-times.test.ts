@@ -121,6 +121,22 @@ it.each([
   await apply();
 });
 
+const [OLD_CARD, NEW_CARD] = ['05a40702', '05a40703'];
+const DISABLED = { isEnabled: false };
+it.each([
+  ['another card', DISABLED, { pin: PIN }, [0x18, 0x09, 0x16]],
+  ['another PIN and card', DISABLED, { pin: OTHER_PIN }, [0x18, 0x05, 0x16]],
+  ['another card, without times', { access: TODAY }, { pin: PIN }, [0x18, 0x14, 0x16]],
+])('leave no former card that opens before it is another one: %s', async (_, before, codes, order) => {
+  await fresh();
+  await apply({ pin: PIN, card: OLD_CARD, ...before });
+  await fresh();
+  await apply({ ...codes, card: NEW_CARD });
+  const frames = (await sent()).filter((command) => [...CHANGES, 0x16, 0x18].includes(command));
+  expect(frames.slice(0, order.length)).toEqual(order);
+  await apply();
+});
+
 it.each([KIND, MUTE])(
   'are found at a user that is not limited, and leave the lock with it: %s',
   async (hwId) => {

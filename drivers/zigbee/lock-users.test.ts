@@ -91,7 +91,7 @@ it('stores a PIN and a card, changes what differs alone, and removes them', asyn
   });
   // Get schedules; get, set and get again, of each code (ZCL rev. 8, table 7-17).
   const schedules = [0x0c, 0x0c, 0x0c, 0x0c, 0x0f, 0x0f];
-  expect(await sent(KIND)).toEqual([...schedules, 0x06, 0x05, 0x06, 0x17, 0x16, 0x17]);
+  expect(await sent(KIND)).toEqual([...schedules, 0x06, 0x17, 0x05, 0x06, 0x17, 0x16, 0x17]);
   await fresh(KIND);
   expect(await apply(KIND, 7, { pin: PIN, card: CARD })).toEqual({ isShown: true });
   expect(await sent(KIND)).toEqual([...schedules, 0x06, 0x17]);

@@ -154,6 +154,8 @@ async function store(kind: Kind, code: string, wanted: UserApply, exchanges: Exc
   const bytes = codeBytes(kind, code);
   const before = await shown(kind, bytes, wanted, exchanges);
   if (before.kind === 'code' && before.differs.length === 0) return true;
+  const opensAsWanted = before.kind === 'code' && !before.differs.some((part) => part !== 'code');
+  if (kind === 'pin' && wanted.isEnabled && !opensAsWanted) await removeFormerCard(wanted, exchanges);
   const { userId } = wanted;
   const isThere = before.kind === 'code' && !before.differs.includes('code');
   const payload = {
@@ -173,6 +175,15 @@ async function store(kind: Kind, code: string, wanted: UserApply, exchanges: Exc
     await ordered(COMMANDS[kind].clear, { userid: userId }, kind, wanted, exchanges);
   const what = after.kind === 'empty' ? 'it' : after.differs.join(' and ');
   throw new DriverError('REFUSED', `${kind}: the lock said that it took it, and does not show ${what}`);
+}
+
+/** Where the user may open more than before, a card that is to be another one would open, too: it goes before that. */
+async function removeFormerCard(wanted: UserApply, exchanges: Exchanges): Promise<void> {
+  if (wanted.card === null) return;
+  const before = await shown('card', codeBytes('card', wanted.card), wanted, exchanges);
+  if (before.kind !== 'code' && before.kind !== 'masked') return;
+  const isThere = before.kind === 'code' && !before.differs.includes('code');
+  if (!isThere && before.differs.some((part) => part !== 'code')) await remove('card', wanted, exchanges);
 }
 
 async function changeUser(

@@ -60,13 +60,18 @@ export async function clearSchedules(
     const isLeft = limit === undefined ? place : placeIn(await exchanges.answered(get, number));
     if (isLeft === 'taken') throw notRemoved(kind);
     if (isLeft !== 'free' && field(answer, 'statusCode') === STATUS_UNSUP_COMMAND) break;
-    if (isLeft === 'unclear') unclear.push(id);
+    if (isLeft !== 'free' && isLeft !== 'none') unclear.push(id);
   }
   // Some locks answer so for what they do not keep, and one that is busy for a moment does for a schedule that it keeps.
+  let isAnswering = true;
   for (const id of unclear.filter((each) => each <= lastKept + UNCLEAR_BEYOND)) {
     const number = numberOf(schedules, id);
-    if (placeIn(await exchanges.answered(get, number)) !== 'taken') continue;
-    if (!isSuccess(await exchanges.answered(clear, number))) throw notRemoved(kind);
+    const again = isAnswering ? await exchanges.send(get, number) : undefined;
+    const place = again?.kind === 'answered' ? placeIn(again.payload) : undefined;
+    if (!place) isAnswering = false;
+    if (place === 'free' || place === 'none') continue;
+    const isCleared = isSuccess(await exchanges.answered(clear, number));
+    if (!isCleared && place === 'taken') throw notRemoved(kind);
   }
 }
 
