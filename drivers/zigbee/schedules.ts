@@ -36,6 +36,11 @@ export async function clearSchedules(
 ): Promise<void> {
   const { limit, kind } = schedules;
   const { get, clear } = SCHEDULES[kind];
+  /** undefined: it does not answer. */
+  async function placeOf(number: Record<string, number>): Promise<Place | undefined> {
+    const reply = await exchanges.send(get, number);
+    return reply.kind === 'answered' ? placeIn(reply.payload) : undefined;
+  }
   let isAsked = limit === undefined;
   /** Neither shown as free nor cleared. */
   const unclear: number[] = [];
@@ -44,13 +49,12 @@ export async function clearSchedules(
   const end = limit === undefined ? SCHEDULES_MAX : limit === 0 ? 0 : limit + 1;
   for (let id = from; id < end; id += 1) {
     const number = numberOf(schedules, id);
-    const reply = isAsked ? await exchanges.send(get, number) : undefined;
-    const place = reply?.kind === 'answered' ? placeIn(reply.payload) : undefined;
+    const place = isAsked ? await placeOf(number) : undefined;
     if (isEnd(place, id)) break;
     if (place === 'free') lastKept = id;
     if (place === 'free' || place === 'none') continue;
     // Not every lock answers this one.
-    if (reply && !place) isAsked = false;
+    if (!place) isAsked = false;
     const answer = await exchanges.answered(clear, number);
     if (isSuccess(answer)) {
       lastKept = id;
@@ -66,8 +70,7 @@ export async function clearSchedules(
   let isAnswering = true;
   for (const id of unclear.filter((each) => each <= lastKept + UNCLEAR_BEYOND)) {
     const number = numberOf(schedules, id);
-    const again = isAnswering ? await exchanges.send(get, number) : undefined;
-    const place = again?.kind === 'answered' ? placeIn(again.payload) : undefined;
+    const place = isAnswering ? await placeOf(number) : undefined;
     if (!place) isAnswering = false;
     if (place === 'free' || place === 'none') continue;
     const isCleared = isSuccess(await exchanges.answered(clear, number));

@@ -17,7 +17,7 @@ vi.setConfig({ testTimeout: 180_000 });
 const stack = new AsyncDisposableStack();
 const ask = (method: string, path: string, body?: object) =>
   site.daemon.call(method, `/network/rs485${path}`, site.tokens['service-tool'], body);
-/** Holds what the page is told of the state of the device; `release` ends that. */
+/** Delays each answer that has the state of the device until `release` is called. */
 async function holdState(page: Page) {
   const asked = Promise.withResolvers<void>();
   const held = Promise.withResolvers<void>();
@@ -175,7 +175,7 @@ describe.skipIf(NO_CHROMIUM)('a technician', () => {
     await page.getByRole('button', { name: 'Yes, replace' }).click();
     await replaced;
     await state.asked;
-    // What is shown is of the dead one: nobody takes it for the state of the new one.
+    // The page still has the state of the dead device, and must not show it as the state of the new one.
     expect(await page.getByText('IO-2 has taken the place of Gate relay').count()).toBe(0);
     await state.release();
     await page.getByText('IO-2 has taken the place of Gate relay').waitFor();
