@@ -2,6 +2,8 @@
 import { useSignal } from '@preact/signals';
 import { call, isUnanswered } from './api.ts';
 import { Ask } from './ask.tsx';
+import { Said } from './messages.tsx';
+import { useOrder } from './use-order.ts';
 import { wordsOf } from './use-read.ts';
 
 /** What became of it, for a person. */
@@ -42,21 +44,16 @@ export function Actuate<Result>({
   outcomeOf,
   ended,
 }: ActuateProps<Result>) {
-  const busy = useSignal(false);
   const outcome = useSignal<Outcome | undefined>(undefined);
-  const order = async () => {
-    if (busy.value) return;
-    busy.value = true;
+  const { busy, said, submit } = useOrder(ended, (error) =>
+    isUnanswered(error) ? noAnswer : wordsOf(error),
+  );
+  const order = submit(async () => {
     outcome.value = undefined;
-    try {
-      const key = method === 'POST' ? { key: crypto.randomUUID() } : {};
-      outcome.value = outcomeOf(await call<Result>(method, path, { body, ...key }));
-    } catch (error) {
-      outcome.value = { severity: 'bad', text: isUnanswered(error) ? noAnswer : wordsOf(error) };
-    }
-    busy.value = false;
-    ended();
-  };
+    const key = method === 'POST' ? { key: crypto.randomUUID() } : {};
+    outcome.value = outcomeOf(await call<Result>(method, path, { body, ...key }));
+  });
+  const { severity, text } = outcome.value ?? { severity: 'bad', text: said.value };
   return (
     <section>
       <Ask
@@ -67,9 +64,7 @@ export function Actuate<Result>({
         disabled={busy.value}
         onYes={order}
       />
-      <div role="status">
-        {outcome.value && <p class={`card ${outcome.value.severity}`}>{outcome.value.text}</p>}
-      </div>
+      <Said text={text} tone={`card ${severity}`} />
     </section>
   );
 }

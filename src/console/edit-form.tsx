@@ -5,6 +5,7 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { call, exchange, Refused } from './api.ts';
+import { useOrder } from './use-order.ts';
 import { wordsOf } from './use-read.ts';
 import { t } from './words.ts';
 
@@ -40,13 +41,12 @@ export function EditForm<Value extends object, Field extends keyof Value & strin
   /** As it was when the first field was changed. */
   const base = useSignal<Stored<Value> | undefined>(undefined);
   const edit = useSignal<Partial<Pick<Value, Field>>>({});
-  const message = useSignal('');
   const conflict = useSignal<Stored<Value> | undefined>(undefined);
-  const busy = useSignal(false);
+  const { said, submit } = useOrder(undefined, (error) => wordsOf(error, fields));
   const change = (changed: Partial<Pick<Value, Field>>) => {
     base.value ??= { value, etag };
     edit.value = { ...edit.value, ...changed };
-    message.value = '';
+    said.value = '';
   };
   /** What was edited so far is shown until what is stored is; what was typed meanwhile stays. */
   const forget = async (edited: typeof edit.value) => {
@@ -55,42 +55,28 @@ export function EditForm<Value extends object, Field extends keyof Value & strin
     base.value = undefined;
     if (edit.value === edited) edit.value = {};
   };
-  const save = async (version: string | undefined) => {
-    if (busy.value) return;
-    busy.value = true;
-    const sent = edit.value;
-    try {
-      await call('PUT', path, { body: sent, ifMatch: version });
+  const save = (version: string | undefined) =>
+    submit(async () => {
+      const sent = edit.value;
+      try {
+        await call('PUT', path, { body: sent, ifMatch: version });
+      } catch (error) {
+        if (!(error instanceof Refused) || error.status !== 412) throw error;
+        conflict.value = await present();
+        return;
+      }
       await forget(sent);
-      message.value = t('saved');
-    } catch (error) {
-      message.value = '';
-      if (!(error instanceof Refused) || error.status !== 412) message.value = wordsOf(error, fields);
-      else
-        await present().then(
-          (theirs) => {
-            conflict.value = theirs;
-          },
-          (unread) => {
-            message.value = wordsOf(unread);
-          },
-        );
-    }
-    busy.value = false;
-  };
-  const submit = (event: Event) => {
-    event.preventDefault();
-    void save(base.value?.etag ?? etag);
-  };
+      return t('saved');
+    });
   const theirs = conflict.value;
   return (
-    <form onSubmit={submit}>
+    <form onSubmit={save(base.value?.etag ?? etag)}>
       {children({ ...value, ...edit.value }, change)}
       <button type="submit" class="primary" disabled={Object.keys(edit.value).length === 0}>
         {t('save')}
       </button>
       <div role="status">
-        {message.value && <p>{message.value}</p>}
+        {said.value && <p>{said.value}</p>}
         {theirs && (
           <div class="card warn">
             <p>
@@ -99,7 +85,7 @@ export function EditForm<Value extends object, Field extends keyof Value & strin
               })}
             </p>
             <span class="choices">
-              <button type="button" onClick={() => save(theirs.etag)}>
+              <button type="button" onClick={save(theirs.etag)}>
                 {t('saveMine')}
               </button>
               <button type="button" onClick={() => forget(edit.value)}>

@@ -2,8 +2,10 @@
 import { useSignal } from '@preact/signals';
 import { call, PAGE } from './api.ts';
 import { type LiveEvent, localEvent, recent } from './live.ts';
+import { Reads } from './messages.tsx';
 import { named } from './names.ts';
-import { useRead, wordsOf } from './use-read.ts';
+import { useOrder } from './use-order.ts';
+import { useRead } from './use-read.ts';
 import { kindOf, moment, t, withTimes } from './words.ts';
 
 interface Page {
@@ -27,7 +29,7 @@ interface EventLogProps {
 export function EventLog({ query, isMine, isLive = true, withSource = false }: EventLogProps) {
   const path = `/events/log?${new URLSearchParams({ ...query, limit: String(SHOWN) })}`;
   const older = useSignal<{ path: string } & Page>({ path, items: [], next: null });
-  const fault = useSignal('');
+  const { said, run } = useOrder();
   const { value, fault: unread } = useRead(() => readPage(path), {
     key: path,
     everyMs: READ_MS,
@@ -43,28 +45,22 @@ export function EventLog({ query, isMine, isLive = true, withSource = false }: E
   );
   const shown = [...events.values()].filter(isMine);
   const readMore = async () => {
-    try {
-      let items = more.items;
-      let cursor = next;
-      // A page may have none of what is searched for.
-      do {
-        const page = await readPage(`${path}&cursor=${cursor}`);
-        items = [...items, ...page.items];
-        cursor = page.next;
-      } while (cursor !== null && items.filter(isMine).length === more.items.filter(isMine).length);
-      older.value = { path, items, next: cursor };
-      fault.value = '';
-    } catch (error) {
-      fault.value = wordsOf(error);
-    }
+    let items = more.items;
+    let cursor = next;
+    // A page may have none of what is searched for.
+    do {
+      const page = await readPage(`${path}&cursor=${cursor}`);
+      items = [...items, ...page.items];
+      cursor = page.next;
+    } while (cursor !== null && items.filter(isMine).length === more.items.filter(isMine).length);
+    older.value = { path, items, next: cursor };
   };
   return (
     <>
-      {(unread || fault.value) && <p role="alert">{unread || fault.value}</p>}
-      {!value && !unread && <p role="status">{t('loading')}</p>}
+      <Reads value={value} fault={unread || said.value} />
       {(value || shown.length > 0) && <EventList events={shown} withSource={withSource} />}
       {next !== null && (
-        <button type="button" onClick={readMore}>
+        <button type="button" onClick={() => run(readMore)}>
           {t('more')}
         </button>
       )}

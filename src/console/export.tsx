@@ -1,7 +1,7 @@
 /** Saves what a page has found as a file. */
-import { useSignal } from '@preact/signals';
 import { download } from './download.ts';
-import { wordsOf } from './use-read.ts';
+import { Said } from './messages.tsx';
+import { useOrder } from './use-order.ts';
 import { t } from './words.ts';
 
 /** What is no text is saved as JSON. */
@@ -19,28 +19,23 @@ interface ExportProps {
 }
 
 export function Export({ name, read, row }: ExportProps) {
-  const message = useSignal('');
+  const { said, run } = useOrder();
   const save = async (format: keyof typeof TYPES) => {
-    message.value = t('exporting');
-    try {
-      const entries = await read();
-      const text = format === 'csv' ? csvOf(entries.map((entry) => row(entry as never))) : jsonOf(entries);
-      download(`gatehouse-${name}.${format}`, TYPES[format], text);
-      message.value = t('exported', { count: entries.length });
-    } catch (error) {
-      message.value = wordsOf(error);
-    }
+    const entries = await read();
+    const text = format === 'csv' ? csvOf(entries.map((entry) => row(entry as never))) : jsonOf(entries);
+    download(`gatehouse-${name}.${format}`, TYPES[format], text);
+    return t('exported', { count: entries.length });
   };
   return (
     <>
       <span class="choices">
         {(['csv', 'json'] as const).map((format) => (
-          <button key={format} type="button" onClick={() => save(format)}>
+          <button key={format} type="button" onClick={() => run(() => save(format), t('exporting'))}>
             {t('export')}: {format.toUpperCase()}
           </button>
         ))}
       </span>
-      <div role="status">{message.value && <p>{message.value}</p>}</div>
+      <Said text={said.value} />
     </>
   );
 }

@@ -5,6 +5,7 @@ import type { doorHistory } from '../resources/doors/list-schema.ts';
 import { call } from './api.ts';
 import { Chart } from './chart.tsx';
 import { Choice } from './edit-form.tsx';
+import { Alert } from './messages.tsx';
 import { DOORS } from './place.ts';
 import { useRead } from './use-read.ts';
 import { moment, t } from './words.ts';
@@ -43,7 +44,7 @@ export function HistoryChart({ id }: { id: string }) {
           }}
         />
       </form>
-      {fault && <p role="alert">{fault}</p>}
+      <Alert text={fault} />
       {value && samples.length === 0 && <p class="soft">{t('noHistory')}</p>}
       {samples.length > 0 && (
         <>

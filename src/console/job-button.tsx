@@ -8,7 +8,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { Job } from '../services/jobs/schema.ts';
 import { call, isUnanswered, Refused } from './api.ts';
 import { Ask } from './ask.tsx';
-import { wordsOf } from './use-read.ts';
+import { useOrder } from './use-order.ts';
 import { errorOf, t } from './words.ts';
 
 export type { Job };
@@ -51,8 +51,7 @@ export function JobButton({
   ended,
 }: JobButtonProps) {
   const job = useSignal<Job | undefined>(undefined);
-  const fault = useSignal('');
-  const isUnconfirmed = useSignal(false);
+  const { said, isUnconfirmed, run } = useOrder();
   const isRunning = job.value && isOpen(job.value);
   const kept = `gatehouse.job ${path} ${of}`;
   const isShown = useRef(true);
@@ -78,33 +77,26 @@ export function JobButton({
     isShown.current = true;
     const id = sessionStorage.getItem(kept);
     if (id !== null)
-      call<Job>('GET', `/jobs/${id}`)
-        .then(follow)
-        .catch((error) => {
-          // The gateway keeps jobs for a time.
-          if (error instanceof Refused && error.status === 404) sessionStorage.removeItem(kept);
-          else fault.value = wordsOf(error);
-        });
+      void run(() =>
+        call<Job>('GET', `/jobs/${id}`)
+          .then(follow)
+          .catch((error) => {
+            // The gateway keeps jobs for a time.
+            if (!(error instanceof Refused) || error.status !== 404) throw error;
+            sessionStorage.removeItem(kept);
+          }),
+      );
     return () => {
       isShown.current = false;
     };
   }, [kept]);
-  const run = async (order: object | undefined) => {
-    fault.value = '';
-    isUnconfirmed.value = false;
-    try {
+  const begin = (order: object | undefined) =>
+    run(async () => {
       const ordered = await call<Job>('POST', path, { body: order, key: crypto.randomUUID() });
       begun?.();
       await follow(ordered);
-    } catch (error) {
-      fault.value = wordsOf(error);
-      isUnconfirmed.value = error instanceof Refused && error.code === 'CONFIRMATION_NEEDED';
-    }
-  };
-  const stop = () =>
-    call('DELETE', `/jobs/${job.value?.id}`).catch((error) => {
-      fault.value = wordsOf(error);
     });
+  const stop = () => run(() => call('DELETE', `/jobs/${job.value?.id}`));
   return (
     <>
       {isRunning ? (
@@ -112,15 +104,15 @@ export function JobButton({
           {t('stop')}
         </button>
       ) : (
-        !isOver && <Ask label={label} question={question} yes={yes} onYes={() => run(body)} />
+        !isOver && <Ask label={label} question={question} yes={yes} onYes={() => begin(body)} />
       )}
       <div role="status">
         {isRunning && <p>{running(job.value?.progress.percent ?? 0)}</p>}
         {job.value?.status === 'done' && <div>{done(job.value)}</div>}
         {job.value?.error && <p>{errorOf(job.value.error)}</p>}
-        {fault.value && <p>{fault.value}</p>}
+        {said.value && <p>{said.value}</p>}
         {isUnconfirmed.value && anyway !== undefined && (
-          <button type="button" onClick={() => run({ ...body, confirm: true })}>
+          <button type="button" onClick={() => begin({ ...body, confirm: true })}>
             {anyway}
           </button>
         )}

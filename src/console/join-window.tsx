@@ -7,9 +7,11 @@ import { call, mayDo } from './api.ts';
 import { Countdown } from './countdown.tsx';
 import { Typed } from './edit-form.tsx';
 import { onEvent } from './live.ts';
+import { Alert } from './messages.tsx';
 import { DOORS } from './place.ts';
 import { ScanCode } from './scan-code.tsx';
-import { useRead, wordsOf } from './use-read.ts';
+import { useOrder } from './use-order.ts';
+import { useRead } from './use-read.ts';
 import { moment, t } from './words.ts';
 
 const SECONDS = 180;
@@ -25,30 +27,23 @@ interface JoinWindowProps {
 export function JoinWindow({ gateway, state: { joinWindow, failedJoins }, ended }: JoinWindowProps) {
   const mac = useSignal('');
   const code = useSignal('');
-  const fault = useSignal('');
+  const { said, submit } = useOrder(ended);
   const permit = async (body: object) => {
-    fault.value = '';
-    try {
-      await call('POST', `/network/zgate/${gateway.deviceId}/permit-join`, { body });
-      mac.value = code.value = '';
-    } catch (error) {
-      fault.value = wordsOf(error);
-    }
-    ended();
+    await call('POST', `/network/zgate/${gateway.deviceId}/permit-join`, { body });
+    mac.value = code.value = '';
   };
-  const open = (event: Event) => {
-    event.preventDefault();
+  const open = submit(() => {
     const one = mac.value.replaceAll(/[\s:-]/g, '').toLowerCase();
     const installCodes = code.value === '' ? [] : [{ mac: one, code: code.value.trim() }];
-    void permit({ seconds: SECONDS, installCodes, ...(one !== '' && { allowed: [one] }) });
-  };
+    return permit({ seconds: SECONDS, installCodes, ...(one !== '' && { allowed: [one] }) });
+  });
   return (
     <section>
       <h2>{t('join')}</h2>
       {joinWindow ? (
         <>
           <Countdown until={joinWindow.until} text="joinCountdown" />
-          <button type="button" onClick={() => permit({ seconds: 0 })}>
+          <button type="button" onClick={submit(() => permit({ seconds: 0 }))}>
             {t('joinStop')}
           </button>
         </>
@@ -69,7 +64,7 @@ export function JoinWindow({ gateway, state: { joinWindow, failedJoins }, ended 
           </button>
         </form>
       )}
-      {fault.value && <p role="alert">{fault.value}</p>}
+      <Alert text={said.value} />
       <Joined gatewayId={gateway.deviceId} />
       {failedJoins.length > 0 && (
         <>
@@ -143,23 +138,18 @@ function JoinedLock({ doorId, mac }: { doorId: string; mac: string }) {
 
 function DoorName({ doorId }: { doorId: string }) {
   const name = useSignal('');
-  const message = useSignal('');
-  const save = async (event: Event) => {
-    event.preventDefault();
-    try {
-      await call('PUT', `${DOORS}/${doorId}`, { body: { name: name.value } });
-      message.value = t('saved');
-    } catch (error) {
-      message.value = wordsOf(error);
-    }
-  };
+  const { said, submit } = useOrder();
+  const save = submit(async () => {
+    await call('PUT', `${DOORS}/${doorId}`, { body: { name: name.value } });
+    return t('saved');
+  });
   return (
     <form onSubmit={save}>
       <Typed label={t('whichRoom')} text={name} />
       <button type="submit" disabled={name.value === ''}>
         {t('save')}
       </button>
-      <div role="status">{message.value}</div>
+      <div role="status">{said.value}</div>
     </form>
   );
 }

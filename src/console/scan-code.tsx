@@ -4,6 +4,7 @@
  */
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
+import { Said } from './messages.tsx';
 import { t } from './words.ts';
 
 interface Detector {
@@ -34,7 +35,7 @@ export function ScanCode({ found }: { found: (text: string) => void }) {
         {t(isOpen.value ? 'cancel' : 'scanCode')}
       </button>
       {isOpen.value && <Camera detector={new BarcodeDetector()} end={end} />}
-      <div role="status">{fault.value && <p>{fault.value}</p>}</div>
+      <Said text={fault.value} />
     </div>
   );
 }

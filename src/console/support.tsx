@@ -1,36 +1,27 @@
 /** What helps somebody who helps from elsewhere: a bundle to send, and the log in every detail for some minutes. */
-import { useSignal } from '@preact/signals';
 import type { LogState, SupportBundle } from '../app/support/schema.ts';
 import { call } from './api.ts';
 import { Ask } from './ask.tsx';
 import { download } from './download.ts';
-import { useRead, wordsOf } from './use-read.ts';
+import { useOrder } from './use-order.ts';
+import { useRead } from './use-read.ts';
 import { moment, t } from './words.ts';
 
 const READ_MS = 15_000;
 const MINUTES = 10;
 
 export function Support() {
-  const message = useSignal('');
   const { value: log, again } = useRead(() => call<LogState>('GET', '/log'), {
     key: 'log',
     everyMs: READ_MS,
     isMine: () => false,
   });
-  const doing = async (order: () => Promise<unknown>) => {
-    message.value = '';
-    try {
-      await order();
-    } catch (error) {
-      message.value = wordsOf(error);
-    }
-    await again();
-  };
+  const { said, run } = useOrder(again);
   const save = async () => {
     const bundle = await call<SupportBundle>('GET', '/support-bundle');
     const name = `gatehouse-support-${bundle.madeAt.slice(0, 10)}.json`;
     download(name, 'application/json', `${JSON.stringify(bundle, null, 2)}\n`);
-    message.value = t('supportSaved', { name });
+    return t('supportSaved', { name });
   };
   const begin = () => call('POST', '/log/debug', { body: { minutes: MINUTES }, key: crypto.randomUUID() });
   return (
@@ -38,11 +29,11 @@ export function Support() {
       <h2>{t('support')}</h2>
       <p class="soft">{t('supportHelp')}</p>
       <span class="choices">
-        <button type="button" onClick={() => doing(save)}>
+        <button type="button" onClick={() => run(save)}>
           {t('supportSave')}
         </button>
         {log?.debugUntil ? (
-          <button type="button" onClick={() => doing(() => call('DELETE', '/log/debug'))}>
+          <button type="button" onClick={() => run(() => call('DELETE', '/log/debug'))}>
             {t('debugEnd')}
           </button>
         ) : (
@@ -50,13 +41,13 @@ export function Support() {
             label={t('debugBegin', { minutes: MINUTES })}
             question={t('debugAsk', { minutes: MINUTES })}
             yes={t('debugYes')}
-            onYes={() => doing(begin)}
+            onYes={() => run(begin)}
           />
         )}
       </span>
       <div role="status">
         {log?.debugUntil && <p>{t('debugUntil', { time: moment(log.debugUntil) })}</p>}
-        {message.value && <p>{message.value}</p>}
+        {said.value && <p>{said.value}</p>}
       </div>
     </section>
   );

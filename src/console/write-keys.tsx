@@ -6,6 +6,8 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { WriteRequestStatus } from '../resources/writes/schema.ts';
 import { call, isUnanswered } from './api.ts';
+import { Alert } from './messages.tsx';
+import { useOrder } from './use-order.ts';
 import { useRead, wordsOf } from './use-read.ts';
 import { t } from './words.ts';
 
@@ -55,35 +57,23 @@ interface WriteKeysProps {
 
 export function WriteKeys({ encoderId, underWay, ended }: WriteKeysProps) {
   const text = useSignal('');
-  const fault = useSignal('');
-  const busy = useSignal(false);
+  const { busy, said, submit } = useOrder(ended, (error) =>
+    isUnanswered(error) ? t('writeAgain') : wordsOf(error),
+  );
   const requestId = useSignal(newId());
   const accepted = useSignal<string | undefined>(undefined);
   useEffect(() => {
     accepted.value ??= underWay;
   }, [underWay]);
   const path = `/encoder/${encodeURIComponent(encoderId)}/write-request`;
-  const send = async (event: Event) => {
-    event.preventDefault();
-    if (busy.value) return;
-    fault.value = '';
+  const send = submit(async () => {
     const body = parsed(text.value);
-    if (body === undefined) {
-      fault.value = t('notJson');
-      return;
-    }
-    busy.value = true;
-    try {
-      await call('PUT', `${path}/${requestId.value}`, { body });
-      accepted.value = requestId.value;
-      text.value = '';
-      requestId.value = newId();
-      ended();
-    } catch (error) {
-      fault.value = isUnanswered(error) ? t('writeAgain') : wordsOf(error);
-    }
-    busy.value = false;
-  };
+    if (body === undefined) return t('notJson');
+    await call('PUT', `${path}/${requestId.value}`, { body });
+    accepted.value = requestId.value;
+    text.value = '';
+    requestId.value = newId();
+  });
   return (
     <section>
       <h2>{t('writeKeys')}</h2>
@@ -113,7 +103,7 @@ export function WriteKeys({ encoderId, underWay, ended }: WriteKeysProps) {
             {t('writeExample')}
           </button>
         )}
-        {fault.value && <p role="alert">{fault.value}</p>}
+        <Alert text={said.value} />
         <button type="submit" class="primary" disabled={busy.value}>
           {t('writeStart')}
         </button>
@@ -145,39 +135,30 @@ function parsed(text: string): object | undefined {
 }
 
 function Follow({ path, id }: { path: string; id: string }) {
-  const cancelFault = useSignal('');
   const { value, fault, again } = useRead(() => call<WriteRequestStatus>('GET', path), {
     key: path,
     everyMs: READ_MS,
     isMine: ({ source }) => source === `encoders/${id}`,
   });
+  const { said, run } = useOrder(again);
   if (!value) return <p role="status">{fault || t('loading')}</p>;
   const isOpen = value.entries.some((entry) => !isEnded(entry));
   const check = checkWord(value);
   const isGood = value.entries.every(({ status }) => status === 'written');
-  const cancel = async () => {
-    try {
-      await call('DELETE', path);
-      cancelFault.value = '';
-    } catch (error) {
-      cancelFault.value = wordsOf(error);
-    }
-    await again();
-  };
   return (
     <div class={`card ${check ? 'bad' : isOpen ? '' : isGood ? 'good' : 'bad'}`}>
       <p role="status" class="next">
         {requestWord(value)}
       </p>
-      {check && <p role="alert">{check}</p>}
+      <Alert text={check} />
       <ol>
         {value.entries.map((entry) => (
           <li key={entry.keyId}>{cardWord(entry)}</li>
         ))}
       </ol>
-      {(fault || cancelFault.value) && <p role="alert">{fault || cancelFault.value}</p>}
+      <Alert text={fault || said.value} />
       {isOpen && (
-        <button type="button" onClick={cancel}>
+        <button type="button" onClick={() => run(() => call('DELETE', path))}>
           {t('writeCancel')}
         </button>
       )}

@@ -4,8 +4,10 @@ import type { CreatedToken, LoginCode, Session, Token } from '../../services/aut
 import { call, gatewayNow, readAll, session } from '../api.ts';
 import { Ask } from '../ask.tsx';
 import { Choice, Typed } from '../edit-form.tsx';
+import { Alert, Reads } from '../messages.tsx';
 import { QrCode } from '../qr-code.tsx';
-import { useRead, wordsOf } from '../use-read.ts';
+import { useOrder } from '../use-order.ts';
+import { useRead } from '../use-read.ts';
 import { ago, moment, t } from '../words.ts';
 import { signInAddress } from './sign-in.tsx';
 
@@ -17,30 +19,19 @@ async function readTokens(): Promise<Token[]> {
 }
 
 export function Access() {
-  const refusal = useSignal('');
   const reading = useRead(readTokens, {
     key: 'tokens',
     everyMs: READ_MS,
     isMine: ({ type }) => type.startsWith('gatehouse.token.'),
   });
-  const revoke = async ({ id }: Token) => {
-    try {
-      await call('DELETE', `/tokens/${id}`);
-      refusal.value = '';
-    } catch (error) {
-      refusal.value = wordsOf(error);
-    }
-    await reading.again();
-  };
-  const fault = refusal.value || reading.fault;
+  const { said, run } = useOrder(reading.again);
   return (
     <>
       <h1>{t('access')}</h1>
-      {fault && <p role="alert">{fault}</p>}
+      <Reads value={reading.value} fault={said.value || reading.fault} />
       <Colleague />
       <NewToken ended={reading.again} />
       <h2>{t('tokens')}</h2>
-      {!reading.value && !fault && <p role="status">{t('loading')}</p>}
       <ul class="cards">
         {reading.value?.map((token) => (
           <li key={token.id} class="card row">
@@ -54,7 +45,7 @@ export function Access() {
                 label={t('revoke')}
                 question={t('revokeAsk', { name: token.label })}
                 yes={t('revokeYes')}
-                onYes={() => revoke(token)}
+                onYes={() => run(() => call('DELETE', `/tokens/${token.id}`))}
               />
             )}
           </li>
@@ -85,19 +76,12 @@ function Colleague() {
   const label = useSignal('');
   const role = useSignal<string>(roles[0] ?? '');
   const made = useSignal<LoginCode | undefined>(undefined);
-  const fault = useSignal('');
-  const make = async (event: Event) => {
-    event.preventDefault();
+  const { said, submit } = useOrder();
+  const make = submit(async () => {
     made.value = undefined;
-    fault.value = '';
-    try {
-      made.value = await call<LoginCode>('POST', '/login-codes', {
-        body: { label: label.value, roles: [role.value] },
-      });
-    } catch (error) {
-      fault.value = wordsOf(error);
-    }
-  };
+    const body = { label: label.value, roles: [role.value] };
+    made.value = await call<LoginCode>('POST', '/login-codes', { body });
+  });
   return (
     <section>
       <h2>{t('colleague')}</h2>
@@ -124,7 +108,7 @@ function Colleague() {
         </select>
         <button type="submit">{t('makeCode')}</button>
       </form>
-      {fault.value && <p role="alert">{fault.value}</p>}
+      <Alert text={said.value} />
       <div role="status">
         {made.value && (
           <div class="card good">
@@ -147,24 +131,13 @@ function NewToken({ ended }: { ended: () => void }) {
   const role = useSignal<string>(roles[0] ?? '');
   const days = useSignal('90');
   const made = useSignal<CreatedToken | undefined>(undefined);
-  const fault = useSignal('');
-  const busy = useSignal(false);
-  const make = async (event: Event) => {
-    event.preventDefault();
-    if (busy.value) return;
-    busy.value = true;
+  const { busy, said, submit } = useOrder(ended);
+  const make = submit(async () => {
     made.value = undefined;
-    fault.value = '';
-    try {
-      const body = { label: label.value, roles: [role.value], expiresInDays: Number(days.value) };
-      made.value = await call<CreatedToken>('POST', '/tokens', { body, key: crypto.randomUUID() });
-      label.value = '';
-      ended();
-    } catch (error) {
-      fault.value = wordsOf(error);
-    }
-    busy.value = false;
-  };
+    const body = { label: label.value, roles: [role.value], expiresInDays: Number(days.value) };
+    made.value = await call<CreatedToken>('POST', '/tokens', { body, key: crypto.randomUUID() });
+    label.value = '';
+  });
   return (
     <details>
       <summary>{t('newToken')}</summary>
@@ -184,7 +157,7 @@ function NewToken({ ended }: { ended: () => void }) {
           {t('newTokenMake')}
         </button>
         <div role="status">
-          {fault.value && <p class="card bad">{fault.value}</p>}
+          {said.value && <p class="card bad">{said.value}</p>}
           {made.value && (
             <div class="card good">
               <p>{t('newTokenMade', { time: moment(made.value.expiresAt) })}</p>

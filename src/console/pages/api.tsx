@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals';
 import { document } from '../../../docs/asyncapi.yaml';
 import { call, mayDo, session } from '../api.ts';
 import { type Call, callsOf, nameOf, type OpenApi, type Schema, typeOf } from '../documents.ts';
+import { Reads } from '../messages.tsx';
 import { Opened } from '../opened.tsx';
 import { API } from '../place.ts';
 import { SearchField } from '../search-field.tsx';
@@ -42,8 +43,7 @@ export function ApiPage() {
         </a>
       </p>
       <SearchField label={t('apiSearch')} text={text} />
-      {fault && <p role="alert">{fault}</p>}
-      {!value && !fault && <p role="status">{t('loading')}</p>}
+      <Reads value={value} fault={fault} />
       {value && (
         <p role="status" class="soft">
           {t('apiShown', { shown: found.length, hidden: value.length - mine.length })}

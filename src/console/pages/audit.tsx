@@ -4,9 +4,11 @@ import type { z } from 'zod';
 import type { auditPage, VerifiedPage } from '../../services/audit/schema.ts';
 import { call, readAll } from '../api.ts';
 import { Export } from '../export.tsx';
+import { Reads, Said } from '../messages.tsx';
 import { named, useNames } from '../names.ts';
 import { TimeFields, type TimeRange, timeQuery } from '../time-range.tsx';
-import { useRead, wordsOf } from '../use-read.ts';
+import { useOrder } from '../use-order.ts';
+import { useRead } from '../use-read.ts';
 import { moment, t } from '../words.ts';
 
 type Page = z.infer<typeof auditPage>;
@@ -19,7 +21,7 @@ export function AuditPage() {
   const what = useSignal('');
   const range = useSignal<TimeRange>({ from: '', to: '' });
   const older = useSignal<{ path: string } & Page>({ path: '', items: [], next: null });
-  const refusal = useSignal('');
+  const { said, run } = useOrder();
   useNames();
   const query = new URLSearchParams({
     ...(who.value && { actor: who.value }),
@@ -34,14 +36,8 @@ export function AuditPage() {
   });
   const before = older.value.path === path ? older.value : { items: [], next: null };
   const more = async () => {
-    const cursor = before.next ?? value?.next;
-    try {
-      const page = await call<Page>('GET', `${path}&cursor=${cursor}`);
-      older.value = { path, items: [...before.items, ...page.items], next: page.next };
-      refusal.value = '';
-    } catch (error) {
-      refusal.value = wordsOf(error);
-    }
+    const page = await call<Page>('GET', `${path}&cursor=${before.next ?? value?.next}`);
+    older.value = { path, items: [...before.items, ...page.items], next: page.next };
   };
   // The newest page is read again meanwhile: what has moved on from it is in the older ones, or is not shown twice.
   const last = value?.items.at(-1)?.seq ?? 0;
@@ -90,8 +86,7 @@ export function AuditPage() {
         </form>
         <ChainCheck />
       </details>
-      {(fault || refusal.value) && <p role="alert">{fault || refusal.value}</p>}
-      {!value && !fault && <p role="status">{t('loading')}</p>}
+      <Reads value={value} fault={fault || said.value} />
       {value && items.length === 0 && <p>{t('noAudit')}</p>}
       <ul class="log">
         {items.map(({ seq, at, principal, action, object, outcome }) => (
@@ -105,7 +100,7 @@ export function AuditPage() {
         ))}
       </ul>
       {hasMore && (
-        <button type="button" onClick={more}>
+        <button type="button" onClick={() => run(more)}>
           {t('more')}
         </button>
       )}
@@ -116,30 +111,22 @@ export function AuditPage() {
 // Whether the audit is as it was written: asked for, since every entry is looked at.
 
 function ChainCheck() {
-  const said = useSignal('');
-  const busy = useSignal(false);
+  const { busy, said, run } = useOrder();
   const check = async () => {
-    busy.value = true;
-    said.value = t('loading');
-    try {
-      let page: VerifiedPage | undefined;
-      do {
-        page = await call<VerifiedPage>('GET', `/audit/verify?after=${page?.through ?? 0}`);
-      } while (!page.complete && page.fault === null);
-      said.value = page.fault
-        ? t('chainFault', { entry: page.fault.firstBad, reason: page.fault.reason })
-        : t('chainSound', { count: page.through - page.prunedThrough });
-    } catch (error) {
-      said.value = wordsOf(error);
-    }
-    busy.value = false;
+    let page: VerifiedPage | undefined;
+    do {
+      page = await call<VerifiedPage>('GET', `/audit/verify?after=${page?.through ?? 0}`);
+    } while (!page.complete && page.fault === null);
+    return page.fault
+      ? t('chainFault', { entry: page.fault.firstBad, reason: page.fault.reason })
+      : t('chainSound', { count: page.through - page.prunedThrough });
   };
   return (
     <>
-      <button type="button" disabled={busy.value} onClick={check}>
+      <button type="button" disabled={busy.value} onClick={() => run(check, t('loading'))}>
         {t('chainCheck')}
       </button>
-      <div role="status">{said.value && <p>{said.value}</p>}</div>
+      <Said text={said.value} />
     </>
   );
 }

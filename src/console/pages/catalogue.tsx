@@ -6,8 +6,10 @@ import { CATALOGUE, call, mayDo } from '../api.ts';
 import { Ask } from '../ask.tsx';
 import { etagOf, present, readCatalogue } from '../catalogue.ts';
 import { Choice, EditForm, TextField } from '../edit-form.tsx';
+import { Alert, Reads } from '../messages.tsx';
 import { ScheduleGrid } from '../schedule-grid.tsx';
-import { useRead, wordsOf } from '../use-read.ts';
+import { useOrder } from '../use-order.ts';
+import { useRead } from '../use-read.ts';
 import { t } from '../words.ts';
 
 const READ_MS = 30_000;
@@ -35,8 +37,7 @@ export function Catalogue() {
   return (
     <>
       <h1>{t('catalogue')}</h1>
-      {fault && <p role="alert">{fault}</p>}
-      {!value && !fault && <p role="status">{t('loading')}</p>}
+      <Reads value={value} fault={fault} />
       {value && (
         <>
           <p class="soft">
@@ -180,15 +181,12 @@ function TemplateForm({ template, ended }: { template: Template; ended(): Promis
 }
 
 function Remove({ kind, id, ended }: { kind: Kind; id: string; ended(): void }) {
-  const fault = useSignal('');
-  const remove = () =>
-    call('DELETE', pathOf(kind, id)).then(ended, (error) => {
-      fault.value = wordsOf(error);
-    });
+  const { said, submit } = useOrder(ended);
+  const remove = submit(() => call('DELETE', pathOf(kind, id)));
   return (
     <>
       <Ask label={t('remove')} question={t('removeAsk', { id })} yes={t('removeYes')} onYes={remove} />
-      {fault.value && <p role="alert">{fault.value}</p>}
+      <Alert text={said.value} />
     </>
   );
 }
@@ -203,19 +201,12 @@ interface NewProps {
 
 function New({ kind, title, ids, ended }: NewProps) {
   const id = useSignal('');
-  const fault = useSignal('');
-  const make = async (event: Event) => {
-    event.preventDefault();
-    fault.value = ids.includes(id.value) ? t('idTaken') : '';
-    if (fault.value) return;
-    try {
-      await call('PUT', pathOf(kind, id.value), { body: EMPTY[kind](id.value) });
-      id.value = '';
-    } catch (error) {
-      fault.value = wordsOf(error);
-    }
-    ended();
-  };
+  const { said, submit } = useOrder(ended);
+  const make = submit(async () => {
+    if (ids.includes(id.value)) return t('idTaken');
+    await call('PUT', pathOf(kind, id.value), { body: EMPTY[kind](id.value) });
+    id.value = '';
+  });
   return (
     <form class="tools" onSubmit={make}>
       <input
@@ -229,7 +220,7 @@ function New({ kind, title, ids, ended }: NewProps) {
       <button type="submit" disabled={id.value === ''}>
         {t('make')}
       </button>
-      {fault.value && <p role="alert">{fault.value}</p>}
+      <Alert text={said.value} />
     </form>
   );
 }

@@ -9,6 +9,7 @@ import { EventLog } from '../event-log.tsx';
 import { Fact } from '../fact.tsx';
 import { HistoryChart } from '../history-chart.tsx';
 import type { LiveEvent } from '../live.ts';
+import { Back, Reads } from '../messages.tsx';
 import { DOORS } from '../place.ts';
 import { Presence } from '../presence.tsx';
 import { OnTheWay } from '../settings-on-the-way.tsx';
@@ -66,13 +67,9 @@ export function Door({ id }: { id: string }) {
   const { value: known, fault, again } = useRead(read, { key: id, everyMs: READ_MS, isMine });
   return (
     <>
-      <p>
-        <a class="back" href="#/doors">
-          ← {t('all')}
-        </a>
-      </p>
-      {fault && <p role="alert">{fault}</p>}
-      {known ? <Shown {...known} ended={again} /> : !fault && <p role="status">{t('loading')}</p>}
+      <Back to="#/doors" label={t('all')} />
+      <Reads value={known} fault={fault} />
+      {known && <Shown {...known} ended={again} />}
       {known && (
         <section>
           <h2>{t('events')}</h2>

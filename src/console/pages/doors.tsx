@@ -19,9 +19,11 @@ import {
 } from '../doors-list.ts';
 import { Typed } from '../edit-form.tsx';
 import { epoch } from '../live.ts';
+import { Reads, Said } from '../messages.tsx';
 import { DOORS } from '../place.ts';
 import { Presence } from '../presence.tsx';
 import { SearchField } from '../search-field.tsx';
+import { useOrder } from '../use-order.ts';
 import { useRead, wordsOf } from '../use-read.ts';
 import type { Words } from '../words.en.ts';
 import { ago, t } from '../words.ts';
@@ -90,10 +92,8 @@ export function Doors() {
         <Choice label={t('sort')} choices={named(ORDERS)} chosen={order} />
       </search>
       {mayDo('front-desk-admin', 'service-tool') && <NewDoor />}
-      {fault.value && <p role="alert">{fault.value}</p>}
-      {doors.value === undefined ? (
-        !fault.value && <p role="status">{t('loading')}</p>
-      ) : (
+      <Reads value={doors.value} fault={fault.value} />
+      {doors.value && (
         <>
           <p role="status" class="soft">
             {chosen.value.length === 0
@@ -252,26 +252,17 @@ function NewDoor() {
   const name = useSignal('');
   const number = useSignal('');
   const mac = useSignal('');
-  const refusal = useSignal('');
-  const busy = useSignal(false);
-  const make = async (event: Event) => {
-    event.preventDefault();
-    if (busy.value) return;
-    busy.value = true;
-    try {
-      const body = {
-        name: name.value,
-        ...(number.value !== '' && { accessPointId: Number(number.value) }),
-        ...(mac.value !== '' && { mac: macOf(mac.value) }),
-      };
-      // A browser that sends it again makes no second one.
-      const { id } = await call<Door>('POST', DOORS, { body, key: crypto.randomUUID() });
-      location.hash = `#/doors/${id}`;
-    } catch (error) {
-      refusal.value = wordsOf(error);
-    }
-    busy.value = false;
-  };
+  const { busy, said, submit } = useOrder();
+  const make = submit(async () => {
+    const body = {
+      name: name.value,
+      ...(number.value !== '' && { accessPointId: Number(number.value) }),
+      ...(mac.value !== '' && { mac: macOf(mac.value) }),
+    };
+    // A browser that sends it again makes no second one.
+    const { id } = await call<Door>('POST', DOORS, { body, key: crypto.randomUUID() });
+    location.hash = `#/doors/${id}`;
+  });
   return (
     <details>
       <summary>{t('newDoor')}</summary>
@@ -282,7 +273,7 @@ function NewDoor() {
         <button type="submit" class="primary" disabled={busy.value || name.value === ''}>
           {t('make')}
         </button>
-        <div role="status">{refusal.value && <p class="card bad">{refusal.value}</p>}</div>
+        <Said text={said.value} tone="card bad" />
       </form>
     </details>
   );

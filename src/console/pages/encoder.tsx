@@ -1,11 +1,12 @@
 /** One encoder: whether it is there, what runs on it, its write requests, and the writing of keys. */
 
-import { useSignal } from '@preact/signals';
 import type { Encoder as EncoderFields, EncoderState } from '../../resources/encoders/schema.ts';
 import type { WriteRequestPage } from '../../resources/writes/schema.ts';
 import { call, mayDo } from '../api.ts';
 import { Ask } from '../ask.tsx';
-import { useRead, wordsOf } from '../use-read.ts';
+import { Back, Reads, Said } from '../messages.tsx';
+import { useOrder } from '../use-order.ts';
+import { useRead } from '../use-read.ts';
 import { moment, t } from '../words.ts';
 import { cardWord, requestWord, WriteKeys } from '../write-keys.tsx';
 import { Connected } from './encoders.tsx';
@@ -30,13 +31,8 @@ export function Encoder({ id }: { id: string }) {
   });
   return (
     <>
-      <p>
-        <a class="back" href="#/encoders">
-          ← {t('allEncoders')}
-        </a>
-      </p>
-      {fault && <p role="alert">{fault}</p>}
-      {!value && !fault && <p role="status">{t('loading')}</p>}
+      <Back to="#/encoders" label={t('allEncoders')} />
+      <Reads value={value} fault={fault} />
       {value && (
         <>
           <h1 dir="auto">{value.encoder.name ?? id}</h1>
@@ -97,19 +93,16 @@ function Requests({ items, queue }: { items: WriteRequestPage['items']; queue: n
 
 /** A stolen encoder is revoked; one that is gone for good is retired as well. */
 function CutOff({ id, path, ended }: { id: string; path: string; ended: () => void }) {
-  const said = useSignal('');
-  const order = (send: () => Promise<unknown>, done: () => void) =>
-    send().then(done, (error) => {
-      said.value = wordsOf(error);
-    });
-  const revoke = () => call('POST', `${path}/revoke`, { body: {}, key: crypto.randomUUID() });
-  const revoked = () => {
-    said.value = t('revokedEncoder');
+  const { said, submit } = useOrder();
+  const revoke = submit(async () => {
+    await call('POST', `${path}/revoke`, { body: {}, key: crypto.randomUUID() });
     ended();
-  };
-  const retired = () => {
+    return t('revokedEncoder');
+  });
+  const retire = submit(async () => {
+    await call('DELETE', path);
     location.hash = '#/encoders';
-  };
+  });
   return (
     <section>
       <span class="choices">
@@ -117,16 +110,16 @@ function CutOff({ id, path, ended }: { id: string; path: string; ended: () => vo
           label={t('revoke')}
           question={t('revokeEncoderAsk', { id })}
           yes={t('revokeYes')}
-          onYes={() => order(revoke, revoked)}
+          onYes={revoke}
         />
         <Ask
           label={t('retire')}
           question={t('retireEncoderAsk', { id })}
           yes={t('retireYes')}
-          onYes={() => order(() => call('DELETE', path), retired)}
+          onYes={retire}
         />
       </span>
-      <div role="status">{said.value && <p>{said.value}</p>}</div>
+      <Said text={said.value} />
     </section>
   );
 }

@@ -5,7 +5,9 @@ import type { ListedEncoder } from '../../resources/encoders/schema.ts';
 import { call, mayDo, readAll } from '../api.ts';
 import { download } from '../download.ts';
 import { Typed } from '../edit-form.tsx';
-import { useRead, wordsOf } from '../use-read.ts';
+import { Reads, Said } from '../messages.tsx';
+import { useOrder } from '../use-order.ts';
+import { useRead } from '../use-read.ts';
 import { moment, t } from '../words.ts';
 
 const READ_MS = 30_000;
@@ -28,8 +30,7 @@ export function Encoders() {
     <>
       <h1>{t('encoders')}</h1>
       {mayDo('service-tool') && <RegisterEncoder ended={again} />}
-      {fault && <p role="alert">{fault}</p>}
-      {!encoders && !fault && <p role="status">{t('loading')}</p>}
+      <Reads value={encoders} fault={fault} />
       {encoders?.length === 0 && <p>{t('noEncoders')}</p>}
       <ul class="cards">
         {encoders?.map(({ id, name, connectionState, alarmState, openRequests }) => (
@@ -69,8 +70,7 @@ export function Connected({ connected }: { connected: boolean }) {
 function RegisterEncoder({ ended }: { ended: () => void }) {
   const id = useSignal('');
   const message = useSignal<object | undefined>(undefined);
-  const said = useSignal('');
-  const busy = useSignal(false);
+  const { busy, said, submit } = useOrder(ended);
   const load = async (file: File | undefined) => {
     message.value = undefined;
     said.value = '';
@@ -82,21 +82,12 @@ function RegisterEncoder({ ended }: { ended: () => void }) {
       said.value = t('registerNotJson');
     }
   };
-  const register = async (event: Event) => {
-    event.preventDefault();
-    if (busy.value) return;
-    busy.value = true;
-    try {
-      const answer = await call('PUT', `/encoder/${encodeURIComponent(id.value)}`, { body: message.value });
-      // It is answered once: saved before anything else is done.
-      download(`${id.value}.credentials.json`, 'application/json', `${JSON.stringify(answer, null, 2)}\n`);
-      said.value = t('registered', { id: id.value });
-      ended();
-    } catch (error) {
-      said.value = wordsOf(error);
-    }
-    busy.value = false;
-  };
+  const register = submit(async () => {
+    const answer = await call('PUT', `/encoder/${encodeURIComponent(id.value)}`, { body: message.value });
+    // It is answered once: saved before anything else is done.
+    download(`${id.value}.credentials.json`, 'application/json', `${JSON.stringify(answer, null, 2)}\n`);
+    return t('registered', { id: id.value });
+  });
   return (
     <details>
       <summary>{t('register')}</summary>
@@ -114,7 +105,7 @@ function RegisterEncoder({ ended }: { ended: () => void }) {
         <button type="submit" class="primary" disabled={busy.value || !message.value || id.value === ''}>
           {t('register')}
         </button>
-        <div role="status">{said.value && <p>{said.value}</p>}</div>
+        <Said text={said.value} />
       </form>
     </details>
   );

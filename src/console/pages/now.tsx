@@ -1,6 +1,7 @@
 /** What is wrong, worst first, since when, and what to do (GET /status). */
 import type { Status } from '../../services/status/schema.ts';
 import { call } from '../api.ts';
+import { Alert } from '../messages.tsx';
 import { type Absent, type Problem, problemsOf } from '../problems.ts';
 import { useRead } from '../use-read.ts';
 import { ago, sentence, t } from '../words.ts';
@@ -32,7 +33,7 @@ export function Now() {
   return (
     <>
       <h1>{t('now')}</h1>
-      {fault && <p role="alert">{fault}</p>}
+      <Alert text={fault} />
       {problems.length === 0 ? (
         <Well status={status} />
       ) : (

@@ -3,13 +3,15 @@ import { useSignal } from '@preact/signals';
 import type { PulseResult } from '../../resources/rs485/bus-schema.ts';
 import type { Rs485Device as Device, Rs485DeviceState as State } from '../../resources/rs485/schema.ts';
 import { Actuate, type Outcome } from '../actuate.tsx';
-import { call, exchange, mayDo, Refused, readAll } from '../api.ts';
+import { call, exchange, mayDo, readAll } from '../api.ts';
 import { Ask } from '../ask.tsx';
 import { Choice, Typed } from '../edit-form.tsx';
 import { Fact } from '../fact.tsx';
+import { Alert, Back, Reads, Said } from '../messages.tsx';
 import { Firmware } from '../osdp.tsx';
 import { Rs485Settings } from '../rs485-settings.tsx';
-import { useRead, wordsOf } from '../use-read.ts';
+import { useOrder } from '../use-order.ts';
+import { useRead } from '../use-read.ts';
 import { ago, counterOf, errorOf, moment, t } from '../words.ts';
 import { Connected } from './encoders.tsx';
 
@@ -38,13 +40,9 @@ export function Rs485Device({ id }: { id: string }) {
   });
   return (
     <>
-      <p>
-        <a class="back" href="#/rs485">
-          ← {t('allDevices')}
-        </a>
-      </p>
-      {fault && <p role="alert">{fault}</p>}
-      {value ? <Shown {...value} ended={again} /> : !fault && <p role="status">{t('loading')}</p>}
+      <Back to="#/rs485" label={t('allDevices')} />
+      <Reads value={value} fault={fault} />
+      {value && <Shown {...value} ended={again} />}
     </>
   );
 }
@@ -180,10 +178,9 @@ interface ChangesProps {
 /** Another device in its place, or none. */
 function Changes({ device, bus, name, ended }: ChangesProps) {
   const hwId = useSignal('');
-  const fault = useSignal('');
+  const replaced = useSignal('');
+  const { said, isUnconfirmed, run } = useOrder();
   const path = `/network/rs485/${device.deviceId}`;
-  const said = useSignal('');
-  const isUnconfirmed = useSignal(false);
   const others = useRead(() => readAll<Device>(`/network/rs485?bus=${encodeURIComponent(bus)}`), {
     key: bus,
     everyMs: OTHERS_READ_MS,
@@ -196,23 +193,19 @@ function Changes({ device, bus, name, ended }: ChangesProps) {
         deviceId !== device.deviceId && called === null && connectionState.connected,
     )
     .toSorted((one, other) => other.connectionState.changedOn.localeCompare(one.connectionState.changedOn));
-  const run = (work: Promise<unknown>, then: () => void | Promise<void>) => {
-    fault.value = said.value = '';
-    isUnconfirmed.value = false;
-    return work.then(then, (error) => {
-      fault.value = wordsOf(error);
-      isUnconfirmed.value = error instanceof Refused && error.code === 'CONFIRMATION_NEEDED';
-    });
-  };
   const replace = (confirm = false) =>
-    run(call('POST', `${path}/replace`, { body: { hwId: hwId.value, confirm } }), async () => {
+    run(async () => {
+      replaced.value = '';
+      await call('POST', `${path}/replace`, { body: { hwId: hwId.value, confirm } });
       // The page has shown the state of the former one until then.
       await Promise.all([others.again(), ended()]);
-      said.value = t('replaced', { hwId: hwId.value, name });
+      replaced.value = t('replaced', { hwId: hwId.value, name });
       hwId.value = '';
     });
   const retire = () =>
-    run(call('DELETE', path), () => {
+    run(async () => {
+      replaced.value = '';
+      await call('DELETE', path);
       location.hash = '#/rs485';
     });
   return (
@@ -245,8 +238,8 @@ function Changes({ device, bus, name, ended }: ChangesProps) {
           <Ask label={t('retire')} question={t('retireAsk', { name })} yes={t('retireYes')} onYes={retire} />
         </span>
       </form>
-      {fault.value && <p role="alert">{fault.value}</p>}
-      <div role="status">{said.value && <p class="card good">{said.value}</p>}</div>
+      <Alert text={said.value} />
+      <Said text={replaced.value} tone="card good" />
       {isUnconfirmed.value && (
         <button type="button" onClick={() => replace(true)}>
           {t('replaceAnyway')}

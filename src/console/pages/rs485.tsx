@@ -7,6 +7,7 @@ import { type BusSample, ERROR_CLASSES, remember } from '../bus-history.ts';
 import { Chart, type Point } from '../chart.tsx';
 import { Fact } from '../fact.tsx';
 import { type Job, JobButton } from '../job-button.tsx';
+import { Reads } from '../messages.tsx';
 import { Pairing } from '../osdp.tsx';
 import { useRead } from '../use-read.ts';
 import { compareNames, counterOf, linkFault, moment, reasonOf, sentence, t } from '../words.ts';
@@ -31,8 +32,7 @@ export function Rs485() {
   return (
     <>
       <h1>{t('rs485')}</h1>
-      {fault && <p role="alert">{fault}</p>}
-      {!value && !fault && <p role="status">{t('loading')}</p>}
+      <Reads value={value} fault={fault} />
       {value?.buses.length === 0 && <p>{t('noBuses')}</p>}
       {value?.buses.map((each) => (
         <Bus key={each.bus.id} {...each} ended={again} />

@@ -2,7 +2,8 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Session } from '../../services/auth/schema.ts';
 import { call, session } from '../api.ts';
-import { wordsOf } from '../use-read.ts';
+import { Alert } from '../messages.tsx';
+import { useOrder } from '../use-order.ts';
 import { t } from '../words.ts';
 
 const HASH = '#/sign-in/';
@@ -20,27 +21,18 @@ function codeInAddress(): string {
 export function SignIn() {
   // It is not redeemed by itself: a link would sign a person in without a question.
   const [code, setCode] = useState(codeInAddress);
-  const [fault, setFault] = useState('');
-  const [busy, setBusy] = useState(false);
+  const { busy, said, submit } = useOrder();
   useEffect(() => {
     // The address of a code, opened where this page stands already, loads nothing.
     const take = () => setCode((before) => codeInAddress() || before);
     addEventListener('hashchange', take);
     return () => removeEventListener('hashchange', take);
   }, []);
-  const submit = async (event: Event) => {
-    event.preventDefault();
-    setBusy(true);
-    setFault('');
-    try {
-      session.value = await call<Session>('POST', '/session', { body: { code } });
-    } catch (error) {
-      setFault(wordsOf(error));
-    }
-    setBusy(false);
-  };
+  const signIn = submit(async () => {
+    session.value = await call<Session>('POST', '/session', { body: { code } });
+  });
   return (
-    <form onSubmit={submit}>
+    <form onSubmit={signIn}>
       <h1>Gatehouse</h1>
       <label for="code">{t('code')}</label>
       <input
@@ -52,8 +44,8 @@ export function SignIn() {
         value={code}
         onInput={({ currentTarget }) => setCode(currentTarget.value)}
       />
-      {fault && <p role="alert">{fault}</p>}
-      <button type="submit" class="primary" disabled={busy}>
+      <Alert text={said.value} />
+      <button type="submit" class="primary" disabled={busy.value}>
         {t('signIn')}
       </button>
       <p class="soft">{t('signInHelp')}</p>

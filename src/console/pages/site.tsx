@@ -4,7 +4,9 @@ import type { ImportResult } from '../../resources/site-import/schema.ts';
 import { call, type Detail, mayDo, Refused } from '../api.ts';
 import { download } from '../download.ts';
 import { type Job, JobButton } from '../job-button.tsx';
+import { Said } from '../messages.tsx';
 import { SiteDiff } from '../site-diff.tsx';
+import { useOrder } from '../use-order.ts';
 import { wordsOf } from '../use-read.ts';
 import { faultOf, t } from '../words.ts';
 
@@ -20,25 +22,20 @@ export function Site() {
 }
 
 function Save() {
-  const message = useSignal('');
+  const { said, run } = useOrder();
   const save = async () => {
-    message.value = t('exporting');
-    try {
-      const site = await call<Record<string, unknown>>('GET', '/site');
-      // Each entry on lines of its own: `gatehouse import` takes it too, and a person can compare two of them.
-      download('site.json', 'application/json', `${JSON.stringify(site, null, 2)}\n`);
-      const count = Object.values(site).reduce<number>((sum, part) => sum + [part].flat().length, 0);
-      message.value = t('siteSaved', { count });
-    } catch (error) {
-      message.value = wordsOf(error);
-    }
+    const site = await call<Record<string, unknown>>('GET', '/site');
+    // Each entry on lines of its own: `gatehouse import` takes it too, and a person can compare two of them.
+    download('site.json', 'application/json', `${JSON.stringify(site, null, 2)}\n`);
+    const count = Object.values(site).reduce<number>((sum, part) => sum + [part].flat().length, 0);
+    return t('siteSaved', { count });
   };
   return (
     <section>
-      <button type="button" onClick={save}>
+      <button type="button" onClick={() => run(save, t('exporting'))}>
         {t('siteSave')}
       </button>
-      <div role="status">{message.value && <p>{message.value}</p>}</div>
+      <Said text={said.value} />
     </section>
   );
 }
@@ -61,26 +58,20 @@ async function documentIn(text: string): Promise<object> {
 
 function Import() {
   const planned = useSignal<Planned | undefined>(undefined);
-  const message = useSignal('');
   const details = useSignal<readonly Detail[]>([]);
+  const { said, run } = useOrder(undefined, (error) => {
+    if (error instanceof Refused) details.value = error.details;
+    if (error instanceof SyntaxError) return t('siteUnreadable', { reason: error.message });
+    if (error instanceof PartMissing) return t('partMissing');
+    return details.value.length > 0 ? t('siteNotValid') : wordsOf(error);
+  });
   const compare = async (file: File | undefined) => {
     planned.value = undefined;
     details.value = [];
-    message.value = file ? t('siteReading') : '';
     if (!file) return;
-    try {
-      const document = await documentIn(await file.text());
-      planned.value = {
-        document,
-        plan: await call<ImportResult>('POST', '/site/plan', { body: { document } }),
-      };
-      message.value = '';
-    } catch (error) {
-      if (error instanceof Refused) details.value = error.details;
-      if (error instanceof SyntaxError) message.value = t('siteUnreadable', { reason: error.message });
-      else if (error instanceof PartMissing) message.value = t('partMissing');
-      else message.value = details.value.length > 0 ? t('siteNotValid') : wordsOf(error);
-    }
+    const document = await documentIn(await file.text());
+    const plan = await call<ImportResult>('POST', '/site/plan', { body: { document } });
+    planned.value = { document, plan };
   };
   return (
     <section>
@@ -91,11 +82,11 @@ function Import() {
           <input
             type="file"
             accept="application/json,.json,.yaml,.yml"
-            onChange={({ currentTarget }) => compare(currentTarget.files?.[0])}
+            onChange={({ currentTarget }) => run(() => compare(currentTarget.files?.[0]), t('siteReading'))}
           />
         </label>
       </form>
-      <div role="status">{message.value && <p>{message.value}</p>}</div>
+      <Said text={said.value} />
       <Places details={details.value} />
       {!planned.value && <Writing isOver open={0} body={{}} />}
       {planned.value && <Agreed key={planned.value.plan.digest} {...planned.value} />}

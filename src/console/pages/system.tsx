@@ -4,6 +4,7 @@ import { call, mayDo } from '../api.ts';
 import { ClusterPart } from '../cluster.tsx';
 import { Fact } from '../fact.tsx';
 import { JobButton } from '../job-button.tsx';
+import { Reads } from '../messages.tsx';
 import { backlogOf, type Sink, worstFirst } from '../problems.ts';
 import { Support } from '../support.tsx';
 import { useRead } from '../use-read.ts';
@@ -26,8 +27,8 @@ export function System() {
   return (
     <>
       <h1>{t('system')}</h1>
-      {fault && <p role="alert">{fault}</p>}
-      {status ? <Facts status={status} /> : !fault && <p role="status">{t('loading')}</p>}
+      <Reads value={status} fault={fault} />
+      {status && <Facts status={status} />}
       {status?.cluster && <ClusterPart cluster={status.cluster} />}
       {status && <Sinks sinks={worstFirst(status.sinks)} />}
       {status && status.field.links.length > 0 && <Links links={status.field.links} />}

@@ -3,6 +3,7 @@ import type { Zgate, ZgateState } from '../../resources/zgates/schema.ts';
 import { call, mayDo } from '../api.ts';
 import { Fact } from '../fact.tsx';
 import { JoinWindow } from '../join-window.tsx';
+import { Back, Reads } from '../messages.tsx';
 import { useRead } from '../use-read.ts';
 import { ago, errorOf, linkFault, moment, sentence, t } from '../words.ts';
 import { ChannelMove, NetworkMap } from '../zigbee-network.tsx';
@@ -32,13 +33,8 @@ export function ZigbeeGateway({ id }: { id: string }) {
   });
   return (
     <>
-      <p>
-        <a class="back" href="#/zigbee">
-          ← {t('allGateways')}
-        </a>
-      </p>
-      {fault && <p role="alert">{fault}</p>}
-      {!value && !fault && <p role="status">{t('loading')}</p>}
+      <Back to="#/zigbee" label={t('allGateways')} />
+      <Reads value={value} fault={fault} />
       {value && <Shown {...value} />}
       {value && mayDo('service-tool') && (
         <>

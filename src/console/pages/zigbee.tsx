@@ -1,6 +1,7 @@
 /** The Zigbee gateways of the site and which of them are there. */
 import type { Zgate } from '../../resources/zgates/schema.ts';
 import { readAll } from '../api.ts';
+import { Reads } from '../messages.tsx';
 import { useRead } from '../use-read.ts';
 import { moment, t } from '../words.ts';
 import { Connected } from './encoders.tsx';
@@ -16,8 +17,7 @@ export function Zigbee() {
   return (
     <>
       <h1>{t('zigbee')}</h1>
-      {fault && <p role="alert">{fault}</p>}
-      {!gateways && !fault && <p role="status">{t('loading')}</p>}
+      <Reads value={gateways} fault={fault} />
       {gateways?.length === 0 && <p>{t('noGateways')}</p>}
       <ul class="cards">
         {gateways?.map((gateway) => (
