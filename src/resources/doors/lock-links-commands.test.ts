@@ -72,6 +72,19 @@ it('lets the event of a lock confirm a command that it can only be of', async ()
   expect(last()).toEqual(data);
 });
 
+it('has the driver know of standing open, which may have unlocked the lock by radio: its event may come in the next host', async () => {
+  const { clock, links, last } = open();
+  const standOpen = () => links.actuate(LOCK, { kind: 'standOpen', data }, 1_000);
+  await clock.advance(1_000);
+  await standOpen();
+  expect(last()).toEqual({ ...data, earlierAt: null });
+  await clock.advance(MINUTE);
+  links.link('zb-1', false);
+  await standOpen();
+  expect(last()).toEqual({ ...data, earlierAt: 1_000 });
+  expect(links.firstOpenedAt(MAC)).toBe(1_000);
+});
+
 it('counts what was sent, and neither what was not nor what the lock refused', async () => {
   const { lock, fails } = open();
   for (const code of ['LINK_LOST', 'REFUSED'] as const) {
