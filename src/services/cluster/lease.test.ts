@@ -10,7 +10,7 @@ import {
   site,
   turn,
 } from '../../../test/services/cluster/leases.ts';
-import { LEASE_MS, MARGIN_MS, RENEW_EVERY_MS } from './lease.ts';
+import { LEASE_MS, MARGIN_MS, RENEW_EVERY_MS, RETURN_MS } from './lease.ts';
 
 it('is of the first one, and the second takes over when the first is gone', async () => {
   const { played, clock, a, b } = await site();
@@ -77,6 +77,48 @@ it('is kept by one that moves nothing while NATS is away, and goes on with the s
   expect([mayAct(a, clock), a.tenure?.epoch, a.ended]).toEqual([true, 1, []]);
   await turn(clock, 5_000);
   expect(mayAct(b, clock)).toBe(false);
+});
+
+it('stays where it is when NATS was away, also where the standby finds NATS again first', async () => {
+  const { played, clock, a, b } = await site();
+  played.cutOff('a', 'b');
+  await turn(clock, 2 * LEASE_MS);
+  played.cutOff('a');
+  await turn(clock, RETURN_MS - RENEW_EVERY_MS);
+  played.cutOff();
+  await turn(clock, RENEW_EVERY_MS);
+  expect([mayAct(a, clock), a.tenure?.epoch, a.ended, b.tenure]).toEqual([true, 1, [], undefined]);
+});
+
+it('stays where it is when NATS stored nothing, for either', async () => {
+  const { played, clock, a, b } = await site();
+  played.freeze(true);
+  await turn(clock, 2 * LEASE_MS);
+  played.cutOff('a');
+  played.freeze(false);
+  await turn(clock, RENEW_EVERY_MS);
+  played.cutOff();
+  await turn(clock, 2 * RENEW_EVERY_MS);
+  expect([mayAct(a, clock), a.tenure?.epoch, a.ended, b.tenure]).toEqual([true, 1, [], undefined]);
+});
+
+it('is taken over in its time where NATS was away because a server of it died with the active gateway', async () => {
+  const { played, clock, b } = await site();
+  played.cutOff('a', 'b');
+  // The longest that a NATS cluster takes for a leader.
+  await turn(clock, 9_000);
+  played.cutOff('a');
+  await turn(clock, LEASE_MS - 9_000 + RENEW_EVERY_MS);
+  expect(mayAct(b, clock)).toBe(true);
+});
+
+it('is taken over a moment after NATS is back where the active gateway is not', async () => {
+  const { played, clock, b } = await site();
+  played.cutOff('a', 'b');
+  await turn(clock, 2 * LEASE_MS);
+  played.cutOff('a');
+  await turn(clock, RETURN_MS + RENEW_EVERY_MS);
+  expect(mayAct(b, clock)).toBe(true);
 });
 
 it('is begun by no gateway where there is none, but by the word of an operator', async () => {

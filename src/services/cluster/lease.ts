@@ -7,6 +7,9 @@
  * One that cannot renew it in time moves nothing until it has: the time is over, and the tenure is not, for the same epoch is renewed
  * when NATS is back and no other one has taken it. One that is started again while NATS is away begins so: it answers what is read.
  *
+ * A standby that could not look for RETURN_MS leaves the active one as long to renew before it takes over: both could not reach NATS, and
+ * an outage of it moves no site.
+ *
  * No two clocks are compared. The active one counts from before it sent the renewal, the standby from after it has seen the
  * renewal: so the first one's time is over before the second one's is. Both count on a clock that only goes forward and goes on
  * while a process is stopped (CLOCK_MONOTONIC): one that wakes finds its time over before it does anything.
@@ -26,6 +29,8 @@ import type { LeaseRecord, Records, StandbyRecord, Stored } from './record.ts';
 /** From a renewal until another gateway may begin. An unlock has 10 s, of which a Zigbee frame may be held for 8. */
 export const LEASE_MS = 12_000;
 export const RENEW_EVERY_MS = 500;
+/** For a client to find NATS again that was away: a server that is dead costs 2 s, an answer that does not come 1 s. */
+export const RETURN_MS = 3_000;
 /** What is left of the lease when nothing may leave any more. */
 export const MARGIN_MS = 500;
 /** Before that, hosts begin to close their links, which takes 1.5 s at most (platform/field/ipc.ts). */
@@ -91,8 +96,7 @@ export function openLease(options: LeaseOptions): Lease {
   const { bucket, own, identity, clock, log } = options;
   return {
     async acquire(waiting, signal) {
-      /** When what there is was first seen as it is. */
-      let seen = { revision: -1, at: clock.monotonic() };
+      const sight = openSight(clock);
       let said = '';
       const say = (reason: string) => {
         if (reason !== said) waiting(reason);
@@ -104,12 +108,12 @@ export function openLease(options: LeaseOptions): Lease {
           say(`NATS is away: ${records.message}`);
           if (own.current.role === 'active') return beginUnrenewed(options);
         } else {
-          const revision = records.lease?.revision ?? 0;
-          if (revision !== seen.revision) seen = { revision, at: clock.monotonic() };
-          const verdict = judge(records, clock.monotonic() - seen.at);
+          const verdict = judge(records, sight.isOver(records.lease?.revision ?? 0));
           if (verdict.kind === 'take') {
             const tenure = await take(options, records, signal);
             if (tenure) return tenure;
+            // What NATS does not store for this one it does not store for the other.
+            sight.lost();
           } else {
             await notActive(own, records.lease?.value);
             say(verdict.reason);
@@ -120,9 +124,8 @@ export function openLease(options: LeaseOptions): Lease {
     },
   };
 
-  function judge({ lease: stored, wanted }: Records, unchangedMs: number): Verdict {
+  function judge({ lease: stored, wanted }: Records, isOver: boolean): Verdict {
     const lease = stored?.value;
-    const isOver = unchangedMs >= LEASE_MS;
     const isOwn = lease?.instance === own.current.instance;
     if (lease && lease.site !== identity.site)
       throw new ClusterRefusal(
@@ -152,6 +155,26 @@ export function openLease(options: LeaseOptions): Lease {
     }
     return wait(`${lease.holder} is active`);
   }
+}
+
+/** What a standby sees of the lease, by this clock. */
+function openSight(clock: Clock) {
+  let seen = { revision: -1, at: 0 };
+  let lookedAt = Number.NEGATIVE_INFINITY;
+  let sinceAt = 0;
+  return {
+    lost(): void {
+      lookedAt = Number.NEGATIVE_INFINITY;
+    },
+    /** At each look, with what was seen. */
+    isOver(revision: number): boolean {
+      const now = clock.monotonic();
+      if (now - lookedAt > RETURN_MS) sinceAt = now;
+      lookedAt = now;
+      if (revision !== seen.revision) seen = { revision, at: now };
+      return now - seen.at >= LEASE_MS && now - sinceAt >= RETURN_MS;
+    },
+  };
 }
 
 /** A word counts for the epoch in which it was given, and not again: the next outage is another one. */

@@ -17,13 +17,14 @@ export function openPlayedBucket() {
   let records: Records = { lease: undefined, standby: undefined, wanted: undefined };
   let revision = 0;
   let cut = new Set<string>();
+  let isFrozen = false;
   const of = (name: string): Bucket => ({
     async read() {
       if (cut.has(name)) throw away();
       return structuredClone(records);
     },
     async write(key: Key, value: object, expected: number | undefined) {
-      if (cut.has(name)) throw away();
+      if (cut.has(name) || isFrozen) throw away();
       if (expected !== undefined && (records[key]?.revision ?? 0) !== expected)
         throw new JetStreamError('conflict', 'wrong last sequence');
       revision += 1;
@@ -36,6 +37,10 @@ export function openPlayedBucket() {
     records: () => records,
     cutOff: (...names: string[]) => {
       cut = new Set(names);
+    },
+    /** As a server that has lost the others: what it has is read, and nothing is stored. */
+    freeze: (frozen: boolean) => {
+      isFrozen = frozen;
     },
     remove: () => {
       records = { lease: undefined, standby: undefined, wanted: undefined };
