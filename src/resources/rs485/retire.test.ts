@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { A, DOOR, openTestbed } from '../../../test/resources/rs485/testbed.ts';
+import { A, B, DOOR, openTestbed } from '../../../test/resources/rs485/testbed.ts';
 
 it('a device is removed once it is silent and opens no door; the audit keeps what it was, and an answer makes it new', async () => {
   const bed = await openTestbed();
@@ -33,6 +33,17 @@ it('a device is removed once it is silent and opens no door; the audit keeps wha
   const { items } = (await bed.get('')).body as { items: { deviceId: string }[] };
   expect(items).toMatchObject([{ hwId: 'io', name: null, settingsVersion: 0 }]);
   expect(items[0]?.deviceId).not.toBe(A);
+});
+
+it('the version of the settings of a retired device is given to no other one', async () => {
+  const bed = await openTestbed();
+  await bed.add({ deviceId: A, hwId: 'io-1', bus: 'bus-1' });
+  await bed.add({ deviceId: B, hwId: 'io-2', bus: 'bus-1' });
+  await bed.put(B, { relayIndex: 3 });
+  expect((await bed.get(`/${B}`)).body).toMatchObject({ settingsVersion: 3 });
+  expect(await bed.delete(`/${B}`)).toMatchObject({ status: 200 });
+  await bed.put(A, { relayIndex: 3 });
+  expect((await bed.get(`/${A}`)).body).toMatchObject({ settingsVersion: 4 });
 });
 
 it('the key of a retired OSDP device is removed, and the driver of its bus gets the new list', async () => {

@@ -36,8 +36,9 @@ const COLUMNS = `device_id, bus, hw_id, address, name, description, door_id, gro
   unlock_duration_ms, use_input_pin_memory, revision, settings_version, reported_settings_version, connected,
   connected_changed_at, type, platform, apps`;
 
-/** A device is known by the version of its settings as well (drivers/modbus/device-state.ts): no two have the same. */
-const NEXT_VERSION = '(SELECT coalesce(max(settings_version), 0) + 1 FROM rs485_device)';
+/** A device is known by the version of its settings as well (drivers/modbus/device-state.ts): no two have the same, also of those whose row was removed. */
+const NEXT_VERSION = `(SELECT max(settings_version) + 1 FROM
+  (SELECT settings_version FROM rs485_device UNION ALL SELECT settings_version FROM rs485_retired))`;
 
 export type Rs485Table = ReturnType<typeof openRs485Table>;
 
