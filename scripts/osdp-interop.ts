@@ -104,7 +104,10 @@ function stepsOf({ address, key, seen, execute }: Trial): Step[] {
   if (relay !== undefined)
     steps.push([
       `closes relay ${relay} for 1 s`,
-      () => execute('pulse', { hwId: now()?.hwId ?? '', relay: Number(relay), milliseconds: 1_000 }),
+      () => {
+        const { hwId = '', reportedSettingsVersion: settingsVersion = 0 } = now() ?? {};
+        return execute('pulse', { hwId, relay: Number(relay), milliseconds: 1_000, settingsVersion });
+      },
     ]);
   return [...steps, ['raises no alarm', async () => assertNone(seen)]];
 }

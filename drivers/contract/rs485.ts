@@ -21,7 +21,7 @@
 import { z } from 'zod';
 import { BAUD_RATES, PARITIES } from '../bus/options.ts';
 import { busWarningSchema } from './bus-warnings.ts';
-import { hwId, INPUT_PINS, RELAY_MAX, UNLOCK_MAX_MS, UNLOCK_MIN_MS } from './settings.ts';
+import { hwId, INPUT_PINS, RELAY_MAX, rs485Apply, UNLOCK_MAX_MS, UNLOCK_MIN_MS } from './settings.ts';
 
 /** Milliseconds of each pulse that holds the relay of a door that stands open: so long it stays closed after the gateway died. */
 export const HOLD_MS = 20_000;
@@ -106,6 +106,8 @@ export const pulse = z.strictObject({
   hwId,
   relay: z.int().min(0).max(RELAY_MAX),
   milliseconds: z.int().min(UNLOCK_MIN_MS).max(UNLOCK_MAX_MS),
+  /** Of the settings that name this relay and time. REFUSED, and nothing is sent, where the device has others, or was sent others and has not shown since which it has. */
+  settingsVersion: rs485Apply.shape.settingsVersion,
 });
 export type Pulse = z.infer<typeof pulse>;
 export const pulsed = z.object({

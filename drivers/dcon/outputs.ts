@@ -4,6 +4,7 @@ import { OUTSTANDING_MAX } from '../bus/reply-confirmation.ts';
 import { DriverError } from '../contract/driver.ts';
 import type { Pulse, Pulsed } from '../contract/rs485.ts';
 import type { Until } from '../rs485/link.ts';
+import { OtherSettings } from '../rs485/registry.ts';
 import { aa } from './messages.ts';
 import type { ModuleType } from './module-types.ts';
 import { bringUp, switchOn } from './scripts.ts';
@@ -142,7 +143,7 @@ export async function pulseOutput(
  * The output may be on from the first request on. The time of the pulse is counted from the answer to that, so that it is not
  * shorter than was asked for; where that was lost, from the request itself, so that a repetition makes it no longer.
  */
-function firingOf(parts: ModuleParts, { relay, milliseconds }: Pulse) {
+function firingOf(parts: ModuleParts, { relay, milliseconds, settingsVersion }: Pulse) {
   const { state, pulses, clock, notifier } = parts;
   const bit = 1 << relay;
   const { suspectedResets } = state;
@@ -156,6 +157,8 @@ function firingOf(parts: ModuleParts, { relay, milliseconds }: Pulse) {
     /** The request has its turn. */
     begins(): void {
       assertMayOpen(parts);
+      if (requests === 0 && settingsVersion !== (state.applied?.version ?? 0))
+        throw new OtherSettings(state.address);
       const now = clock.monotonic();
       // It would switch it on again behind the request that has switched it off.
       if (endsAt !== undefined && now >= endsAt)

@@ -31,6 +31,10 @@ it('of its file a module is known, armed, and its relay fired and opened', async
   await driver.settled(driver.execute('applySettings', { hwId, settingsVersion: 1, settings: SETTINGS }));
   expect(await driver.settled(driver.execute('pulse', pulse))).toMatchObject({ timedBy: 'gateway' });
   expect(driver.modules.module(1).now().outputs).toBe(0b10);
+  // By the settings of before.
+  const other = driver.execute('pulse', { ...pulse, relay: 0, settingsVersion: 0 });
+  await expect(driver.settled(other)).rejects.toMatchObject({ code: 'REFUSED' });
+  expect(driver.modules.module(1).now().outputs).toBe(0b10);
   await driver.clock.advance(3_000);
   expect(driver.modules.module(1).now().outputs).toBe(0);
 });

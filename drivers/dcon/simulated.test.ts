@@ -1,6 +1,7 @@
 /** The driver on a real pty, against modules that were written from the manuals by another hand (test/simulators/bus). */
 import { expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
+import { ordered } from '../../test/drivers/bus/pulse.ts';
 import { SETTINGS } from '../../test/drivers/dcon/driver.ts';
 import { openSimulatedBus, type SimulatedBus } from '../../test/simulators/bus/bus.ts';
 import type { Clock, DriverError, DriverEvent, Plain } from '../contract/driver.ts';
@@ -62,7 +63,10 @@ async function drive(port: string, options: Record<string, Plain> = {}) {
     events,
     report,
     execute: (kind: string, data: Plain) =>
-      driver.execute({ kind, data, deadline: clock.monotonic() + patience.timeout }, never),
+      driver.execute(
+        { kind, data: ordered(kind, data, report), deadline: clock.monotonic() + patience.timeout },
+        never,
+      ),
     ready: () =>
       vi.waitFor(() => {
         for (const { address } of MODULES) expect(report(`lobby-0${address}`).connected).toBe(true);

@@ -55,6 +55,8 @@ export interface DeviceState {
   image(): Image;
   /** In force; null: not known. */
   settings(): Rs485Settings | null;
+  /** Of the settings in force; undefined: settings were sent since it was read, to any device of the link. */
+  version(): number | undefined;
   /** `askedAt`: monotonic, when this was asked for at the earliest. */
   take(span: Span, values: readonly (number | boolean)[], askedAt: number): void;
   /** The name that the device gives now; undefined when it gives none though it should. By its place where it has none. */
@@ -86,7 +88,7 @@ export function openState(options: StateOptions): DeviceState {
   const required = proofOfProfile(profile);
   const watchdog = required && { ...required, isNamedByPlace: profile.identity.hwId === undefined };
   const pins = openPinTimes(profile);
-  const { taken, ...naming } = openNaming(options);
+  const { taken, ...naming } = openNaming(options, () => applied?.version ?? 0);
   let image = EMPTY_IMAGE;
   /** As it was when all of it was of the device of this name: another one may be in its place since. */
   let own = EMPTY_IMAGE;
@@ -285,11 +287,14 @@ interface Naming {
   doubt(): void;
   /** Another one may be there, as a missed reply or its version shows: its name is to be read. */
   isDoubted(): boolean;
+  /** Of the settings in force; undefined: settings were sent since it was read, to any device of the link. */
+  version(): number | undefined;
   /** Its version is that of another device as well, or may be. Not said of 0, which a device has from the factory. */
   isShared(): boolean;
 }
 
-function openNaming({ profile, unit, versions }: StateOptions): Naming {
+/** `kept`: the version of the settings that the driver keeps, for a product that has none. */
+function openNaming({ profile, unit, versions }: StateOptions, kept: () => number): Naming {
   const { identity, settings } = profile;
   const name = identity.hwId && spanOf(identity.hwId);
   const inForce = settings && spanOf(settings.inForce);
@@ -312,6 +317,7 @@ function openNaming({ profile, unit, versions }: StateOptions): Naming {
     namedAt: () => namedAt,
     doubt,
     isDoubted: () => isDoubted,
+    version: () => (settings ? versions.of(unit) : kept()),
     isShared: () => shown !== undefined && shown !== 0 && versions.isShared(unit),
     taken(span, image, { askedAt, isSame }) {
       shown = versionIn(image, profile);

@@ -44,6 +44,8 @@ export interface Device extends Disposable {
   doubt(): void;
   /** In force; null: not known. */
   settings(): Rs485Settings | null;
+  /** Of the settings in force; undefined: other ones may be (device-state.ts). */
+  version(): number | undefined;
   /** In force as of now; `registers` as read back, or undefined where the driver keeps the settings. */
   applied(settings: Rs485Settings, version: number, registers: readonly number[] | undefined): void;
   /** What was read besides polls. */
@@ -142,6 +144,7 @@ export function openDevice(options: DeviceOptions): Device {
     image: state.image,
     doubt: state.doubt,
     settings: state.settings,
+    version: state.version,
     read: state.take,
     connected: () => connected && !isInDoubt,
     absence: () =>

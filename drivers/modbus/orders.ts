@@ -1,8 +1,16 @@
 /** What is sent to a relay, and what the relay shows of it afterwards. */
 import type { Bus } from '../bus/bus.ts';
-import { type Attempt, type Exchange, FAULTS, type Order, type OrderClass } from '../bus/exchange.ts';
+import {
+  type Attempt,
+  type Exchange,
+  FAULTS,
+  type Order,
+  type OrderClass,
+  whenAsked,
+} from '../bus/exchange.ts';
 import { confirmedReply } from '../bus/reply-confirmation.ts';
 import { type Clock, DriverError, type DriverErrorCode } from '../contract/driver.ts';
+import { OtherSettings } from '../rs485/registry.ts';
 import { type Device, exchangeOf } from './device.ts';
 import { NAMED_FOR_MS } from './device-state.ts';
 import { write } from './messages.ts';
@@ -85,13 +93,13 @@ export interface Named {
   clock: Clock;
 }
 
-/** To the device of this name. */
-type NamedOrder = Parameters<typeof sent>[2] & { hwId: string };
+/** To the device of this name; `settingsVersion`: and where that is the one in force alone. */
+type NamedOrder = Parameters<typeof sent>[2] & { hwId: string; settingsVersion?: number };
 
 /**
  * As `sent`, to the device of this name alone, where the profile has one: its name is read right before, unless a poll has just shown
  * that it is there. Boards that were exchanged may have equal boot counts, and no reply may have been missed. Throws
- * DEVICE_OFFLINE besides; then nothing was sent.
+ * DEVICE_OFFLINE and OtherSettings besides; then nothing was sent.
  */
 export async function sentByName(
   named: Named,
@@ -99,33 +107,47 @@ export async function sentByName(
   order: NamedOrder,
 ): Promise<DriverError | undefined> {
   const { bus, device, clock } = named;
-  const { hwId, ...sending } = order;
+  const { hwId, settingsVersion, ...sending } = order;
+  const hasSettings = () => settingsVersion === undefined || device.version() === settingsVersion;
   for (;;) {
     const shownAt = device.namedAt();
-    const isShown = clock.monotonic() - shownAt < NAMED_FOR_MS && device.hwId() === hwId;
+    const isShown = clock.monotonic() - shownAt < NAMED_FOR_MS && device.hwId() === hwId && hasSettings();
     const namedAt = isShown ? shownAt : await assertSame(named, order);
+    if (!hasSettings()) throw new OtherSettings(device.unit);
     const deadline = Math.min(order.deadline, namedAt + NAMED_FOR_MS);
+    let isOutdated = false;
+    const inTime = whenAsked(exchange, () => {
+      isOutdated = !hasSettings();
+      if (isOutdated) throw new DriverError('DEADLINE_PASSED', 'settings were sent before it had its turn');
+    });
     try {
-      return await sent(bus, exchange, { ...sending, deadline });
+      return await sent(bus, inTime, { ...sending, deadline });
     } catch (error) {
       // The bus had other work since, or this process stood still.
-      const isOutdated = error instanceof DriverError && error.code === 'DEADLINE_PASSED';
-      if (!isOutdated || deadline === order.deadline) throw error;
+      const isLate =
+        error instanceof DriverError && error.code === 'DEADLINE_PASSED' && deadline !== order.deadline;
+      if (!isLate && !isOutdated) throw error;
     }
   }
 }
 
-/** Returns when the device was asked for its name, which is that of the order; Infinity: it has none. Throws as `sentByName` does. */
+/**
+ * Returns when the device was asked for its name, which is that of the order; Infinity: it has none. `settingsVersion`: the version in force is read as well,
+ * where that is not known. Throws as `sentByName` does.
+ */
 export async function assertSame(
   { bus, device, clock }: Named,
-  { hwId, deadline, signal, class: orderClass }: Omit<NamedOrder, 'attempts'>,
+  { hwId, settingsVersion, deadline, signal, class: orderClass }: Omit<NamedOrder, 'attempts'>,
 ): Promise<number> {
   const { unit, profile } = device;
   const { hwId: name } = profile.identity;
-  if (!name) return Number.POSITIVE_INFINITY;
+  const inForce =
+    settingsVersion !== undefined && device.version() === undefined && profile.settings?.inForce;
+  const spans = [inForce, name].filter((place) => place !== undefined && place !== false).map(spanOf);
+  if (spans.length === 0) return Number.POSITIVE_INFINITY;
   let askedAt = 0;
   const order = { deadline, signal, clock, ...(orderClass && { class: orderClass }) };
-  await seenNow(bus, device, [spanOf(name)], order, (sentAt) => {
+  await seenNow(bus, device, spans, order, (sentAt) => {
     askedAt = sentAt;
     return device.shownName();
   }).catch(({ cause }: DriverError) => {
@@ -135,11 +157,17 @@ export async function assertSame(
       cause,
     });
   });
+  if (!name) return Number.POSITIVE_INFINITY;
   if (device.shownName() === hwId) return askedAt;
   throw new DriverError(
     'DEVICE_OFFLINE',
     `another device answers at address ${unit} than ${hwId}; nothing was sent: its door can be opened once the gateway has found it again`,
   );
+}
+
+/** By the device. */
+export function isRefusal(error: unknown): error is DriverError {
+  return error instanceof DriverError && error.code === 'REFUSED' && !(error instanceof OtherSettings);
 }
 
 /** Each is followed by a look at the device. */
@@ -180,7 +208,7 @@ export async function sentOnce(
       isOver ||= failure === undefined;
     } catch (error) {
       // What became of the attempts before, and of one that was refused, the device shows.
-      if (!(error instanceof DriverError) || (!failure && error.code !== 'REFUSED')) throw error;
+      if (!(error instanceof DriverError) || (!failure && !isRefusal(error))) throw error;
       if (!failure) refusal = error;
       failure = error;
       isOver = true;

@@ -13,7 +13,17 @@ import type { RelayFaults } from '../rs485/relay-faults.ts';
 import type { Device } from './device.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { write } from './messages.ts';
-import { assertSame, isClosed, offRequest, readBack, seenNow, sent, sentByName, sentOnce } from './orders.ts';
+import {
+  assertSame,
+  isClosed,
+  isRefusal,
+  offRequest,
+  readBack,
+  seenNow,
+  sent,
+  sentByName,
+  sentOnce,
+} from './orders.ts';
 import { pollSpans } from './profile-areas.ts';
 import {
   effectiveMs,
@@ -55,7 +65,7 @@ export function openPulse(options: PulsesOptions): Fire {
   const { device, relays, mutex } = options;
   const { profile } = device;
   const way = wayOf(options);
-  return async ({ hwId, relay, milliseconds }, until) => {
+  return async ({ hwId, relay, milliseconds, settingsVersion }, until) => {
     const count = profile.outputs?.count ?? 0;
     if (profile.outputs?.readOnly)
       throw new DriverError(
@@ -74,9 +84,10 @@ export function openPulse(options: PulsesOptions): Fire {
       assertTrusted(options);
       assertAlone(options.bus.isContested(device.unit), device.unit);
       // Never shorter than a pulse under way, as another caller was promised.
-      const left = await leftOf(options, { hwId, relay, milliseconds, ...until });
+      const left = await leftOf(options, { relay, milliseconds, ...until });
       const effective = effectiveMs(profile, Math.min(longestPulseMs(profile), Math.max(milliseconds, left)));
-      await way({ hwId, relay, milliseconds: effective, ...until }).finally(() => relays.settled(relay));
+      const firing = { hwId, relay, milliseconds: effective, settingsVersion, ...until };
+      await way(firing).finally(() => relays.settled(relay));
       const timedBy = profile.pulse?.way === 'switched' ? 'gateway' : 'device';
       return { relay, milliseconds: effectiveMs(profile, milliseconds), timedBy };
     }, until.signal);
@@ -89,7 +100,7 @@ export function openPulse(options: PulsesOptions): Fire {
  */
 async function leftOf(
   { device, bus, clock, live }: PulsesOptions,
-  { relay, milliseconds, ...order }: Firing,
+  { relay, milliseconds, ...order }: Pick<Pulse, 'relay' | 'milliseconds'> & Until,
 ): Promise<number> {
   const { outputs, pulse } = device.profile;
   const left = () => Math.ceil((live.endsAt(relay) ?? 0) - clock.monotonic());
@@ -337,10 +348,6 @@ function bySwitching(options: PulsesOptions) {
       });
     throw readOpen(failure);
   };
-}
-
-function isRefusal(error: unknown): error is DriverError {
-  return error instanceof DriverError && error.code === 'REFUSED';
 }
 
 /** Until `end`, monotonic milliseconds; undefined: it is over. */

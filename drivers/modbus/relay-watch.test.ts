@@ -44,7 +44,11 @@ it('is read after its pulse behind the commands that wait meanwhile', async () =
   const fire = (unit: number) =>
     link.driver
       .execute(
-        { kind: 'pulse', data: pulse({ hwId: `bus-1-${unit}` }), deadline: link.clock.monotonic() + 3_000 },
+        {
+          kind: 'pulse',
+          data: pulse({ hwId: `bus-1-${unit}`, settingsVersion: 0 }),
+          deadline: link.clock.monotonic() + 3_000,
+        },
         new AbortController().signal,
       )
       .catch(() => undefined);

@@ -9,6 +9,8 @@ import type { Clock } from '../contract/driver.ts';
 export interface ShownVersions {
   /** `askedAt`: monotonic, as of a reading (exchange.ts). */
   read(unit: number, version: number, askedAt: number): void;
+  /** As it was asked for after the last write; undefined: it was not. */
+  of(unit: number): number | undefined;
   /** Settings of this version are sent, to any unit. */
   written(version: number): void;
   /** They were, since then (monotonic). */
@@ -32,6 +34,7 @@ export function openShownVersions(clock: Clock): ShownVersions {
     read(unit, version, askedAt) {
       versions.set(unit, askedAt >= writtenAt ? version : undefined);
     },
+    of: (unit) => versions.get(unit),
     written(version) {
       writtenAt = clock.monotonic();
       writes.delete(version);

@@ -2,6 +2,7 @@
 
 import { expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
+import { ordered } from '../../test/drivers/bus/pulse.ts';
 import { messagesOf } from '../../test/drivers/bus/warnings.ts';
 import { profileNamed, settingsWith } from '../../test/drivers/modbus/link.ts';
 import { openSimulatedBus, type SimulatedBus } from '../../test/simulators/bus/bus.ts';
@@ -58,7 +59,10 @@ async function drive(port: string, options: Record<string, Plain> = {}) {
     report,
     bus: () => busReport.parse(reports.get('bus')),
     execute: (kind: string, data: Plain) =>
-      driver.execute({ kind, data, deadline: systemClock.monotonic() + 5_000 }, never),
+      driver.execute(
+        { kind, data: ordered(kind, data, report), deadline: systemClock.monotonic() + 5_000 },
+        never,
+      ),
     ready: () =>
       vi.waitFor(() => {
         for (const name of NAMES) expect(report(name).connected).toBe(true);

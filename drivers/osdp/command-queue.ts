@@ -11,6 +11,8 @@ export interface QueuedCommand {
   readonly deadline: number;
   /** It was on the wire at least once. */
   sent: boolean;
+  /** Called when it has its turn for the first time. What is returned is why it is not sent. */
+  readonly sends?: (() => DriverError | undefined) | undefined;
   /** Resolves with the answer; rejects with a DriverError. */
   readonly result: Promise<Reply>;
   /** Fires when `result` is settled. */
@@ -20,7 +22,7 @@ export interface QueuedCommand {
 
 export interface CommandQueue {
   /** Throws BUSY. */
-  add(command: Command, asking: { class: OrderClass; deadline: number }): QueuedCommand;
+  add(command: Command, asking: Pick<QueuedCommand, 'class' | 'deadline' | 'sends'>): QueuedCommand;
   remove(queued: QueuedCommand): void;
   /** The entry of this command object; undefined where the command is none of the queue. */
   of(command: Command | undefined): QueuedCommand | undefined;
@@ -52,7 +54,7 @@ export function openCommandQueue(): CommandQueue {
   return {
     remove,
     finish,
-    add(command, { class: orderClass, deadline }) {
+    add(command, { class: orderClass, deadline, sends }) {
       if (waiting.filter((one) => one.class === orderClass).length >= QUEUE_MAX)
         throw new DriverError('BUSY', 'too many commands wait for this device: try again in a second');
       const { promise, resolve } = Promise.withResolvers<Reply>();
@@ -61,6 +63,7 @@ export function openCommandQueue(): CommandQueue {
         command,
         class: orderClass,
         deadline,
+        sends,
         sent: false,
         result: promise,
         over: over.signal,
@@ -76,7 +79,13 @@ export function openCommandQueue(): CommandQueue {
       return queued;
     },
     of: (command) => waiting.find((one) => one.command === command),
-    first: (now) => waiting.find(({ deadline }) => now < deadline),
+    first: (now) =>
+      waiting.find((queued) => {
+        if (queued.over.aborted || now >= queued.deadline) return false;
+        const reason = queued.sent ? undefined : queued.sends?.();
+        if (reason) queued.settle(Promise.reject(reason));
+        return !reason;
+      }),
     abandonSent() {
       for (const queued of waiting.filter(({ sent }) => sent)) finish(queued, { kind: 'unknown' });
     },

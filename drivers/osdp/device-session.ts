@@ -29,6 +29,7 @@ export interface Asking {
   signal: AbortSignal;
   /** The device that is meant. One in clear text says its name right before; if it does not, nothing is sent. */
   hwId?: string | undefined;
+  sends?: QueuedCommand['sends'];
 }
 
 export interface DeviceSession {
@@ -120,7 +121,7 @@ export function openDeviceSession(options: DeviceSessionOptions): DeviceSession 
    */
   async function named(hwId: string, asking: Asking): Promise<Asking> {
     const askedAt = clock.monotonic();
-    await carry({ kind: 'ID' }, asking).catch((cause: unknown) => {
+    await carry({ kind: 'ID' }, { ...asking, sends: undefined }).catch((cause: unknown) => {
       if (cause instanceof DriverError && cause.code === 'BUSY') throw cause;
       throw new DriverError('DEVICE_OFFLINE', 'the device does not say its name; nothing was sent', {
         cause,

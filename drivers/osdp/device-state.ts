@@ -38,6 +38,10 @@ export interface DeviceState {
   /** Most bytes of a message that it can receive, where it says so. */
   messageMax(): number | undefined;
   settings(): Rs485Settings | null;
+  /** Of the settings in force; undefined: settings were sent to it, and it has not shown since which it has. */
+  settingsVersion(): number | undefined;
+  /** Settings are sent to it. */
+  settingsSent(): void;
   /** How often it was started, as it said last; undefined: it does not say. */
   bootCount(): number | undefined;
   /** Who it says it is. True when that is another one than before. */
@@ -103,6 +107,8 @@ interface Facts {
   isOurs: boolean;
   product: (VendorReply & { kind: 'product' }) | undefined;
   settings: { settings: Rs485Settings; settingsVersion: number } | undefined;
+  /** As it said last; undefined: not since settings were sent to it. */
+  shownVersion: number | undefined;
   status: VendorStatus | undefined;
   local: { tamper: boolean; powerFault: boolean } | undefined;
   outputs: readonly number[] | undefined;
@@ -143,6 +149,10 @@ export function openDeviceState(options: StateOptions): DeviceState {
     capability: (code) => facts?.capabilities?.find((capability) => capability.code === code),
     messageMax: () => facts && receiveBufferOf(facts),
     settings: () => facts?.settings?.settings ?? null,
+    settingsVersion: () => (facts?.isOurs ? facts.shownVersion : (facts?.settings?.settingsVersion ?? 0)),
+    settingsSent() {
+      if (facts) facts.shownVersion = undefined;
+    },
     bootCount: () => facts?.status?.bootCount,
     hasOtherSettings: () =>
       facts?.status !== undefined && facts.status.settingsVersion !== facts.settings?.settingsVersion,
@@ -218,6 +228,7 @@ function takeVendorReply(known: Facts, reply: VendorReply): void {
     // It may have had those of another one in between, which clear them.
     else if (version !== reply.settingsVersion) known.inputs.forgetCounters();
     known.settings = reply;
+    known.shownVersion = reply.settingsVersion;
   }
   if (reply.kind === 'status') {
     const { status: before } = known;
@@ -226,6 +237,7 @@ function takeVendorReply(known: Facts, reply: VendorReply): void {
     if (isOther) known.inputs.forgetCounters();
     known.inputs.counters(inputEdges, known.settings?.settings);
     known.status = reply.status;
+    known.shownVersion = settingsVersion;
   }
 }
 
@@ -237,6 +249,7 @@ function factsOf(identity: Identity, { clock, addEvent }: StateOptions): Facts {
     isOurs: identity.vendorCode === GATEHOUSE_VENDOR_CODE,
     product: undefined,
     settings: undefined,
+    shownVersion: undefined,
     status: undefined,
     local: undefined,
     outputs: undefined,

@@ -146,7 +146,9 @@ async function applySettings(
   if (refusal !== undefined) throw new DriverError('REFUSED', refusal);
   if (state.isOurs()) {
     const request = { kind: 'writeSettings', settings, settingsVersion } as const;
-    const reported = await askVendor(session, request, 'settings', { class: 'settings', hwId, ...until });
+    const sends = () => void state.settingsSent();
+    const asking = { class: 'settings', hwId, sends, ...until } as const;
+    const reported = await askVendor(session, request, 'settings', asking);
     if (reported.settingsVersion !== settingsVersion || !isDeepStrictEqual(reported.settings, settings))
       throw new DriverError(
         'BAD_REPLY',

@@ -9,6 +9,7 @@ import type { Rs485Report } from '../contract/settings.ts';
 import type { Until } from '../rs485/link.ts';
 import { openMutex } from '../rs485/mutex.ts';
 import { openPulseEnds, type PulseEnds } from '../rs485/pulse-ends.ts';
+import { OtherSettings } from '../rs485/registry.ts';
 import { assertAloneInClear, type Device } from './device.ts';
 import type { Asking } from './device-session.ts';
 import { type DeviceState, effectiveMs } from './device-state.ts';
@@ -74,7 +75,13 @@ export function openPulses({ bus, device, all, clock }: PulsesOptions): Pulses {
   const { session, state } = device;
   const mutex = openMutex();
 
-  async function send({ hwId, relay, milliseconds, ...until }: Pulse & Until): Promise<void> {
+  async function send({
+    hwId,
+    relay,
+    milliseconds,
+    settingsVersion,
+    ...until
+  }: Pulse & Until): Promise<void> {
     const output = { output: relay, code: OUTPUT.onForTime, time: timerTenths(milliseconds) } as const;
     const command: Command = { kind: 'OUT', outputs: [output] };
     const wasOff = state.outputs()?.[relay] === 0 && isFree(pulsesOf(all, hwId), relay, clock.monotonic());
@@ -82,9 +89,12 @@ export function openPulses({ bus, device, all, clock }: PulsesOptions): Pulses {
     const bootCount = state.bootCount();
     let reply: Awaited<ReturnType<typeof session.ask>>;
     try {
-      reply = await session.ask(command, { class: 'command', hwId, ...until });
+      const sends = () =>
+        state.settingsVersion() === settingsVersion ? undefined : new OtherSettings(device.address);
+      reply = await session.ask(command, { class: 'command', hwId, sends, ...until });
     } catch (error) {
-      if (!(error instanceof DriverError) || !DECIDED_BY_RELAY.includes(error.code)) throw error;
+      if (!(error instanceof DriverError) || error instanceof OtherSettings) throw error;
+      if (!DECIDED_BY_RELAY.includes(error.code)) throw error;
       const shown = await look(relay);
       if (shown === 1 && wasOff) return;
       // A pulse that it carried out would still be under way.
@@ -131,7 +141,7 @@ export function openPulses({ bus, device, all, clock }: PulsesOptions): Pulses {
         for (const ends of Object.values(pulsesOf(all, hwId))) ends.end(relay);
         device.report();
       }, asking.signal),
-    fire: ({ hwId, relay, milliseconds }, until) =>
+    fire: ({ hwId, relay, milliseconds, settingsVersion }, until) =>
       mutex(async () => {
         assertThere(device, hwId);
         assertAloneInClear(bus, device);
@@ -147,7 +157,7 @@ export function openPulses({ bus, device, all, clock }: PulsesOptions): Pulses {
         const begin = (ends: PulseEnds) =>
           ends.begin(relay, clock.monotonic() + effective, clock.monotonic());
         try {
-          await send({ hwId, relay, milliseconds: effective, ...until });
+          await send({ hwId, relay, milliseconds: effective, settingsVersion, ...until });
         } catch (error) {
           if (error instanceof DriverError && MAY_BE_CLOSED.includes(error.code)) begin(uncertain);
           throw error;

@@ -133,6 +133,16 @@ export function assertAlone(isContested: boolean, address: number): void {
   );
 }
 
+/** The settings that an order goes by are not, or may not be, those of the device. Nothing was sent. */
+export class OtherSettings extends DriverError {
+  constructor(address: number) {
+    super(
+      'REFUSED',
+      `device ${address} has been given other settings since: try again once its state shows what it has`,
+    );
+  }
+}
+
 // The polls of one device, which can be held back: a watchdog is tested by silence.
 
 /**

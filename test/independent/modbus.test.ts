@@ -176,7 +176,9 @@ it.skipIf(!hasPeers).each([
   slave.say('status 1');
   await expect.poll(link.report).toMatchObject({ tamper: true, levels: { input0: true, input2: true } });
 
-  expect(await link.execute('pulse', { hwId: HW_ID, relay: 2, milliseconds: 1_500 })).toEqual({
+  expect(
+    await link.execute('pulse', { hwId: HW_ID, relay: 2, milliseconds: 1_500, settingsVersion: 66_000 }),
+  ).toEqual({
     relay: 2,
     milliseconds: 1_500,
     timedBy: 'device',

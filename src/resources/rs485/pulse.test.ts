@@ -43,7 +43,7 @@ describe('a pulse', () => {
       { relay: 2, milliseconds: 1_300, outcome: 'confirmed', timedBy: 'device' },
     ]);
     expect(pulses(bed)).toMatchObject([
-      { link: 'bus-1', data: { hwId: 'io-1', relay: 2, milliseconds: 1_250 } },
+      { link: 'bus-1', data: { hwId: 'io-1', relay: 2, milliseconds: 1_250, settingsVersion: 1 } },
     ]);
     expect(bed.audits).toMatchObject([
       {
@@ -102,7 +102,7 @@ describe('a pulse', () => {
     const bed = await ready();
     await bed.put(A, { relayIndex: 5, unlockDurationMilliseconds: 9_000 });
     await bed.post(`/${A}/pulse`);
-    expect(pulses(bed)).toMatchObject([{ data: { relay: 2, milliseconds: 1_250 } }]);
+    expect(pulses(bed)).toMatchObject([{ data: { relay: 2, milliseconds: 1_250, settingsVersion: 1 } }]);
   });
 
   it('is withdrawn when the client hangs up while it waits for its turn on the bus', async () => {

@@ -26,7 +26,7 @@ export interface PulseOptions extends Rs485Context {
   buses: Pick<Buses, 'isUp' | 'device'>;
   watchdogProofs: Pick<WatchdogProofs, 'of'>;
   reported: Pick<Reported<Rs485Report>, 'get'>;
-  settings: Pick<Settings, 'forOrders' | 'isInForce'>;
+  settings: Pick<Settings, 'forOrders' | 'isInForce' | 'reportedVersion'>;
   watchdogs: Pick<Watchdogs, 'assertNotTested'>;
 }
 
@@ -172,7 +172,12 @@ function misaimed(options: PulseOptions, aimed: Aim): GatehouseError | undefined
 function pulseOf({ settings }: PulseOptions, row: Rs485Row, report: Rs485Report | undefined): Pulse {
   const { relayIndex, unlockDurationMilliseconds } = relayOf(settings, row);
   const milliseconds = unlockDurationMilliseconds ?? report?.effectiveUnlockMilliseconds ?? DURATION_MS;
-  return { hwId: row.hw_id, relay: relayIndex, milliseconds: Math.min(milliseconds, UNLOCK_MAX_MS) };
+  return {
+    hwId: row.hw_id,
+    relay: relayIndex,
+    milliseconds: Math.min(milliseconds, UNLOCK_MAX_MS),
+    settingsVersion: settings.reportedVersion(row),
+  };
 }
 
 async function handOver(

@@ -7,7 +7,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import type { Plain } from '../../../drivers/contract/driver.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { configSchema } from '../../../src/platform/config/config.ts';
 import { linkOptions } from '../../../src/platform/config/profiles.ts';
@@ -52,7 +51,8 @@ const ended = once(input, 'close');
 const [first] = (await once(input, 'line')) as [string];
 const plan = JSON.parse(first) as GatewayPlan;
 const directory = mkdtempSync(join(tmpdir(), 'gatehouse-bench-field-'));
-const met = new Map<string, Set<string>>();
+/** By link and hwId: the version of the settings that each device has shown. */
+const met = new Map<string, Map<string, number>>();
 let pid: number | undefined;
 
 const { links } = configSchema.parse({
@@ -71,18 +71,21 @@ const field = openField({
   kill: (other) => process.kill(other, 'SIGKILL'),
   onEvent: async () => undefined,
   onLink(link, { up }) {
-    met.set(link, new Set());
+    met.set(link, new Map());
     tellHost();
     report({ kind: 'link', link, up, at: now() });
     if (up) void handKeys(link);
   },
   onReport(link, { subject, state }) {
     const [kind, hwId] = subject.split(':');
-    const isConnected = kind === 'device' && (state as { connected: Plain }).connected === true;
+    const { connected, reportedSettingsVersion } = state as {
+      connected?: boolean;
+      reportedSettingsVersion: number;
+    };
     const known = met.get(link);
-    if (!isConnected || hwId === undefined || known?.has(hwId)) return;
-    known?.add(hwId);
-    report({ kind: 'met', link, hwId, at: now() });
+    if (kind !== 'device' || connected !== true || hwId === undefined) return;
+    if (!known?.has(hwId)) report({ kind: 'met', link, hwId, at: now() });
+    known?.set(hwId, reportedSettingsVersion);
   },
 });
 field.open(
@@ -113,7 +116,8 @@ async function handKeys(link: string): Promise<void> {
 }
 
 async function fire({ id, link, hwId, relay }: Ask): Promise<void> {
-  const data = { hwId, relay, milliseconds: PULSE_MS };
+  const settingsVersion = met.get(link)?.get(hwId) ?? 0;
+  const data = { hwId, relay, milliseconds: PULSE_MS, settingsVersion };
   const issuedAt = now();
   const failed = await field.execute(link, { kind: 'pulse', data, timeoutMs: TIMEOUT_MS }, signal).then(
     () => null,

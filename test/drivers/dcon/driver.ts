@@ -5,6 +5,7 @@ import { type Rs485Report, rs485Report } from '../../../drivers/contract/setting
 import { openDconOn } from '../../../drivers/dcon/driver.ts';
 import { type ManualClock, manualClock } from '../../manual-clock.ts';
 import { type Answer, openTestPort } from '../bus/port.ts';
+import { ordered } from '../bus/pulse.ts';
 import { playModules, type TestModules } from './modules.ts';
 
 export const SETTINGS = {
@@ -64,6 +65,7 @@ export async function openTestDriver(
     },
     never,
   );
+  const report = (hwId: string) => reports.get(`device:${hwId}`) as Rs485Report | undefined;
   const stop = new AbortController();
   const run = driver.run(stop.signal).catch((error: unknown) => error);
 
@@ -90,7 +92,10 @@ export async function openTestDriver(
     stop,
     settled,
     execute: (kind: string, data: Plain, { withinMs = 2_000, signal = never } = {}) =>
-      driver.execute({ kind, data, deadline: clock.monotonic() + withinMs }, signal),
+      driver.execute(
+        { kind, data: ordered(kind, data, report), deadline: clock.monotonic() + withinMs },
+        signal,
+      ),
     report: (hwId: string): Rs485Report => rs485Report.parse(reports.get(`device:${hwId}`)),
     bus: () => reports.get('bus'),
     /** What went over the wire, without checksum, oldest first. */

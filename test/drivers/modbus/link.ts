@@ -12,6 +12,7 @@ import { modbus } from '../../simulators/bus/modbus/protocol.ts';
 import { type DevicePlan, deviceSchema } from '../../simulators/bus/plan.ts';
 import type { Device as SimulatedDevice } from '../../simulators/bus/protocol.ts';
 import { type Answer, openTestPort, type TestPort } from '../bus/port.ts';
+import { ordered } from '../bus/pulse.ts';
 
 const PROFILES = join(import.meta.dirname, '../../../config/profiles');
 
@@ -120,7 +121,10 @@ export async function openTestLink({
       const deadline = clock.monotonic() + timeoutMs;
       let settled = false;
       const outcome = driver
-        .execute({ kind, data, deadline }, timeout.signal)
+        .execute(
+          { kind, data: ordered(kind, data, (hwId) => history(hwId).at(-1)), deadline },
+          timeout.signal,
+        )
         .finally(() => (settled = true))
         .then(
           (value) => ({ value }),

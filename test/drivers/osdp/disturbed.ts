@@ -125,7 +125,12 @@ export async function fireDisturbed(commands: number, seed: number): Promise<Dis
   for (let number = 0; number < commands; number += 1) {
     const relay = number % RELAYS;
     ordered.push(relay);
-    const failure = await execute('pulse', { hwId: HW_ID, relay, milliseconds: PULSE_MS });
+    const failure = await execute('pulse', {
+      hwId: HW_ID,
+      relay,
+      milliseconds: PULSE_MS,
+      settingsVersion: 0,
+    });
     if (failure !== undefined) failures.push(failure);
   }
   stop.abort(new Error('all is done'));

@@ -5,6 +5,7 @@ import { busReport } from '../../../drivers/contract/rs485.ts';
 import { type Rs485Report, rs485Report } from '../../../drivers/contract/settings.ts';
 import { openOsdp } from '../../../drivers/osdp/driver.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
+import { ordered } from '../bus/pulse.ts';
 
 export const patience = { timeout: 20_000, interval: 10 };
 const never = new AbortController().signal;
@@ -50,12 +51,15 @@ export async function openTestLink({ port, keyed = [], more = {} }: TestLinkOpti
     await run;
     await driver[Symbol.asyncDispose]();
   });
+  const report = (hwId: string) => rs485Report.parse(reports.get(`device:${hwId}`));
   const execute = (kind: string, data: Plain, milliseconds = COMMAND_MS) =>
-    driver.execute({ kind, data, deadline: systemClock.monotonic() + milliseconds }, never);
+    driver.execute(
+      { kind, data: ordered(kind, data, report), deadline: systemClock.monotonic() + milliseconds },
+      never,
+    );
   const watch = (addresses: readonly number[]) =>
     execute('watch', { devices: [], keys: addresses.map((address) => ({ address, key: keyAt(address) })) });
   await watch(keyed);
-  const report = (hwId: string) => rs485Report.parse(reports.get(`device:${hwId}`));
   return {
     run,
     events,

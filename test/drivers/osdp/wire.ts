@@ -7,6 +7,7 @@ import { openOsdpOn } from '../../../drivers/osdp/driver.ts';
 import { type ManualClock, manualClock } from '../../manual-clock.ts';
 import { openRandom } from '../../simulators/bus/random.ts';
 import { type Answer, openTestPort } from '../bus/port.ts';
+import { ordered } from '../bus/pulse.ts';
 
 export interface WireOptions {
   /** What answers; null: no one. */
@@ -67,11 +68,14 @@ export async function openWireLink({
   }
   onTestFinished(close);
 
+  /** The last report of a device. */
+  const report = (hwId: string) => history.findLast((reported) => reported.hwId === hwId);
+
   /** What it resolves with, or the code of its error. */
   function execute(kind: string, data: Plain, signal = never, milliseconds = COMMAND_MS): Promise<unknown> {
     const deadline = clock.monotonic() + milliseconds;
     return driver
-      .execute({ kind, data, deadline }, signal)
+      .execute({ kind, data: ordered(kind, data, report), deadline }, signal)
       .catch((error: DriverError) => error.code ?? String(error));
   }
 
@@ -82,8 +86,6 @@ export async function openWireLink({
     expect(isSo()).toBe(true);
   }
 
-  /** The last report of a device. */
-  const report = (hwId: string) => history.findLast((reported) => reported.hwId === hwId);
   return {
     clock,
     port,
