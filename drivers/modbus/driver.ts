@@ -37,12 +37,12 @@ import { sendersOf } from './frame.ts';
 import { openLivePulses } from './live-pulses.ts';
 import { readRegisters, write } from './messages.ts';
 import { checkedOptions, isModbusTcp, type ModbusOptions, withTurnaround } from './options.ts';
-import { assertSame, readBack, sentByName } from './orders.ts';
+import { assertSame, isRefusal, readBack, sentByName } from './orders.ts';
 import { probeAddress } from './probe.ts';
 import { pollSpans } from './profile-areas.ts';
 import { type Profile, profileShape } from './profile-shape.ts';
 import { type EndPulse, type Fire, openEndPulse, openPulse } from './pulses.ts';
-import { blockOf, readsOf, refusalOf, registersOf, versionIn, withRead } from './registers.ts';
+import { blockOf, readsOf, refusalOf, registersOf, type Span, versionIn, withRead } from './registers.ts';
 import { firedRelaysOf, openRelayWatch, type RelayWatch } from './relay-watch.ts';
 import { openShownVersions, type ShownVersions } from './shown-versions.ts';
 import { modbusTcpOver, openGatewayPort } from './tcp-port.ts';
@@ -270,19 +270,39 @@ const ATTEMPTS = 3;
  * its settings: nothing else than NO_REPLY, BAD_REPLY and OUTCOME_UNKNOWN says that another one may have them.
  */
 async function applySettings(
-  { hwId, settingsVersion, settings }: Rs485Apply,
+  apply: Rs485Apply,
   device: Device,
-  { bus, clock, versions }: Pick<Link, 'bus' | 'clock' | 'versions'>,
-  { deadline, signal }: Until,
+  link: Pick<Link, 'bus' | 'clock' | 'versions'>,
+  until: Until,
 ): Promise<Rs485Applied> {
-  const { unit, profile } = device;
+  const { settingsVersion, settings } = apply;
+  const { profile } = device;
   const refusal = refusalOf(profile, settings);
   if (refusal !== undefined) throw new DriverError('REFUSED', refusal);
   const block = blockOf(profile);
-  if (!block) {
-    device.applied(settings, settingsVersion, undefined);
-    return { reportedSettingsVersion: settingsVersion };
-  }
+  const registers =
+    block &&
+    (await written(apply, block, device, link, until).catch(async (error: unknown) => {
+      // It is final where the device itself has said so.
+      if (isRefusal(error))
+        await assertSame({ ...link, device }, { hwId: apply.hwId, ...until }).catch((other: unknown) => {
+          throw maybeTaken(other);
+        });
+      throw error;
+    }));
+  device.applied(settings, settingsVersion, registers);
+  return { reportedSettingsVersion: settingsVersion };
+}
+
+/** Returns the block as it was read back. */
+async function written(
+  { hwId, settingsVersion, settings }: Rs485Apply,
+  block: Span,
+  device: Device,
+  { bus, clock, versions }: Pick<Link, 'bus' | 'clock' | 'versions'>,
+  { deadline, signal }: Until,
+): Promise<number[]> {
+  const { unit, profile } = device;
   const order = { class: 'settings', deadline, attempts: ATTEMPTS, isFresh: true } as const;
   const { address, quantity } = block;
   const read = () => bus.exchange(readRegisters(unit, { functionCode: 3, address, quantity }), order, signal);
@@ -310,8 +330,7 @@ async function applySettings(
       throw maybeTaken(failure ?? error);
     });
   }
-  device.applied(settings, settingsVersion, values);
-  return { reportedSettingsVersion: settingsVersion };
+  return values;
 }
 
 const notInForce = () =>

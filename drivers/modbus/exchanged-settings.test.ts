@@ -7,6 +7,7 @@ import {
   station,
   type TestDevice,
 } from '../../test/drivers/modbus/link.ts';
+import { framed } from '../../test/simulators/bus/modbus/frame.ts';
 import { modbus } from '../../test/simulators/bus/modbus/protocol.ts';
 import { settingsSchema } from '../../test/simulators/bus/plan.ts';
 import { DriverError } from '../contract/driver.ts';
@@ -159,6 +160,24 @@ describe('two devices that change places', () => {
     expect(counted).toEqual([]);
     // More than one of the three in each run, on average.
     expect(applied).toBeGreaterThan(MOMENTS ** 2);
+  });
+
+  it('as settings are written, and the other one refuses them: they are not refused for good', async () => {
+    const { link, boards, exchange } = await openTwo();
+    await using _ = link;
+    const [first, second] = boards;
+    const refusal = (request: Uint8Array) => framed(request[0] ?? 0, [(request[1] ?? 0) | 0x80, 3]);
+    first.behave = (request, answer) => {
+      if (request[1] !== WRITE) return answer();
+      exchange();
+      return refusal(request);
+    };
+    const apply = { hwId: 'GIO-0001', ...wanted(6) };
+    await expect(link.execute('applySettings', apply)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+    await link.clock.advance(12_000);
+    first.behave = (request, answer) => (request[1] === WRITE ? refusal(request) : answer());
+    await expect(link.execute('applySettings', apply)).rejects.toMatchObject({ code: 'REFUSED' });
+    expect(second.device.describe(0)).toMatchObject({ settings: { settingsVersion: 5 } });
   });
 
   it('and took settings that cleared its counters, was written its own again there, and is back: none is counted', async () => {
