@@ -13,8 +13,8 @@ import { openClusterParts } from './cluster-member.ts';
 
 const NEVER = new AbortController().signal;
 
-/** A gateway `a`, without NATS. */
-async function openGateway() {
+/** A gateway `a`, without NATS. `further`: ports of servers of it. */
+async function openGateway(...further: number[]) {
   const folder = temporaryFolder();
   const keys = join(folder, 'data', 'keys');
   mkdirSync(keys, { recursive: true });
@@ -22,7 +22,8 @@ async function openGateway() {
   openVault(join(keys, 'vault.key'));
   const config = join(folder, 'gatehouse.yaml');
   const port = await freePort();
-  const cluster = { name: 'a', urls: [`nats://127.0.0.1:${port}`], replicas: 1 as const };
+  const urls = [port, ...further].map((one) => `nats://127.0.0.1:${one}`);
+  const cluster = { name: 'a', urls, replicas: 1 as const };
   writeFileSync(config, JSON.stringify({ dataDirectory: 'data', cluster }));
   const settings = { ...cluster, bucket: 'gatehouse', durability: 'local' as const };
   const parts = openClusterParts({
@@ -60,6 +61,28 @@ it.skipIf(natsMissing)('takes the word of an operator also while the servers of 
   await hold('a');
   await promoted;
   expect(shell.written.stdout).toContain('a is active (epoch 1)');
+});
+
+it.skipIf(natsMissing)('says what there is once the servers of NATS have a leader', async () => {
+  const [second, monitor, own, other] = [
+    await freePort(),
+    await freePort(),
+    await freePort(),
+    await freePort(),
+  ];
+  const { folder, config, port, shell } = await openGateway(second);
+  const alone = `-m ${monitor} -n one --cluster_name site --cluster nats://127.0.0.1:${own} --routes nats://127.0.0.1:${other}`;
+  await using _leaderless = await openNats(folder, { port, further: alone.split(' ') });
+  const shown = showCluster({ config }, shell);
+  const connections = async () => {
+    const answer = await fetch(`http://127.0.0.1:${monitor}/varz`);
+    return ((await answer.json()) as { total_connections: number }).total_connections;
+  };
+  await Promise.race([shown, expect.poll(connections).toBeGreaterThan(1)]);
+  await using _led = await openNats(temporaryFolder(), { port: second });
+  await shown;
+  expect(shell.written.stderr).toContain('NATS does not answer yet');
+  expect(shell.written.stdout).toContain('no gateway is active');
 });
 
 it.skipIf(natsMissing)('writes nothing into the bucket of another site', async () => {

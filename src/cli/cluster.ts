@@ -1,5 +1,6 @@
 /** What `gatehouse cluster` does: it reads and writes the bucket itself, so that it works beside the active gateway, the standby, and none. */
 import { join } from 'node:path';
+import type { Clock } from '../platform/clock.ts';
 import { readConfig } from '../platform/config/config-file.ts';
 import { JetStreamError } from '../platform/nats/jetstream.ts';
 import { decodeMessage } from '../services/cluster/frames.ts';
@@ -13,8 +14,8 @@ import { askFirst, CommandFailed, EXIT, printJson, type Shell } from './shell.ts
 
 /** For the other gateway to let go and this one to begin. */
 const HANDOVER_MS = 40_000;
-/** For NATS servers that still agree on who leads. */
-const PATIENCE_MS = 15_000;
+/** For NATS servers that choose a leader: 4 to 9 s, and more on a busy machine. */
+const PATIENCE_MS = 30_000;
 const LOOK_EVERY_MS = 500;
 /** Both gateways write at least once a second while NATS and they are well. */
 const SILENT_AFTER_MS = 3_000;
@@ -32,14 +33,14 @@ function open(options: Options, shell: Shell) {
   if (!cluster) throw new CommandFailed(`${file} has no cluster section.`, EXIT.usage);
   const parts = openClusterParts({ cluster, dataDirectory, clock: shell.clock });
   const never = new AbortController().signal;
-  const read = (patienceMs = 0) => answered(() => parts.bucket.read(never), patienceMs, shell);
+  const read = (final?: JetStreamError['kind']) => answered(() => parts.bucket.read(never), shell, final);
   return {
     ...parts,
     name: cluster.name,
     read,
     /** Before a word is written: the bucket of another site takes none. */
     async readOwn() {
-      const records = await read(PATIENCE_MS);
+      const records = await read();
       if (records.lease && records.lease.value.site !== parts.identity.site)
         throw new CommandFailed(
           `${cluster.name} is of another site than ${records.lease.value.holder}, which has the bucket ${cluster.bucket}: their vault keys differ. Restore an archive of ${records.lease.value.holder} here, or use another cluster.bucket. Nothing was changed.`,
@@ -47,11 +48,7 @@ function open(options: Options, shell: Shell) {
       return records;
     },
     want: (active: string, after: number, force = false) =>
-      answered(
-        () => parts.bucket.write('wanted', { active, force, after }, undefined, never),
-        PATIENCE_MS,
-        shell,
-      ),
+      answered(() => parts.bucket.write('wanted', { active, force, after }, undefined, never), shell),
     /** The newest epoch that this gateway has seen. */
     seen: () => openOwnState(join(dataDirectory, 'cluster', 'state.json')).current.epoch,
     /** Commits that the standby has not; null: not known. */
@@ -66,17 +63,25 @@ function open(options: Options, shell: Shell) {
   };
 }
 
-/** Asked again as long as there is patience. */
-async function answered<T>(ask: () => Promise<T>, patienceMs: number, { clock }: Shell): Promise<T> {
-  const until = clock.monotonic() + patienceMs;
-  for (;;) {
+/** Asked again as long as there is patience. `final`: not after that. */
+async function answered<T>(
+  ask: () => Promise<T>,
+  { clock, stderr }: Shell,
+  final?: JetStreamError['kind'],
+): Promise<T> {
+  const until = clock.monotonic() + PATIENCE_MS;
+  for (let isFirst = true; ; isFirst = false) {
     try {
       return await ask();
     } catch (error) {
       if (!(error instanceof JetStreamError)) throw error;
-      if (clock.monotonic() >= until)
+      if (error.kind === final || clock.monotonic() >= until)
         throw new CommandFailed(
           `NATS does not answer: ${error.message}. Look at the NATS servers and the network to them. What goes on meanwhile: docs/operations.md, NATS is away; one gateway alone, without them: NATS does not come back.`,
+        );
+      if (isFirst)
+        stderr.write(
+          `NATS does not answer yet, and is asked for ${PATIENCE_MS / 1_000} s: ${error.message}\n`,
         );
       await clock.sleep(LOOK_EVERY_MS);
     }
@@ -85,7 +90,7 @@ async function answered<T>(ask: () => Promise<T>, patienceMs: number, { clock }:
 
 export async function showCluster(options: Options, shell: Shell): Promise<void> {
   using cluster = open(options, shell);
-  const { lease, standby, isHeard } = await heard(cluster.read, shell);
+  const { lease, standby, isHeard } = await heard(() => cluster.read('unreachable'), shell);
   const behind = await cluster.behind(standby?.value.position ?? null);
   if (options.json) {
     const { holder = null, epoch = null } = lease?.value ?? {};
@@ -111,13 +116,25 @@ export async function showCluster(options: Options, shell: Shell): Promise<void>
 /** The records outlast who wrote them: only one that is written again says that a gateway runs. */
 async function heard(read: () => Promise<Records>, { clock }: Shell) {
   const first = await read();
-  const until = clock.monotonic() + SILENT_AFTER_MS;
-  for (;;) {
-    await clock.sleep(LOOK_EVERY_MS);
+  const isNew = (records: Records, key: 'lease' | 'standby') =>
+    records[key]?.revision !== first[key]?.revision;
+  const isComplete = (records: Records) =>
+    (['lease', 'standby'] as const).every((key) => !records[key] || isNew(records, key));
+  const records = await looked(read, SILENT_AFTER_MS, isComplete, clock);
+  return { ...records, isHeard: (key: 'lease' | 'standby') => isNew(records, key) };
+}
+
+/** What there is once it is enough, or the time is over. For as long as NATS does not answer it stands still: no gateway writes then. */
+async function looked(
+  read: () => Promise<Records>,
+  milliseconds: number,
+  isEnough: (records: Records) => boolean,
+  clock: Clock,
+): Promise<Records> {
+  for (let left = milliseconds; ; left -= LOOK_EVERY_MS) {
     const records = await read();
-    const isHeard = (key: 'lease' | 'standby') => records[key]?.revision !== first[key]?.revision;
-    const isComplete = (['lease', 'standby'] as const).every((key) => !records[key] || isHeard(key));
-    if (isComplete || clock.monotonic() >= until) return { ...records, isHeard };
+    if (left <= 0 || isEnough(records)) return records;
+    await clock.sleep(LOOK_EVERY_MS);
   }
 }
 
@@ -178,16 +195,11 @@ export async function demote(options: Options, shell: Shell): Promise<void> {
 }
 
 async function handedOver(cluster: ReturnType<typeof open>, to: string, { clock, stdout }: Shell) {
-  const until = clock.monotonic() + HANDOVER_MS;
-  while (clock.monotonic() < until) {
-    const { lease } = await cluster.read(PATIENCE_MS);
-    if (lease?.value.holder === to && !lease.value.released) {
-      stdout.write(`${to} is active (epoch ${lease.value.epoch})\n`);
-      return;
-    }
-    await clock.sleep(LOOK_EVERY_MS);
-  }
-  throw new CommandFailed(
-    `${to} is not active after ${HANDOVER_MS / 1_000} s: look at gatehouse cluster status, and at its log.`,
-  );
+  const isActive = ({ lease }: Records) => lease?.value.holder === to && !lease.value.released;
+  const records = await looked(cluster.read, HANDOVER_MS, isActive, clock);
+  if (!isActive(records))
+    throw new CommandFailed(
+      `${to} is not active after ${HANDOVER_MS / 1_000} s: look at gatehouse cluster status, and at its log.`,
+    );
+  stdout.write(`${to} is active (epoch ${records.lease?.value.epoch})\n`);
 }

@@ -37,7 +37,7 @@ export function openNatsClient({ settings, urls, clock, answerMs }: NatsClientOp
       return current.jetStream;
     } catch (error) {
       signal.throwIfAborted();
-      throw new JetStreamError('unavailable', error instanceof Error ? error.message : String(error));
+      throw new JetStreamError('unreachable', error instanceof Error ? error.message : String(error));
     }
   }
 

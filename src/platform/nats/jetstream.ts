@@ -9,15 +9,13 @@ import type { Received } from './wire.ts';
 const NO_MESSAGE = 10_037;
 const STREAM_NOT_FOUND = 10_059;
 const STREAM_NAME_IN_USE = 10_058;
-/** While the servers choose a leader, as after their start. */
-const TEMPORARILY_UNAVAILABLE = 10_008;
-const AGAIN_MS = 200;
 const WRONG_LAST_SEQUENCE = new Set([10_070, 10_071, 10_164]);
 
 /** Without any of the code's: the message is for the operator. */
 export class JetStreamError extends Error {
   override stack = '';
-  readonly kind: 'conflict' | 'absent' | 'unavailable';
+  /** `unreachable`: no server takes a connection; `unavailable`: one does, such as while the servers choose a leader. */
+  readonly kind: 'conflict' | 'absent' | 'unavailable' | 'unreachable';
   constructor(kind: JetStreamError['kind'], message: string) {
     super(message);
     this.kind = kind;
@@ -74,16 +72,12 @@ export function openJetStream(session: NatsSession, clock: Clock, answerMs: numb
   }
 
   async function api(name: string, body: object = {}): Promise<Record<string, unknown>> {
-    const request = { subject: `$JS.API.${name}`, headers: {}, payload: JSON.stringify(body) };
-    for (const begun = clock.monotonic(); ; await clock.sleep(AGAIN_MS)) {
-      const { status, payload } = await answer(request);
-      if (status === 503) throw new JetStreamError('unavailable', 'it has no JetStream, or no leader of it');
-      const found = JSON.parse(payload.toString()) as { error?: { err_code?: number; description?: string } };
-      const { err_code: code = 0, description = 'refused' } = found.error ?? {};
-      if (code === TEMPORARILY_UNAVAILABLE && clock.monotonic() - begun < answerMs) continue;
-      if (found.error) throw errorOf(code, description);
-      return found as Record<string, unknown>;
-    }
+    const subject = `$JS.API.${name}`;
+    const { status, payload } = await answer({ subject, headers: {}, payload: JSON.stringify(body) });
+    if (status === 503) throw new JetStreamError('unavailable', 'it has no JetStream, or no leader of it');
+    const found = JSON.parse(payload.toString()) as { error?: { err_code?: number; description?: string } };
+    if (found.error) throw errorOf(found.error.err_code ?? 0, found.error.description ?? 'refused');
+    return found as Record<string, unknown>;
   }
 
   return {
