@@ -71,14 +71,17 @@ export function doorUserOf(
 
 type Schedules = Pick<Catalogue, 'schedule'>;
 
-/** The schedule of the door, for a user that has none of its own; undefined: the user has, or the door has none. */
+/**
+ * The schedule of the door, for a user that has none of its own; undefined: the user has, or the door has none. One that the catalogue
+ * does not know, or not yet, lets no one in.
+ */
 export function doorScheduleOf(
   wanted: Pick<DoorUserRow, 'week_days' | 'year_days'>,
   { schedule_id: id }: Pick<DoorRow, 'schedule_id'>,
   catalogue: Schedules,
 ): Schedule | undefined {
   const isOwn = wanted.week_days !== null || wanted.year_days !== null;
-  return isOwn || id === null ? undefined : catalogue.schedule(id);
+  return isOwn || id === null ? undefined : (catalogue.schedule(id) ?? { id, version: 0, intervals: [] });
 }
 
 /** As lock_user has it. */

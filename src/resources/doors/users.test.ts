@@ -323,6 +323,17 @@ describe('the times of a user', () => {
     expect(access()).toEqual({ kind: 'always' });
   });
 
+  it('are none while the catalogue does not know the schedule of the door', async () => {
+    await put(7, { pin: PIN });
+    await site.desk('PUT', `/doors/${id}`, { scheduleId: 'day' });
+    await site.applyUsers();
+    expect(access()).toEqual({ kind: 'weekDays', schedules: [] });
+    await site.desk('PUT', '/schedules/day', { intervals: [{ days: ['mon'], start: 480, end: 720 }] });
+    expect(await states()).toEqual([[7, 'waiting']]);
+    await site.applyUsers();
+    expect(access()).toMatchObject({ schedules: [{ daysMask: 2 }] });
+  });
+
   it('keep a user out of a lock that would let it in always', async () => {
     await put(7, { pin: PIN, weekDays: [NIGHT] });
     site.report(MAC, { users: { pins: 20, weekDays: 0 } });
