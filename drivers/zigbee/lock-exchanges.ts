@@ -9,6 +9,8 @@ import { DOOR_LOCK, KNOWN, type LockRadio, type Radio, type ZclReply, type ZclRe
 
 /** A lock that sleeps fetches a frame within that time. */
 const STEP_MS = HELD_FRAME_MS;
+/** Of an order that is superseded: a lock that listens answers the frame that is under way sooner, and it need not be in doubt. */
+const FINISH_MS = 1_000;
 
 export interface LockExchangesOptions {
   radio: LockRadio & Pick<Radio, 'doubt'>;
@@ -23,7 +25,7 @@ type Reply = Exclude<ZclReply, { kind: 'late' }>;
 
 export interface Exchanges extends Pick<LockExchangesOptions, 'radio'> {
   lock: Lock;
-  /** Of the Door Lock cluster. Throws when nothing may be sent any more. */
+  /** Of the Door Lock cluster. Throws when nothing may be sent any more, and OUTCOME_UNKNOWN when no answer came to what changes the lock. */
   send(command: string, payload: Payload, scope?: ZclRequest['scope']): Promise<Reply>;
   /** The same, of a lock that has to answer. */
   answered(command: string, payload: Payload, scope?: ZclRequest['scope']): Promise<unknown>;
@@ -58,11 +60,20 @@ export function openLockExchanges({ radio, clock, locks, ended }: LockExchangesO
         );
       const yielded = new AbortController();
       working.set(key, { ieee, yielded });
+      const [finished, settled] = [new AbortController(), new AbortController()];
+      const finish = () =>
+        clock.sleep(FINISH_MS, settled.signal).then(
+          () => finished.abort(KNOWN),
+          () => undefined,
+        );
+      signal.addEventListener('abort', finish, { once: true, signal: settled.signal });
       try {
         const over = AbortSignal.any([signal, ended, yielded.signal]);
-        return await work(exchangesWith({ radio, clock, lock, deadline, over }));
+        const known = AbortSignal.any([finished.signal, ended, yielded.signal]);
+        return await work(exchangesWith({ radio, clock, lock, deadline, over, known }));
       } finally {
         working.delete(key);
+        settled.abort(KNOWN);
       }
     },
   };
@@ -72,17 +83,27 @@ interface Bounds extends Pick<LockExchangesOptions, 'radio' | 'clock'> {
   lock: Lock;
   /** Monotonic milliseconds. */
   deadline: number;
-  /** Fires: nothing more is sent, and no answer is waited for. */
+  /** Fires: nothing more is sent. */
   over: AbortSignal;
+  /** Fires: no answer is waited for. */
+  known: AbortSignal;
 }
 
-function exchangesWith({ radio, clock, lock, deadline, over }: Bounds): Exchanges {
+/** Of the Door Lock cluster and for every profile: what only asks is named so. */
+const changesNothing = (command: string) => command.startsWith('get') || command === 'read';
+
+function exchangesWith({ radio, clock, lock, deadline, over, known }: Bounds): Exchanges {
   const { ieee, endpoint } = lock;
   const send: Exchanges['send'] = async (command, payload, scope = 'cluster') => {
     if (over.aborted) throw endOf(over);
     const notAfter = Math.min(clock.monotonic() + STEP_MS, deadline - HELD_FRAME_MS);
-    const until = { notAfter, timeoutMs: STEP_MS, withdrawn: over, known: over };
+    const until = { notAfter, timeoutMs: STEP_MS, withdrawn: over, known };
     const reply = await radio.send({ ieee, endpoint, cluster: DOOR_LOCK, command, payload, scope, ...until });
+    if (reply.kind === 'unanswered' && !changesNothing(command))
+      throw new DriverError(
+        'OUTCOME_UNKNOWN',
+        `the lock did not answer, and may carry it out late: ${reply.reason}`,
+      );
     if (over.aborted) throw endOf(over);
     if (reply.kind === 'late') throw new DriverError('NO_REPLY', 'there was no time left for the rest');
     return reply;

@@ -49,7 +49,7 @@ it.each<[string, object]>([
     return Map.prototype.set.call(gateway.reports, subject, state);
   });
   await site.set(LOCK, { faults: { lostResponses: 1 } });
-  await expect(apply(settings)).rejects.toMatchObject({ code: 'NO_REPLY' });
+  await expect(apply(settings)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
   seen.mockRestore();
   // It has what it had, or what is written. That may have been reported by the lock already.
   expect(all.length).toBeGreaterThan(0);
@@ -59,7 +59,7 @@ it.each<[string, object]>([
 
 it('what was cut off is read when the lock answers, also where it is wanted no more', async () => {
   await site.set(LOCK, { faults: { lostResponses: 1 } });
-  await expect(apply({ soundVolume: 2 })).rejects.toMatchObject({ code: 'NO_REPLY' });
+  await expect(apply({ soundVolume: 2 })).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
   await vi.waitFor(() => expect(reported()).toMatchObject({ soundVolume: 2 }), 20_000);
 });
 

@@ -51,6 +51,10 @@ export function userStatements(prepare: Prepare['prepare']) {
       `INSERT INTO lock_user (mac, user_id, origin, at) VALUES (?, ?, 'gateway', ?)
        ON CONFLICT (mac, user_id) DO UPDATE SET origin = 'gateway', version = NULL, is_shown = 0, at = excluded.at`,
     ),
+    /** What of their users was sent to them, and has no end; or is to be sent again. */
+    locksOfBegunUsers: prepare<[], { mac: string }>(
+      `SELECT DISTINCT mac FROM lock_user WHERE origin = 'gateway' AND version IS NULL AND failure IS NULL`,
+    ),
     setLockUser: prepare<[number, string | null, number, number, string, number]>(
       `UPDATE lock_user SET version = ?, schedule = ?, is_shown = ?, at = ?, failure = NULL
        WHERE mac = ? AND user_id = ?`,

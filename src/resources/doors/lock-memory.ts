@@ -1,4 +1,7 @@
 /** What is kept in the memory of locks beside their configuration, wanted → applied: what users and settings have in common. */
+import { DriverError } from '../../../drivers/contract/driver.ts';
+import { HELD_AT_MOST_MS } from '../../../drivers/contract/zgate.ts';
+import type { Clock } from '../../platform/clock.ts';
 import type { Reconciler, Work } from '../../services/reconcile/reconcile.ts';
 import type { DoorContext } from './context.ts';
 import { addressOf } from './lock-links.ts';
@@ -54,6 +57,39 @@ export function openLockMemory(
     changed(doorId) {
       versions.set(doorId, versionOf(doorId) + 1);
       reconciler.wake(doorId);
+    },
+  };
+}
+
+/** What was sent to locks to change them, was not answered, and may still reach them: behind, and so over, what they answer now. */
+export interface Unanswered {
+  /** 0: nothing was. */
+  leftMs(mac: string): number;
+  /** Resolves when it reaches the lock no more. */
+  over(mac: string, signal: AbortSignal): Promise<void>;
+  /** A command to the lock. */
+  of<Answer>(mac: string, command: Promise<Answer>): Promise<Answer>;
+}
+
+/** `begun`: of the run before this one. At which moment that sent what it did not end is not known. */
+export function openUnanswered(clock: Clock, begun: readonly string[] = []): Unanswered {
+  /** Monotonic milliseconds. */
+  const until = new Map<string, number>();
+  const add = (mac: string) => void until.set(mac, clock.monotonic() + HELD_AT_MOST_MS);
+  for (const mac of begun) add(mac);
+  const leftMs = (mac: string) => Math.max(0, (until.get(mac) ?? 0) - clock.monotonic());
+  return {
+    leftMs,
+    async over(mac, signal) {
+      if (leftMs(mac) > 0) await clock.sleep(leftMs(mac), signal);
+    },
+    async of(mac, command) {
+      try {
+        return await command;
+      } catch (error) {
+        if (!(error instanceof DriverError) || error.code === 'OUTCOME_UNKNOWN') add(mac);
+        throw error;
+      }
     },
   };
 }

@@ -2,6 +2,7 @@
 import { beforeEach, expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { lockSettingsApply } from '../../../drivers/contract/lock-settings.ts';
+import { HELD_AT_MOST_MS } from '../../../drivers/contract/zgate.ts';
 import type { DoorSite } from '../../../test/door-site.ts';
 import { errorOf, MAC, openDoorSiteWithLock } from '../../../test/resources/doors/doors.ts';
 
@@ -61,6 +62,21 @@ it('are changed one by one, and left to the lock again', async () => {
   expect(sent().at(-1)).toEqual({ oneTouchLocking: false });
   await put({ oneTouchLocking: null });
   expect([await get(), site.due(WORK)]).toMatchObject([{ state: 'applied', wanted: NOTHING }, []]);
+});
+
+it('are not sent while an earlier frame that the lock did not answer may arrive behind them', async () => {
+  await put({ autoRelockSeconds: 300 });
+  site.played.command = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'the lock did not answer'));
+  await expect(site.applySettings()).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+  site.played.commands.length = 0;
+  site.played.command = async () => null;
+  await put({ autoRelockSeconds: 10 });
+  const applying = site.applySettings();
+  await site.clock.advance(HELD_AT_MOST_MS - 1);
+  expect(sent()).toEqual([]);
+  await site.clock.advance(1);
+  await applying;
+  expect(sent()).toEqual([{ autoRelockSeconds: 10 }]);
 });
 
 it('are sent to another lock, and to one that joins again', async () => {

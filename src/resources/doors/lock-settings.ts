@@ -17,6 +17,7 @@ import {
   type LockMemoryContext,
   type LockMemoryWork,
   openLockMemory,
+  openUnanswered,
 } from './lock-memory.ts';
 import {
   type SettingsBody,
@@ -119,7 +120,8 @@ const isApplied = ({ mac }: DoorRow, kept: DoorSettingRow | undefined) =>
   !kept || (kept.applied === kept.wanted && kept.applied_mac === mac);
 
 function workOf(options: LockMemoryContext): LockMemoryWork {
-  const { database, table, audit, lockLinks, locks } = options;
+  const { database, table, audit, lockLinks, locks, clock } = options;
+  const unanswered = openUnanswered(clock);
   const waits = (doorId: string): boolean => {
     const row = table.door.get(doorId);
     return row !== undefined && row.mac !== null && !isApplied(row, table.doorSetting.get(doorId));
@@ -128,6 +130,7 @@ function workOf(options: LockMemoryContext): LockMemoryWork {
     doors: () => table.doorSettings.all().map((row) => row.door_id),
     waits,
     async apply(id, signal) {
+      await unanswered.over(table.door.get(id)?.mac ?? '', signal);
       const row = table.door.get(id);
       const kept = table.doorSetting.get(id);
       if (!row || row.mac === null || !kept || isApplied(row, kept)) return;
@@ -147,7 +150,7 @@ function workOf(options: LockMemoryContext): LockMemoryWork {
         timeoutMs: TIMEOUT_MS,
         movesNothing: true,
       };
-      await lockLinks.command(addressOf(row), command, signal);
+      await unanswered.of(mac, lockLinks.command(addressOf(row), command, signal));
       await database.commit(() => {
         table.setAppliedSetting.run(kept.wanted, mac, id);
         audit.record(doorEntry(id, 'door.apply-lock-settings', { mac }));

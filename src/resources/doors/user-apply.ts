@@ -1,6 +1,9 @@
 /**
  * Users of locks, wanted → applied: one by one over the gateway of the lock, each stored when the lock has it. What the lock
  * refuses holds up no other user, and is sent again when something of the door's users changes, and after a start.
+ *
+ * A frame that a lock did not answer may reach it later (HELD_AT_MOST_MS), and undo what it has taken since: make a PIN unrestricted,
+ * or bring a former code back. Until then a user that may open is not written; one that may not is, and once more afterwards.
  */
 
 import { DriverError, type Plain } from '../../../drivers/contract/driver.ts';
@@ -8,7 +11,13 @@ import { type UserApply, userApplied } from '../../../drivers/contract/lock-user
 import type { Schedule } from '../../services/catalogue/schema.ts';
 import { doorEntry } from './live-events.ts';
 import { addressOf } from './lock-links.ts';
-import type { LockedDoor, LockMemoryContext, LockMemoryWork } from './lock-memory.ts';
+import {
+  type LockedDoor,
+  type LockMemoryContext,
+  type LockMemoryWork,
+  openUnanswered,
+  type Unanswered,
+} from './lock-memory.ts';
 import type { Locks } from './locks.ts';
 import { accessOf } from './user-access.ts';
 import { changesOf, doorScheduleOf, doorUserOf, scheduleName, type UserChange } from './user-wanted.ts';
@@ -20,7 +29,9 @@ const ATTEMPT_MS = 50_000;
 
 export function userWork(options: LockMemoryContext): LockMemoryWork {
   const { table, catalogue, clock } = options;
-  const send = sendBy(options);
+  const begun = table.locksOfBegunUsers.all().map(({ mac }) => mac);
+  const unanswered = openUnanswered(clock, begun);
+  const send = sendBy(options, unanswered);
   const locked = (doorId: string): LockedDoor | undefined => {
     const row = table.door.get(doorId);
     return row && row.mac !== null ? { ...row, mac: row.mac } : undefined;
@@ -30,11 +41,23 @@ export function userWork(options: LockMemoryContext): LockMemoryWork {
     return row ? changesOf(row, table, catalogue) : [];
   };
 
+  /** Resolves when what was sent to the lock before reaches it no more. */
+  async function settled(id: string, signal: AbortSignal): Promise<void> {
+    const row = locked(id);
+    if (!row || unanswered.leftMs(row.mac) === 0) return;
+    for (const change of changes(id).filter(({ wanted }) => wanted?.is_enabled !== 1)) {
+      signal.throwIfAborted();
+      await send(row, change, signal);
+    }
+    await unanswered.over(row.mac, signal);
+  }
+
   return {
     doors: () => table.doorsWithUsers.all().map(({ id }) => id),
     waits: (doorId) => changes(doorId).length > 0,
     async apply(id, signal) {
       const until = clock.monotonic() + ATTEMPT_MS;
+      await settled(id, signal);
       const refused = new Map<number, string>();
       for (let isProgress = true; isProgress; ) {
         isProgress = false;
@@ -64,7 +87,7 @@ export function userWork(options: LockMemoryContext): LockMemoryWork {
 }
 
 /** Sends one user. Resolves with why the lock refused it; rejects with a DriverError when it is to be sent again. */
-function sendBy(options: LockMemoryContext) {
+function sendBy(options: LockMemoryContext, unanswered: Unanswered) {
   const { database, table, clock, audit, lockLinks } = options;
 
   function record(row: LockedDoor, userId: number, outcome: string, detail: object): void {
@@ -88,6 +111,8 @@ function sendBy(options: LockMemoryContext) {
     isShown: boolean,
   ): Promise<void> {
     const { mac } = row;
+    // It is sent once more.
+    if (unanswered.leftMs(mac) > 0) return;
     await database.commit(() => {
       if (!wanted) table.deleteLockUser.run(mac, userId);
       else {
@@ -119,7 +144,9 @@ function sendBy(options: LockMemoryContext) {
         timeoutMs: USER_TIMEOUT_MS,
         movesNothing: true,
       };
-      const answer = userApplied.safeParse(await lockLinks.command(lock, command, signal));
+      const answer = userApplied.safeParse(
+        await unanswered.of(row.mac, lockLinks.command(lock, command, signal)),
+      );
       if (!answer.data) throw new DriverError('BAD_REPLY', 'the gateway did not report what the lock has');
       await keep(row, { ...change, schedule }, answer.data.isShown);
       return undefined;

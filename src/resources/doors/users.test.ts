@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../../drivers/contract/driver.ts';
 import { type UserApply, userApply } from '../../../drivers/contract/lock-users.ts';
+import { HELD_AT_MOST_MS } from '../../../drivers/contract/zgate.ts';
 import { type DoorSite, openDoorSite } from '../../../test/door-site.ts';
 import { errorOf, MAC, openDoorSiteWithLock } from '../../../test/resources/doors/doors.ts';
 import { openLockMemoryDoubt } from './lock-memory-table.ts';
@@ -238,7 +239,9 @@ describe('another lock', () => {
     site = await openDoorSite(site.database, { now: site.clock.now() });
     answers(() => ({ isShown: true }));
     expect(await states()).toEqual([[7, 'waiting']]);
-    await site.applyUsers();
+    const applying = site.applyUsers();
+    await site.clock.advance(HELD_AT_MOST_MS);
+    await applying;
     expect(sent()).toMatchObject([{ hwId: MAC, userId: 7, pin: PIN }]);
   });
 
