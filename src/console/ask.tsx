@@ -1,6 +1,18 @@
 /** A button whose deed is done after a question only. */
 import { useId, useRef } from 'preact/hooks';
+import type { Words } from './words.en.ts';
 import { t } from './words.ts';
+
+type Asking = {
+  [Key in keyof Words]: `${Key}Ask` | `${Key}Yes` extends keyof Words ? Key : never;
+}[keyof Words];
+
+/** What such a button says, by the words NAME, NAMEAsk and NAMEYes. */
+export const asking = (name: Asking, values?: Parameters<typeof t>[1]) => ({
+  label: t(name, values),
+  question: t(`${name}Ask`, values),
+  yes: t(`${name}Yes`),
+});
 
 export interface AskProps {
   label: string;

@@ -1,6 +1,7 @@
 /** Asks the addresses of a bus often, and says what to mend: `gatehouse bus doctor` on a page. */
 import { useSignal } from '@preact/signals';
 import type { Finding } from '../resources/rs485/bus-findings.ts';
+import { asking } from './ask.tsx';
 import { Typed } from './edit-form.tsx';
 import { JobButton } from './job-button.tsx';
 import { reasonOf, sentence, t } from './words.ts';
@@ -24,9 +25,7 @@ export function BusDoctor({ bus, ended }: { bus: string; ended: () => void }) {
         <Typed label={t('toAddress')} isExact text={to} />
       </form>
       <JobButton
-        label={t('examine')}
-        question={t('examineAsk', { bus })}
-        yes={t('examineYes')}
+        {...asking('examine', { bus })}
         path="/network/rs485/scan"
         of={`examine ${bus}`}
         body={{ bus, repeats: REPEATS, record: false, ...range }}

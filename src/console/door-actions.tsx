@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals';
 import type { LockResult, StandOpenResult, UnlockResult } from '../resources/doors/lock-schema.ts';
 import type { Door, DoorState } from '../resources/doors/schema.ts';
 import { Actuate, type Outcome } from './actuate.tsx';
+import { asking } from './ask.tsx';
 import { doorName } from './doors-list.ts';
 import { DOORS } from './place.ts';
 import { moment, sentence, t } from './words.ts';
@@ -25,10 +26,8 @@ export function DoorActions({ door, state, ended }: DoorActionsProps) {
     <>
       {!state.standingOpen && (
         <Actuate
-          label={t('unlock')}
+          {...asking('unlock', { door: name })}
           busyLabel={t('unlocking')}
-          question={t('unlockAsk', { door: name })}
-          yes={t('unlockYes')}
           path={`${path}/unlock`}
           noAnswer={t('noAnswerUnlock')}
           outcomeOf={({ outcome, reason }: UnlockResult) => shown(UNLOCKED[outcome], reason)}
@@ -38,9 +37,7 @@ export function DoorActions({ door, state, ended }: DoorActionsProps) {
       {hasLock && (
         <Actuate
           primary={false}
-          label={t('lock')}
-          question={t('lockAsk', { door: name })}
-          yes={t('lockYes')}
+          {...asking('lock', { door: name })}
           path={`${path}/lock`}
           noAnswer={t('noAnswerLock')}
           outcomeOf={({ outcome, reason }: LockResult) => shown(LOCKED[outcome], reason)}
@@ -69,9 +66,9 @@ function StandOpen({ door, state, ended }: DoorActionsProps) {
         </p>
         {standingOpen.failure && <p>{sentence(standingOpen.failure.message)}</p>}
         <Actuate
+          {...asking('lock')}
           label={t('standEnd')}
           question={t('standEndAsk', { door: name })}
-          yes={t('lockYes')}
           method="DELETE"
           path={path}
           noAnswer={t('noAnswerLock')}
@@ -99,9 +96,7 @@ function StandOpen({ door, state, ended }: DoorActionsProps) {
       </label>
       <Actuate
         primary={false}
-        label={t('stand')}
-        question={t('standAsk', { door: name })}
-        yes={t('standYes')}
+        {...asking('stand', { door: name })}
         path={path}
         body={{ seconds: minutes.value * 60 }}
         noAnswer={t('noAnswerUnlock')}

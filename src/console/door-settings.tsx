@@ -36,9 +36,7 @@ interface DoorSettingsProps {
 
 export function DoorSettings({ door, etag, saved }: DoorSettingsProps) {
   const { value: catalogue } = useRead(readCatalogue, {
-    key: 'catalogue',
     everyMs: READ_MS,
-    isMine: () => false,
   });
   return (
     <EditForm path={`${DOORS}/${door.id}`} value={door} etag={etag} fields={labels()} saved={saved}>

@@ -33,7 +33,6 @@ export function EventLog({ query, isMine, isLive = true, withSource = false }: E
   const { value, fault: unread } = useRead(() => readPage(path), {
     key: path,
     everyMs: READ_MS,
-    isMine: () => false,
   });
   const more = older.value.path === path ? older.value : { items: [], next: null };
   const next = more.items.length > 0 ? more.next : (value?.next ?? null);

@@ -28,7 +28,6 @@ export function HistoryChart({ id }: { id: string }) {
   const { value, fault } = useRead(() => call<History>('GET', path), {
     key: path,
     everyMs: READ_MS,
-    isMine: () => false,
   });
   const samples = value?.samples ?? [];
   return (

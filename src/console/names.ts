@@ -14,7 +14,7 @@ const names = signal<ReadonlyMap<string, string>>(new Map());
 const READ_MS = 120_000;
 
 export function useNames(): void {
-  useRead(readNames, { key: 'names', everyMs: READ_MS, isMine: () => false });
+  useRead(readNames, { everyMs: READ_MS });
 }
 
 async function readNames(): Promise<void> {

@@ -2,6 +2,7 @@
 import { useSignal } from '@preact/signals';
 import type { BusOverview } from '../resources/rs485/bus-schema.ts';
 import type { Rs485Device } from '../resources/rs485/schema.ts';
+import { asking } from './ask.tsx';
 import { Countdown } from './countdown.tsx';
 import { TextField, Typed } from './edit-form.tsx';
 import { JobButton } from './job-button.tsx';
@@ -36,9 +37,7 @@ export function Pairing({
         }}
       />
       <JobButton
-        label={t('pair')}
-        question={t('pairAsk', { address, bus })}
-        yes={t('pairYes')}
+        {...asking('pair', { address, bus })}
         path={`/network/rs485/buses/${bus}/pair`}
         body={{ address: address === '' ? null : Number(address), seconds: PAIRING_SECONDS }}
         running={() => t('pairing')}
@@ -59,9 +58,7 @@ export function Firmware({ device, ended }: { device: Rs485Device; ended: () => 
       {upgradeJobInfo && <p>{t('firmwareRunning', { version: upgradeJobInfo.platform.version })}</p>}
       <Typed label={t('firmwareFile')} isExact text={file} />
       <JobButton
-        label={t('firmwareGive')}
-        question={t('firmwareAsk', { file: file.value, name: device.name ?? device.hwId })}
-        yes={t('firmwareYes')}
+        {...asking('firmwareGive', { file: file.value, name: device.name ?? device.hwId })}
         path={`/network/rs485/${deviceId}/firmware`}
         body={{ file: file.value }}
         running={(percent) => t('firmwarePercent', { percent })}

@@ -54,7 +54,7 @@ interface Rs485SettingsProps {
 }
 
 export function Rs485Settings({ device, etag, saved }: Rs485SettingsProps) {
-  const { value: doors } = useRead(readDoors, { key: 'doors', everyMs: READ_MS, isMine });
+  const { value: doors } = useRead(readDoors, { everyMs: READ_MS, isMine });
   const called = labels();
   const fields = Object.fromEntries(FIELDS.map(([name]) => [name, called[name] ?? name]));
   return (

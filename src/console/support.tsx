@@ -1,7 +1,7 @@
 /** What helps somebody who helps from elsewhere: a bundle to send, and the log in every detail for some minutes. */
 import type { LogState, SupportBundle } from '../app/support/schema.ts';
 import { call } from './api.ts';
-import { Ask } from './ask.tsx';
+import { Ask, asking } from './ask.tsx';
 import { download } from './download.ts';
 import { useOrder } from './use-order.ts';
 import { useRead } from './use-read.ts';
@@ -12,9 +12,7 @@ const MINUTES = 10;
 
 export function Support() {
   const { value: log, again } = useRead(() => call<LogState>('GET', '/log'), {
-    key: 'log',
     everyMs: READ_MS,
-    isMine: () => false,
   });
   const { said, run } = useOrder(again);
   const save = async () => {
@@ -37,12 +35,7 @@ export function Support() {
             {t('debugEnd')}
           </button>
         ) : (
-          <Ask
-            label={t('debugBegin', { minutes: MINUTES })}
-            question={t('debugAsk', { minutes: MINUTES })}
-            yes={t('debugYes')}
-            onYes={() => run(begin)}
-          />
+          <Ask {...asking('debug', { minutes: MINUTES })} onYes={() => run(begin)} />
         )}
       </span>
       <div role="status">

@@ -1,7 +1,7 @@
 /** One operation: what it takes, sent with the rights of who is signed in, and the same for a shell. */
 import { useSignal } from '@preact/signals';
 import { session } from './api.ts';
-import { Ask } from './ask.tsx';
+import { Ask, asking } from './ask.tsx';
 import { type Call, curlOf, pathOf, typeOf } from './documents.ts';
 import { API } from './place.ts';
 import { t } from './words.ts';
@@ -88,10 +88,7 @@ function Send({ method, path, disabled, isStream, send }: SendProps) {
         {t('apiSend')}
       </button>
     );
-  const question = t('apiSendAsk', { what: `${method} ${path}` });
-  return (
-    <Ask label={t('apiSend')} question={question} yes={t('apiSendYes')} disabled={disabled} onYes={send} />
-  );
+  return <Ask {...asking('apiSend', { what: `${method} ${path}` })} disabled={disabled} onYes={send} />;
 }
 
 /** The answer as it came, with what a program would look at in its head. */

@@ -15,10 +15,15 @@ export interface Reading<Value> {
   again(): Promise<void>;
 }
 
-/** `key` names what is read: with another one, all begins again. */
 export function useRead<Value>(
   read: () => Promise<Value>,
-  options: { key: string; everyMs: number; isMine(event: LiveEvent): boolean },
+  options: {
+    everyMs: number;
+    /** Names what is read: with another one, all begins again. */
+    key?: string;
+    /** It is read again at such an event. */
+    isMine?(event: LiveEvent): boolean;
+  },
 ): Reading<Value> {
   const value = useSignal<Value | undefined>(undefined);
   const fault = useSignal('');
@@ -38,7 +43,7 @@ export function useRead<Value>(
     const rereading = openRereading(look, options.everyMs);
     again.current = rereading.now;
     const end = onEvent((event) => {
-      if (options.isMine(event)) rereading.changed();
+      if (options.isMine?.(event)) rereading.changed();
     });
     return () => {
       isOpen = false;

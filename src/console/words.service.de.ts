@@ -86,7 +86,7 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
     'Für Hilfe von außen: Zustand, Konfiguration, Ende des Logs. Schlüssel, Token, PINs und Karten sind nicht darin, Namen vielleicht.',
   supportSave: 'Support-Paket speichern',
   supportSaved: '{name} ist gespeichert.',
-  debugBegin: '{minutes} Minuten lang alles loggen',
+  debug: '{minutes} Minuten lang alles loggen',
   debugAsk:
     '{minutes} Minuten lang alles loggen? Das Log wächst währenddessen schneller; danach ist es von selbst wie zuvor.',
   debugYes: 'Ja, loggen',
@@ -125,7 +125,7 @@ export const serviceDe: Record<keyof typeof serviceEn, string> = {
   backupNewest: 'Das neueste: {time} ({ago}).',
   backupHelp:
     'Entsteht von selbst ({schedule}) in {folder} des Controllers. Nur der geheime Schlüssel, der anderswo liegt, öffnet es.',
-  backupMake: 'Jetzt ein Backup machen',
+  backup: 'Jetzt ein Backup machen',
   backupAsk:
     'Jetzt ein Backup dieses Gateways machen? Es kann einige Minuten dauern; die Türen merken nichts davon.',
   backupYes: 'Ja, machen',

@@ -78,7 +78,7 @@ export const serviceEn = {
     'For help from elsewhere: state, configuration, end of the log. No key, token, PIN or card is in it; names may be.',
   supportSave: 'Save a support bundle',
   supportSaved: '{name} is saved.',
-  debugBegin: 'Log every detail for {minutes} minutes',
+  debug: 'Log every detail for {minutes} minutes',
   debugAsk: 'Log every detail for {minutes} minutes? The log grows faster meanwhile, and reverts by itself.',
   debugYes: 'Yes, log',
   debugUntil: 'Every detail is logged until {time}.',
@@ -115,7 +115,7 @@ export const serviceEn = {
   backupNewest: 'The newest: {time} ({ago}).',
   backupHelp:
     'Made by itself ({schedule}) in {folder} of the controller. Only the secret key, kept elsewhere, opens it.',
-  backupMake: 'Make a backup now',
+  backup: 'Make a backup now',
   backupAsk: 'Make a backup of this gateway now? It may take some minutes; the doors do not notice.',
   backupYes: 'Yes, make it',
   backupMaking: 'The backup is being made: {percent} %',

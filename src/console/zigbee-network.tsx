@@ -1,6 +1,7 @@
 /** The channel of a Zigbee network, and the radio neighbours of each node in it. */
 import { useComputed, useSignal } from '@preact/signals';
 import type { Zgate } from '../resources/zgates/schema.ts';
+import { asking } from './ask.tsx';
 import { doorName, readAllDoors } from './doors-list.ts';
 import { Choice } from './edit-form.tsx';
 import { type Job, JobButton } from './job-button.tsx';
@@ -36,9 +37,7 @@ export function ChannelMove({ gateway, ended }: { gateway: Zgate; ended(): void 
           }}
         />
         <JobButton
-          label={t('move')}
-          question={t('moveAsk', { name: gatewayName(gateway), channel })}
-          yes={t('moveYes')}
+          {...asking('move', { name: gatewayName(gateway), channel })}
           anyway={t('moveAnyway')}
           path={`/network/zgate/${deviceId}/channel-move`}
           body={{ channel }}
@@ -75,7 +74,7 @@ export function NetworkMap({ gateway }: { gateway: Zgate }) {
   const touched = useSignal<PlacedNode | undefined>(undefined);
   const shown = useSignal(SHOWN);
   const isDrawn = useSignal(false);
-  const read = useRead(readLocks, { key: 'locks', everyMs: READ_MS, isMine: () => false });
+  const read = useRead(readLocks, { everyMs: READ_MS });
   const names = read.value ?? NAMELESS;
   const heard = useComputed(() => Map.groupBy(map.value?.links ?? [], ({ from }) => from));
   const nameOf = (hwId: string) => names.get(hwId) ?? hwId;
@@ -87,9 +86,7 @@ export function NetworkMap({ gateway }: { gateway: Zgate }) {
     <section>
       <h2>{t('mapTitle')}</h2>
       <JobButton
-        label={t('map')}
-        question={t('mapAsk', { name: gatewayName(gateway) })}
-        yes={t('mapYes')}
+        {...asking('map', { name: gatewayName(gateway) })}
         path={`/network/zgate/${gateway.deviceId}/map`}
         running={(percent) => t('mapping', { percent })}
         done={mapWords}

@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals';
 import type { CreatedToken, LoginCode, Session, Token } from '../../services/auth/schema.ts';
 import { call, gatewayNow, readAll, session } from '../api.ts';
-import { Ask } from '../ask.tsx';
+import { Ask, asking } from '../ask.tsx';
 import { Choice, Typed } from '../edit-form.tsx';
 import { Alert, Reads } from '../messages.tsx';
 import { QrCode } from '../qr-code.tsx';
@@ -20,7 +20,6 @@ async function readTokens(): Promise<Token[]> {
 
 export function Access() {
   const reading = useRead(readTokens, {
-    key: 'tokens',
     everyMs: READ_MS,
     isMine: ({ type }) => type.startsWith('gatehouse.token.'),
   });
@@ -42,9 +41,7 @@ export function Access() {
             {/* One's own is ended by signing out: it is the first of the list, and easily taken for another one. */}
             {token.principalId !== session.value?.principalId && (
               <Ask
-                label={t('revoke')}
-                question={t('revokeAsk', { name: token.label })}
-                yes={t('revokeYes')}
+                {...asking('revoke', { name: token.label })}
                 onYes={() => run(() => call('DELETE', `/tokens/${token.id}`))}
               />
             )}

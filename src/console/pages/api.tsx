@@ -19,9 +19,7 @@ const isMine = ({ 'x-roles': roles }: Call) => roles === undefined || mayDo(...(
 export function ApiPage() {
   const text = useSignal('');
   const { value, fault } = useRead(async () => callsOf(await call<OpenApi>('GET', '/openapi.json')), {
-    key: 'openapi',
     everyMs: DAY_MS,
-    isMine: () => false,
   });
   const search = text.value.trim().toLowerCase();
   const mine = value?.filter(isMine) ?? [];

@@ -32,7 +32,6 @@ export function AuditPage() {
   const { value, fault } = useRead(() => call<Page>('GET', path), {
     key: path,
     everyMs: READ_MS,
-    isMine: () => false,
   });
   const before = older.value.path === path ? older.value : { items: [], next: null };
   const more = async () => {

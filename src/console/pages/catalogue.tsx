@@ -3,7 +3,7 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import type { Group, Schedule, Template } from '../../services/catalogue/schema.ts';
 import { CATALOGUE, call, mayDo } from '../api.ts';
-import { Ask } from '../ask.tsx';
+import { Ask, asking } from '../ask.tsx';
 import { etagOf, present, readCatalogue } from '../catalogue.ts';
 import { Choice, EditForm, TextField } from '../edit-form.tsx';
 import { Alert, Reads } from '../messages.tsx';
@@ -30,9 +30,7 @@ type Kind = keyof typeof EMPTY;
 
 export function Catalogue() {
   const { value, fault, again } = useRead(readCatalogue, {
-    key: 'catalogue',
     everyMs: READ_MS,
-    isMine: () => false,
   });
   return (
     <>
@@ -185,7 +183,7 @@ function Remove({ kind, id, ended }: { kind: Kind; id: string; ended(): void }) 
   const remove = submit(() => call('DELETE', pathOf(kind, id)));
   return (
     <>
-      <Ask label={t('remove')} question={t('removeAsk', { id })} yes={t('removeYes')} onYes={remove} />
+      <Ask {...asking('remove', { id })} onYes={remove} />
       <Alert text={said.value} />
     </>
   );

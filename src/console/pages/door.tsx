@@ -63,7 +63,7 @@ export function Door({ id }: { id: string }) {
     ]);
     return { door, state, etag, waiting, options };
   };
-  useRead(readPlaceNames, { key: 'places', everyMs: NAMES_READ_MS, isMine: () => false });
+  useRead(readPlaceNames, { everyMs: NAMES_READ_MS });
   const { value: known, fault, again } = useRead(read, { key: id, everyMs: READ_MS, isMine });
   return (
     <>

@@ -142,7 +142,7 @@ interface PlaceFiltersProps {
 
 /** Their names are asked for once the doors are there, which a person waits for. */
 function PlaceFilters({ doors, group, gateway }: PlaceFiltersProps) {
-  useRead(readPlaceNames, { key: 'places', everyMs: NAMES_READ_MS, isMine: () => false });
+  useRead(readPlaceNames, { everyMs: NAMES_READ_MS });
   const { groups, gateways } = placeNames.value;
   return (
     <>

@@ -18,7 +18,6 @@ export function Encoders() {
     fault,
     again,
   } = useRead(() => readAll<ListedEncoder>('/encoder'), {
-    key: 'encoders',
     everyMs: READ_MS,
     // Each card that is seen is no change of the list.
     isMine: ({ type }) =>

@@ -26,7 +26,7 @@ async function read() {
 }
 
 export function Now() {
-  const { value, fault } = useRead(read, { key: 'status', everyMs: READ_MS, isMine: () => true });
+  const { value, fault } = useRead(read, { everyMs: READ_MS, isMine: () => true });
   if (!value) return <p role="status">{fault || t('loading')}</p>;
   const { status, absent } = value;
   const problems = problemsOf(status, absent);

@@ -4,7 +4,7 @@ import type { PulseResult } from '../../resources/rs485/bus-schema.ts';
 import type { Rs485Device as Device, Rs485DeviceState as State } from '../../resources/rs485/schema.ts';
 import { Actuate, type Outcome } from '../actuate.tsx';
 import { call, exchange, mayDo, readAll } from '../api.ts';
-import { Ask } from '../ask.tsx';
+import { Ask, asking } from '../ask.tsx';
 import { Choice, Typed } from '../edit-form.tsx';
 import { Fact } from '../fact.tsx';
 import { Alert, Back, Reads, Said } from '../messages.tsx';
@@ -152,9 +152,7 @@ interface PulseProps {
 function Pulse({ id, name, relay, ended }: PulseProps) {
   return (
     <Actuate
-      label={t('pulse')}
-      question={t('pulseAsk', { relay, name })}
-      yes={t('pulseYes')}
+      {...asking('pulse', { relay, name })}
       path={`/network/rs485/${id}/pulse`}
       noAnswer={t('noAnswerPulse')}
       outcomeOf={outcomeOf}
@@ -229,13 +227,11 @@ function Changes({ device, bus, name, ended }: ChangesProps) {
         <Typed label={t('replaceWith')} isExact text={hwId} />
         <span class="choices">
           <Ask
-            label={t('replace')}
-            question={t('replaceAsk', { hwId: hwId.value, name })}
-            yes={t('replaceYes')}
+            {...asking('replace', { hwId: hwId.value, name })}
             disabled={hwId.value === ''}
             onYes={() => replace()}
           />
-          <Ask label={t('retire')} question={t('retireAsk', { name })} yes={t('retireYes')} onYes={retire} />
+          <Ask {...asking('retire', { name })} onYes={retire} />
         </span>
       </form>
       <Alert text={said.value} />

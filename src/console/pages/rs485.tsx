@@ -2,6 +2,7 @@
 import type { BusOverview } from '../../resources/rs485/bus-schema.ts';
 import type { Rs485Device } from '../../resources/rs485/schema.ts';
 import { call, gatewayNow, mayDo, readAll } from '../api.ts';
+import { asking } from '../ask.tsx';
 import { BusDoctor } from '../bus-doctor.tsx';
 import { type BusSample, ERROR_CLASSES, remember } from '../bus-history.ts';
 import { Chart, type Point } from '../chart.tsx';
@@ -25,7 +26,6 @@ export function Rs485() {
     return { buses: buses.items.map((bus) => ({ bus, samples: remember(bus, now) })), devices };
   };
   const { value, fault, again } = useRead(read, {
-    key: 'rs485',
     everyMs: READ_MS,
     isMine: ({ type }) => type.startsWith('gatehouse.rs485.connection.'),
   });
@@ -76,9 +76,7 @@ function Bus({ bus, samples, ended }: BusProps) {
       {up && <BusPlots samples={samples} />}
       {up && mayDo('service-tool') && (
         <JobButton
-          label={t('scan')}
-          question={t('scanAsk', { bus: id })}
-          yes={t('scanYes')}
+          {...asking('scan', { bus: id })}
           path="/network/rs485/scan"
           of={`scan ${bus.id}`}
           body={{ bus: id }}

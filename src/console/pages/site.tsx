@@ -2,6 +2,7 @@
 import { useSignal } from '@preact/signals';
 import type { ImportResult } from '../../resources/site-import/schema.ts';
 import { call, type Detail, mayDo, Refused } from '../api.ts';
+import { asking } from '../ask.tsx';
 import { download } from '../download.ts';
 import { type Job, JobButton } from '../job-button.tsx';
 import { Said } from '../messages.tsx';
@@ -137,9 +138,7 @@ interface WritingProps {
 function Writing({ isOver = false, open, body }: WritingProps) {
   return (
     <JobButton
-      label={t('siteWrite')}
-      question={t('siteWriteAsk', { count: open })}
-      yes={t('siteWriteYes')}
+      {...asking('siteWrite', { count: open })}
       path="/site/import"
       body={body}
       isOver={isOver}

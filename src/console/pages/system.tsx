@@ -1,6 +1,7 @@
 /** The controller itself: version, clock, disk, backups, certificates, links, and what can be taken away from it. */
 import type { Status } from '../../services/status/schema.ts';
 import { call, mayDo } from '../api.ts';
+import { asking } from '../ask.tsx';
 import { ClusterPart } from '../cluster.tsx';
 import { Fact } from '../fact.tsx';
 import { JobButton } from '../job-button.tsx';
@@ -20,9 +21,7 @@ export function System() {
     fault,
     again,
   } = useRead(() => call<Status>('GET', '/status'), {
-    key: 'system',
     everyMs: READ_MS,
-    isMine: () => false,
   });
   return (
     <>
@@ -141,9 +140,7 @@ function BackupNow({ backup, now, ended }: BackupNowProps) {
           {backup.error !== null && <p class="card warn">{sentence(backup.error)}</p>}
           {mayDo('service-tool') && (
             <JobButton
-              label={t('backupMake')}
-              question={t('backupAsk')}
-              yes={t('backupYes')}
+              {...asking('backup')}
               path="/backups"
               running={(percent) => t('backupMaking', { percent })}
               done={({ result }) => <Made file={String(result?.file)} leftOut={result?.leftOut} />}

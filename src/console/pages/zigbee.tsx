@@ -10,7 +10,6 @@ const READ_MS = 10_000;
 
 export function Zigbee() {
   const { value: gateways, fault } = useRead(() => readAll<Zgate>('/network/zgate'), {
-    key: 'zigbee',
     everyMs: READ_MS,
     isMine: ({ type }) => type.startsWith('gatehouse.zgate.'),
   });
