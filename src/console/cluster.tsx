@@ -1,6 +1,6 @@
 /** Which gateway of a cluster this is, whether it may move anything, and who takes over when it is gone. */
 import type { Status } from '../services/status/schema.ts';
-import { t } from './words.ts';
+import { listed, t } from './words.ts';
 
 export type Cluster = NonNullable<Status['cluster']>;
 
@@ -36,5 +36,5 @@ export function ClusterPart({ cluster }: { cluster: Cluster }) {
 export function standbyText(standby: Cluster['standby']): string {
   if (!standby) return t('standbyNone');
   const { behind, reason } = standby;
-  return [reason, behind !== null && t('standbyBehind', { count: behind })].filter(Boolean).join(' · ');
+  return listed([reason, behind !== null && t('standbyBehind', { count: behind })]);
 }

@@ -5,6 +5,7 @@ import type { Door, DoorState } from '../resources/doors/schema.ts';
 import { Actuate, type Outcome } from './actuate.tsx';
 import { asking } from './ask.tsx';
 import { doorName } from './doors-list.ts';
+import { Chosen } from './edit-form.tsx';
 import { DOORS } from './place.ts';
 import { moment, sentence, t } from './words.ts';
 
@@ -16,7 +17,7 @@ interface DoorActionsProps {
 }
 
 /** Minutes; a day is the most. */
-const TIMES = [5, 15, 60, 240, 1_440] as const;
+const TIMES = [5, 15, 60, 240, 1_440];
 
 export function DoorActions({ door, state, ended }: DoorActionsProps) {
   const path = `${DOORS}/${door.id}`;
@@ -50,7 +51,7 @@ export function DoorActions({ door, state, ended }: DoorActionsProps) {
 }
 
 function StandOpen({ door, state, ended }: DoorActionsProps) {
-  const minutes = useSignal<number>(TIMES[1]);
+  const minutes = useSignal('15');
   const path = `${DOORS}/${door.id}/stand-open`;
   const name = doorName(door);
   const { standingOpen, effective } = state;
@@ -79,26 +80,19 @@ function StandOpen({ door, state, ended }: DoorActionsProps) {
     );
   return (
     <section>
-      <label>
-        {t('standFor')}{' '}
-        <select
-          value={minutes.value}
-          onChange={({ currentTarget }) => {
-            minutes.value = Number(currentTarget.value);
-          }}
-        >
-          {TIMES.map((each) => (
-            <option key={each} value={each}>
-              {each < 60 ? t('minutes', { count: each }) : t('hours', { count: each / 60 })}
-            </option>
-          ))}
-        </select>
-      </label>
+      <Chosen
+        label={`${t('standFor')} `}
+        choices={TIMES.map((each) => ({
+          id: String(each),
+          name: each < 60 ? t('minutes', { count: each }) : t('hours', { count: each / 60 }),
+        }))}
+        chosen={minutes}
+      />
       <Actuate
         primary={false}
         {...asking('stand', { door: name })}
         path={path}
-        body={{ seconds: minutes.value * 60 }}
+        body={{ seconds: Number(minutes.value) * 60 }}
         noAnswer={t('noAnswerUnlock')}
         outcomeOf={outcomeOf}
         ended={ended}

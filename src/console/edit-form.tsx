@@ -3,7 +3,7 @@
  * meanwhile (412), the person sees what, and decides. Only the fields that were changed are sent.
  */
 import { useSignal } from '@preact/signals';
-import type { ComponentChildren } from 'preact';
+import { type ComponentChildren, Fragment, type TargetedInputEvent } from 'preact';
 import { call, exchange, Refused } from './api.ts';
 import { useOrder } from './use-order.ts';
 import { wordsOf } from './use-read.ts';
@@ -138,6 +138,14 @@ export function TextField({ label, isExact = false, value, change }: TextFieldPr
   );
 }
 
+/** Of a field that keeps what is typed in `text`. */
+export const typed = (text: { value: string }) => ({
+  value: text.value,
+  onInput({ currentTarget }: TargetedInputEvent<HTMLInputElement | HTMLTextAreaElement>) {
+    text.value = currentTarget.value;
+  },
+});
+
 /** A text field of no stored thing: what is typed is kept in `text`; empty: nothing. */
 export function Typed({
   text,
@@ -176,6 +184,8 @@ export function Check({ label, whole = false, value, change }: CheckProps) {
 
 interface ChoiceProps {
   label: string;
+  /** It is not shown. */
+  isBare?: boolean;
   /** Absent: one of them is always chosen. */
   none?: string;
   value: string | null;
@@ -184,12 +194,17 @@ interface ChoiceProps {
 }
 
 /** One of a list, or none. What is chosen and not in the list is kept. */
-export function Choice({ label, none, value, choices, change }: ChoiceProps) {
+export function Choice({ label, isBare = false, none, value, choices, change }: ChoiceProps) {
   const isMissing = value !== null && !choices.some(({ id }) => id === value);
+  const Label = isBare ? Fragment : 'label';
   return (
-    <label>
-      {label}
-      <select value={value ?? ''} onChange={({ currentTarget }) => change(currentTarget.value || null)}>
+    <Label>
+      {!isBare && label}
+      <select
+        aria-label={isBare ? label : undefined}
+        value={value ?? ''}
+        onChange={({ currentTarget }) => change(currentTarget.value || null)}
+      >
         {none !== undefined && <option value="">{none}</option>}
         {isMissing && <option value={value}>{value}</option>}
         {choices.map(({ id, name }) => (
@@ -198,6 +213,25 @@ export function Choice({ label, none, value, choices, change }: ChoiceProps) {
           </option>
         ))}
       </select>
-    </label>
+    </Label>
+  );
+}
+
+/** The same of no stored thing: what is chosen is kept in `chosen`; none: "". */
+export function Chosen<Name extends string>({
+  chosen,
+  ...field
+}: Omit<ChoiceProps, 'value' | 'choices' | 'change'> & {
+  chosen: { value: Name };
+  choices: readonly { id: NoInfer<Name>; name: string }[];
+}) {
+  return (
+    <Choice
+      {...field}
+      value={chosen.value || null}
+      change={(id) => {
+        chosen.value = (id ?? '') as Name;
+      }}
+    />
   );
 }

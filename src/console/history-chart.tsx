@@ -4,7 +4,7 @@ import type { z } from 'zod';
 import type { doorHistory } from '../resources/doors/list-schema.ts';
 import { call } from './api.ts';
 import { Chart } from './chart.tsx';
-import { Choice } from './edit-form.tsx';
+import { Chosen } from './edit-form.tsx';
 import { Alert } from './messages.tsx';
 import { DOORS } from './place.ts';
 import { useRead } from './use-read.ts';
@@ -13,8 +13,7 @@ import { moment, t } from './words.ts';
 type History = z.infer<typeof doorHistory>;
 type Sample = History['samples'][number];
 
-const RANGES = [1, 7, 90] as const;
-const DEFAULT_DAYS = 7;
+const RANGES = [1, 7, 90];
 const DAY_MS = 86_400_000;
 const READ_MS = 300_000;
 const LQI_MAX = 255;
@@ -23,7 +22,7 @@ const [RSSI_MIN, RSSI_MAX] = [-110, -20];
 const PERCENT_MAX = 100;
 
 export function HistoryChart({ id }: { id: string }) {
-  const days = useSignal<number>(DEFAULT_DAYS);
+  const days = useSignal('7');
   const path = `${DOORS}/${encodeURIComponent(id)}/history?days=${days.value}`;
   const { value, fault } = useRead(() => call<History>('GET', path), {
     key: path,
@@ -34,13 +33,10 @@ export function HistoryChart({ id }: { id: string }) {
     <section>
       <h2>{t('history')}</h2>
       <form>
-        <Choice
+        <Chosen
           label={t('period')}
-          value={String(days.value)}
           choices={RANGES.map((each) => ({ id: String(each), name: t('days', { days: each }) }))}
-          change={(chosen) => {
-            days.value = Number(chosen);
-          }}
+          chosen={days}
         />
       </form>
       <Alert text={fault} />
@@ -49,7 +45,7 @@ export function HistoryChart({ id }: { id: string }) {
         <>
           <Chart
             label={t('historyLines')}
-            windowMs={days.value * DAY_MS}
+            windowMs={Number(days.value) * DAY_MS}
             series={[
               { kind: 'first', most: LQI_MAX, points: pointsOf(samples, ({ lqi }) => lqi) },
               { kind: 'second', most: PERCENT_MAX, points: pointsOf(samples, ({ battery }) => battery) },

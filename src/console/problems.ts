@@ -3,7 +3,7 @@ import type { Encoder } from '../resources/encoders/schema.ts';
 import type { Zgate } from '../resources/zgates/schema.ts';
 import type { Status } from '../services/status/schema.ts';
 import { standbyText } from './cluster.tsx';
-import { duration, linkFault, reasonOf, t } from './words.ts';
+import { duration, linkFault, listed, reasonOf, t } from './words.ts';
 
 export interface Problem {
   /** bad: guests notice it · warn: they will */
@@ -71,7 +71,7 @@ function wires({ field, zgates, buses, missingDevices }: Status): Problem[] {
     .map(({ id, host, lastError, since }) => ({
       severity: 'bad',
       title: t('linkDown', { name: id }),
-      detail: [t('linkDownHelp'), lastError && linkFault(lastError)].filter(Boolean).join(' '),
+      detail: listed([t('linkDownHelp'), lastError && linkFault(lastError)], ' '),
       since,
       href: host === BUSES ? '#/rs485' : '#/zigbee',
     }));
@@ -123,13 +123,11 @@ export function worstFirst(sinks: readonly Sink[]): Sink[] {
 
 /** What waits for it, how long the oldest has, and when the first is dropped. */
 export function backlogOf({ waiting, oldestSeconds, autonomyHours }: Sink): string {
-  return [
+  return listed([
     t('eventsWaiting', { count: waiting }),
     waiting > 0 && oldestSeconds !== null && t('oldestWaits', { time: duration(oldestSeconds) }),
     autonomyHours !== null && t('autonomy', { time: duration(autonomyHours * 3_600) }),
-  ]
-    .filter(Boolean)
-    .join(' · ');
+  ]);
 }
 
 function upstream({ sinks }: Status): Problem[] {
@@ -138,7 +136,7 @@ function upstream({ sinks }: Status): Problem[] {
     .map((sink) => ({
       severity: isLow(sink) ? 'bad' : 'warn',
       title: t(sink.connected ? 'upstreamSlow' : 'upstreamDown', { name: sink.name }),
-      detail: [`${backlogOf(sink)}.`, sink.lastError].filter(Boolean).join(' '),
+      detail: listed([`${backlogOf(sink)}.`, sink.lastError], ' '),
       since: sink.connected ? null : sink.since,
       href: '#/system',
     }));

@@ -5,7 +5,7 @@ import { Check, Choice, EditForm, TextField } from './edit-form.tsx';
 import type { LiveEvent } from './live.ts';
 import declared from './rs485-fields.json';
 import { useRead } from './use-read.ts';
-import { t } from './words.ts';
+import { listed, t } from './words.ts';
 
 /** As scripts/settings-fields.ts writes it. */
 interface Field {
@@ -69,7 +69,7 @@ export function Rs485Settings({ device, etag, saved }: Rs485SettingsProps) {
         FIELDS.map(([name, field]) => (
           <AnyField
             key={name}
-            label={called[name] ?? [name, field.description].filter(Boolean).join(': ')}
+            label={called[name] ?? listed([name, field.description], ': ')}
             isTime={MILLISECONDS.test(name)}
             field={field}
             choices={name === 'doorId' ? (doors ?? []) : choicesOf(field)}

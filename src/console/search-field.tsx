@@ -1,14 +1,6 @@
+import { typed } from './edit-form.tsx';
+
 /** Searches as each key is typed. */
 export function SearchField({ label, text }: { label: string; text: { value: string } }) {
-  return (
-    <input
-      type="search"
-      aria-label={label}
-      placeholder={label}
-      value={text.value}
-      onInput={({ currentTarget }) => {
-        text.value = currentTarget.value;
-      }}
-    />
-  );
+  return <input type="search" aria-label={label} placeholder={label} {...typed(text)} />;
 }

@@ -4,7 +4,7 @@ import type { Door, DoorOptions, DoorOptionsResult, DoorState } from '../resourc
 import { doorField } from './door-settings.tsx';
 import { named, useNames } from './names.ts';
 import { timeOf } from './week-grid.tsx';
-import { t } from './words.ts';
+import { listed, t } from './words.ts';
 
 interface Row {
   field: string;
@@ -82,9 +82,7 @@ const doorsOf = (doors: DoorOptions['accessInternal']['doors']) =>
   doors.map(({ id }) => named(`door/${id}`).replace(/^door\//, '')).join(', ') || '–';
 
 function keysOf({ accessInternal: { doors, interval } }: DoorOptions): string {
-  return [doorsOf(doors), interval && `${timeOf(interval.start)}–${timeOf(interval.end)}`]
-    .filter(Boolean)
-    .join(', ');
+  return listed([doorsOf(doors), interval && `${timeOf(interval.start)}–${timeOf(interval.end)}`], ', ');
 }
 
 function outputsOf({ outputs }: DoorOptions): string {

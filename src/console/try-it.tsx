@@ -4,7 +4,7 @@ import { session } from './api.ts';
 import { Ask, asking } from './ask.tsx';
 import { type Call, curlOf, pathOf, typeOf } from './documents.ts';
 import { API } from './place.ts';
-import { t } from './words.ts';
+import { listed, t } from './words.ts';
 
 /** The page stays usable. */
 const SHOWN_MAX = 100_000;
@@ -30,9 +30,7 @@ export function TryIt({ call }: { call: Call }) {
           <label key={name}>
             <span>
               <code>{name}</code>{' '}
-              <span class="soft">
-                {[place, typeOf(schema), required && t('apiRequired'), words].filter(Boolean).join(' · ')}
-              </span>
+              <span class="soft">{listed([place, typeOf(schema), required && t('apiRequired'), words])}</span>
             </span>
             <input
               autocomplete="off"

@@ -38,6 +38,10 @@ function filled(text: string, values: Readonly<Record<string, string | number>>)
     .replaceAll(/\{(\w+)\}/g, (_, name) => String(values[name] ?? ''));
 }
 
+/** What there is of it, in one line. */
+export const listed = (parts: readonly unknown[], separator = ' · '): string =>
+  parts.filter(Boolean).join(separator);
+
 /** Of the language, in the way of the country that the browser is set to: 26 Nov 2026 or Nov 26, 2026. */
 const locale = (): string =>
   navigator.languages.find((tag) => tag.slice(0, 2) === language.value) ?? language.value;

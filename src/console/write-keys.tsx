@@ -6,10 +6,11 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { WriteRequestStatus } from '../resources/writes/schema.ts';
 import { call, isUnanswered } from './api.ts';
+import { typed } from './edit-form.tsx';
 import { Alert } from './messages.tsx';
 import { useOrder } from './use-order.ts';
 import { useRead, wordsOf } from './use-read.ts';
-import { t } from './words.ts';
+import { listed, t } from './words.ts';
 
 /** Progress comes with events; this is for what they leave out. */
 const READ_MS = 5_000;
@@ -23,7 +24,7 @@ const isEnded = ({ status }: WriteEntry) => TERMINAL.includes(status);
 export function cardWord({ status, error }: WriteEntry): string {
   if (status === 'unknown') return t('unknownCard');
   if (status === 'written' || status === 'cancelled' || status === 'expired') return t(status);
-  if (status === 'failed') return [t('failed'), error?.message ?? error?.code].filter(Boolean).join(': ');
+  if (status === 'failed') return listed([t('failed'), error?.message ?? error?.code], ': ');
   return t(status === 'queued' ? 'queued' : 'inProgress');
 }
 
@@ -88,16 +89,7 @@ export function WriteKeys({ encoderId, underWay, ended }: WriteKeysProps) {
             text.value = (await currentTarget.files?.[0]?.text()) ?? text.value;
           }}
         />
-        <textarea
-          rows={4}
-          required
-          spellcheck={false}
-          aria-label={t('writeText')}
-          value={text.value}
-          onInput={({ currentTarget }) => {
-            text.value = currentTarget.value;
-          }}
-        />
+        <textarea rows={4} required spellcheck={false} aria-label={t('writeText')} {...typed(text)} />
         {text.value === '' && (
           <button type="button" onClick={() => (text.value = exampleRequest())}>
             {t('writeExample')}

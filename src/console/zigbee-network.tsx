@@ -11,7 +11,7 @@ import { gatewayName } from './pages/zigbee.tsx';
 import { SearchField } from './search-field.tsx';
 import { ShowMore } from './show-more.tsx';
 import { useRead } from './use-read.ts';
-import { t } from './words.ts';
+import { listed, t } from './words.ts';
 
 /** IEEE 802.15.4, 2.4 GHz. */
 const CHANNELS = Array.from({ length: 16 }, (_, index) => 11 + index);
@@ -142,13 +142,13 @@ type NameOf = (hwId: string) => string;
 
 function wordsOf({ hwId, type, parent }: PlacedNode, nameOf: NameOf): string {
   const heardBy = parent && t('heardBy', { name: nameOf(parent.hwId), lqi: parent.lqi });
-  return [nameOf(hwId), type, heardBy].filter(Boolean).join(' · ');
+  return listed([nameOf(hwId), type, heardBy]);
 }
 
 function mapWords({ result }: Job): string {
   const { nodes, links, silent } = result as unknown as Graph;
   const found = t('mapDone', { nodes: nodes.length, links: links.length });
-  return [found, silent.length > 0 && t('mapSilent', { names: silent.join(', ') })].filter(Boolean).join(' ');
+  return listed([found, silent.length > 0 && t('mapSilent', { names: silent.join(', ') })], ' ');
 }
 
 /** A coordinator may hear hundreds. */

@@ -3,7 +3,7 @@ import { useSignal } from '@preact/signals';
 import type { CreatedToken, LoginCode, Session, Token } from '../../services/auth/schema.ts';
 import { call, gatewayNow, readAll, session } from '../api.ts';
 import { Ask, asking } from '../ask.tsx';
-import { Choice, Typed } from '../edit-form.tsx';
+import { Chosen, Typed, typed } from '../edit-form.tsx';
 import { Alert, Reads } from '../messages.tsx';
 import { QrCode } from '../qr-code.tsx';
 import { useOrder } from '../use-order.ts';
@@ -67,6 +67,8 @@ function factsOf({ principalId, kind, roles, lastUsedAt, expiresAt }: Token): st
   ].join(' · ');
 }
 
+const choicesOf = (roles: Session['roles']) => roles.map((role) => ({ id: role, name: role }));
+
 /** The gateway gives no role that the caller does not have. */
 function Colleague() {
   const roles: Session['roles'] = session.value?.roles ?? [];
@@ -83,26 +85,8 @@ function Colleague() {
     <section>
       <h2>{t('colleague')}</h2>
       <form class="tools" onSubmit={make}>
-        <input
-          required
-          aria-label={t('label')}
-          placeholder={t('label')}
-          value={label.value}
-          onInput={({ currentTarget }) => {
-            label.value = currentTarget.value;
-          }}
-        />
-        <select
-          aria-label={t('role')}
-          value={role.value}
-          onChange={({ currentTarget }) => {
-            role.value = currentTarget.value;
-          }}
-        >
-          {roles.map((each) => (
-            <option key={each}>{each}</option>
-          ))}
-        </select>
+        <input required aria-label={t('label')} placeholder={t('label')} {...typed(label)} />
+        <Chosen label={t('role')} isBare choices={choicesOf(roles)} chosen={role} />
         <button type="submit">{t('makeCode')}</button>
       </form>
       <Alert text={said.value} />
@@ -141,14 +125,7 @@ function NewToken({ ended }: { ended: () => void }) {
       <p class="soft">{t('newTokenHelp')}</p>
       <form onSubmit={make}>
         <Typed label={t('newTokenFor')} text={label} />
-        <Choice
-          label={t('newTokenRole')}
-          value={role.value}
-          choices={roles.map((each) => ({ id: each, name: each }))}
-          change={(chosen) => {
-            role.value = chosen ?? '';
-          }}
-        />
+        <Chosen label={t('newTokenRole')} choices={choicesOf(roles)} chosen={role} />
         <Typed label={t('newTokenDays')} isExact text={days} />
         <button type="submit" class="primary" disabled={busy.value || label.value === ''}>
           {t('newTokenMake')}

@@ -5,7 +5,7 @@ import type { Group, Schedule, Template } from '../../services/catalogue/schema.
 import { CATALOGUE, call, mayDo } from '../api.ts';
 import { Ask, asking } from '../ask.tsx';
 import { etagOf, present, readCatalogue } from '../catalogue.ts';
-import { Choice, EditForm, TextField } from '../edit-form.tsx';
+import { Choice, EditForm, TextField, typed } from '../edit-form.tsx';
 import { Alert, Reads } from '../messages.tsx';
 import { ScheduleGrid } from '../schedule-grid.tsx';
 import { useOrder } from '../use-order.ts';
@@ -207,14 +207,7 @@ function New({ kind, title, ids, ended }: NewProps) {
   });
   return (
     <form class="tools" onSubmit={make}>
-      <input
-        aria-label={`${t('newId')}: ${title}`}
-        placeholder={t('newId')}
-        value={id.value}
-        onInput={({ currentTarget }) => {
-          id.value = currentTarget.value;
-        }}
-      />
+      <input aria-label={`${t('newId')}: ${title}`} placeholder={t('newId')} {...typed(id)} />
       <button type="submit" disabled={id.value === ''}>
         {t('make')}
       </button>

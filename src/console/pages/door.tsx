@@ -15,7 +15,7 @@ import { Presence } from '../presence.tsx';
 import { OnTheWay } from '../settings-on-the-way.tsx';
 import { useRead } from '../use-read.ts';
 import type { Words } from '../words.en.ts';
-import { ago, errorOf, moment, reasonOf, sentence, t } from '../words.ts';
+import { ago, errorOf, listed, moment, reasonOf, sentence, t } from '../words.ts';
 
 /** Ages grow, and what is reported every few seconds comes without an event. */
 const READ_MS = 5_000;
@@ -153,9 +153,8 @@ function Facts({ door, state }: Pick<Known, 'door' | 'state'>) {
         <Fact name={t('battery')}>
           {battery === null
             ? t('notReported')
-            : [battery.percent !== null && `${battery.percent} %`, battery.low && t('batteryLow')]
-                .filter(Boolean)
-                .join(' · ') || t('batteryGood')}
+            : listed([battery.percent !== null && `${battery.percent} %`, battery.low && t('batteryLow')]) ||
+              t('batteryGood')}
         </Fact>
         <Fact name={t('lastSeen')}>{lastSeen === null ? t('notReported') : ago(lastSeen, now)}</Fact>
         <Fact name={t('lastUnlock')}>

@@ -17,7 +17,7 @@ import {
   readEarlyDoors,
   readPlaceNames,
 } from '../doors-list.ts';
-import { Typed } from '../edit-form.tsx';
+import { Chosen, Typed } from '../edit-form.tsx';
 import { epoch } from '../live.ts';
 import { Reads, Said } from '../messages.tsx';
 import { DOORS } from '../place.ts';
@@ -26,7 +26,7 @@ import { SearchField } from '../search-field.tsx';
 import { useOrder } from '../use-order.ts';
 import { useRead, wordsOf } from '../use-read.ts';
 import type { Words } from '../words.en.ts';
-import { ago, t } from '../words.ts';
+import { ago, listed, t } from '../words.ts';
 
 /** As the style sheet has it. */
 const ROW_PX = 72;
@@ -85,11 +85,11 @@ export function Doors() {
       <h1>{t('doors')}</h1>
       <search class="tools">
         <SearchField label={t('search')} text={text} />
-        <Choice label={t('filter')} choices={named(FILTERS)} chosen={filter} />
+        <Chosen isBare label={t('filter')} choices={named(FILTERS)} chosen={filter} />
         {doors.value && isPainted.value && (
           <PlaceFilters doors={doors.value} group={group} gateway={gateway} />
         )}
-        <Choice label={t('sort')} choices={named(ORDERS)} chosen={order} />
+        <Chosen isBare label={t('sort')} choices={named(ORDERS)} chosen={order} />
       </search>
       {mayDo('front-desk-admin', 'service-tool') && <NewDoor />}
       <Reads value={doors.value} fault={fault.value} />
@@ -109,30 +109,6 @@ export function Doors() {
 
 const named = <Name extends string>(words: Record<Name, keyof Words>) =>
   (Object.keys(words) as Name[]).map((id) => ({ id, name: t(words[id]) }));
-
-interface ChoiceProps<Name extends string> {
-  label: string;
-  choices: readonly { id: Name; name: string }[];
-  chosen: { value: Name };
-}
-
-function Choice<Name extends string>({ label, choices, chosen }: ChoiceProps<Name>) {
-  return (
-    <select
-      aria-label={label}
-      value={chosen.value}
-      onChange={({ currentTarget }) => {
-        chosen.value = currentTarget.value as Name;
-      }}
-    >
-      {choices.map(({ id, name }) => (
-        <option key={id} value={id}>
-          {name}
-        </option>
-      ))}
-    </select>
-  );
-}
 
 interface PlaceFiltersProps {
   doors: readonly ListedDoor[];
@@ -172,7 +148,7 @@ interface PlacesProps {
 /** Stays while something is chosen, so that it can be undone. */
 function Places({ label, any, places, chosen }: PlacesProps) {
   if (places.length === 0 && chosen.value === '') return null;
-  return <Choice label={label} choices={[{ id: '', name: any }, ...places]} chosen={chosen} />;
+  return <Chosen isBare label={label} none={any} choices={places} chosen={chosen} />;
 }
 
 interface RowsProps {
@@ -223,15 +199,13 @@ function Row({ door, now, order }: { door: ListedDoor; now: number; order: Order
       <span class="what">
         <strong dir="auto">{doorName(door)}</strong>
         <span class="soft">
-          {[
+          {listed([
             order === 'battery' && batteryPercent !== null && `${t('battery')} ${batteryPercent} %`,
             `${t('number')} ${accessPointId}`,
             pmsId,
             lqi !== null && `LQI ${lqi}`,
             lastSeen !== null && ago(lastSeen, now),
-          ]
-            .filter(Boolean)
-            .join(' · ')}
+          ])}
         </span>
       </span>
       <span class="marks">

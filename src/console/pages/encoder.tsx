@@ -7,7 +7,7 @@ import { Ask } from '../ask.tsx';
 import { Back, Reads, Said } from '../messages.tsx';
 import { useOrder } from '../use-order.ts';
 import { useRead } from '../use-read.ts';
-import { moment, t } from '../words.ts';
+import { listed, moment, t } from '../words.ts';
 import { cardWord, requestWord, WriteKeys } from '../write-keys.tsx';
 import { Connected } from './encoders.tsx';
 
@@ -59,12 +59,10 @@ export function Encoder({ id }: { id: string }) {
 
 function softwareOf({ ipAddress, versions, apps }: EncoderFields): string {
   const software = [...versions, ...apps].map(({ name, version }) => `${name} ${version}`);
-  return [
+  return listed([
     ipAddress !== null && `${t('address')} ${ipAddress}`,
     software.length > 0 && `${t('software')} ${software.join(', ')}`,
-  ]
-    .filter(Boolean)
-    .join(' · ');
+  ]);
 }
 
 function Requests({ items, queue }: { items: WriteRequestPage['items']; queue: number }) {

@@ -8,7 +8,7 @@ import { Typed } from '../edit-form.tsx';
 import { Reads, Said } from '../messages.tsx';
 import { useOrder } from '../use-order.ts';
 import { useRead } from '../use-read.ts';
-import { moment, t } from '../words.ts';
+import { listed, moment, t } from '../words.ts';
 
 const READ_MS = 30_000;
 
@@ -38,12 +38,10 @@ export function Encoders() {
               <span class="what">
                 <strong dir="auto">{name ?? id}</strong>
                 <span class="soft">
-                  {[
+                  {listed([
                     t('since', { time: moment(connectionState.changedOn) }),
                     openRequests > 0 && t('queue', { count: openRequests }),
-                  ]
-                    .filter(Boolean)
-                    .join(' · ')}
+                  ])}
                 </span>
               </span>
               <span class="marks">

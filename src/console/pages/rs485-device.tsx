@@ -5,14 +5,14 @@ import type { Rs485Device as Device, Rs485DeviceState as State } from '../../res
 import { Actuate, type Outcome } from '../actuate.tsx';
 import { call, exchange, mayDo, readAll } from '../api.ts';
 import { Ask, asking } from '../ask.tsx';
-import { Choice, Typed } from '../edit-form.tsx';
+import { Chosen, Typed } from '../edit-form.tsx';
 import { Fact } from '../fact.tsx';
 import { Alert, Back, Reads, Said } from '../messages.tsx';
 import { Firmware } from '../osdp.tsx';
 import { Rs485Settings } from '../rs485-settings.tsx';
 import { useOrder } from '../use-order.ts';
 import { useRead } from '../use-read.ts';
-import { ago, counterOf, errorOf, moment, t } from '../words.ts';
+import { ago, counterOf, errorOf, listed, moment, t } from '../words.ts';
 import { Connected } from './encoders.tsx';
 
 /** Levels are live: the gateway reads them several times a second, and events report activations only. */
@@ -133,7 +133,7 @@ function Levels({ state: { levels, edges } }: { state: State }) {
           const times = edge && `${t('activations', { count: edge.total })}, ${moment(edge.at)}`;
           return (
             <Fact key={pin} name={pin}>
-              {[word, times].filter(Boolean).join(' · ')}
+              {listed([word, times])}
             </Fact>
           );
         })}
@@ -211,17 +211,14 @@ function Changes({ device, bus, name, ended }: ChangesProps) {
       <h2>{t('deviceChange')}</h2>
       <form onSubmit={(event) => event.preventDefault()}>
         {fresh.length > 0 && (
-          <Choice
+          <Chosen
             label={t('newHere')}
             none={t('noneChosen')}
-            value={hwId.value || null}
+            chosen={hwId}
             choices={fresh.map((each) => ({
               id: each.hwId,
               name: `${each.hwId}, ${t('since', { time: moment(each.connectionState.changedOn) })}`,
             }))}
-            change={(chosen) => {
-              hwId.value = chosen ?? '';
-            }}
           />
         )}
         <Typed label={t('replaceWith')} isExact text={hwId} />

@@ -11,7 +11,7 @@ import { type Job, JobButton } from '../job-button.tsx';
 import { Reads } from '../messages.tsx';
 import { Pairing } from '../osdp.tsx';
 import { useRead } from '../use-read.ts';
-import { compareNames, counterOf, linkFault, moment, reasonOf, sentence, t } from '../words.ts';
+import { compareNames, counterOf, linkFault, listed, moment, reasonOf, sentence, t } from '../words.ts';
 import { Connected } from './encoders.tsx';
 
 const READ_MS = 5_000;
@@ -94,7 +94,7 @@ function Bus({ bus, samples, ended }: BusProps) {
 function foundIn({ result }: Job): string {
   const addresses = (result?.addresses ?? []) as { answered: boolean }[];
   const found = t('scanFound', { count: addresses.filter(({ answered }) => answered).length });
-  return [found, result?.advice].filter(Boolean).join(' ');
+  return listed([found, result?.advice], ' ');
 }
 
 interface Placed {
@@ -129,9 +129,7 @@ function Devices({ devices, buses }: { devices: Rs485Device[]; buses: BusOvervie
               <span class="what">
                 <strong dir="auto">{name ?? hwId}</strong>
                 <span class="soft">
-                  {[place, type ?? hwId, t('since', { time: moment(connectionState.changedOn) })]
-                    .filter(Boolean)
-                    .join(' · ')}
+                  {listed([place, type ?? hwId, t('since', { time: moment(connectionState.changedOn) })])}
                 </span>
               </span>
               <Connected {...connectionState} />

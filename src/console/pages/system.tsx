@@ -9,7 +9,7 @@ import { Reads } from '../messages.tsx';
 import { backlogOf, type Sink, worstFirst } from '../problems.ts';
 import { Support } from '../support.tsx';
 import { useRead } from '../use-read.ts';
-import { ago, moment, sentence, t } from '../words.ts';
+import { ago, listed, moment, sentence, t } from '../words.ts';
 import { Connected } from './encoders.tsx';
 
 const READ_MS = 10_000;
@@ -80,7 +80,7 @@ function Sinks({ sinks }: { sinks: readonly Sink[] }) {
             <span class="what">
               <strong dir="auto">{sink.name}</strong>
               <span class="soft">{backlogOf(sink)}</span>
-              <span class="soft">{[...sink.urls, sink.lastError].filter(Boolean).join(' · ')}</span>
+              <span class="soft">{listed([...sink.urls, sink.lastError])}</span>
             </span>
             <span class="marks">
               <Connected connected={sink.connected} />

@@ -5,7 +5,7 @@ import { Fact } from '../fact.tsx';
 import { JoinWindow } from '../join-window.tsx';
 import { Back, Reads } from '../messages.tsx';
 import { useRead } from '../use-read.ts';
-import { ago, errorOf, linkFault, moment, sentence, t } from '../words.ts';
+import { ago, errorOf, linkFault, listed, moment, sentence, t } from '../words.ts';
 import { ChannelMove, NetworkMap } from '../zigbee-network.tsx';
 import { Connected } from './encoders.tsx';
 import { gatewayName } from './zigbee.tsx';
@@ -73,13 +73,10 @@ function Shown({ gateway, state }: Known) {
         <dl class="facts">
           <Fact name={t('channel')}>{gateway.zigbeeChannel ?? '–'}</Fact>
           <Fact name={t('channelsAllowed')}>{allowedChannels.join(', ') || t('any')}</Fact>
-          <Fact name={t('coordinator')}>
-            {[gateway.type, gateway.hwId].filter(Boolean).join(' · ') || '–'}
-          </Fact>
+          <Fact name={t('coordinator')}>{listed([gateway.type, gateway.hwId]) || '–'}</Fact>
           <Fact name={t('software')}>
-            {[...gateway.apps.map(({ name, version }) => `${name} ${version}`), platform?.version]
-              .filter(Boolean)
-              .join(' · ') || '–'}
+            {listed([...gateway.apps.map(({ name, version }) => `${name} ${version}`), platform?.version]) ||
+              '–'}
           </Fact>
           <Fact name={t('lastSeen')}>
             {reportAge === null ? t('notReported') : ago(Date.now() - reportAge, Date.now())}
