@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { InlineConfig, Plugin } from 'vite';
 import { parse } from 'yaml';
+import { nameOf, type Schema } from '../src/console/documents.ts';
 import { de } from '../src/console/words.de.ts';
 import { en } from '../src/console/words.en.ts';
 import { filledPage } from '../src/platform/http/pages.ts';
@@ -36,16 +37,29 @@ function shortened(name: string, value: unknown): unknown {
   return { ...schema, properties: Object.fromEntries(own), ...(optional.length > 0 && { optional }) };
 }
 
-/** A page shows docs/asyncapi.yaml, what is said and not who says it; it has no parser. */
+/** A page shows docs/asyncapi.yaml as src/console/documents.ts has it, what is said and not who says it; it has no parser. */
 const yamlDocuments: Plugin = {
   name: 'yaml-documents',
   transform: {
     filter: { id: /\.yaml$/ },
     handler(text) {
-      const { channels, components } = parse(text) as Record<string, Record<string, unknown>>;
-      const { messages, schemas } = components ?? {};
-      const shown = JSON.stringify({ channels, components: { messages, schemas } }, shortened);
-      return { code: `export const document = ${shown};`, map: null };
+      const { channels, components } = parse(text) as {
+        channels: Record<
+          string,
+          { address: string; description: string; servers: Schema[]; messages: object }
+        >;
+        components: { messages: Record<string, { payload: Schema }>; schemas: object };
+      };
+      const shown = {
+        channels: Object.values(channels).map(({ address, description, servers, messages }) => ({
+          address,
+          description,
+          server: nameOf(servers[0]?.$ref ?? ''),
+          schemas: Object.keys(messages).map((name) => nameOf(components.messages[name]?.payload.$ref ?? '')),
+        })),
+        schemas: components.schemas,
+      };
+      return { code: `export const document = ${JSON.stringify(shown, shortened)};`, map: null };
     },
   },
 };

@@ -40,15 +40,11 @@ export interface OpenApi {
   paths: Record<string, Record<string, Described>>;
 }
 
+/** As scripts/console.ts shortens the document. */
 export interface AsyncApi {
-  channels: Record<
-    string,
-    { address: string; description?: string; servers: Schema[]; messages: Record<string, Schema> }
-  >;
-  components: {
-    messages: Record<string, { payload: Schema }>;
-    schemas: Record<string, Schema>;
-  };
+  /** `schemas`: names of those of its messages. */
+  channels: { address: string; description: string; server: string; schemas: string[] }[];
+  schemas: Record<string, Schema>;
 }
 
 export interface Call extends Described {
@@ -78,7 +74,7 @@ export function pathOf({ path, parameters = [] }: Call, filled: Filled['paramete
     filled[name] ? encodeURIComponent(filled[name]) : whole,
   );
   const query = new URLSearchParams(
-    parameters.flatMap(({ name, in: place }) =>
+    parameters.flatMap<[string, string]>(({ name, in: place }) =>
       place === 'query' && filled[name] ? [[name, filled[name]]] : [],
     ),
   ).toString();

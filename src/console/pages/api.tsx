@@ -79,30 +79,24 @@ function Title({ method, path, summary }: Call) {
 // The messages of the AsyncAPI document: what encoders and the gateway say to each other, and the events.
 
 function Messages({ search }: { search: string }) {
-  const { channels, components } = document;
-  const found = Object.values(channels).flatMap(({ address, description, servers, messages }) => {
-    const names = Object.values(messages).map(({ $ref = '' }) => nameOf($ref));
-    const isFound = [address, description, ...names].some((text) => text?.toLowerCase().includes(search));
-    return isFound ? [{ address, description, server: nameOf(servers[0]?.$ref ?? ''), names }] : [];
-  });
+  const found = document.channels.filter(({ address, description, schemas }) =>
+    [address, description, ...schemas].some((text) => text.toLowerCase().includes(search)),
+  );
   return (
     <section>
       <h2>{t('apiMessages')}</h2>
       <p class="soft">{t('apiMessagesHelp')}</p>
-      {found.map(({ address, description, server, names }) => (
+      {found.map(({ address, description, server, schemas }) => (
         <Opened key={address} summary={<code>{address}</code>}>
           <p class="soft">
             {server}: {description}
           </p>
-          {names.map((name) => {
-            const payload = components.messages[name]?.payload ?? {};
-            return (
-              <section key={name}>
-                <h3>{name}</h3>
-                <Fields schema={resolved(payload)} depth={0} />
-              </section>
-            );
-          })}
+          {schemas.map((name) => (
+            <section key={name}>
+              <h3>{name}</h3>
+              <Fields schema={document.schemas[name] ?? {}} depth={0} />
+            </section>
+          ))}
         </Opened>
       ))}
     </section>
@@ -110,7 +104,7 @@ function Messages({ search }: { search: string }) {
 }
 
 function resolved(schema: Schema): Schema {
-  return schema.$ref === undefined ? schema : (document.components.schemas[nameOf(schema.$ref)] ?? {});
+  return schema.$ref === undefined ? schema : (document.schemas[nameOf(schema.$ref)] ?? {});
 }
 
 /** Deeper there is nothing that has no name of its own. */
