@@ -147,8 +147,14 @@ async function applySettings(
   if (state.isOurs()) {
     const request = { kind: 'writeSettings', settings, settingsVersion } as const;
     const sends = () => void state.settingsSent();
-    const asking = { class: 'settings', hwId, sends, ...until } as const;
-    const reported = await askVendor(session, request, 'settings', asking);
+    const asking = { class: 'settings', hwId, ...until } as const;
+    const written = askVendor(session, request, 'settings', { ...asking, sends });
+    const reported = await written.catch(async (error: unknown) => {
+      // It is final where the device itself has said so: another one may have come into its place.
+      if (error instanceof DriverError && error.code === 'REFUSED')
+        state.madeKnown(await askVendor(session, { kind: 'status' }, 'status', asking));
+      throw error;
+    });
     if (reported.settingsVersion !== settingsVersion || !isDeepStrictEqual(reported.settings, settings))
       throw new DriverError(
         'BAD_REPLY',

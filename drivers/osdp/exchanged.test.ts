@@ -9,6 +9,9 @@ const NAME = (serial: number) => `0a4748-1-${serial}`;
 const OUT = 0x68;
 const SOM = 0x53;
 const FILETRANSFER = 0x7c;
+const MFG = 0x80;
+/** drivers/osdp/README.md. */
+const WRITE_SETTINGS = 3;
 const SETTINGS = {
   ioPins: Object.fromEntries(PINS.map((pin) => [pin, true])),
   relayIndex: 2,
@@ -79,6 +82,32 @@ it('gets no settings where the two changed places without a missed reply', async
   expect(await link.outcome(settings)).toBe('DEVICE_OFFLINE');
   await link.connected(NAME(2));
   expect(link.report(NAME(2))).toMatchObject({ reportedSettingsVersion: 0 });
+});
+
+it('has refused settings as the two changed places: they are not refused for good', async () => {
+  const { link, first, connect } = await openTwo({ isLenient: true });
+  const second = openOsdpDevice({
+    address: ADDRESS,
+    serial: 2,
+    vendorCode: 0x01_02_03,
+    random: testRandom(),
+    isLenient: true,
+  });
+  const isWrite = (request: Uint8Array) => {
+    const code = request.indexOf(SOM) + 5;
+    return request[code] === MFG && request[code + 4] === WRITE_SETTINGS;
+  };
+  connect({
+    ...first,
+    answer(request, now) {
+      if (!isWrite(request)) return first.answer(request, now);
+      connect(second);
+      return second.answer(request, now);
+    },
+  });
+  const settings = link.execute('applySettings', { hwId: NAME(1), settings: SETTINGS, settingsVersion: 4 });
+  expect(await link.outcome(settings)).toBe('DEVICE_OFFLINE');
+  expect(link.port.sent.filter(({ bytes }) => isWrite(bytes))).toHaveLength(1);
 });
 
 describe('where the two changed places without a missed reply', () => {
