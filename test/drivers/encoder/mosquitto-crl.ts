@@ -1,6 +1,6 @@
 /** mosquitto that reads a revocation list and an access control file as the broker of encoders; the test brings it the list. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeRevocationList } from '../../../src/services/pki/certificates.ts';
 import { freePort } from '../../free-port.ts';
@@ -29,7 +29,10 @@ export async function openCrlMosquitto(
     const serials = certificates.map((pem) => new X509Certificate(pem).serialNumber);
     // Of two lists the later one counts.
     const content = { serials, thisUpdate: serials.length * 1_000, nextUpdate: Date.now() + DAY_MS };
-    writeFileSync(list, await writeRevocationList(content, { key, certificate: authority.encoderIssuer }));
+    const next = `${list}.next`;
+    writeFileSync(next, await writeRevocationList(content, { key, certificate: authority.encoderIssuer }));
+    // It may be reading the one before just now.
+    renameSync(next, list);
   };
   await write([]);
   writeFileSync(clients, authority.root);
