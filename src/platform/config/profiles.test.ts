@@ -3,8 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { profileJsonSchema, profileSchema } from '../../../drivers/modbus/profile.ts';
-import { testShell } from '../../../test/shell.ts';
-import { run } from '../../cli/program.ts';
 import { FileError } from '../yaml/yaml-file.ts';
 import { parseConfig } from './config-file.ts';
 import { linkOptions, parseProfile, readProfile } from './profiles.ts';
@@ -392,27 +390,4 @@ it.each([
   const options = `{ port: /dev/null, devices: [{ ${field}: 3 }, { ${field}: 4 }, { ${field}: 3 }] }`;
   const text = `links: [{ id: bus-1, protocol: ${protocol}, options: ${options} }]`;
   expect(() => parseConfig(text, 'gatehouse.yaml')).toThrow(`devices[2].${field}: 3 is there twice`);
-});
-
-describe('gatehouse bus check-profile', () => {
-  it('reports the mistakes of a file to people and programs', async () => {
-    const file = join(folder, 'mine.yaml');
-    writeFileSync(file, GATEHOUSE_IO.replace('product:', 'produkt:'));
-    const shell = testShell();
-    expect(await run(['bus', 'check-profile', file], shell)).toBe(2);
-    expect(shell.written.stderr).toMatch(
-      /mine\.yaml:4:1: unknown setting "produkt" \(did you mean "product"\?\)/,
-    );
-    expect(await run(['bus', 'check-profile', file, '--json'], shell)).toBe(2);
-    expect(JSON.parse(shell.written.stdout)).toMatchObject({
-      valid: false,
-      mistakes: [{ line: 1 }, { line: 4 }],
-    });
-  });
-
-  it('takes names as well', async () => {
-    const shell = testShell();
-    expect(await run(['bus', 'check-profile', 'waveshare-relay-8'], shell)).toBe(0);
-    expect(shell.written.stdout).toMatch(/waveshare-relay-8\.yaml is valid: Waveshare Modbus RTU Relay\n/);
-  });
 });

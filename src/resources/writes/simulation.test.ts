@@ -6,25 +6,21 @@
  * SIMULATION_RUNS makes it shorter or longer.
  */
 import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { type ManualClock, manualClock } from '../../../test/manual-clock.ts';
 import { type Down, ModelEncoder } from '../../../test/resources/writes/encoder.ts';
-import { body, CALLER, EXPIRY_MS, openRecords, testTime } from '../../../test/resources/writes/testbed.ts';
-import { temporaryFolder } from '../../../test/temporary.ts';
-import { openConnection } from '../../platform/database/connection.ts';
-import { type Database, openDatabase, type Statement } from '../../platform/database/database.ts';
+import { openStorage, type Storage, TERMINAL } from '../../../test/resources/writes/storage.ts';
+import { body, CALLER, EXPIRY_MS, testTime } from '../../../test/resources/writes/testbed.ts';
+import type { Database } from '../../platform/database/database.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import { silentLog } from '../../platform/log.ts';
-import type { Vault } from '../../platform/vault.ts';
 import { openWrites, type Writes } from './writes.ts';
 
 const RUNS = Number(process.env.SIMULATION_RUNS ?? 3_000);
 const GRACE_MS = 60_000;
 /** Less than the hour after which a clock that jumped ahead is believed and old requests are forgotten. */
 const WAITING_MAX_MS = 600_000;
-const TERMINAL = ['written', 'failed', 'cancelled', 'expired', 'unknown'];
 
 /** Whatever wakes the gateway's loop aborts a sleep, and the stacks of those errors took a tenth of the time. */
 Error.stackTraceLimit = 3;
@@ -263,84 +259,6 @@ async function within(commit: Promise<unknown>): Promise<boolean> {
 
 async function keepRunning(writes: Writes, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) await writes.run(signal).catch(turn);
-}
-
-/** Sealing is tested elsewhere, and would take most of the time here. */
-const openSafe: Vault = {
-  seal: (plain) => Buffer.from(plain),
-  open: (sealed) => Buffer.from(sealed),
-  digest: (_purpose, content) => content,
-  deriveKey: () => Buffer.alloc(32),
-};
-
-interface Storage {
-  prepare: Database['prepare'];
-  commit<T>(job: () => T): T;
-  insertEncoder(id: string): void;
-  records: Pick<Awaited<ReturnType<typeof openRecords>>, 'events' | 'audit'>;
-  vault: Vault;
-  terminalEvents(encoderId: string): { key_id: string; status: string }[];
-  entries(
-    encoderId: string,
-  ): { key_id: string; status: string; finished_at: number | null; sealed: number }[];
-}
-
-/** One file for all histories, without fsync: what is lost in a crash is decided by World, not by the disk. */
-async function openStorage(): Promise<Storage> {
-  const folder = temporaryFolder();
-  const file = join(folder, 'gatehouse.db');
-  const migrated = await openDatabase({ file, monotonic: () => 0, failed: ignore });
-  await openRecords(migrated, []);
-  await migrated[Symbol.asyncDispose]();
-  const connection = openConnection(file);
-  connection.exec('PRAGMA synchronous = OFF');
-  connection.exec('PRAGMA locking_mode = EXCLUSIVE');
-  const cache = new Map<string, Statement<never, unknown>>();
-  const prepare = ((sql: string) => {
-    const statement = cache.get(sql) ?? connection.prepare(sql);
-    cache.set(sql, statement);
-    return statement;
-  }) as Database['prepare'];
-  const commit = <T>(job: () => T): T => {
-    connection.exec('BEGIN');
-    try {
-      const result = job();
-      connection.exec('COMMIT');
-      return result;
-    } catch (error) {
-      connection.exec('ROLLBACK');
-      throw error;
-    }
-  };
-  const records = await openRecords(
-    { prepare, commit: async (job: () => void) => commit(job) } as Database,
-    [],
-  );
-  return {
-    prepare,
-    commit,
-    records: { events: records.events, audit: records.audit },
-    vault: openSafe,
-    insertEncoder: (id) =>
-      void prepare<[string]>(
-        `INSERT INTO encoder (id, generation, connected_changed_at, alarm_changed_at, created_at, created_by,
-           updated_at, updated_by) VALUES (?, 1, 0, 0, 0, '', 0, '')`,
-      ).run(id),
-    terminalEvents(encoderId) {
-      const rows = prepare<[], { body: string }>('SELECT body FROM test_event').all();
-      prepare<[]>('DELETE FROM test_event').run();
-      prepare<[]>('DELETE FROM test_audit').run();
-      return rows
-        .map(({ body }) => JSON.parse(body))
-        .filter((event) => event.encoderId === encoderId && TERMINAL.includes(event.status))
-        .map(({ keyId, status }) => ({ key_id: keyId, status }));
-    },
-    entries: (encoderId) =>
-      prepare<[string], { key_id: string; status: string; finished_at: number | null; sealed: number }>(
-        `SELECT key_id, write_entry.status, finished_at, sealed_blocks IS NOT NULL AS sealed FROM write_entry
-         JOIN write_request USING (job_id) WHERE encoder_id = ?`,
-      ).all(encoderId),
-  };
 }
 
 const fault = fc.constantFrom<Fault>('reject', 'die-before', 'die-after');

@@ -116,12 +116,7 @@ const CAPABILITY = { router: 0x8e, listening: 0x88, sleepy: 0x80 };
 const FIRST_KEY: TransportKey = { key: WELL_KNOWN_KEY, counter: -1 };
 
 /** What changes of a node. */
-interface State {
-  parent: string | undefined;
-  lqi: number;
-  pollMs: number | undefined;
-  awakeMs: number;
-  followsChannel: boolean;
+interface State extends Pick<NodeOptions, 'parent' | 'lqi' | 'pollMs' | 'awakeMs' | 'followsChannel'> {
   network: Network | undefined;
   nwk: number;
   awakeUntil: number;
