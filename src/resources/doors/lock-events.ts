@@ -27,7 +27,6 @@ import { lastUnlockDetail } from './schema.ts';
 import { STAND_OPEN } from './standing.ts';
 import type { DoorRow } from './table.ts';
 import { UNLOCK } from './unlock.ts';
-import { takeProgrammed } from './user-reading.ts';
 import type { LockUsers } from './users.ts';
 
 /** Ids remembered, over all gateways: far more than 64 links can have on their way (src/platform/field/ipc.ts, EVENT_CREDITS). */
@@ -40,7 +39,7 @@ export interface LockEventsOptions extends DoorContext {
   locks: Pick<Locks, 'since' | 'joined' | 'left' | 'forget' | 'happened'>;
   lateRelocks: LateRelocks;
   presence: Pick<PresenceEvents, 'mark'>;
-  users: Pick<LockUsers, 'changed'>;
+  users: Pick<LockUsers, 'changed' | 'programmed'>;
   /** After the commit: the door has a lock, or has it elsewhere. */
   bound(doorId: string): void;
 }
@@ -185,7 +184,7 @@ function happened(
   options.events.publish(happenedAt(row.id, parsed));
   const late = takeLateOutcome(parsed, options, options.startedAt);
   const relock = options.lateRelocks.relock(row, parsed, key);
-  const isProgrammed = takeProgrammed(parsed, options);
+  const isProgrammed = options.users.programmed(parsed);
   return () => {
     options.lockLinks.lockingHeard(parsed);
     if (isProgrammed) options.users.changed(row.id);

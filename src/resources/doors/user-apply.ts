@@ -20,6 +20,7 @@ import {
 } from './lock-memory.ts';
 import type { Locks } from './locks.ts';
 import { accessOf } from './user-access.ts';
+import type { Programmed, Sending } from './user-programmed.ts';
 import { changesOf, doorScheduleOf, doorUserOf, scheduleName, type UserChange } from './user-wanted.ts';
 
 /** A sleeping lock fetches each of some frames when it polls. */
@@ -27,11 +28,14 @@ const USER_TIMEOUT_MS = 60_000;
 /** After so long the next attempt goes on: one that takes longer is ended (src/services/reconcile/reconcile.ts). */
 const ATTEMPT_MS = 50_000;
 
-export function userWork(options: LockMemoryContext): LockMemoryWork {
+export function userWork(
+  options: LockMemoryContext,
+  programmed: Pick<Programmed, 'sending'>,
+): LockMemoryWork {
   const { table, catalogue, clock } = options;
   const begun = table.locksOfBegunUsers.all().map(({ mac }) => mac);
   const unanswered = openUnanswered(clock, begun);
-  const send = sendBy(options, unanswered);
+  const send = sendBy(options, unanswered, programmed);
   const locked = (doorId: string): LockedDoor | undefined => {
     const row = table.door.get(doorId);
     return row && row.mac !== null ? { ...row, mac: row.mac } : undefined;
@@ -59,9 +63,12 @@ export function userWork(options: LockMemoryContext): LockMemoryWork {
       const until = clock.monotonic() + ATTEMPT_MS;
       await settled(id, signal);
       const refused = new Map<number, string>();
-      for (let isProgress = true; isProgress; ) {
+      let isProgress = false;
+      // A refusal may have had its cause in a user that is another by now, and somebody may have changed one at the lock.
+      const left = () => changes(id).filter(({ userId }) => isProgress || !refused.has(userId));
+      for (let due = left(); due.length > 0; due = left()) {
         isProgress = false;
-        for (const change of changes(id)) {
+        for (const change of due) {
           signal.throwIfAborted();
           if (clock.monotonic() >= until)
             throw new DriverError('BUSY', 'the users of the lock that are left are written next');
@@ -74,9 +81,8 @@ export function userWork(options: LockMemoryContext): LockMemoryWork {
             isProgress = true;
           }
         }
-        // A refusal may have had its cause in a user that is another by now.
-        if (refused.size === 0) return;
       }
+      if (refused.size === 0) return;
       const [first = ''] = refused.values();
       throw new DriverError(
         'REFUSED',
@@ -87,7 +93,7 @@ export function userWork(options: LockMemoryContext): LockMemoryWork {
 }
 
 /** Sends one user. Resolves with why the lock refused it; rejects with a DriverError when it is to be sent again. */
-function sendBy(options: LockMemoryContext, unanswered: Unanswered) {
+function sendBy(options: LockMemoryContext, unanswered: Unanswered, programmed: Pick<Programmed, 'sending'>) {
   const { database, table, clock, audit, lockLinks } = options;
 
   function record(row: LockedDoor, userId: number, outcome: string, detail: object): void {
@@ -95,25 +101,34 @@ function sendBy(options: LockMemoryContext, unanswered: Unanswered) {
     audit.record(doorEntry(row.id, 'door.apply-user', all, undefined, outcome));
   }
 
-  async function refuse(row: LockedDoor, userId: number, reason: string): Promise<string> {
-    await database.commit(() => {
+  /** Resolves with the reason, or undefined when it is sent once more. */
+  function refuse(
+    row: LockedDoor,
+    userId: number,
+    reason: string,
+    sending?: Sending,
+  ): Promise<string | undefined> {
+    return database.commit(() => {
+      if (sending?.end(false)) return undefined;
       // Each start tries again what was refused: the same answer is no news.
-      if (table.lockUser.get(row.mac, userId)?.failure === reason) return;
+      if (table.lockUser.get(row.mac, userId)?.failure === reason) return reason;
       table.setLockUserFailure.run(reason, row.mac, userId);
       record(row, userId, 'refused', { reason });
+      return reason;
     });
-    return reason;
   }
 
   async function keep(
     row: LockedDoor,
     { userId, wanted, schedule }: UserChange & { schedule: Schedule | undefined },
     isShown: boolean,
+    sending: Sending,
   ): Promise<void> {
     const { mac } = row;
     // It is sent once more.
     if (unanswered.leftMs(mac) > 0) return;
     await database.commit(() => {
+      if (sending.end(isShown)) return;
       if (!wanted) table.deleteLockUser.run(mac, userId);
       else {
         const name = scheduleName(schedule);
@@ -137,6 +152,7 @@ function sendBy(options: LockMemoryContext, unanswered: Unanswered) {
     const data = orderOf(row, change, schedule, options);
     if (typeof data === 'string') return refuse(row, userId, data);
     signal.throwIfAborted();
+    using sending = programmed.sending(row.mac, userId);
     try {
       const command = {
         kind: 'applyUser',
@@ -148,11 +164,11 @@ function sendBy(options: LockMemoryContext, unanswered: Unanswered) {
         await unanswered.of(row.mac, lockLinks.command(lock, command, signal)),
       );
       if (!answer.data) throw new DriverError('BAD_REPLY', 'the gateway did not report what the lock has');
-      await keep(row, { ...change, schedule }, answer.data.isShown);
+      await keep(row, { ...change, schedule }, answer.data.isShown, sending);
       return undefined;
     } catch (error) {
       if (error instanceof DriverError && PERMANENT.includes(error.code))
-        return refuse(row, userId, error.message);
+        return refuse(row, userId, error.message, sending);
       throw error;
     }
   };

@@ -1,6 +1,6 @@
 /**
  * Asks a lock which of its places are taken, and whether it shows users of ours as they are wanted, on request only: each takes
- * two frames, and one for each schedule; and takes in what a lock reports of changes that somebody made at it.
+ * two frames, and one for each schedule.
  */
 import { DriverError, type Plain } from '../../../drivers/contract/driver.ts';
 import { holidaysShown } from '../../../drivers/contract/lock-settings.ts';
@@ -13,7 +13,7 @@ import {
   type WantedUser,
 } from '../../../drivers/contract/lock-users.ts';
 import type { UserLimits } from '../../../drivers/contract/settings.ts';
-import { HELD_FRAME_MS, type LockEvent } from '../../../drivers/contract/zgate.ts';
+import { HELD_FRAME_MS } from '../../../drivers/contract/zgate.ts';
 import { COMMAND_TIMEOUT_MAX_MS } from '../../platform/field/ipc.ts';
 import { ADMINISTRATORS, type Caller } from '../../platform/principal.ts';
 import type { DoorContext } from './context.ts';
@@ -188,27 +188,4 @@ function take(
     }
     return isOther;
   });
-}
-
-/**
- * Of programming events (ZCL rev. 8, 7.3.2.18.20): so long after a write an event of that user is taken for the answer to it, whatever source
- * the lock names.
- */
-const OWN_MS = 60_000;
-const STORED = ['pinAdded', 'pinChanged', 'rfidAdded'];
-const REMOVED = ['pinDeleted', 'rfidDeleted'];
-
-/** What somebody changes at the lock itself. Inside the commit job. Returns whether a user of the lock is not as it was. */
-export function takeProgrammed(
-  { hwId: mac, kind, what, source, userId }: LockEvent,
-  { table, clock }: Pick<DoorContext, 'table' | 'clock'>,
-): boolean {
-  const isOfUser = STORED.includes(what) || REMOVED.includes(what);
-  if (kind !== 'programming' || source === 'rf' || userId === null || !isOfUser) return false;
-  const before = table.lockUser.get(mac, userId);
-  const now = clock.now();
-  if (before?.origin === 'gateway' && Math.abs(now - before.at) < OWN_MS) return false;
-  if (STORED.includes(what) || before?.origin === 'gateway') table.setProgrammed.run(mac, userId, now);
-  else table.deleteLockUser.run(mac, userId);
-  return true;
 }

@@ -281,20 +281,6 @@ describe('what somebody stores at the lock', () => {
     await programmed('pinDeleted', 13);
     expect(await list()).toEqual([]);
   });
-
-  it('in the place of a user of ours is put right', async () => {
-    await put(7, { pin: PIN });
-    await site.applyUsers();
-    // The lock names our own write, some as if a hand had done it.
-    await programmed('pinChanged', 7, 'rf');
-    await programmed('pinChanged', 7);
-    expect(await states()).toEqual([[7, 'applied']]);
-    await site.clock.advance(60_000);
-    await programmed('pinChanged', 7);
-    expect(await states()).toEqual([[7, 'waiting']]);
-    await site.applyUsers();
-    expect(sent().at(-1)).toMatchObject({ userId: 7, pin: PIN });
-  });
 });
 
 describe('the times of a user', () => {

@@ -21,6 +21,7 @@ import { relayKeepsNone } from './outcome.ts';
 import { type DoorRow, existing } from './table.ts';
 import { refuseBeyond } from './user-access.ts';
 import { userWork } from './user-apply.ts';
+import { openProgrammed, type Programmed } from './user-programmed.ts';
 import { openUserReading } from './user-reading.ts';
 import { type DoorUser, doorUserOf, edited, isAsWanted, NOTHING, storeUser } from './user-wanted.ts';
 
@@ -36,11 +37,13 @@ export interface LockUsers extends LockMemory {
   clear(doorId: string, caller: Caller): Promise<number>;
   /** Asks the lock which of its places are taken. Resolves with the job. Throws NOT_FOUND, NO_LOCK, DEVICE_OFFLINE. */
   read(doorId: string, caller: Caller): Promise<unknown>;
+  programmed: Programmed['take'];
 }
 
 export function openLockUsers(options: LockMemoryContext): LockUsers {
   const { database, table, vault, locks } = options;
-  const memory = openLockMemory(options, 'users of locks', userWork(options));
+  const programmed = openProgrammed(options);
+  const memory = openLockMemory(options, 'users of locks', userWork(options, programmed));
   const { changed } = memory;
   const shown = (row: DoorRow) => shownUsers(row, options);
 
@@ -67,6 +70,7 @@ export function openLockUsers(options: LockMemoryContext): LockUsers {
     ...memory,
     get,
     read: openUserReading(options, locks, changed),
+    programmed: programmed.take,
     list(doorId, { cursor = 0, limit }) {
       const rest = shown(existing(table, doorId)).filter(({ userId }) => userId >= cursor);
       const items = rest.slice(0, limit);
