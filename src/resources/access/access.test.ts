@@ -166,6 +166,17 @@ describe('a card', () => {
     expect(played.unlocks).toHaveLength(2);
   });
 
+  it('that is read again within 3 s opens once, also when the second read is handled later', async () => {
+    await played.card();
+    await played.rules({ allowList: true });
+    await played.read();
+    await played.clock.advance(2_600);
+    const since = played.clock.monotonic();
+    await played.clock.advance(800);
+    await played.read({ since });
+    expect(played.unlocks).toHaveLength(1);
+  });
+
   it('is known whatever the reader fills its last byte with', async () => {
     await played.card();
     await played.rules({ allowList: true });

@@ -63,15 +63,16 @@ export function openDecisions(context: AccessContext, rules: Rules, cards: Cards
   const { clock, log } = context;
   const exits = openLimiter(clock, EXITS_PER_MINUTE);
   const refusals = openLimiter(clock, REFUSALS_PER_MINUTE);
-  const lastRead = new Map<string, { digest: string; at: number }>();
+  const lastRead = new Map<string, { digest: string; handledAt: number }>();
   const decide = openDecider(context, rules, cards);
   const end = openEnd(context);
 
-  function isRepetition(key: string, digest: string): boolean {
+  /** By the shortest pause that there can have been, since a read may be handled later than the one before it was. */
+  function isRepetition(key: string, digest: string, { since }: CredentialRead): boolean {
     const before = lastRead.get(key);
-    const at = clock.monotonic();
-    lastRead.set(key, { digest, at });
-    return before?.digest === digest && at - before.at < REPETITION_MS;
+    const handledAt = clock.monotonic();
+    lastRead.set(key, { digest, handledAt });
+    return before?.digest === digest && (since ?? handledAt) - before.handledAt < REPETITION_MS;
   }
 
   async function card(
@@ -116,7 +117,7 @@ export function openDecisions(context: AccessContext, rules: Rules, cards: Cards
         const key = `${deviceId}/${reader}`;
         if ((!decisionService && !allowList) || refusals.isPaused(key)) return undefined;
         const digest = cards.digestOf({ bits, count });
-        if (isRepetition(key, digest)) return undefined;
+        if (isRepetition(key, digest, read)) return undefined;
         return card(
           { doorId, deviceId, by: 'card', place: { reader }, since, at },
           { ...read, bits },
