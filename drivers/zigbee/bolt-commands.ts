@@ -47,7 +47,7 @@ export interface BoltCommands {
 
 type Given = [data: Plain, deadline: number, signal: AbortSignal, released?: Promise<void>];
 
-type Kept = Pick<Radio, 'attribute' | 'meta' | 'remember'>;
+type DeviceMemory = Pick<Radio, 'attribute' | 'meta' | 'remember'>;
 
 interface Change {
   /** It ends standing open. */
@@ -236,7 +236,7 @@ function namesRadioOf(ieee: string, { radio, locks }: BoltCommandsOptions): bool
 async function unlock(
   { relockSeconds, pin, gatewayRelocks }: Unlock,
   { lock, options, over }: ReturnType<Begin>,
-  kept: Kept,
+  kept: DeviceMemory,
 ): Promise<Unlocked> {
   const { ieee } = lock;
   const { timedUnlock } = kept.meta(ieee);
@@ -266,18 +266,18 @@ async function unlock(
   throw new DriverError('REFUSED', `${untimed}, and does not lock again by itself: set its auto-relock time`);
 }
 
-const relockTimeOf = ({ ieee, endpoint }: Lock, { attribute }: Kept) =>
+const relockTimeOf = ({ ieee, endpoint }: Lock, { attribute }: DeviceMemory) =>
   attribute(ieee, endpoint, DOOR_LOCK, 'autoRelockTime');
 
-const requires = ({ ieee, endpoint }: Lock, { attribute }: Kept) =>
+const requires = ({ ieee, endpoint }: Lock, { attribute }: DeviceMemory) =>
   requiresPin(attribute(ieee, endpoint, DOOR_LOCK, 'requirePinForRfOperation'));
 
 /** Only a lock that says that it needs none is not given it. */
-function pinOf(pin: string | null, lock: Lock, kept: Kept): Buffer {
+function pinOf(pin: string | null, lock: Lock, kept: DeviceMemory): Buffer {
   return pin === null || requires(lock, kept) === false ? Buffer.alloc(0) : Buffer.from(pin, 'ascii');
 }
 
-function refusal(status: number, pin: string | null, lock: Lock, kept: Kept): DriverError {
+function refusal(status: number, pin: string | null, lock: Lock, kept: DeviceMemory): DriverError {
   const reason = `the lock refused (${statusName(status)})`;
   if (requires(lock, kept) !== true) return new DriverError('REFUSED', reason);
   const advice =

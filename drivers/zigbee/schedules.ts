@@ -20,7 +20,7 @@ export interface Schedules {
 }
 
 /** free: none is stored there · none: the lock keeps none of that number · unclear: it does not say */
-type Place = 'taken' | 'free' | 'none' | 'unclear';
+type Slot = 'taken' | 'free' | 'none' | 'unclear';
 /** So many behind the last number that a lock is known to keep are asked for once more, where it refused to say or to clear them. */
 const UNCLEAR_BEYOND = 3;
 
@@ -37,9 +37,9 @@ export async function clearSchedules(
   const { limit, kind } = schedules;
   const { get, clear } = SCHEDULES[kind];
   /** undefined: it does not answer. */
-  async function placeOf(number: Record<string, number>): Promise<Place | undefined> {
+  async function slotOf(number: Record<string, number>): Promise<Slot | undefined> {
     const reply = await exchanges.send(get, number);
-    return reply.kind === 'answered' ? placeIn(reply.payload) : undefined;
+    return reply.kind === 'answered' ? slotIn(reply.payload) : undefined;
   }
   let isAsked = limit === undefined;
   /** Neither shown as free nor cleared. */
@@ -49,19 +49,19 @@ export async function clearSchedules(
   const end = limit === undefined ? SCHEDULES_MAX : limit === 0 ? 0 : limit + 1;
   for (let id = from; id < end; id += 1) {
     const number = numberOf(schedules, id);
-    const place = isAsked ? await placeOf(number) : undefined;
-    if (isEnd(place, id)) break;
-    if (place === 'free') lastKept = id;
-    if (place === 'free' || place === 'none') continue;
+    const slot = isAsked ? await slotOf(number) : undefined;
+    if (isEnd(slot, id)) break;
+    if (slot === 'free') lastKept = id;
+    if (slot === 'free' || slot === 'none') continue;
     // Not every lock answers this one.
-    if (!place) isAsked = false;
+    if (!slot) isAsked = false;
     const answer = await exchanges.answered(clear, number);
     if (isSuccess(answer)) {
       lastKept = id;
       continue;
     }
     // Some locks refuse to clear what is not there.
-    const isLeft = limit === undefined ? place : placeIn(await exchanges.answered(get, number));
+    const isLeft = limit === undefined ? slot : slotIn(await exchanges.answered(get, number));
     if (isLeft === 'taken') throw notRemoved(kind);
     if (isLeft !== 'free' && field(answer, 'statusCode') === STATUS_UNSUP_COMMAND) break;
     if (isLeft !== 'free' && isLeft !== 'none') unclear.push(id);
@@ -70,11 +70,11 @@ export async function clearSchedules(
   let isAnswering = true;
   for (const id of unclear.filter((each) => each <= lastKept + UNCLEAR_BEYOND)) {
     const number = numberOf(schedules, id);
-    const place = isAnswering ? await placeOf(number) : undefined;
-    if (!place) isAnswering = false;
-    if (place === 'free' || place === 'none') continue;
+    const slot = isAnswering ? await slotOf(number) : undefined;
+    if (!slot) isAnswering = false;
+    if (slot === 'free' || slot === 'none') continue;
     const isCleared = isSuccess(await exchanges.answered(clear, number));
-    if (!isCleared && place === 'taken') throw notRemoved(kind);
+    if (!isCleared && slot === 'taken') throw notRemoved(kind);
   }
 }
 
@@ -92,10 +92,10 @@ export async function hasSchedules(
   for (let id = from; id < (limit ?? SCHEDULES_MAX); id += 1) {
     const reply = await exchanges.send(SCHEDULES[kind].get, numberOf(schedules, id));
     if (reply.kind !== 'answered') return undefined;
-    const place = placeIn(reply.payload);
-    if (place === 'taken') return true;
-    if (place === 'unclear') areFree = undefined;
-    if (limit === undefined && (place === 'unclear' || isEnd(place, id))) break;
+    const slot = slotIn(reply.payload);
+    if (slot === 'taken') return true;
+    if (slot === 'unclear') areFree = undefined;
+    if (limit === undefined && (slot === 'unclear' || isEnd(slot, id))) break;
   }
   return areFree;
 }
@@ -118,9 +118,9 @@ function numberOf({ kind, userId }: Schedules, id: number): Record<string, numbe
 }
 
 /** Some makers number from 1. */
-const isEnd = (place: Place | undefined, id: number) => place === 'none' && id > 0;
+const isEnd = (slot: Slot | undefined, id: number) => slot === 'none' && id > 0;
 
-function placeIn(payload: unknown): Place {
+function slotIn(payload: unknown): Slot {
   switch (answerStatus(payload)) {
     case STATUS_SUCCESS:
       return 'taken';

@@ -35,6 +35,8 @@ async function readNames(): Promise<void> {
   ]);
 }
 
+export const nameOfDoor = (id: string): string => names.value.get(`door/${id}`) ?? id;
+
 /** An object of the audit (door/ID) or the source of an event (doors/ID) by its name, where it has one. */
 export function named(reference: string): string {
   const [kind = '', id = '', ...rest] = reference.split('/');

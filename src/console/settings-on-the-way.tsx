@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import type { Door, DoorOptions, DoorOptionsResult, DoorState } from '../resources/doors/schema.ts';
 import { doorField } from './door-settings.tsx';
-import { named, useNames } from './names.ts';
+import { nameOfDoor, useNames } from './names.ts';
 import { timeOf } from './week-grid.tsx';
 import { listed, t } from './words.ts';
 
@@ -79,7 +79,7 @@ type Version = { version: number } | null | undefined;
 const text = (value: string | number | null | undefined) => (value == null ? '–' : String(value));
 const flag = (value: boolean | undefined) => (value === undefined ? '–' : t(value ? 'yes' : 'no'));
 const doorsOf = (doors: DoorOptions['accessInternal']['doors']) =>
-  doors.map(({ id }) => named(`door/${id}`).replace(/^door\//, '')).join(', ') || '–';
+  doors.map(({ id }) => nameOfDoor(id)).join(', ') || '–';
 
 function keysOf({ accessInternal: { doors, interval } }: DoorOptions): string {
   return listed([doorsOf(doors), interval && `${timeOf(interval.start)}–${timeOf(interval.end)}`], ', ');
@@ -87,10 +87,6 @@ function keysOf({ accessInternal: { doors, interval } }: DoorOptions): string {
 
 function outputsOf({ outputs }: DoorOptions): string {
   return (
-    outputs
-      .map(
-        ({ doorId, access }) => `${named(`door/${doorId}`).replace(/^door\//, '')}: ${doorsOf(access.doors)}`,
-      )
-      .join('; ') || '–'
+    outputs.map(({ doorId, access }) => `${nameOfDoor(doorId)}: ${doorsOf(access.doors)}`).join('; ') || '–'
   );
 }

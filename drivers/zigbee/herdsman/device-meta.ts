@@ -5,7 +5,8 @@
 import { DriverError } from '../../contract/driver.ts';
 import type { Radio } from '../radio.ts';
 
-interface Kept {
+/** Of a device or the coordinator in the library's database. */
+export interface MetaEntry {
   meta: Record<string, unknown>;
   save(): void;
 }
@@ -19,12 +20,12 @@ const OWN = 'gatehouse';
  */
 const LASTING: readonly string[] = ['standing', 'relockSeconds', 'holidays', 'holidaysUnshown'];
 
-export function metaOf(ieee: string, device: Kept, coordinator: Kept): Values {
+export function metaOf(ieee: string, device: MetaEntry, coordinator: MetaEntry): Values {
   return { ...plain(device.meta[OWN]), ...plain(plain(coordinator.meta[OWN])[ieee]) };
 }
 
 /** What lasts is saved first. Never throws: what the disk does not take now is stored later. */
-export function remember(ieee: string, values: Values, device: Kept, coordinator: Kept): void {
+export function remember(ieee: string, values: Values, device: MetaEntry, coordinator: MetaEntry): void {
   const isLasting = ([name]: [string, unknown]) => LASTING.includes(name);
   const lasting = Object.entries(values).filter(isLasting);
   if (lasting.length > 0) {
@@ -41,8 +42,8 @@ export function remember(ieee: string, values: Values, device: Kept, coordinator
 
 /** `unstored`: why the database is not on the disk as it was written last. */
 export function openDeviceMeta(
-  find: (ieee: string) => Kept,
-  coordinator: Kept,
+  find: (ieee: string) => MetaEntry,
+  coordinator: MetaEntry,
   unstored: () => string | undefined,
 ): Pick<Radio, 'meta' | 'remember' | 'rememberFirst'> {
   return {

@@ -3,12 +3,8 @@
  * with an address of its choice, and the library takes that address over. The doubt is kept with the device, and stored
  * before the address is: a process that is killed meanwhile, or later, forgets no doubt of an address that it has stored.
  */
-import type { Place } from './handlers.ts';
-
-interface Doubted {
-  meta: Record<string, unknown>;
-  save(): void;
-}
+import type { MetaEntry } from './device-meta.ts';
+import type { AddressClaim } from './handlers.ts';
 
 const DOUBT = 'unlocated';
 
@@ -21,9 +17,9 @@ interface Devices<Device> {
  * A device says, or another says of it, that it has this network address: known or not, and also one that is turned away, which
  * hears what is sent there until it has left. Any other device that is taken to be there is not certain to be.
  */
-export function doubtOthersAt<Device extends Doubted & { ieeeAddr: string; networkAddress: number }>(
+export function doubtOthersAt<Device extends MetaEntry & { ieeeAddr: string; networkAddress: number }>(
   controller: Devices<Device>,
-  { ieee, nwk }: Place,
+  { ieee, nwk }: AddressClaim,
 ): Device[] {
   const others = [
     ...controller.getDevicesIterator((other) => other.networkAddress === nwk && other.ieeeAddr !== ieee),
@@ -33,7 +29,7 @@ export function doubtOthersAt<Device extends Doubted & { ieeeAddr: string; netwo
 }
 
 /** It asks to join, or somebody does in its name. Undefined: it is not known, and is asked what it is. */
-export function doubt(device: Doubted | undefined): void {
+export function doubt(device: MetaEntry | undefined): void {
   if (!device || isDoubted(device)) return;
   device.meta[DOUBT] = true;
   device.save();
@@ -43,7 +39,7 @@ export function doubt(device: Doubted | undefined): void {
  * Something that comes under the key of the network names its IEEE address beside its network address. The library says
  * so first, and takes that address over then.
  */
-export function located(device: Doubted): void {
+export function located(device: MetaEntry): void {
   if (!isDoubted(device)) return;
   queueMicrotask(() => {
     delete device.meta[DOUBT];
@@ -51,4 +47,4 @@ export function located(device: Doubted): void {
   });
 }
 
-export const isDoubted = ({ meta }: Pick<Doubted, 'meta'>): boolean => meta[DOUBT] === true;
+export const isDoubted = ({ meta }: Pick<MetaEntry, 'meta'>): boolean => meta[DOUBT] === true;

@@ -17,24 +17,24 @@ const HANDLERS = [
 type Handlers = Record<(typeof HANDLERS)[number], (...values: unknown[]) => unknown>;
 
 /** What a device, or the coordinator of it, says to be a device's address. */
-export interface Place {
+export interface AddressClaim {
   ieee: unknown;
   nwk: unknown;
 }
 
-/** Before the controller is started. `placed`: before the library knows of it, or looks whether it may. */
+/** Before the controller is started. `claimed`: before the library knows of it, or looks whether it may. */
 export function guardHandlers(
   controller: object,
   failed: (reason: string) => void,
-  placed: (place: Place) => void,
+  claimed: (claim: AddressClaim) => void,
 ): void {
   const handlers = controller as Handlers;
   for (const name of HANDLERS) {
     const handle = handlers[name];
     handlers[name] = async (...values) => {
       try {
-        const place = placeIn(name, values);
-        if (place) placed(place);
+        const claim = claimIn(name, values);
+        if (claim) claimed(claim);
         await handle.apply(controller, values);
       } catch (error) {
         failed(`a frame was not understood: ${error instanceof Error ? error.message : 'no reason'}`);
@@ -43,7 +43,7 @@ export function guardHandlers(
   }
 }
 
-function placeIn(name: (typeof HANDLERS)[number], [first, second]: unknown[]): Place | undefined {
+function claimIn(name: (typeof HANDLERS)[number], [first, second]: unknown[]): AddressClaim | undefined {
   if (name === 'onDeviceJoined')
     return { ieee: field(first, 'ieeeAddr'), nwk: field(first, 'networkAddress') };
   if (name !== 'onZdoResponse' || first !== DEVICE_ANNOUNCE || !Array.isArray(second)) return undefined;
