@@ -160,6 +160,8 @@ export const updateLock = z.strictObject({
   hwId: ieeeAddress,
   /** Absolute path of an OTA file on this host. */
   file: z.string().max(4_096),
+  /** It was begun before, and how that ended is not known: a lock that has this firmware is updated. */
+  isResumed: z.boolean().default(false),
 });
 export type UpdateLock = z.infer<typeof updateLock>;
 

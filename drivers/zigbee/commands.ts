@@ -239,8 +239,8 @@ function lockHandlers(gateway: Gateway, radio: LockRadio): Handlers {
       }
     },
     async updateLock(data) {
-      const { hwId, file } = valid(updateLock, data, 'INVALID_COMMAND');
-      await firmware.begin(locks.find(hwId), file);
+      const { hwId, file, isResumed } = valid(updateLock, data, 'INVALID_COMMAND');
+      await firmware.begin(locks.find(hwId), file, isResumed);
       return null;
     },
     async cancelUpdate(data) {

@@ -21,7 +21,7 @@ const CANCEL_MS = 5_000;
 
 export interface Firmware {
   /** Resolves once it has begun. Rejects with BUSY, or INVALID_COMMAND when there is no such file, or it is no firmware. */
-  begin(lock: Lock, file: string): Promise<void>;
+  begin(lock: Lock, file: string, isResumed?: boolean): Promise<void>;
   /** Also of a lock that has left; of one that is given none, nothing changes. */
   cancel(ieee: string): void;
   /** The lock has left the network: it fetches no more. */
@@ -55,6 +55,7 @@ export function openFirmware(options: FirmwareOptions): Firmware {
     { ieee }: Lock,
     file: string,
     image: OtaImage,
+    isResumed: boolean,
   ): Promise<Pick<LockUpdated, 'outcome' | 'reason'>> {
     const one = current;
     if (one === undefined || one.cancelled) return { outcome: 'cancelled', reason: null };
@@ -66,7 +67,7 @@ export function openFirmware(options: FirmwareOptions): Firmware {
       // The library waits 150 s for the next request of a lock that is gone, and the other locks would wait as long.
       const sending = library.send(ieee, { file, ...image }, onProgress);
       const { updated, present } = await unlessAborted(Promise.race([sending, one.gone.promise]), signal);
-      if (updated) return { outcome: 'updated', reason: null };
+      if (updated || (isResumed && isSame(image, present))) return { outcome: 'updated', reason: null };
       return { outcome: 'refused', reason: whyNot(image, present) };
     } catch (error) {
       if (one.cancelled) return { outcome: 'cancelled', reason: null };
@@ -85,9 +86,9 @@ export function openFirmware(options: FirmwareOptions): Firmware {
     return false;
   }
 
-  async function run(lock: Lock, file: string, image: OtaImage): Promise<void> {
+  async function run(lock: Lock, file: string, image: OtaImage, isResumed: boolean): Promise<void> {
     const { ieee, endpoint } = lock;
-    const end = await update(lock, file, image);
+    const end = await update(lock, file, image, isResumed);
     // What the library knows without this answer is the version of before.
     const isKnown = end.outcome !== 'updated' || (await readBack({ ieee, endpoint }));
     const zigbeeFirmwareVersion = isKnown ? (text(radio().device(ieee)?.softwareBuild) ?? null) : null;
@@ -97,7 +98,7 @@ export function openFirmware(options: FirmwareOptions): Firmware {
   }
 
   return {
-    async begin(lock, file) {
+    async begin(lock, file, isResumed = false) {
       if (current) throw new DriverError('BUSY', `lock ${current.ieee} is given firmware already`);
       if (library.holds(lock.ieee))
         throw new DriverError('BUSY', `lock ${lock.ieee} may still ask for a block of its last update`);
@@ -110,7 +111,7 @@ export function openFirmware(options: FirmwareOptions): Firmware {
         const message = `${basename(file)} is no Zigbee OTA file, or is damaged: put the file of the manufacturer there again, whole`;
         throw new DriverError('INVALID_COMMAND', message);
       }
-      run(lock, file, image)
+      run(lock, file, image, isResumed)
         .catch((error) => context.log.warn({ lock: lock.ieee, err: error }, 'an update has no end'))
         .finally(() => {
           current = undefined;
@@ -130,10 +131,14 @@ export function openFirmware(options: FirmwareOptions): Firmware {
   };
 }
 
+const isFor = (file: OtaImage, lock: OtaImage) =>
+  file.manufacturerCode === lock.manufacturerCode && file.imageType === lock.imageType;
+
+const isSame = (file: OtaImage, lock: OtaImage) => isFor(file, lock) && file.fileVersion === lock.fileVersion;
+
 /** Why a lock that says it has the one image is not given the other. */
 function whyNot(file: OtaImage, lock: OtaImage): string {
-  const isForIt = file.manufacturerCode === lock.manufacturerCode && file.imageType === lock.imageType;
-  if (isForIt) return 'the file is no newer firmware for this lock';
+  if (isFor(file, lock)) return 'the file is no newer firmware for this lock';
   return `the file is for ${makeOf(file)}, the lock is of ${makeOf(lock)}`;
 }
 

@@ -282,6 +282,10 @@ describe('a gateway', () => {
     await expect.poll(() => report(LOCK).zigbeeFirmwareVersion).toBe('1.2.4');
     await gateway.execute('updateLock', { hwId: LOCK, file });
     await expect.poll(() => ends()[1], { timeout: 20_000 }).toMatchObject({ outcome: 'refused' });
+    // A daemon that was killed before it heard of the end asks for it again.
+    await gateway.execute('updateLock', { hwId: LOCK, file, isResumed: true });
+    const updated = { outcome: 'updated', reason: null, zigbeeFirmwareVersion: '1.2.4' };
+    await expect.poll(() => ends()[2], { timeout: 20_000 }).toMatchObject(updated);
     const missing = { hwId: LOCK, file: '/nonexistent.ota' };
     await expect(gateway.execute('updateLock', missing)).rejects.toMatchObject({ code: 'INVALID_COMMAND' });
   }, 90_000);

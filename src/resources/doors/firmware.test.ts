@@ -42,7 +42,10 @@ describe('new firmware for a lock', () => {
     await expect
       .poll(() => site.played.commands)
       .toMatchObject([
-        { kind: 'updateLock', data: { hwId: MAC, file: expect.stringMatching(/^\/.*\/lock\.ota$/) } },
+        {
+          kind: 'updateLock',
+          data: { hwId: MAC, file: expect.stringMatching(/^\/.*\/lock\.ota$/), isResumed: false },
+        },
       ]);
     moved(12.7);
     await site.clock.advance(10_000);
@@ -167,7 +170,8 @@ describe('new firmware for a lock', () => {
       expect(site.played.commands).toEqual([]);
       site.played.unreachable = undefined;
       await site.clock.advance(MINUTE);
-      await expect.poll(() => site.played.commands).toMatchObject([{ kind: 'updateLock' }]);
+      const begun = { kind: 'updateLock', data: { hwId: MAC, isResumed: true } };
+      await expect.poll(() => site.played.commands).toMatchObject([begun]);
       await ended('updated');
       expect(await late).toMatchObject({ doorId: id, zigbeeFirmwareVersion: '2.0' });
       site.played.unreachable = 'link zb-1 is down';

@@ -59,6 +59,7 @@ interface Transfer {
   file: string;
   path: string;
   id: string;
+  isResumed: boolean;
 }
 
 /** An update under way. */
@@ -97,7 +98,7 @@ export function openFirmware(context: DoorContext, locks: Locks): Firmware {
 
   async function update(
     row: DoorRow,
-    { mac, file, path, id }: Transfer,
+    { mac, file, path, id, isResumed }: Transfer,
     progress: ReportProgress,
     cancelled: AbortSignal,
   ) {
@@ -111,7 +112,7 @@ export function openFirmware(context: DoorContext, locks: Locks): Firmware {
     const one: Update = { gatewayId, mac, shown, percent: -1, movedAt: clock.monotonic(), end, stop };
     one.end.promise.catch(() => undefined);
     updates.set(key, one);
-    const data: UpdateLock = { hwId: mac, file: path };
+    const data: UpdateLock = { hwId: mac, file: path, isResumed };
     try {
       await begun(
         context,
@@ -135,7 +136,7 @@ export function openFirmware(context: DoorContext, locks: Locks): Firmware {
   }
 
   /** Its turn may come long after it was accepted, or after a restart, when links are not up yet. */
-  function workOf(input: Input, id: string | Promise<string>): JobWork {
+  function workOf(input: Input, id: string | Promise<string>, isResumed: boolean): JobWork {
     const { doorId, mac, file, ignoreBattery } = input;
     queued.set(doorId, mac);
     return async (progress, signal) => {
@@ -146,7 +147,7 @@ export function openFirmware(context: DoorContext, locks: Locks): Firmware {
       // Again: from here to its entry in `updates`, which ends with its lock, nothing may come between.
       const row = assertStillAt(table, doorId, mac);
       if (!ignoreBattery) assertBattery(locks.report(row), context.firmwareBattery);
-      const one = { mac, file, path, id: jobId };
+      const one = { mac, file, path, id: jobId, isResumed };
       const { zigbeeFirmwareVersion } = await update(row, one, progress, signal);
       return { doorId, mac, file, zigbeeFirmwareVersion };
     };
@@ -169,12 +170,12 @@ export function openFirmware(context: DoorContext, locks: Locks): Firmware {
         roles: TECHNICIANS,
         ...caller,
         queue: { name: `${LOCK_FIRMWARE}/${networkId ?? gatewayId}`, input },
-        run: workOf(input, id.promise),
+        run: workOf(input, id.promise, false),
       });
       id.resolve(job.id);
       return job;
     },
-    resume: ((input, id) => workOf(inputOfJob.parse(input), id)) satisfies ResumeJob,
+    resume: ((input, id) => workOf(inputOfJob.parse(input), id, true)) satisfies ResumeJob,
 
     upgradeOf(gatewayId) {
       return [...updates.values()].find((one) => one.gatewayId === gatewayId)?.shown ?? null;
