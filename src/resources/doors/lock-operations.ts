@@ -126,7 +126,7 @@ function standOpen(doors: DoorSlice, path: string): Operation[] {
       method: 'post',
       summary: 'Have a door stand open for a time',
       description:
-        'Has the lock stay unlocked, or holds the relay, until the time that is named, 24 h ahead at most; then the lock is sent lock commands until it has shown that it is locked, and the relay opens within 20 s. It ends also across restarts and with a wrong clock, never later than that. Asked again, it has another end. STAND_OPEN_NOT_ALLOWED: the door has no standOpenEnabled, or its template forbids it. 503 DEVICE_OFFLINE: the caller hung up, or the door was given another lock or relay, before it was sent; nothing was sent. `outcome` waiting: nothing was sent yet; that is tried for 15 minutes, and never later. A lock that sleeps may take a minute: after 9 s the answer is unknown while the command goes on, and `standingOpen` of …/state has the outcome.',
+        'Has the lock stay unlocked, or holds the relay, until the time that is named, 24 h ahead at most; then the lock is sent lock commands until it has shown that it is locked, and the relay opens within 20 s. It ends also across restarts and with a wrong clock, never later than that. Asked again, it has another end. STAND_OPEN_NOT_ALLOWED: the door has no standOpenEnabled, or its template forbids it. 503 DEVICE_OFFLINE: the caller hung up, the door was given another lock or relay, or its time was over, before it was sent; nothing was sent. `outcome` waiting: nothing was sent yet; that is tried for 15 minutes, and never later. A lock that sleeps may take a minute: after 9 s the answer is unknown while the command goes on, and `standingOpen` of …/state has the outcome.',
       body: standOpenBody,
       errors: [
         'NOT_FOUND',
@@ -139,8 +139,8 @@ function standOpen(doors: DoorSlice, path: string): Operation[] {
         'IN_PROGRESS',
         'DEVICE_OFFLINE',
       ],
-      async handler({ params: { doorId }, body, caller, isGone }) {
-        const delivery = await doors.standOpen.begin(doorId, body, { ...caller, isGone });
+      async handler({ params: { doorId }, body, caller, arrivedAt, isGone }) {
+        const delivery = await doors.standOpen.begin(doorId, body, { ...caller, arrivedAt, isGone });
         return { body: { doorId, ...delivery, standingOpen: doors.standingOpen(doorId) } };
       },
     }),

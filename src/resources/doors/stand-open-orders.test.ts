@@ -60,3 +60,36 @@ it('is lost when its lock reports that it is locked while its extension is store
   expect(body).toMatchObject({ outcome: 'unknown', standingOpen: { state: 'lost', on: false } });
   expect(kinds()).toEqual(['standOpen']);
 });
+
+it('counts its seconds, and the 15 minutes in which it may begin, from when it arrived', async () => {
+  site.played.waitedMs = 16_000;
+  expect(errorOf(await post({ seconds: 11 }))).toEqual([503, 'DEVICE_OFFLINE']);
+  expect([kinds(), await standing()]).toEqual([[], null]);
+  const { body } = await post({ seconds: 600 });
+  const until = new Date(site.clock.now() + 600_000 - 16_000).toISOString();
+  expect(body).toMatchObject({ outcome: 'confirmed', standingOpen: { until } });
+  await site.clock.advance(600_000 - 16_000);
+  expect(kinds()).toEqual(['standOpen', 'endStandOpen']);
+  site.played.waitedMs = 15 * MINUTE;
+  expect(errorOf(await post({ seconds: 3_600 }))).toEqual([503, 'DEVICE_OFFLINE']);
+  expect(kinds()).toEqual(['standOpen', 'endStandOpen']);
+});
+
+/** Its first commit takes so long. */
+function isStoredIn(milliseconds: number): void {
+  vi.spyOn(site.database, 'commit').mockImplementationOnce(async (...job) => {
+    const stored = await site.database.commit(...job);
+    await site.clock.advance(milliseconds);
+    return stored as never;
+  });
+}
+
+it.each([
+  [{ seconds: 11 }, 11_000],
+  [{ seconds: 3_600 }, 15 * MINUTE],
+])('is sent nothing once its time is over: %j', async (body, storedMs) => {
+  isStoredIn(storedMs);
+  expect(errorOf(await post(body))).toEqual([503, 'DEVICE_OFFLINE']);
+  await site.clock.advance(MINUTE);
+  expect([kinds().includes('standOpen'), await standing()]).toEqual([false, null]);
+});

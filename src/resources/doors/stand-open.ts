@@ -16,7 +16,7 @@ import type { Caller } from '../../platform/principal.ts';
 import { openWaking } from '../../platform/waking.ts';
 import type { Intent } from '../../services/actuations/actuations.ts';
 import type { WiredRelay } from '../rs485/relays.ts';
-import { addressOf, answerInTime } from './lock-links.ts';
+import { addressOf, answerInTime, DEADLINE_MS } from './lock-links.ts';
 import type { StandOpenBody } from './lock-schema.ts';
 import type { OpeningContext } from './opening-context.ts';
 import type { StandOpenPhase, StandOpenRow } from './openings-table.ts';
@@ -41,6 +41,7 @@ import {
 } from './stand-open-order.ts';
 import { keptTime, leftAfterStart, type Moment } from './stand-open-time.ts';
 import {
+  BEGINS_WITHIN_MS,
   closedMeanwhile,
   intentOf,
   newStanding,
@@ -55,6 +56,9 @@ import { existing } from './table.ts';
 /** That a relay is held is stored after its first pulse. */
 const UNSTORED =
   'the gateway was restarted before it was stored that the relay was held: the relay lets go, for a closed door is safe';
+
+const TOO_LATE =
+  'the gateway stood still, or its disk was too slow, and its time was over before it could be sent';
 
 export interface StandOpen {
   /** Rejects when it has failed; a sleeping lock is sent the command after the answer. */
@@ -213,15 +217,16 @@ function beginIn(
     const target = targetOf(door, options);
     if (target.device_id !== null) rs485.assertRelayProven(target.device_id);
     const at = now();
-    const until = untilOf(body, at.wall);
+    const { until, endsAt, giveUpAt } = timesOf(body, caller, at);
+    const isLate = () => clock.monotonic() >= Math.min(endsAt, giveUpAt - DEADLINE_MS);
+    if (isLate()) throw offline(door, TOO_LATE);
     let other = all.get(doorId);
     if (other && !other.isEnding && !isSameTarget(other.row, target)) {
       await changes.stop(other, 'the door was given another lock or relay');
       other = undefined;
     }
     const before = other?.isEnding ? undefined : other?.row;
-    const leftMs = until - at.wall;
-    const row = orderedRow(door, target, before, caller, at.wall, keptTime(leftMs, until, at));
+    const row = orderedRow(door, target, before, caller, at.wall, keptTime(until - at.wall, until, at));
     const isShown = before?.phase === 'open';
     const lock = addressOf(row);
     const reason = row.mac === null || isShown ? undefined : lockLinks.unreachable(lock);
@@ -243,7 +248,7 @@ function beginIn(
     const isGone = await caller.isGone?.();
     const late = isGone
       ? 'the client disconnected before the command was sent'
-      : (order.withdrawn ?? endedStrictly(row, options));
+      : (order.withdrawn ?? endedStrictly(row, options) ?? (isLate() ? TOO_LATE : undefined));
     if (late !== undefined) {
       if (other) other.isEnding = before === undefined;
       const refusal = offline(door, late);
@@ -252,7 +257,7 @@ function beginIn(
       if (error !== undefined) changes.withdrawLater(row, error);
       throw refusal;
     }
-    const standing = newStanding(row, leftMs, clock);
+    const standing = { ...newStanding(row, endsAt - clock.monotonic(), clock), giveUpAt };
     if (isShown && other) standing.judgedFrom = other.judgedFrom;
     if (other) standing.mayArriveUntil = other.mayArriveUntil;
     if (other && row.device_id !== null) standing.failure = other.failure;
@@ -267,6 +272,14 @@ function beginIn(
     wake();
     return delivery;
   }
+}
+
+/** Counted from when it arrived: `until` in epoch milliseconds, the others by the monotonic clock. Throws VALIDATION_FAILED. */
+function timesOf(body: StandOpenBody, { arrivedAt }: Caller, at: Moment) {
+  const ageMs = arrivedAt === undefined ? 0 : at.monotonic - arrivedAt;
+  const until = untilOf(body, at.wall, ageMs);
+  const endsAt = at.monotonic + until - at.wall;
+  return { until, endsAt, giveUpAt: at.monotonic - ageMs + BEGINS_WITHIN_MS };
 }
 
 /** It was withdrawn before anything was sent. */

@@ -12,7 +12,7 @@ import type { Attempted } from './outcome.ts';
 import { type HoldOutcome, mayHaveFired, RELAY_REPORTED_OPEN, type RelayHolds } from './relay-hold.ts';
 
 /** Longer than the check-in interval of sleeping locks, and short enough that the person who asked is still there. */
-const BEGINS_WITHIN_MS = 15 * 60_000;
+export const BEGINS_WITHIN_MS = 15 * 60_000;
 const INTERRUPTED = 'the gateway was restarted, and has not closed the relay again yet';
 const REPORTED_LOCKED = 'the lock reported that it is locked';
 /** As in the audit. */
