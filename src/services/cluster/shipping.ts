@@ -25,7 +25,7 @@ const SHIPPED_BYTES_MAX = 64 * 1_024 * 1_024;
 const RETRY_MS = 1_000;
 
 export interface ShippingState {
-  /** Messages of this epoch that are stored. */
+  /** The number of the last message that is stored. */
   shipped: number;
   /** Bytes that wait. */
   waitingBytes: number;
@@ -96,11 +96,12 @@ export function openShipping(options: ShippingOptions): Shipping {
     while (queue.bytes() > 0 && !needsSnapshot) {
       const [{ commits, count }, sent] = [queue.next(), kept.mark()];
       if (!commits) return giveUp();
-      number += 1;
-      const sealed = vault.seal(encodePages(commits), frameContext(epoch, number));
-      const payload = encodeMessage(epoch, number, sealed);
+      // What is given up meanwhile takes a number as well.
+      const own = ++number;
+      const sealed = vault.seal(encodePages(commits), frameContext(epoch, own));
+      const payload = encodeMessage(epoch, own, sealed);
       sequence = await jetStream.publish({ subject, payload }, { stream: sequence });
-      shipped = number;
+      shipped = own;
       kept.stored(count, sent);
       shippedBytes += payload.length;
       if (shippedBytes > SHIPPED_BYTES_MAX) needsSnapshot = true;
