@@ -82,3 +82,10 @@ it('licences that are not on the list are refused', () => {
     'package-lock.json:1 licence',
   ]);
 });
+
+it('a package that has what it needs is not built by npm ci', () => {
+  const lock = (entry: object) =>
+    JSON.stringify({ packages: { 'node_modules/better-sqlite3': { license: 'MIT', ...entry } } });
+  expect(broken({ 'package-lock.json': lock({}) })).toEqual(['package-lock.json:1 gypfile']);
+  expect(broken({ 'package-lock.json': lock({ gypfile: false }) })).toEqual([]);
+});

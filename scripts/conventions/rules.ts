@@ -31,7 +31,7 @@ export function check(tree: Tree): { path: string; line: number; message: string
 
 function placesIn(path: string, text: string, tree: Tree): Place[] {
   if (path.endsWith('.md')) return brokenReferences(text, tree, path);
-  if (path === 'package-lock.json') return refusedLicences(text);
+  if (path === 'package-lock.json') return faultsOfLock(text);
   if (!path.endsWith('.ts')) return [];
   const parsed = parseSync(path, text);
   const { comments } = parsed;
@@ -54,17 +54,24 @@ function placesIn(path: string, text: string, tree: Tree): Place[] {
   ];
 }
 
-/** Packages of the lock file whose licence is not on the list, or not said. */
-function refusedLicences(text: string): Place[] {
+/** It has a binding.gyp beside what that makes: `npm ci` would ask for Python, make and the headers of Node.js all the same. */
+const PREBUILT = 'node_modules/better-sqlite3';
+
+/** Packages of the lock file whose licence is not on the list, or not said; and one that npm would build. */
+function faultsOfLock(text: string): Place[] {
   const { packages = {} } = JSON.parse(text) as {
-    packages?: Record<string, { license?: string; dev?: boolean; link?: boolean }>;
+    packages?: Record<string, { license?: string; dev?: boolean; link?: boolean; gypfile?: boolean }>;
   };
-  return Object.entries(packages)
-    .filter(([, { license = 'none', dev, link }]) => !link && !isLicensed(license, dev))
-    .map(([name, { license = 'none' }]) => ({
-      offset: Math.max(0, text.indexOf(`"${name}": {`)),
-      message: `licence: that of ${name} is ${license}, which is not on the list of licences.ts`,
-    }));
+  return Object.entries(packages).flatMap(([name, { license = 'none', dev, link, gypfile }]) =>
+    [
+      !link &&
+        !isLicensed(license, dev) &&
+        `licence: that of ${name} is ${license}, which is not on the list of licences.ts`,
+      name === PREBUILT &&
+        gypfile !== false &&
+        `gypfile: write "gypfile": false into ${name} again, which npm install leaves out`,
+    ].flatMap((message) => (message ? { offset: Math.max(0, text.indexOf(`"${name}": {`)), message } : [])),
+  );
 }
 
 function places(text: string, pattern: RegExp, rule: string): Place[] {
