@@ -89,7 +89,7 @@ export function auditedTarget(target: Target): Record<string, string | number> {
 
 /** Epoch milliseconds; `ageMs`: since it may have arrived, and may be longer than what it asks for. Throws VALIDATION_FAILED. */
 export function untilOf({ until, seconds }: StandOpenBody, now: number, ageMs: number): number {
-  if (seconds !== undefined) return now - ageMs + seconds * 1_000;
+  if (seconds !== undefined) return Math.floor(now - ageMs + seconds * 1_000);
   const at = Date.parse(until ?? '');
   if (at > now && at <= now + STAND_OPEN_MAX_MS) return at;
   const [code, message] =
