@@ -62,9 +62,17 @@ it('is lost when its lock reports that it is locked while its extension is store
 });
 
 it('counts its seconds, and the 15 minutes in which it may begin, from when it arrived', async () => {
+  for (const [seconds, waitedMs] of [
+    [11, 16_000],
+    // A parent that holds the frame for 8 s would have it open the door after its end.
+    [11, 3_001],
+    [1, 2_001],
+  ] as const) {
+    site.played.waitedMs = waitedMs;
+    expect(errorOf(await post({ seconds }))).toEqual([503, 'DEVICE_OFFLINE']);
+  }
   // The monotonic clock has fractions of a millisecond, which are no time that is stored.
   site.played.waitedMs = 15_999.5;
-  expect(errorOf(await post({ seconds: 11 }))).toEqual([503, 'DEVICE_OFFLINE']);
   expect([kinds(), await standing()]).toEqual([[], null]);
   const { body } = await post({ seconds: 600 });
   const until = new Date(site.clock.now() + 600_000 - 16_000).toISOString();

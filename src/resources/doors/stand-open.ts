@@ -9,7 +9,7 @@
  * waiting: nothing was sent. A lock that did not answer its command stays `sent`, and is not sent it again by itself. A relay
  * goes from waiting to open, or to sent when nothing shows what came of its pulse; each renewal tries again, as when it was lost.
  */
-import { HELD_AT_MOST_MS } from '../../../drivers/contract/zgate.ts';
+import { HELD_AT_MOST_MS, HELD_FRAME_MS } from '../../../drivers/contract/zgate.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { GatehouseError } from '../../platform/errors.ts';
 import type { Caller } from '../../platform/principal.ts';
@@ -217,8 +217,8 @@ function beginIn(
     const target = targetOf(door, options);
     if (target.device_id !== null) rs485.assertRelayProven(target.device_id);
     const at = now();
-    const { until, endsAt, giveUpAt } = timesOf(body, caller, at);
-    const isLate = () => clock.monotonic() >= Math.min(endsAt, giveUpAt - DEADLINE_MS);
+    const { until, endsAt, giveUpAt, latest } = timesOf(body, at, caller);
+    const isLate = () => clock.monotonic() > latest;
     if (isLate()) throw offline(door, TOO_LATE);
     let other = all.get(doorId);
     if (other && !other.isEnding && !isSameTarget(other.row, target)) {
@@ -275,11 +275,13 @@ function beginIn(
 }
 
 /** Counted from when it arrived: `until` in epoch milliseconds, the others by the monotonic clock. Throws VALIDATION_FAILED. */
-function timesOf(body: StandOpenBody, { arrivedAt }: Caller, at: Moment) {
-  const ageMs = arrivedAt === undefined ? 0 : at.monotonic - arrivedAt;
-  const until = untilOf(body, at.wall, ageMs);
+function timesOf(body: StandOpenBody, at: Moment, { arrivedAt = at.monotonic }: Caller) {
+  const until = untilOf(body, at.wall, at.monotonic - arrivedAt);
   const endsAt = at.monotonic + until - at.wall;
-  return { until, endsAt, giveUpAt: at.monotonic - ageMs + BEGINS_WITHIN_MS };
+  const giveUpAt = arrivedAt + BEGINS_WITHIN_MS;
+  // A parent may hold the frame, which has as long as that of an unlock.
+  const sentBefore = Math.max(endsAt, arrivedAt + DEADLINE_MS) - HELD_FRAME_MS;
+  return { until, endsAt, giveUpAt, latest: Math.min(sentBefore, giveUpAt - DEADLINE_MS) };
 }
 
 /** It was withdrawn before anything was sent. */
