@@ -2,7 +2,7 @@
 export const serviceEn = {
   site: 'Site',
   siteHelp:
-    'Groups, schedules, templates, doors and RS-485 devices as one file, without keys and states: that is a backup.',
+    'Groups, schedules, templates, doors and RS-485 devices as one file, without keys and states: a backup has those.',
   siteSave: 'Save the site as a file',
   siteSaved: 'The site is saved: {count} {count?entry:entries}.',
   siteImport: 'Import a site file',
