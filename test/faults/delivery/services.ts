@@ -13,6 +13,8 @@ const LATE_MS = 300;
 
 /** Of nats-server (server/errors.json). */
 const NO_MESSAGE = 10_037;
+/** Its servers may choose a leader at any time, which took 23 s on a busy machine. */
+const ELECTED = { timeout: 60_000, interval: 100 };
 
 export interface Service {
   /** Of the configuration. */
@@ -144,10 +146,7 @@ export async function openStream(): Promise<Service & AsyncDisposable> {
   const settings = { name: 'events', subjects: ['gatehouse.>'], storage: 'file', num_replicas: 3 };
   await vi.waitFor(
     async () => expect(await asked('STREAM.CREATE.events', settings)).not.toHaveProperty('error'),
-    {
-      timeout: 30_000,
-      interval: 100,
-    },
+    ELECTED,
   );
   return {
     settings: { kind: 'nats', name: 'nats', urls: cluster.urls },
@@ -168,10 +167,17 @@ export async function openStream(): Promise<Service & AsyncDisposable> {
       await cluster.start(...started);
     },
     async delivered() {
-      const { state } = (await asked('STREAM.INFO.events')) as { state: { last_seq: number } };
+      const last = await vi.waitFor(async () => {
+        const { state, error } = (await asked('STREAM.INFO.events')) as {
+          state: { last_seq: number };
+          error?: object;
+        };
+        expect(error).toBeUndefined();
+        return state.last_seq;
+      }, ELECTED);
       const found: string[] = [];
-      for (let seq = 1; seq <= state.last_seq; seq += 1) {
-        const message = await vi.waitFor(() => messageAt(seq), { timeout: 30_000, interval: 100 });
+      for (let seq = 1; seq <= last; seq += 1) {
+        const message = await vi.waitFor(() => messageAt(seq), ELECTED);
         if (message !== undefined) found.push(Buffer.from(message, 'base64').toString());
       }
       return found;

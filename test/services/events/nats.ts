@@ -9,6 +9,8 @@ import { freePort } from '../../free-port.ts';
 /** As apt puts it where root alone looks. */
 export const NATS_SERVER = '/usr/sbin/nats-server';
 
+const ANSWER_MS = 20_000;
+
 export const natsMissing = spawnSync(NATS_SERVER, ['--version']).error !== undefined;
 
 export interface TestNats extends AsyncDisposable {
@@ -64,6 +66,8 @@ function urlIn(file: string): string | undefined {
 /** One request and its answer, by the NATS client protocol. */
 export async function ask(port: number, subject: string, body?: object): Promise<Record<string, unknown>> {
   const socket = connect(port, '127.0.0.1');
+  // A stream without a leader answers nothing.
+  socket.setTimeout(ANSWER_MS, () => socket.destroy());
   const payload = body ? JSON.stringify(body) : '';
   socket.write('CONNECT {"verbose":false}\r\nSUB answer 1\r\n');
   socket.write(`PUB ${subject} answer ${Buffer.byteLength(payload)}\r\n${payload}\r\n`);
