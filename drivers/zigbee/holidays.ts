@@ -33,8 +33,7 @@ export async function applyHolidays(
   if (wanted.length > 0) radio.rememberFirst(ieee, { holidays: wanted, holidaysUnshown: true });
   else radio.remember(ieee, { holidaysUnshown: true });
   begun();
-  await clearSchedules({ kind: 'holidays', limit }, wanted.length, exchanges);
-  let isShown = true;
+  let isShown = await clearSchedules({ kind: 'holidays', limit }, wanted.length, exchanges);
   for (const [id, one] of wanted.entries()) isShown = (await store(id, one, exchanges)) && isShown;
   radio.remember(ieee, { holidays: wanted, holidaysUnshown: isShown ? null : true });
 }

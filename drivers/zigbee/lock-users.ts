@@ -133,12 +133,13 @@ async function apply(wanted: UserApply, exchanges: Exchanges): Promise<UserAppli
     else if (areTimesNew) await remove(kind, wanted, exchanges);
   }
   // The next frame may be the last that arrives: no code is to open at the times of the user before.
-  if (isRemoved || areTimesNew) await clearAllSchedules(wanted.userId, exchanges);
+  // One that it neither shows nor clears may let the user in at other times.
+  const areCleared = (isRemoved || areTimesNew) && (await clearAllSchedules(wanted.userId, exchanges));
   for (const kind of KINDS) {
     const code = wanted[kind];
     if (code !== null) isShown = (await store(kind, code, wanted, exchanges)) && isShown;
   }
-  if (areTimesNew) return { isShown: (await storeSchedules(wanted, exchanges)) && isShown };
+  if (areTimesNew) return { isShown: (await storeSchedules(wanted, exchanges)) && isShown && areCleared };
   // A limited code of before is gone by now.
   if (!isRemoved && !hasTimes) await clearAllSchedules(wanted.userId, exchanges);
   return { isShown };
@@ -233,10 +234,13 @@ function schedulesOf(kind: Times, { userId, access }: WantedUser, exchanges: Exc
   return { ...SCHEDULES[kind], limit, payloads };
 }
 
-/** All of a user, of both kinds. */
-async function clearAllSchedules(userId: number, exchanges: Exchanges): Promise<void> {
+/** All of a user, of both kinds. Resolves with whether none is left for sure. */
+async function clearAllSchedules(userId: number, exchanges: Exchanges): Promise<boolean> {
   const limits = limitsOf(exchanges.lock, exchanges.radio);
-  for (const kind of TIMES) await clearSchedules({ kind, userId, limit: limits[kind] }, 0, exchanges);
+  let areCleared = true;
+  for (const kind of TIMES)
+    areCleared = (await clearSchedules({ kind, userId, limit: limits[kind] }, 0, exchanges)) && areCleared;
+  return areCleared;
 }
 
 /** Resolves with whether the lock has shown each. */

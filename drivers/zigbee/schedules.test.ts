@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { DriverError } from '../contract/driver.ts';
 import type { Exchanges } from './lock-exchanges.ts';
+import { openLockUsers } from './lock-users.ts';
 import { clearSchedules, hasSchedules, type Schedules } from './schedules.ts';
 
 const [SUCCESS, FAILURE, UNSUP_COMMAND, INVALID_FIELD, NOT_FOUND] = [0x00, 0x01, 0x81, 0x85, 0x8b];
@@ -133,6 +134,16 @@ it.each([
     }
 });
 
+it('are said to be gone by a lock that has cleared each or shown it as free, and not by one that stays busy', async () => {
+  const schedules = { ...(KINDS[0] as Schedules), limit: KEPT };
+  const cleared = (taken: number[], habits: Habits) =>
+    clearSchedules(schedules, 0, lockWith(taken, habits).exchanges);
+  expect(await cleared([0, 5], {})).toBe(true);
+  expect(await cleared([0, 5], { clearsFree: FAILURE })).toBe(true);
+  for (let from = 0; from < KEPT; from += 1)
+    expect(await cleared([0, 5], { busy: { from, frames: 1_000, isCut: false } })).toBe(false);
+});
+
 it('that are wanted stay', async () => {
   const { exchanges, left } = lockWith([0, 1, 2, 5], {});
   await clearSchedules({ kind: 'yearDays', userId: 5, limit: undefined }, 2, exchanges);
@@ -164,4 +175,58 @@ it('are found behind a hole', async () => {
   const asked = { kind: 'weekDays', userId: 5, limit: undefined } as const;
   expect(await hasSchedules(asked, 0, silent.exchanges)).toBeUndefined();
   expect(silent.sent()).toBe(1);
+});
+
+it('of a lock that stays busy leave a user that may open at times not shown: it may have others', async () => {
+  const user = { hwId: '00158d0001000001', userId: 5, isEnabled: true, pin: '1234', card: null };
+  const access = {
+    kind: 'weekDays',
+    schedules: [{ daysMask: 1, startHour: 8, startMinute: 0, endHour: 9, endMinute: 0 }],
+  };
+  /** Shows what it has; `unclear`: of this number it neither shows nor clears one. */
+  async function applied(unclear: number | undefined): Promise<unknown> {
+    let pin: Record<string, unknown> = {
+      userid: 5,
+      userstatus: 0,
+      usertype: 0,
+      pincodevalue: Buffer.alloc(0),
+    };
+    const stored = new Map<number, object>();
+    const answers: Record<string, (payload: Record<string, number>) => object> = {
+      getPinCode: () => pin,
+      setPinCode(payload) {
+        pin = payload;
+        return { status: SUCCESS };
+      },
+      getWeekDaySchedule: ({ scheduleid = 0 }) =>
+        scheduleid === unclear ? { status: FAILURE } : (stored.get(scheduleid) ?? { status: NOT_FOUND }),
+      setWeekDaySchedule(payload) {
+        stored.set(payload.scheduleid ?? 0, { ...payload, status: SUCCESS });
+        return { status: SUCCESS };
+      },
+      clearWeekDaySchedule: ({ scheduleid }) => ({ status: scheduleid === unclear ? FAILURE : SUCCESS }),
+      getYearDaySchedule: () => ({ status: NOT_FOUND }),
+      clearYearDaySchedule: () => ({ status: SUCCESS }),
+    };
+    const limits: Record<string, number> = {
+      numOfRfidUsersSupported: 0,
+      numOfWeekDaySchedulesSupportedPerUser: 3,
+      numOfYearDaySchedulesSupportedPerUser: 1,
+    };
+    const answered = async (command: string, payload: object) =>
+      answers[command]?.(payload as Record<string, number>);
+    const exchanges = {
+      lock: { ieee: user.hwId, endpoint: 1 },
+      radio: { attribute: (...[, , , name]: unknown[]) => limits[String(name)], meta: () => ({}) },
+      answered,
+      send: async (command: string, payload: object) => ({
+        kind: 'answered',
+        payload: await answered(command, payload),
+      }),
+    } as unknown as Exchanges;
+    const { applyUser } = openLockUsers({ during: (_, __, work) => work(exchanges) });
+    return applyUser({ ...user, access }, 0, new AbortController().signal);
+  }
+  expect(await applied(undefined)).toEqual({ isShown: true });
+  expect(await applied(2)).toEqual({ isShown: false });
 });

@@ -27,13 +27,13 @@ const UNCLEAR_BEYOND = 3;
 /**
  * Those from this number on. A lock that has not reported how many it keeps is asked for each, until it says that it keeps none of that
  * number. One that is free is no end: a clearing that was cut off leaves free ones before others, and so does another system
- * that writes to the lock. Throws REFUSED.
+ * that writes to the lock. Resolves with whether each was cleared, or shown as free. Throws REFUSED.
  */
 export async function clearSchedules(
   schedules: Schedules,
   from: number,
   exchanges: Exchanges,
-): Promise<void> {
+): Promise<boolean> {
   const { limit, kind } = schedules;
   const { get, clear } = SCHEDULES[kind];
   /** undefined: it does not answer. */
@@ -68,6 +68,7 @@ export async function clearSchedules(
   }
   // Some locks answer so for what they do not keep, and one that is busy for a moment does for a schedule that it keeps.
   let isAnswering = true;
+  let areCleared = true;
   for (const id of unclear.filter((each) => each <= lastKept + UNCLEAR_BEYOND)) {
     const number = numberOf(schedules, id);
     const slot = isAnswering ? await slotOf(number) : undefined;
@@ -75,7 +76,9 @@ export async function clearSchedules(
     if (slot === 'free' || slot === 'none') continue;
     const isCleared = isSuccess(await exchanges.answered(clear, number));
     if (!isCleared && slot === 'taken') throw notRemoved(kind);
+    areCleared &&= isCleared;
   }
+  return areCleared;
 }
 
 const notRemoved = (kind: Schedules['kind']) =>
