@@ -57,6 +57,16 @@ const UNPADDED = '(?!\\p{White_Space})(?!.*\\p{White_Space}$)';
 const ID = new RegExp(`^${UNPADDED}${PRINTABLE.source.slice(1)}`, 'u');
 const ID_MAX = 64;
 /** Of names and descriptions that people give. */
+/** Why what is wanted was not applied. `permanent`: what that field says. */
+export const applyFailureOf = (permanent: string) =>
+  z.object({
+    version: z.int(),
+    code: z.string(),
+    message: z.string(),
+    at: z.iso.datetime(),
+    permanent: z.boolean().openapi({ description: permanent }),
+  });
+
 export const NAME_MAX = 128;
 export const DESCRIPTION_MAX = 1_024;
 /** For ids, in whatever case. */

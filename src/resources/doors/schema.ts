@@ -2,6 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { readOnlyFields } from '../../platform/http/editing.ts';
 import {
+  applyFailureOf,
   clearableName,
   identifier,
   ieeeAddress,
@@ -237,13 +238,7 @@ export const travellingWanted = z.object({
 });
 export type TravellingWanted = z.output<typeof travellingWanted>;
 
-export const applyFailure = z.object({
-  version: z.int(),
-  code: z.string(),
-  message: z.string(),
-  at: dateTime,
-  permanent: z.boolean().openapi({ description: 'Not tried again until it is changed' }),
-});
+export const applyFailure = applyFailureOf('Not tried again until it is changed');
 
 export const UNLOCK_OUTCOMES = ['confirmed', 'accepted', 'jammed', 'refused', 'unknown'] as const;
 /** What the audit keeps of one; without an outcome nothing was sent, and of an intent nothing is known yet. */

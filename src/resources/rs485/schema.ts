@@ -12,6 +12,7 @@ import {
 } from '../../../drivers/contract/settings.ts';
 import { readOnlyFields } from '../../platform/http/editing.ts';
 import {
+  applyFailureOf,
   clearableName,
   DESCRIPTION_MAX,
   identifier,
@@ -117,13 +118,7 @@ export const updateBody = z
   })
   .openapi('Rs485DeviceUpdate');
 
-const failure = z.object({
-  version: z.int(),
-  code: z.string(),
-  message: z.string(),
-  at: dateTime,
-  permanent: z.boolean().openapi({ description: 'The device refused it: only new settings are tried' }),
-});
+const failure = applyFailureOf('The device refused it: only new settings are tried');
 
 /** What the audit keeps of one; without an outcome nothing was fired, and of an intent nothing is known yet. */
 export const lastPulseDetail = z.object({

@@ -2,6 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { readOnlyFields } from '../../platform/http/editing.ts';
 import {
+  applyFailureOf,
   clearableName,
   DESCRIPTION_MAX,
   identifier,
@@ -94,13 +95,7 @@ export const updateBody = z
   })
   .openapi('ZigbeeGatewayUpdate');
 
-const failure = z.object({
-  version: z.int(),
-  code: z.string(),
-  message: z.string(),
-  at: dateTime,
-  permanent: z.boolean().openapi({ description: 'The gateway refused it: only another choice is tried' }),
-});
+const failure = applyFailureOf('The gateway refused it: only another choice is tried');
 
 export const zgateState = z
   .object({
