@@ -220,11 +220,17 @@ it('a device that is missing after a swap is named, with what is new on its bus'
   expect(bed.rs485.missing()).toMatchObject([{ deviceId: A, hwId: 'third' }]);
   await bed.post(`/${A}/replace`, { hwId: 'new' });
   expect(bed.rs485.missing()).toEqual([]);
-  // The driver still reports the dead one, which gets a record of its own: there is nothing to do about it.
-  bed.report('old', { connected: false });
-  await bed.clock.advance(3_000);
-  expect((await items(bed)).map(({ hwId }) => hwId)).toContain('old');
-  expect(bed.rs485.missing()).toEqual([]);
+  // The driver still reports the dead one, of which nothing is kept. Once it answers it has a record of its own, also when it is silent again.
+  for (const [connected, hwIds] of [
+    [false, ['new']],
+    [true, ['new', 'old']],
+    [false, ['new', 'old']],
+  ] as const) {
+    bed.report('old', { connected });
+    await bed.clock.advance(3_000);
+    expect((await items(bed)).map(({ hwId }) => hwId).toSorted()).toEqual(hwIds);
+    expect(bed.rs485.missing()).toEqual([]);
+  }
 });
 
 it('names the device that was mounted last first', async () => {

@@ -28,6 +28,9 @@ it('a device is removed once it is silent and opens no door; the audit keeps wha
   await bed.clock.advance(3_000);
   const watched = bed.commands.filter(({ kind }) => kind === 'watch');
   expect(watched.at(-1)).toMatchObject({ data: { devices: [] } });
+  bed.report('io', { address: 7, connected: false });
+  await bed.clock.advance(3_000);
+  expect((await bed.get('')).body).toMatchObject({ items: [] });
   bed.report('io', { address: 7 });
   await bed.clock.advance(3_000);
   const { items } = (await bed.get('')).body as { items: { deviceId: string }[] };
