@@ -138,9 +138,7 @@ async function assertSameAfter(
 }
 
 /** Also when the client has hung up: the relay may be closed, and its outcome is to be known. */
-function untilDeadline({ deadline }: { deadline: number }): { deadline: number } {
-  return { deadline };
-}
+const untilDeadline = ({ deadline }: { deadline: number }) => ({ deadline });
 
 function wayOf(options: PulsesOptions) {
   switch (options.device.profile.pulse?.way) {
