@@ -30,6 +30,17 @@ import type { Zgates } from '../zgates/zgates.ts';
  */
 export const DEADLINE_MS = HELD_FRAME_MS + 2_000;
 
+/**
+ * An unlock that was released to the lock that the door had before leaves within this time after its request, or never: who gives the
+ * door another lock is answered when it has.
+ */
+export async function formerLeft(
+  doorId: string,
+  { actuations, clock }: { actuations: Pick<Actuations, 'over'>; clock: Clock },
+): Promise<void> {
+  await settles(actuations.over(`door/${doorId}`), DEADLINE_MS - HELD_FRAME_MS, clock);
+}
+
 /** Locking late does no harm: the frame and, when no report came, a question for the bolt; a parent may hold both. */
 const LOCK_DEADLINE_MS = 2 * HELD_FRAME_MS + 4_000;
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
+import type { Unlocked } from '../../../drivers/contract/zgate.ts';
 import { type DoorSite, GATEWAY, openDoorSite, playedRelay } from '../../../test/door-site.ts';
 
 const MAC = '00124b0001a2b3c4';
@@ -28,6 +29,29 @@ const published = () =>
 describe('replacing a lock', () => {
   const replace = (id: unknown, mac: string, headers: object = {}) =>
     site.desk('POST', `/doors/${id}/replace-lock`, { mac }, headers);
+
+  it.each(['ends', 'goes on'])(
+    'is answered when an unlock that was on its way to the former lock has left: it %s within two seconds',
+    async (how) => {
+      const { id } = await create({ mac: MAC, gatewayId: GATEWAY, networkId: 'n' });
+      const { promise, resolve } = Promise.withResolvers<Unlocked>();
+      const end = () => resolve({ outcome: 'confirmed', relock: 'timedUnlock' });
+      site.played.unlock = () => promise;
+      const unlocking = site.desk('POST', `/doors/${id}/unlock`);
+      await expect.poll(() => site.played.unlocks.length).toBe(1);
+      let isAnswered = false;
+      const answer = replace(id, OTHER).finally(() => {
+        isAnswered = true;
+      });
+      await site.clock.advance(1_999);
+      expect(isAnswered).toBe(false);
+      if (how === 'ends') end();
+      else await site.clock.advance(1);
+      expect((await answer).status).toBe(200);
+      end();
+      expect((await unlocking).body).toMatchObject({ outcome: 'confirmed' });
+    },
+  );
 
   it('keeps the door and its settings, draws a new lockId, and sends all to the new lock', async () => {
     const { id, lockId, accessPointId } = await create({

@@ -12,6 +12,7 @@ import type { Deliveries } from './deliveries.ts';
 import type { Doors } from './doors.ts';
 import { NOTHING_WANTED, wantedOf } from './edit.ts';
 import { doorEntry, lockChanged } from './live-events.ts';
+import { formerLeft } from './lock-links.ts';
 import type { LockReplacement } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
 import { type DoorRow, existing } from './table.ts';
@@ -68,6 +69,7 @@ export function openLockReplacements(options: ReplaceLockOptions): LockReplaceme
       }
       // A former lock that is gone is given up at once, and not at the end of a pause.
       if (before) closings.retry({ mac: before });
+      if (isNews && before) await formerLeft(doorId, options);
       return doors.get(doorId);
     },
   };

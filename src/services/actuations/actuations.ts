@@ -78,6 +78,8 @@ export interface Actuations {
   exclusive<T>(object: string, work: () => Promise<T>): Promise<T>;
   /** Such work is under way. */
   isBusy(object: string): boolean;
+  /** Resolves when what is under way now is over. */
+  over(object: string): Promise<void>;
   last(action: string, object: string): LastActuation | undefined;
   /** The latest but for those of which nothing was sent. Behind those only ones of this run are found. */
   lastSent(action: string, object: string): LastActuation | undefined;
@@ -214,20 +216,23 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
   };
 }
 
-function openExclusive(): Pick<Actuations, 'exclusive' | 'isBusy'> {
-  const objects = new Set<string>();
+function openExclusive(): Pick<Actuations, 'exclusive' | 'isBusy' | 'over'> {
+  const objects = new Map<string, Promise<void>>();
   return {
     isBusy: (object) => objects.has(object),
+    over: async (object) => objects.get(object),
     async exclusive(object, work) {
       if (objects.has(object)) {
         const message = `A command to ${object.replace('/', ' ')} is under way: wait for its outcome. Nothing more was sent.`;
         throw new GatehouseError('IN_PROGRESS', message);
       }
-      objects.add(object);
+      const { promise, resolve } = Promise.withResolvers<void>();
+      objects.set(object, promise);
       try {
         return await work();
       } finally {
         objects.delete(object);
+        resolve();
       }
     },
   };
