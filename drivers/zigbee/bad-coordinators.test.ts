@@ -1,6 +1,5 @@
 /** Coordinators that restart in the middle of work, or whose line carries noise. */
 import { expect, it } from 'vitest';
-import { systemClock } from '../../src/platform/clock.ts';
 import {
   CONFIRMED,
   folder,
@@ -50,7 +49,9 @@ async function restartsIn(
 }
 
 it('a coordinator that restarts in the middle of its work is lost, and the work is done by the next start', async () => {
-  const site = await simulated({ locks: [{ ieee: LOCK, vendorCluster: false, mains: true }] });
+  // It repeats no event: one of standing open would be new to the next start, and say who moved the bolt in the unlock at the end.
+  const lock = { ieee: LOCK, vendorCluster: false, mains: true, asksDefaultResponse: false };
+  const site = await simulated({ locks: [lock] });
   shortenTimeouts(0.2);
   const stateDirectory = folder();
   const start = () => opened(site, { stateDirectory, knownLocks: [] });
@@ -70,8 +71,6 @@ it('a coordinator that restarts in the middle of its work is lost, and the work 
   expect(await again((one) => one.execute('applyUser', USER))).toEqual({ isShown: true });
   expect((await site.state(LOCK)).pins).toMatchObject([{ user: 3, code: PIN }]);
   await again((one) => one.execute('applyLockSettings', SETTINGS));
-  // To stand open it may have been unlocked by radio. The lock repeats the event of that, and to this start it is new.
-  const earlierAt = systemClock.monotonic();
   await again((one) => one.execute('standOpen', DOOR));
   expect(await again((one) => one.execute('endStandOpen', DOOR, 40_000))).toMatchObject({
     outcome: 'confirmed',
@@ -85,7 +84,7 @@ it('a coordinator that restarts in the middle of its work is lost, and the work 
   gateway = await start();
   expect((gateway.reports.get('gateway') as GatewayReport).zigbeeChannel).toBe(20);
   await site.set(LOCK, { clearLog: true });
-  expect(await gateway.execute('unlock', { ...unlockOf(LOCK), earlierAt })).toEqual(CONFIRMED);
+  expect(await gateway.execute('unlock', unlockOf(LOCK))).toEqual(CONFIRMED);
   expect((await site.state(LOCK)).executed.filter(({ what }) => what === 'unlock')).toHaveLength(1);
 }, 120_000);
 
