@@ -148,11 +148,13 @@ function columnOf(wanted: Wanted, field: WantedField): string | number | null {
   return field === 'standOpenEnabled' ? Number(wanted.standOpenEnabled) : wanted[field];
 }
 
-/** What goes to the lock: stand-open only where the template, if it is known, allows it. */
+/** What goes to the lock: stand-open only where the template allows it, which one that the catalogue does not know never does. */
 export function effectiveOf(row: DoorRow, catalogue: Pick<Catalogue, 'schedule' | 'template'>) {
   const schedule = row.schedule_id === null ? undefined : catalogue.schedule(row.schedule_id);
   const template = row.template_id === null ? undefined : catalogue.template(row.template_id);
-  const standOpenEnabled = row.stand_open_enabled === 1 && template?.standOpenAllowed !== false;
+  const isAllowed =
+    row.template_id === null || (template !== undefined && template.standOpenAllowed !== false);
+  const standOpenEnabled = row.stand_open_enabled === 1 && isAllowed;
   return { schedule, template, standOpenEnabled };
 }
 

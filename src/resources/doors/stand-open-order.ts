@@ -23,7 +23,9 @@ export type Target = Pick<
 /** Why the door may not stand open; undefined: it may. */
 function forbiddenBy(door: DoorRow, catalogue: Catalogue): string | undefined {
   if (door.stand_open_enabled === 0) return 'its standOpenEnabled is false';
-  return effectiveOf(door, catalogue).standOpenEnabled ? undefined : 'its template does not allow it';
+  return effectiveOf(door, catalogue).standOpenEnabled
+    ? undefined
+    : 'its template does not allow it, or is not in the catalogue';
 }
 
 export function assertAllowed(door: DoorRow, catalogue: Catalogue): void {

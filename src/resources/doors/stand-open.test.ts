@@ -57,8 +57,10 @@ describe('standOpenEnabled', () => {
   it('is needed, and a template may forbid it all the same', async () => {
     await put({ standOpenEnabled: false });
     expect(errorOf(await post())).toEqual([409, 'STAND_OPEN_NOT_ALLOWED']);
-    await site.siteImport({ templates: [{ id: 'room', standOpenAllowed: false }] });
+    // Programs bring doors and templates in any order.
     await put({ standOpenEnabled: true, templateId: 'room' });
+    expect(errorOf(await post())).toEqual([409, 'STAND_OPEN_NOT_ALLOWED']);
+    await site.siteImport({ templates: [{ id: 'room', standOpenAllowed: false }] });
     expect(errorOf(await post())).toEqual([409, 'STAND_OPEN_NOT_ALLOWED']);
     expect([kinds(), audited()]).toEqual([[], []]);
   });
