@@ -195,16 +195,17 @@ export async function sentOnce(
   order: Omit<NamedOrder, 'attempts'>,
   isTaken: () => Promise<boolean>,
 ): Promise<SentOnce> {
-  const { bus, device } = named;
+  const { bus, device, clock } = named;
   const { bootCount, identity } = device.profile;
   const boots = () => bootCount && numberAt(device.image(), bootCount);
   const before = boots();
+  let { deadline } = order;
   let failure: DriverError | undefined;
   let refusal: DriverError | undefined;
   for (let attempt = 1; ; attempt += 1) {
     let isOver = attempt === FIRING_ATTEMPTS;
     try {
-      failure = await sentByName(named, exchange, { ...order, attempts: 1 });
+      failure = await sentByName(named, exchange, { ...order, deadline, attempts: 1 });
       isOver ||= failure === undefined;
     } catch (error) {
       // What became of the attempts before, and of one that was refused, the device shows.
@@ -213,6 +214,8 @@ export async function sentOnce(
       failure = error;
       isOver = true;
     }
+    // A line may deliver the request after that look, and the device may be restarted then: an old look proves nothing.
+    deadline = Math.min(order.deadline, clock.monotonic() + NAMED_FOR_MS);
     const isShown = await isTaken();
     if (isShown && (!failure || refusal)) return { failure, isTaken: true, isDoubtful: false };
     if (refusal) throw refusal;
