@@ -106,9 +106,9 @@ export function openDiscovery(
     record,
     unknown(bus, report) {
       const key = keyOf(bus, report.hwId);
-      // A driver goes on to report one that was retired, which no one has seen again.
-      const isNew = report.connected && waiting.size < WAITING_MAX;
-      if (isNew || waiting.has(key)) waiting.set(key, { bus, report });
+      // A driver goes on to report one that was retired, which no one has seen again. One of OSDP without a key answers, and is not connected.
+      const isThere = report.connected || report.security !== undefined;
+      if (waiting.has(key) || (isThere && waiting.size < WAITING_MAX)) waiting.set(key, { bus, report });
     },
     lost(bus) {
       for (const [key, one] of waiting) if (one.bus === bus) waiting.delete(key);

@@ -31,6 +31,12 @@ it('a device is removed once it is silent and opens no door; the audit keeps wha
   bed.report('io', { address: 7, connected: false });
   await bed.clock.advance(3_000);
   expect((await bed.get('')).body).toMatchObject({ items: [] });
+  // A reader without a key answers, and is not connected.
+  bed.report('reader', { connected: false, security: 'unpaired' });
+  await bed.clock.advance(3_000);
+  expect((await bed.get('')).body).toMatchObject({ items: [{ hwId: 'reader' }] });
+  const { items: readers } = (await bed.get('')).body as { items: { deviceId: string }[] };
+  expect(await bed.delete(`/${readers[0]?.deviceId}`)).toMatchObject({ status: 200 });
   bed.report('io', { address: 7 });
   await bed.clock.advance(3_000);
   const { items } = (await bed.get('')).body as { items: { deviceId: string }[] };
