@@ -56,7 +56,6 @@ export const clearableName = (max: number) =>
 const UNPADDED = '(?!\\p{White_Space})(?!.*\\p{White_Space}$)';
 const ID = new RegExp(`^${UNPADDED}${PRINTABLE.source.slice(1)}`, 'u');
 const ID_MAX = 64;
-/** Of names and descriptions that people give. */
 /** Why what is wanted was not applied. `permanent`: what that field says. */
 export const applyFailureOf = (permanent: string) =>
   z.object({
@@ -67,6 +66,7 @@ export const applyFailureOf = (permanent: string) =>
     permanent: z.boolean().openapi({ description: permanent }),
   });
 
+/** Of names and descriptions that people give. */
 export const NAME_MAX = 128;
 export const DESCRIPTION_MAX = 1_024;
 /** For ids, in whatever case. */

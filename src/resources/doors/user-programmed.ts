@@ -63,7 +63,10 @@ export function openProgrammed({ table, clock }: Pick<DoorContext, 'table' | 'cl
     return true;
   }
 
-  /** Any user of ours may be meant. Of a lock that may name the keypad for our own writes: one of those that were written. */
+  /**
+   * The event may concern any user of ours. A lock that may name the keypad as the source of our own writes probably means a user that was
+   * just written.
+   */
   function takeUnnumbered(mac: string): boolean {
     const ours = table.lockUsers.all(mac).filter(({ origin }) => origin === 'gateway');
     const written = namesRadio.has(mac) ? [] : ours.filter(isRecent);
